@@ -221,7 +221,7 @@ struct tir_forward { tir_stmt from, to; };
 struct tir_symbol_node { uint32_t offset, length, hash; tir_block first_block; }; /* first_block: blocks of this name */
 /* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b */
 enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX };
-struct tir_name_node { uint32_t kind, a, b; };
+struct tir_name_node { uint16_t kind, depth; uint32_t a, b; };
 
 /* The arrays of the arena: element type, field. */
 #define TIR_ARRAYS(X)                                                                                                  \

@@ -1,0 +1,104 @@
+#include "arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size) {
+  uint64_t room = *capacity ? *capacity : 64;
+  while (room < count) room += room / 2 + 1;
+  if (room > UINT32_MAX) room = UINT32_MAX;
+  assert(count <= room && "an array of a module is past 2^32 elements");
+  void *larger = realloc(at, room * size);
+  if (!larger) abort();
+  *capacity = (uint32_t)room;
+  return larger;
+}
+
+/* Starts the table of interned expressions large enough for the candidates that will be copied from a small module. */
+enum { FIRST_EXPR_SLOTS = 2048, FIRST_SYMBOL_SLOTS = 256 };
+
+struct tir *tir_new(void) {
+  struct tir *ir = calloc(1, sizeof *ir);
+  if (!ir) abort();
+  ir->scratch = calloc(1, sizeof *ir->scratch);
+  if (!ir->scratch) abort();
+    /* Index 0 of each array is TIR_NONE. */
+#define RESERVE_NONE(type, name) memset(ir->name.at + tir_grow_##name(ir, 1), 0, sizeof(type));
+  RESERVE_NONE(struct tir_expr_node, exprs)
+  RESERVE_NONE(struct tir_linear, linears)
+  RESERVE_NONE(struct tir_term, terms)
+  RESERVE_NONE(uint32_t, operands)
+  RESERVE_NONE(struct tir_var_node, vars)
+  RESERVE_NONE(struct tir_name_node, names)
+  RESERVE_NONE(struct tir_symbol_node, symbols)
+  RESERVE_NONE(char, text)
+  RESERVE_NONE(struct tir_stmt_node, stmts)
+  RESERVE_NONE(struct tir_block_record, blocks)
+  RESERVE_NONE(struct tir_iter, iters)
+  RESERVE_NONE(struct tir_region, regions)
+  RESERVE_NONE(struct tir_match, matches)
+  RESERVE_NONE(struct tir_annotation, annotations)
+  RESERVE_NONE(struct tir_buffer_node, buffers)
+  RESERVE_NONE(struct tir_use, uses)
+  RESERVE_NONE(struct tir_func_node, funcs)
+  RESERVE_NONE(struct tir_param, params)
+#undef RESERVE_NONE
+  memset(ir->expr_slots.at + tir_grow_expr_slots(ir, FIRST_EXPR_SLOTS), 0, FIRST_EXPR_SLOTS * sizeof(uint32_t));
+  memset(ir->symbol_slots.at + tir_grow_symbol_slots(ir, FIRST_SYMBOL_SLOTS), 0, FIRST_SYMBOL_SLOTS * sizeof(uint32_t));
+  return ir;
+}
+
+void tir_free(struct tir *ir) {
+  if (!ir) return;
+#define FREE_ARRAY(type, name) free(ir->name.at);
+  TIR_ARRAYS(FREE_ARRAY)
+#undef FREE_ARRAY
+  tir_scratch_free(ir->scratch);
+  free(ir);
+}
+
+void tir_scratch_free(struct tir_scratch *scratch) {
+  if (!scratch) return;
+  free(scratch->subst.var_to);
+  free(scratch->subst.buffer_to);
+  free(scratch->subst.changed_vars);
+  free(scratch->subst.changed_buffers);
+  free(scratch->subst.memo);
+  free(scratch->hashes.at);
+  free(scratch->terms);
+  free(scratch);
+}
+
+void tir_copy(struct tir *to, const struct tir *from) {
+  assert(to != from);
+#define COPY_ARRAY(type, name)                                                                                         \
+  to->name.count = 0;                                                                                                  \
+  tir_grow_##name(to, from->name.count);                                                                               \
+  if (from->name.count) memcpy(to->name.at, from->name.at, from->name.count * sizeof(type));
+  TIR_ARRAYS(COPY_ARRAY)
+#undef COPY_ARRAY
+}
+
+struct tir_mark tir_mark(const struct tir *ir) {
+  return (struct tir_mark){ir->exprs.count, ir->linears.count, ir->terms.count, ir->operands.count, ir->vars.count,
+                           ir->names.count, ir->symbols.count, ir->text.count,  ir->regions.count,  ir->iters.count};
+}
+
+void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
+  tir_unintern(ir, mark->exprs);
+  tir_unintern_symbols(ir, mark->symbols);
+  ir->exprs.count = mark->exprs;
+  ir->linears.count = mark->linears;
+  /* A linear form made after the mark for an expression from before it stands on terms that go. */
+  for (uint32_t e = 0; e < ir->linears.count; e++)
+    if (ir->linears.at[e].first != UINT32_MAX && ir->linears.at[e].first + ir->linears.at[e].count > mark->terms)
+      ir->linears.at[e].first = UINT32_MAX;
+  ir->terms.count = mark->terms;
+  ir->operands.count = mark->operands;
+  ir->vars.count = mark->vars;
+  ir->names.count = mark->names;
+  ir->symbols.count = mark->symbols;
+  ir->text.count = mark->text;
+  ir->regions.count = mark->regions;
+  ir->iters.count = mark->iters;
+}

@@ -1,0 +1,55 @@
+/* Growing the arrays of a module. Internal to tir.
+ *
+ * tir_grow_NAME(ir, n) makes room for n more elements of array NAME and returns the index of the first; the caller
+ * fills them. A pointer into an array does not outlive a growth of that array. */
+#ifndef MSCHED_TIR_ARENA_H
+#define MSCHED_TIR_ARENA_H
+
+#include "tir.h"
+
+#include <assert.h>
+
+/* Makes room for `count` elements of `size` bytes in all. Aborts when memory is out: the limits that a user can reach
+ * (nesting, extents, text) are checked long before. */
+void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size);
+
+#define TIR_ARRAY_GROW(type, name)                                                                                     \
+  static inline uint32_t tir_grow_##name(struct tir *ir, uint32_t n) {                                                 \
+    uint32_t first = ir->name.count;                                                                                   \
+    if ((uint64_t)first + n > ir->name.capacity)                                                                       \
+      ir->name.at = (type *)tir_enlarge(ir->name.at, &ir->name.capacity, (uint64_t)first + n, sizeof(type));           \
+    ir->name.count = first + n;                                                                                        \
+    return first;                                                                                                      \
+  }
+TIR_ARRAYS(TIR_ARRAY_GROW)
+#undef TIR_ARRAY_GROW
+
+/* Working memory, kept from call to call; holds nothing between public calls but what each part says. */
+struct tir_scratch {
+  struct { /* substitution: the map, and what became of each expression while it stands */
+    uint32_t *var_to, *buffer_to;
+    uint32_t var_capacity, buffer_capacity;
+    uint32_t *changed_vars, *changed_buffers;
+    uint32_t changed_var_count, changed_var_capacity, changed_buffer_count, changed_buffer_capacity;
+    uint64_t mask;
+    struct {
+      uint32_t epoch, to;
+    } * memo;
+    uint32_t memo_capacity, epoch;
+  } subst;
+  struct {
+    uint64_t *at;
+    uint32_t capacity;
+  } hashes;               /* of structural hashing */
+  struct tir_term *terms; /* a stack of terms being summed */
+  uint32_t term_count, term_capacity;
+};
+
+void tir_scratch_free(struct tir_scratch *scratch);
+/* Takes the exprs from `mark` on out of the table of interned expressions (tir_rewind). */
+void tir_unintern(struct tir *ir, uint32_t mark);
+void tir_unintern_symbols(struct tir *ir, uint32_t mark);
+/* A copy of a block's record for `copy`, whose statement is a copy of `from`'s. */
+void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy);
+
+#endif

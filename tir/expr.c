@@ -1,0 +1,270 @@
+/* Interned expressions: one index for one text. Nodes are written once, with their facts. */
+#include "arena.h"
+#include "bounds.h"
+
+#include <string.h>
+
+/* ---- The table of nodes ---- */
+
+static uint32_t mix(uint32_t h, uint32_t x) {
+  h ^= x;
+  h *= 0x9E3779B1u;
+  return h ^ h >> 15;
+}
+
+static uint32_t hash_node(const struct tir_expr_node *n, const uint32_t *operands) {
+  uint32_t h = mix(n->kind * 0x85EBCA6Bu + n->type, n->a);
+  h = mix(h, n->b);
+  h = mix(h, n->c ^ n->ref << 7);
+  for (uint32_t i = 0; i < n->count; i++) h = mix(h, operands[i]);
+  return h ^ h >> 16;
+}
+
+static bool same_node(const struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *n,
+                      const uint32_t *operands) {
+  if (x->hash != n->hash || x->kind != n->kind || x->type != n->type || x->imm != n->imm || x->c != n->c ||
+      x->ref != n->ref || x->count != n->count)
+    return false;
+  return !n->count || !memcmp(ir->operands.at + x->operands, operands, n->count * sizeof(uint32_t));
+}
+
+static void enlarge_slots(struct tir *ir) {
+  uint32_t count = ir->expr_slots.count;
+  tir_grow_expr_slots(ir, count);
+  memset(ir->expr_slots.at, 0, 2 * (size_t)count * sizeof(uint32_t));
+  uint32_t mask = 2 * count - 1;
+  for (tir_expr e = 1; e < ir->exprs.count; e++) {
+    uint32_t i = ir->exprs.at[e].hash & mask;
+    while (ir->expr_slots.at[i]) i = (i + 1) & mask;
+    ir->expr_slots.at[i] = e;
+  }
+}
+
+void tir_unintern(struct tir *ir, uint32_t mark) {
+  uint32_t mask = ir->expr_slots.count - 1;
+  for (tir_expr e = ir->exprs.count; e-- > mark;) {
+    uint32_t i = ir->exprs.at[e].hash & mask;
+    while (ir->expr_slots.at[i] != e) i = (i + 1) & mask;
+    ir->expr_slots.at[i] = TIR_NONE;
+  }
+}
+
+/* ---- Facts of a new node ---- */
+
+static void add_facts_of(const struct tir *ir, struct tir_expr_node *n, tir_expr below) {
+  n->vars |= ir->exprs.at[below].vars;
+  n->flags |= ir->exprs.at[below].flags;
+}
+
+static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
+  struct tir_bounds b = tir_type_bounds(n->type);
+  if (n->kind == TIR_INT_IMM) {
+    b = (struct tir_bounds){n->imm, n->imm};
+  } else if (n->kind == TIR_VAR) {
+    const struct tir_var_node *v = &ir->vars.at[n->ref];
+    if (v->min && v->extent) {
+      struct tir_bounds min = tir_bounds_of(ir, v->min), extent = tir_bounds_of(ir, v->extent);
+      b = (struct tir_bounds){min.lo, tir_sat_add(min.hi, tir_sat_add(extent.hi, -1))};
+    }
+  } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
+    if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL)
+      b = tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b));
+  } else if (n->kind == TIR_NOT) {
+    b = (struct tir_bounds){1 - ir->exprs.at[n->a].hi, 1 - ir->exprs.at[n->a].lo};
+  } else if (n->kind == TIR_SELECT && tir_type_is_int(n->type)) {
+    struct tir_bounds x = tir_bounds_of(ir, n->b), y = tir_bounds_of(ir, n->c);
+    b = (struct tir_bounds){x.lo < y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
+  } else if (n->kind == TIR_CAST && tir_type_is_int(tir_type_of(ir, n->a)) && tir_type_is_int(n->type)) {
+    struct tir_bounds x = tir_bounds_of(ir, n->a);
+    if (x.lo >= b.lo && x.hi <= b.hi) b = x;
+  } else if (n->kind == TIR_BROADCAST) {
+    b = tir_bounds_of(ir, n->a);
+  }
+  n->lo = b.lo;
+  n->hi = b.hi;
+}
+
+static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
+  if (n->kind == TIR_VAR) {
+    n->vars = 1ull << (n->ref & 63);
+    n->flags = TIR_HAS_VAR;
+  } else if (n->kind != TIR_INT_IMM && n->kind != TIR_FLOAT_IMM) {
+    if (n->a) add_facts_of(ir, n, n->a);
+    if (n->b) add_facts_of(ir, n, n->b);
+    if (n->c) add_facts_of(ir, n, n->c);
+    for (uint32_t i = 0; i < n->count; i++)
+      if (operands[i]) add_facts_of(ir, n, operands[i]);
+  }
+  if (n->kind == TIR_LOAD) n->flags |= TIR_HAS_LOAD;
+  if (n->kind == TIR_CALL) n->flags |= TIR_HAS_CALL;
+  if (n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD) n->flags |= TIR_HAS_DIVMOD;
+  if (n->kind == TIR_LET) n->vars |= 1ull << (n->ref & 63);
+  set_bounds(ir, n);
+}
+
+static tir_expr intern(struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
+  n->hash = hash_node(n, operands);
+  uint32_t mask = ir->expr_slots.count - 1, slot = n->hash & mask;
+  for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
+    if (same_node(ir, &ir->exprs.at[e], n, operands)) return e;
+  set_facts(ir, n, operands);
+  if (n->count) n->operands = tir_add_operands(ir, operands, n->count);
+  tir_expr e = tir_grow_exprs(ir, 1);
+  ir->exprs.at[e] = *n;
+  ir->linears.at[tir_grow_linears(ir, 1)].first = UINT32_MAX;
+  ir->expr_slots.at[slot] = e;
+  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
+  return e;
+}
+
+uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count) {
+  /* The values may lie in the array that grows. */
+  bool inside = values >= ir->operands.at && values < ir->operands.at + ir->operands.count;
+  size_t offset = inside ? (size_t)(values - ir->operands.at) : 0;
+  uint32_t first = tir_grow_operands(ir, count);
+  if (inside) values = ir->operands.at + offset;
+  if (count) memcpy(ir->operands.at + first, values, count * sizeof(uint32_t));
+  return first;
+}
+
+/* ---- Raw nodes ---- */
+
+tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_INT_IMM, .type = type, .imm = value}, NULL);
+}
+
+tir_expr tir_float(struct tir *ir, tir_type type, double value) {
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_FLOAT_IMM, .type = type, .real = value}, NULL);
+}
+
+tir_expr tir_string(struct tir *ir, tir_symbol text) {
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_STRING_IMM, .type = TIR_T_STRING, .ref = text}, NULL);
+}
+
+tir_expr tir_none(struct tir *ir) {
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_NONE_IMM, .type = TIR_T_VOID}, NULL);
+}
+
+tir_expr tir_data(struct tir *ir, tir_buffer buffer) {
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_DATA, .type = TIR_T_HANDLE, .ref = buffer}, NULL);
+}
+
+static bool gives_truth(enum tir_kind kind) { return kind >= TIR_EQ && kind <= TIR_OR; }
+
+tir_expr tir_binary(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  assert(kind >= TIR_ADD && kind <= TIR_OR);
+  tir_type type = tir_type_of(ir, a);
+  if (tir_type_lanes(tir_type_of(ir, b)) > tir_type_lanes(type)) type = tir_type_of(ir, b);
+  if (gives_truth(kind)) type = tir_type_with_lanes(TIR_T_BOOL, tir_type_lanes(type));
+  return intern(ir, &(struct tir_expr_node){.kind = (uint8_t)kind, .type = type, .a = a, .b = b}, NULL);
+}
+
+tir_expr tir_unary(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr a) {
+  assert(kind == TIR_NOT || kind == TIR_CAST || kind == TIR_BROADCAST);
+  return intern(ir, &(struct tir_expr_node){.kind = (uint8_t)kind, .type = type, .a = a}, NULL);
+}
+
+tir_expr tir_select(struct tir *ir, tir_expr condition, tir_expr a, tir_expr b) {
+  return intern(ir,
+                &(struct tir_expr_node){.kind = TIR_SELECT, .type = tir_type_of(ir, a), .a = condition, .b = a, .c = b},
+                NULL);
+}
+
+tir_expr tir_let(struct tir *ir, tir_var var, tir_expr value, tir_expr body) {
+  return intern(
+      ir, &(struct tir_expr_node){.kind = TIR_LET, .type = tir_type_of(ir, body), .a = value, .b = body, .ref = var},
+      NULL);
+}
+
+tir_expr tir_ramp(struct tir *ir, tir_expr base, tir_expr stride, int lanes) {
+  tir_type type = tir_type_with_lanes(tir_type_of(ir, base), lanes);
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_RAMP, .type = type, .a = base, .b = stride}, NULL);
+}
+
+tir_expr tir_slice(struct tir *ir, tir_expr start, tir_expr stop, tir_expr step) {
+  tir_type type = tir_type_of(ir, start);
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_SLICE, .type = type, .a = start, .b = stop, .c = step}, NULL);
+}
+
+/* A load has the lanes of its one vector index. */
+tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count, tir_expr predicate) {
+  tir_type type = ir->buffers.at[buffer].type;
+  assert(count <= UINT16_MAX);
+  for (uint32_t i = 0; i < count; i++) {
+    int lanes = tir_type_lanes(tir_type_of(ir, indices[i]));
+    if (lanes > 1) type = tir_type_with_lanes(type, tir_type_lanes(type) * lanes);
+  }
+  struct tir_expr_node n = {.kind = TIR_LOAD, .type = type, .a = predicate, .ref = buffer, .count = (uint16_t)count};
+  return intern(ir, &n, indices);
+}
+
+tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *args, uint32_t count) {
+  assert(count <= UINT16_MAX);
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_CALL, .type = type, .ref = op, .count = (uint16_t)count}, args);
+}
+
+tir_expr tir_list_value(struct tir *ir, const tir_expr *items, uint32_t count) {
+  assert(count <= UINT16_MAX);
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_LIST, .type = TIR_T_VOID, .count = (uint16_t)count}, items);
+}
+
+tir_expr tir_map_value(struct tir *ir, const tir_expr *items, uint32_t count) {
+  assert(count <= UINT16_MAX && count % 2 == 0);
+  return intern(ir, &(struct tir_expr_node){.kind = TIR_MAP, .type = TIR_T_VOID, .count = (uint16_t)count}, items);
+}
+
+tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
+                    tir_expr extent) {
+  tir_var v = tir_grow_vars(ir, 1);
+  ir->vars.at[v] = (struct tir_var_node){name, type, kind, TIR_NONE, min, extent};
+  tir_expr e = intern(ir, &(struct tir_expr_node){.kind = TIR_VAR, .type = type, .ref = v}, NULL);
+  ir->vars.at[v].expr = e;
+  return v;
+}
+
+/* ---- Reading ---- */
+
+void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data) {
+  if (e == TIR_NONE || !visit(data, e)) return;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM) return;
+  tir_expr a = n->a, b = n->b, c = n->c;
+  uint32_t first = n->operands, count = n->count;
+  tir_walk_expr(ir, a, visit, data);
+  tir_walk_expr(ir, b, visit, data);
+  tir_walk_expr(ir, c, visit, data);
+  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, ir->operands.at[first + i], visit, data);
+}
+
+struct search {
+  const struct tir *ir;
+  uint32_t wanted;
+  uint8_t flag;
+  bool found;
+};
+
+static bool look_for_var(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  if (n->kind == TIR_VAR && n->ref == s->wanted) s->found = true;
+  return !s->found && (n->vars >> (s->wanted & 63) & 1);
+}
+
+bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
+  struct search s = {ir, v, 0, false};
+  tir_walk_expr(ir, e, look_for_var, &s);
+  return s.found;
+}
+
+static bool look_for_buffer(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->wanted) s->found = true;
+  return !s->found;
+}
+
+bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
+  struct search s = {ir, b, 0, false};
+  tir_walk_expr(ir, e, look_for_buffer, &s);
+  return s.found;
+}

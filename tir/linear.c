@@ -1,0 +1,223 @@
+/* Linear forms: integer expressions as sums of coefficient * atom. */
+#include "linear.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool tir_is_index(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1 &&
+         !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+}
+
+/* ---- Sums ---- */
+
+struct tir_sum tir_sum_open(struct tir *ir) {
+  return (struct tir_sum){.base = ir->scratch->term_count};
+}
+
+static struct tir_term *room_for_term(struct tir *ir) {
+  struct tir_scratch *s = ir->scratch;
+  if (s->term_count == s->term_capacity)
+    s->terms = tir_enlarge(s->terms, &s->term_capacity, s->term_count + 1ull, sizeof *s->terms);
+  return &s->terms[s->term_count++];
+}
+
+void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_t coefficient) {
+  assert(sum->base + sum->count == ir->scratch->term_count && "another sum is open above this one");
+  if (coefficient == 0 || sum->overflow) return;
+  struct tir_term *terms = tir_sum_terms(ir, sum);
+  uint32_t i = sum->count;
+  while (i > 0 && terms[i - 1].atom > atom) i--;
+  if (i > 0 && terms[i - 1].atom == atom) {
+    struct tir_term *t = &terms[i - 1];
+    if (__builtin_add_overflow(t->coefficient, coefficient, &t->coefficient)) sum->overflow = true;
+    if (t->coefficient != 0) return;
+    memmove(t, t + 1, (sum->count - i) * sizeof *t);
+    sum->count--;
+    ir->scratch->term_count--;
+    return;
+  }
+  room_for_term(ir);
+  terms = tir_sum_terms(ir, sum);
+  memmove(terms + i + 1, terms + i, (sum->count - i) * sizeof *terms);
+  terms[i] = (struct tir_term){coefficient, atom};
+  sum->count++;
+}
+
+static void add_constant(struct tir_sum *sum, int64_t value, int64_t scale) {
+  int64_t product;
+  if (__builtin_mul_overflow(value, scale, &product) || __builtin_add_overflow(sum->constant, product, &sum->constant))
+    sum->overflow = true;
+}
+
+void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale) {
+  if (tir_at(ir, e)->kind == TIR_INT_IMM) {
+    add_constant(sum, tir_at(ir, e)->imm, scale);
+    return;
+  }
+  struct tir_linear l = tir_linear_of(ir, e);
+  add_constant(sum, l.constant, scale);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    if (__builtin_mul_overflow(t.coefficient, scale, &t.coefficient)) sum->overflow = true;
+    tir_sum_add_term(ir, sum, t.atom, t.coefficient);
+  }
+}
+
+void tir_sum_drop(struct tir *ir, struct tir_sum *sum) {
+  assert(sum->base + sum->count == ir->scratch->term_count);
+  ir->scratch->term_count = sum->base;
+}
+
+struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum) {
+  struct tir_bounds b = {sum->constant, sum->constant};
+  const struct tir_term *terms = tir_sum_terms(ir, sum);
+  for (uint32_t i = 0; i < sum->count; i++) {
+    struct tir_bounds k = {terms[i].coefficient, terms[i].coefficient};
+    b = tir_binary_bounds(TIR_ADD, b, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, terms[i].atom)));
+  }
+  return b;
+}
+
+static bool recombine_one(struct tir *ir, struct tir_sum *sum) {
+  for (uint32_t i = 0; i < sum->count; i++) {
+    struct tir_term rest = tir_sum_terms(ir, sum)[i];
+    const struct tir_expr_node *n = tir_at(ir, rest.atom);
+    int64_t wanted;
+    if (n->kind != TIR_FLOORMOD || !tir_is_int(ir, n->b)) continue;
+    tir_expr x = n->a, divisor = n->b;
+    if (__builtin_mul_overflow(rest.coefficient, tir_at(ir, divisor)->imm, &wanted)) continue;
+    bool any = false;
+    for (uint32_t j = 0; j < sum->count && !any; j++) any = tir_sum_terms(ir, sum)[j].coefficient == wanted;
+    if (!any) continue;
+    tir_expr quotient = tir_make(ir, TIR_FLOORDIV, x, divisor);
+    for (uint32_t j = 0; j < sum->count; j++) {
+      struct tir_term t = tir_sum_terms(ir, sum)[j];
+      if (t.atom != quotient || t.coefficient != wanted) continue;
+      tir_sum_add_term(ir, sum, rest.atom, -rest.coefficient);
+      tir_sum_add_term(ir, sum, quotient, -wanted);
+      tir_sum_add(ir, sum, x, rest.coefficient);
+      return true;
+    }
+  }
+  return false;
+}
+
+void tir_sum_recombine(struct tir *ir, struct tir_sum *sum) {
+  uint8_t flags = 0;
+  for (uint32_t i = 0; i < sum->count; i++) flags |= tir_at(ir, tir_sum_terms(ir, sum)[i].atom)->flags;
+  if (flags & TIR_HAS_DIVMOD)
+    while (sum->count > 1 && !sum->overflow && recombine_one(ir, sum)) {}
+}
+
+/* Terms in the order they are written: positive ones first, by falling coefficient, ties by age of the atom. */
+static int written_before(const struct tir_term *x, const struct tir_term *y) {
+  if ((x->coefficient > 0) != (y->coefficient > 0)) return x->coefficient > 0;
+  int64_t p = x->coefficient > 0 ? -x->coefficient : x->coefficient;
+  int64_t q = y->coefficient > 0 ? -y->coefficient : y->coefficient;
+  return p != q ? p < q : x->atom < y->atom;
+}
+
+static tir_expr with_factor(struct tir *ir, tir_type type, tir_expr atom, int64_t factor) {
+  return factor == 1 ? atom : tir_binary(ir, TIR_MUL, atom, tir_int(ir, type, factor));
+}
+
+static tir_expr write_sum(struct tir *ir, tir_type type, int64_t constant, struct tir_term *terms, uint32_t count) {
+  for (uint32_t i = 1; i < count; i++) { /* a handful of terms: insertion */
+    struct tir_term t = terms[i];
+    uint32_t j = i;
+    for (; j > 0 && written_before(&t, &terms[j - 1]); j--) terms[j] = terms[j - 1];
+    terms[j] = t;
+  }
+  tir_expr e = TIR_NONE;
+  if (count == 0 || (terms[0].coefficient < 0 && constant > 0)) {
+    e = tir_int(ir, type, constant);
+    constant = 0;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t k = terms[i].coefficient;
+    if (!e)
+      e = with_factor(ir, type, terms[i].atom, k);
+    else if (k > 0)
+      e = tir_binary(ir, TIR_ADD, e, with_factor(ir, type, terms[i].atom, k));
+    else if (k == INT64_MIN)
+      e = tir_binary(ir, TIR_ADD, e, with_factor(ir, type, terms[i].atom, k));
+    else
+      e = tir_binary(ir, TIR_SUB, e, with_factor(ir, type, terms[i].atom, -k));
+  }
+  if (constant > 0 || constant == INT64_MIN)
+    e = tir_binary(ir, TIR_ADD, e, tir_int(ir, type, constant));
+  else if (constant < 0)
+    e = tir_binary(ir, TIR_SUB, e, tir_int(ir, type, -constant));
+  return e;
+}
+
+static struct tir_linear keep_terms(struct tir *ir, int64_t constant, const struct tir_term *terms, uint32_t count) {
+  struct tir_linear l = {constant, tir_grow_terms(ir, count), count};
+  memcpy(ir->terms.at + l.first, terms, count * sizeof *terms);
+  return l;
+}
+
+tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type) {
+  assert(!sum->overflow && sum->base + sum->count == ir->scratch->term_count);
+  const struct tir_term *terms = tir_sum_terms(ir, sum);
+  if (sum->count == 1 && sum->constant == 0 && terms[0].coefficient == 1) {
+    tir_expr e = terms[0].atom;
+    tir_sum_drop(ir, sum);
+    return e;
+  }
+  if (sum->count == 0) {
+    tir_sum_drop(ir, sum);
+    return tir_int(ir, type, sum->constant);
+  }
+  struct tir_linear l = keep_terms(ir, sum->constant, terms, sum->count);
+  tir_expr e = write_sum(ir, type, sum->constant, tir_sum_terms(ir, sum), sum->count);
+  tir_sum_drop(ir, sum);
+  if (ir->linears.at[e].first == UINT32_MAX)
+    ir->linears.at[e] = l;
+  else
+    ir->terms.count = l.first; /* known already */
+  return e;
+}
+
+/* ---- The linear form of an expression ---- */
+
+struct tir_linear tir_linear_of(struct tir *ir, tir_expr e) {
+  if (ir->linears.at[e].first != UINT32_MAX) return ir->linears.at[e];
+  struct tir_expr_node n = *tir_at(ir, e);
+  struct tir_sum sum = tir_sum_open(ir);
+  if (n.kind == TIR_INT_IMM) {
+    sum.constant = n.imm;
+  } else if (!tir_is_index(ir, e)) {
+    tir_sum_add_term(ir, &sum, e, 1);
+  } else if (n.kind == TIR_ADD || n.kind == TIR_SUB) {
+    tir_linear_of(ir, n.a), tir_linear_of(ir, n.b);
+    tir_sum_add(ir, &sum, n.a, 1);
+    tir_sum_add(ir, &sum, n.b, n.kind == TIR_ADD ? 1 : -1);
+  } else if (n.kind == TIR_MUL && (tir_is_int(ir, n.a) || tir_is_int(ir, n.b))) {
+    bool left = tir_is_int(ir, n.a);
+    tir_linear_of(ir, left ? n.b : n.a);
+    tir_sum_add(ir, &sum, left ? n.b : n.a, tir_at(ir, left ? n.a : n.b)->imm);
+  } else {
+    tir_sum_add_term(ir, &sum, e, 1);
+  }
+  if (sum.overflow) {
+    tir_sum_drop(ir, &sum);
+    sum = tir_sum_open(ir);
+    tir_sum_add_term(ir, &sum, e, 1);
+  }
+  struct tir_linear l = keep_terms(ir, sum.constant, tir_sum_terms(ir, &sum), sum.count);
+  tir_sum_drop(ir, &sum);
+  ir->linears.at[e] = l;
+  return l;
+}
+
+tir_expr tir_from_terms(struct tir *ir, tir_type type, int64_t constant, const struct tir_term *terms, uint32_t count) {
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = constant;
+  for (uint32_t i = 0; i < count; i++) tir_sum_add(ir, &sum, terms[i].atom, terms[i].coefficient);
+  tir_sum_recombine(ir, &sum);
+  assert(!sum.overflow && "the coefficients of an index leave 64 bits");
+  return tir_sum_close(ir, &sum, type);
+}

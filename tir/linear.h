@@ -1,0 +1,36 @@
+/* Sums under construction. Internal to tir.
+ *
+ * Terms are summed on a stack in the module's scratch memory, so that sums nest: open, add, close. While a sum is open
+ * others may be opened above it, and must be closed before it is added to again. */
+#ifndef MSCHED_TIR_LINEAR_H
+#define MSCHED_TIR_LINEAR_H
+
+#include "bounds.h"
+#include "tir.h"
+
+struct tir_sum {
+  int64_t constant;
+  uint32_t base, count; /* in scratch->terms; ascending by atom, coefficients not 0 */
+  bool overflow;        /* a coefficient left the range of 64 bits: the sum is void */
+};
+
+/* Index arithmetic (and only it) is simplified: signed integers of 32 or 64 bits, one lane, no loads or calls. */
+bool tir_is_index(const struct tir *ir, tir_expr e);
+
+struct tir_sum tir_sum_open(struct tir *ir);
+void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_t coefficient);
+void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale);
+/* Joins quotient and remainder: (x // c) * c * k + (x % c) * k = x * k. */
+void tir_sum_recombine(struct tir *ir, struct tir_sum *sum);
+struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum);
+static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum);
+/* The expression of the sum, which is closed. Not to be called when the sum overflowed. */
+tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type);
+void tir_sum_drop(struct tir *ir, struct tir_sum *sum);
+
+#include "arena.h"
+static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum) {
+  return ir->scratch->terms + sum->base;
+}
+
+#endif

@@ -1,0 +1,445 @@
+/* Simplified integer arithmetic: expressions are brought to one form as they are made.
+ *
+ * Sums are linear forms. A quotient or remainder by a constant gives up what divides and what is too small to matter,
+ * decided by the bounds of variables. fd and fm stand for floordiv and floormod:
+ *   fd(c*x + r, c)      = x + fd(r, c)                      fm(c*x + r, c)     = fm(r, c)
+ *   fd(g*x + r, g*d)    = fd(x, d)          for 0 <= r < g  fm(g*x + r, g*d)   = g*fm(x, d) + r
+ *   fd(fd(x, a), b)     = fd(x, a*b)                        fm(fm(x, a), b)    = fm(x, b)      where b divides a
+ *   fd(fm(x, a), b)     = fm(fd(x, b), a/b) where b divides a
+ * Source: the rules are those of Euclidean division; TVM's canonical simplifier uses the like. */
+#include "linear.h"
+
+/* ---- Quotients and remainders ---- */
+
+/* Splits `sum` (which stays open) for division by `divisor` into g * high + low, 0 <= low < g, with g the largest such
+ * divisor of `divisor`. Terms of high are marked by *high_count leading terms after sorting by coefficient. */
+static void sort_by_coefficient(struct tir_term *terms, uint32_t count) {
+  for (uint32_t i = 1; i < count; i++) {
+    struct tir_term t = terms[i];
+    uint32_t j = i;
+    int64_t size = t.coefficient < 0 ? -t.coefficient : t.coefficient;
+    for (; j > 0; j--) {
+      int64_t other = terms[j - 1].coefficient < 0 ? -terms[j - 1].coefficient : terms[j - 1].coefficient;
+      if (other > size || (other == size && terms[j - 1].atom < t.atom)) break;
+      terms[j] = terms[j - 1];
+    }
+    terms[j] = t;
+  }
+}
+
+struct split {
+  int64_t gcd;
+  uint32_t high;
+  int64_t low_constant, high_constant;
+};
+
+static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t count, int64_t constant, int64_t divisor,
+                       struct split *out) {
+  sort_by_coefficient(terms, count);
+  /* Bounds of the tails, from the end: the smallest terms. */
+  struct tir_bounds tail = {0, 0};
+  uint32_t best = UINT32_MAX;
+  int64_t best_gcd = 0, best_low = 0;
+  for (uint32_t high = count + 1; high-- > 0;) {
+    if (high < count) {
+      struct tir_bounds k = {terms[high].coefficient, terms[high].coefficient};
+      tail = tir_binary_bounds(TIR_ADD, tail, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, terms[high].atom)));
+    }
+    int64_t g = divisor;
+    for (uint32_t i = 0; i < high; i++) g = tir_gcd(g, terms[i].coefficient);
+    int64_t low = tir_floor_mod(constant, g);
+    if (tir_sat_add(tail.lo, low) < 0 || tir_sat_add(tail.hi, low) >= g) continue;
+    if (g > best_gcd) {
+      best = high;
+      best_gcd = g;
+      best_low = low;
+    }
+  }
+  if (best == UINT32_MAX) return false;
+  *out = (struct split){best_gcd, best, best_low, constant - best_low};
+  return true;
+}
+
+static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr x, int64_t divisor) {
+  const struct tir_expr_node *n = tir_at(ir, x);
+  if (n->kind == TIR_INT_IMM)
+    return tir_int(ir, type, kind == TIR_FLOORDIV ? tir_floor_div(n->imm, divisor) : tir_floor_mod(n->imm, divisor));
+  bool nested =
+      (n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD) && tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0;
+  if (nested) {
+    int64_t inner = tir_at(ir, n->b)->imm, product;
+    tir_expr a = n->a;
+    if (kind == TIR_FLOORDIV && n->kind == TIR_FLOORDIV && !__builtin_mul_overflow(inner, divisor, &product))
+      return tir_make(ir, TIR_FLOORDIV, a, tir_int(ir, type, product));
+    if (n->kind == TIR_FLOORMOD && inner % divisor == 0) {
+      if (kind == TIR_FLOORMOD) return tir_make(ir, TIR_FLOORMOD, a, tir_int(ir, type, divisor));
+      tir_expr q = tir_make(ir, TIR_FLOORDIV, a, tir_int(ir, type, divisor));
+      return tir_make(ir, TIR_FLOORMOD, q, tir_int(ir, type, inner / divisor));
+    }
+  }
+  return tir_binary(ir, kind, x, tir_int(ir, type, divisor));
+}
+
+/* The terms of `sum` that the divisor does not divide, reduced; the others' quotient is added to *quotient if wanted.
+ */
+static void divide_terms(struct tir *ir, tir_expr a, int64_t divisor, struct tir_term *rest, uint32_t *rest_count,
+                         int64_t *rest_constant, struct tir_term *whole, uint32_t *whole_count, int64_t *whole_constant,
+                         bool remainder) {
+  struct tir_linear l = tir_linear_of(ir, a);
+  *rest_count = *whole_count = 0;
+  *rest_constant = tir_floor_mod(l.constant, divisor);
+  *whole_constant = tir_floor_div(l.constant, divisor);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    if (t.coefficient % divisor == 0) {
+      whole[(*whole_count)++] = (struct tir_term){t.coefficient / divisor, t.atom};
+      continue;
+    }
+    if (remainder) t.coefficient %= divisor;
+    rest[(*rest_count)++] = t;
+  }
+}
+
+enum { MOST_TERMS = 64 };
+
+static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
+  tir_type type = tir_type_of(ir, a);
+  if (tir_linear_of(ir, a).count > MOST_TERMS) return tir_binary(ir, kind, a, tir_int(ir, type, divisor));
+  struct tir_term rest[MOST_TERMS], whole[MOST_TERMS];
+  uint32_t rests, wholes;
+  int64_t rest_constant, whole_constant;
+  bool remainder = kind == TIR_FLOORMOD;
+  divide_terms(ir, a, divisor, rest, &rests, &rest_constant, whole, &wholes, &whole_constant, remainder);
+  /* The rest lies between two multiples of the divisor: its quotient is known. */
+  struct tir_bounds b = {rest_constant, rest_constant};
+  for (uint32_t i = 0; i < rests; i++) {
+    struct tir_bounds k = {rest[i].coefficient, rest[i].coefficient};
+    b = tir_binary_bounds(TIR_ADD, b, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, rest[i].atom)));
+  }
+  struct tir_sum sum = tir_sum_open(ir);
+  struct split s;
+  tir_expr inner = TIR_NONE;
+  if (!tir_is_inf(b.lo) && !tir_is_inf(b.hi) && tir_floor_div(b.lo, divisor) == tir_floor_div(b.hi, divisor)) {
+    int64_t q = tir_floor_div(b.lo, divisor);
+    if (remainder) {
+      for (uint32_t i = 0; i < rests; i++) tir_sum_add_term(ir, &sum, rest[i].atom, rest[i].coefficient);
+      sum.constant = rest_constant - q * divisor;
+    } else {
+      sum.constant = q;
+    }
+  } else if (find_split(ir, rest, rests, rest_constant, divisor, &s)) {
+    struct tir_sum high = tir_sum_open(ir);
+    high.constant = s.high_constant / s.gcd;
+    for (uint32_t i = 0; i < s.high; i++) tir_sum_add_term(ir, &high, rest[i].atom, rest[i].coefficient / s.gcd);
+    inner = plain_division(ir, kind, type, tir_sum_close(ir, &high, type), divisor / s.gcd);
+    tir_sum_add(ir, &sum, inner, remainder ? s.gcd : 1);
+    if (remainder) {
+      for (uint32_t i = s.high; i < rests; i++) tir_sum_add_term(ir, &sum, rest[i].atom, rest[i].coefficient);
+      sum.constant += s.low_constant;
+    }
+  } else {
+    struct tir_sum all = tir_sum_open(ir);
+    all.constant = rest_constant;
+    for (uint32_t i = 0; i < rests; i++) tir_sum_add_term(ir, &all, rest[i].atom, rest[i].coefficient);
+    inner = plain_division(ir, kind, type, tir_sum_close(ir, &all, type), divisor);
+    tir_sum_add(ir, &sum, inner, 1);
+  }
+  if (!remainder) {
+    for (uint32_t i = 0; i < wholes; i++) tir_sum_add_term(ir, &sum, whole[i].atom, whole[i].coefficient);
+    if (__builtin_add_overflow(sum.constant, whole_constant, &sum.constant)) sum.overflow = true;
+  }
+  tir_sum_recombine(ir, &sum);
+  if (sum.overflow) {
+    tir_sum_drop(ir, &sum);
+    return tir_binary(ir, kind, a, tir_int(ir, type, divisor));
+  }
+  return tir_sum_close(ir, &sum, type);
+}
+
+static tir_expr make_division(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  tir_type type = tir_type_of(ir, a);
+  bool trunc = kind == TIR_DIV || kind == TIR_MOD, remainder = kind == TIR_MOD || kind == TIR_FLOORMOD;
+  const struct tir_expr_node *na = tir_at(ir, a), *nb = tir_at(ir, b);
+  if (trunc && !(na->lo >= 0 && nb->lo > 0)) {
+    if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm != 0 && nb->imm != -1)
+      return tir_int(ir, type, remainder ? na->imm % nb->imm : na->imm / nb->imm);
+    return tir_binary(ir, kind, a, b);
+  }
+  kind = remainder ? TIR_FLOORMOD : TIR_FLOORDIV;
+  if (tir_is_int(ir, b) && nb->imm > 0) {
+    if (nb->imm == 1) return remainder ? tir_int(ir, type, 0) : a;
+    return divide(ir, kind, a, nb->imm);
+  }
+  if (nb->lo > 0 && na->lo >= 0 && na->hi < nb->lo) return remainder ? a : tir_int(ir, type, 0);
+  if (a == b && nb->lo > 0) return tir_int(ir, type, remainder ? 0 : 1);
+  if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm < -1)
+    return tir_int(ir, type, remainder ? tir_floor_mod(na->imm, nb->imm) : tir_floor_div(na->imm, nb->imm));
+  return tir_binary(ir, trunc ? (remainder ? TIR_MOD : TIR_DIV) : kind, a, b);
+}
+
+/* ---- Sums, products, minima ---- */
+
+static tir_expr make_sum(struct tir *ir, tir_expr a, tir_expr b, int64_t sign) {
+  tir_type type = tir_type_of(ir, a);
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, a, 1);
+  tir_sum_add(ir, &sum, b, sign);
+  tir_sum_recombine(ir, &sum);
+  if (!sum.overflow) return tir_sum_close(ir, &sum, type);
+  tir_sum_drop(ir, &sum);
+  return tir_binary(ir, sign > 0 ? TIR_ADD : TIR_SUB, a, b);
+}
+
+static tir_expr make_product(struct tir *ir, tir_expr a, tir_expr b) {
+  if (tir_is_int(ir, a)) {
+    tir_expr c = a;
+    a = b;
+    b = c;
+  }
+  if (!tir_is_int(ir, b)) return a < b ? tir_binary(ir, TIR_MUL, a, b) : tir_binary(ir, TIR_MUL, b, a);
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, a, tir_at(ir, b)->imm);
+  tir_sum_recombine(ir, &sum);
+  if (!sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, a));
+  tir_sum_drop(ir, &sum);
+  return tir_binary(ir, TIR_MUL, a, b);
+}
+
+/* Bounds of a - b. */
+static struct tir_bounds difference(struct tir *ir, tir_expr a, tir_expr b) {
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, a, 1);
+  tir_sum_add(ir, &sum, b, -1);
+  tir_sum_recombine(ir, &sum);
+  struct tir_bounds d = sum.overflow ? (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF} : tir_sum_bounds(ir, &sum);
+  tir_sum_drop(ir, &sum);
+  struct tir_bounds plain = tir_binary_bounds(TIR_SUB, tir_bounds_of(ir, a), tir_bounds_of(ir, b));
+  if (plain.lo > d.lo) d.lo = plain.lo;
+  if (plain.hi < d.hi) d.hi = plain.hi;
+  return d;
+}
+
+static tir_expr make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  struct tir_bounds d = difference(ir, a, b);
+  if (d.hi <= 0) return kind == TIR_MIN ? a : b;
+  if (d.lo >= 0) return kind == TIR_MIN ? b : a;
+  /* min(min(x, c), d) with constants: one of them is enough. */
+  const struct tir_expr_node *n = tir_at(ir, a);
+  if (tir_is_int(ir, b) && n->kind == kind && tir_is_int(ir, n->b)) {
+    int64_t x = tir_at(ir, n->b)->imm, y = tir_at(ir, b)->imm;
+    return tir_binary(ir, kind, n->a, tir_int(ir, n->type, (kind == TIR_MIN) == (x < y) ? x : y));
+  }
+  if (tir_is_int(ir, a) || (!tir_is_int(ir, b) && b < a)) return tir_binary(ir, kind, b, a);
+  return tir_binary(ir, kind, a, b);
+}
+
+/* ---- Conditions ---- */
+
+static tir_expr truth(struct tir *ir, bool value) { return tir_int(ir, TIR_T_BOOL, value); }
+
+/* Writes p < 0, p <= 0, p == 0 or p != 0 with what is positive left and the constant right, divided by what all
+ * coefficients share. The sum is closed. */
+static tir_expr write_comparison(struct tir *ir, enum tir_kind kind, struct tir_sum *sum, tir_type type) {
+  struct tir_term terms[MOST_TERMS];
+  uint32_t count = sum->count;
+  int64_t g = 0, constant = sum->constant;
+  for (uint32_t i = 0; i < count; i++) {
+    terms[i] = tir_sum_terms(ir, sum)[i];
+    g = tir_gcd(g, terms[i].coefficient);
+  }
+  tir_sum_drop(ir, sum);
+  /* g*x + c < 0  is  x < ceil(-c / g);  g*x + c <= 0  is  x <= floor(-c / g). */
+  int64_t right = kind == TIR_LT ? -tir_floor_div(constant, g) : tir_floor_div(-constant, g);
+  if ((kind == TIR_EQ || kind == TIR_NE) && constant % g != 0) return truth(ir, kind == TIR_NE);
+  struct tir_sum left = tir_sum_open(ir);
+  for (uint32_t i = 0; i < count; i++)
+    if (terms[i].coefficient > 0) tir_sum_add_term(ir, &left, terms[i].atom, terms[i].coefficient / g);
+  bool only_negative = left.count == 0;
+  tir_expr l = TIR_NONE, r;
+  if (!only_negative) l = tir_sum_close(ir, &left, type);
+  struct tir_sum other = tir_sum_open(ir);
+  for (uint32_t i = 0; i < count; i++)
+    if (terms[i].coefficient < 0) tir_sum_add_term(ir, &other, terms[i].atom, -terms[i].coefficient / g);
+  if (only_negative) { /* 0 - y < c  is  -c < y */
+    l = tir_int(ir, type, -right);
+    r = tir_sum_close(ir, &other, type);
+    if (kind == TIR_EQ || kind == TIR_NE) return tir_binary(ir, kind, r, l);
+  } else {
+    other.constant = right;
+    r = tir_sum_close(ir, &other, type);
+  }
+  return tir_binary(ir, kind, l, r);
+}
+
+static tir_expr make_comparison(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  if (kind == TIR_GT || kind == TIR_GE) {
+    tir_expr t = a;
+    a = b;
+    b = t;
+    kind = kind == TIR_GT ? TIR_LT : TIR_LE;
+  }
+  struct tir_bounds d = difference(ir, a, b);
+  struct tir_bounds zero = {0, 0}, verdict = tir_binary_bounds(kind, d, zero);
+  if (verdict.lo == verdict.hi) return truth(ir, verdict.lo);
+  tir_type type = tir_type_of(ir, a);
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, a, 1);
+  tir_sum_add(ir, &sum, b, -1);
+  tir_sum_recombine(ir, &sum);
+  if (sum.overflow || sum.count == 0 || sum.count > MOST_TERMS || sum.constant == INT64_MIN) {
+    tir_sum_drop(ir, &sum);
+    return tir_binary(ir, kind, a, b);
+  }
+  return write_comparison(ir, kind, &sum, type);
+}
+
+static tir_expr make_logic(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  int64_t neutral = kind == TIR_AND;
+  if (tir_is_const(ir, a, neutral) || a == b) return b;
+  if (tir_is_const(ir, b, neutral)) return a;
+  if (tir_is_const(ir, a, !neutral)) return a;
+  if (tir_is_const(ir, b, !neutral) && !(tir_at(ir, a)->flags & TIR_HAS_CALL)) return b;
+  return tir_binary(ir, kind, a, b);
+}
+
+tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  if (kind == TIR_AND || kind == TIR_OR) return make_logic(ir, kind, a, b);
+  if (!tir_is_index(ir, a) || !tir_is_index(ir, b) || tir_type_of(ir, a) != tir_type_of(ir, b))
+    return tir_binary(ir, kind, a, b);
+  switch (kind) {
+  case TIR_ADD: return make_sum(ir, a, b, 1);
+  case TIR_SUB: return make_sum(ir, a, b, -1);
+  case TIR_MUL: return make_product(ir, a, b);
+  case TIR_DIV:
+  case TIR_MOD:
+  case TIR_FLOORDIV:
+  case TIR_FLOORMOD: return make_division(ir, kind, a, b);
+  case TIR_MIN:
+  case TIR_MAX: return make_extreme(ir, kind, a, b);
+  default: return make_comparison(ir, kind, a, b);
+  }
+}
+
+tir_expr tir_not(struct tir *ir, tir_expr a) {
+  const struct tir_expr_node *n = tir_at(ir, a);
+  if (n->kind == TIR_INT_IMM) return truth(ir, !n->imm);
+  if (n->kind == TIR_NOT) return n->a;
+  if (n->kind >= TIR_EQ && n->kind <= TIR_GE && tir_is_index(ir, n->a)) {
+    static const enum tir_kind opposite[] = {TIR_NE, TIR_EQ, TIR_GE, TIR_GT, TIR_LE, TIR_LT};
+    return tir_make(ir, opposite[n->kind - TIR_EQ], n->a, n->b);
+  }
+  return tir_unary(ir, TIR_NOT, n->type, a);
+}
+
+tir_expr tir_cast(struct tir *ir, tir_type type, tir_expr a) {
+  const struct tir_expr_node *n = tir_at(ir, a);
+  if (n->type == type) return a;
+  struct tir_bounds fits = tir_type_bounds(type);
+  if (n->kind == TIR_INT_IMM && tir_type_code(type) == TIR_INT && n->imm >= fits.lo && n->imm <= fits.hi)
+    return tir_int(ir, type, n->imm);
+  return tir_unary(ir, TIR_CAST, type, a);
+}
+
+static bool has_conjunct(const struct tir *ir, tir_expr all, tir_expr one) {
+  if (all == one) return true;
+  const struct tir_expr_node *n = tir_at(ir, all);
+  return n->kind == TIR_AND && (has_conjunct(ir, n->a, one) || has_conjunct(ir, n->b, one));
+}
+
+tir_expr tir_and(struct tir *ir, tir_expr a, tir_expr b) {
+  if (!a || tir_is_const(ir, a, 1)) return b && tir_is_const(ir, b, 1) ? TIR_NONE : b;
+  if (!b || tir_is_const(ir, b, 1)) return a;
+  const struct tir_expr_node *n = tir_at(ir, b);
+  if (n->kind == TIR_AND) {
+    tir_expr right = n->b;
+    return tir_and(ir, tir_and(ir, a, n->a), right);
+  }
+  return has_conjunct(ir, a, b) ? a : make_logic(ir, TIR_AND, a, b);
+}
+
+/* ---- Proofs ---- */
+
+bool tir_prove_equal(struct tir *ir, tir_expr a, tir_expr b) {
+  if (a == b) return true;
+  if (tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
+  if (!tir_is_index(ir, a) || !tir_is_index(ir, b)) return tir_simplify(ir, a) == tir_simplify(ir, b);
+  struct tir_bounds d = difference(ir, a, b);
+  if (d.lo == 0 && d.hi == 0) return true;
+  if (!((tir_at(ir, a)->flags | tir_at(ir, b)->flags) & TIR_HAS_DIVMOD)) return false;
+  d = difference(ir, tir_simplify(ir, a), tir_simplify(ir, b));
+  return d.lo == 0 && d.hi == 0;
+}
+
+bool tir_prove(struct tir *ir, tir_expr condition) {
+  if (condition == TIR_NONE || tir_is_const(ir, condition, 1) || tir_at(ir, condition)->lo == 1) return true;
+  return tir_is_const(ir, tir_simplify(ir, condition), 1);
+}
+
+/* ---- Residues ---- */
+
+static void join_residues(int64_t *m, int64_t *r, int64_t m2, int64_t r2) { /* of either of two values */
+  *m = tir_gcd(tir_gcd(*m, m2), *r - r2);
+  *r = *m ? tir_floor_mod(*r, *m) : *r;
+}
+
+static void residue_of_atom(struct tir *ir, tir_expr e, int64_t *m, int64_t *r) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  int64_t m2, r2;
+  *m = 1;
+  *r = 0;
+  switch (n.kind) {
+  case TIR_INT_IMM: *m = 0, *r = n.imm; return;
+  case TIR_MIN:
+  case TIR_MAX:
+  case TIR_SELECT:
+    tir_modular(ir, n.kind == TIR_SELECT ? n.b : n.a, m, r);
+    tir_modular(ir, n.kind == TIR_SELECT ? n.c : n.b, &m2, &r2);
+    join_residues(m, r, m2, r2);
+    return;
+  case TIR_MUL:
+    tir_modular(ir, n.a, m, r);
+    tir_modular(ir, n.b, &m2, &r2);
+    if (*r == 0 && r2 == 0 && !__builtin_mul_overflow(*m, m2, m)) return;
+    *m = *r == 0 ? *m : r2 == 0 ? m2 : 1;
+    *r = 0;
+    return;
+  case TIR_FLOORDIV:
+    if (!tir_is_int(ir, n.b) || tir_at(ir, n.b)->imm <= 0) return;
+    tir_modular(ir, n.a, m, r);
+    m2 = tir_at(ir, n.b)->imm;
+    if (*m % m2 == 0)
+      *r = tir_floor_div(*r, m2), *m = *m / m2;
+    else
+      *m = 1, *r = 0;
+    return;
+  case TIR_FLOORMOD:
+    if (!tir_is_int(ir, n.b) || tir_at(ir, n.b)->imm <= 0) return;
+    tir_modular(ir, n.a, m, r);
+    *m = tir_gcd(*m, tir_at(ir, n.b)->imm);
+    *r = tir_floor_mod(*r, *m);
+    return;
+  default: return;
+  }
+}
+
+void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainder) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  int64_t m = 0, r = l.constant;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    int64_t am = 1, ar = 0, product;
+    if (t.atom != e || l.count > 1 || t.coefficient != 1 || l.constant != 0)
+      tir_modular(ir, t.atom, &am, &ar);
+    else
+      residue_of_atom(ir, e, &am, &ar);
+    if (__builtin_mul_overflow(ar, t.coefficient, &product) || __builtin_add_overflow(r, product, &r) ||
+        __builtin_mul_overflow(am, t.coefficient, &product)) {
+      *modulus = 1;
+      *remainder = 0;
+      return;
+    }
+    m = tir_gcd(m, product);
+  }
+  *modulus = m;
+  *remainder = m ? tir_floor_mod(r, m) : r;
+}

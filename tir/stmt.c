@@ -1,0 +1,323 @@
+/* The tree of statements: links, walks and edits in place. */
+#include "arena.h"
+
+#include <string.h>
+
+/* ---- Walks ---- */
+
+tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  while (s != top) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->next) return n->next;
+    tir_stmt parent = n->parent;
+    if (!parent) return TIR_NONE;
+    /* A block's init comes before its body, an if's body before its else. */
+    bool block = tir_is(ir, parent, TIR_BLOCK);
+    enum tir_list second = block ? TIR_BODY : TIR_ELSE;
+    if (n->list != second && tir_stmt_at(ir, parent)->first[second]) return tir_stmt_at(ir, parent)->first[second];
+    s = parent;
+  }
+  return TIR_NONE;
+}
+
+tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  enum tir_list first = n->kind == TIR_BLOCK ? TIR_INIT : TIR_BODY;
+  if (n->first[first]) return n->first[first];
+  if (n->first[!first]) return n->first[!first];
+  return tir_after(ir, s, top);
+}
+
+bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above) {
+  for (s = tir_stmt_at(ir, s)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    if (s == above) return true;
+  return false;
+}
+
+static uint32_t depth_of(const struct tir *ir, tir_stmt s) {
+  uint32_t depth = 0;
+  for (; tir_stmt_at(ir, s)->parent; s = tir_stmt_at(ir, s)->parent) depth++;
+  return depth;
+}
+
+int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  if (a == b) return 0;
+  uint32_t da = depth_of(ir, a), db = depth_of(ir, b);
+  int deeper = da < db ? -1 : 1; /* if one is above the other */
+  for (; da > db; da--) a = tir_stmt_at(ir, a)->parent;
+  for (; db > da; db--) b = tir_stmt_at(ir, b)->parent;
+  if (a == b) return deeper;
+  while (tir_stmt_at(ir, a)->parent != tir_stmt_at(ir, b)->parent) {
+    a = tir_stmt_at(ir, a)->parent;
+    b = tir_stmt_at(ir, b)->parent;
+  }
+  const struct tir_stmt_node *na = tir_stmt_at(ir, a), *nb = tir_stmt_at(ir, b);
+  if (!na->parent) return a < b ? -1 : 1; /* two functions */
+  if (na->list != nb->list) return (na->list == TIR_INIT) == tir_is(ir, na->parent, TIR_BLOCK) ? -1 : 1;
+  for (tir_stmt s = na->next; s; s = tir_stmt_at(ir, s)->next)
+    if (s == b) return -1;
+  return 1;
+}
+
+tir_block tir_parent_block(const struct tir *ir, tir_stmt s) {
+  for (s = tir_stmt_at(ir, s)->parent; s && !tir_is(ir, s, TIR_BLOCK);) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+tir_func tir_func_of(const struct tir *ir, tir_stmt s) {
+  while (tir_stmt_at(ir, s)->parent) s = tir_stmt_at(ir, s)->parent;
+  return tir_is(ir, s, TIR_FUNCTION) ? tir_stmt_at(ir, s)->function.func : TIR_NONE;
+}
+
+tir_func tir_find_func(const struct tir *ir, const char *name) {
+  for (tir_func f = 1; f < ir->funcs.count; f++)
+    if (!strcmp(tir_text(ir, ir->funcs.at[f].name), name)) return f;
+  return !strcmp(name, "main") && ir->funcs.count == 2 ? 1 : TIR_NONE;
+}
+
+tir_block tir_root_block(const struct tir *ir, tir_func f) {
+  tir_stmt s = tir_stmt_at(ir, ir->funcs.at[f].body)->first[TIR_BODY];
+  return s && tir_is(ir, s, TIR_BLOCK) && !tir_stmt_at(ir, s)->next ? s : TIR_NONE;
+}
+
+uint32_t tir_loops_of(const struct tir *ir, tir_stmt s, tir_loop *out, uint32_t most) {
+  uint32_t count = 0;
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p && !tir_is(ir, p, TIR_BLOCK); p = tir_stmt_at(ir, p)->parent)
+    count += tir_is(ir, p, TIR_LOOP);
+  uint32_t i = count;
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; i > 0; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && --i < most) out[i] = p;
+  return count;
+}
+
+uint32_t tir_child_blocks(const struct tir *ir, tir_stmt of, tir_block *out, uint32_t most) {
+  uint32_t count = 0;
+  for (tir_stmt s = tir_next(ir, of, of); s;) {
+    if (!tir_is(ir, s, TIR_BLOCK)) {
+      s = tir_next(ir, s, of);
+      continue;
+    }
+    if (count < most) out[count] = s;
+    count++;
+    s = tir_after(ir, s, of);
+  }
+  return count;
+}
+
+tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char *key) {
+  for (uint32_t i = where.first; i < where.first + where.count; i++)
+    if (!strcmp(tir_text(ir, ir->annotations.at[i].key), key)) return ir->annotations.at[i].value;
+  return TIR_NONE;
+}
+
+/* ---- Making ---- */
+
+tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
+  tir_stmt s = tir_grow_stmts(ir, 1);
+  memset(tir_stmt_at(ir, s), 0, sizeof(struct tir_stmt_node));
+  tir_stmt_at(ir, s)->kind = (uint8_t)kind;
+  return s;
+}
+
+tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind) {
+  tir_stmt s = tir_new_stmt(ir, TIR_LOOP);
+  struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  n->loop_kind = (uint8_t)kind;
+  n->loop.var = var;
+  n->loop.min = min;
+  n->loop.extent = extent;
+  return s;
+}
+
+tir_stmt tir_new_store(struct tir *ir, tir_buffer buffer, const tir_expr *indices, tir_expr value) {
+  uint32_t first = tir_add_operands(ir, indices, tir_buffer_at(ir, buffer)->rank);
+  tir_stmt s = tir_new_stmt(ir, TIR_STORE);
+  struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  n->store.buffer = buffer;
+  n->store.indices = first;
+  n->store.value = value;
+  return s;
+}
+
+tir_func tir_new_func(struct tir *ir, tir_symbol name) {
+  tir_func f = tir_grow_funcs(ir, 1);
+  tir_stmt body = tir_new_stmt(ir, TIR_FUNCTION);
+  tir_stmt_at(ir, body)->function.func = f;
+  ir->funcs.at[f] = (struct tir_func_node){.name = name, .body = body};
+  return f;
+}
+
+tir_buffer tir_new_buffer(struct tir *ir, tir_symbol name, tir_type type, const tir_expr *shape, uint32_t rank,
+                          tir_symbol scope) {
+  uint32_t first = tir_add_operands(ir, shape, rank);
+  tir_buffer b = tir_grow_buffers(ir, 1);
+  ir->buffers.at[b] =
+      (struct tir_buffer_node){.name = name, .scope = scope, .type = type, .rank = rank, .shape = first};
+  return b;
+}
+
+/* ---- Links ---- */
+
+static void link_between(struct tir *ir, tir_stmt parent, enum tir_list list, tir_stmt prev, tir_stmt s,
+                         tir_stmt next) {
+  struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  assert(!n->parent && "a statement stands in one place only");
+  n->parent = parent;
+  n->list = (uint8_t)list;
+  n->prev = prev;
+  n->next = next;
+  if (prev)
+    tir_stmt_at(ir, prev)->next = s;
+  else
+    tir_stmt_at(ir, parent)->first[list] = s;
+  if (next)
+    tir_stmt_at(ir, next)->prev = s;
+  else
+    tir_stmt_at(ir, parent)->last[list] = s;
+}
+
+void tir_append(struct tir *ir, tir_stmt parent, enum tir_list list, tir_stmt s) {
+  link_between(ir, parent, list, tir_stmt_at(ir, parent)->last[list], s, TIR_NONE);
+}
+
+void tir_insert_before(struct tir *ir, tir_stmt at, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, at);
+  link_between(ir, n->parent, (enum tir_list)n->list, n->prev, s, at);
+}
+
+void tir_insert_after(struct tir *ir, tir_stmt at, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, at);
+  link_between(ir, n->parent, (enum tir_list)n->list, at, s, n->next);
+}
+
+void tir_detach(struct tir *ir, tir_stmt s) {
+  struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  if (!n->parent) return;
+  if (n->prev)
+    tir_stmt_at(ir, n->prev)->next = n->next;
+  else
+    tir_stmt_at(ir, n->parent)->first[n->list] = n->next;
+  if (n->next)
+    tir_stmt_at(ir, n->next)->prev = n->prev;
+  else
+    tir_stmt_at(ir, n->parent)->last[n->list] = n->prev;
+  n->parent = n->prev = n->next = TIR_NONE;
+  n->list = TIR_BODY;
+}
+
+void tir_replace(struct tir *ir, tir_stmt old, tir_stmt with) {
+  tir_insert_before(ir, old, with);
+  tir_detach(ir, old);
+}
+
+void tir_wrap(struct tir *ir, tir_stmt s, tir_stmt outer) {
+  tir_replace(ir, s, outer);
+  tir_append(ir, outer, TIR_BODY, s);
+}
+
+void tir_move_children(struct tir *ir, tir_stmt from, enum tir_list list, tir_stmt to, enum tir_list to_list) {
+  for (tir_stmt s; (s = tir_stmt_at(ir, from)->first[list]) != TIR_NONE;) {
+    tir_detach(ir, s);
+    tir_append(ir, to, to_list, s);
+  }
+}
+
+/* ---- Death ---- */
+
+void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to) {
+  uint32_t i = tir_grow_forwards(ir, 1);
+  ir->forwards.at[i] = (struct tir_forward){from, to};
+}
+
+static void bury(struct tir *ir, tir_stmt s) {
+  struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  if (n->kind == TIR_LOOP || n->kind == TIR_BLOCK) tir_forward(ir, s, TIR_NONE);
+  if (n->kind == TIR_BLOCK) {
+    tir_set_reads(ir, s, NULL, 0);
+    tir_set_writes(ir, s, NULL, 0);
+    tir_set_block_name(ir, s, TIR_NONE);
+    tir_block_at(ir, s)->block = TIR_NONE;
+  }
+  tir_stmt_at(ir, s)->kind = TIR_DEAD;
+}
+
+void tir_kill(struct tir *ir, tir_stmt s) {
+  tir_detach(ir, s);
+  for (tir_stmt t = s, next; t; t = next) {
+    next = tir_next(ir, t, s); /* buried nodes keep their links until the walk is past them */
+    bury(ir, t);
+  }
+}
+
+void tir_kill_alone(struct tir *ir, tir_stmt s) {
+  tir_stmt at = s;
+  for (tir_stmt child; (child = tir_stmt_at(ir, s)->first[TIR_BODY]) != TIR_NONE; at = child) {
+    tir_detach(ir, child);
+    tir_insert_after(ir, at, child);
+  }
+  tir_kill(ir, s);
+}
+
+/* ---- Copies ---- */
+
+static tir_stmt copy_tree(struct tir *ir, tir_stmt s) {
+  tir_stmt copy = tir_new_stmt(ir, TIR_DEAD);
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  n.parent = n.prev = n.next = TIR_NONE;
+  n.first[0] = n.first[1] = n.last[0] = n.last[1] = TIR_NONE;
+  n.list = TIR_BODY;
+  if (n.annotations.count) {
+    uint32_t first = tir_grow_annotations(ir, n.annotations.count);
+    memcpy(ir->annotations.at + first, ir->annotations.at + n.annotations.first,
+           n.annotations.count * sizeof(struct tir_annotation));
+    n.annotations.first = first;
+  }
+  *tir_stmt_at(ir, copy) = n;
+  if (n.kind == TIR_BLOCK) tir_copy_block_record(ir, s, copy);
+  for (int list = 0; list < 2; list++)
+    for (tir_stmt child = tir_stmt_at(ir, s)->first[list]; child; child = tir_stmt_at(ir, child)->next)
+      tir_append(ir, copy, (enum tir_list)list, copy_tree(ir, child));
+  return copy;
+}
+
+static tir_var renew_var(struct tir *ir, tir_var v) {
+  struct tir_var_node old = ir->vars.at[v];
+  tir_var made = tir_new_var(ir, (enum tir_var_kind)old.kind, old.name, old.type, old.min, old.extent);
+  tir_subst_var(ir, v, tir_var_expr(ir, made));
+  return made;
+}
+
+static void renew_allocs(struct tir *ir, tir_block b) {
+  struct tir_span allocs = tir_block_at(ir, b)->allocs;
+  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++) {
+    tir_buffer old = ir->operands.at[i], made = tir_grow_buffers(ir, 1);
+    ir->buffers.at[made] = ir->buffers.at[old];
+    ir->buffers.at[made].readers = ir->buffers.at[made].writers = TIR_NONE;
+    ir->buffers.at[made].where = b;
+    ir->operands.at[i] = made;
+    tir_subst_buffer(ir, old, made);
+  }
+}
+
+tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt top) {
+  tir_stmt copy = copy_tree(ir, top);
+  for (tir_stmt s = copy; s; s = tir_next(ir, s, copy)) {
+    if (tir_is(ir, s, TIR_LOOP)) {
+      tir_var v = renew_var(ir, tir_stmt_at(ir, s)->loop.var);
+      tir_stmt_at(ir, s)->loop.var = v;
+    } else if (tir_is(ir, s, TIR_BIND)) {
+      tir_var v = renew_var(ir, tir_stmt_at(ir, s)->bind.var);
+      tir_stmt_at(ir, s)->bind.var = v;
+    } else if (tir_is(ir, s, TIR_BLOCK)) {
+      struct tir_span iters = tir_block_at(ir, s)->iters;
+      for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+        tir_var v = renew_var(ir, ir->iters.at[i].var);
+        ir->iters.at[i].var = v;
+      }
+      renew_allocs(ir, s);
+    }
+  }
+  tir_subst_stmt(ir, copy);
+  tir_subst_clear(ir);
+  return copy;
+}

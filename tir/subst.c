@@ -1,0 +1,297 @@
+/* Substitution of variables and buffers, and simplification, which is substitution of nothing.
+ *
+ * The map stands in scratch memory, an entry a variable or buffer; a memo holds what became of each expression while
+ * the map does not change. Index arithmetic is rebuilt as sums, the rest node by node. */
+#include "linear.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *zero_enlarge(void *at, uint32_t *capacity, uint32_t count, size_t size) {
+  uint32_t before = *capacity;
+  if (count <= before) return at;
+  at = tir_enlarge(at, capacity, count, size);
+  memset((char *)at + before * size, 0, (*capacity - before) * size);
+  return at;
+}
+
+static void new_epoch(struct tir *ir) {
+  struct tir_scratch *s = ir->scratch;
+  if (++s->subst.epoch == 0) { /* once in 2^32: old epochs must not come back */
+    memset(s->subst.memo, 0, s->subst.memo_capacity * sizeof *s->subst.memo);
+    s->subst.epoch = 1;
+  }
+}
+
+void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {
+  struct tir_scratch *s = ir->scratch;
+  s->subst.var_to = zero_enlarge(s->subst.var_to, &s->subst.var_capacity, v + 1, sizeof(uint32_t));
+  s->subst.changed_vars = tir_enlarge(s->subst.changed_vars, &s->subst.changed_var_capacity,
+                                      s->subst.changed_var_count + 1ull, sizeof(uint32_t));
+  s->subst.changed_vars[s->subst.changed_var_count++] = v;
+  s->subst.var_to[v] = value;
+  s->subst.mask |= 1ull << (v & 63);
+  new_epoch(ir);
+}
+
+void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to) {
+  struct tir_scratch *s = ir->scratch;
+  s->subst.buffer_to = zero_enlarge(s->subst.buffer_to, &s->subst.buffer_capacity, from + 1, sizeof(uint32_t));
+  s->subst.changed_buffers = tir_enlarge(s->subst.changed_buffers, &s->subst.changed_buffer_capacity,
+                                         s->subst.changed_buffer_count + 1ull, sizeof(uint32_t));
+  s->subst.changed_buffers[s->subst.changed_buffer_count++] = from;
+  s->subst.buffer_to[from] = to;
+  new_epoch(ir);
+}
+
+void tir_subst_clear(struct tir *ir) {
+  struct tir_scratch *s = ir->scratch;
+  for (uint32_t i = 0; i < s->subst.changed_var_count; i++) s->subst.var_to[s->subst.changed_vars[i]] = TIR_NONE;
+  for (uint32_t i = 0; i < s->subst.changed_buffer_count; i++)
+    s->subst.buffer_to[s->subst.changed_buffers[i]] = TIR_NONE;
+  s->subst.changed_var_count = s->subst.changed_buffer_count = 0;
+  s->subst.mask = 0;
+  new_epoch(ir);
+}
+
+static tir_buffer mapped_buffer(const struct tir *ir, tir_buffer b) {
+  const struct tir_scratch *s = ir->scratch;
+  if (!s->subst.changed_buffer_count || b >= s->subst.buffer_capacity || !s->subst.buffer_to[b]) return b;
+  return s->subst.buffer_to[b];
+}
+
+/* `always` rebuilds what holds no variable of the map too. */
+static tir_expr rewrite(struct tir *ir, tir_expr e, bool always);
+
+static tir_expr rewrite_sum(struct tir *ir, tir_expr e, bool always) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = l.constant;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    tir_sum_add(ir, &sum, rewrite(ir, t.atom, always), t.coefficient);
+  }
+  tir_sum_recombine(ir, &sum);
+  if (!sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, e));
+  tir_sum_drop(ir, &sum);
+  struct tir_expr_node n = *tir_at(ir, e);
+  tir_expr a = rewrite(ir, n.a, always);
+  return tir_binary(ir, (enum tir_kind)n.kind, a, rewrite(ir, n.b, always));
+}
+
+static bool is_sum(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!tir_is_index(ir, e)) return false;
+  if (n->kind == TIR_ADD || n->kind == TIR_SUB) return true;
+  return n->kind == TIR_MUL && (tir_is_int(ir, n->a) || tir_is_int(ir, n->b));
+}
+
+enum { MOST_ON_STACK = 16 };
+
+static tir_expr rewrite_operands(struct tir *ir, tir_expr e, bool always) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  uint32_t on_stack[MOST_ON_STACK], *operands = on_stack;
+  if (n.count > MOST_ON_STACK) operands = malloc(n.count * sizeof *operands);
+  if (!operands) abort();
+  for (uint32_t i = 0; i < n.count; i++) {
+    tir_expr x = ir->operands.at[n.operands + i];
+    operands[i] = x ? rewrite(ir, x, always) : TIR_NONE;
+  }
+  tir_expr made;
+  if (n.kind == TIR_LOAD) {
+    tir_expr predicate = n.a ? rewrite(ir, n.a, always) : TIR_NONE;
+    made = tir_load(ir, mapped_buffer(ir, n.ref), operands, n.count, predicate);
+  } else if (n.kind == TIR_CALL) {
+    made = tir_call(ir, n.type, n.ref, operands, n.count);
+  } else {
+    made = n.kind == TIR_LIST ? tir_list_value(ir, operands, n.count) : tir_map_value(ir, operands, n.count);
+  }
+  if (operands != on_stack) free(operands);
+  return made;
+}
+
+static tir_expr rewrite_node(struct tir *ir, tir_expr e, bool always) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (is_sum(ir, e)) return rewrite_sum(ir, e, always);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
+    tir_expr a = rewrite(ir, n.a, always), b = rewrite(ir, n.b, always);
+    return tir_make(ir, (enum tir_kind)n.kind, a, b);
+  }
+  switch (n.kind) {
+  case TIR_NOT: return tir_not(ir, rewrite(ir, n.a, always));
+  case TIR_CAST: return tir_cast(ir, n.type, rewrite(ir, n.a, always));
+  case TIR_BROADCAST: return tir_unary(ir, TIR_BROADCAST, n.type, rewrite(ir, n.a, always));
+  case TIR_SELECT: {
+    tir_expr c = rewrite(ir, n.a, always), x = rewrite(ir, n.b, always);
+    return tir_select(ir, c, x, rewrite(ir, n.c, always));
+  }
+  case TIR_LET: {
+    tir_expr value = rewrite(ir, n.a, always);
+    return tir_let(ir, n.ref, value, rewrite(ir, n.b, always));
+  }
+  case TIR_RAMP: {
+    tir_expr base = rewrite(ir, n.a, always);
+    return tir_ramp(ir, base, rewrite(ir, n.b, always), tir_type_lanes(n.type));
+  }
+  case TIR_SLICE: {
+    tir_expr start = rewrite(ir, n.a, always), stop = rewrite(ir, n.b, always);
+    return tir_slice(ir, start, stop, n.c ? rewrite(ir, n.c, always) : TIR_NONE);
+  }
+  case TIR_LOAD:
+  case TIR_CALL:
+  case TIR_LIST:
+  case TIR_MAP: return rewrite_operands(ir, e, always);
+  default: return e;
+  }
+}
+
+/* Small expressions are cheaper to rebuild than to remember. */
+static bool is_leaf(enum tir_kind kind) { return kind <= TIR_DATA; }
+
+static tir_expr rewrite(struct tir *ir, tir_expr e, bool always) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  struct tir_scratch *s = ir->scratch;
+  if (is_leaf((enum tir_kind)n->kind)) {
+    if (n->kind == TIR_VAR)
+      return n->ref < s->subst.var_capacity && s->subst.var_to[n->ref] ? s->subst.var_to[n->ref] : e;
+    if (n->kind != TIR_DATA) return e;
+    tir_buffer to = mapped_buffer(ir, n->ref);
+    return to == n->ref ? e : tir_data(ir, to);
+  }
+  bool buffers = s->subst.changed_buffer_count && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  if (!always && !(n->vars & s->subst.mask) && !buffers) return e;
+  if (e < s->subst.memo_capacity && s->subst.memo[e].epoch == s->subst.epoch) return s->subst.memo[e].to;
+  tir_expr made = rewrite_node(ir, e, always);
+  if (e >= s->subst.memo_capacity)
+    s->subst.memo = zero_enlarge(s->subst.memo, &s->subst.memo_capacity, ir->exprs.count + 64, sizeof *s->subst.memo);
+  s->subst.memo[e].epoch = s->subst.epoch;
+  s->subst.memo[e].to = made;
+  return made;
+}
+
+tir_expr tir_subst(struct tir *ir, tir_expr e) { return e ? rewrite(ir, e, false) : TIR_NONE; }
+
+/* The memo is not shared with substitution: simplifying rebuilds more. */
+tir_expr tir_simplify(struct tir *ir, tir_expr e) {
+  if (!e) return TIR_NONE;
+  assert(!ir->scratch->subst.changed_var_count && !ir->scratch->subst.changed_buffer_count &&
+         "simplification while a substitution stands");
+  new_epoch(ir);
+  tir_expr made = rewrite(ir, e, true);
+  new_epoch(ir);
+  return made;
+}
+
+/* ---- Statements ---- */
+
+static uint32_t subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
+  bool changed = false;
+  uint32_t on_stack[MOST_ON_STACK], *made = on_stack;
+  if (count > MOST_ON_STACK) made = malloc(count * sizeof *made);
+  if (!made) abort();
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr e = ir->operands.at[first + i];
+    made[i] = tir_subst(ir, e);
+    changed |= made[i] != e;
+  }
+  if (changed) first = tir_add_operands(ir, made, count);
+  if (made != on_stack) free(made);
+  return first;
+}
+
+static struct tir_region subst_region(struct tir *ir, struct tir_region r) {
+  uint32_t rank = tir_buffer_at(ir, r.buffer)->rank;
+  return (struct tir_region){mapped_buffer(ir, r.buffer), subst_operands(ir, r.ranges, 2 * rank)};
+}
+
+static void subst_regions(struct tir *ir, tir_block b, bool writes) {
+  struct tir_span span = writes ? tir_block_at(ir, b)->writes : tir_block_at(ir, b)->reads;
+  bool moved = false;
+  for (uint32_t i = 0; i < span.count; i++) {
+    struct tir_region before = ir->regions.at[span.first + i], after = subst_region(ir, before);
+    if (after.buffer == before.buffer)
+      ir->regions.at[span.first + i] = after;
+    else
+      moved = true;
+  }
+  if (!moved) return;
+  struct tir_region *made = malloc(span.count * sizeof *made);
+  if (!made) abort();
+  for (uint32_t i = 0; i < span.count; i++) made[i] = subst_region(ir, ir->regions.at[span.first + i]);
+  if (writes)
+    tir_set_writes(ir, b, made, span.count);
+  else
+    tir_set_reads(ir, b, made, span.count);
+  free(made);
+}
+
+static void subst_annotations(struct tir *ir, struct tir_span span) {
+  for (uint32_t i = span.first; i < span.first + span.count; i++)
+    ir->annotations.at[i].value = tir_subst(ir, ir->annotations.at[i].value);
+}
+
+static void subst_block(struct tir *ir, tir_block b) {
+  struct tir_span iters = tir_block_at(ir, b)->iters, matches = tir_block_at(ir, b)->matches;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    ir->iters.at[i].binding = tir_subst(ir, ir->iters.at[i].binding);
+  tir_expr predicate = tir_subst(ir, tir_stmt_at(ir, b)->block.predicate);
+  tir_stmt_at(ir, b)->block.predicate = predicate && tir_is_const(ir, predicate, 1) ? TIR_NONE : predicate;
+  subst_regions(ir, b, false);
+  subst_regions(ir, b, true);
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    ir->matches.at[i].source = subst_region(ir, ir->matches.at[i].source);
+}
+
+/* A domain is fixed at birth: a loop whose range changes gets a new variable. */
+static void subst_loop(struct tir *ir, tir_loop l) {
+  tir_expr min = tir_stmt_at(ir, l)->loop.min, extent = tir_stmt_at(ir, l)->loop.extent;
+  tir_expr new_min = tir_subst(ir, min), new_extent = tir_subst(ir, extent);
+  if (new_min == min && new_extent == extent) return;
+  struct tir_var_node old = ir->vars.at[tir_stmt_at(ir, l)->loop.var];
+  tir_var v = tir_new_var(ir, (enum tir_var_kind)old.kind, old.name, old.type, new_min, new_extent);
+  tir_subst_var(ir, tir_stmt_at(ir, l)->loop.var, tir_var_expr(ir, v));
+  struct tir_stmt_node *s = tir_stmt_at(ir, l);
+  s->loop.var = v;
+  s->loop.min = new_min;
+  s->loop.extent = new_extent;
+}
+
+static void subst_one(struct tir *ir, tir_stmt at) {
+  struct tir_stmt_node s = *tir_stmt_at(ir, at);
+  switch (s.kind) {
+  case TIR_LOOP: subst_loop(ir, at); break;
+  case TIR_BLOCK: subst_block(ir, at); break;
+  case TIR_STORE: {
+    tir_buffer to = mapped_buffer(ir, s.store.buffer);
+    uint32_t indices = subst_operands(ir, s.store.indices, tir_buffer_at(ir, s.store.buffer)->rank);
+    tir_expr value = tir_subst(ir, s.store.value), predicate = tir_subst(ir, s.store.predicate);
+    struct tir_stmt_node *n = tir_stmt_at(ir, at);
+    n->store.buffer = to;
+    n->store.indices = indices;
+    n->store.value = value;
+    n->store.predicate = predicate;
+    break;
+  }
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT: {
+    tir_expr condition = tir_subst(ir, s.test.condition);
+    tir_stmt_at(ir, at)->test.condition = condition;
+    break;
+  }
+  case TIR_BIND: tir_stmt_at(ir, at)->bind.value = tir_subst(ir, s.bind.value); break;
+  case TIR_EVALUATE: tir_stmt_at(ir, at)->evaluate.value = tir_subst(ir, s.evaluate.value); break;
+  case TIR_ATTR: {
+    tir_expr node = tir_subst(ir, s.attr.node), value = tir_subst(ir, s.attr.value);
+    tir_stmt_at(ir, at)->attr.node = node;
+    tir_stmt_at(ir, at)->attr.value = value;
+    break;
+  }
+  default: break;
+  }
+  subst_annotations(ir, s.annotations);
+}
+
+void tir_subst_stmt(struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) subst_one(ir, s);
+}

@@ -1,0 +1,136 @@
+/* Interned strings, and names made of others. */
+#include "arena.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+static uint32_t slot_of(const struct tir *ir, const char *text, size_t length, uint32_t hash) {
+  uint32_t mask = ir->symbol_slots.count - 1;
+  for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
+    tir_symbol s = ir->symbol_slots.at[i];
+    if (!s) return i;
+    const struct tir_symbol_node *node = &ir->symbols.at[s];
+    if (node->hash == hash && node->length == length && !memcmp(ir->text.at + node->offset, text, length)) return i;
+  }
+}
+
+static void enlarge_slots(struct tir *ir) {
+  uint32_t count = ir->symbol_slots.count;
+  tir_grow_symbol_slots(ir, count);
+  memset(ir->symbol_slots.at, 0, 2 * (size_t)count * sizeof(uint32_t));
+  uint32_t mask = 2 * count - 1;
+  for (tir_symbol s = 1; s < ir->symbols.count; s++) {
+    uint32_t i = ir->symbols.at[s].hash & mask;
+    while (ir->symbol_slots.at[i]) i = (i + 1) & mask;
+    ir->symbol_slots.at[i] = s;
+  }
+}
+
+tir_symbol tir_symbol_n(struct tir *ir, const char *text, size_t length) {
+  assert(length < UINT32_MAX / 2);
+  uint32_t hash = (uint32_t)XXH3_64bits(text, length);
+  uint32_t slot = slot_of(ir, text, length, hash);
+  if (ir->symbol_slots.at[slot]) return ir->symbol_slots.at[slot];
+  uint32_t offset = tir_grow_text(ir, (uint32_t)length + 1);
+  memcpy(ir->text.at + offset, text, length);
+  ir->text.at[offset + length] = 0;
+  tir_symbol s = tir_grow_symbols(ir, 1);
+  ir->symbols.at[s] = (struct tir_symbol_node){offset, (uint32_t)length, hash, TIR_NONE};
+  ir->symbol_slots.at[slot] = s;
+  if (ir->symbols.count * 2 > ir->symbol_slots.count) enlarge_slots(ir);
+  return s;
+}
+
+tir_symbol tir_symbol_of(struct tir *ir, const char *text) { return tir_symbol_n(ir, text, strlen(text)); }
+
+tir_symbol tir_find_symbol(const struct tir *ir, const char *text) {
+  size_t length = strlen(text);
+  return ir->symbol_slots.at[slot_of(ir, text, length, (uint32_t)XXH3_64bits(text, length))];
+}
+
+tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) {
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  assert(length >= 0);
+  /* A name past a kilobyte is cut: names that long come only from programs that nest derivations without end. */
+  if ((size_t)length >= sizeof text) length = sizeof text - 1;
+  return tir_symbol_n(ir, text, (size_t)length);
+}
+
+/* Entries were added last first out: taking them away in reverse order restores the table as it was. */
+void tir_unintern_symbols(struct tir *ir, uint32_t mark) {
+  uint32_t mask = ir->symbol_slots.count - 1;
+  for (tir_symbol s = ir->symbols.count; s-- > mark;) {
+    uint32_t i = ir->symbols.at[s].hash & mask;
+    while (ir->symbol_slots.at[i] != s) i = (i + 1) & mask;
+    ir->symbol_slots.at[i] = TIR_NONE;
+  }
+}
+
+/* A name derived this often from others keeps its last form: rendering stays shallow, and the printer tells names
+ * apart. */
+enum { MOST_DERIVATIONS = 200 };
+
+static tir_name new_name(struct tir *ir, enum tir_name_kind kind, uint32_t a, uint32_t b) {
+  uint32_t depth = 0;
+  if (kind != TIR_NAME_TEXT) depth = ir->names.at[a].depth + 1u;
+  if (kind == TIR_NAME_JOIN && ir->names.at[b].depth >= depth) depth = ir->names.at[b].depth + 1u;
+  if (depth > MOST_DERIVATIONS) return a;
+  tir_name name = tir_grow_names(ir, 1);
+  ir->names.at[name] = (struct tir_name_node){(uint16_t)kind, (uint16_t)depth, a, b};
+  return name;
+}
+
+tir_name tir_name_of(struct tir *ir, const char *text) {
+  return new_name(ir, TIR_NAME_TEXT, tir_symbol_of(ir, text), 0);
+}
+tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number) {
+  return new_name(ir, TIR_NAME_NUMBER, base, number);
+}
+tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b) { return new_name(ir, TIR_NAME_JOIN, a, b); }
+tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix) {
+  return new_name(ir, TIR_NAME_SUFFIX, base, tir_symbol_of(ir, suffix));
+}
+
+struct rendering {
+  char *out;
+  size_t size, length;
+};
+
+static void put(struct rendering *r, const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++, r->length++)
+    if (r->length + 1 < r->size) r->out[r->length] = text[i];
+}
+
+static void render(const struct tir *ir, tir_name name, struct rendering *r) {
+  const struct tir_name_node *node = &ir->names.at[name];
+  if (r->length >= r->size) return; /* full: deep derivations stop here */
+  if (node->kind == TIR_NAME_TEXT) {
+    put(r, tir_text(ir, node->a), ir->symbols.at[node->a].length);
+    return;
+  }
+  render(ir, node->a, r);
+  if (node->kind == TIR_NAME_NUMBER) {
+    char number[16];
+    put(r, number, (size_t)snprintf(number, sizeof number, "_%u", node->b));
+  } else if (node->kind == TIR_NAME_SUFFIX) {
+    put(r, tir_text(ir, node->b), ir->symbols.at[node->b].length);
+  } else {
+    put(r, "_", 1);
+    render(ir, node->b, r);
+  }
+}
+
+size_t tir_name_render(const struct tir *ir, tir_name name, char *out, size_t size) {
+  assert(size > 0);
+  struct rendering r = {out, size, 0};
+  render(ir, name, &r);
+  if (r.length >= size) r.length = size - 1;
+  out[r.length] = 0;
+  return r.length;
+}
