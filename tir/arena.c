@@ -23,7 +23,9 @@ struct tir *tir_new(void) {
   ir->scratch = calloc(1, sizeof *ir->scratch);
   if (!ir->scratch) abort();
     /* Index 0 of each array is TIR_NONE. */
-#define RESERVE_NONE(type, name) memset(ir->name.at + tir_grow_##name(ir, 1), 0, sizeof(type));
+#define RESERVE_NONE(type, name)                                                                                       \
+  tir_grow_##name(ir, 1);                                                                                              \
+  memset(ir->name.at, 0, sizeof(type));
   RESERVE_NONE(struct tir_expr_node, exprs)
   RESERVE_NONE(struct tir_linear, linears)
   RESERVE_NONE(struct tir_term, terms)
@@ -43,8 +45,10 @@ struct tir *tir_new(void) {
   RESERVE_NONE(struct tir_func_node, funcs)
   RESERVE_NONE(struct tir_param, params)
 #undef RESERVE_NONE
-  memset(ir->expr_slots.at + tir_grow_expr_slots(ir, FIRST_EXPR_SLOTS), 0, FIRST_EXPR_SLOTS * sizeof(uint32_t));
-  memset(ir->symbol_slots.at + tir_grow_symbol_slots(ir, FIRST_SYMBOL_SLOTS), 0, FIRST_SYMBOL_SLOTS * sizeof(uint32_t));
+  tir_grow_expr_slots(ir, FIRST_EXPR_SLOTS);
+  memset(ir->expr_slots.at, 0, FIRST_EXPR_SLOTS * sizeof(uint32_t));
+  tir_grow_symbol_slots(ir, FIRST_SYMBOL_SLOTS);
+  memset(ir->symbol_slots.at, 0, FIRST_SYMBOL_SLOTS * sizeof(uint32_t));
   return ir;
 }
 

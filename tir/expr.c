@@ -111,7 +111,8 @@ static tir_expr intern(struct tir *ir, struct tir_expr_node *n, const uint32_t *
   if (n->count) n->operands = tir_add_operands(ir, operands, n->count);
   tir_expr e = tir_grow_exprs(ir, 1);
   ir->exprs.at[e] = *n;
-  ir->linears.at[tir_grow_linears(ir, 1)].first = UINT32_MAX;
+  tir_grow_linears(ir, 1);
+  ir->linears.at[e].first = UINT32_MAX;
   ir->expr_slots.at[slot] = e;
   if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
   return e;

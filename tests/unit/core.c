@@ -1,0 +1,107 @@
+/* The arena: interning, sums, quotients and remainders, substitution, undo. */
+#include "tir/tir.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+struct fixture { struct tir *ir; tir_var i, j, f; tir_expr I, J, F; };
+
+static tir_expr k(struct tir *ir, int64_t value) { return tir_int(ir, TIR_T_I32, value); }
+
+static tir_var loop_var(struct tir *ir, const char *name, int64_t extent) {
+  return tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, name), TIR_T_I32, k(ir, 0), k(ir, extent));
+}
+
+static int setup(void **state) {
+  static struct fixture x;
+  x.ir = tir_new();
+  x.i = loop_var(x.ir, "i", 8), x.j = loop_var(x.ir, "j", 16), x.f = loop_var(x.ir, "f", 1024);
+  x.I = tir_var_expr(x.ir, x.i), x.J = tir_var_expr(x.ir, x.j), x.F = tir_var_expr(x.ir, x.f);
+  *state = &x;
+  return 0;
+}
+
+static int teardown(void **state) {
+  tir_free(((struct fixture *)*state)->ir);
+  return 0;
+}
+
+static tir_expr i16j(struct fixture *x) { return tir_add(x->ir, tir_mul(x->ir, x->I, k(x->ir, 16)), x->J); }
+
+static void divides_sums(void **state) {
+  struct fixture *x = *state;
+  tir_expr s = i16j(x);
+  assert_int_equal(tir_floordiv(x->ir, s, k(x->ir, 16)), x->I);
+  assert_int_equal(tir_floormod(x->ir, s, k(x->ir, 16)), x->J);
+  tir_expr expected = tir_add(x->ir, tir_mul(x->ir, x->I, k(x->ir, 2)), tir_floordiv(x->ir, x->J, k(x->ir, 8)));
+  assert_int_equal(tir_floordiv(x->ir, s, k(x->ir, 8)), expected);
+  assert_int_equal(tir_floordiv(x->ir, s, k(x->ir, 128)), k(x->ir, 0));
+}
+
+static void joins_quotient_and_remainder(void **state) {
+  struct fixture *x = *state;
+  tir_expr c = k(x->ir, 128), d = k(x->ir, 8);
+  tir_expr high = tir_mul(x->ir, tir_floordiv(x->ir, x->F, c), c), low = tir_floormod(x->ir, x->F, c);
+  assert_int_equal(tir_add(x->ir, high, low), x->F);
+  tir_expr middle = tir_mul(x->ir, tir_floordiv(x->ir, low, d), d);
+  tir_expr all = tir_add(x->ir, tir_add(x->ir, high, middle), tir_floormod(x->ir, x->F, d));
+  assert_int_equal(all, x->F);
+}
+
+static void decides_comparisons_by_bounds(void **state) {
+  struct fixture *x = *state;
+  assert_true(tir_prove(x->ir, tir_make(x->ir, TIR_LT, i16j(x), k(x->ir, 128))));
+  assert_true(tir_is_const(x->ir, tir_make(x->ir, TIR_GE, x->J, k(x->ir, 16)), 0));
+  tir_expr a = tir_make(x->ir, TIR_LT, tir_mul(x->ir, x->I, k(x->ir, 4)), k(x->ir, 13));
+  assert_int_equal(a, tir_make(x->ir, TIR_LT, x->I, k(x->ir, 4)));
+}
+
+static void rewinds(void **state) {
+  struct fixture *x = *state;
+  struct tir_mark mark = tir_mark(x->ir);
+  tir_expr sum = tir_add(x->ir, x->F, x->J);
+  uint32_t count = x->ir->exprs.count;
+  tir_rewind(x->ir, &mark);
+  assert_int_equal(tir_add(x->ir, x->F, x->J), sum);
+  assert_int_equal(x->ir->exprs.count, count);
+}
+
+static void substitutes(void **state) {
+  struct fixture *x = *state;
+  tir_subst_var(x->ir, x->f, i16j(x));
+  tir_expr e = tir_subst(x->ir, tir_floordiv(x->ir, x->F, k(x->ir, 16)));
+  tir_subst_clear(x->ir);
+  assert_int_equal(e, x->I);
+}
+
+static void copies(void **state) {
+  struct fixture *x = *state;
+  struct tir *copy = tir_new();
+  tir_copy(copy, x->ir);
+  assert_int_equal(tir_add(copy, x->F, x->J), tir_add(x->ir, x->F, x->J));
+  tir_free(copy);
+}
+
+static void finds_residues(void **state) {
+  struct fixture *x = *state;
+  int64_t m, r;
+  tir_modular(x->ir, tir_add(x->ir, tir_mul(x->ir, x->F, k(x->ir, 12)), k(x->ir, 18)), &m, &r);
+  assert_int_equal(m, 12);
+  assert_int_equal(r, 6);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(divides_sums, setup, teardown),
+      cmocka_unit_test_setup_teardown(joins_quotient_and_remainder, setup, teardown),
+      cmocka_unit_test_setup_teardown(decides_comparisons_by_bounds, setup, teardown),
+      cmocka_unit_test_setup_teardown(rewinds, setup, teardown),
+      cmocka_unit_test_setup_teardown(substitutes, setup, teardown),
+      cmocka_unit_test_setup_teardown(copies, setup, teardown),
+      cmocka_unit_test_setup_teardown(finds_residues, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
