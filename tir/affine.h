@@ -9,21 +9,44 @@
 
 #include "analysis.h"
 
+/* What is asked of a map besides being one:
+ *   surjective  the iterators of the result are independent, each runs over a whole interval
+ *   bijective   and every variable with more than one value is used, all its values told apart */
 enum tir_map_check { TIR_MAP_SURJECTIVE, TIR_MAP_BIJECTIVE, TIR_MAP_ANY };
 
-/* Whether `indices` are independent quasi-affine iterators of `vars` (whose domains are in the table of variables)
- * under `predicate` (TIR_NONE: true). padding_free: the covered space is a box. */
-bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
-                         tir_expr predicate, enum tir_map_check check, bool simplify_trivial);
-/* The same, and the indices rewritten in simplest form. Where the map is not recognized, out is simplified plainly. */
+/* Common to what follows: `indices` are expressions over `vars`, whose domains are those of the table of variables and
+ * must not depend on each other; other variables are symbols. `predicate` (TIR_NONE: true) is a conjunction of
+ * comparisons that constrain the variables; a map under a predicate that is none is not recognized. Arrays are the
+ * caller's and must not lie in the arena's arrays, as these move. `simplify_trivial`: a variable of one value counts as
+ * that value; else it stays an iterator of extent 1. Expressions may be interned; nothing else changes. */
+
+/* What an index of a map runs through: base, base + scale, base + 2 * scale, …; extent values in all. scale TIR_NONE:
+ * base alone (then extent is TIR_NONE too). */
+struct tir_progression {
+  tir_expr base, scale, extent;
+};
+
+/* Whether `indices` are independent quasi-affine iterators of `vars`. out (may be NULL): `count` progressions.
+ * (TVM: DetectIterMap.) */
+bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                         uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                         struct tir_progression *out);
+/* Whether block iterations bound to `indices` have affine bindings: a surjective map each of whose iterators advances
+ * by
+ * 1. Trivial variables are kept. No variables: true. (TVM: IsAffineBinding.) */
+bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                       tir_expr predicate);
+/* The indices rewritten in simplest form: equal for all values of `vars` that satisfy the predicate. Where the map is
+ * not recognized, out[i] is indices[i]. `out` may be `indices`. (TVM: IterMapSimplify.) */
 void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                           uint32_t var_count, tir_expr predicate, enum tir_map_check check, tir_expr *out);
-/* Inverse: expressions of each of `vars` in terms of `outputs` (one expression an index). False: not invertible. */
+                           uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                           tir_expr *out);
+/* Inverts a bijective map, trivial variables kept: the value of each variable where the indices are `outputs`, for
+ * `points` such tuples one after the other (count outputs each); values[point * var_count + i] is that of vars[i], or
+ * TIR_NONE for a variable that no index uses. False: the map is not bijective, or not known to be invertible.
+ * (TVM: DetectIterMap and InverseAffineIterMap.) */
 bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                            uint32_t var_count, tir_expr predicate, const tir_expr *outputs, tir_expr *var_values);
-/* The values an affine map takes while `relaxed` run and the other variables stay: exact ranges. False: not exact.
- * (TVM: EstimateRegionStrictBound; lower bound when `lower`.) */
-bool tir_estimate_region(struct tir *ir, const struct tir_range *region, uint32_t rank, const tir_var *relaxed,
-                         uint32_t count, tir_expr predicate, bool lower, struct tir_range *out);
+                            uint32_t var_count, tir_expr predicate, const tir_expr *outputs, uint32_t points,
+                            tir_expr *values);
 
 #endif

@@ -40,8 +40,8 @@ uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, ui
 uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
-/* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its scope);
- * see affine.h. Cheap for the maps that splits and fusions make. */
+/* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
+ * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);
 /* Every binding is a plain loop variable. */
 bool tir_is_trivial_binding(struct tir *ir, tir_block block);
@@ -66,19 +66,43 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
 
 /* ---- Regions (region.c) ---- */
 
-/* One dimension of a region: [min, min + extent), both expressions. extent TIR_NONE: the whole axis, nothing known. */
-struct tir_range { tir_expr min, extent; };
-/* Bounds of a set of values: an expression's values while some variables run over their domains. `relaxed` lists those
- * variables; the others stay symbols. Exact where the map is affine and covers without gaps, else an upper bound. */
-struct tir_range tir_relax(struct tir *ir, tir_expr e, const tir_var *relaxed, uint32_t count, tir_expr predicate);
-/* The same of a region of a buffer, dimension by dimension. `strict`: refuse (false) unless the region is exact. */
-bool tir_relax_region(struct tir *ir, const struct tir_region *region, const tir_var *relaxed, uint32_t count,
-                      tir_expr predicate, bool strict, struct tir_range *out);
-/* The smallest range known to hold both. */
-struct tir_range tir_range_union(struct tir *ir, struct tir_range a, struct tir_range b);
-struct tir_range tir_range_intersect(struct tir *ir, struct tir_range a, struct tir_range b);
+/* Consecutive integers from min to max, both included and simplified. TIR_NONE: no bound known on that side. */
+struct tir_interval {
+  tir_expr min, max;
+  bool empty; /* then min and max mean nothing */
+};
+static inline struct tir_interval tir_point(tir_expr e) { return (struct tir_interval){e, e, false}; }
+static inline struct tir_interval tir_nothing(void) { return (struct tir_interval){TIR_NONE, TIR_NONE, true}; }
+struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr extent); /* [min, min + extent) */
+tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i); /* max + 1 - min; both are bounded */
+bool tir_is_point(struct tir *ir, struct tir_interval i);            /* one value, provably */
+/* The least interval that holds both. */
+struct tir_interval tir_interval_union(struct tir *ir, struct tir_interval a, struct tir_interval b);
+/* What is surely held by one of both, as one interval: the union where they meet, else the first. */
+struct tir_interval tir_interval_join(struct tir *ir, struct tir_interval a, struct tir_interval b);
+/* Empty only where that is proven. */
+struct tir_interval tir_interval_intersect(struct tir *ir, struct tir_interval a, struct tir_interval b);
 /* Whether `inner` is inside `outer` for all values of their variables. */
-bool tir_range_covers(struct tir *ir, struct tir_range outer, struct tir_range inner);
+bool tir_interval_covers(struct tir *ir, struct tir_interval outer, struct tir_interval inner);
+
+/* What an expression or region covers while the variables `relaxed` run over their domains and the others stay
+ * symbols. A region is given by `ranges`: min and extent of each of `rank` dimensions in turn (which must not lie in
+ * the arena's arrays, as these move); so are the answers, `rank` of them.
+ * tir_relax and tir_relax_region: by interval arithmetic, each dimension alone; an upper bound. (TVM: EvalSet.)
+ * tir_region_exact: the very box that is covered, under a predicate (TIR_NONE: true). False: it is no box, or not known
+ * to be one; out is then undefined. (TVM: EstimateRegionStrictBound, EstimateRegionLowerBound.)
+ * tir_region_upper_bound: the box where it is exact, else an upper bound. (TVM: EstimateRegionUpperBound.) */
+struct tir_interval tir_relax(struct tir *ir, tir_expr e, const tir_var *relaxed, uint32_t count);
+void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
+                      struct tir_interval *out);
+bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
+                      tir_expr predicate, struct tir_interval *out);
+void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
+                            uint32_t count, tir_expr predicate, struct tir_interval *out);
+/* Whether what is `produced` of a buffer holds what is `consumed`, both cut to the buffer's shape; rank intervals each.
+ * An empty dimension of `produced` covers nothing. */
+bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,
+                       const struct tir_interval *consumed);
 /* The regions a statement's subtree reads and writes, as TVMScript's detection gives them (detect.c). */
 
 #endif

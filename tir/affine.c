@@ -1,0 +1,324 @@
+/* Quasi-affine iterator maps: the public calls, and the short way for maps that splits, fusions and reorders make.
+ *
+ * The short way takes constant extents, no predicate, and indices that are sums of digits: a variable v, v // a, v % b
+ * or v // a % b, each dividing v's extent evenly, so that a digit is (lower factor, extent, scale). An index is one
+ * iterator when its digits, by rising scale, are a mixed radix number; a map is independent when the digits of each
+ * variable do not overlap. What it cannot decide goes the long way (iter_map.c), which agrees with it on the rest. */
+#include "affine.h"
+#include "linear.h"
+
+#include <string.h>
+
+enum { MOST_DIGITS = 64, MOST_VARS = 32 };
+enum verdict { NO, YES, UNDECIDED };
+
+struct digit {
+  int64_t lower, extent, scale;
+  uint32_t var, next; /* among the map's variables; the variable's next digit */
+};
+
+struct short_map {
+  struct tir *ir;
+  const tir_var *vars;
+  uint32_t var_count, digit_count;
+  uint64_t mask;
+  enum tir_map_check check;
+  bool simplify_trivial;
+  struct digit digits[MOST_DIGITS];
+  int64_t min[MOST_VARS], extent[MOST_VARS];
+  uint32_t first[MOST_VARS], last[MOST_VARS]; /* digits of each variable, in order of use */
+};
+
+/* ---- The short way ---- */
+
+static bool open_map(struct short_map *m) {
+  if (m->var_count > MOST_VARS) return false;
+  m->mask = 0;
+  m->digit_count = 0;
+  for (uint32_t i = 0; i < m->var_count; i++) {
+    const struct tir_var_node *v = &m->ir->vars.at[m->vars[i]];
+    if (!v->min || !v->extent || !tir_is_int(m->ir, v->min) || !tir_is_int(m->ir, v->extent)) return false;
+    m->min[i] = tir_at(m->ir, v->min)->imm;
+    m->extent[i] = tir_at(m->ir, v->extent)->imm;
+    if (m->extent[i] <= 0) return false;
+    m->mask |= 1ull << (m->vars[i] & 63);
+    m->first[i] = m->last[i] = UINT32_MAX;
+  }
+  return true;
+}
+
+static uint32_t find_var(const struct short_map *m, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(m->ir, e);
+  if (n->kind == TIR_VAR && (m->mask >> (n->ref & 63) & 1))
+    for (uint32_t i = 0; i < m->var_count; i++)
+      if (m->vars[i] == n->ref) return i;
+  return UINT32_MAX;
+}
+
+/* Takes `e` apart into variable, lower factor and extent. False: it is no digit, or the division leaves a rest. */
+static bool read_digit(const struct short_map *m, tir_expr e, struct digit *d) {
+  const struct tir_expr_node *n = tir_at(m->ir, e);
+  int64_t divisor = 1, modulus = 0;
+  if (n->kind == TIR_FLOORMOD && tir_is_int(m->ir, n->b)) {
+    modulus = tir_at(m->ir, n->b)->imm;
+    e = n->a;
+    n = tir_at(m->ir, e);
+  }
+  if (n->kind == TIR_FLOORDIV && tir_is_int(m->ir, n->b)) {
+    divisor = tir_at(m->ir, n->b)->imm;
+    e = n->a;
+  }
+  d->var = find_var(m, e);
+  if (d->var == UINT32_MAX || divisor <= 0 || modulus < 0) return false;
+  int64_t extent = m->extent[d->var];
+  if ((divisor != 1 || modulus) && m->min[d->var] != 0) return false;
+  if (extent % divisor || (modulus && extent / divisor % modulus)) return false;
+  d->lower = divisor;
+  d->extent = modulus ? modulus : extent / divisor;
+  return true;
+}
+
+/* By rising scale; where equal, what has one value first. */
+static void sort_digits(struct digit *d, uint32_t count) {
+  for (uint32_t i = 1; i < count; i++) {
+    struct digit t = d[i];
+    uint32_t j = i;
+    for (; j > 0; j--) {
+      if (d[j - 1].scale < t.scale || (d[j - 1].scale == t.scale && (d[j - 1].extent == 1 || t.extent != 1))) break;
+      d[j] = d[j - 1];
+    }
+    d[j] = t;
+  }
+}
+
+/* The digits of one index: a mixed radix number times the least scale? */
+static enum verdict check_radix(const struct short_map *m, const struct digit *d, uint32_t count, int64_t *extent) {
+  int64_t expected = d[0].scale;
+  for (uint32_t i = 0; i < count; i++) {
+    /* Iterators that overlap may still be recognized where no bijection is asked for. */
+    if (d[i].scale < expected) return m->check == TIR_MAP_BIJECTIVE ? NO : UNDECIDED;
+    if (d[i].scale > expected) return NO;
+    if (__builtin_mul_overflow(expected, d[i].extent, &expected)) return UNDECIDED;
+  }
+  *extent = expected / d[0].scale;
+  return YES;
+}
+
+static void describe(struct tir *ir, tir_expr index, int64_t constant, const struct tir_term *symbols,
+                     uint32_t symbol_count, int64_t scale, int64_t extent, struct tir_progression *out) {
+  tir_type type = tir_type_of(ir, index);
+  *out = (struct tir_progression){TIR_NONE, TIR_NONE, TIR_NONE};
+  out->base = symbol_count ? tir_from_terms(ir, type, constant, symbols, symbol_count) : tir_int(ir, type, constant);
+  if (!scale) return;
+  out->scale = tir_int(ir, type, scale);
+  out->extent = tir_int(ir, type, extent);
+}
+
+static enum verdict read_index(struct short_map *m, tir_expr index, struct tir_progression *out) {
+  struct tir_linear l = tir_linear_of(m->ir, index);
+  struct tir_term symbols[MOST_DIGITS];
+  uint32_t first = m->digit_count, symbol_count = 0;
+  int64_t constant = l.constant, product;
+  if (l.count > MOST_DIGITS - first) return UNDECIDED;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = m->ir->terms.at[l.first + i];
+    struct digit *d = &m->digits[m->digit_count];
+    if (!(tir_at(m->ir, t.atom)->vars & m->mask)) {
+      symbols[symbol_count++] = t;
+      continue;
+    }
+    if (t.coefficient <= 0 || !read_digit(m, t.atom, d)) return UNDECIDED;
+    if (m->min[d->var] != 0) {
+      if (__builtin_mul_overflow(t.coefficient, m->min[d->var], &product) ||
+          __builtin_add_overflow(constant, product, &constant))
+        return UNDECIDED;
+    }
+    if (m->simplify_trivial && m->extent[d->var] == 1) continue;
+    d->scale = t.coefficient;
+    d->next = UINT32_MAX;
+    m->digit_count++;
+  }
+  struct digit *digits = m->digits + first;
+  uint32_t count = m->digit_count - first;
+  int64_t extent = 1;
+  if (count) {
+    sort_digits(digits, count);
+    for (uint32_t i = 0; i < count; i++) /* several digits of one variable may join first */
+      for (uint32_t j = 0; j < i; j++)
+        if (digits[i].var == digits[j].var) return UNDECIDED;
+    enum verdict v = check_radix(m, digits, count, &extent);
+    if (v != YES) return v;
+  }
+  if (out) describe(m->ir, index, constant, symbols, symbol_count, count ? digits[0].scale : 0, extent, out);
+  return YES;
+}
+
+static void link_digits(struct short_map *m) {
+  for (uint32_t i = 0; i < m->digit_count; i++) {
+    uint32_t v = m->digits[i].var;
+    if (m->last[v] == UINT32_MAX)
+      m->first[v] = i;
+    else
+      m->digits[m->last[v]].next = i;
+    m->last[v] = i;
+  }
+}
+
+/* The digits of one variable, from the least: each begins where the one before ends, or, where no bijection is asked
+ * for, at a multiple of that. */
+static bool check_digits(const struct short_map *m, uint32_t v) {
+  int64_t expected = 1;
+  bool used[MOST_DIGITS] = {false};
+  uint32_t left = 0;
+  for (uint32_t i = m->first[v]; i != UINT32_MAX; i = m->digits[i].next) left++;
+  while (left--) {
+    uint32_t found = UINT32_MAX, least = UINT32_MAX;
+    bool multiples = true;
+    for (uint32_t i = m->first[v]; i != UINT32_MAX; i = m->digits[i].next) {
+      if (used[i]) continue;
+      int64_t lower = m->digits[i].lower;
+      if (lower == expected && found == UINT32_MAX) found = i;
+      if (lower % expected) multiples = false;
+      if (least == UINT32_MAX || m->digits[least].lower % lower == 0) least = i;
+    }
+    if (found == UINT32_MAX) {
+      if (m->check == TIR_MAP_BIJECTIVE || !multiples) return false;
+      found = least;
+    }
+    used[found] = true;
+    expected = m->digits[found].lower * m->digits[found].extent;
+  }
+  return m->check == TIR_MAP_BIJECTIVE ? expected == m->extent[v] : m->extent[v] % expected == 0;
+}
+
+static bool check_vars(struct short_map *m) {
+  link_digits(m);
+  for (uint32_t v = 0; v < m->var_count; v++) {
+    uint32_t i = m->first[v];
+    if (i == UINT32_MAX) {
+      if (m->check == TIR_MAP_BIJECTIVE && m->extent[v] != 1) return false;
+      continue;
+    }
+    const struct digit *d = &m->digits[i];
+    bool whole = d->next == UINT32_MAX && d->lower == 1 && d->extent == m->extent[v];
+    if (!whole && !check_digits(m, v)) return false;
+  }
+  return true;
+}
+
+/* index_end (may be NULL): the number of digits after each index. */
+static enum verdict detect_shortly(struct short_map *m, const tir_expr *indices, uint32_t count,
+                                   struct tir_progression *out, uint32_t *index_end) {
+  if (!open_map(m)) return UNDECIDED;
+  for (uint32_t i = 0; i < count; i++) {
+    enum verdict v = read_index(m, indices[i], out ? &out[i] : NULL);
+    if (v != YES) return v;
+    if (index_end) index_end[i] = m->digit_count;
+  }
+  return check_vars(m) ? YES : NO;
+}
+
+static void set_map(struct short_map *m, struct tir *ir, const tir_var *vars, uint32_t var_count,
+                    enum tir_map_check check, bool simplify_trivial) {
+  m->ir = ir;
+  m->vars = vars;
+  m->var_count = var_count;
+  m->check = check;
+  m->simplify_trivial = simplify_trivial;
+}
+
+/* Adds what one output says of the variables of its digits: output = base + a mixed radix number. */
+static void invert_index(struct short_map *m, uint32_t first, uint32_t end, tir_expr base, tir_expr output,
+                         tir_expr *values) {
+  struct tir *ir = m->ir;
+  tir_type type = tir_type_of(ir, output);
+  tir_expr input = tir_sub(ir, output, base);
+  for (uint32_t i = first; i < end; i++) {
+    const struct digit *d = &m->digits[i];
+    tir_expr value = tir_floordiv(ir, input, tir_int(ir, type, d->scale));
+    if (i + 1 < end) value = tir_floormod(ir, value, tir_int(ir, type, d->extent));
+    value = tir_mul(ir, value, tir_int(ir, type, d->lower));
+    values[d->var] = values[d->var] ? tir_add(ir, values[d->var], value) : value;
+  }
+}
+
+/* ---- The public calls ---- */
+
+static bool is_true(const struct tir *ir, tir_expr predicate) { return !predicate || tir_is_const(ir, predicate, 1); }
+
+bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                         uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                         struct tir_progression *out) {
+  if (is_true(ir, predicate)) {
+    struct short_map m;
+    set_map(&m, ir, vars, var_count, check, simplify_trivial);
+    enum verdict v = detect_shortly(&m, indices, count, out, NULL);
+    if (v != UNDECIDED) return v == YES;
+  }
+  return false;
+}
+
+enum { MOST_INDICES = 32 };
+
+bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                       tir_expr predicate) {
+  struct tir_progression out[MOST_INDICES];
+  if (var_count == 0) return true;
+  if (count > MOST_INDICES) return false;
+  if (!tir_detect_iter_map(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, false, out))
+    return false;
+  for (uint32_t i = 0; i < count; i++)
+    if (out[i].scale && !tir_is_const(ir, out[i].scale, 1)) return false;
+  return true;
+}
+
+/* The index with variables of one value replaced by it. */
+static tir_expr drop_trivial(struct tir *ir, tir_expr index, const tir_var *vars, uint32_t var_count) {
+  struct tir_linear l = tir_linear_of(ir, index);
+  struct tir_term terms[MOST_DIGITS];
+  bool any = false;
+  if (l.count > MOST_DIGITS) return index;
+  for (uint32_t i = 0; i < l.count; i++) {
+    terms[i] = ir->terms.at[l.first + i];
+    const struct tir_expr_node *n = tir_at(ir, terms[i].atom);
+    if (n->kind != TIR_VAR) continue;
+    const struct tir_var_node *v = &ir->vars.at[n->ref];
+    for (uint32_t j = 0; j < var_count; j++) {
+      if (vars[j] != n->ref || !v->extent || !tir_is_const(ir, v->extent, 1)) continue;
+      terms[i].atom = v->min;
+      any = true;
+    }
+  }
+  return any ? tir_from_terms(ir, tir_type_of(ir, index), l.constant, terms, l.count) : index;
+}
+
+/* Index arithmetic is simplified as it is made, so that little is left to do here. */
+void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                           uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                           tir_expr *out) {
+  bool drop =
+      simplify_trivial && tir_detect_iter_map(ir, indices, count, vars, var_count, predicate, check, true, NULL);
+  for (uint32_t i = 0; i < count; i++) out[i] = drop ? drop_trivial(ir, indices[i], vars, var_count) : indices[i];
+}
+
+bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                            uint32_t var_count, tir_expr predicate, const tir_expr *outputs, uint32_t points,
+                            tir_expr *values) {
+  struct short_map m;
+  struct tir_progression progressions[MOST_INDICES];
+  uint32_t end[MOST_INDICES];
+  if (!is_true(ir, predicate) || count > MOST_INDICES) return false;
+  set_map(&m, ir, vars, var_count, TIR_MAP_BIJECTIVE, false);
+  if (detect_shortly(&m, indices, count, progressions, end) != YES) return false;
+  for (uint32_t i = 0; i < count; i++)
+    if (progressions[i].scale && !tir_is_const(ir, progressions[i].scale, 1)) return false;
+  for (uint32_t p = 0; p < points; p++) {
+    tir_expr *value = values + p * var_count;
+    memset(value, 0, var_count * sizeof *value);
+    for (uint32_t i = 0; i < count; i++)
+      invert_index(&m, i ? end[i - 1] : 0, end[i], progressions[i].base, outputs[p * count + i], value);
+    for (uint32_t v = 0; v < var_count; v++)
+      if (value[v] && m.min[v]) value[v] = tir_add(ir, value[v], tir_int(ir, tir_type_of(ir, value[v]), m.min[v]));
+  }
+  return true;
+}

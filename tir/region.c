@@ -1,0 +1,314 @@
+/* Regions: what expressions and accesses cover while some variables run over their domains.
+ *
+ * Interval arithmetic gives an upper bound, one dimension at a time; where the map is affine and a box, iterator maps
+ * give the exact answer. Source: TVM's integer sets (EvalSet, EstimateRegion…) draw the same lines. */
+#include "affine.h"
+#include "linear.h"
+
+/* ---- Intervals ---- */
+
+static tir_expr plus(struct tir *ir, tir_expr e, int64_t value) {
+  return tir_add(ir, e, tir_int(ir, tir_type_of(ir, e), value));
+}
+
+struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr extent) {
+  if (tir_is_const(ir, extent, 1)) return tir_point(min);
+  if (tir_type_of(ir, extent) != tir_type_of(ir, min)) extent = tir_cast(ir, tir_type_of(ir, min), extent);
+  return (struct tir_interval){min, plus(ir, tir_add(ir, min, extent), -1), false};
+}
+
+tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i) {
+  assert(!i.empty && i.min && i.max);
+  return plus(ir, tir_sub(ir, i.max, i.min), 1);
+}
+
+bool tir_is_point(struct tir *ir, struct tir_interval i) {
+  if (i.empty || !i.min || !i.max) return false;
+  return i.min == i.max || tir_prove_equal(ir, i.min, i.max);
+}
+
+static tir_expr least(struct tir *ir, tir_expr a, tir_expr b) {
+  return a && b ? tir_make(ir, TIR_MIN, a, b) : TIR_NONE;
+}
+static tir_expr most(struct tir *ir, tir_expr a, tir_expr b) { return a && b ? tir_make(ir, TIR_MAX, a, b) : TIR_NONE; }
+
+struct tir_interval tir_interval_union(struct tir *ir, struct tir_interval a, struct tir_interval b) {
+  if (a.empty) return b;
+  if (b.empty) return a;
+  return (struct tir_interval){least(ir, a.min, b.min), most(ir, a.max, b.max), false};
+}
+
+/* a <= b + 1: no gap between a set that ends at b and one that begins at a. */
+static bool meets(struct tir *ir, tir_expr a, tir_expr b) {
+  return !a || !b || tir_prove(ir, tir_make(ir, TIR_LE, a, plus(ir, b, 1)));
+}
+
+struct tir_interval tir_interval_join(struct tir *ir, struct tir_interval a, struct tir_interval b) {
+  if (a.empty) return b;
+  if (b.empty || !meets(ir, b.min, a.max) || !meets(ir, a.min, b.max)) return a;
+  return tir_interval_union(ir, a, b);
+}
+
+struct tir_interval tir_interval_intersect(struct tir *ir, struct tir_interval a, struct tir_interval b) {
+  if (a.empty || b.empty) return tir_nothing();
+  tir_expr min = a.min && b.min ? tir_make(ir, TIR_MAX, a.min, b.min) : a.min ? a.min : b.min;
+  tir_expr max = a.max && b.max ? tir_make(ir, TIR_MIN, a.max, b.max) : a.max ? a.max : b.max;
+  if (min && max && tir_prove(ir, tir_make(ir, TIR_LT, max, min))) return tir_nothing();
+  return (struct tir_interval){min, max, false};
+}
+
+static bool prove_le(struct tir *ir, tir_expr a, tir_expr b) {
+  return a == b || tir_prove(ir, tir_make(ir, TIR_LE, a, b));
+}
+
+bool tir_interval_covers(struct tir *ir, struct tir_interval outer, struct tir_interval inner) {
+  if (inner.empty) return true;
+  if (outer.empty || (outer.min && !inner.min) || (outer.max && !inner.max)) return false;
+  return (!outer.min || prove_le(ir, outer.min, inner.min)) && (!outer.max || prove_le(ir, inner.max, outer.max));
+}
+
+/* ---- Interval arithmetic ---- */
+
+struct relaxation {
+  struct tir *ir;
+  const tir_var *vars;
+  uint32_t count;
+  uint64_t mask;
+};
+
+static struct tir_interval relax(const struct relaxation *r, tir_expr e);
+
+static const struct tir_interval everything;
+
+/* A variable whose domain is being relaxed is a symbol in it: domains do not define each other in circles. */
+static struct tir_interval relax_var(const struct relaxation *r, tir_expr e) {
+  tir_var v = tir_at(r->ir, e)->ref;
+  bool found = false;
+  for (uint32_t i = 0; i < r->count && !found; i++) found = r->vars[i] == v;
+  if (!found) return tir_point(e);
+  const struct tir_var_node *n = &r->ir->vars.at[v];
+  if (!n->min || !n->extent) return everything;
+  struct tir_interval domain = tir_interval_of(r->ir, n->min, n->extent);
+  return (struct tir_interval){relax(r, domain.min).min, relax(r, domain.max).max, false};
+}
+
+static bool is_positive(struct tir *ir, tir_expr e) { return tir_at(ir, e)->lo > 0; }
+
+/* `kind` with a point on the right: rising in the left operand for a positive right one. */
+static struct tir_interval monotone(const struct relaxation *r, enum tir_kind kind, struct tir_interval a, tir_expr b) {
+  tir_expr min = a.min ? tir_make(r->ir, kind, a.min, b) : TIR_NONE;
+  tir_expr max = a.max ? tir_make(r->ir, kind, a.max, b) : TIR_NONE;
+  return (struct tir_interval){min, max, false};
+}
+
+static struct tir_interval relax_product(const struct relaxation *r, struct tir_interval a, struct tir_interval b) {
+  if (a.min == a.max) {
+    struct tir_interval t = a;
+    a = b;
+    b = t;
+  }
+  if (b.min != b.max || !b.min) return everything;
+  struct tir_interval product = monotone(r, TIR_MUL, a, b.min);
+  if (tir_at(r->ir, b.min)->lo >= 0) return product;
+  if (tir_at(r->ir, b.min)->hi <= 0) return (struct tir_interval){product.max, product.min, false};
+  if (!product.min || !product.max) return everything;
+  tir_expr zero = tir_int(r->ir, tir_type_of(r->ir, b.min), 0);
+  tir_expr sign = tir_make(r->ir, TIR_GE, b.min, zero);
+  return (struct tir_interval){tir_select(r->ir, sign, product.min, product.max),
+                               tir_select(r->ir, sign, product.max, product.min), false};
+}
+
+static struct tir_interval relax_remainder(const struct relaxation *r, struct tir_interval a, tir_expr divisor) {
+  struct tir *ir = r->ir;
+  if (tir_is_int(ir, divisor) && a.min && a.max) {
+    tir_expr low = tir_floordiv(ir, a.min, divisor);
+    if (tir_prove_equal(ir, low, tir_floordiv(ir, a.max, divisor))) {
+      tir_expr start = tir_mul(ir, low, divisor);
+      return (struct tir_interval){tir_sub(ir, a.min, start), tir_sub(ir, a.max, start), false};
+    }
+  }
+  return (struct tir_interval){tir_int(ir, tir_type_of(ir, divisor), 0), plus(ir, divisor, -1), false};
+}
+
+static struct tir_interval relax_division(const struct relaxation *r, enum tir_kind kind, struct tir_interval a,
+                                          struct tir_interval b) {
+  if (b.min != b.max || !b.min || !is_positive(r->ir, b.min)) return everything;
+  if (kind == TIR_FLOORDIV || kind == TIR_DIV) return monotone(r, kind, a, b.min);
+  if (kind == TIR_FLOORMOD) return relax_remainder(r, a, b.min);
+  if (a.min && tir_at(r->ir, a.min)->lo >= 0) return relax_remainder(r, a, b.min);
+  tir_expr top = plus(r->ir, b.min, -1), zero = tir_int(r->ir, tir_type_of(r->ir, b.min), 0);
+  return (struct tir_interval){tir_sub(r->ir, zero, top), top, false};
+}
+
+static struct tir_interval relax_binary(const struct relaxation *r, tir_expr e) {
+  struct tir_expr_node n = *tir_at(r->ir, e);
+  struct tir_interval a = relax(r, n.a), b = relax(r, n.b);
+  if (a.min == n.a && a.max == n.a && b.min == n.b && b.max == n.b) return tir_point(e);
+  enum tir_kind kind = (enum tir_kind)n.kind;
+  switch (kind) {
+  case TIR_ADD:
+  case TIR_MIN:
+  case TIR_MAX:
+    return (struct tir_interval){a.min && b.min ? tir_make(r->ir, kind, a.min, b.min) : TIR_NONE,
+                                 a.max && b.max ? tir_make(r->ir, kind, a.max, b.max) : TIR_NONE, false};
+  case TIR_SUB:
+    return (struct tir_interval){a.min && b.max ? tir_sub(r->ir, a.min, b.max) : TIR_NONE,
+                                 a.max && b.min ? tir_sub(r->ir, a.max, b.min) : TIR_NONE, false};
+  case TIR_MUL: return relax_product(r, a, b);
+  case TIR_DIV:
+  case TIR_MOD:
+  case TIR_FLOORDIV:
+  case TIR_FLOORMOD: return relax_division(r, kind, a, b);
+  default: return (struct tir_interval){tir_int(r->ir, n.type, 0), tir_int(r->ir, n.type, 1), false}; /* a truth */
+  }
+}
+
+/* A cast to a type that may not hold the value wraps around. */
+static struct tir_interval relax_cast(const struct relaxation *r, tir_expr e) {
+  struct tir_expr_node n = *tir_at(r->ir, e);
+  struct tir_interval a = relax(r, n.a);
+  struct tir_bounds fits = tir_type_bounds(n.type), value = tir_bounds_of(r->ir, n.a);
+  if (!tir_type_is_int(n.type) || value.lo < fits.lo || value.hi > fits.hi) return everything;
+  return (struct tir_interval){a.min ? tir_cast(r->ir, n.type, a.min) : TIR_NONE,
+                               a.max ? tir_cast(r->ir, n.type, a.max) : TIR_NONE, false};
+}
+
+static struct tir_interval relax_atom(const struct relaxation *r, tir_expr e) {
+  struct tir_expr_node n = *tir_at(r->ir, e);
+  if (n.kind == TIR_VAR) return relax_var(r, e);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return relax_binary(r, e);
+  if (n.kind == TIR_CAST) return relax_cast(r, e);
+  if (n.kind == TIR_SELECT) return tir_interval_union(r->ir, relax(r, n.b), relax(r, n.c));
+  for (uint32_t i = 0; i < r->count; i++)
+    if (tir_uses_var(r->ir, e, r->vars[i])) return everything;
+  return tir_point(e);
+}
+
+enum { MOST_TERMS = 32 };
+
+/* One end of a sum whose atoms lie in `atoms`. */
+static tir_expr end_of_sum(struct tir *ir, tir_type type, struct tir_linear l, const struct tir_term *terms,
+                           const struct tir_interval *atoms, bool max) {
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = l.constant;
+  for (uint32_t i = 0; i < l.count; i++) {
+    tir_expr end = (terms[i].coefficient > 0) == max ? atoms[i].max : atoms[i].min;
+    if (!end) sum.overflow = true;
+    if (end) tir_sum_add(ir, &sum, end, terms[i].coefficient);
+  }
+  tir_sum_recombine(ir, &sum);
+  if (!sum.overflow) return tir_sum_close(ir, &sum, type);
+  tir_sum_drop(ir, &sum);
+  return TIR_NONE;
+}
+
+static struct tir_interval relax(const struct relaxation *r, tir_expr e) {
+  struct tir *ir = r->ir;
+  if (!(tir_at(ir, e)->vars & r->mask)) return tir_point(e);
+  struct tir_linear l = tir_linear_of(ir, e);
+  if ((l.count == 1 && tir_terms(ir, l)[0].atom == e) || l.count > MOST_TERMS) return relax_atom(r, e);
+  struct tir_term terms[MOST_TERMS];
+  struct tir_interval atoms[MOST_TERMS];
+  for (uint32_t i = 0; i < l.count; i++) terms[i] = tir_terms(ir, l)[i];
+  for (uint32_t i = 0; i < l.count; i++)
+    atoms[i] = tir_at(ir, terms[i].atom)->vars & r->mask ? relax_atom(r, terms[i].atom) : tir_point(terms[i].atom);
+  tir_type type = tir_type_of(ir, e);
+  tir_expr min = end_of_sum(ir, type, l, terms, atoms, false);
+  return (struct tir_interval){min, end_of_sum(ir, type, l, terms, atoms, true), false};
+}
+
+static struct relaxation relaxation_of(struct tir *ir, const tir_var *relaxed, uint32_t count) {
+  struct relaxation r = {ir, relaxed, count, 0};
+  for (uint32_t i = 0; i < count; i++) r.mask |= 1ull << (relaxed[i] & 63);
+  return r;
+}
+
+struct tir_interval tir_relax(struct tir *ir, tir_expr e, const tir_var *relaxed, uint32_t count) {
+  struct relaxation r = relaxation_of(ir, relaxed, count);
+  return relax(&r, e);
+}
+
+static struct tir_interval relax_range(const struct relaxation *r, tir_expr min, tir_expr extent) {
+  struct tir_interval i = tir_interval_of(r->ir, min, extent);
+  if (i.min == i.max) return relax(r, i.min);
+  return (struct tir_interval){relax(r, i.min).min, relax(r, i.max).max, false};
+}
+
+void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
+                      struct tir_interval *out) {
+  struct relaxation r = relaxation_of(ir, relaxed, count);
+  for (uint32_t i = 0; i < rank; i++) out[i] = relax_range(&r, ranges[2 * i], ranges[2 * i + 1]);
+}
+
+/* ---- Exact regions ---- */
+
+/* What min + [0, extent) covers while min runs through a progression. False: there are gaps, or may be. */
+static bool cover_progression(struct tir *ir, struct tir_progression p, tir_expr extent, struct tir_interval *out) {
+  if (tir_is_const(ir, extent, 0)) {
+    *out = tir_nothing();
+    return true;
+  }
+  if (!p.scale) {
+    *out = tir_interval_of(ir, p.base, extent);
+    return true;
+  }
+  if (tir_is_const(ir, p.extent, 0)) {
+    *out = tir_nothing();
+    return true;
+  }
+  if (tir_type_of(ir, extent) != tir_type_of(ir, p.scale)) extent = tir_cast(ir, tir_type_of(ir, p.scale), extent);
+  if (p.scale != extent && !tir_prove(ir, tir_make(ir, TIR_GE, extent, p.scale))) return false;
+  tir_expr reach = tir_mul(ir, plus(ir, p.extent, -1), p.scale);
+  if (tir_at(ir, p.scale)->hi < 0)
+    *out = tir_interval_of(ir, tir_add(ir, p.base, reach), tir_sub(ir, extent, reach));
+  else
+    *out = tir_interval_of(ir, p.base, tir_add(ir, extent, reach));
+  return true;
+}
+
+enum { MOST_RANK = 16 };
+
+bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
+                      tir_expr predicate, struct tir_interval *out) {
+  tir_expr mins[MOST_RANK];
+  struct tir_progression progressions[MOST_RANK];
+  if (rank == 0) return true;
+  if (rank > MOST_RANK) return false;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (!tir_is_int(ir, ranges[2 * i + 1])) return false;
+    mins[i] = ranges[2 * i];
+  }
+  if (!tir_detect_iter_map(ir, mins, rank, relaxed, count, predicate, TIR_MAP_SURJECTIVE, true, progressions))
+    return false;
+  for (uint32_t i = 0; i < rank; i++)
+    if (!cover_progression(ir, progressions[i], ranges[2 * i + 1], &out[i])) return false;
+  return true;
+}
+
+void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
+                            uint32_t count, tir_expr predicate, struct tir_interval *out) {
+  if (tir_region_exact(ir, ranges, rank, relaxed, count, predicate, out)) return;
+  struct relaxation r = relaxation_of(ir, relaxed, count);
+  for (uint32_t i = 0; i < rank; i++) {
+    struct tir_progression p;
+    tir_expr min = ranges[2 * i], extent = ranges[2 * i + 1];
+    bool affine = tir_detect_iter_map(ir, &min, 1, relaxed, count, predicate, TIR_MAP_SURJECTIVE, true, &p);
+    tir_expr widest = relax(&r, extent).max;
+    if (affine && widest && cover_progression(ir, p, widest, &out[i])) continue;
+    out[i] = relax_range(&r, min, extent);
+  }
+}
+
+bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,
+                       const struct tir_interval *consumed) {
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (produced[i].empty) return false;
+    if (tir_interval_covers(ir, produced[i], consumed[i])) continue;
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, buffer)->shape + i];
+    struct tir_interval all = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);
+    struct tir_interval given = tir_interval_intersect(ir, produced[i], all);
+    if (!tir_interval_covers(ir, given, tir_interval_intersect(ir, consumed[i], all))) return false;
+  }
+  return true;
+}
