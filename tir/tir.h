@@ -362,7 +362,7 @@ tir_func tir_find_func(const struct tir *ir, const char *name); /* "main": also 
 tir_block tir_root_block(const struct tir *ir, tir_func f);     /* TIR_NONE: the function has none (lowered) */
 /* Loops around s inside its block's scope, outermost first; returns their number, stores at most `most`. */
 uint32_t tir_loops_of(const struct tir *ir, tir_stmt s, tir_loop *out, uint32_t most);
-/* Blocks directly in the scope of `s` (not inside blocks of it), in order of text. */
+/* Blocks directly in the scope of `s` (not inside blocks of it, nor in its init), in order of text. */
 uint32_t tir_child_blocks(const struct tir *ir, tir_stmt s, tir_block *out, uint32_t most);
 tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char *key); /* TIR_NONE: absent */
 
