@@ -17,7 +17,7 @@ static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
   const struct tir_expr_node *n = tir_at(ir, tir_stmt_at(ir, l)->loop.extent);
   return n->kind == TIR_INT_IMM ? n->imm : -1;
 }
-bool tir_loop_starts_at_zero(const struct tir *ir, tir_loop l);
+bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l);
 /* The only statement in a loop's body, or TIR_NONE. */
 tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
 
@@ -30,12 +30,15 @@ int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block sco
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
-/* Every child of the scope is complete or a reduction under `below`, as TensorIR's "compact dataflow" asks. */
-bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, tir_block scope, ms_error *err);
+/* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
+bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
 /* The scope is a stage pipeline: region cover holds for every read of every child, and producers come first. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
-/* Children of block's scope that write what it reads (producers), or read what it writes (consumers), in order of text;
- * each once. Returns the number, stores at most `most`. */
+/* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
+tir_block tir_scope_of(const struct tir *ir, tir_block block);
+/* Children of block's scope that come before it and write what it reads or writes (producers), in the order of its
+ * regions, reads first, and for each in order of text; or that come after it and read or write what it writes
+ * (consumers), in order of text. Each once. Returns the number, stores at most `most`. */
 uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
 uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
 /* It writes a buffer that its scope does not allocate. */

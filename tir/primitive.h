@@ -5,10 +5,10 @@
  * Loops are given outermost first where order matters. `out` arrays are the caller's; their sizes are stated.
  * What each requires, makes and forwards stands at the top of its file. Source: TensorIR (ASPLOS 2023), section 3. */
 
-/* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops, or fewer when
- * unit loops are not preserved; *made is their number. */
+/* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops. Unless unit
+ * iterators are preserved, bindings below do without loops of extent 1. */
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
-               bool disable_predication, tir_loop *out, uint32_t *made, ms_error *err);
+               bool disable_predication, tir_loop *out, ms_error *err);
 bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out, ms_error *err);
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err);
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err);
@@ -42,7 +42,8 @@ bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out,
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);
 bool tir_unannotate(struct tir *ir, tir_stmt target, const char *key, ms_error *err);
 
-/* Look-ups. Each returns the number and stores at most `most`; blocks in order of text. */
+/* Look-ups. Each gives the number and stores at most `most`; blocks in order of text, but producers in the order of the
+ * regions that they fill: reads, then writes. func: NULL means "main". */
 bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block *out, ms_error *err);
 bool tir_get_child_blocks(struct tir *ir, tir_stmt of, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);
 bool tir_get_producers(struct tir *ir, tir_block block, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);

@@ -1,0 +1,256 @@
+/* Facts of loops, and of blocks in their scope: producers and consumers, complete and reduction blocks.
+ *
+ * Blocks in the init of another are children of no scope: nothing here sees them. */
+#include "analysis.h"
+
+/* ---- Loops ---- */
+
+bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l) {
+  tir_expr min = tir_stmt_at(ir, l)->loop.min;
+  return tir_is_const(ir, min, 0) || tir_prove_equal(ir, min, tir_int(ir, tir_type_of(ir, min), 0));
+}
+
+tir_stmt tir_only_child(const struct tir *ir, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  return n->first[TIR_BODY] == n->last[TIR_BODY] ? n->first[TIR_BODY] : TIR_NONE;
+}
+
+unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
+  static const unsigned bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
+  tir_var v = tir_stmt_at(ir, loop)->loop.var;
+  unsigned kinds = 0;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    const struct tir_iter *iter = &tir_iters(ir, block)[i];
+    if (tir_uses_var(ir, iter->binding, v)) kinds |= bits[iter->kind];
+  }
+  return kinds;
+}
+
+/* ---- Producers and consumers ---- */
+
+tir_block tir_scope_of(const struct tir *ir, tir_block block) {
+  for (tir_stmt s = block;;) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (!n->parent) return TIR_NONE;
+    if (tir_is(ir, n->parent, TIR_BLOCK)) return n->list == TIR_INIT ? TIR_NONE : n->parent;
+    s = n->parent;
+  }
+}
+
+/* Blocks found so far: those from `fixed` on are kept in order of text. */
+struct found {
+  tir_block *out;
+  uint32_t count, most, fixed;
+};
+
+static void add_in_order(const struct tir *ir, struct found *f, tir_block b) {
+  uint32_t known = f->count < f->most ? f->count : f->most;
+  for (uint32_t i = 0; i < known; i++)
+    if (f->out[i] == b) return;
+  uint32_t i = known;
+  for (; i > f->fixed && tir_compare_position(ir, b, f->out[i - 1]) < 0; i--)
+    if (i < f->most) f->out[i] = f->out[i - 1];
+  if (i < f->most) f->out[i] = b;
+  f->count++;
+}
+
+/* `side`: -1 adds users before the block, 1 those after it. */
+static void add_users(const struct tir *ir, struct found *f, uint32_t uses, tir_block block, tir_block scope,
+                      int side) {
+  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == block || tir_scope_of(ir, b) != scope || tir_compare_position(ir, b, block) != side) continue;
+    add_in_order(ir, f, b);
+  }
+}
+
+uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {
+  struct found f = {out, 0, most, 0};
+  tir_block scope = tir_scope_of(ir, block);
+  if (!scope) return 0;
+  const struct tir_span spans[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int k = 0; k < 2; k++)
+    for (uint32_t i = 0; i < spans[k].count; i++) {
+      f.fixed = f.count < most ? f.count : most;
+      add_users(ir, &f, tir_buffer_at(ir, ir->regions.at[spans[k].first + i].buffer)->writers, block, scope, -1);
+    }
+  return f.count;
+}
+
+uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {
+  struct found f = {out, 0, most, 0};
+  tir_block scope = tir_scope_of(ir, block);
+  if (!scope) return 0;
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[writes.first + i].buffer);
+    add_users(ir, &f, buffer->readers, block, scope, 1);
+    add_users(ir, &f, buffer->writers, block, scope, 1);
+  }
+  return f.count;
+}
+
+bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope) {
+  struct tir_span allocs = tir_block_at(ir, scope)->allocs, writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    bool allocated = false;
+    for (uint32_t j = 0; j < allocs.count && !allocated; j++)
+      allocated = ir->operands.at[allocs.first + j] == ir->regions.at[writes.first + i].buffer;
+    if (!allocated) return true;
+  }
+  return false;
+}
+
+/* ---- Complete and reduction blocks ---- */
+
+static uint32_t regions_written(const struct tir *ir, tir_block b, tir_buffer buffer) {
+  struct tir_span writes = tir_block_at(ir, b)->writes;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < writes.count; i++) count += ir->regions.at[writes.first + i].buffer == buffer;
+  return count;
+}
+
+/* No other region of a child of the scope writes what the block writes. */
+static bool is_only_writer(const struct tir *ir, tir_block block, tir_block scope) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    tir_buffer buffer = ir->regions.at[writes.first + i].buffer;
+    uint32_t count = 0;
+    for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next)
+      if (tir_scope_of(ir, ir->uses.at[u].block) == scope) count += regions_written(ir, ir->uses.at[u].block, buffer);
+    if (count != 1) return false;
+  }
+  return true;
+}
+
+/* Below a loop, dominance is asked of what stands inside the blocks of the subtree: of the writers in their scopes, the
+ * first scope that writes the buffer must hold one. */
+static bool is_only_writer_below(const struct tir *ir, tir_block block, tir_stmt below) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    tir_buffer buffer = ir->regions.at[writes.first + i].buffer;
+    tir_block first_scope = TIR_NONE;
+    uint32_t count = 0;
+    for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
+      tir_block writer = ir->uses.at[u].block, scope = tir_scope_of(ir, writer);
+      if (!scope || tir_scope_of(ir, scope) != tir_scope_of(ir, block) || !tir_is_below(ir, scope, below)) continue;
+      if (first_scope && first_scope != scope) {
+        if (tir_compare_position(ir, first_scope, scope) < 0) continue;
+        count = 0;
+      }
+      first_scope = scope;
+      count += regions_written(ir, writer, buffer);
+    }
+    if (count > 1) return false;
+  }
+  return true;
+}
+
+static bool dominates(const struct tir *ir, tir_block block, tir_stmt root) {
+  return tir_is(ir, root, TIR_BLOCK) ? is_only_writer(ir, block, root) : is_only_writer_below(ir, block, root);
+}
+
+static bool reads_what_it_writes(const struct tir *ir, tir_block block) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t i = 0; i < reads.count; i++)
+    if (regions_written(ir, block, ir->regions.at[reads.first + i].buffer)) return true;
+  return false;
+}
+
+/* 1: an iteration is not spatial. 2: not dominant. 3: it reads what it writes. */
+static int complete_violation(const struct tir *ir, tir_block block, tir_stmt root) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].kind != TIR_SPATIAL) return 1;
+  if (!dominates(ir, block, root)) return 2;
+  return reads_what_it_writes(ir, block) ? 3 : 0;
+}
+
+static bool has_opaque_iter(const struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].kind == TIR_OPAQUE) return true;
+  return false;
+}
+
+static bool uses_reduction_iter(const struct tir *ir, tir_block block, tir_expr e) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].kind == TIR_REDUCE && tir_uses_var(ir, e, ir->iters.at[iters.first + i].var))
+      return true;
+  return false;
+}
+
+static bool reduction_iters_index_writes(const struct tir *ir, tir_block block) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
+      if (uses_reduction_iter(ir, block, ir->operands.at[n->store.indices + i])) return true;
+  }
+  return false;
+}
+
+/* 1: it has no init. 2: its bindings are not affine. 3: an iteration is opaque. 4: not dominant. 5: a reduction
+ * iteration indexes what it writes. */
+static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return 1;
+  if (!tir_is_affine_binding(ir, block, TIR_NONE)) return 2;
+  if (has_opaque_iter(ir, block)) return 3;
+  if (!dominates(ir, block, root)) return 4;
+  return reduction_iters_index_writes(ir, block) ? 5 : 0;
+}
+
+int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope) {
+  return complete_violation(ir, block, scope);
+}
+
+int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block scope) {
+  return reduction_violation(ir, block, scope);
+}
+
+static const char *const why_incomplete[] = {"", "one of its iterations is not spatial",
+                                             "it is not the only writer of what it writes", "it reads what it writes"};
+static const char *const why_no_reduction[] = {"",
+                                               "it has no init",
+                                               "its bindings are not affine iterators",
+                                               "one of its iterations is opaque",
+                                               "it is not the only writer of what it writes",
+                                               "a reduction iteration indexes what it writes"};
+
+bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  int c = complete_violation(ir, block, scope);
+  if (!c) return true;
+  return tir_refuse(ir, err, MS_NOT_COMPLETE_BLOCK, block, "block `%s` is not complete: %s", tir_block_name(ir, block),
+                    why_incomplete[c]);
+}
+
+bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  int r = reduction_violation(ir, block, scope);
+  if (!r) return true;
+  return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, block, "block `%s` is no reduction: %s", tir_block_name(ir, block),
+                    why_no_reduction[r]);
+}
+
+static bool check_either(struct tir *ir, tir_block block, tir_stmt root, enum ms_code code, ms_error *err) {
+  int c = complete_violation(ir, block, root);
+  int r = c ? reduction_violation(ir, block, root) : 0;
+  if (!c || !r) return true;
+  return tir_refuse(ir, err, code, block, "block `%s` is not complete: %s; nor a reduction: %s",
+                    tir_block_name(ir, block), why_incomplete[c], why_no_reduction[r]);
+}
+
+bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  return check_either(ir, block, scope, MS_NOT_COMPLETE_OR_REDUCTION, err);
+}
+
+bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err) {
+  bool scope = tir_is(ir, below, TIR_BLOCK);
+  tir_stmt s = scope ? tir_stmt_at(ir, below)->first[TIR_BODY] : tir_next(ir, below, below);
+  while (s) {
+    bool block = tir_is(ir, s, TIR_BLOCK);
+    if (block && !check_either(ir, s, below, MS_NOT_COMPACT_DATAFLOW, err)) return false;
+    s = block ? tir_after(ir, s, below) : tir_next(ir, s, below);
+  }
+  return true;
+}

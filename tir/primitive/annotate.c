@@ -1,0 +1,31 @@
+/* Annotate, unannotate: a key and a value on a loop or block.
+ *
+ * Requires: annotate: nothing. Unannotate: the key is there.
+ * After:    the loop or block bears the key; one that was there before keeps its value. Unannotate: it bears it no
+ * more. Forward:  nothing. */
+#include "../analysis.h"
+
+static struct tir_span *annotations_of(struct tir *ir, tir_stmt target) {
+  assert(tir_is(ir, target, TIR_LOOP) || tir_is(ir, target, TIR_BLOCK));
+  return &tir_stmt_at(ir, target)->annotations;
+}
+
+static bool has_key(struct tir *ir, tir_stmt target, const char *key) {
+  return tir_annotation(ir, *annotations_of(ir, target), key) != TIR_NONE;
+}
+
+bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err) {
+  (void)err;
+  assert(value != TIR_NONE);
+  if (has_key(ir, target, key)) return true;
+  tir_symbol symbol = tir_symbol_of(ir, key);
+  tir_annotate_span(ir, annotations_of(ir, target), symbol, value);
+  return true;
+}
+
+bool tir_unannotate(struct tir *ir, tir_stmt target, const char *key, ms_error *err) {
+  if (!has_key(ir, target, key))
+    return tir_refuse(ir, err, MS_ANNOTATION_NOT_FOUND, target, "there is no annotation `%s` on this", key);
+  tir_annotate_span(ir, annotations_of(ir, target), tir_find_symbol(ir, key), TIR_NONE);
+  return true;
+}

@@ -1,0 +1,74 @@
+/* Parallel, vectorize, bind, unroll: how a loop's iterations are run.
+ *
+ * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
+ * dataflow), and the loop stands in the bindings of spatial iterations only; of reductions too when it is bound to
+ *           threadIdx: then the threads reduce together. Bind: a thread axis that exists.
+ * After:    the loop has the new kind, and no other.
+ * Forward:  nothing. */
+#include "../analysis.h"
+
+#include <string.h>
+
+static bool check_block(struct tir *ir, tir_loop loop, tir_block block, bool across_threads, const char *what,
+                        ms_error *err) {
+  unsigned kinds = tir_loop_iter_kinds(ir, loop, block), allowed = across_threads ? 1 | 2 : 1;
+  if (!(kinds & ~allowed)) return true;
+  return tir_refuse(ir, err, MS_LOOP_NOT_DATA_PARALLEL, block, "the loop cannot be %s: block `%s` uses it in %s", what,
+                    tir_block_name(ir, block), kinds & 4 ? "an opaque iteration" : "a reduction");
+}
+
+/* Blocks in the init of another run with it: they are not asked. */
+static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char *what, ms_error *err) {
+  if (!tir_check_subtree_compact_dataflow(ir, loop, err)) return false;
+  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+    tir_stmt next;
+    if (tir_is(ir, s, TIR_BLOCK)) {
+      if (!check_block(ir, loop, s, across_threads, what, err)) return false;
+      next = tir_stmt_at(ir, s)->first[TIR_BODY];
+      s = next ? next : tir_after(ir, s, loop);
+    } else {
+      s = tir_next(ir, s, loop);
+    }
+  }
+  return true;
+}
+
+static void edit(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_symbol thread) {
+  tir_stmt_at(ir, loop)->loop_kind = (uint8_t)kind;
+  tir_stmt_at(ir, loop)->loop.thread = thread;
+}
+
+bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err) {
+  if (!check(ir, loop, false, "parallel", err)) return false;
+  edit(ir, loop, TIR_PARALLEL, TIR_NONE);
+  return true;
+}
+
+bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err) {
+  if (!check(ir, loop, false, "vectorized", err)) return false;
+  edit(ir, loop, TIR_VECTORIZED, TIR_NONE);
+  return true;
+}
+
+static bool is_thread_axis(const char *thread) {
+  static const char *const axes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
+                                     "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z",   "vthread"};
+  for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+    if (!strcmp(axes[i], thread)) return true;
+  return false;
+}
+
+bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) {
+  if (!is_thread_axis(thread))
+    return tir_refuse(ir, err, MS_THREAD_UNKNOWN, loop, "there is no thread axis `%s`", thread);
+  if (!check(ir, loop, !strncmp(thread, "threadIdx.", 10), "bound", err)) return false;
+  tir_symbol symbol = tir_symbol_of(ir, thread);
+  edit(ir, loop, TIR_THREAD_BINDING, symbol);
+  return true;
+}
+
+bool tir_unroll(struct tir *ir, tir_loop loop, ms_error *err) {
+  (void)err;
+  edit(ir, loop, TIR_UNROLLED, TIR_NONE);
+  return true;
+}

@@ -1,0 +1,90 @@
+/* Fuse: perfectly nested loops, outermost first, become one.
+ *
+ * Requires: no annotation, no thread binding; each loop starts at zero and is the only child of the one before it; no
+ *           extent depends on a loop fused with it.
+ * After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or zero
+ *           where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of extent 1.
+ * Forward:  the old loops are dead. */
+#include "../analysis.h"
+#include "loops.h"
+
+static bool check_pair(struct tir *ir, tir_loop outer, tir_loop inner, ms_error *err) {
+  tir_stmt at = tir_stmt_at(ir, inner)->parent;
+  if (at == outer && tir_only_child(ir, outer) == inner) return true;
+  while (at && !tir_is(ir, at, TIR_LOOP) && !tir_is(ir, at, TIR_BLOCK)) at = tir_stmt_at(ir, at)->parent;
+  if (at == outer)
+    return tir_refuse(ir, err, MS_LOOP_NOT_ONLY_CHILD, outer, "the next loop is not this loop's whole body");
+  return tir_refuse(ir, err, MS_LOOP_NOT_NESTED, inner, "the loop named before this one is not its parent");
+}
+
+static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+  if (count == 0) return tir_refuse(ir, err, MS_NO_LOOPS, TIR_NONE, "no loop is given");
+  for (uint32_t i = 0; i < count; i++) {
+    if (!tir_check_plain_loop(ir, loops[i], err)) return false;
+    if (i > 0 && !check_pair(ir, loops[i - 1], loops[i], err)) return false;
+    tir_expr extent = tir_stmt_at(ir, loops[i])->loop.extent;
+    for (uint32_t j = 0; j < i; j++)
+      if (tir_uses_var(ir, extent, tir_stmt_at(ir, loops[j])->loop.var))
+        return tir_refuse(ir, err, MS_EXTENT_DEPENDS_ON_LOOP, loops[i], "this loop's extent depends on loop %u", j);
+  }
+  return true;
+}
+
+static tir_name fused_name(struct tir *ir, const tir_loop *loops, uint32_t count) {
+  tir_name name = ir->vars.at[tir_stmt_at(ir, loops[0])->loop.var].name;
+  for (uint32_t i = 1; i < count; i++)
+    name = tir_name_join(ir, name, ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].name);
+  return tir_name_suffix(ir, name, "_fused");
+}
+
+static tir_type widest_type(const struct tir *ir, const tir_loop *loops, uint32_t count) {
+  tir_type widest = TIR_T_I32;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_type type = ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].type;
+    if (i == 0 || tir_type_bits(type) > tir_type_bits(widest)) widest = type;
+  }
+  return widest;
+}
+
+/* Maps each old variable to its part of the fused one, innermost first. */
+static void map_variables(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr fused, tir_type type) {
+  tir_expr lower = tir_int(ir, type, 1);
+  for (uint32_t i = count; i-- > 0;) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, loops[i]);
+    tir_var var = n->loop.var;
+    tir_expr extent = tir_cast(ir, type, n->loop.extent);
+    tir_type own = ir->vars.at[var].type;
+    if (tir_is_const(ir, extent, 1)) {
+      tir_subst_var(ir, var, tir_int(ir, own, 0));
+      continue;
+    }
+    tir_expr upper = tir_mul(ir, extent, lower);
+    tir_expr part = i > 0 ? tir_floormod(ir, fused, upper) : fused;
+    tir_subst_var(ir, var, tir_cast(ir, own, tir_floordiv(ir, part, lower)));
+    lower = upper;
+  }
+}
+
+static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count) {
+  tir_type type = widest_type(ir, loops, count);
+  tir_expr zero = tir_int(ir, type, 0), extent = tir_int(ir, type, 1);
+  for (uint32_t i = 0; i < count; i++)
+    extent = tir_mul(ir, extent, tir_cast(ir, type, tir_stmt_at(ir, loops[i])->loop.extent));
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, fused_name(ir, loops, count), type, zero, extent);
+  tir_loop fused = tir_new_loop(ir, var, zero, extent, TIR_SERIAL);
+  map_variables(ir, loops, count, tir_var_expr(ir, var), type);
+  tir_move_children(ir, loops[count - 1], TIR_BODY, fused, TIR_BODY);
+  tir_replace(ir, loops[0], fused);
+  tir_kill(ir, loops[0]);
+  tir_subst_stmt(ir, fused);
+  tir_subst_clear(ir);
+  return fused;
+}
+
+bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out,
+              ms_error *err) {
+  if (!check(ir, loops, count, err)) return false;
+  *out = edit(ir, loops, count);
+  if (!preserve_unit_iters) tir_drop_unit_iters(ir, *out);
+  return true;
+}

@@ -1,0 +1,130 @@
+/* Split: one loop becomes a nest of as many loops as there are factors.
+ *
+ * Requires: no annotation, no thread binding; the loop starts at zero; at most one factor open, the others positive;
+ *           without an open one, the product is at least the extent.
+ * After:    serial loops i_0, i_1, …; i is ((i_0) * f_1 + i_1) * f_2 + …. Where the product may exceed the extent, the
+ *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
+ *           are preserved, bindings below do without loops of extent 1.
+ * Forward:  the old loop is dead. */
+#include "../analysis.h"
+#include "loops.h"
+
+#include <stdlib.h>
+
+struct plan {
+  tir_expr *factors;  /* all known, in the loop's type */
+  tir_expr predicate; /* of the blocks inside, in terms of the old variable; TIR_NONE: none needed */
+};
+
+enum { MOST_ON_STACK = 16 };
+
+static tir_type loop_type(const struct tir *ir, tir_loop loop) {
+  return ir->vars.at[tir_stmt_at(ir, loop)->loop.var].type;
+}
+
+/* A factor may come as an integer of another width: constants of any are meant. */
+static tir_expr in_type(struct tir *ir, tir_type type, tir_expr factor) {
+  const struct tir_expr_node *n = tir_at(ir, factor);
+  if (n->type == type) return factor;
+  return n->kind == TIR_INT_IMM ? tir_int(ir, type, n->imm) : tir_cast(ir, type, factor);
+}
+
+static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, uint32_t *open,
+                          ms_error *err) {
+  struct tir_bounds fits = tir_type_bounds(loop_type(ir, loop));
+  int64_t product = 1;
+  *open = count;
+  if (count == 0) return tir_refuse(ir, err, MS_NO_FACTORS, loop, "no factor is given for this loop");
+  for (uint32_t i = 0; i < count; i++) {
+    if (factors[i] == TIR_NONE) {
+      if (*open < count)
+        return tir_refuse(ir, err, MS_TWO_OPEN_FACTORS, loop, "factors %u and %u are both open", *open, i);
+      *open = i;
+      continue;
+    }
+    if (!tir_is_int(ir, factors[i])) continue;
+    int64_t factor = tir_at(ir, factors[i])->imm;
+    if (factor <= 0)
+      return tir_refuse(ir, err, MS_FACTOR_NOT_POSITIVE, loop, "factor %u is %lld", i, (long long)factor);
+    if (__builtin_mul_overflow(product, factor, &product) || product > fits.hi)
+      return tir_refuse(ir, err, MS_TOO_LARGE, loop, "the product of the factors leaves the loop variable's type");
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool disable_predication,
+                  struct plan *plan, ms_error *err) {
+  uint32_t open;
+  if (!tir_check_plain_loop(ir, loop, err) || !check_factors(ir, loop, factors, count, &open, err)) return false;
+  tir_type type = loop_type(ir, loop);
+  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent, product = tir_int(ir, type, 1);
+  for (uint32_t i = 0; i < count; i++) {
+    if (i == open) continue;
+    plan->factors[i] = in_type(ir, type, factors[i]);
+    product = tir_mul(ir, product, plan->factors[i]);
+  }
+  if (open < count) {
+    tir_expr above = tir_add(ir, extent, tir_sub(ir, product, tir_int(ir, type, 1)));
+    plan->factors[open] = tir_floordiv(ir, above, product);
+    product = tir_mul(ir, product, plan->factors[open]);
+  } else if (!tir_prove(ir, tir_make(ir, TIR_GE, product, extent))) {
+    return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop, "the factors make fewer iterations than this loop has");
+  }
+  /* The largest value of the nest is the product less one. */
+  bool needed = !disable_predication && !tir_prove(ir, tir_make(ir, TIR_LE, product, extent));
+  tir_expr var = tir_var_expr(ir, tir_stmt_at(ir, loop)->loop.var);
+  plan->predicate = needed ? tir_binary(ir, TIR_LT, var, extent) : TIR_NONE;
+  return true;
+}
+
+static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+    if (!tir_is(ir, s, TIR_BLOCK)) {
+      s = tir_next(ir, s, loop);
+      continue;
+    }
+    tir_expr all = tir_and(ir, tir_stmt_at(ir, s)->block.predicate, predicate);
+    tir_stmt_at(ir, s)->block.predicate = all;
+    s = tir_after(ir, s, loop);
+  }
+}
+
+static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, bool preserve_unit_iters,
+                 tir_loop *out) {
+  tir_var old = tir_stmt_at(ir, loop)->loop.var;
+  tir_name name = ir->vars.at[old].name;
+  tir_type type = ir->vars.at[old].type;
+  tir_expr zero = tir_int(ir, type, 0), value = zero;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr factor = plan->factors[i];
+    tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_number(ir, name, i), type, zero, factor);
+    value = tir_add(ir, tir_mul(ir, value, factor), tir_var_expr(ir, v));
+    out[i] = tir_new_loop(ir, v, zero, factor, TIR_SERIAL);
+    if (i > 0) tir_append(ir, out[i - 1], TIR_BODY, out[i]);
+  }
+  tir_move_children(ir, loop, TIR_BODY, out[count - 1], TIR_BODY);
+  tir_replace(ir, loop, out[0]);
+  tir_kill(ir, loop);
+  tir_subst_var(ir, old, value);
+  tir_subst_stmt(ir, out[count - 1]);
+  tir_expr predicate = tir_subst(ir, plan->predicate);
+  tir_subst_clear(ir);
+  if (predicate) add_predicate(ir, out[count - 1], predicate);
+  if (!preserve_unit_iters) tir_drop_unit_iters(ir, out[0]);
+}
+
+bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
+               bool disable_predication, tir_loop *out, ms_error *err) {
+  tir_expr on_stack[MOST_ON_STACK];
+  struct plan plan = {.factors = on_stack};
+  if (count > MOST_ON_STACK) plan.factors = malloc(count * sizeof *plan.factors);
+  if (!plan.factors) abort();
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = check(ir, loop, factors, count, disable_predication, &plan, err);
+  if (accepted)
+    edit(ir, loop, &plan, count, preserve_unit_iters, out);
+  else
+    tir_rewind(ir, &mark);
+  if (plan.factors != on_stack) free(plan.factors);
+  return accepted;
+}
