@@ -18,6 +18,9 @@ static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
   return n->kind == TIR_INT_IMM ? n->imm : -1;
 }
 bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l);
+/* The variables of the loops around `s`, innermost first, up to its block or below `high` (TIR_NONE: all). Returns their
+ * number, stores at most `most`. */
+uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most);
 /* The only statement in a loop's body, or TIR_NONE. */
 tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
 
@@ -32,8 +35,18 @@ bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope,
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
-/* The scope is a stage pipeline: region cover holds for every read of every child, and producers come first. */
+/* The scope is a stage pipeline (analysis_pipeline.c): no child writes what an earlier one reads, and what a child reads
+ * of what earlier ones write is covered by it: region cover, at the lowest statement around both. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
+/* Whether what `consumer` reads of earlier children of its scope is covered by what they write. */
+bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
+/* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
+uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
+                           tir_block *out, uint32_t most);
+/* A loop bound to `thread` runs over what all its threads see of a buffer in `scope`: shared memory under threadIdx. */
+bool tir_relaxes_under_thread(const struct tir *ir, tir_symbol scope, tir_symbol thread);
+/* The lowest loop or block around both (or one of them, if it is around the other). */
+tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
 /* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
 tir_block tir_scope_of(const struct tir *ir, tir_block block);
 /* Children of block's scope that come before it and write what it reads or writes (producers), in the order of its

@@ -1,7 +1,10 @@
 /* Facts of loops, and of blocks in their scope: producers and consumers, complete and reduction blocks.
  *
  * Blocks in the init of another are children of no scope: nothing here sees them. */
-#include "analysis.h"
+#include "affine.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- Loops ---- */
 
@@ -24,6 +27,47 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
     if (tir_uses_var(ir, iter->binding, v)) kinds |= bits[iter->kind];
   }
   return kinds;
+}
+
+/* ---- Bindings ---- */
+
+bool tir_is_trivial_binding(struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    const struct tir_expr_node *n = tir_at(ir, ir->iters.at[i].binding);
+    if (n->kind != TIR_VAR || ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return false;
+  }
+  return true;
+}
+
+uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most) {
+  uint32_t count = 0;
+  for (s = tir_stmt_at(ir, s)->parent; s && s != high && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (count < most) out[count] = tir_stmt_at(ir, s)->loop.var;
+    count++;
+  }
+  return count;
+}
+
+enum { MOST_ON_STACK = 64 };
+
+bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high) {
+  uint32_t on_stack[2 * MOST_ON_STACK], *vars = on_stack, *bindings = on_stack + MOST_ON_STACK;
+  uint32_t iters = tir_block_at(ir, block)->iters.count;
+  uint32_t count = tir_loop_vars(ir, block, high, vars, MOST_ON_STACK);
+  if (count == 0) return true;
+  bool large = count > MOST_ON_STACK || iters > MOST_ON_STACK;
+  if (large) {
+    vars = malloc(((size_t)count + iters) * sizeof *vars);
+    if (!vars) abort();
+    tir_loop_vars(ir, block, high, vars, count);
+    bindings = vars + count;
+  }
+  for (uint32_t i = 0; i < iters; i++) bindings[i] = tir_iters(ir, block)[i].binding;
+  bool affine = tir_is_affine_map(ir, bindings, iters, vars, count, tir_stmt_at(ir, block)->block.predicate);
+  if (large) free(vars);
+  return affine;
 }
 
 /* ---- Producers and consumers ---- */
@@ -62,6 +106,14 @@ static void add_users(const struct tir *ir, struct found *f, uint32_t uses, tir_
     if (b == block || tir_scope_of(ir, b) != scope || tir_compare_position(ir, b, block) != side) continue;
     add_in_order(ir, f, b);
   }
+}
+
+uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
+                           tir_block *out, uint32_t most) {
+  struct found f = {out, 0, most, 0};
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  add_users(ir, &f, writers ? n->writers : n->readers, block, scope, -1);
+  return f.count;
 }
 
 uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {

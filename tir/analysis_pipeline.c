@@ -1,0 +1,143 @@
+/* Stage pipelines: whether each block of a scope reads only what earlier blocks have written.
+ *
+ * What is produced is taken as a lower bound (the exact box, or nothing), what is consumed as an upper bound, both
+ * below the lowest statement around producer and consumer. Source: TensorIR (ASPLOS 2023), section 3.3,
+ * producer-consumer cover. */
+#include "affine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  while (a != b && !tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
+  while (a && !tir_is(ir, a, TIR_LOOP) && !tir_is(ir, a, TIR_BLOCK)) a = tir_stmt_at(ir, a)->parent;
+  return a;
+}
+
+/* Ranks of memory and of threads: a thread axis of at least the memory's rank shares it. */
+static int scope_rank(const char *scope) {
+  if (!*scope || !strncmp(scope, "global", 6)) return 0;
+  return !strncmp(scope, "shared", 6) ? 1 : 2;
+}
+
+bool tir_relaxes_under_thread(const struct tir *ir, tir_symbol scope, tir_symbol thread) {
+  const char *memory = tir_text(ir, scope), *axis = tir_text(ir, thread);
+  if (!strncmp(memory, "warp", 4)) return !strcmp(axis, "threadIdx.x");
+  return scope_rank(memory) <= (strncmp(axis, "blockIdx", 8) ? 1 : 0);
+}
+
+enum { MOST_VARS = 64, MOST_RANK = 16, MOST_WRITERS = 32 };
+
+/* The loops from `s` up to `high`, and above it the threads that share the buffer's memory. */
+static uint32_t collect_relaxed(const struct tir *ir, tir_stmt s, tir_stmt high, tir_buffer buffer, tir_var *out) {
+  uint32_t count = tir_loop_vars(ir, s, high, out, MOST_VARS);
+  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
+  if (scope_rank(tir_text(ir, scope)) == 0) return count;
+  for (s = high; s; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
+    if (!tir_relaxes_under_thread(ir, scope, n->loop.thread)) continue;
+    if (count < MOST_VARS) out[count] = n->loop.var;
+    count++;
+  }
+  return count;
+}
+
+/* A region in terms of the loops around its block. */
+static void unbind(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
+  uint32_t iters = tir_block_at(ir, block)->iters.count;
+  for (uint32_t i = 0; i < iters; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    tir_subst_var(ir, iter.var, iter.binding);
+  }
+  for (uint32_t i = 0; i < 2 * tir_buffer_at(ir, region.buffer)->rank; i++)
+    ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
+  tir_subst_clear(ir);
+}
+
+/* What the block surely writes of the buffer below `high`; false: nothing is known. */
+static bool find_produced(struct tir *ir, tir_block producer, struct tir_region region, tir_stmt high,
+                          struct tir_interval *out) {
+  tir_var vars[MOST_VARS];
+  tir_expr ranges[2 * MOST_RANK];
+  uint32_t count = collect_relaxed(ir, producer, high, region.buffer, vars);
+  if (count > MOST_VARS) return false;
+  unbind(ir, producer, region, ranges);
+  return tir_region_exact(ir, ranges, tir_buffer_at(ir, region.buffer)->rank, vars, count,
+                          tir_stmt_at(ir, producer)->block.predicate, out);
+}
+
+static void add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, tir_stmt high,
+                         struct tir_interval *all) {
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  struct tir_span writes = tir_block_at(ir, producer)->writes;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    struct tir_interval one[MOST_RANK];
+    struct tir_region region = ir->regions.at[writes.first + i];
+    if (region.buffer != buffer || !find_produced(ir, producer, region, high, one)) continue;
+    for (uint32_t d = 0; d < rank; d++) all[d] = tir_interval_join(ir, all[d], one[d]);
+  }
+}
+
+/* Whether the producers that meet the consumer at `high` cover the region it reads. */
+static bool covers_at(struct tir *ir, tir_block consumer, struct tir_region region, const tir_block *producers,
+                      const tir_stmt *meets, uint32_t count, tir_stmt high) {
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  struct tir_interval produced[MOST_RANK], consumed[MOST_RANK];
+  tir_var vars[MOST_VARS];
+  tir_expr ranges[2 * MOST_RANK];
+  for (uint32_t d = 0; d < rank; d++) produced[d] = tir_nothing();
+  for (uint32_t i = 0; i < count; i++)
+    if (meets[i] == high) add_produced(ir, producers[i], region.buffer, high, produced);
+  uint32_t relaxed = collect_relaxed(ir, consumer, high, region.buffer, vars);
+  if (relaxed > MOST_VARS) return false;
+  unbind(ir, consumer, region, ranges);
+  tir_region_upper_bound(ir, ranges, rank, vars, relaxed, tir_stmt_at(ir, consumer)->block.predicate, consumed);
+  return tir_region_covers(ir, region.buffer, produced, consumed);
+}
+
+static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region region, tir_block scope) {
+  tir_block writers[MOST_WRITERS];
+  tir_stmt meets[MOST_WRITERS];
+  uint32_t count = tir_earlier_users(ir, region.buffer, true, consumer, scope, writers, MOST_WRITERS);
+  if (count == 0) return true;
+  if (count > MOST_WRITERS || tir_buffer_at(ir, region.buffer)->rank > MOST_RANK) return false;
+  for (uint32_t i = 0; i < count; i++) meets[i] = tir_lowest_common_ancestor(ir, writers[i], consumer);
+  for (uint32_t i = 0; i < count; i++) {
+    bool known = false;
+    for (uint32_t j = 0; j < i && !known; j++) known = meets[j] == meets[i];
+    if (!known && !covers_at(ir, consumer, region, writers, meets, count, meets[i])) return false;
+  }
+  return true;
+}
+
+bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope) {
+  struct tir_span reads = tir_block_at(ir, consumer)->reads;
+  for (uint32_t i = 0; i < reads.count; i++)
+    if (!is_covered(ir, consumer, ir->regions.at[reads.first + i], scope)) return false;
+  return true;
+}
+
+static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_block scope) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++)
+    if (tir_earlier_users(ir, ir->regions.at[writes.first + i].buffer, false, block, scope, NULL, 0)) return true;
+  return false;
+}
+
+bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
+  for (tir_stmt s = tir_stmt_at(ir, scope)->first[TIR_BODY]; s;) {
+    if (!tir_is(ir, s, TIR_BLOCK)) {
+      s = tir_next(ir, s, scope);
+      continue;
+    }
+    if (writes_what_was_read(ir, s, scope))
+      return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, s, "block `%s` writes what an earlier block reads",
+                        tir_block_name(ir, s));
+    if (!tir_has_region_cover(ir, s, scope))
+      return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, s, "block `%s` reads more than earlier blocks have written",
+                        tir_block_name(ir, s));
+    s = tir_after(ir, s, scope);
+  }
+  return true;
+}
