@@ -414,24 +414,7 @@ char *tir_print(const struct tir *ir, tir_func f /* TIR_NONE: all */, unsigned f
 char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
-/* ---- Judges ------------------------------------------------------------------------------------------------------ */
-
-/* Checks every invariant above and TensorIR's well-formedness: links, lists, variables defined and in scope, blocks that
- * use nothing of the loops around them but their bindings, regions that cover what the body touches, names of buffers
- * allocated once. */
-bool tir_verify(const struct tir *ir, ms_error *err);
-
-/* An argument of a run: row-major contents of a buffer parameter, or a scalar. */
-struct tir_arg { void *data; size_t bytes; int64_t scalar; };
-struct tir_run_options {
-  int64_t most_steps;    /* 0: no limit; statements executed */
-  bool lowered;          /* threads and barriers are real; else every loop runs serially */
-};
-/* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
- * reported, float16 and bfloat16 rounded at each operation. Arguments in order of parameters; sizes are checked. */
-bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
-             const struct tir_run_options *options, ms_error *err);
-
+#include "judge.h"
 #include "primitive.h"
 
 #ifdef __cplusplus

@@ -1,0 +1,240 @@
+/* The reference interpreter. Internal to tir.
+ *
+ * A function is compiled once to a flat list of instructions over registers (interp_stmt.c, interp_expr.c), then
+ * executed (interp_run.c). All that runs is explicit: a thread is its registers, its buffers and its place in the code,
+ * so that the threads of a kernel take turns between barriers (interp_thread.c). Memory knows its bounds and which of
+ * its bytes were written (interp_memory.c). A vector is its lanes: each lane is computed by scalar instructions.
+ *
+ * A value is 64 bits: integers are kept wrapped to their type (sign-extended, or zero-extended when unsigned); floats
+ * of every type are kept as a double that is exactly a value of the type. Sums, products, quotients and roots computed
+ * in double and then rounded equal those computed in float32 or less (Figueroa 1995), so one arithmetic serves all. */
+#ifndef MSCHED_TIR_INTERP_H
+#define MSCHED_TIR_INTERP_H
+
+#include "arena.h"
+
+union value {
+  int64_t i;
+  double f;
+};
+
+/* An operand names a register when >= 0, and constant -1 - operand otherwise. */
+typedef int32_t operand;
+#define NO_OPERAND INT32_MIN
+
+/* Arithmetic comes once for each way to keep a result in its type; the last of each group looks its type up. */
+#define INTERP_ARITHMETIC(X) X(ADD) X(SUB) X(MUL)
+// clang-format off
+enum op {
+  OP_HALT, OP_RETURN, OP_JUMP, OP_JUMP_IF, OP_JUMP_IF_NOT, OP_JUMP_NOT_EQUAL, OP_LOOP, OP_NEXT, OP_MOVE, OP_STEP,
+#define ARITHMETIC(name)                                                                                               \
+  OP_##name##_I32, OP_##name##_I64, OP_##name##_INT, OP_##name##_F32, OP_##name##_F64, OP_##name##_FLOAT,
+  INTERP_ARITHMETIC(ARITHMETIC)
+#undef ARITHMETIC
+  OP_DIV_F32, OP_DIV_FLOAT, OP_MOD_FLOAT,
+  OP_DIV_INT, OP_MOD_INT, OP_FLOORDIV_INT, OP_FLOORMOD_INT, OP_DIV_UINT, OP_MOD_UINT,
+  OP_MIN_INT, OP_MAX_INT, OP_MIN_UINT, OP_MAX_UINT, OP_MIN_FLOAT, OP_MAX_FLOAT,
+  OP_EQ_INT, OP_NE_INT, OP_LT_INT, OP_LE_INT, OP_LT_UINT, OP_LE_UINT,
+  OP_EQ_FLOAT, OP_NE_FLOAT, OP_LT_FLOAT, OP_LE_FLOAT, OP_NOT, OP_AND, OP_OR,
+  OP_SHIFT_LEFT, OP_SHIFT_RIGHT, OP_BIT_AND, OP_BIT_OR, OP_BIT_XOR, OP_BIT_NOT,
+  OP_WRAP, OP_FROM_INT, OP_FROM_UINT, OP_TO_INT, OP_ROUND, OP_INT_TO_BOOL, OP_FLOAT_TO_BOOL, OP_REINTERPRET,
+  OP_ABS_INT, OP_CLZ, OP_POPCOUNT, OP_IS_NAN, OP_IS_INF, OP_IS_FINITE, OP_MATH1, OP_MATH2, OP_FMA,
+  OP_LOAD1, OP_LOAD2, OP_LOAD3, OP_LOAD1_F32, OP_LOAD2_F32, OP_LOAD3_F32, OP_LOAD,
+  OP_STORE1, OP_STORE2, OP_STORE3, OP_STORE1_F32, OP_STORE2_F32, OP_STORE3_F32, OP_STORE,
+  OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
+  OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
+  OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
+  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_ALLREDUCE
+};
+// clang-format on
+
+/* dst, a and b are operands unless the instruction says otherwise; c and d too, or a type, a site or a target. */
+struct instruction {
+  uint16_t op, rank;
+  operand dst, a, b, c, d;
+};
+
+/* What an instruction of many operands names: an allocation, a view, a call, a kernel, a reduction. */
+struct site {
+  tir_buffer buffer, source;
+  uint32_t slot, source_slot;
+  struct tir_span shape, strides, args; /* in code.lists; strides empty: compact */
+  operand offset;                       /* elements, or NO_OPERAND */
+  uint32_t param;                       /* OP_PARAM: which argument */
+  uint32_t entry, end;              /* OP_KERNEL: after the kernel. OP_ALLREDUCE: the combiner's first instruction */
+  uint32_t count;                   /* OP_ALLREDUCE: values reduced together */
+  uint8_t share;                    /* OP_ALLOC: enum share */
+  const struct tir_extern *handler; /* OP_EXTERN */
+  tir_type result;
+  const char *name; /* OP_EXTERN: what is called */
+};
+/* What OP_CHECK_EQUAL compares. */
+enum agreement { AGREE_STRIDE, AGREE_EXTENT, AGREE_OFFSET, AGREE_THREADS };
+enum share { SHARE_NONE, SHARE_BLOCK, SHARE_GRID };
+
+/* How a thread tag is known: blockIdx.x … threadIdx.z. */
+enum { THREAD_DIMS = 6, FIRST_THREAD_DIM = 3 };
+int interp_thread_dim(const char *tag); /* -1: not one of them */
+
+/* An argument of an extern call or of a kernel, as compiled. */
+struct call_arg {
+  operand value, extent;
+  tir_type type;
+  uint32_t access;
+  tir_symbol text;
+}; /* lists hold 5 words */
+enum { CALL_ARG_WORDS = 5 };
+
+#define INTERP_LIST(type, name)                                                                                        \
+  struct {                                                                                                             \
+    type *at;                                                                                                          \
+    uint32_t count, capacity;                                                                                          \
+  } name
+struct program {
+  INTERP_LIST(struct instruction, code);
+  INTERP_LIST(tir_stmt, places); /* of each instruction */
+  INTERP_LIST(union value, constants);
+  INTERP_LIST(int32_t, lists);
+  INTERP_LIST(struct site, sites);
+  INTERP_LIST(tir_buffer, slots); /* the buffer of each slot */
+  uint32_t registers;
+  bool has_float32;
+};
+#define INTERP_PUSH(list, ...)                                                                                         \
+  do {                                                                                                                 \
+    if ((list).count == (list).capacity)                                                                               \
+      (list).at = tir_enlarge((list).at, &(list).capacity, (uint64_t)(list).count + 1, sizeof *(list).at);             \
+    (list).at[(list).count++] = (__VA_ARGS__);                                                                         \
+  } while (0)
+void interp_program_free(struct program *p);
+
+/* Compiles a function. first_values: the values of variables that arguments define, one a variable (is_set). */
+bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_options *options,
+                    const union value *var_values, const bool *var_set, struct program *out, ms_error *err);
+
+/* ---- Memory ---- */
+
+/* Who touched an element last, to find races between the threads of a kernel. Epochs grow from barrier to barrier. */
+struct touch {
+  uint32_t write_epoch, writer, read_epoch, reader;
+};
+enum { MANY_THREADS = UINT32_MAX - 1 };
+
+/* A piece of memory. A byte is written when its shadow equals the generation, which grows with each new life. */
+struct object {
+  uint8_t *data, *shadow;
+  size_t bytes, capacity;
+  uint32_t index;           /* in machine.objects */
+  uint32_t life;            /* of shared memory: the block's or grid's first epoch */
+  uint8_t generation, size; /* size of an element */
+  bool owned;               /* data is the interpreter's */
+  bool tolerant;            /* reading what was never written is noted in read_first, not refused */
+  bool read_first;
+  struct touch *touches; /* one an element; NULL outside kernels and for memory of one thread */
+};
+
+/* A buffer as a thread sees it: an object from an offset on, with a shape. */
+struct view {
+  struct object *object;
+  uint8_t *data, *shadow; /* at the view's first element */
+  uint64_t written;       /* the object's generation in every byte */
+  int64_t offset;         /* of the first element, from the object's start, in elements */
+  uint8_t size, format;   /* of an element */
+  bool whole;             /* every index within the shape is within the object */
+  uint32_t rank;
+  struct {
+    int64_t extent, stride;
+  } dim[];
+};
+
+/* How an element lies in memory. */
+// clang-format off
+enum format {
+  FORMAT_I8, FORMAT_U8, FORMAT_I16, FORMAT_U16, FORMAT_I32, FORMAT_U32, FORMAT_I64, FORMAT_F16, FORMAT_BF16,
+  FORMAT_F32, FORMAT_F64, FORMAT_BAD
+};
+// clang-format on
+enum format interp_format(tir_type t);
+int interp_format_size(enum format format);
+union value interp_fetch(enum format format, const void *at);
+void interp_put(enum format format, void *at, union value v);
+
+/* A pointer is an object and a byte in it. */
+static inline int64_t interp_pointer(uint32_t object, int64_t byte) {
+  return (int64_t)((uint64_t)(object + 1) << 40) + byte;
+}
+
+/* ---- Arithmetic ---- */
+
+double interp_round_to(tir_type t, double x); /* to the nearest value of a float type, ties to even */
+int64_t interp_wrap(tir_type t, int64_t x);
+int64_t interp_to_int(tir_type t, double x); /* truncates; saturates; 0 for NaN */
+uint16_t interp_to_half(double x);
+double interp_from_half(uint16_t h);
+union value interp_reinterpret(tir_type from, tir_type to, union value v);
+/* A call by name of one or two floats, or -1. */
+int interp_math_find(const char *name, int arity);
+double interp_math1(int which, double x);
+double interp_math2(int which, double x, double y);
+/* Set when a float16 or bfloat16 result was rounded; rounding to float32 or float64 sets FE_INEXACT. */
+enum { ROUNDED_F16 = 1, ROUNDED_BF16 = 2 };
+extern _Thread_local unsigned interp_rounded;
+
+/* ---- Execution ---- */
+
+enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
+struct thread {
+  union value *memory, *regs; /* regs is within memory: constants lie below it */
+  struct view **views;        /* by slot: what the thread sees */
+  struct view **own_views;    /* by slot: views made by this thread, its own to free */
+  struct object **own;        /* by slot: memory of this thread alone */
+  uint32_t pc, index;
+  uint8_t status;
+  int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
+};
+
+struct machine {
+  const struct tir *ir;
+  const struct program *program;
+  const struct tir_run_options *options;
+  const struct tir_arg *args;
+  ms_error *err;
+  bool failed;
+  struct thread host;
+  struct object **shared; /* by slot: memory of a block of threads or of the grid */
+  INTERP_LIST(struct object *, objects);
+  uint32_t *param_objects; /* by parameter: its object, or UINT32_MAX */
+  uint64_t memory_used, memory_limit;
+  int64_t steps, step_limit;
+  bool in_kernel;
+  int64_t extents[THREAD_DIMS];
+  uint32_t epoch, block_epoch, grid_epoch;
+};
+
+/* Refuses with the place that `t` is at. Returns false. */
+bool interp_fail(struct machine *m, const struct thread *t, enum ms_code code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Runs a thread until it ends, waits or fails; the status is also the thread's. */
+enum thread_status interp_execute(struct machine *m, struct thread *t);
+bool interp_run_kernel(struct machine *m, struct thread *host, const struct site *site);
+bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result);
+/* A thread with registers and slots, copied from `from` if given. */
+bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
+void interp_thread_free(struct machine *m, struct thread *t);
+
+bool interp_make_param(struct machine *m, struct thread *t, const struct site *site);
+bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *site);
+bool interp_make_match(struct machine *m, struct thread *t, const struct site *site);
+bool interp_make_declare(struct machine *m, struct thread *t, const struct site *site);
+void *interp_take_memory(struct machine *m, const struct thread *t, uint64_t bytes); /* zeroed; NULL: refused */
+void interp_objects_free(struct machine *m, uint32_t first);                         /* from `first` on */
+/* Allocates touches for memory that threads of a kernel share, and drops them. */
+bool interp_watch_object(struct machine *m, const struct thread *t, struct object *o);
+/* Whether thread `t` may read (write) `size` bytes at `element` of an object that threads share. */
+bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer);
+bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, int64_t element, bool same,
+                        tir_buffer buffer);
+
+static inline union value interp_get(const struct thread *t, operand at) { return t->regs[at]; }
+
+#endif

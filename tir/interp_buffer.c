@@ -1,0 +1,157 @@
+/* Compiles what makes buffers for the reference interpreter: parameters, allocations, views.
+ *
+ * A shape, a stride or an offset that is a variable without a value is bound by the buffer that mentions it; any other
+ * must agree with what is there. */
+#include "interp_compile.h"
+
+#include <string.h>
+
+/* ---- Variables that buffers bind ---- */
+
+static bool is_unbound(const struct compiler *c, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  return n->kind == TIR_VAR && c->var_at[n->ref] == NO_OPERAND;
+}
+
+static const tir_expr *strides_of(const struct compiler *c, const struct tir_buffer_node *b) {
+  /* A list of another length is a remark of the text, not a layout. */
+  if (b->strides.count != b->rank || b->rank == 0) return NULL;
+  return tir_operands(c->ir, b->strides.first);
+}
+
+/* Takes the value of a stride or offset from the view: binds the variable, or emits the check that they agree. */
+static operand take(struct compiler *c, tir_expr e, enum op op, uint32_t slot, uint32_t dim, enum agreement what) {
+  operand at = interp_registers(c, 1);
+  interp_emit(c, op, at, (operand)slot, (operand)dim, 0, 0);
+  if (is_unbound(c, e))
+    interp_define_var(c, tir_at(c->ir, e)->ref, at);
+  else
+    interp_emit(c, OP_CHECK_EQUAL, 0, interp_expr(c, e, 0), at, (operand)what, (operand)slot);
+  return at;
+}
+
+/* Compiles the strides of a buffer that has its own memory: all known, or none (then the memory is compact). */
+static struct tir_span own_strides(struct compiler *c, const struct tir_buffer_node *b) {
+  const tir_expr *strides = strides_of(c, b);
+  operand values[INTERP_MOST_RANK];
+  if (!strides) return (struct tir_span){0};
+  for (uint32_t d = 0; d < b->rank; d++)
+    if (is_unbound(c, strides[d])) return (struct tir_span){0};
+  for (uint32_t d = 0; d < b->rank; d++) values[d] = interp_expr(c, strides[d], 0);
+  return (struct tir_span){interp_list(c, values, b->rank), b->rank};
+}
+
+static struct tir_span own_shape(struct compiler *c, const struct tir_buffer_node *b) {
+  operand values[INTERP_MOST_RANK];
+  for (uint32_t d = 0; d < b->rank; d++) values[d] = interp_expr(c, tir_operands(c->ir, b->shape)[d], 0);
+  return (struct tir_span){interp_list(c, values, b->rank), b->rank};
+}
+
+static bool is_fit(struct compiler *c, tir_buffer buffer) {
+  const struct tir_buffer_node *b = tir_buffer_at(c->ir, buffer);
+  char text[24];
+  if (b->rank + 1 > INTERP_MOST_RANK)
+    interp_refuse(c, MS_TOO_LARGE, "buffer %s has too many dimensions", tir_text(c->ir, b->name));
+  if (!interp_has_format(tir_type_with_lanes(b->type, 1)))
+    interp_refuse(c, MS_RUN_UNSUPPORTED, "buffer %s: elements of type %s are not interpreted", tir_text(c->ir, b->name),
+                  tir_type_text(b->type, text));
+  return !c->failed;
+}
+
+/* Emits `op` for a buffer whose layout is its own affair, then binds what variables its strides and offset are. */
+static uint32_t emit_own(struct compiler *c, enum op op, tir_buffer buffer, struct site site) {
+  const struct tir_buffer_node *b = tir_buffer_at(c->ir, buffer);
+  if (!is_fit(c, buffer)) return 0;
+  site.buffer = buffer;
+  site.shape = own_shape(c, b);
+  site.strides = own_strides(c, b);
+  site.offset = b->elem_offset && !is_unbound(c, b->elem_offset) ? interp_expr(c, b->elem_offset, 0) : NO_OPERAND;
+  site.slot = interp_define_buffer(c, buffer);
+  INTERP_PUSH(c->program->sites, site);
+  interp_emit(c, op, 0, (operand)(c->program->sites.count - 1), 0, 0, 0);
+  const tir_expr *strides = strides_of(c, b);
+  for (uint32_t d = 0; strides && !site.strides.count && d < b->rank; d++)
+    take(c, strides[d], OP_VIEW_STRIDE, site.slot, d, AGREE_STRIDE);
+  if (b->elem_offset && is_unbound(c, b->elem_offset))
+    take(c, b->elem_offset, OP_VIEW_OFFSET, site.slot, 0, AGREE_OFFSET);
+  return site.slot;
+}
+
+/* ---- Memory of its own ---- */
+
+void interp_param(struct compiler *c, const struct tir_param *param, uint32_t index) {
+  uint32_t slot = emit_own(c, OP_PARAM, param->buffer, (struct site){.param = index});
+  if (!param->var || c->failed) return;
+  operand at = interp_registers(c, 1);
+  interp_emit(c, OP_DATA, at, (operand)slot, 0, 0, 0);
+  interp_define_var(c, param->var, at);
+}
+
+/* Within a kernel, shared memory belongs to a block of threads and global memory to all; the rest is each thread's. */
+static enum share share_of(const struct compiler *c, const struct tir_buffer_node *b) {
+  const char *scope = b->scope ? tir_text(c->ir, b->scope) : "global";
+  if (!c->in_kernel) return SHARE_NONE;
+  if (!strncmp(scope, "shared", 6)) return SHARE_BLOCK;
+  return !strncmp(scope, "global", 6) ? SHARE_GRID : SHARE_NONE;
+}
+
+void interp_alloc(struct compiler *c, tir_buffer buffer) {
+  emit_own(c, OP_ALLOC, buffer, (struct site){.share = (uint8_t)share_of(c, tir_buffer_at(c->ir, buffer))});
+}
+
+void interp_declare(struct compiler *c, tir_buffer buffer) {
+  tir_expr data = tir_buffer_at(c->ir, buffer)->data;
+  if (!data) {
+    interp_alloc(c, buffer);
+    return;
+  }
+  operand pointer = interp_expr(c, data, 0);
+  emit_own(c, OP_DECLARE, buffer, (struct site){.args = {interp_list(c, &pointer, 1), 1}});
+}
+
+/* ---- Views of a region ---- */
+
+/* The view's shape is the region's extents, its last dimensions. */
+static struct tir_span match_shape(struct compiler *c, const struct tir_buffer_node *b, const operand *extents) {
+  operand values[INTERP_MOST_RANK];
+  for (uint32_t d = 0; d < b->rank; d++) {
+    tir_expr shape = tir_operands(c->ir, b->shape)[d];
+    values[d] = extents[d];
+    if (is_unbound(c, shape))
+      interp_define_var(c, tir_at(c->ir, shape)->ref, extents[d]);
+    else
+      interp_emit(c, OP_CHECK_EQUAL, 0, interp_expr(c, shape, 0), extents[d], AGREE_EXTENT, 0);
+  }
+  return (struct tir_span){interp_list(c, values, b->rank), b->rank};
+}
+
+void interp_match(struct compiler *c, const struct tir_match *match) {
+  const struct tir_buffer_node *b = tir_buffer_at(c->ir, match->buffer);
+  const struct tir_buffer_node *source = tir_buffer_at(c->ir, match->source.buffer);
+  const tir_expr *ranges = tir_operands(c->ir, match->source.ranges);
+  operand mins[INTERP_MOST_RANK], extents[INTERP_MOST_RANK];
+  if (!is_fit(c, match->buffer) || !is_fit(c, match->source.buffer)) return;
+  if (b->rank > source->rank || b->type != source->type) {
+    interp_refuse(c, MS_RUN_MATCH, "%s cannot be a view of %s: its dimensions or its type differ",
+                  tir_text(c->ir, b->name), tir_text(c->ir, source->name));
+    return;
+  }
+  for (uint32_t d = 0; d < source->rank; d++) {
+    mins[d] = interp_expr(c, ranges[2 * d], 0);
+    extents[d] = interp_expr(c, ranges[2 * d + 1], 0);
+  }
+  struct site site = {.buffer = match->buffer, .source = match->source.buffer, .offset = NO_OPERAND};
+  site.source_slot = interp_slot(c, match->source.buffer);
+  site.args = (struct tir_span){interp_list(c, mins, source->rank), 2 * source->rank};
+  interp_list(c, extents, source->rank);
+  site.shape = match_shape(c, b, extents + (source->rank - b->rank));
+  site.slot = interp_define_buffer(c, match->buffer);
+  INTERP_PUSH(c->program->sites, site);
+  interp_emit(c, OP_MATCH, 0, (operand)(c->program->sites.count - 1), 0, 0, 0);
+  const tir_expr *strides = strides_of(c, b);
+  for (uint32_t d = 0; strides && d < b->rank; d++) take(c, strides[d], OP_VIEW_STRIDE, site.slot, d, AGREE_STRIDE);
+  if (!b->elem_offset) return;
+  operand offset = take(c, b->elem_offset, OP_VIEW_OFFSET, site.slot, 0, AGREE_OFFSET);
+  if (b->offset_factor > 1)
+    interp_emit(c, OP_CHECK_DIVISIBLE, 0, offset, interp_int(c, b->offset_factor), 0, (operand)site.slot);
+}

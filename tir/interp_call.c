@@ -1,0 +1,377 @@
+/* Compiles calls by name for the reference interpreter: one table of what is known, then what callers register. */
+#include "interp_compile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// clang-format off
+enum form { /* how a call by name is compiled */
+  FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
+  FORM_ZERO, FORM_BARRIER, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
+};
+// clang-format on
+static const struct builtin {
+  const char *name;
+  enum form form;
+  int arity, which;
+} builtins[] = {
+    {"likely", FORM_SAME, 1, 0},
+    {"if_then_else", FORM_CHOOSE, 3, 0},
+    {"isnan", FORM_UNARY, 1, OP_IS_NAN},
+    {"isinf", FORM_UNARY, 1, OP_IS_INF},
+    {"isfinite", FORM_UNARY, 1, OP_IS_FINITE},
+    {"clz", FORM_UNARY, 1, OP_CLZ},
+    {"popcount", FORM_UNARY, 1, OP_POPCOUNT},
+    {"bitwise_not", FORM_UNARY, 1, OP_BIT_NOT},
+    {"bitwise_and", FORM_BITS, 2, OP_BIT_AND},
+    {"bitwise_or", FORM_BITS, 2, OP_BIT_OR},
+    {"bitwise_xor", FORM_BITS, 2, OP_BIT_XOR},
+    {"shift_left", FORM_BITS, 2, OP_SHIFT_LEFT},
+    {"shift_right", FORM_BITS, 2, OP_SHIFT_RIGHT},
+    {"truncdiv", FORM_BINARY, 2, TIR_DIV},
+    {"truncmod", FORM_BINARY, 2, TIR_MOD},
+    {"floordiv", FORM_BINARY, 2, TIR_FLOORDIV},
+    {"floormod", FORM_BINARY, 2, TIR_FLOORMOD},
+    {"min", FORM_BINARY, 2, TIR_MIN},
+    {"max", FORM_BINARY, 2, TIR_MAX},
+    {"fma", FORM_FMA, 3, 0},
+    {"infinity", FORM_LIMIT, -1, 0},
+    {"max_value", FORM_LIMIT, -1, 1},
+    {"min_value", FORM_LIMIT, -1, 2},
+    {"reinterpret", FORM_REINTERPRET, 1, 0},
+    {"assume", FORM_ASSUME, 1, 0},
+    {"undef", FORM_ZERO, 0, 0},
+    {"tvm_storage_sync", FORM_BARRIER, -1, 0},
+    {"tvm_thread_allreduce", FORM_REDUCE, -1, 0},
+    {"address_of", FORM_ADDRESS, -1, 0},
+    {"tvm_access_ptr", FORM_POINTER, 5, 0},
+    {"ret", FORM_RETURN, 1, 0},
+};
+
+static const struct builtin *find_builtin(const char *name) {
+  for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
+    if (!strcmp(builtins[i].name, name)) return &builtins[i];
+  return NULL;
+}
+
+static operand limit(struct compiler *c, tir_type t, int which) {
+  union value v;
+  int bits = tir_type_bits(t);
+  if (tir_type_is_float(t)) {
+    double most = tir_type_code(t) == TIR_BFLOAT ? 0x1.FEp127
+                  : bits == 16                   ? 65504.0
+                  : bits == 32                   ? 0x1.FFFFFEp127
+                                                 : 0x1.FFFFFFFFFFFFFp1023;
+    v.f = which == 0 ? INFINITY : which == 1 ? most : -most;
+  } else if (tir_type_code(t) == TIR_INT) {
+    int64_t most = (int64_t)(UINT64_MAX >> (64 - bits) >> 1);
+    v.i = which == 1 ? most : -most - 1;
+  } else {
+    v.i = which == 2 ? 0 : (int64_t)(UINT64_MAX >> (64 - (bits ? bits : 1)));
+  }
+  if (!tir_type_is_float(t) && which == 0) return interp_refuse(c, MS_RUN_UNSUPPORTED, "an integer has no infinity");
+  return interp_constant(c, v);
+}
+
+static operand math(struct compiler *c, const struct tir_expr_node *n, const char *name, int lane, bool *found) {
+  tir_type t = tir_type_with_lanes(n->type, 1);
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  *found = true;
+  if (n->count == 1 && tir_type_is_int(t) && (!strcmp(name, "abs") || !strcmp(name, "fabs"))) {
+    operand a = interp_expr(c, args[0], lane), dst = interp_registers(c, 1);
+    interp_emit(c, OP_ABS_INT, dst, a, 0, 0, (operand)t);
+    return dst;
+  }
+  int which = interp_math_find(name, n->count);
+  *found = which >= 0;
+  if (which < 0) return 0;
+  for (uint32_t i = 0; i < n->count; i++)
+    if (!tir_type_is_float(tir_type_of(c->ir, args[i])))
+      return interp_refuse(c, MS_RUN_UNSUPPORTED, "%s of an integer is not interpreted", name);
+  operand a = interp_expr(c, args[0], lane), b = n->count == 2 ? interp_expr(c, args[1], lane) : 0,
+          dst = interp_registers(c, 1);
+  if (n->count == 1)
+    interp_emit(c, OP_MATH1, dst, a, (operand)which, 0, (operand)t);
+  else
+    interp_emit(c, OP_MATH2, dst, a, b, (operand)which, (operand)t);
+  return dst;
+}
+
+static operand assume(struct compiler *c, tir_expr condition) {
+  operand a = interp_expr(c, condition, 0);
+  interp_emit(c, OP_ASSERT, 0, a, 0, 0, 0);
+  return a;
+}
+
+static operand barrier(struct compiler *c) {
+  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a barrier stands outside of concurrent threads");
+  interp_emit(c, OP_BARRIER, 0, 0, 0, 0, 0);
+  return interp_int(c, 0);
+}
+
+/* address_of(buffer[indices]). */
+static operand address(struct compiler *c, const struct tir_expr_node *n) {
+  const struct tir_expr_node *element = n->count ? tir_at(c->ir, tir_operands(c->ir, n->operands)[0]) : NULL;
+  if (!element || element->kind != TIR_LOAD)
+    return interp_refuse(c, MS_RUN_UNSUPPORTED, "address_of takes an element of a buffer");
+  operand indices[INTERP_MOST_RANK], dst = interp_registers(c, 1);
+  uint32_t slot = interp_slot(c, element->ref);
+  uint32_t rank = interp_indices(c, element->ref, tir_operands(c->ir, element->operands), element->count, 0, indices);
+  if (c->failed) return 0;
+  uint32_t first = interp_list(c, indices, rank);
+  uint32_t at = interp_emit(c, OP_ADDRESS, dst, (operand)slot, (operand)first, 0, 0);
+  if (!c->failed) c->program->code.at[at].rank = (uint16_t)rank;
+  return dst;
+}
+
+/* The type that an argument such as type_annotation("float32") states. */
+static tir_type annotated_type(const struct compiler *c, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  tir_type t = n->type;
+  if (n->kind == TIR_CALL && n->count == 1) n = tir_at(c->ir, tir_operands(c->ir, n->operands)[0]);
+  if (n->kind == TIR_STRING_IMM && !tir_type_parse(tir_text(c->ir, n->ref), &t)) t = TIR_T_VOID;
+  return t;
+}
+
+/* tvm_access_ptr(type, data, offset, extent, access). */
+static operand pointer(struct compiler *c, const struct tir_expr_node *n) {
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  tir_type t = tir_type_with_lanes(annotated_type(c, args[0]), 1);
+  if (!interp_has_format(t)) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a pointer's type is not known");
+  operand data = interp_expr(c, args[1], 0), offset = interp_expr(c, args[2], 0), dst = interp_registers(c, 1);
+  interp_emit(c, OP_POINTER_ADD, dst, data, offset, interp_int(c, interp_format_size(interp_format(t))), 0);
+  return dst;
+}
+
+static struct call_arg call_argument(struct compiler *c, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  struct call_arg arg = {.value = interp_int(c, 0), .extent = NO_OPERAND, .type = n->type, .access = 3};
+  if (n->kind == TIR_STRING_IMM) {
+    arg.text = n->ref;
+    return arg;
+  }
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  if (tir_type_lanes(n->type) > 1) interp_refuse(c, MS_RUN_UNSUPPORTED, "a vector is passed to a function by name");
+  arg.value = interp_expr(c, e, 0);
+  if (n->kind == TIR_DATA) arg.type = tir_buffer_at(c->ir, n->ref)->type;
+  if (n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "address_of") && n->count)
+    arg.type = tir_type_of(c->ir, args[0]);
+  if (n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "tvm_access_ptr") && n->count == 5) {
+    arg.type = tir_type_with_lanes(annotated_type(c, args[0]), 1);
+    arg.extent = interp_expr(c, args[3], 0);
+    if (tir_is_int(c->ir, args[4])) arg.access = (uint32_t)tir_at(c->ir, args[4])->imm;
+  }
+  return arg;
+}
+
+static const struct tir_extern *find_extern(const struct compiler *c, const char *name) {
+  for (uint32_t i = 0; c->options && i < c->options->extern_count; i++)
+    if (!strcmp(c->options->externs[i].name, name)) return &c->options->externs[i];
+  return NULL;
+}
+
+static operand external(struct compiler *c, const struct tir_expr_node *n, const char *name) {
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  uint32_t first = 0;
+  if ((!strcmp(name, "call_extern") || !strcmp(name, "call_pure_extern")) && n->count) {
+    tir_type t;
+    /* The name is the first string that names no type. */
+    while (first < n->count && (tir_at(c->ir, args[first])->kind != TIR_STRING_IMM ||
+                                tir_type_parse(tir_text(c->ir, tir_at(c->ir, args[first])->ref), &t)))
+      first++;
+    if (first < n->count) name = tir_text(c->ir, tir_at(c->ir, args[first++])->ref);
+  }
+  const struct tir_extern *handler = find_extern(c, name);
+  if (!handler) return interp_refuse(c, MS_RUN_UNKNOWN_CALL, "nothing is known of the function %s", name);
+  struct site site = {.handler = handler, .result = n->type, .name = handler->name};
+  site.args.count = n->count - first;
+  INTERP_LIST(struct call_arg, list) = {0};
+  for (uint32_t i = first; i < n->count; i++) INTERP_PUSH(list, call_argument(c, args[i]));
+  site.args.first = c->program->lists.count;
+  for (uint32_t i = 0; i < list.count; i++) {
+    struct call_arg a = list.at[i];
+    interp_list(c, (int32_t[CALL_ARG_WORDS]){a.value, a.extent, (int32_t)a.type, (int32_t)a.access, (int32_t)a.text},
+                CALL_ARG_WORDS);
+  }
+  free(list.at);
+  INTERP_PUSH(c->program->sites, site);
+  operand dst = interp_registers(c, 1);
+  interp_emit(c, OP_EXTERN, dst, (operand)(c->program->sites.count - 1), 0, 0, 0);
+  return dst;
+}
+
+/* ---- Cross-thread reduction ---- */
+
+/* The function a reduction joins with: attribute reduce_scope around the call holds
+ * comm_reducer(left…, right…, results…, identities…), a quarter of the operands each. */
+struct reduction {
+  uint32_t count;
+  const tir_expr *left, *right, *results, *identities;
+};
+
+static bool find_reduction(struct compiler *c, uint32_t count, struct reduction *out) {
+  const struct tir_expr_node *n = c->reducer ? tir_at(c->ir, c->reducer) : NULL;
+  if (!n || n->kind != TIR_CALL || strcmp(tir_text(c->ir, n->ref), "comm_reducer") || n->count != 4 * count) {
+    interp_refuse(c, MS_RUN_UNSUPPORTED, "a cross-thread reduction has no comm_reducer of %u values around it", count);
+    return false;
+  }
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  *out = (struct reduction){count, args, args + count, args + 2 * count, args + 3 * count};
+  for (uint32_t i = 0; i < 2 * count; i++)
+    if (tir_at(c->ir, args[i])->kind != TIR_VAR) {
+      interp_refuse(c, MS_RUN_UNSUPPORTED, "an operand of a comm_reducer is no variable");
+      return false;
+    }
+  return true;
+}
+
+/* Emits the combiner, jumped over: left = combine(left, right), then return. Gives its first instruction. */
+static uint32_t combiner(struct compiler *c, const struct reduction *r, operand left, operand right) {
+  uint32_t over = interp_emit(c, OP_JUMP, 0, 0, 0, 0, 0), entry = interp_here(c);
+  struct scope scope = interp_enter(c);
+  operand results = interp_registers(c, (int)r->count);
+  for (uint32_t i = 0; i < r->count; i++) {
+    interp_define_var(c, tir_at(c->ir, r->left[i])->ref, left + (operand)i);
+    interp_define_var(c, tir_at(c->ir, r->right[i])->ref, right + (operand)i);
+  }
+  for (uint32_t i = 0; i < r->count; i++) interp_expr_to(c, results + (operand)i, r->results[i], 0);
+  for (uint32_t i = 0; i < r->count; i++) interp_emit(c, OP_MOVE, left + (operand)i, results + (operand)i, 0, 0, 0);
+  interp_emit(c, OP_RETURN, 0, 0, 0, 0, 0);
+  interp_leave(c, scope);
+  if (!c->failed) c->program->code.at[over].b = (operand)interp_here(c);
+  return entry;
+}
+
+static uint32_t reduced_dims(struct compiler *c, const tir_expr *axes, uint32_t count) {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_expr_node *n = tir_at(c->ir, axes[i]);
+    int dim = n->kind == TIR_VAR ? c->dim_of[n->ref] : -1;
+    if (dim >= FIRST_THREAD_DIM)
+      mask |= 1u << dim;
+    else if (n->kind != TIR_INT_IMM)
+      interp_refuse(c, MS_RUN_UNSUPPORTED, "a reduction goes over what is no threadIdx");
+  }
+  return mask;
+}
+
+static void store_result(struct compiler *c, tir_expr to, operand value) {
+  const struct tir_expr_node *n = tir_at(c->ir, to);
+  operand indices[INTERP_MOST_RANK];
+  uint32_t rank = 0;
+  if (n->kind == TIR_LOAD)
+    rank = interp_indices(c, n->ref, tir_operands(c->ir, n->operands), n->count, 0, indices);
+  else if (n->kind == TIR_DATA)
+    for (uint32_t d = 0; d < tir_buffer_at(c->ir, n->ref)->rank && d < INTERP_MOST_RANK; d++)
+      indices[rank++] = interp_int(c, 0);
+  else
+    interp_refuse(c, MS_RUN_UNSUPPORTED, "a reduction's result goes to what is no buffer");
+  if (!c->failed)
+    interp_emit_access(c, true, value, interp_slot(c, n->ref), tir_buffer_at(c->ir, n->ref)->type, indices, rank);
+}
+
+/* tvm_thread_allreduce(count, values…, condition, results…, axes…). */
+static operand allreduce(struct compiler *c, const struct tir_expr_node *n) {
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  uint32_t count = n->count && tir_is_int(c->ir, args[0]) ? (uint32_t)tir_at(c->ir, args[0])->imm : 0;
+  struct reduction r;
+  if (!c->in_kernel)
+    return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a cross-thread reduction stands outside of threads");
+  if (count == 0 || count > 16 || n->count < 2 * count + 2)
+    return interp_refuse(c, MS_RUN_UNSUPPORTED, "tvm_thread_allreduce is not well formed");
+  if (!find_reduction(c, count, &r)) return 0;
+  operand left = interp_registers(c, (int)count), right = interp_registers(c, (int)count);
+  struct scope scope = interp_enter(c);
+  for (uint32_t i = 0; i < count; i++) interp_expr_to(c, left + (operand)i, args[1 + i], 0);
+  uint32_t skip = interp_emit(c, OP_JUMP_IF, 0, interp_expr(c, args[1 + count], 0), 0, 0, 0);
+  interp_leave(c, scope);
+  for (uint32_t i = 0; i < count; i++) interp_expr_to(c, left + (operand)i, r.identities[i], 0);
+  interp_leave(c, scope);
+  if (c->failed) return 0;
+  c->program->code.at[skip].b = (operand)interp_here(c);
+  struct site site = {.count = count, .entry = combiner(c, &r, left, right)};
+  uint32_t mask = reduced_dims(c, args + 2 + 2 * count, n->count - 2 - 2 * count);
+  INTERP_PUSH(c->program->sites, site);
+  interp_emit(c, OP_ALLREDUCE, left, (operand)(c->program->sites.count - 1), (operand)mask, right, 0);
+  for (uint32_t i = 0; i < count; i++) store_result(c, args[2 + count + i], left + (operand)i);
+  return interp_int(c, 0);
+}
+
+/* ---- Every call ---- */
+
+static operand unary(struct compiler *c, enum op op, tir_type of, operand a) {
+  operand dst = interp_registers(c, 1);
+  interp_emit(c, op, dst, a, 0, 0, (operand)tir_type_with_lanes(of, 1));
+  return dst;
+}
+
+static operand bits(struct compiler *c, enum op op, tir_type of, operand a, operand b) {
+  operand dst = interp_registers(c, 1);
+  interp_emit(c, op, dst, a, b, 0, (operand)tir_type_with_lanes(of, 1));
+  return dst;
+}
+
+static operand reinterpret(struct compiler *c, tir_type from, tir_type to, operand a) {
+  from = tir_type_with_lanes(from, 1);
+  to = tir_type_with_lanes(to, 1);
+  enum format x = interp_format(from), y = interp_format(to);
+  if (x == FORMAT_BAD || y == FORMAT_BAD || interp_format_size(x) != interp_format_size(y))
+    return interp_refuse(c, MS_RUN_UNSUPPORTED, "reinterpret joins types of different size");
+  operand dst = interp_registers(c, 1);
+  interp_emit(c, OP_REINTERPRET, dst, a, (operand)from, 0, (operand)to);
+  return dst;
+}
+
+static operand fma_call(struct compiler *c, const tir_expr *args, tir_type t, int lane) {
+  operand x = interp_expr(c, args[0], lane), y = interp_expr(c, args[1], lane), z = interp_expr(c, args[2], lane);
+  operand dst = interp_registers(c, 1);
+  interp_emit(c, OP_FMA, dst, x, y, z, (operand)tir_type_with_lanes(t, 1));
+  return dst;
+}
+
+static operand call_builtin(struct compiler *c, const struct builtin *known, const struct tir_expr_node *n, int lane) {
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  tir_type of = n->count ? tir_type_with_lanes(tir_type_of(c->ir, args[0]), 1) : TIR_T_VOID;
+  switch (known->form) {
+  case FORM_SAME: return interp_expr(c, args[0], lane);
+  case FORM_CHOOSE: return interp_choose(c, args[0], args[1], args[2], lane);
+  case FORM_UNARY: return unary(c, (enum op)known->which, of, interp_expr(c, args[0], lane));
+  case FORM_BITS: {
+    operand a = interp_expr(c, args[0], lane), b = interp_expr(c, args[1], lane);
+    return bits(c, (enum op)known->which, of, a, b);
+  }
+  case FORM_BINARY: {
+    operand a = interp_expr(c, args[0], lane), b = interp_expr(c, args[1], lane);
+    return interp_binary(c, (enum tir_kind)known->which, a, b, of);
+  }
+  case FORM_FMA: return fma_call(c, args, n->type, lane);
+  case FORM_LIMIT: return limit(c, n->type, known->which);
+  case FORM_REINTERPRET: return reinterpret(c, of, n->type, interp_expr(c, args[n->count - 1], lane));
+  case FORM_ASSUME: return assume(c, args[0]);
+  case FORM_ZERO: return interp_int(c, 0);
+  case FORM_BARRIER: return barrier(c);
+  case FORM_REDUCE: return allreduce(c, n);
+  case FORM_ADDRESS: return address(c, n);
+  case FORM_POINTER: return pointer(c, n);
+  case FORM_RETURN:
+    if (c->in_kernel) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a thread of a kernel returns before its end");
+    interp_emit(c, OP_HALT, 0, 0, 0, 0, 0);
+    return interp_int(c, 0);
+  }
+  return 0;
+}
+
+operand interp_call(struct compiler *c, tir_expr e, int lane) {
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  const char *name = tir_text(c->ir, n->ref);
+  const struct builtin *known = find_builtin(name);
+  if (known && known->arity >= 0 && (uint32_t)known->arity != n->count)
+    return interp_refuse(c, MS_RUN_UNSUPPORTED, "%s takes %d arguments, not %u", name, known->arity, n->count);
+  if (known) return call_builtin(c, known, n, lane);
+  bool found;
+  operand at = math(c, n, name, lane, &found);
+  if (found || c->failed) return at;
+  if (tir_type_lanes(n->type) > 1) return interp_refuse(c, MS_RUN_UNSUPPORTED, "%s gives a vector", name);
+  return external(c, n, name);
+}

@@ -1,0 +1,136 @@
+/* Functions registered by a caller of the reference interpreter. */
+#include "interp.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+struct tir_extern_call {
+  struct machine *machine;
+  struct thread *thread;
+  const struct site *site;
+  struct tir_value result;
+  bool failed;
+};
+
+static struct call_arg argument(const struct tir_extern_call *call, uint32_t arg) {
+  const int32_t *words = call->machine->program->lists.at + call->site->args.first + arg * CALL_ARG_WORDS;
+  return (struct call_arg){words[0], words[1], (tir_type)words[2], (uint32_t)words[3], (tir_symbol)words[4]};
+}
+
+uint32_t tir_call_count(const struct tir_extern_call *call) { return call->site->args.count; }
+
+static struct tir_value to_value(tir_type t, union value v) {
+  return tir_type_is_float(t) ? (struct tir_value){.type = t, .real = v.f}
+                              : (struct tir_value){.type = t, .integer = v.i};
+}
+
+struct tir_value tir_call_value(const struct tir_extern_call *call, uint32_t arg) {
+  if (arg >= tir_call_count(call)) return (struct tir_value){0};
+  struct call_arg a = argument(call, arg);
+  if (a.text) return (struct tir_value){.type = TIR_T_STRING, .text = tir_text(call->machine->ir, a.text)};
+  return to_value(a.type, interp_get(call->thread, a.value));
+}
+
+bool tir_call_fail(struct tir_extern_call *call, const char *format, ...) {
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  call->failed = true;
+  return interp_fail(call->machine, call->thread, MS_RUN_UNSUPPORTED, "%s: %s", call->site->name, text);
+}
+
+void tir_call_return(struct tir_extern_call *call, struct tir_value value) { call->result = value; }
+
+/* The memory of one element; NULL: refused. */
+static uint8_t *element(struct tir_extern_call *call, uint32_t arg, int64_t index, uint32_t access, enum format *format,
+                        struct object **object) {
+  struct machine *m = call->machine;
+  struct call_arg a = arg < tir_call_count(call) ? argument(call, arg) : (struct call_arg){.type = TIR_T_VOID};
+  *format = interp_format(tir_type_with_lanes(a.type, 1));
+  const char *name = call->site->name;
+  uint64_t pointer = *format == FORMAT_BAD ? 0 : (uint64_t)interp_get(call->thread, a.value).i;
+  uint64_t number = (pointer >> 40) - 1;
+  call->failed = true;
+  if (number >= m->objects.count) {
+    interp_fail(m, call->thread, MS_RUN_UNSUPPORTED, "%s: argument %u is no pointer", name, arg);
+    return NULL;
+  }
+  if (!(a.access & access)) {
+    interp_fail(m, call->thread, MS_RUN_OUT_OF_BOUNDS, "%s: argument %u may not be %s", name, arg,
+                access == 1 ? "read" : "written");
+    return NULL;
+  }
+  struct object *o = m->objects.at[number];
+  int64_t size = interp_format_size(*format), start = (int64_t)(pointer & 0xFFFFFFFFFF), byte;
+  int64_t extent = a.extent == NO_OPERAND ? INT64_MAX : interp_get(call->thread, a.extent).i;
+  bool inside = index >= 0 && index < extent && !__builtin_mul_overflow(index, size, &byte) &&
+                !__builtin_add_overflow(byte, start, &byte) && (uint64_t)byte + (uint64_t)size <= o->bytes;
+  if (!inside) {
+    interp_fail(m, call->thread, MS_RUN_OUT_OF_BOUNDS, "%s: element %lld of argument %u is out of bounds", name,
+                (long long)index, arg);
+    return NULL;
+  }
+  call->failed = false;
+  *object = o;
+  return o->data + byte;
+}
+
+static bool is_watched(struct tir_extern_call *call, struct object *o, const uint8_t *at, bool write, bool same) {
+  if (!o->touches) return true;
+  int64_t n = (at - o->data) / o->size;
+  bool ok = write ? interp_touch_write(call->machine, call->thread, o, n, same, call->site->buffer)
+                  : interp_touch_read(call->machine, call->thread, o, n, call->site->buffer);
+  call->failed = !ok;
+  return ok;
+}
+
+bool tir_call_load(struct tir_extern_call *call, uint32_t arg, int64_t index, struct tir_value *out) {
+  enum format format;
+  struct object *o;
+  uint8_t *at = element(call, arg, index, 1, &format, &o);
+  if (!at || !is_watched(call, o, at, false, false)) return false;
+  uint8_t *shadow = o->shadow + (at - o->data);
+  for (int i = 0; i < interp_format_size(format); i++)
+    if (shadow[i] != o->generation && !o->tolerant) {
+      call->failed = true;
+      return interp_fail(call->machine, call->thread, MS_RUN_UNWRITTEN,
+                         "%s: element %lld of argument %u is read before it is written", call->site->name,
+                         (long long)index, arg);
+    } else if (shadow[i] != o->generation) {
+      o->read_first = true;
+    }
+  *out = to_value(tir_type_with_lanes(argument(call, arg).type, 1), interp_fetch(format, at));
+  return true;
+}
+
+bool tir_call_store(struct tir_extern_call *call, uint32_t arg, int64_t index, struct tir_value value) {
+  enum format format;
+  struct object *o;
+  uint8_t before[8];
+  uint8_t *at = element(call, arg, index, 2, &format, &o);
+  if (!at) return false;
+  size_t size = (size_t)interp_format_size(format);
+  bool was_written = o->shadow[at - o->data] == o->generation;
+  tir_type t = argument(call, arg).type;
+  memcpy(before, at, size);
+  if (tir_type_is_float(t))
+    interp_put(format, at, (union value){.f = value.real});
+  else
+    interp_put(format, at, (union value){.i = value.integer});
+  memset(o->shadow + (at - o->data), o->generation, size);
+  return is_watched(call, o, at, true, was_written && !memcmp(before, at, size));
+}
+
+bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result) {
+  struct tir_extern_call call = {.machine = m, .thread = t, .site = site};
+  bool ok = site->handler->run(&call, site->handler->data);
+  if (!ok && !call.failed) return interp_fail(m, t, MS_RUN_UNSUPPORTED, "%s failed", site->name);
+  if (!ok || call.failed) return false;
+  if (tir_type_is_float(site->result))
+    result->f = interp_round_to(site->result, call.result.real);
+  else
+    result->i = interp_wrap(site->result, call.result.integer);
+  return true;
+}

@@ -1,0 +1,258 @@
+/* Arithmetic of the reference interpreter: types rounded and wrapped, elements in memory, calls by name. */
+#include "interp.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+_Thread_local unsigned interp_rounded;
+
+/* ---- Floats of 16 bits ---- */
+
+/* What a narrow float type can hold: bits of its significand (the hidden one counted), the exponent of its smallest
+ * normal number, and the first magnitude that rounds to infinity. */
+struct narrow {
+  int precision, min_exponent;
+  double overflow;
+  unsigned flag;
+};
+static const struct narrow half = {11, -14, 65520.0, ROUNDED_F16};
+static const struct narrow brain = {8, -126, 0x1.FFp127, ROUNDED_BF16};
+
+static double round_narrow(const struct narrow *n, double x) {
+  if (x == 0 || !isfinite(x)) return x;
+  if (fabs(x) >= n->overflow) {
+    interp_rounded |= n->flag;
+    return copysign(INFINITY, x);
+  }
+  int exponent;
+  frexp(x, &exponent);
+  int lowest = exponent - 1 < n->min_exponent ? n->min_exponent : exponent - 1;
+  /* The quantum is a power of two: scaling by it is exact, and nearbyint rounds to nearest, ties to even. */
+  double quantum = ldexp(1.0, lowest - n->precision + 1);
+  double rounded = nearbyint(x / quantum) * quantum;
+  if (rounded != x) interp_rounded |= n->flag;
+  return rounded;
+}
+
+double interp_round_to(tir_type t, double x) {
+  if (tir_type_code(t) == TIR_BFLOAT) return round_narrow(&brain, x);
+  switch (tir_type_bits(t)) {
+  case 16: return round_narrow(&half, x);
+  case 32: return (double)(float)x;
+  default: return x;
+  }
+}
+
+/* Bits of a value that round_narrow gave. */
+static uint16_t half_bits(double x) {
+  uint16_t sign = signbit(x) ? 0x8000 : 0;
+  if (isnan(x)) return sign | 0x7E00;
+  if (isinf(x)) return sign | 0x7C00;
+  if (x == 0) return sign;
+  int exponent;
+  double fraction = frexp(fabs(x), &exponent); /* in [0.5, 1) */
+  if (exponent - 1 < half.min_exponent) return sign | (uint16_t)ldexp(fabs(x), 24);
+  return sign | (uint16_t)((exponent - 1 + 15) << 10) | ((uint16_t)ldexp(fraction, 11) & 0x3FF);
+}
+
+uint16_t interp_to_half(double x) { return half_bits(round_narrow(&half, x)); }
+
+double interp_from_half(uint16_t h) {
+  int exponent = h >> 10 & 31, fraction = h & 0x3FF;
+  double x = exponent == 31 ? (fraction ? NAN : INFINITY)
+             : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                            : ldexp(fraction, -24);
+  return h & 0x8000 ? -x : x;
+}
+
+static double from_brain(uint16_t b) {
+  uint32_t bits = (uint32_t)b << 16;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static uint16_t to_brain(double x) {
+  float narrow = (float)round_narrow(&brain, x);
+  uint32_t bits;
+  memcpy(&bits, &narrow, sizeof bits);
+  return isnan(x) ? (uint16_t)(bits >> 16 | 0x40) : (uint16_t)(bits >> 16);
+}
+
+/* ---- Integers ---- */
+
+int64_t interp_wrap(tir_type t, int64_t x) {
+  int bits = tir_type_bits(t);
+  if (tir_type_code(t) == TIR_BOOL) return x != 0;
+  if (bits >= 64 || bits == 0) return x;
+  uint64_t low = (uint64_t)x << (64 - bits);
+  return tir_type_code(t) == TIR_INT ? (int64_t)low >> (64 - bits) : (int64_t)(low >> (64 - bits));
+}
+
+int64_t interp_to_int(tir_type t, double x) {
+  if (isnan(x)) return 0;
+  if (tir_type_code(t) == TIR_BOOL) return x != 0;
+  int bits = tir_type_bits(t);
+  bool is_signed = tir_type_code(t) == TIR_INT;
+  double below = is_signed ? -ldexp(1.0, bits - 1) : 0.0, above = ldexp(1.0, is_signed ? bits - 1 : bits);
+  x = trunc(x);
+  if (x < below) x = below;
+  if (x >= above) {
+    uint64_t most = UINT64_MAX >> (64 - bits);
+    return (int64_t)(is_signed ? most >> 1 : most);
+  }
+  return is_signed ? (int64_t)x : (int64_t)(uint64_t)x;
+}
+
+/* ---- Elements in memory ---- */
+
+enum format interp_format(tir_type t) {
+  int bits = tir_type_bits(t);
+  switch (tir_type_code(t)) {
+  case TIR_BOOL: return FORMAT_U8;
+  case TIR_INT:
+  case TIR_UINT: {
+    bool is_signed = tir_type_code(t) == TIR_INT;
+    if (bits <= 8) return is_signed ? FORMAT_I8 : FORMAT_U8;
+    if (bits == 16) return is_signed ? FORMAT_I16 : FORMAT_U16;
+    if (bits == 32) return is_signed ? FORMAT_I32 : FORMAT_U32;
+    return bits == 64 ? FORMAT_I64 : FORMAT_BAD;
+  }
+  case TIR_FLOAT: return bits == 16 ? FORMAT_F16 : bits == 32 ? FORMAT_F32 : bits == 64 ? FORMAT_F64 : FORMAT_BAD;
+  case TIR_BFLOAT: return bits == 16 ? FORMAT_BF16 : FORMAT_BAD;
+  case TIR_HANDLE: return FORMAT_I64;
+  default: return FORMAT_BAD;
+  }
+}
+
+int interp_format_size(enum format format) {
+  static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 2, 2, 4, 8, 1};
+  return sizes[format];
+}
+
+#define FETCH(type, field)                                                                                             \
+  {                                                                                                                    \
+    type element;                                                                                                      \
+    memcpy(&element, at, sizeof element);                                                                              \
+    v.field = element;                                                                                                 \
+    return v;                                                                                                          \
+  }
+union value interp_fetch(enum format format, const void *at) {
+  union value v = {0};
+  uint16_t bits;
+  switch (format) {
+  case FORMAT_I8: FETCH(int8_t, i)
+  case FORMAT_U8: FETCH(uint8_t, i)
+  case FORMAT_I16: FETCH(int16_t, i)
+  case FORMAT_U16: FETCH(uint16_t, i)
+  case FORMAT_I32: FETCH(int32_t, i)
+  case FORMAT_U32: FETCH(uint32_t, i)
+  case FORMAT_I64: FETCH(int64_t, i)
+  case FORMAT_F32: FETCH(float, f)
+  case FORMAT_F64: FETCH(double, f)
+  case FORMAT_F16:
+  case FORMAT_BF16:
+    memcpy(&bits, at, sizeof bits);
+    v.f = format == FORMAT_F16 ? interp_from_half(bits) : from_brain(bits);
+    return v;
+  case FORMAT_BAD: break;
+  }
+  assert(!"an element without a format");
+  return v;
+}
+#undef FETCH
+
+#define PUT(type, field)                                                                                               \
+  {                                                                                                                    \
+    type element = (type)v.field;                                                                                      \
+    memcpy(at, &element, sizeof element);                                                                              \
+    return;                                                                                                            \
+  }
+void interp_put(enum format format, void *at, union value v) {
+  uint16_t bits;
+  switch (format) {
+  case FORMAT_I8:
+  case FORMAT_U8: PUT(uint8_t, i)
+  case FORMAT_I16:
+  case FORMAT_U16: PUT(uint16_t, i)
+  case FORMAT_I32:
+  case FORMAT_U32: PUT(uint32_t, i)
+  case FORMAT_I64: PUT(int64_t, i)
+  case FORMAT_F32: PUT(float, f)
+  case FORMAT_F64: PUT(double, f)
+  case FORMAT_F16:
+  case FORMAT_BF16:
+    bits = format == FORMAT_F16 ? interp_to_half(v.f) : to_brain(v.f);
+    memcpy(at, &bits, sizeof bits);
+    return;
+  case FORMAT_BAD: break;
+  }
+  assert(!"an element without a format");
+}
+#undef PUT
+
+union value interp_reinterpret(tir_type from, tir_type to, union value v) {
+  unsigned char bytes[8] = {0};
+  interp_put(interp_format(from), bytes, v);
+  return interp_fetch(interp_format(to), bytes);
+}
+
+/* ---- Calls by name ---- */
+
+static double reciprocal_root(double x) { return 1.0 / sqrt(x); }
+static double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
+static double power_of_ten(double x) { return pow(10.0, x); }
+
+static const struct {
+  const char *name;
+  double (*f)(double);
+} math1[] = {
+    {"abs", fabs},
+    {"fabs", fabs},
+    {"floor", floor},
+    {"ceil", ceil},
+    {"round", nearbyint},
+    {"trunc", trunc},
+    {"rint", rint},
+    {"nearbyint", nearbyint},
+    {"exp", exp},
+    {"exp2", exp2},
+    {"exp10", power_of_ten},
+    {"log", log},
+    {"log2", log2},
+    {"log10", log10},
+    {"log1p", log1p},
+    {"sqrt", sqrt},
+    {"rsqrt", reciprocal_root},
+    {"tanh", tanh},
+    {"sigmoid", logistic},
+    {"erf", erf},
+    {"sin", sin},
+    {"cos", cos},
+    {"tan", tan},
+    {"sinh", sinh},
+    {"cosh", cosh},
+    {"asin", asin},
+    {"acos", acos},
+    {"atan", atan},
+    {"asinh", asinh},
+    {"acosh", acosh},
+    {"atanh", atanh},
+};
+static const struct {
+  const char *name;
+  double (*f)(double, double);
+} math2[] = {
+    {"pow", pow},     {"power", pow},         {"fmod", fmod},           {"atan2", atan2},
+    {"hypot", hypot}, {"copysign", copysign}, {"nextafter", nextafter},
+};
+
+int interp_math_find(const char *name, int arity) {
+  int count = arity == 1 ? sizeof math1 / sizeof *math1 : arity == 2 ? sizeof math2 / sizeof *math2 : 0;
+  for (int i = 0; i < count; i++)
+    if (!strcmp(arity == 1 ? math1[i].name : math2[i].name, name)) return i;
+  return -1;
+}
+double interp_math1(int which, double x) { return math1[which].f(x); }
+double interp_math2(int which, double x, double y) { return math2[which].f(x, y); }

@@ -1,0 +1,286 @@
+/* Memory of the reference interpreter: objects, the views that threads have of them, and who touched what. */
+#include "interp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *buffer_name(const struct machine *m, tir_buffer b) {
+  return tir_text(m->ir, tir_buffer_at(m->ir, b)->name);
+}
+
+void *interp_take_memory(struct machine *m, const struct thread *t, uint64_t bytes) {
+  if (bytes > m->memory_limit || m->memory_used + bytes > m->memory_limit) {
+    interp_fail(m, t, MS_RUN_MEMORY, "%llu more bytes pass the limit of %llu", (unsigned long long)bytes,
+                (unsigned long long)m->memory_limit);
+    return NULL;
+  }
+  void *at = calloc(bytes ? bytes : 1, 1);
+  if (!at)
+    interp_fail(m, t, MS_RUN_MEMORY, "%llu bytes cannot be had", (unsigned long long)bytes);
+  else
+    m->memory_used += bytes;
+  return at;
+}
+
+/* ---- Objects ---- */
+
+static struct object *new_object(struct machine *m, const struct thread *t) {
+  struct object *o = interp_take_memory(m, t, sizeof *o);
+  if (!o) return NULL;
+  o->index = m->objects.count;
+  INTERP_PUSH(m->objects, o);
+  return o;
+}
+
+static void free_contents(struct machine *m, struct object *o) {
+  uint64_t bytes = o->capacity * (o->owned ? 2 : 1);
+  if (o->owned) free(o->data);
+  free(o->shadow);
+  free(o->touches);
+  m->memory_used -= bytes < m->memory_used ? bytes : m->memory_used;
+  o->data = o->shadow = NULL;
+  o->touches = NULL;
+  o->capacity = 0;
+}
+
+void interp_objects_free(struct machine *m, uint32_t first) {
+  for (uint32_t i = first; i < m->objects.count; i++) {
+    free_contents(m, m->objects.at[i]);
+    free(m->objects.at[i]);
+  }
+  m->objects.count = first;
+}
+
+/* A new life for memory of `bytes`: nothing of it is written. */
+static bool renew(struct machine *m, const struct thread *t, struct object *o, uint64_t bytes, uint8_t size) {
+  if (bytes > o->capacity) {
+    free_contents(m, o);
+    o->owned = true;
+    o->data = interp_take_memory(m, t, bytes);
+    o->shadow = o->data ? interp_take_memory(m, t, bytes) : NULL;
+    if (!o->shadow) return false;
+    o->capacity = bytes;
+    o->generation = 0;
+  }
+  o->bytes = bytes;
+  o->size = size;
+  if (++o->generation == 0) {
+    memset(o->shadow, 0, o->capacity);
+    o->generation = 1;
+  }
+  return true;
+}
+
+bool interp_watch_object(struct machine *m, const struct thread *t, struct object *o) {
+  if (o->touches) return true;
+  o->touches = interp_take_memory(m, t, (o->capacity / o->size + 1) * sizeof *o->touches);
+  return o->touches != NULL;
+}
+
+/* ---- Views ---- */
+
+static struct view *new_view(struct thread *t, uint32_t slot, uint32_t rank) {
+  struct view *v = t->own_views[slot];
+  if (!v) {
+    v = calloc(1, sizeof *v + (rank + 1) * sizeof v->dim[0]);
+    if (!v) abort();
+    t->own_views[slot] = v;
+  }
+  v->rank = rank;
+  t->views[slot] = v;
+  return v;
+}
+
+/* Lanes of an element are a last dimension. */
+static void add_lanes(struct view *v, uint32_t rank, int lanes) {
+  if (lanes == 1) return;
+  for (uint32_t d = 0; d < rank; d++) v->dim[d].stride *= lanes;
+  v->dim[rank].extent = lanes;
+  v->dim[rank].stride = 1;
+  v->rank = rank + 1;
+  v->offset *= lanes;
+}
+
+/* The range of element offsets that indices within the shape reach, from the view's first; false: past 64 bits. */
+static bool reach(const struct view *v, int64_t *lo, int64_t *hi) {
+  *lo = *hi = 0;
+  for (uint32_t d = 0; d < v->rank; d++) {
+    int64_t span;
+    if (v->dim[d].extent <= 0) continue;
+    if (__builtin_mul_overflow(v->dim[d].extent - 1, v->dim[d].stride, &span)) return false;
+    int64_t *end = span < 0 ? lo : hi;
+    if (__builtin_add_overflow(*end, span, end)) return false;
+  }
+  return true;
+}
+
+static void place_view(struct view *v, struct object *o) {
+  int64_t lo, hi, count = (int64_t)(o->bytes / v->size);
+  bool known = reach(v, &lo, &hi);
+  v->object = o;
+  v->whole = known && v->offset >= 0 && v->offset <= count && lo + v->offset >= 0 && hi < count - v->offset;
+  /* A view of nothing within the object has no first element; its accesses are all refused. */
+  int64_t first = v->offset >= 0 && v->offset <= count ? v->offset : 0;
+  v->data = o->data + first * v->size;
+  v->shadow = o->shadow + first * v->size;
+  v->written = o->generation * 0x0101010101010101ull;
+}
+
+/* Fills the shape, strides and offset that a site states; false: an extent is negative or the size too large. */
+static bool shape_view(struct machine *m, struct thread *t, const struct site *site, struct view *v, uint64_t *bytes) {
+  const struct program *p = m->program;
+  const struct tir_buffer_node *b = tir_buffer_at(m->ir, site->buffer);
+  uint32_t rank = site->shape.count;
+  int lanes = tir_type_lanes(b->type);
+  int64_t stride = 1, lo, hi;
+  for (uint32_t d = rank; d-- > 0;) {
+    v->dim[d].extent = interp_get(t, p->lists.at[site->shape.first + d]).i;
+    if (v->dim[d].extent < 0)
+      return interp_fail(m, t, MS_RUN_MEMORY, "buffer %s: extent %u is negative", buffer_name(m, site->buffer), d);
+    v->dim[d].stride = site->strides.count ? interp_get(t, p->lists.at[site->strides.first + d]).i : stride;
+    if (__builtin_mul_overflow(stride, v->dim[d].extent, &stride)) stride = INT64_MAX;
+  }
+  v->offset = site->offset == NO_OPERAND ? 0 : interp_get(t, site->offset).i;
+  v->format = (uint8_t)interp_format(tir_type_with_lanes(b->type, 1));
+  v->size = (uint8_t)interp_format_size((enum format)v->format);
+  add_lanes(v, rank, lanes);
+  bool empty = stride == 0;
+  if (stride == INT64_MAX || !reach(v, &lo, &hi) || lo < 0 || v->offset < 0 || hi > (INT64_MAX >> 8) ||
+      v->offset > (INT64_MAX >> 8))
+    return interp_fail(m, t, MS_RUN_MEMORY, "buffer %s is too large or its layout leaves it",
+                       buffer_name(m, site->buffer));
+  *bytes = empty ? 0 : (uint64_t)(hi + v->offset + 1) * v->size;
+  return true;
+}
+
+bool interp_make_param(struct machine *m, struct thread *t, const struct site *site) {
+  const struct tir_arg *arg = &m->args[site->param];
+  struct view *v = new_view(t, site->slot, site->shape.count);
+  uint64_t bytes;
+  if (!shape_view(m, t, site, v, &bytes)) return false;
+  if (arg->bytes != bytes || (bytes && !arg->data))
+    return interp_fail(m, t, MS_RUN_ARGUMENT, "argument %u: buffer %s takes %llu bytes, not %zu", site->param,
+                       buffer_name(m, site->buffer), (unsigned long long)bytes, arg->bytes);
+  struct object *o = new_object(m, t);
+  if (!o) return false;
+  m->param_objects[site->param] = o->index;
+  o->shadow = interp_take_memory(m, t, bytes);
+  if (!o->shadow) return false;
+  o->data = arg->data;
+  o->bytes = o->capacity = bytes;
+  o->size = v->size;
+  o->generation = 1;
+  o->tolerant = arg->unwritten && m->options && m->options->report;
+  if (!arg->unwritten) memset(o->shadow, 1, bytes);
+  place_view(v, o);
+  return true;
+}
+
+/* The object that an allocation gives: the thread's own, or one for its block or grid, made by whoever comes first. */
+static struct object **object_of(struct machine *m, struct thread *t, const struct site *site, uint32_t *life) {
+  *life = 0;
+  if (!m->in_kernel || site->share == SHARE_NONE) return &t->own[site->slot];
+  *life = site->share == SHARE_BLOCK ? m->block_epoch : m->grid_epoch;
+  return &m->shared[site->slot];
+}
+
+bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *site) {
+  struct view *v = new_view(t, site->slot, site->shape.count);
+  uint64_t bytes;
+  uint32_t life;
+  if (!shape_view(m, t, site, v, &bytes)) return false;
+  struct object **at = object_of(m, t, site, &life);
+  bool first = !*at || life == 0 || (*at)->life != life;
+  if (!*at && !(*at = new_object(m, t))) return false;
+  if (first && !renew(m, t, *at, bytes, v->size)) return false;
+  (*at)->life = life;
+  if ((*at)->bytes != bytes)
+    return interp_fail(m, t, MS_RUN_RACE, "threads allocate %s with different sizes", buffer_name(m, site->buffer));
+  if (life && !interp_watch_object(m, t, *at)) return false;
+  place_view(v, *at);
+  return true;
+}
+
+bool interp_make_declare(struct machine *m, struct thread *t, const struct site *site) {
+  struct view *v = new_view(t, site->slot, site->shape.count);
+  uint64_t bytes;
+  if (!shape_view(m, t, site, v, &bytes)) return false;
+  int64_t pointer = interp_get(t, m->program->lists.at[site->args.first]).i;
+  uint32_t index = (uint32_t)((uint64_t)pointer >> 40) - 1;
+  int64_t byte = pointer & 0xFFFFFFFFFF;
+  if (index >= m->objects.count || byte % v->size)
+    return interp_fail(m, t, MS_RUN_MATCH, "the pointer that buffer %s views is none", buffer_name(m, site->buffer));
+  v->offset += byte / v->size;
+  place_view(v, m->objects.at[index]);
+  return true;
+}
+
+bool interp_make_match(struct machine *m, struct thread *t, const struct site *site) {
+  const operand *list = m->program->lists.at + site->args.first;
+  const struct view *source = t->views[site->source_slot];
+  const struct tir_buffer_node *b = tir_buffer_at(m->ir, site->source);
+  uint32_t rank = b->rank, lead = rank - site->shape.count;
+  struct view *v = new_view(t, site->slot, site->shape.count + 1);
+  int64_t offset = source->offset;
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t min = interp_get(t, list[d]).i, extent = interp_get(t, list[rank + d]).i;
+    if (min < 0 || extent < 0 || min > source->dim[d].extent || extent > source->dim[d].extent - min)
+      return interp_fail(m, t, MS_RUN_MATCH, "%s views [%lld, %lld + %lld) of dimension %u of %s, whose extent is %lld",
+                         buffer_name(m, site->buffer), (long long)min, (long long)min, (long long)extent, d,
+                         tir_text(m->ir, b->name), (long long)source->dim[d].extent);
+    if (d < lead && extent != 1)
+      return interp_fail(m, t, MS_RUN_MATCH, "%s leaves out dimension %u of %s, whose extent is not 1",
+                         buffer_name(m, site->buffer), d, tir_text(m->ir, b->name));
+    offset += min * source->dim[d].stride;
+    if (d < lead) continue;
+    v->dim[d - lead].extent = extent;
+    v->dim[d - lead].stride = source->dim[d].stride;
+  }
+  v->rank = site->shape.count;
+  v->format = source->format;
+  v->size = source->size;
+  v->offset = offset;
+  if (source->rank > rank) { /* lanes */
+    v->dim[v->rank] = source->dim[rank];
+    v->rank++;
+  }
+  place_view(v, source->object);
+  return true;
+}
+
+/* ---- Races ---- */
+
+/* Whether what was done in `epoch` by another thread may be at the same time as what t does now. */
+static bool is_concurrent(const struct machine *m, const struct thread *t, uint32_t epoch, uint32_t thread) {
+  if (epoch < m->grid_epoch) return false; /* before the kernel */
+  if (epoch < m->block_epoch) return true; /* another block */
+  return epoch == m->epoch && thread != t->index;
+}
+
+static bool race(struct machine *m, struct thread *t, const char *what, int64_t element, tir_buffer buffer) {
+  return interp_fail(m, t, MS_RUN_RACE, "thread %u %s element %lld of the memory of %s", t->index, what,
+                     (long long)element, buffer_name(m, buffer));
+}
+
+bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer) {
+  struct touch *touch = &o->touches[element];
+  if (touch->write_epoch && touch->writer != MANY_THREADS && is_concurrent(m, t, touch->write_epoch, touch->writer))
+    return race(m, t, "reads what another writes without a barrier between:", element, buffer);
+  bool other = touch->read_epoch == m->epoch && touch->reader != t->index;
+  touch->reader = other ? MANY_THREADS : t->index;
+  touch->read_epoch = m->epoch;
+  return true;
+}
+
+bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, int64_t element, bool same,
+                        tir_buffer buffer) {
+  struct touch *touch = &o->touches[element];
+  bool written = touch->write_epoch && is_concurrent(m, t, touch->write_epoch, touch->writer);
+  bool read = touch->read_epoch && is_concurrent(m, t, touch->read_epoch, touch->reader);
+  /* Threads may all write one value. */
+  if (written && !same) return race(m, t, "writes what another writes:", element, buffer);
+  if (read && !same) return race(m, t, "writes what another reads without a barrier between:", element, buffer);
+  touch->writer = written ? MANY_THREADS : t->index;
+  touch->write_epoch = m->epoch;
+  return true;
+}

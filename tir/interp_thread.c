@@ -1,0 +1,185 @@
+/* Kernels of the reference interpreter: blocks of threads one after another, threads of a block in turns.
+ *
+ * A thread runs until it ends or waits. When all wait at one barrier, or at one cross-thread reduction, they go on.
+ * What threads do between two barriers is at the same time: two that touch one element there, one of them writing
+ * another value, are a race, whatever order the turns had. Blocks have no order either. */
+#include "interp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 4096 }; /* in a block */
+
+int interp_thread_dim(const char *tag) {
+  static const char *const tags[THREAD_DIMS] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z",
+                                                "threadIdx.x", "threadIdx.y", "threadIdx.z"};
+  for (int d = 0; d < THREAD_DIMS; d++)
+    if (!strcmp(tags[d], tag)) return d;
+  return -1;
+}
+
+/* ---- The life of a thread ---- */
+
+bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from) {
+  const struct program *p = m->program;
+  uint32_t constants = p->constants.count, slots = p->slots.count + 1;
+  memset(t, 0, sizeof *t);
+  t->memory = interp_take_memory(m, from, ((uint64_t)constants + p->registers + 1) * sizeof(union value));
+  t->views = interp_take_memory(m, from, slots * sizeof *t->views);
+  t->own_views = interp_take_memory(m, from, slots * sizeof *t->own_views);
+  t->own = interp_take_memory(m, from, slots * sizeof *t->own);
+  if (!t->memory || !t->views || !t->own_views || !t->own) return false;
+  t->regs = t->memory + constants;
+  for (uint32_t i = 0; i < constants; i++) t->memory[constants - 1 - i] = p->constants.at[i];
+  return true;
+}
+
+void interp_thread_free(struct machine *m, struct thread *t) {
+  const struct program *p = m->program;
+  for (uint32_t i = 0; t->own_views && i < p->slots.count; i++) free(t->own_views[i]);
+  free(t->memory);
+  free(t->views);
+  free(t->own_views);
+  free(t->own);
+  memset(t, 0, sizeof *t);
+}
+
+/* Starts a thread where the host is. */
+static void start(struct machine *m, struct thread *t, const struct thread *host, uint32_t index,
+                  const int64_t *block) {
+  memcpy(t->regs, host->regs, m->program->registers * sizeof(union value));
+  memcpy(t->views, host->views, m->program->slots.count * sizeof *t->views);
+  t->pc = host->pc + 1;
+  t->index = index;
+  t->status = THREAD_RUNNING;
+  memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
+  for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
+    t->at[d] = index % m->extents[d];
+    index = (uint32_t)(index / m->extents[d]);
+  }
+}
+
+/* ---- Where threads meet ---- */
+
+static bool is_same_group(const struct thread *a, const struct thread *b, uint32_t reduced) {
+  for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++)
+    if (!(reduced >> d & 1) && a->at[d] != b->at[d]) return false;
+  return true;
+}
+
+/* Joins the values of the threads of `first`'s group in order of their numbers, and gives all the result. */
+static bool reduce_group(struct machine *m, struct thread *threads, uint32_t count, uint32_t first) {
+  struct thread *t = &threads[first];
+  uint32_t waiting = t->pc;
+  const struct instruction *in = &m->program->code.at[waiting];
+  const struct site *site = &m->program->sites.at[in->a];
+  uint32_t reduced = (uint32_t)in->b;
+  for (uint32_t i = first + 1; i < count; i++) {
+    if (!is_same_group(t, &threads[i], reduced)) continue;
+    memcpy(t->regs + in->c, threads[i].regs + in->dst, site->count * sizeof(union value));
+    t->pc = site->entry;
+    if (interp_execute(m, t) == THREAD_FAILED) return false;
+  }
+  for (uint32_t i = first + 1; i < count; i++)
+    if (is_same_group(t, &threads[i], reduced))
+      memcpy(threads[i].regs + in->dst, t->regs + in->dst, site->count * sizeof(union value));
+  t->pc = waiting;
+  return true;
+}
+
+static bool reduce(struct machine *m, struct thread *threads, uint32_t count) {
+  uint32_t reduced = (uint32_t)m->program->code.at[threads[0].pc].b;
+  for (uint32_t i = 0; i < count; i++) {
+    bool first = true;
+    for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++)
+      first = first && (!(reduced >> d & 1) || threads[i].at[d] == 0);
+    if (first && !reduce_group(m, threads, count, i)) return false;
+  }
+  return true;
+}
+
+/* Every thread has ended or waits. Lets them go on together, or refuses; *over: all have ended. */
+static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool *over) {
+  *over = true;
+  for (uint32_t i = 0; i < count; i++) *over = *over && threads[i].status == THREAD_DONE;
+  if (*over) return true;
+  for (uint32_t i = 0; i < count; i++)
+    if (threads[i].status != threads[0].status || threads[i].pc != threads[0].pc) {
+      const struct thread *waits = threads[0].status == THREAD_DONE ? &threads[i] : &threads[0];
+      return interp_fail(
+          m, waits, MS_RUN_BARRIER, "thread %u waits here; thread %u %s", waits->index, waits == &threads[0] ? i : 0,
+          threads[i].status == THREAD_DONE || threads[0].status == THREAD_DONE ? "has ended" : "waits elsewhere");
+    }
+  if (threads[0].status == THREAD_AT_REDUCE && !reduce(m, threads, count)) return false;
+  if (threads[0].status == THREAD_AT_BARRIER) m->epoch++;
+  for (uint32_t i = 0; i < count; i++) {
+    threads[i].pc++;
+    threads[i].status = THREAD_RUNNING;
+  }
+  return true;
+}
+
+/* ---- A kernel ---- */
+
+static bool run_block(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host,
+                      const int64_t *block) {
+  m->block_epoch = ++m->epoch;
+  for (uint32_t i = 0; i < count; i++) start(m, &threads[i], host, i, block);
+  for (bool over = false; !over;) {
+    for (uint32_t i = 0; i < count; i++)
+      if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
+    if (!meet(m, threads, count, &over)) return false;
+  }
+  return true;
+}
+
+static bool run_grid(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host) {
+  const int64_t *extents = m->extents;
+  for (int64_t z = 0; z < extents[2]; z++)
+    for (int64_t y = 0; y < extents[1]; y++)
+      for (int64_t x = 0; x < extents[0]; x++)
+        if (!run_block(m, threads, count, host, (int64_t[]){x, y, z})) return false;
+  return true;
+}
+
+static bool watch_all(struct machine *m, const struct thread *t) {
+  for (uint32_t i = 0; i < m->objects.count; i++)
+    if (m->objects.at[i]->size && !interp_watch_object(m, t, m->objects.at[i])) return false;
+  return true;
+}
+
+/* Drops what the kernel allocated: objects from `first` on. */
+static void end_memory(struct machine *m, uint32_t first) {
+  memset(m->shared, 0, m->program->slots.count * sizeof *m->shared);
+  interp_objects_free(m, first);
+  for (uint32_t i = 0; i < m->objects.count; i++) {
+    free(m->objects.at[i]->touches);
+    m->objects.at[i]->touches = NULL;
+  }
+}
+
+bool interp_run_kernel(struct machine *m, struct thread *host, const struct site *site) {
+  uint64_t count = 1;
+  for (int d = 0; d < THREAD_DIMS; d++) {
+    m->extents[d] = interp_get(host, m->program->lists.at[site->args.first + (uint32_t)d]).i;
+    if (m->extents[d] <= 0) return true;
+    if (d >= FIRST_THREAD_DIM) count *= m->extents[d] > MOST_THREADS ? MOST_THREADS + 1 : (uint64_t)m->extents[d];
+  }
+  if (count > MOST_THREADS)
+    return interp_fail(m, host, MS_RUN_NEEDS_THREADS, "a block has more than %d threads", MOST_THREADS);
+  struct thread *threads = calloc(count, sizeof *threads);
+  if (!threads) abort();
+  uint64_t used = m->memory_used;
+  uint32_t objects = m->objects.count;
+  bool ok = watch_all(m, host);
+  for (uint64_t i = 0; ok && i < count; i++) ok = interp_thread_init(m, &threads[i], host);
+  m->in_kernel = true;
+  m->grid_epoch = m->epoch + 1;
+  ok = ok && run_grid(m, threads, (uint32_t)count, host);
+  m->in_kernel = false;
+  for (uint64_t i = 0; i < count; i++) interp_thread_free(m, &threads[i]);
+  free(threads);
+  end_memory(m, objects);
+  m->memory_used = used;
+  return ok;
+}

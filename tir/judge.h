@@ -1,0 +1,85 @@
+/* The judges: the verifier, the reference interpreter, agreement by running. Part of the door tir.h; included from
+ * there only. */
+
+/* Checks every invariant of the storage and TensorIR's well-formedness: links, lists, variables defined and in scope,
+ * blocks that use nothing of the loops around them but their bindings, regions that cover what the body touches (only
+ * what is certainly outside is refused), names of buffers allocated once. Near-linear in the module's size. */
+bool tir_verify(const struct tir *ir, ms_error *err);
+
+/* ---- Functions that a run may call -------------------------------------------------------------------------------- */
+
+struct tir_value {
+  tir_type type;
+  int64_t integer;
+  double real;      /* of a float type */
+  const char *text; /* of a string */
+};
+struct tir_extern_call; /* valid during the call only */
+/* A function by name, as call_extern names it: takes its arguments from the call, may read and write the memory that its
+ * pointers lead to, may return a value. false: it has failed, and said why with tir_call_fail; loads and stores that are
+ * refused say so themselves. */
+struct tir_extern { const char *name; bool (*run)(struct tir_extern_call *call, void *data); void *data; };
+uint32_t tir_call_count(const struct tir_extern_call *call);
+struct tir_value tir_call_value(const struct tir_extern_call *call, uint32_t arg); /* a scalar or a string */
+/* Element `index` from where pointer `arg` leads, in elements of the pointer's type; checked against its memory, the
+ * extent and the access that tvm_access_ptr states, and for having been written. */
+bool tir_call_load(struct tir_extern_call *call, uint32_t arg, int64_t index, struct tir_value *out);
+bool tir_call_store(struct tir_extern_call *call, uint32_t arg, int64_t index, struct tir_value value);
+void tir_call_return(struct tir_extern_call *call, struct tir_value value);
+bool tir_call_fail(struct tir_extern_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- Running ------------------------------------------------------------------------------------------------------ */
+
+/* An argument of a run. For a buffer: `data`, row-major, `bytes` long. */
+struct tir_arg {
+  void *data;
+  size_t bytes;
+  const int64_t *shape; /* extents, where the function's shape has variables; NULL: the one not known follows from bytes */
+  bool unwritten;       /* an output: its contents count as never written */
+  int64_t scalar;       /* an integer or bool */
+  double real;          /* a scalar of float type */
+};
+/* What a run did. */
+struct tir_run_report {
+  int64_t steps;       /* loop iterations and stores */
+  double epsilon;      /* of the coarsest float type that was rounded to; 0: every float result was exact */
+  uint64_t read_first; /* bit i: argument i was unwritten, and read before it was written (tolerated when there is a report) */
+};
+struct tir_run_options {
+  int64_t most_steps;       /* 0: no limit; loop iterations and stores */
+  uint64_t most_memory;     /* bytes, the interpreter's own counted; 0: 4 GiB */
+  bool lowered;             /* threads and barriers are real; else every loop runs serially */
+  const volatile int *stop; /* not 0: the run ends with an error; NULL: never */
+  const struct tir_extern *externs; /* borrowed for the run */
+  uint32_t extern_count;
+  struct tir_run_report *report;    /* filled; NULL: not wanted */
+};
+/* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
+ * reported, float16 and bfloat16 rounded at each operation. Before lowering every loop runs serially whatever its kind,
+ * loops bound to one thread tag nested in each other included. Lowered: loops bound to threads are threads that meet at
+ * barriers and cross-thread reductions, and a race between them is refused.
+ *   args     borrowed; in order of parameters; sizes are checked; buffers are written in place
+ *   options  borrowed; NULL: none
+ * What the language leaves open: round and nearbyint go to even; a float too large for an integer saturates and NaN
+ * gives 0; Select, and, or compute only what decides. false: err says what failed and where. Shares nothing. */
+bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
+             const struct tir_run_options *options, ms_error *err);
+
+/* ---- Agreement by running ------------------------------------------------------------------------------------------ */
+
+/* Arguments for a function, made from a seed: small integers in every type, so that sums are exact in any order.
+ * Extents that are variables are drawn too. Owned by the caller: tir_arguments_free. */
+struct tir_arguments { struct tir_arg *args; uint32_t count; };
+bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
+void tir_copy_arguments(const struct tir_arguments *from, struct tir_arguments *out); /* data too */
+void tir_arguments_free(struct tir_arguments *arguments);
+/* What may separate results: 0 when no run rounded, else epsilon * (8 + 2 * the longest reduction of f). */
+double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
+/* Compares the buffers of two runs of f: integers exactly, floats within tolerance * the buffer's largest magnitude;
+ * NaN equals NaN. false: err names the first element that differs. */
+bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
+                        const struct tir_arguments *actual, double tolerance, ms_error *err);
+/* Runs two functions of one signature on the same arguments and compares what they give. What fa does not read before
+ * writing it, fb may not read either. Options (each may be NULL) are of fa's run and fb's. */
+bool tir_equal_results(const struct tir *a, tir_func fa, const struct tir_run_options *options_a, const struct tir *b,
+                       tir_func fb, const struct tir_run_options *options_b, uint64_t seed, ms_error *err);
