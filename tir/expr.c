@@ -252,6 +252,7 @@ static bool look_for_var(void *data, tir_expr e) {
 }
 
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
+  if (!(tir_at(ir, e)->vars >> (v & 63) & 1)) return false;
   struct search s = {ir, v, 0, false};
   tir_walk_expr(ir, e, look_for_var, &s);
   return s.found;
