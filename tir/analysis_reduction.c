@@ -223,8 +223,7 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
   struct store inits[TIR_MOST_REDUCED], updates[TIR_MOST_REDUCED];
   uint32_t count;
   if (!collect_inits(ir, block, inits, &count, err) || !collect_updates(ir, block, updates, count, err) ||
-      !pair_buffers(ir, block, inits, updates, count, err) ||
-      !check_one_element(ir, block, inits, updates, count, err))
+      !pair_buffers(ir, block, inits, updates, count, err) || !check_one_element(ir, block, inits, updates, count, err))
     return false;
   *out = (struct tir_reduction){.count = count, .indices = updates[0].indices};
   for (uint32_t i = 0; i < count; i++) {

@@ -219,8 +219,8 @@ struct tir_func_node {
 struct tir_forward { tir_stmt from, to; };
 
 struct tir_symbol_node { uint32_t offset, length, hash; tir_block first_block; }; /* first_block: blocks of this name */
-/* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b */
-enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX };
+/* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b · PREFIX a preceded by symbol b */
+enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX, TIR_NAME_PREFIX };
 struct tir_name_node { uint16_t kind, depth; uint32_t a, b; };
 
 /* The arrays of the arena: element type, field. */
@@ -265,7 +265,9 @@ tir_name tir_name_of(struct tir *ir, const char *text);
 tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number);       /* base_number */
 tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b);                  /* a_b */
 tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix);     /* base, then suffix as it is */
+tir_name tir_name_prefix(struct tir *ir, const char *prefix, tir_name base);     /* prefix as it is, then base */
 size_t tir_name_render(const struct tir *ir, tir_name name, char *out, size_t size); /* length; always terminated */
+tir_symbol tir_symbol_suffix(struct tir *ir, tir_symbol base, const char *suffix); /* base, then suffix as it is */
 /* A symbol from a format: tir_symbol_format(ir, "%s_%s", …). */
 tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

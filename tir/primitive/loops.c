@@ -42,3 +42,25 @@ void tir_drop_unit_iters(struct tir *ir, tir_loop loop) {
   if (any) rebind(ir, loop);
   tir_subst_clear(ir);
 }
+
+static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  struct tir_var_node v = ir->vars.at[n.loop.var];
+  tir_expr min = tir_subst(ir, n.loop.min), extent = tir_subst(ir, n.loop.extent);
+  tir_name name = *suffix ? tir_name_suffix(ir, v.name, suffix) : v.name;
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, name, v.type, min, extent);
+  tir_loop copy = tir_new_loop(ir, var, min, extent, (enum tir_loop_kind)n.loop_kind);
+  struct tir_span annotations = tir_copy_annotations(ir, n.annotations);
+  tir_stmt_at(ir, copy)->annotations = annotations;
+  tir_stmt_at(ir, copy)->loop.thread = n.loop.thread;
+  tir_subst_var(ir, n.loop.var, tir_var_expr(ir, var));
+  return copy;
+}
+
+void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out) {
+  assert(count > 0);
+  for (uint32_t i = 0; i < count; i++) {
+    out[i] = copy_loop(ir, loops[i], suffix);
+    if (i > 0) tir_append(ir, out[i - 1], TIR_BODY, out[i]);
+  }
+}
