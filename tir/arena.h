@@ -9,10 +9,6 @@
 
 #include <assert.h>
 
-/* Makes room for `count` elements of `size` bytes in all. Aborts when memory is out: the limits that a user can reach
- * (nesting, extents, text) are checked long before. */
-void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size);
-
 #define TIR_ARRAY_GROW(type, name)                                                                                     \
   static inline uint32_t tir_grow_##name(struct tir *ir, uint32_t n) {                                                 \
     uint32_t first = ir->name.count;                                                                                   \

@@ -239,6 +239,12 @@ struct tir {
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };
 
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+/* Makes room for `count` elements of `size` bytes in all. Aborts when memory is out: the limits that a user can reach
+ * (nesting, extents, text) are checked long before. */
+void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size);
+
 /* ---- Life of a module -------------------------------------------------------------------------------------------- */
 
 struct tir *tir_new(void);
