@@ -93,6 +93,6 @@ bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preser
               ms_error *err) {
   if (!check(ir, loops, count, err)) return false;
   *out = edit(ir, loops, count);
-  if (!preserve_unit_iters) tir_drop_unit_iters(ir, *out);
+  tir_simplify_bindings(ir, *out, preserve_unit_iters);
   return true;
 }

@@ -161,7 +161,7 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_
   tir_subst_stmt(ir, out[count - 1]);
   tir_subst_clear(ir);
   if (plan->guarded) add_predicate(ir, out[count - 1], tir_make(ir, TIR_LT, value, extent));
-  if (!preserve_unit_iters) tir_drop_unit_iters(ir, out[0]);
+  tir_simplify_bindings(ir, out[0], preserve_unit_iters);
 }
 
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
