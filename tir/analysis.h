@@ -36,8 +36,11 @@ bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_
 /* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
 /* The scope is a stage pipeline (analysis_pipeline.c): no child writes what an earlier one reads, and what a child reads
- * of what earlier ones write is covered by it: region cover, at the lowest statement around both. */
+ * of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once: primitives
+ * keep the property, though splits and predicates may hide it. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
+/* Finds it for every block of the module: to be called of a workload before it is scheduled and copied. */
+void tir_find_pipelines(struct tir *ir);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block`, in order of text. */

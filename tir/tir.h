@@ -190,6 +190,7 @@ struct tir_block_record {
   struct tir_span iters, reads, writes; /* in tir.iters, tir.regions */
   struct tir_span allocs;               /* in tir.operands: buffers */
   struct tir_span matches;              /* in tir.matches */
+  uint32_t pipeline;                    /* whether its scope is a stage pipeline: analysis_pipeline.c keeps what it found */
 };
 
 struct tir_buffer_node {
