@@ -1,0 +1,428 @@
+/* Detecting the regions of a block: every access, with the loops inside the block run over their domains. */
+#include "detect.h"
+
+#include "affine.h"
+#include "linear.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The reader lets no buffer have more dimensions than half of this; a matched region's source may. */
+enum { MOST_RANK = 64 };
+
+/* What became of the accesses to one buffer so far. */
+struct access {
+  tir_buffer buffer;
+  struct tir_interval *dims;
+};
+struct accesses {
+  struct access *at;
+  uint32_t count, capacity;
+};
+
+/* What a variable stands for here: a let's value, or a loop variable of a domain narrowed by a condition. */
+struct meaning {
+  tir_var var;
+  tir_expr value;
+};
+
+struct detector {
+  struct tir *ir;
+  tir_block block;
+  struct accesses reads, writes;
+  bool opaque;
+  tir_var *vars; /* loops inside the block around the place, narrowed ones in place of their originals */
+  uint32_t var_count, var_capacity;
+  struct meaning *meanings;
+  uint32_t meaning_count, meaning_capacity;
+};
+
+static void push_var(struct detector *d, tir_var v) {
+  if (d->var_count == d->var_capacity)
+    d->vars = tir_enlarge(d->vars, &d->var_capacity, d->var_count + 1ull, sizeof *d->vars);
+  d->vars[d->var_count++] = v;
+}
+
+static void push_meaning(struct detector *d, tir_var v, tir_expr value) {
+  if (d->meaning_count == d->meaning_capacity)
+    d->meanings = tir_enlarge(d->meanings, &d->meaning_capacity, d->meaning_count + 1ull, sizeof *d->meanings);
+  d->meanings[d->meaning_count++] = (struct meaning){v, value};
+}
+
+/* ---- Recording ---- */
+
+/* Buffers of the block's own do not count. */
+static bool counts(const struct detector *d, tir_buffer buffer) {
+  tir_stmt where = tir_buffer_at(d->ir, buffer)->where;
+  return !where || (where != d->block && !tir_is_below(d->ir, where, d->block));
+}
+
+static struct access *access_of(struct accesses *all, tir_buffer buffer, uint32_t rank) {
+  for (uint32_t i = 0; i < all->count; i++)
+    if (all->at[i].buffer == buffer) return &all->at[i];
+  if (all->count == all->capacity) all->at = tir_enlarge(all->at, &all->capacity, all->count + 1ull, sizeof *all->at);
+  struct access *a = &all->at[all->count++];
+  *a = (struct access){buffer, malloc((rank + 1) * sizeof *a->dims)};
+  if (!a->dims) abort();
+  for (uint32_t i = 0; i < rank; i++) a->dims[i] = tir_nothing();
+  return a;
+}
+
+/* A matched buffer's dimensions are the last ones of its source, counted from where the region begins. */
+static bool through_match(const struct detector *d, tir_buffer *buffer, struct tir_interval *dims) {
+  struct tir *ir = d->ir;
+  struct tir_span matches = tir_block_at(ir, d->block)->matches;
+  for (uint32_t i = 0; i < matches.count; i++) {
+    struct tir_match m = ir->matches.at[matches.first + i];
+    if (m.buffer != *buffer) continue;
+    uint32_t rank = tir_buffer_at(ir, m.buffer)->rank, source = tir_buffer_at(ir, m.source.buffer)->rank;
+    if (source < rank) return false;
+    memmove(dims + (source - rank), dims, rank * sizeof *dims);
+    for (uint32_t j = 0; j < source; j++) {
+      tir_expr min = ir->operands.at[m.source.ranges + 2 * j], extent = ir->operands.at[m.source.ranges + 2 * j + 1];
+      if (j < source - rank || !dims[j].min || !dims[j].max)
+        dims[j] = tir_interval_of(ir, min, extent);
+      else
+        dims[j] = (struct tir_interval){tir_add(ir, dims[j].min, min), tir_add(ir, dims[j].max, min), false};
+    }
+    *buffer = m.source.buffer;
+    return true;
+  }
+  return false;
+}
+
+static void record(struct detector *d, bool writes, tir_buffer buffer, struct tir_interval *dims) {
+  if (!counts(d, buffer) && (!through_match(d, &buffer, dims) || !counts(d, buffer))) return;
+  uint32_t rank = tir_buffer_at(d->ir, buffer)->rank;
+  struct access *a = access_of(writes ? &d->writes : &d->reads, buffer, rank);
+  for (uint32_t i = 0; i < rank; i++) a->dims[i] = tir_interval_union(d->ir, a->dims[i], dims[i]);
+}
+
+/* ---- Indices ---- */
+
+static tir_expr resolve(struct detector *d, tir_expr e) {
+  if (!d->meaning_count) return e;
+  for (uint32_t i = 0; i < d->meaning_count; i++) tir_subst_var(d->ir, d->meanings[i].var, d->meanings[i].value);
+  e = tir_subst(d->ir, e);
+  tir_subst_clear(d->ir);
+  return e;
+}
+
+/* The values of an index, all lanes of a ramp. */
+static struct tir_interval relax_index(struct detector *d, tir_expr e) {
+  struct tir *ir = d->ir;
+  e = resolve(d, e);
+  const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind != TIR_RAMP) return tir_relax(ir, n.kind == TIR_BROADCAST ? n.a : e, d->vars, d->var_count);
+  struct tir_interval base = tir_relax(ir, n.a, d->vars, d->var_count);
+  tir_expr last = tir_int(ir, tir_type_of(ir, n.b), tir_type_lanes(n.type) - 1), reach = tir_mul(ir, n.b, last);
+  if (base.max) base.max = tir_add(ir, base.max, reach);
+  return base;
+}
+
+static void record_element(struct detector *d, bool writes, tir_buffer buffer, uint32_t first, uint32_t rank) {
+  struct tir_interval dims[MOST_RANK];
+  assert(rank <= MOST_RANK);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr index = d->ir->operands.at[first + i];
+    if (tir_at(d->ir, index)->kind == TIR_SLICE) {
+      struct tir_interval a = relax_index(d, tir_at(d->ir, index)->a), b = relax_index(d, tir_at(d->ir, index)->b);
+      tir_type type = tir_type_of(d->ir, index);
+      dims[i] = (struct tir_interval){a.min, b.max ? tir_sub(d->ir, b.max, tir_int(d->ir, type, 1)) : TIR_NONE, false};
+    } else {
+      dims[i] = relax_index(d, index);
+    }
+  }
+  record(d, writes, buffer, dims);
+}
+
+static void record_region(struct detector *d, bool writes, struct tir_region region) {
+  struct tir_interval dims[MOST_RANK];
+  uint32_t rank = tir_buffer_at(d->ir, region.buffer)->rank;
+  assert(rank <= MOST_RANK);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr min = resolve(d, d->ir->operands.at[region.ranges + 2 * i]);
+    tir_expr extent = resolve(d, d->ir->operands.at[region.ranges + 2 * i + 1]);
+    struct tir_interval all = tir_interval_of(d->ir, min, extent);
+    dims[i] = (struct tir_interval){tir_relax(d->ir, all.min, d->vars, d->var_count).min,
+                                    tir_relax(d->ir, all.max, d->vars, d->var_count).max, false};
+  }
+  record(d, writes, region.buffer, dims);
+}
+
+static void record_whole(struct detector *d, bool writes, tir_buffer buffer) {
+  struct tir_interval dims[MOST_RANK];
+  uint32_t rank = tir_buffer_at(d->ir, buffer)->rank;
+  assert(rank <= MOST_RANK);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr extent = d->ir->operands.at[tir_buffer_at(d->ir, buffer)->shape + i];
+    dims[i] = tir_interval_of(d->ir, tir_int(d->ir, tir_type_of(d->ir, extent), 0), extent);
+  }
+  record(d, writes, buffer, dims);
+}
+
+/* ---- Conditions ---- */
+
+/* variable + rest <= 0 or rest - variable <= 0 bounds the variable, if rest is a constant. */
+static void narrow_by(struct detector *d, tir_expr small, tir_expr large, bool strict) {
+  struct tir *ir = d->ir;
+  if (!tir_is_index(ir, small) || !tir_is_index(ir, large)) return;
+  tir_expr difference = tir_sub(ir, resolve(d, small), resolve(d, large)); /* <= 0, or < 0 */
+  struct tir_linear l = tir_linear_of(ir, difference);
+  if (l.count != 1) return;
+  struct tir_term term = tir_terms(ir, l)[0];
+  int64_t bound = l.constant + strict;
+  const struct tir_expr_node *n = tir_at(ir, term.atom);
+  if (n->kind != TIR_VAR || (term.coefficient != 1 && term.coefficient != -1)) return;
+  uint32_t i = 0;
+  while (i < d->var_count && d->vars[i] != n->ref) i++;
+  if (i == d->var_count) return;
+  struct tir_var_node v = ir->vars.at[n->ref];
+  if (!v.min || !v.extent || !tir_is_int(ir, v.min) || !tir_is_int(ir, v.extent)) return;
+  int64_t lo = tir_at(ir, v.min)->imm, hi = lo + tir_at(ir, v.extent)->imm - 1;
+  if (term.coefficient == 1 && -bound < hi) hi = -bound;
+  if (term.coefficient == -1 && bound > lo) lo = bound;
+  if (lo > hi || (lo == tir_at(ir, v.min)->imm && hi - lo + 1 == tir_at(ir, v.extent)->imm)) return;
+  tir_var narrower =
+      tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, tir_int(ir, v.type, lo), tir_int(ir, v.type, hi - lo + 1));
+  tir_expr value = tir_var_expr(ir, narrower);
+  for (uint32_t j = 0; j < d->meaning_count; j++) { /* what was narrowed before, and lets of it, are narrowed again */
+    tir_subst_var(ir, d->vars[i], value);
+    tir_expr changed = tir_subst(ir, d->meanings[j].value);
+    tir_subst_clear(ir);
+    d->meanings[j].value = changed;
+  }
+  push_meaning(d, d->vars[i], value);
+  d->vars[i] = narrower;
+}
+
+static void narrow(struct detector *d, tir_expr condition, bool holds) {
+  const struct tir_expr_node n = *tir_at(d->ir, condition);
+  if (n.kind == TIR_NOT) return narrow(d, n.a, !holds);
+  if (n.kind == (holds ? TIR_AND : TIR_OR)) {
+    narrow(d, n.a, holds);
+    return narrow(d, n.b, holds);
+  }
+  if (n.kind == TIR_CALL && n.count == 1 && !strcmp(tir_text(d->ir, n.ref), "likely"))
+    return narrow(d, d->ir->operands.at[n.operands], holds);
+  switch (n.kind) {
+  case TIR_LT: holds ? narrow_by(d, n.a, n.b, true) : narrow_by(d, n.b, n.a, false); break;
+  case TIR_LE: holds ? narrow_by(d, n.a, n.b, false) : narrow_by(d, n.b, n.a, true); break;
+  case TIR_GT: holds ? narrow_by(d, n.b, n.a, true) : narrow_by(d, n.a, n.b, false); break;
+  case TIR_GE: holds ? narrow_by(d, n.b, n.a, false) : narrow_by(d, n.a, n.b, true); break;
+  case TIR_EQ:
+  case TIR_NE:
+    if (holds != (n.kind == TIR_EQ)) break;
+    narrow_by(d, n.a, n.b, false);
+    narrow_by(d, n.b, n.a, false);
+    break;
+  default: break;
+  }
+}
+
+/* What conditions changed, to be put back. */
+struct state {
+  uint32_t meaning_count, var_count;
+  tir_var *vars;
+  tir_expr *values;
+};
+
+static struct state save(const struct detector *d) {
+  struct state s = {d->meaning_count, d->var_count, malloc((d->var_count + 1) * sizeof *s.vars),
+                    malloc((d->meaning_count + 1) * sizeof *s.values)};
+  if (!s.vars || !s.values) abort();
+  if (d->var_count) memcpy(s.vars, d->vars, d->var_count * sizeof *s.vars);
+  for (uint32_t i = 0; i < d->meaning_count; i++) s.values[i] = d->meanings[i].value;
+  return s;
+}
+
+static void restore(struct detector *d, struct state *s) {
+  d->meaning_count = s->meaning_count;
+  d->var_count = s->var_count;
+  if (s->var_count) memcpy(d->vars, s->vars, s->var_count * sizeof *s->vars);
+  for (uint32_t i = 0; i < s->meaning_count; i++) d->meanings[i].value = s->values[i];
+  free(s->vars);
+  free(s->values);
+}
+
+/* ---- Expressions ---- */
+
+static void visit_expr(struct detector *d, tir_expr e);
+
+static void visit_if_then_else(struct detector *d, const struct tir_expr_node *n) {
+  tir_expr condition = d->ir->operands.at[n->operands];
+  visit_expr(d, condition);
+  for (uint32_t branch = 1; branch <= 2; branch++) {
+    struct state s = save(d);
+    narrow(d, condition, branch == 1);
+    visit_expr(d, d->ir->operands.at[n->operands + branch]);
+    restore(d, &s);
+  }
+}
+
+/* tvm_access_ptr(type, data, offset, extent, mask): the whole buffer is read (1) or written (2). */
+static bool visit_access_ptr(struct detector *d, const struct tir_expr_node *n) {
+  if (n->count != 5) return false;
+  const struct tir_expr_node data = *tir_at(d->ir, d->ir->operands.at[n->operands + 1]);
+  const struct tir_expr_node mask = *tir_at(d->ir, d->ir->operands.at[n->operands + 4]);
+  if (data.kind != TIR_DATA || mask.kind != TIR_INT_IMM) return false;
+  if ((mask.imm & 3) == 3)
+    d->opaque |= counts(d, data.ref);
+  else if (mask.imm & 3)
+    record_whole(d, mask.imm & 2, data.ref);
+  return true;
+}
+
+static void visit_expr(struct detector *d, tir_expr e) {
+  if (!e) return;
+  const struct tir_expr_node n = *tir_at(d->ir, e);
+  if (n.kind <= TIR_NONE_IMM || n.kind == TIR_VAR) return;
+  if (n.kind == TIR_DATA) {
+    d->opaque |= counts(d, n.ref) || tir_buffer_at(d->ir, n.ref)->where == d->block;
+    return;
+  }
+  if (n.kind == TIR_LOAD) record_element(d, false, n.ref, n.operands, n.count);
+  if (n.kind == TIR_CALL && n.count == 3 && !strcmp(tir_text(d->ir, n.ref), "if_then_else"))
+    return visit_if_then_else(d, &n);
+  if (n.kind == TIR_CALL && !strcmp(tir_text(d->ir, n.ref), "tvm_access_ptr") && visit_access_ptr(d, &n)) return;
+  visit_expr(d, n.a);
+  uint32_t meanings = d->meaning_count;
+  if (n.kind == TIR_LET) push_meaning(d, n.ref, resolve(d, n.a));
+  visit_expr(d, n.b);
+  d->meaning_count = meanings;
+  visit_expr(d, n.c);
+  for (uint32_t i = 0; i < n.count; i++) visit_expr(d, d->ir->operands.at[n.operands + i]);
+}
+
+/* ---- Statements ---- */
+
+static void visit_list(struct detector *d, tir_stmt first);
+
+/* A block inside: its regions, with its bindings in place of its variables. */
+static void visit_block(struct detector *d, tir_block b) {
+  struct tir *ir = d->ir;
+  struct tir_block_record r = *tir_block_at(ir, b);
+  struct state s = save(d);
+  for (uint32_t i = 0; i < r.iters.count; i++) {
+    struct tir_iter iter = ir->iters.at[r.iters.first + i];
+    push_meaning(d, iter.var, resolve(d, iter.binding));
+  }
+  for (uint32_t i = 0; i < r.reads.count; i++) record_region(d, false, ir->regions.at[r.reads.first + i]);
+  for (uint32_t i = 0; i < r.writes.count; i++) record_region(d, true, ir->regions.at[r.writes.first + i]);
+  restore(d, &s);
+}
+
+static void visit_branches(struct detector *d, tir_stmt s) {
+  tir_expr condition = tir_stmt_at(d->ir, s)->test.condition;
+  visit_expr(d, condition);
+  for (int list = TIR_BODY; list <= TIR_ELSE; list++) {
+    struct state state = save(d);
+    narrow(d, condition, list == TIR_BODY);
+    visit_list(d, tir_stmt_at(d->ir, s)->first[list]);
+    restore(d, &state);
+  }
+}
+
+static void visit_loop(struct detector *d, tir_stmt s) {
+  struct tir_stmt_node n = *tir_stmt_at(d->ir, s);
+  visit_expr(d, n.loop.min);
+  visit_expr(d, n.loop.extent);
+  push_var(d, n.loop.var);
+  visit_list(d, n.first[TIR_BODY]);
+  d->var_count--;
+}
+
+static void visit_stmt(struct detector *d, tir_stmt s) {
+  const struct tir_stmt_node n = *tir_stmt_at(d->ir, s);
+  switch (n.kind) {
+  case TIR_LOOP: visit_loop(d, s); return;
+  case TIR_BLOCK: visit_block(d, s); return;
+  case TIR_IF: visit_branches(d, s); return;
+  case TIR_STORE:
+    record_element(d, true, n.store.buffer, n.store.indices, tir_buffer_at(d->ir, n.store.buffer)->rank);
+    visit_expr(d, n.store.value);
+    for (uint32_t i = 0; i < tir_buffer_at(d->ir, n.store.buffer)->rank; i++)
+      visit_expr(d, d->ir->operands.at[n.store.indices + i]);
+    return;
+  case TIR_BIND:
+    visit_expr(d, n.bind.value);
+    push_meaning(d, n.bind.var, resolve(d, n.bind.value));
+    return;
+  case TIR_EVALUATE: visit_expr(d, n.evaluate.value); return;
+  case TIR_WHILE:
+  case TIR_ASSERT: visit_expr(d, n.test.condition); break;
+  case TIR_ATTR: visit_expr(d, n.attr.value); break;
+  default: break;
+  }
+  visit_list(d, n.first[TIR_BODY]);
+}
+
+/* Lets hold for the rest of their list. */
+static void visit_list(struct detector *d, tir_stmt first) {
+  uint32_t meanings = d->meaning_count;
+  for (tir_stmt s = first; s; s = tir_stmt_at(d->ir, s)->next) visit_stmt(d, s);
+  d->meaning_count = meanings;
+}
+
+/* ---- Results ---- */
+
+static struct tir_region region_of(struct tir *ir, const struct access *a) {
+  tir_expr ranges[2 * MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, a->buffer)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    struct tir_interval dim = a->dims[i];
+    tir_expr extent = ir->operands.at[tir_buffer_at(ir, a->buffer)->shape + i];
+    if (tir_is_point(ir, dim)) {
+      ranges[2 * i] = dim.min;
+      ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, dim.min), 1);
+    } else if (!dim.min || !dim.max) { /* not known: all of it */
+      ranges[2 * i] = tir_int(ir, tir_type_of(ir, extent), 0);
+      ranges[2 * i + 1] = extent;
+    } else {
+      ranges[2 * i] = dim.min;
+      ranges[2 * i + 1] = tir_interval_extent(ir, dim);
+    }
+  }
+  return tir_new_region(ir, a->buffer, ranges);
+}
+
+static bool is_among(const struct accesses *all, tir_buffer buffer) {
+  for (uint32_t i = 0; i < all->count; i++)
+    if (all->at[i].buffer == buffer) return true;
+  return false;
+}
+
+static void set_regions(struct detector *d, bool writes) {
+  const struct accesses *all = writes ? &d->writes : &d->reads;
+  bool reduction = tir_stmt_at(d->ir, d->block)->first[TIR_INIT] != TIR_NONE;
+  struct tir_region *regions = malloc((all->count + 1) * sizeof *regions);
+  if (!regions) abort();
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < all->count; i++)
+    if (writes || !reduction || !is_among(&d->writes, all->at[i].buffer))
+      regions[count++] = region_of(d->ir, &all->at[i]);
+  if (writes)
+    tir_set_writes(d->ir, d->block, regions, count);
+  else
+    tir_set_reads(d->ir, d->block, regions, count);
+  free(regions);
+}
+
+static void free_accesses(struct accesses *all) {
+  for (uint32_t i = 0; i < all->count; i++) free(all->at[i].dims);
+  free(all->at);
+}
+
+bool tir_detect_regions(struct tir *ir, tir_block block, bool reads, bool writes) {
+  struct detector d = {.ir = ir, .block = block};
+  visit_list(&d, tir_stmt_at(ir, block)->first[TIR_INIT]);
+  visit_list(&d, tir_stmt_at(ir, block)->first[TIR_BODY]);
+  bool known = !d.opaque;
+  if (known && reads) set_regions(&d, false);
+  if (known && writes) set_regions(&d, true);
+  free_accesses(&d.reads);
+  free_accesses(&d.writes);
+  free(d.vars);
+  free(d.meanings);
+  return known;
+}

@@ -1,0 +1,384 @@
+/* Modules and functions: the outermost part of the text form. */
+#include "reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Parameters ---- */
+
+static bool at_name_dot(const struct tir_reader *r, uint32_t at, const char *name) {
+  const struct tir_token *t = tir_reader_token(r, at);
+  return t->kind == TIR_TOKEN_NAME && t->symbol == r->prefix && tir_reader_is(r, at + 1, TIR_PUNCT('.', 0)) &&
+         tir_reader_is_name(r, at + 2, name);
+}
+
+static void add_param(struct tir_reader *r, tir_buffer buffer, tir_var var) {
+  uint32_t i = tir_grow_params(r->ir, 1);
+  r->ir->params.at[i] = (struct tir_param){buffer, var};
+  struct tir_span *span = &r->ir->funcs.at[r->func].params;
+  if (!span->count) span->first = i;
+  span->count++;
+}
+
+/* T.Buffer(…) or, as long ago, T.Buffer[…]. */
+static bool read_buffer_param(struct tir_reader *r, tir_symbol name, uint32_t token) {
+  struct tir_args args = {.token = token, .name = "Buffer"};
+  struct tir_buffer_text how = {.name = tir_reader_symbol(r, name), .quoted_shape = true};
+  tir_buffer b;
+  r->at += 3;
+  if (!tir_read_args(r, &args) || !tir_read_buffer(r, &args, &how, &b)) return false;
+  add_param(r, b, TIR_NONE);
+  tir_reader_bind(r, name, TIR_BOUND_BUFFER, b);
+  return true;
+}
+
+static bool read_param(struct tir_reader *r) {
+  uint32_t token = r->at;
+  const struct tir_token *t = tir_reader_token(r, token);
+  if (t->kind != TIR_TOKEN_NAME) return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "expected a parameter");
+  tir_symbol name = t->symbol;
+  r->at++;
+  if (!tir_reader_expect_char(r, ':', "and the type of the parameter")) return false;
+  if (at_name_dot(r, r->at, "Buffer") && tir_reader_is(r, r->at + 3, TIR_PUNCT('(', 0)))
+    return read_buffer_param(r, name, token);
+  struct tir_item v;
+  tir_type type;
+  if (!tir_read_value(r, &v) || !tir_reader_as_type(r, v, &type)) return false;
+  if (tir_type_code(type) == TIR_VOID || tir_type_code(type) == TIR_STRING)
+    return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "a parameter is a buffer, a scalar or a handle");
+  struct tir_binding known = tir_reader_lookup(r, name); /* declared by the shape of a buffer before it */
+  tir_expr e;
+  if (known.kind == TIR_BOUND_EXPR && tir_at(r->ir, known.ref)->kind == TIR_VAR &&
+      tir_type_of(r->ir, known.ref) == type) {
+    e = known.ref;
+  } else {
+    e = tir_var_expr(r->ir, tir_new_var(r->ir, TIR_VAR_PLAIN, tir_reader_name(r, name), type, TIR_NONE, TIR_NONE));
+    tir_reader_bind(r, name, TIR_BOUND_EXPR, e);
+  }
+  add_param(r, TIR_NONE, tir_at(r->ir, e)->ref);
+  return tir_reader_note(r, token, e);
+}
+
+static bool read_params(struct tir_reader *r) {
+  if (!tir_reader_expect_char(r, '(', "before the parameters")) return false;
+  while (!tir_reader_is_char(r, ')')) {
+    r->item_count = 0;
+    if (!read_param(r)) return false;
+    if (!tir_reader_take_char(r, ',')) break;
+  }
+  return tir_reader_expect_char(r, ')', "after the parameters");
+}
+
+/* A quoted expression declares the names in it that are not known. */
+static void declare_quoted(struct tir_reader *r, const struct tir_tokens *tokens) {
+  for (uint32_t i = 0; i < tokens->count; i++) {
+    const struct tir_token *t = &tokens->at[i];
+    if (t->kind != TIR_TOKEN_NAME || t->symbol == r->prefix) continue;
+    if (i && tokens->at[i - 1].kind == TIR_TOKEN_PUNCT && tokens->at[i - 1].punct == TIR_PUNCT('.', 0)) continue;
+    struct tir_binding b = tir_reader_lookup(r, t->symbol);
+    if (b.kind != TIR_UNBOUND && b.kind != TIR_BOUND_TYPE) continue;
+    tir_type type = b.kind == TIR_BOUND_TYPE ? b.ref : TIR_T_I32;
+    tir_var v = tir_new_var(r->ir, TIR_VAR_PLAIN, tir_reader_name(r, t->symbol), type, TIR_NONE, TIR_NONE);
+    tir_reader_bind(r, t->symbol, TIR_BOUND_EXPR, tir_var_expr(r->ir, v));
+    tir_reader_note(r, i, tir_var_expr(r->ir, v));
+  }
+}
+
+bool tir_read_quoted(struct tir_reader *r, struct tir_item string, tir_expr *out) {
+  uint32_t offset = tir_reader_token(r, string.token)->offset, at = r->at;
+  struct tir_tokens outer = r->tokens, inner = {NULL, 0, 0};
+  const char *outer_text = r->text, *why;
+  size_t length = r->words->symbols.at[string.word].length, place;
+  if (r->quoted != UINT32_MAX)
+    return tir_reader_fail(r, string.token, MS_TEXT_SYNTAX, "a string inside a quoted expression");
+  char *copy = malloc(length + 1);
+  if (!copy) abort();
+  memcpy(copy, tir_reader_word(r, string.word), length + 1);
+  r->quoted = offset;
+  bool good = tir_lex(r->words, copy, length, &inner, &place, &why);
+  if (!good) {
+    tir_reader_fail(r, 0, MS_TEXT_SYNTAX, "%s", why);
+  } else {
+    r->tokens = inner;
+    r->text = copy;
+    r->at = 0;
+    declare_quoted(r, &inner);
+    good = tir_read_expr(r, out);
+    uint32_t kind = tir_reader_token(r, r->at)->kind;
+    if (good && kind != TIR_TOKEN_NEWLINE && kind != TIR_TOKEN_END)
+      good = tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected an expression and nothing more");
+  }
+  free(inner.at);
+  free(copy);
+  r->tokens = outer;
+  r->text = outer_text;
+  r->at = at;
+  r->quoted = UINT32_MAX;
+  return good;
+}
+
+/* ---- Functions ---- */
+
+/* The line after which a function's text ends: the dedent below its first suite. */
+static uint32_t end_of_func(const struct tir_reader *r) {
+  uint32_t depth = 0, at = r->at;
+  for (; tir_reader_token(r, at)->kind != TIR_TOKEN_END; at++) {
+    uint32_t kind = tir_reader_token(r, at)->kind;
+    if (kind == TIR_TOKEN_INDENT) depth++;
+    if (kind == TIR_TOKEN_DEDENT && (depth == 0 || --depth == 0)) break;
+  }
+  return at;
+}
+
+/* Names whose type the function gives further down, n = T.int64() or n: T.int64, for shapes that use them before. */
+static void note_types(struct tir_reader *r, uint32_t end) {
+  for (uint32_t at = r->at; at + 4 < end; at++) {
+    const struct tir_token *t = tir_reader_token(r, at);
+    bool assigned = tir_reader_is(r, at + 1, TIR_PUNCT('=', 0)) && tir_reader_is(r, at + 5, TIR_PUNCT('(', 0)) &&
+                    tir_reader_is(r, at + 6, TIR_PUNCT(')', 0));
+    bool annotated = tir_reader_is(r, at + 1, TIR_PUNCT(':', 0));
+    const struct tir_token *type_name = tir_reader_token(r, at + 4);
+    if (t->kind != TIR_TOKEN_NAME || (!assigned && !annotated) || type_name->kind != TIR_TOKEN_NAME) continue;
+    if (tir_reader_token(r, at + 2)->symbol != r->prefix || tir_reader_token(r, at + 2)->kind != TIR_TOKEN_NAME)
+      continue;
+    tir_type type;
+    if (tir_reader_lookup(r, t->symbol).kind != TIR_UNBOUND ||
+        !tir_type_parse(tir_reader_word(r, type_name->symbol), &type) || !tir_type_is_int(type))
+      continue;
+    tir_reader_bind(r, t->symbol, TIR_BOUND_TYPE, type);
+  }
+}
+
+/* Which dialect: told by the blocks, else by how TIR was imported. */
+static bool is_old_dialect(const struct tir_reader *r, uint32_t end, bool s_tir) {
+  if (s_tir) return false;
+  for (uint32_t at = r->at; at < end; at++) {
+    if (at_name_dot(r, at, "sblock") || at_name_dot(r, at, "sblock_alloc_buffer")) return false;
+    if (at_name_dot(r, at, "block")) return true;
+  }
+  return strstr(r->source, "script import tir as") && !strstr(r->source, "script import tirx as");
+}
+
+static bool read_result(struct tir_reader *r) {
+  if (!tir_reader_is(r, r->at, TIR_PUNCT('-', '>'))) return true;
+  r->at++;
+  struct tir_item v;
+  tir_type type;
+  if (!tir_read_value(r, &v)) return false;
+  if (v.kind == TIR_ITEM_NONE) return true;
+  if (!tir_reader_as_type(r, v, &type)) return false;
+  r->ir->funcs.at[r->func].result = type;
+  return true;
+}
+
+static bool read_func_parts(struct tir_reader *r) {
+  if (!read_params(r) || !read_result(r)) return false;
+  r->item_count = 0;
+  return tir_read_suite(r, r->ir->funcs.at[r->func].body, TIR_BODY) && tir_complete_func(r);
+}
+
+struct decorator {
+  bool module, private, s_tir;
+};
+
+/* def name(…): at `def`. `name` renames it. */
+static bool read_func(struct tir_reader *r, const struct decorator *d, const char *name) {
+  const struct tir_token *t = tir_reader_token(r, ++r->at);
+  if (t->kind != TIR_TOKEN_NAME) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected the name of the function");
+  if (!name) name = tir_reader_word(r, t->symbol);
+  for (tir_func f = 1; f < r->ir->funcs.count; f++)
+    if (!strcmp(tir_text(r->ir, r->ir->funcs.at[f].name), name))
+      return tir_reader_fail(r, r->at, MS_TEXT_NAME, "there is a function \"%.80s\" already", name);
+  r->at++;
+  uint32_t end = end_of_func(r), scope = tir_reader_open_scope(r);
+  r->old_dialect = is_old_dialect(r, end, d->s_tir);
+  r->func = tir_new_func(r->ir, tir_symbol_of(r->ir, name));
+  r->block = NULL;
+  r->root_alloc_count = r->detection_count = r->stmt_depth = 0;
+  note_types(r, end);
+  bool good = read_func_parts(r);
+  if (good && d->private)
+    tir_annotate_span(r->ir, &r->ir->funcs.at[r->func].attrs, tir_symbol_of(r->ir, "private"),
+                      tir_int(r->ir, TIR_T_BOOL, 1));
+  tir_reader_close_scope(r, scope);
+  return good;
+}
+
+/* ---- Decorators, classes, imports ---- */
+
+/* @T.prim_func, @T.prim_func(private=True), @I.ir_module, under whatever path. */
+static bool read_decorator(struct tir_reader *r, struct decorator *d) {
+  uint32_t token = r->at++, last = token;
+  do {
+    last = r->at;
+    if (tir_reader_token(r, r->at++)->kind != TIR_TOKEN_NAME)
+      return tir_reader_fail(r, last, MS_TEXT_SYNTAX, "expected the name of a decorator");
+  } while (tir_reader_take_char(r, '.'));
+  d->module = tir_reader_is_name(r, last, "ir_module");
+  if (!d->module && !tir_reader_is_name(r, last, "prim_func"))
+    return tir_reader_fail(r, last, MS_TEXT_UNSUPPORTED, "expected T.prim_func or I.ir_module");
+  if (tir_reader_is_char(r, '(')) {
+    struct tir_args args = {.token = token, .name = "this decorator"};
+    struct tir_item v;
+    if (!tir_read_args(r, &args)) return false;
+    if (tir_arg_at(r, &args, UINT32_MAX, "private", &v)) d->private = v.kind == TIR_ITEM_TRUTH && v.integer;
+    if (tir_arg_at(r, &args, UINT32_MAX, "s_tir", &v)) d->s_tir = v.kind == TIR_ITEM_TRUTH && v.integer;
+    tir_arg_at(r, &args, UINT32_MAX, "check_well_formed", &v);
+    if (!tir_args_done(r, &args, 0)) return false;
+  }
+  if (tir_reader_token(r, r->at)->kind != TIR_TOKEN_NEWLINE)
+    return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected the end of the line");
+  r->at++;
+  return true;
+}
+
+/* from tvm.script import tir as T: the name of TIR's module. */
+static bool read_import(struct tir_reader *r) {
+  for (; tir_reader_token(r, r->at)->kind != TIR_TOKEN_NEWLINE; r->at++) {
+    if (tir_reader_token(r, r->at)->kind == TIR_TOKEN_END) return true;
+    bool tir = tir_reader_is_name(r, r->at, "tir") || tir_reader_is_name(r, r->at, "tirx");
+    if (tir && tir_reader_is_name(r, r->at + 1, "as") && tir_reader_token(r, r->at + 2)->kind == TIR_TOKEN_NAME)
+      r->prefix = tir_reader_token(r, r->at + 2)->symbol;
+  }
+  r->at++;
+  return true;
+}
+
+/* The functions that a class declares are known in all of them. */
+static void note_functions(struct tir_reader *r) {
+  uint32_t depth = 0;
+  for (uint32_t at = r->at;; at++) {
+    uint32_t kind = tir_reader_token(r, at)->kind;
+    if (kind == TIR_TOKEN_END) return;
+    if (kind == TIR_TOKEN_INDENT) depth++;
+    if (kind == TIR_TOKEN_DEDENT && (depth == 0 || --depth == 0)) return;
+    if (depth == 1 && tir_reader_is_name(r, at, "def") && tir_reader_token(r, at + 1)->kind == TIR_TOKEN_NAME)
+      tir_reader_bind(r, tir_reader_token(r, at + 1)->symbol, TIR_BOUND_FUNC, 0);
+  }
+}
+
+static bool read_decorated(struct tir_reader *r, const char *name, uint32_t *count);
+
+static bool read_class(struct tir_reader *r, const char *name, uint32_t *count) {
+  if (tir_reader_token(r, ++r->at)->kind != TIR_TOKEN_NAME)
+    return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected the name of the module");
+  r->at++;
+  uint32_t scope = tir_reader_open_scope(r);
+  note_functions(r);
+  if (!tir_reader_expect_char(r, ':', "after the name of the module")) return false;
+  if (tir_reader_token(r, r->at)->kind != TIR_TOKEN_NEWLINE || tir_reader_token(r, r->at + 1)->kind != TIR_TOKEN_INDENT)
+    return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected indented functions");
+  r->at += 2;
+  while (tir_reader_token(r, r->at)->kind != TIR_TOKEN_DEDENT) {
+    r->item_count = 0;
+    if (tir_reader_take_name(r, "pass")) {
+      if (tir_reader_token(r, r->at)->kind == TIR_TOKEN_NEWLINE) r->at++;
+    } else if (!read_decorated(r, name, count)) {
+      return false;
+    }
+  }
+  r->at++;
+  tir_reader_close_scope(r, scope);
+  return true;
+}
+
+/* A decorated function or class. */
+static bool read_decorated(struct tir_reader *r, const char *name, uint32_t *count) {
+  struct decorator d = {false, false, false};
+  uint32_t token = r->at;
+  if (!tir_reader_is_char(r, '@')) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected @T.prim_func");
+  while (tir_reader_is_char(r, '@'))
+    if (!read_decorator(r, &d)) return false;
+  if (tir_reader_is_name(r, r->at, "class")) {
+    if (!d.module) return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "a class is decorated with I.ir_module");
+    return read_class(r, name, count);
+  }
+  if (d.module || !tir_reader_is_name(r, r->at, "def"))
+    return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, d.module ? "expected a class" : "expected a function");
+  if (name && *count) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected one function");
+  ++*count;
+  return read_func(r, &d, name);
+}
+
+static bool read_text(struct tir_reader *r, const char *name) {
+  uint32_t count = 0;
+  while (tir_reader_token(r, r->at)->kind != TIR_TOKEN_END) {
+    r->item_count = 0;
+    if (tir_reader_is_name(r, r->at, "from") || tir_reader_is_name(r, r->at, "import")) {
+      if (!read_import(r)) return false;
+    } else if (tir_reader_token(r, r->at)->kind == TIR_TOKEN_STRING &&
+               tir_reader_token(r, r->at + 1)->kind == TIR_TOKEN_NEWLINE) {
+      r->at += 2; /* a docstring */
+    } else if (!read_decorated(r, name, &count)) {
+      return false;
+    }
+  }
+  if (!count) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "there is no function in this text");
+  return true;
+}
+
+/* ---- The door ---- */
+
+static void free_reader(struct tir_reader *r) {
+  tir_free(r->words);
+  free(r->tokens.at);
+  free(r->bindings);
+  free(r->shadowed);
+  free(r->items);
+  free(r->depths);
+  free(r->root_allocs);
+  free(r->detections);
+}
+
+static bool read_copy(struct tir *ir, const char *text, size_t length, const char *file, const char *name,
+                      ms_error *err) {
+  struct tir_reader r = {.ir = ir,
+                         .text = text,
+                         .source = text,
+                         .source_length = length,
+                         .file = file ? file : "<text>",
+                         .err = err,
+                         .quoted = UINT32_MAX};
+  size_t place;
+  const char *why;
+  r.words = tir_new();
+  r.prefix = tir_symbol_of(r.words, "T");
+  bool good = tir_lex(r.words, text, length, &r.tokens, &place, &why)
+                  ? read_text(&r, name)
+                  : tir_reader_fail_at(&r, place, MS_TEXT_SYNTAX, "%s", why);
+  assert(good == !r.failed);
+  free_reader(&r);
+  return good;
+}
+
+/* Reads a copy of the text that ends with a zero byte. */
+static bool read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name,
+                      ms_error *err) {
+  char *copy = malloc(length + 1);
+  if (!copy) abort();
+  if (length) memcpy(copy, text, length);
+  copy[length] = 0;
+  bool good = read_copy(ir, copy, length, file, name, err);
+  free(copy);
+  return good;
+}
+
+struct tir *tir_read(const char *text, size_t length, const char *file, ms_error *err) {
+  struct tir *ir = tir_new();
+  if (read_into(ir, text, length, file, NULL, err)) return ir;
+  tir_free(ir);
+  return NULL;
+}
+
+bool tir_read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name, ms_error *err) {
+  struct tir *copy = tir_new(); /* the module itself stays as it is until all is read */
+  tir_copy(copy, ir);
+  bool good = read_into(copy, text, length, file, name, err);
+  if (good) {
+    struct tir taken = *ir;
+    *ir = *copy;
+    *copy = taken;
+  }
+  tir_free(copy);
+  return good;
+}

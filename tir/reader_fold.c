@@ -1,0 +1,270 @@
+/* Operators on expressions as TVM's reader applies them: operands are cast to a common type, operators of constants are
+ * folded, and so are the neutral elements (x + 0, x * 1, x // 1). What must stay unfolded is written T.Add(x, 0). */
+#include "bounds.h"
+#include "reader.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Constants ---- */
+
+static bool is_real_imm(const struct tir *ir, tir_expr e) { return tir_at(ir, e)->kind == TIR_FLOAT_IMM; }
+
+static int64_t wrap(tir_type type, int64_t value) {
+  int bits = tir_type_bits(type);
+  if (bits >= 64 || bits == 0) return value;
+  uint64_t kept = (uint64_t)value & ((1ull << bits) - 1);
+  if (tir_type_code(type) != TIR_INT) return (int64_t)kept;
+  uint64_t sign = 1ull << (bits - 1);
+  return (int64_t)((kept ^ sign) - sign);
+}
+
+bool tir_reader_constant(struct tir_reader *r, uint32_t token, tir_type type, double real, int64_t integer,
+                         bool is_real, tir_expr *out) {
+  char text[24];
+  tir_type scalar = tir_type_with_lanes(type, 1);
+  tir_expr e;
+  if (tir_type_is_float(type)) {
+    double value = is_real ? real : (double)integer;
+    double most = tir_type_bits(type) == 64           ? INFINITY
+                  : tir_type_code(type) == TIR_BFLOAT ? 3.4e38
+                  : tir_type_bits(type) == 16         ? 65504.0
+                                                      : 3.4028234663852886e38;
+    if (isfinite(value) && fabs(value) > most)
+      return tir_reader_fail(r, token, MS_TEXT_TYPE, "%g is too large for %s", value, tir_type_text(scalar, text));
+    e = tir_float(r->ir, scalar, value);
+  } else if (tir_type_is_int(type) || tir_type_code(type) == TIR_BOOL) {
+    if (is_real && !(fabs(real) < 9.2e18))
+      return tir_reader_fail(r, token, MS_TEXT_TYPE, "%g is no %s", real, tir_type_text(scalar, text));
+    int64_t value = is_real ? (int64_t)real : integer;
+    if (tir_type_code(type) == TIR_BOOL) value = value != 0;
+    struct tir_bounds range = tir_type_bounds(scalar);
+    if (value < range.lo || value > range.hi)
+      return tir_reader_fail(r, token, MS_TEXT_TYPE, "%lld does not fit in %s", (long long)value,
+                             tir_type_text(scalar, text));
+    e = tir_int(r->ir, scalar, value);
+  } else {
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "there are no constants of type %s", tir_type_text(type, text));
+  }
+  if (!tir_reader_note(r, token, e)) return false;
+  if (tir_type_lanes(type) > 1) e = tir_unary(r->ir, TIR_BROADCAST, type, e);
+  *out = e;
+  return tir_reader_note(r, token, e);
+}
+
+static bool has_number(const struct tir *ir, tir_expr e) {
+  tir_type t = tir_type_of(ir, e);
+  return tir_type_is_int(t) || tir_type_is_float(t) || tir_type_code(t) == TIR_BOOL;
+}
+
+static bool broadcast(struct tir_reader *r, uint32_t token, int lanes, tir_expr *e) {
+  *e = tir_unary(r->ir, TIR_BROADCAST, tir_type_with_lanes(tir_type_of(r->ir, *e), lanes), *e);
+  return tir_reader_note(r, token, *e);
+}
+
+bool tir_reader_cast(struct tir_reader *r, uint32_t token, tir_type type, tir_expr e, tir_expr *out) {
+  struct tir *ir = r->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->type == type) return *out = e, true;
+  char from[24], to[24];
+  if (!has_number(ir, e) || tir_type_code(type) == TIR_HANDLE || tir_type_code(type) == TIR_VOID ||
+      tir_type_code(type) == TIR_STRING)
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "%s cannot be cast to %s", tir_type_text(n->type, from),
+                           tir_type_text(type, to));
+  int lanes = tir_type_lanes(type);
+  if (n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM)
+    return tir_reader_constant(r, token, type, n->kind == TIR_FLOAT_IMM ? n->real : 0,
+                               n->kind == TIR_INT_IMM ? n->imm : 0, n->kind == TIR_FLOAT_IMM, out);
+  if (tir_type_lanes(n->type) == 1 && lanes > 1)
+    return tir_reader_cast(r, token, tir_type_with_lanes(type, 1), e, &e) && broadcast(r, token, lanes, &e) &&
+           (*out = e, true);
+  if (tir_type_lanes(n->type) != lanes)
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "%s cannot be cast to %s", tir_type_text(n->type, from),
+                           tir_type_text(type, to));
+  if (n->kind == TIR_BROADCAST)
+    return tir_reader_cast(r, token, tir_type_with_lanes(type, 1), n->a, &e) && broadcast(r, token, lanes, &e) &&
+           (*out = e, true);
+  if (n->kind == TIR_RAMP && tir_type_is_int(type)) {
+    tir_expr base = n->a, stride = n->b;
+    tir_type scalar = tir_type_with_lanes(type, 1);
+    if (!tir_reader_cast(r, token, scalar, base, &base) || !tir_reader_cast(r, token, scalar, stride, &stride))
+      return false;
+    *out = tir_ramp(ir, base, stride, lanes);
+    return tir_reader_note(r, token, *out);
+  }
+  *out = tir_unary(ir, TIR_CAST, type, e);
+  return tir_reader_note(r, token, *out);
+}
+
+/* ---- Common types ---- */
+
+/* Which of two types of the same lanes both operands take; TIR_T_VOID: none. */
+static tir_type common_type(tir_type a, tir_type b) {
+  enum tir_code ca = tir_type_code(a), cb = tir_type_code(b);
+  bool fa = ca == TIR_FLOAT, fb = cb == TIR_FLOAT;
+  if (fa && fb) return tir_type_bits(a) < tir_type_bits(b) ? b : a;
+  if (fb) return b;
+  if (fa) return a;
+  if (cb == TIR_BFLOAT) return b;
+  if (ca == TIR_BFLOAT) return a;
+  if (ca == TIR_BOOL && tir_type_is_int(b)) return b;
+  if (cb == TIR_BOOL && tir_type_is_int(a)) return a;
+  if (!tir_type_is_int(a) || !tir_type_is_int(b)) return TIR_T_VOID;
+  if (tir_type_bits(a) != tir_type_bits(b)) return tir_type_bits(a) < tir_type_bits(b) ? b : a;
+  return ca == TIR_UINT ? a : b; /* of the same width: unsigned */
+}
+
+bool tir_reader_match(struct tir_reader *r, uint32_t token, tir_expr *a, tir_expr *b) {
+  struct tir *ir = r->ir;
+  tir_type ta = tir_type_of(ir, *a), tb = tir_type_of(ir, *b);
+  if (ta == tb) return true;
+  char x[24], y[24];
+  if (!has_number(ir, *a) || !has_number(ir, *b))
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "%s and %s do not go together", tir_type_text(ta, x),
+                           tir_type_text(tb, y));
+  if (tir_type_lanes(ta) == 1 && tir_type_lanes(tb) > 1 && !broadcast(r, token, tir_type_lanes(tb), a)) return false;
+  if (tir_type_lanes(tb) == 1 && tir_type_lanes(ta) > 1 && !broadcast(r, token, tir_type_lanes(ta), b)) return false;
+  ta = tir_type_of(ir, *a);
+  tb = tir_type_of(ir, *b);
+  if (ta == tb) return true;
+  tir_type common = tir_type_lanes(ta) == tir_type_lanes(tb) ? common_type(ta, tb) : TIR_T_VOID;
+  if (common == TIR_T_VOID)
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "%s and %s do not go together", tir_type_text(ta, x),
+                           tir_type_text(tb, y));
+  return tir_reader_cast(r, token, common, *a, a) && tir_reader_cast(r, token, common, *b, b);
+}
+
+/* ---- Folding ---- */
+
+/* 1: folded into *out; 0: not of constants; -1: division by zero, a result out of range. */
+static int fold_ints(enum tir_kind kind, tir_type type, int64_t a, int64_t b, int64_t *out) {
+  bool division = kind == TIR_DIV || kind == TIR_MOD || kind == TIR_FLOORDIV || kind == TIR_FLOORMOD;
+  if (division && (b == 0 || (a == INT64_MIN && b == -1))) return -1;
+  switch (kind) {
+  case TIR_ADD: *out = (int64_t)((uint64_t)a + (uint64_t)b); break;
+  case TIR_SUB: *out = (int64_t)((uint64_t)a - (uint64_t)b); break;
+  case TIR_MUL: *out = (int64_t)((uint64_t)a * (uint64_t)b); break;
+  case TIR_DIV: *out = a / b; break;
+  case TIR_MOD: *out = a % b; break;
+  case TIR_FLOORDIV: *out = tir_floor_div(a, b); break;
+  case TIR_FLOORMOD: *out = tir_floor_mod(a, b); break;
+  case TIR_MIN: *out = a < b ? a : b; return 1;
+  case TIR_MAX: *out = a > b ? a : b; return 1;
+  case TIR_EQ: *out = a == b; return 1;
+  case TIR_NE: *out = a != b; return 1;
+  case TIR_LT: *out = a < b; return 1;
+  case TIR_LE: *out = a <= b; return 1;
+  case TIR_GT: *out = a > b; return 1;
+  case TIR_GE: *out = a >= b; return 1;
+  case TIR_AND: *out = a && b; return 1;
+  case TIR_OR: *out = a || b; return 1;
+  default: return 0;
+  }
+  *out = wrap(type, *out);
+  return 1;
+}
+
+/* Floats of 32 and 64 bits are folded, rounded to their type; comparisons and extrema of all. */
+static int fold_reals(enum tir_kind kind, int bits, double a, double b, double *out, bool *truth) {
+  bool narrow = bits == 32;
+  float fa = (float)a, fb = (float)b;
+  switch (kind) {
+  case TIR_MIN: return *out = b < a ? b : a, 1;
+  case TIR_MAX: return *out = a < b ? b : a, 1;
+  case TIR_EQ: return *truth = a == b, 2;
+  case TIR_NE: return *truth = a != b, 2;
+  case TIR_LT: return *truth = a < b, 2;
+  case TIR_LE: return *truth = a <= b, 2;
+  case TIR_GT: return *truth = a > b, 2;
+  case TIR_GE: return *truth = a >= b, 2;
+  default: break;
+  }
+  if (bits != 32 && bits != 64) return 0;
+  if (kind == TIR_DIV && b == 0) return -1;
+  switch (kind) {
+  case TIR_ADD: *out = narrow ? (double)(fa + fb) : a + b; return 1;
+  case TIR_SUB: *out = narrow ? (double)(fa - fb) : a - b; return 1;
+  case TIR_MUL: *out = narrow ? (double)(fa * fb) : a * b; return 1;
+  case TIR_DIV: *out = narrow ? (double)(fa / fb) : a / b; return 1;
+  default: return 0;
+  }
+}
+
+/* Whether e is the constant `value`, integer or real. */
+static bool is_value(const struct tir *ir, tir_expr e, int value) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
+}
+
+/* An operator with one neutral or absorbing constant; TIR_NONE: it stays. */
+static tir_expr fold_neutral(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  bool narrow_float = tir_type_is_float(tir_type_of(ir, a));
+  switch (kind) {
+  case TIR_ADD: return is_value(ir, a, 0) ? b : is_value(ir, b, 0) ? a : TIR_NONE;
+  case TIR_SUB: return is_value(ir, b, 0) ? a : TIR_NONE;
+  case TIR_MUL:
+    if (is_value(ir, a, 1) || is_value(ir, b, 0)) return b;
+    return is_value(ir, b, 1) || is_value(ir, a, 0) ? a : TIR_NONE;
+  case TIR_DIV:
+  case TIR_FLOORDIV: return is_value(ir, a, 0) || is_value(ir, b, 1) ? a : TIR_NONE;
+  case TIR_MOD:
+  case TIR_FLOORMOD:
+    if (narrow_float || tir_type_lanes(tir_type_of(ir, a)) > 1 || tir_type_bits(tir_type_of(ir, a)) < 32)
+      return TIR_NONE;
+    if (is_value(ir, a, 0)) return a;
+    return is_value(ir, b, 1) ? tir_int(ir, tir_type_of(ir, a), 0) : TIR_NONE;
+  case TIR_MIN:
+  case TIR_MAX: return a == b ? a : TIR_NONE;
+  case TIR_AND:
+    if (is_value(ir, a, 0) || is_value(ir, b, 1)) return a;
+    return is_value(ir, a, 1) || is_value(ir, b, 0) ? b : TIR_NONE;
+  case TIR_OR:
+    if (is_value(ir, a, 1) || is_value(ir, b, 0)) return a;
+    return is_value(ir, a, 0) || is_value(ir, b, 1) ? b : TIR_NONE;
+  default: return TIR_NONE;
+  }
+}
+
+static bool check_operands(struct tir_reader *r, uint32_t token, enum tir_kind kind, tir_expr a, tir_expr b) {
+  tir_type ta = tir_type_of(r->ir, a), tb = tir_type_of(r->ir, b);
+  char x[24], y[24];
+  if ((kind == TIR_AND || kind == TIR_OR) && (tir_type_code(ta) != TIR_BOOL || tir_type_code(tb) != TIR_BOOL))
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected conditions on both sides, found %s and %s",
+                           tir_type_text(ta, x), tir_type_text(tb, y));
+  if ((kind == TIR_FLOORDIV || kind == TIR_FLOORMOD || kind == TIR_MOD) &&
+      (!tir_type_is_int(ta) || !tir_type_is_int(tb)))
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected integers on both sides, found %s and %s",
+                           tir_type_text(ta, x), tir_type_text(tb, y));
+  return true;
+}
+
+bool tir_reader_binary(struct tir_reader *r, uint32_t token, enum tir_kind kind, tir_expr a, tir_expr b,
+                       tir_expr *out) {
+  struct tir *ir = r->ir;
+  if (!check_operands(r, token, kind, a, b) || !tir_reader_match(r, token, &a, &b)) return false;
+  if (!has_number(ir, a))
+    return kind == TIR_EQ || kind == TIR_NE ? (*out = tir_binary(ir, kind, a, b), tir_reader_note(r, token, *out))
+                                            : tir_reader_fail(r, token, MS_TEXT_TYPE, "expected numbers on both sides");
+  const struct tir_expr_node *na = tir_at(ir, a), *nb = tir_at(ir, b);
+  tir_type type = na->type;
+  int folded = 0;
+  int64_t integer = 0;
+  double real = 0;
+  bool truth = false;
+  if (na->kind == TIR_INT_IMM && nb->kind == TIR_INT_IMM)
+    folded = fold_ints(kind, type, na->imm, nb->imm, &integer);
+  else if (is_real_imm(ir, a) && is_real_imm(ir, b))
+    folded = fold_reals(kind, tir_type_bits(type), na->real, nb->real, &real, &truth);
+  bool division = kind == TIR_DIV || kind == TIR_MOD || kind == TIR_FLOORDIV || kind == TIR_FLOORMOD;
+  if (folded < 0 || (division && is_value(ir, b, 0)))
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "division by zero");
+  if (folded == 2) integer = truth;
+  bool compares = kind >= TIR_EQ && kind <= TIR_OR;
+  if (folded && (compares || na->kind == TIR_INT_IMM))
+    *out = tir_int(ir, compares ? TIR_T_BOOL : type, integer);
+  else if (folded)
+    *out = tir_float(ir, type, real);
+  else if (!(*out = fold_neutral(ir, kind, a, b)))
+    *out = tir_binary(ir, kind, a, b);
+  return tir_reader_note(r, token, *out);
+}
