@@ -36,8 +36,11 @@ bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_
 /* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
 /* The scope is a stage pipeline (analysis_pipeline.c): no child writes what an earlier one reads, and what a child reads
- * of what earlier ones write is covered by it: region cover, at the lowest statement around both. */
+ * of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once: primitives
+ * keep the property, though splits and predicates may hide it. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
+/* Finds it for every block of the module: to be called of a workload before it is scheduled and copied. */
+void tir_find_pipelines(struct tir *ir);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
@@ -66,19 +69,32 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
 
 /* ---- Reductions (analysis_reduction.c) ---- */
 
-enum { TIR_MOST_REDUCED = 8 }; /* buffers reduced by one block */
-/* A reduction's parts: for each buffer the value it starts from (init), what the new element is (rhs), and how both
- * combine: combined[i] is an expression over the variables left[] and right[]. */
-struct tir_reduction {
-  uint32_t count;
-  tir_buffer buffers[TIR_MOST_REDUCED];
-  tir_expr init[TIR_MOST_REDUCED], value[TIR_MOST_REDUCED]; /* value: the right-hand side, as it stands in the block */
-  tir_var left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED];
-  tir_expr combined[TIR_MOST_REDUCED], identity[TIR_MOST_REDUCED];
-  uint32_t indices[TIR_MOST_REDUCED]; /* of the stores, in tir.operands */
+/* The commutative reducers that are known. An arg reducer keeps an index (first buffer) and its value (second); the
+ * first and last kinds say which index wins among equal values, the plain ones keep what was there. */
+enum tir_reducer {
+  TIR_REDUCE_SUM, TIR_REDUCE_PRODUCT, TIR_REDUCE_MIN, TIR_REDUCE_MAX, TIR_REDUCE_SUM_PAIR,
+  TIR_REDUCE_ARGMAX, TIR_REDUCE_ARGMAX_FIRST, TIR_REDUCE_ARGMAX_LAST,
+  TIR_REDUCE_ARGMIN, TIR_REDUCE_ARGMIN_FIRST, TIR_REDUCE_ARGMIN_LAST, TIR_REDUCER_COUNT
 };
-/* Recognizes sum, product, min, max, and reductions of several buffers (argmin, argmax, sums of tuples). */
+enum { TIR_MOST_REDUCED = 2 }; /* buffers reduced by one block */
+
+/* A reduction's parts, buffer by buffer in the order of its reducer: buffer[indices] starts as identity, and each
+ * iteration combines it (left: its load) with right. */
+struct tir_reduction {
+  enum tir_reducer reducer;
+  uint32_t count;
+  uint32_t indices; /* of every load and store of the buffers, in tir.operands: as many as the buffers' rank */
+  tir_buffer buffers[TIR_MOST_REDUCED];
+  tir_expr identity[TIR_MOST_REDUCED], left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED];
+};
+/* Recognizes what a block with an init computes. Refuses when its statements are no stores of one element, or when no
+ * known reducer makes them. May intern expressions. */
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
+/* The values of reducer(left, right), one a buffer. */
+void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out);
+/* Only loops stand between s and `top`, which is above it, and no let, allocation or declaration beside them holds at s:
+ * what s does can be done elsewhere under copies of those loops. */
+bool tir_only_loops_between(const struct tir *ir, tir_stmt s, tir_stmt top);
 
 /* ---- Regions (region.c) ---- */
 

@@ -125,7 +125,7 @@ static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_bloc
   return false;
 }
 
-bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
+static bool find_breach(struct tir *ir, tir_block scope, ms_error *err) {
   for (tir_stmt s = tir_stmt_at(ir, scope)->first[TIR_BODY]; s;) {
     if (!tir_is(ir, s, TIR_BLOCK)) {
       s = tir_next(ir, s, scope);
@@ -140,4 +140,25 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
     s = tir_after(ir, s, scope);
   }
   return true;
+}
+
+enum { NOT_KNOWN, PIPELINE, NO_PIPELINE }; /* of tir_block_record.pipeline */
+
+bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
+  uint32_t known = tir_block_at(ir, scope)->pipeline;
+  if (known == PIPELINE) return true;
+  bool kept = find_breach(ir, scope, err);
+  if (known == NO_PIPELINE && kept) /* what broke it is gone or hidden: the scope is still not to be relied on */
+    return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, scope, "the scope of `%s` was no stage pipeline",
+                      tir_block_name(ir, scope));
+  if (known == NOT_KNOWN) tir_block_at(ir, scope)->pipeline = kept ? PIPELINE : NO_PIPELINE;
+  return kept;
+}
+
+void tir_find_pipelines(struct tir *ir) {
+  ms_error err = {.brief = true};
+  for (uint32_t record = 1; record < ir->blocks.count; record++) {
+    tir_block block = ir->blocks.at[record].block;
+    if (block) tir_check_stage_pipeline(ir, block, &err);
+  }
 }

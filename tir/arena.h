@@ -9,10 +9,6 @@
 
 #include <assert.h>
 
-/* Makes room for `count` elements of `size` bytes in all. Aborts when memory is out: the limits that a user can reach
- * (nesting, extents, text) are checked long before. */
-void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size);
-
 #define TIR_ARRAY_GROW(type, name)                                                                                     \
   static inline uint32_t tir_grow_##name(struct tir *ir, uint32_t n) {                                                 \
     uint32_t first = ir->name.count;                                                                                   \
@@ -51,5 +47,7 @@ void tir_unintern(struct tir *ir, uint32_t mark);
 void tir_unintern_symbols(struct tir *ir, uint32_t mark);
 /* A copy of a block's record for `copy`, whose statement is a copy of `from`'s. */
 void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy);
+/* A copy of annotations: those of one statement may be changed in place. */
+struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from);
 
 #endif

@@ -146,3 +146,10 @@ void tir_annotate_span(struct tir *ir, struct tir_span *span, tir_symbol key, ti
   if (!placed) ir->annotations.at[first + count++] = (struct tir_annotation){key, value};
   *span = (struct tir_span){first, count};
 }
+
+struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from) {
+  if (!from.count) return (struct tir_span){0};
+  uint32_t first = tir_grow_annotations(ir, from.count);
+  memcpy(ir->annotations.at + first, ir->annotations.at + from.first, from.count * sizeof(struct tir_annotation));
+  return (struct tir_span){first, from.count};
+}

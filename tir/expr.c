@@ -1,6 +1,7 @@
 /* Interned expressions: one index for one text. Nodes are written once, with their facts. */
 #include "arena.h"
 #include "bounds.h"
+#include "verify.h"
 
 #include <string.h>
 
@@ -116,6 +117,20 @@ static tir_expr intern(struct tir *ir, struct tir_expr_node *n, const uint32_t *
   ir->expr_slots.at[slot] = e;
   if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
   return e;
+}
+
+bool tir_expr_is_consistent(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  const uint32_t *operands = ir->operands.at + n->operands;
+  struct tir_expr_node again = *n;
+  again.flags = 0;
+  again.vars = 0;
+  set_facts(ir, &again, operands);
+  uint32_t mask = ir->expr_slots.count - 1, slot = n->hash & mask;
+  while (ir->expr_slots.at[slot] && !same_node(ir, tir_at(ir, ir->expr_slots.at[slot]), n, operands))
+    slot = (slot + 1) & mask;
+  return ir->expr_slots.at[slot] == e && n->hash == hash_node(n, operands) && n->flags == again.flags &&
+         n->vars == again.vars && n->lo == again.lo && n->hi == again.hi;
 }
 
 uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count) {
@@ -252,6 +267,7 @@ static bool look_for_var(void *data, tir_expr e) {
 }
 
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
+  if (!(tir_at(ir, e)->vars >> (v & 63) & 1)) return false;
   struct search s = {ir, v, 0, false};
   tir_walk_expr(ir, e, look_for_var, &s);
   return s.found;

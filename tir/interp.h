@@ -54,6 +54,8 @@ struct instruction {
   operand dst, a, b, c, d;
 };
 
+enum { INTERP_MOST_RANK = 32 };
+
 /* What an instruction of many operands names: an allocation, a view, a call, a kernel, a reduction. */
 struct site {
   tir_buffer buffer, source;

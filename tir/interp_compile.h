@@ -60,7 +60,6 @@ void interp_expr_to(struct compiler *c, operand dst, tir_expr e, int lane);
 /* The operands of an element of a buffer: indices for one lane. Fills out[rank] and returns the rank. */
 uint32_t interp_indices(struct compiler *c, tir_buffer b, const tir_expr *indices, uint32_t count, int lane,
                         operand *out);
-enum { INTERP_MOST_RANK = 32 };
 void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t slot, tir_type type,
                         const operand *indices, uint32_t rank);
 /* The operator applied to values of scalar type `of`. */

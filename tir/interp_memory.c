@@ -170,7 +170,7 @@ bool interp_make_param(struct machine *m, struct thread *t, const struct site *s
   o->bytes = o->capacity = bytes;
   o->size = v->size;
   o->generation = 1;
-  o->tolerant = arg->unwritten && m->options && m->options->report;
+  o->tolerant = arg->unwritten && m->options && m->options->note_unwritten;
   if (!arg->unwritten) memset(o->shadow, 1, bytes);
   place_view(v, o);
   return true;

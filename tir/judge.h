@@ -43,7 +43,7 @@ struct tir_arg {
 struct tir_run_report {
   int64_t steps;       /* loop iterations and stores */
   double epsilon;      /* of the coarsest float type that was rounded to; 0: every float result was exact */
-  uint64_t read_first; /* bit i: argument i was unwritten, and read before it was written (tolerated when there is a report) */
+  uint64_t read_first; /* bit i: argument i was unwritten, and read before it was written (note_unwritten) */
 };
 struct tir_run_options {
   int64_t most_steps;       /* 0: no limit; loop iterations and stores */
@@ -52,6 +52,7 @@ struct tir_run_options {
   const volatile int *stop; /* not 0: the run ends with an error; NULL: never */
   const struct tir_extern *externs; /* borrowed for the run */
   uint32_t extern_count;
+  bool note_unwritten;              /* reading what is unwritten of an argument is noted in the report, not refused */
   struct tir_run_report *report;    /* filled; NULL: not wanted */
 };
 /* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
@@ -71,15 +72,16 @@ bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint3
  * Extents that are variables are drawn too. Owned by the caller: tir_arguments_free. */
 struct tir_arguments { struct tir_arg *args; uint32_t count; };
 bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
-void tir_copy_arguments(const struct tir_arguments *from, struct tir_arguments *out); /* data too */
+void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from,
+                        struct tir_arguments *out); /* data too; owned by the caller */
 void tir_arguments_free(struct tir_arguments *arguments);
-/* What may separate results: 0 when no run rounded, else epsilon * (8 + 2 * the longest reduction of f). */
+/* What may separate results: 0 when no run rounded, else epsilon * (8 + 2 * the length of f's reductions, summed). */
 double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
 /* Compares the buffers of two runs of f: integers exactly, floats within tolerance * the buffer's largest magnitude;
- * NaN equals NaN. false: err names the first element that differs. */
+ * NaN equals NaN, -0 equals 0. false: err names the first element that differs. */
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
                         const struct tir_arguments *actual, double tolerance, ms_error *err);
 /* Runs two functions of one signature on the same arguments and compares what they give. What fa does not read before
- * writing it, fb may not read either. Options (each may be NULL) are of fa's run and fb's. */
+ * writing it, fb may not read either. Options (each may be NULL; their reports are filled) are of fa's run and fb's. */
 bool tir_equal_results(const struct tir *a, tir_func fa, const struct tir_run_options *options_a, const struct tir *b,
                        tir_func fb, const struct tir_run_options *options_b, uint64_t seed, ms_error *err);

@@ -267,12 +267,7 @@ static tir_stmt copy_tree(struct tir *ir, tir_stmt s) {
   n.parent = n.prev = n.next = TIR_NONE;
   n.first[0] = n.first[1] = n.last[0] = n.last[1] = TIR_NONE;
   n.list = TIR_BODY;
-  if (n.annotations.count) {
-    uint32_t first = tir_grow_annotations(ir, n.annotations.count);
-    memcpy(ir->annotations.at + first, ir->annotations.at + n.annotations.first,
-           n.annotations.count * sizeof(struct tir_annotation));
-    n.annotations.first = first;
-  }
+  n.annotations = tir_copy_annotations(ir, n.annotations);
   *tir_stmt_at(ir, copy) = n;
   if (n.kind == TIR_BLOCK) tir_copy_block_record(ir, s, copy);
   for (int list = 0; list < 2; list++)

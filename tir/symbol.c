@@ -62,6 +62,16 @@ tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) {
   return tir_symbol_n(ir, text, (size_t)length);
 }
 
+tir_symbol tir_symbol_suffix(struct tir *ir, tir_symbol base, const char *suffix) {
+  char text[1024];
+  size_t length = ir->symbols.at[base].length, more = strlen(suffix);
+  assert(more < sizeof text);
+  if (length > sizeof text - more) length = sizeof text - more; /* cut, as above */
+  memcpy(text, tir_text(ir, base), length);
+  memcpy(text + length, suffix, more);
+  return tir_symbol_n(ir, text, length + more);
+}
+
 /* Entries were added last first out: taking them away in reverse order restores the table as it was. */
 void tir_unintern_symbols(struct tir *ir, uint32_t mark) {
   uint32_t mask = ir->symbol_slots.count - 1;
@@ -96,6 +106,9 @@ tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b) { return new_name
 tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix) {
   return new_name(ir, TIR_NAME_SUFFIX, base, tir_symbol_of(ir, suffix));
 }
+tir_name tir_name_prefix(struct tir *ir, const char *prefix, tir_name base) {
+  return new_name(ir, TIR_NAME_PREFIX, base, tir_symbol_of(ir, prefix));
+}
 
 struct rendering {
   char *out;
@@ -114,7 +127,9 @@ static void render(const struct tir *ir, tir_name name, struct rendering *r) {
     put(r, tir_text(ir, node->a), ir->symbols.at[node->a].length);
     return;
   }
+  if (node->kind == TIR_NAME_PREFIX) put(r, tir_text(ir, node->b), ir->symbols.at[node->b].length);
   render(ir, node->a, r);
+  if (node->kind == TIR_NAME_PREFIX) return;
   if (node->kind == TIR_NAME_NUMBER) {
     char number[16];
     put(r, number, (size_t)snprintf(number, sizeof number, "_%u", node->b));

@@ -190,6 +190,7 @@ struct tir_block_record {
   struct tir_span iters, reads, writes; /* in tir.iters, tir.regions */
   struct tir_span allocs;               /* in tir.operands: buffers */
   struct tir_span matches;              /* in tir.matches */
+  uint32_t pipeline;                    /* whether its scope is a stage pipeline: analysis_pipeline.c keeps what it found */
 };
 
 struct tir_buffer_node {
@@ -219,8 +220,8 @@ struct tir_func_node {
 struct tir_forward { tir_stmt from, to; };
 
 struct tir_symbol_node { uint32_t offset, length, hash; tir_block first_block; }; /* first_block: blocks of this name */
-/* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b */
-enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX };
+/* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b · PREFIX a preceded by symbol b */
+enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX, TIR_NAME_PREFIX };
 struct tir_name_node { uint16_t kind, depth; uint32_t a, b; };
 
 /* The arrays of the arena: element type, field. */
@@ -238,6 +239,12 @@ struct tir {
 #undef TIR_ARRAY_FIELD
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+/* Makes room for `count` elements of `size` bytes in all. Aborts when memory is out: the limits that a user can reach
+ * (nesting, extents, text) are checked long before. */
+void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size);
 
 /* ---- Life of a module -------------------------------------------------------------------------------------------- */
 
@@ -265,7 +272,9 @@ tir_name tir_name_of(struct tir *ir, const char *text);
 tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number);       /* base_number */
 tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b);                  /* a_b */
 tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix);     /* base, then suffix as it is */
+tir_name tir_name_prefix(struct tir *ir, const char *prefix, tir_name base);     /* prefix as it is, then base */
 size_t tir_name_render(const struct tir *ir, tir_name name, char *out, size_t size); /* length; always terminated */
+tir_symbol tir_symbol_suffix(struct tir *ir, tir_symbol base, const char *suffix); /* base, then suffix as it is */
 /* A symbol from a format: tir_symbol_format(ir, "%s_%s", …). */
 tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

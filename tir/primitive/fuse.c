@@ -5,7 +5,6 @@
  * After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or zero
  *           where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of extent 1.
  * Forward:  the old loops are dead. */
-#include "../analysis.h"
 #include "loops.h"
 
 static bool check_pair(struct tir *ir, tir_loop outer, tir_loop inner, ms_error *err) {
@@ -46,22 +45,31 @@ static tir_type widest_type(const struct tir *ir, const tir_loop *loops, uint32_
   return widest;
 }
 
+/* What lies between `lower` and `lower * extent` of the fused variable, in the simplifier's form: quotient first. */
+static tir_expr make_part(struct tir *ir, tir_expr fused, tir_expr lower, tir_expr extent, bool outermost) {
+  tir_type type = tir_type_of(ir, fused);
+  if (!tir_is_int(ir, lower) || !tir_is_int(ir, extent)) {
+    tir_expr rest = outermost ? fused : tir_floormod(ir, fused, tir_mul(ir, extent, lower));
+    return tir_floordiv(ir, rest, lower);
+  }
+  int64_t divisor = tir_at(ir, lower)->imm, most = tir_at(ir, fused)->hi, modulus = tir_at(ir, extent)->imm;
+  if (divisor != 1) fused = tir_binary(ir, TIR_FLOORDIV, fused, tir_int(ir, type, divisor));
+  return most / divisor < modulus ? fused : tir_binary(ir, TIR_FLOORMOD, fused, tir_int(ir, type, modulus));
+}
+
 /* Maps each old variable to its part of the fused one, innermost first. */
 static void map_variables(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr fused, tir_type type) {
   tir_expr lower = tir_int(ir, type, 1);
   for (uint32_t i = count; i-- > 0;) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, loops[i]);
-    tir_var var = n->loop.var;
-    tir_expr extent = tir_cast(ir, type, n->loop.extent);
+    tir_var var = tir_stmt_at(ir, loops[i])->loop.var;
     tir_type own = ir->vars.at[var].type;
+    tir_expr extent = tir_cast(ir, type, tir_stmt_at(ir, loops[i])->loop.extent);
     if (tir_is_const(ir, extent, 1)) {
       tir_subst_var(ir, var, tir_int(ir, own, 0));
       continue;
     }
-    tir_expr upper = tir_mul(ir, extent, lower);
-    tir_expr part = i > 0 ? tir_floormod(ir, fused, upper) : fused;
-    tir_subst_var(ir, var, tir_cast(ir, own, tir_floordiv(ir, part, lower)));
-    lower = upper;
+    tir_subst_var(ir, var, tir_cast(ir, own, make_part(ir, fused, lower, extent, i == 0)));
+    lower = tir_mul(ir, extent, lower);
   }
 }
 
@@ -85,6 +93,6 @@ bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preser
               ms_error *err) {
   if (!check(ir, loops, count, err)) return false;
   *out = edit(ir, loops, count);
-  if (!preserve_unit_iters) tir_drop_unit_iters(ir, *out);
+  tir_simplify_bindings(ir, *out, preserve_unit_iters);
   return true;
 }

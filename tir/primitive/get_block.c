@@ -5,6 +5,15 @@
  *           block reads, then writes, and for each region in order of text. */
 #include "../analysis.h"
 
+/* The function around a block; TIR_NONE where the block stands in an init, which no look-up sees. */
+static tir_func func_of_scope(const struct tir *ir, tir_block b) {
+  for (tir_stmt s = b;; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (!n->parent) return n->kind == TIR_FUNCTION ? n->function.func : TIR_NONE;
+    if (n->list == TIR_INIT && tir_is(ir, n->parent, TIR_BLOCK)) return TIR_NONE;
+  }
+}
+
 bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block *out, ms_error *err) {
   if (!func) func = "main";
   tir_func f = tir_find_func(ir, func);
@@ -14,7 +23,7 @@ bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block
   uint32_t count = 0;
   if (symbol)
     for (tir_block b = ir->symbols.at[symbol].first_block; b; b = tir_block_at(ir, b)->next_same_name) {
-      if (tir_func_of(ir, b) != f) continue;
+      if (func_of_scope(ir, b) != f) continue;
       found = b;
       count++;
     }

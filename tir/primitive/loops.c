@@ -1,6 +1,8 @@
 /* What the primitives that remake loops share. */
 #include "loops.h"
 
+#include "../affine.h"
+
 bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   if (n->annotations.count) return tir_refuse(ir, err, MS_LOOP_ANNOTATED_OR_BOUND, loop, "this loop is annotated");
@@ -12,33 +14,59 @@ bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   return true;
 }
 
-static bool drop_if_unit(struct tir *ir, tir_stmt s) {
-  if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) != 1) return false;
-  tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
-  return true;
+enum { MOST_ITERS = 64, MOST_VARS = 64 };
+
+/* Blocks without iterations bind nothing: those inside them see the loops around them. */
+static uint32_t collect_vars(const struct tir *ir, tir_block block, tir_block scope, tir_var *vars) {
+  uint32_t count = 0;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s && s != scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (count < MOST_VARS) vars[count] = tir_stmt_at(ir, s)->loop.var;
+    count++;
+  }
+  return count;
 }
 
-/* A block without iterations binds nothing: those inside it see the loops themselves. */
-static void rebind(struct tir *ir, tir_loop loop) {
+/* More loops or iterations than there is room for: the bindings stay as they are, which is as right. */
+static void simplify_block(struct tir *ir, tir_block block, tir_block scope, bool preserve_unit_iters) {
+  tir_var vars[MOST_VARS];
+  tir_expr bindings[MOST_ITERS] = {TIR_NONE};
+  uint32_t iters = tir_block_at(ir, block)->iters.count, count = collect_vars(ir, block, scope, vars);
+  if (iters > MOST_ITERS || count > MOST_VARS) return;
+  for (uint32_t i = 0; i < iters; i++) bindings[i] = tir_iters(ir, block)[i].binding;
+  tir_simplify_iter_map(ir, bindings, iters, vars, count, tir_stmt_at(ir, block)->block.predicate, TIR_MAP_SURJECTIVE,
+                        !preserve_unit_iters, bindings);
+  for (uint32_t i = 0; i < iters; i++) tir_iters(ir, block)[i].binding = bindings[i];
+}
+
+void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_iters) {
+  tir_block scope = tir_parent_block(ir, loop);
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
-    uint32_t count = tir_is(ir, s, TIR_BLOCK) ? tir_block_at(ir, s)->iters.count : 0;
-    for (uint32_t i = 0; i < count; i++) {
-      tir_expr binding = tir_subst(ir, tir_iters(ir, s)[i].binding);
-      tir_iters(ir, s)[i].binding = binding;
-    }
-    s = count ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+    bool bound = tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count;
+    if (bound && (!preserve_unit_iters || tir_stmt_at(ir, s)->block.predicate))
+      simplify_block(ir, s, scope, preserve_unit_iters);
+    s = bound ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
   }
 }
 
-void tir_drop_unit_iters(struct tir *ir, tir_loop loop) {
-  bool any = drop_if_unit(ir, loop);
-  for (tir_stmt s = tir_stmt_at(ir, loop)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
-    any |= drop_if_unit(ir, s);
-  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
-    any |= drop_if_unit(ir, s);
-    bool closed = tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count;
-    s = closed ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  struct tir_var_node v = ir->vars.at[n.loop.var];
+  tir_expr min = tir_subst(ir, n.loop.min), extent = tir_subst(ir, n.loop.extent);
+  tir_name name = *suffix ? tir_name_suffix(ir, v.name, suffix) : v.name;
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, name, v.type, min, extent);
+  tir_loop copy = tir_new_loop(ir, var, min, extent, (enum tir_loop_kind)n.loop_kind);
+  struct tir_span annotations = tir_copy_annotations(ir, n.annotations);
+  tir_stmt_at(ir, copy)->annotations = annotations;
+  tir_stmt_at(ir, copy)->loop.thread = n.loop.thread;
+  tir_subst_var(ir, n.loop.var, tir_var_expr(ir, var));
+  return copy;
+}
+
+void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out) {
+  assert(count > 0);
+  for (uint32_t i = 0; i < count; i++) {
+    out[i] = copy_loop(ir, loops[i], suffix);
+    if (i > 0) tir_append(ir, out[i - 1], TIR_BODY, out[i]);
   }
-  if (any) rebind(ir, loop);
-  tir_subst_clear(ir);
 }

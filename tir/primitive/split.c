@@ -6,14 +6,13 @@
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
  * Forward:  the old loop is dead. */
-#include "../analysis.h"
 #include "loops.h"
 
 #include <stdlib.h>
 
 struct plan {
-  tir_expr *factors;  /* all known, in the loop's type */
-  tir_expr predicate; /* of the blocks inside, in terms of the old variable; TIR_NONE: none needed */
+  tir_expr *factors; /* all known, in the loop's type */
+  bool guarded;      /* the blocks inside need the predicate i < extent */
 };
 
 enum { MOST_ON_STACK = 16 };
@@ -29,10 +28,11 @@ static tir_expr in_type(struct tir *ir, tir_type type, tir_expr factor) {
   return n->kind == TIR_INT_IMM ? tir_int(ir, type, n->imm) : tir_cast(ir, type, factor);
 }
 
+/* Gives the number of the open factor (`count`: none) and the product of the constant ones. */
 static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, uint32_t *open,
-                          ms_error *err) {
-  struct tir_bounds fits = tir_type_bounds(loop_type(ir, loop));
-  int64_t product = 1;
+                          int64_t *product, ms_error *err) {
+  int64_t most = tir_type_bounds(loop_type(ir, loop)).hi;
+  *product = 1;
   *open = count;
   if (count == 0) return tir_refuse(ir, err, MS_NO_FACTORS, loop, "no factor is given for this loop");
   for (uint32_t i = 0; i < count; i++) {
@@ -46,34 +46,67 @@ static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors
     int64_t factor = tir_at(ir, factors[i])->imm;
     if (factor <= 0)
       return tir_refuse(ir, err, MS_FACTOR_NOT_POSITIVE, loop, "factor %u is %lld", i, (long long)factor);
-    if (__builtin_mul_overflow(product, factor, &product) || product > fits.hi)
+    if (__builtin_mul_overflow(*product, factor, product) || *product > most)
       return tir_refuse(ir, err, MS_TOO_LARGE, loop, "the product of the factors leaves the loop variable's type");
   }
+  return true;
+}
+
+static bool refuse_small(const struct tir *ir, tir_loop loop, ms_error *err) {
+  return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop, "the factors make fewer iterations than this loop has");
+}
+
+static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, int64_t product,
+                            struct plan *plan, ms_error *err) {
+  tir_type type = loop_type(ir, loop);
+  int64_t extent = tir_loop_extent(ir, loop);
+  if (open < count) {
+    int64_t rest = extent / product + (extent % product != 0);
+    plan->factors[open] = tir_int(ir, type, rest);
+    product *= rest;
+    if (product > tir_type_bounds(type).hi)
+      return tir_refuse(ir, err, MS_TOO_LARGE, loop, "the product of the factors leaves the loop variable's type");
+  } else if (product < extent) {
+    return refuse_small(ir, loop, err);
+  }
+  plan->guarded = product > extent;
+  return true;
+}
+
+/* Where a factor or the extent is no constant. The largest value of the nest is the factors' product less one. */
+static bool check_symbols(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, struct plan *plan,
+                          ms_error *err) {
+  tir_type type = loop_type(ir, loop);
+  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent, product = tir_int(ir, type, 1);
+  for (uint32_t i = 0; i < count; i++)
+    if (i != open) product = tir_mul(ir, product, plan->factors[i]);
+  if (open < count) {
+    tir_expr above = tir_add(ir, extent, tir_sub(ir, product, tir_int(ir, type, 1)));
+    plan->factors[open] = tir_floordiv(ir, above, product);
+    product = tir_mul(ir, product, plan->factors[open]);
+  } else if (!tir_prove(ir, tir_make(ir, TIR_GE, product, extent))) {
+    return refuse_small(ir, loop, err);
+  }
+  plan->guarded = !tir_prove(ir, tir_make(ir, TIR_LE, product, extent));
   return true;
 }
 
 static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool disable_predication,
                   struct plan *plan, ms_error *err) {
   uint32_t open;
-  if (!tir_check_plain_loop(ir, loop, err) || !check_factors(ir, loop, factors, count, &open, err)) return false;
-  tir_type type = loop_type(ir, loop);
-  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent, product = tir_int(ir, type, 1);
+  int64_t product;
+  if (!tir_check_plain_loop(ir, loop, err) || !check_factors(ir, loop, factors, count, &open, &product, err))
+    return false;
+  bool constant = tir_loop_extent(ir, loop) >= 0;
   for (uint32_t i = 0; i < count; i++) {
     if (i == open) continue;
-    plan->factors[i] = in_type(ir, type, factors[i]);
-    product = tir_mul(ir, product, plan->factors[i]);
+    plan->factors[i] = in_type(ir, loop_type(ir, loop), factors[i]);
+    constant &= tir_is_int(ir, factors[i]);
   }
-  if (open < count) {
-    tir_expr above = tir_add(ir, extent, tir_sub(ir, product, tir_int(ir, type, 1)));
-    plan->factors[open] = tir_floordiv(ir, above, product);
-    product = tir_mul(ir, product, plan->factors[open]);
-  } else if (!tir_prove(ir, tir_make(ir, TIR_GE, product, extent))) {
-    return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop, "the factors make fewer iterations than this loop has");
-  }
-  /* The largest value of the nest is the product less one. */
-  bool needed = !disable_predication && !tir_prove(ir, tir_make(ir, TIR_LE, product, extent));
-  tir_expr var = tir_var_expr(ir, tir_stmt_at(ir, loop)->loop.var);
-  plan->predicate = needed ? tir_binary(ir, TIR_LT, var, extent) : TIR_NONE;
+  if (!(constant ? check_constants(ir, loop, count, open, product, plan, err)
+                 : check_symbols(ir, loop, count, open, plan, err)))
+    return false;
+  if (disable_predication) plan->guarded = false;
   return true;
 }
 
@@ -89,28 +122,46 @@ static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
   }
 }
 
+/* The old variable's value: the sum of the new ones, each times the product of the factors inside it. */
+static tir_expr make_value(struct tir *ir, tir_type type, const tir_loop *loops, uint32_t count) {
+  struct tir_term terms[MOST_ON_STACK];
+  int64_t coefficient = 1;
+  bool constant = count <= MOST_ON_STACK;
+  for (uint32_t i = count; i-- > 0 && constant;) {
+    terms[i] = (struct tir_term){coefficient, tir_var_expr(ir, tir_stmt_at(ir, loops[i])->loop.var)};
+    int64_t extent = tir_loop_extent(ir, loops[i]);
+    constant = i == 0 || (extent >= 0 && !__builtin_mul_overflow(coefficient, extent, &coefficient));
+  }
+  if (constant) return tir_from_terms(ir, type, 0, terms, count);
+  tir_expr value = tir_int(ir, type, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr factor = tir_stmt_at(ir, loops[i])->loop.extent;
+    value = tir_add(ir, tir_mul(ir, value, factor), tir_var_expr(ir, tir_stmt_at(ir, loops[i])->loop.var));
+  }
+  return value;
+}
+
 static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, bool preserve_unit_iters,
                  tir_loop *out) {
   tir_var old = tir_stmt_at(ir, loop)->loop.var;
+  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent;
   tir_name name = ir->vars.at[old].name;
-  tir_type type = ir->vars.at[old].type;
-  tir_expr zero = tir_int(ir, type, 0), value = zero;
+  tir_type type = loop_type(ir, loop);
+  tir_expr zero = tir_int(ir, type, 0);
   for (uint32_t i = 0; i < count; i++) {
-    tir_expr factor = plan->factors[i];
-    tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_number(ir, name, i), type, zero, factor);
-    value = tir_add(ir, tir_mul(ir, value, factor), tir_var_expr(ir, v));
-    out[i] = tir_new_loop(ir, v, zero, factor, TIR_SERIAL);
+    tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_number(ir, name, i), type, zero, plan->factors[i]);
+    out[i] = tir_new_loop(ir, v, zero, plan->factors[i], TIR_SERIAL);
     if (i > 0) tir_append(ir, out[i - 1], TIR_BODY, out[i]);
   }
   tir_move_children(ir, loop, TIR_BODY, out[count - 1], TIR_BODY);
   tir_replace(ir, loop, out[0]);
   tir_kill(ir, loop);
+  tir_expr value = make_value(ir, type, out, count);
   tir_subst_var(ir, old, value);
   tir_subst_stmt(ir, out[count - 1]);
-  tir_expr predicate = tir_subst(ir, plan->predicate);
   tir_subst_clear(ir);
-  if (predicate) add_predicate(ir, out[count - 1], predicate);
-  if (!preserve_unit_iters) tir_drop_unit_iters(ir, out[0]);
+  if (plan->guarded) add_predicate(ir, out[count - 1], tir_make(ir, TIR_LT, value, extent));
+  tir_simplify_bindings(ir, out[0], preserve_unit_iters);
 }
 
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,

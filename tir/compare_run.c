@@ -1,0 +1,356 @@
+/* Agreement by running: two functions, the same arguments, equal results.
+ *
+ * Inputs are small integers, so that sums and products are exact in any order, and results must then be equal bit for
+ * bit. The interpreter knows whether anything was rounded; only then results may differ, by as much as a float's
+ * epsilon and the length of the reductions allow. */
+#include "interp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Arguments ---- */
+
+static uint64_t draw(uint64_t seed, uint64_t stream, uint64_t number) { /* splitmix64 of a counter */
+  uint64_t x = seed + stream * 0xD1B54A32D192ED03u + (number + 1) * 0x9E3779B97F4A7C15u;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+  return x ^ x >> 31;
+}
+
+/* A small integer that a type can hold; smaller where sums of few bits must be exact. */
+static int64_t small_integer(tir_type t, uint64_t drawn) {
+  if (tir_type_code(t) == TIR_BOOL) return (int64_t)(drawn % 2);
+  if (tir_type_code(t) == TIR_UINT) return (int64_t)(drawn % (tir_type_bits(t) < 4 ? 2 : 8));
+  int64_t most = tir_type_bits(t) <= 16 ? 2 : 4;
+  return (int64_t)(drawn % (uint64_t)(2 * most + 1)) - most;
+}
+
+struct making {
+  const struct tir *ir;
+  uint64_t seed;
+  int64_t *values; /* of variables */
+  bool *set;
+  ms_error *err;
+};
+
+/* The value of an extent; a variable without a value gets one. */
+static bool extent_value(struct making *k, tir_expr e, int64_t *out) {
+  const struct tir_expr_node *n = tir_at(k->ir, e);
+  int64_t a, b;
+  if (n->kind == TIR_INT_IMM) {
+    *out = n->imm;
+    return true;
+  }
+  if (n->kind == TIR_VAR) {
+    if (!k->set[n->ref]) k->values[n->ref] = 9 + (int64_t)(draw(k->seed, UINT32_MAX, n->ref) % 16);
+    k->set[n->ref] = true;
+    *out = k->values[n->ref];
+    return true;
+  }
+  if (n->kind == TIR_CAST) return extent_value(k, n->a, out);
+  bool arithmetic = n->kind >= TIR_ADD && n->kind <= TIR_MAX;
+  if (!arithmetic || !extent_value(k, n->a, &a) || !extent_value(k, n->b, &b)) return false;
+  switch ((enum tir_kind)n->kind) {
+  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
+  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
+  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
+  case TIR_MIN: *out = a < b ? a : b; return true;
+  case TIR_MAX: *out = a > b ? a : b; return true;
+  default:
+    if (b <= 0 || a < 0) return false;
+    *out = n->kind == TIR_DIV || n->kind == TIR_FLOORDIV ? a / b : a % b;
+    return true;
+  }
+}
+
+/* Elements from the first to the last that indices reach. */
+static bool count_elements(struct making *k, const struct tir_buffer_node *b, int64_t *shape, int64_t *count) {
+  int64_t stride = 1, last = 0;
+  for (uint32_t d = b->rank; d-- > 0;) {
+    if (!extent_value(k, tir_operands(k->ir, b->shape)[d], &shape[d]) || shape[d] < 0) return false;
+    int64_t step = stride, span;
+    if (b->strides.count == b->rank) {
+      const struct tir_expr_node *n = tir_at(k->ir, tir_operands(k->ir, b->strides.first)[d]);
+      if (n->kind == TIR_INT_IMM) step = n->imm;
+    }
+    if (__builtin_mul_overflow(step, shape[d] - 1, &span) || __builtin_add_overflow(last, span, &last) ||
+        __builtin_mul_overflow(stride, shape[d], &stride))
+      return false;
+  }
+  *count = stride == 0 ? 0 : last + 1;
+  return last >= 0;
+}
+
+static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, uint32_t stream) {
+  tir_type t = tir_type_with_lanes(type, 1);
+  enum format format = interp_format(t);
+  for (uint64_t i = 0; i < count; i++) {
+    int64_t x = small_integer(t, draw(seed, stream, i));
+    union value v = {.i = x};
+    if (tir_type_is_float(t)) v.f = (double)x;
+    interp_put(format, data + i * (uint64_t)interp_format_size(format), v);
+  }
+}
+
+enum { MOST_ELEMENTS = 1 << 28 };
+
+static bool make_buffer(struct making *k, tir_buffer buffer, uint32_t number, struct tir_arg *out) {
+  const struct tir_buffer_node *b = tir_buffer_at(k->ir, buffer);
+  const char *name = tir_text(k->ir, b->name);
+  int lanes = tir_type_lanes(b->type);
+  int64_t *shape = calloc(b->rank + 1, sizeof *shape), count;
+  if (!shape) abort();
+  out->shape = shape;
+  enum format format = interp_format(tir_type_with_lanes(b->type, 1));
+  if (format == FORMAT_BAD)
+    return ms_fail(k->err, MS_RUN_UNSUPPORTED, "parameter %s has no type that can be filled", name);
+  if (!count_elements(k, b, shape, &count) || count > MOST_ELEMENTS / lanes)
+    return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has no known size, or too large a one", name);
+  out->bytes = (size_t)count * (size_t)lanes * (size_t)interp_format_size(format);
+  out->data = malloc(out->bytes ? out->bytes : 1);
+  if (!out->data) return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s: %zu bytes cannot be had", name, out->bytes);
+  fill(out->data, b->type, (uint64_t)count * (uint64_t)lanes, k->seed, number);
+  return true;
+}
+
+static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *out) {
+  const struct tir_func_node *func = &k->ir->funcs.at[f];
+  bool ok = true;
+  for (uint32_t i = 0; i < func->params.count && ok; i++) {
+    const struct tir_param *p = &k->ir->params.at[func->params.first + i];
+    if (p->buffer) {
+      ok = make_buffer(k, p->buffer, i, &out->args[i]);
+      continue;
+    }
+    tir_type t = k->ir->vars.at[p->var].type;
+    if (!k->set[p->var]) k->values[p->var] = 1 + (int64_t)(draw(k->seed, i, 0) % 8);
+    k->set[p->var] = true;
+    out->args[i].scalar = interp_wrap(t, k->values[p->var]);
+    out->args[i].real = (double)k->values[p->var];
+  }
+  return ok;
+}
+
+bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+  struct making k = {.ir = ir, .seed = seed, .err = err};
+  k.values = calloc(ir->vars.count + 1, sizeof *k.values);
+  k.set = calloc(ir->vars.count + 1, sizeof *k.set);
+  out->count = ir->funcs.at[f].params.count;
+  out->args = calloc(out->count + 1, sizeof *out->args);
+  if (!k.values || !k.set || !out->args) abort();
+  bool ok = make_arguments(&k, f, out);
+  free(k.values);
+  free(k.set);
+  if (!ok) tir_arguments_free(out);
+  return ok;
+}
+
+static void *copy_of(const void *from, size_t bytes) {
+  if (!from) return NULL;
+  void *copy = malloc(bytes ? bytes : 1);
+  if (!copy) abort();
+  memcpy(copy, from, bytes);
+  return copy;
+}
+
+void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from, struct tir_arguments *out) {
+  out->count = from->count;
+  out->args = copy_of(from->args, (from->count + 1) * sizeof *from->args);
+  for (uint32_t i = 0; i < from->count; i++) {
+    tir_buffer b = ir->params.at[ir->funcs.at[f].params.first + i].buffer;
+    out->args[i].data = copy_of(from->args[i].data, from->args[i].bytes);
+    out->args[i].shape = copy_of(from->args[i].shape, ((b ? tir_buffer_at(ir, b)->rank : 0) + 1) * sizeof(int64_t));
+  }
+}
+
+void tir_arguments_free(struct tir_arguments *arguments) {
+  for (uint32_t i = 0; arguments->args && i < arguments->count; i++) {
+    free(arguments->args[i].data);
+    free((void *)arguments->args[i].shape);
+  }
+  free(arguments->args);
+  *arguments = (struct tir_arguments){0};
+}
+
+/* ---- Tolerance ---- */
+
+/* How many terms a store that reads its own target sums: the reduction iterations of its block, or outside of blocks
+ * the loops that its indices do not depend on. */
+static double reduction_length(const struct tir *ir, tir_stmt store) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, store);
+  const struct tir_buffer_node *b = tir_buffer_at(ir, n->store.buffer);
+  if (!tir_uses_buffer(ir, n->store.value, n->store.buffer)) return 0;
+  double length = 1;
+  for (tir_stmt s = n->parent; s != TIR_NONE; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *p = tir_stmt_at(ir, s);
+    if (p->kind == TIR_LOOP) {
+      bool used = false;
+      for (uint32_t d = 0; d < b->rank; d++)
+        used = used || tir_uses_var(ir, tir_operands(ir, n->store.indices)[d], p->loop.var);
+      if (!used && tir_is_int(ir, p->loop.extent)) length *= (double)tir_at(ir, p->loop.extent)->imm;
+    }
+    if (p->kind != TIR_BLOCK) continue;
+    const struct tir_iter *iters = tir_iters(ir, s);
+    for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) {
+      tir_expr extent = ir->vars.at[iters[i].var].extent;
+      if (iters[i].kind == TIR_REDUCE && extent && tir_is_int(ir, extent)) length *= (double)tir_at(ir, extent)->imm;
+    }
+    if (tir_block_at(ir, s)->iters.count) break;
+  }
+  return length;
+}
+
+double tir_tolerance(const struct tir *ir, tir_func f, double epsilon) {
+  double length = 0;
+  tir_stmt top = ir->funcs.at[f].body;
+  for (tir_stmt s = top; s != TIR_NONE; s = tir_next(ir, s, top))
+    if (tir_is(ir, s, TIR_STORE)) length += reduction_length(ir, s);
+  return epsilon * (8 + 2 * length);
+}
+
+/* ---- Comparison ---- */
+
+static double largest(const uint8_t *data, enum format format, uint64_t count) {
+  double most = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    double x = fabs(interp_fetch(format, data + i * (uint64_t)interp_format_size(format)).f);
+    if (isfinite(x) && x > most) most = x;
+  }
+  return most;
+}
+
+static bool same_float(double x, double y, double slack) {
+  if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
+  return x == y || fabs(x - y) <= slack;
+}
+
+/* "C[1, 2]" for an element of a row-major buffer. */
+static void name_element(const struct tir *ir, tir_buffer buffer, const int64_t *shape, uint64_t element, char *out,
+                         size_t size) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  int64_t indices[INTERP_MOST_RANK];
+  uint32_t rank = b->rank < INTERP_MOST_RANK ? b->rank : INTERP_MOST_RANK;
+  element /= (uint64_t)tir_type_lanes(b->type);
+  for (uint32_t d = rank; d-- > 0; element /= (uint64_t)shape[d]) indices[d] = (int64_t)(element % (uint64_t)shape[d]);
+  size_t length = (size_t)snprintf(out, size, "%s[", tir_text(ir, b->name));
+  for (uint32_t d = 0; d < rank && length < size; d++)
+    length += (size_t)snprintf(out + length, size - length, "%s%lld", d ? ", " : "", (long long)indices[d]);
+  if (length < size) snprintf(out + length, size - length, "]");
+}
+
+static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct tir_arg *x, const struct tir_arg *y,
+                        double tolerance, ms_error *err) {
+  tir_type t = tir_type_with_lanes(tir_buffer_at(ir, buffer)->type, 1);
+  enum format format = interp_format(t);
+  bool real = tir_type_is_float(t);
+  uint64_t size = (uint64_t)interp_format_size(format), count = x->bytes / size;
+  if (x->bytes != y->bytes)
+    return ms_fail(err, MS_RUN_SIGNATURE, "sizes differ: %zu and %zu bytes", x->bytes, y->bytes);
+  if (!memcmp(x->data, y->data, x->bytes)) return true;
+  double slack = real && tolerance > 0 ? tolerance * largest(x->data, format, count) : 0;
+  for (uint64_t i = 0; i < count; i++) {
+    union value a = interp_fetch(format, (uint8_t *)x->data + i * size),
+                b = interp_fetch(format, (uint8_t *)y->data + i * size);
+    if (real ? same_float(a.f, b.f, slack) : a.i == b.i) continue;
+    char name[256];
+    name_element(ir, buffer, x->shape, i, name, sizeof name);
+    if (!real)
+      return ms_fail(err, MS_RUN_DIFFERENT, "%s: %lld is expected, %lld was computed", name, (long long)a.i,
+                     (long long)b.i);
+    return ms_fail(err, MS_RUN_DIFFERENT, "%s: %.9g is expected, %.9g was computed (off by %.3g, %.3g is allowed)",
+                   name, a.f, b.f, fabs(a.f - b.f), slack);
+  }
+  return true;
+}
+
+bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
+                        const struct tir_arguments *actual, double tolerance, ms_error *err) {
+  const struct tir_func_node *func = &ir->funcs.at[f];
+  for (uint32_t i = 0; i < func->params.count; i++) {
+    tir_buffer b = ir->params.at[func->params.first + i].buffer;
+    if (b && !same_buffer(ir, b, &expected->args[i], &actual->args[i], tolerance, err)) return false;
+  }
+  return true;
+}
+
+/* ---- Two functions ---- */
+
+static bool same_extent(const struct tir *a, tir_expr x, const struct tir *b, tir_expr y) {
+  const struct tir_expr_node *p = tir_at(a, x), *q = tir_at(b, y);
+  return p->kind == q->kind && (p->kind != TIR_INT_IMM || p->imm == q->imm);
+}
+
+static bool same_signature(const struct tir *a, tir_func fa, const struct tir *b, tir_func fb, ms_error *err) {
+  struct tir_span x = a->funcs.at[fa].params, y = b->funcs.at[fb].params;
+  if (x.count != y.count)
+    return ms_fail(err, MS_RUN_SIGNATURE, "one takes %u parameters, the other %u", x.count, y.count);
+  for (uint32_t i = 0; i < x.count; i++) {
+    tir_buffer p = a->params.at[x.first + i].buffer, q = b->params.at[y.first + i].buffer;
+    if (!p && !q) continue;
+    if (!p || !q) return ms_fail(err, MS_RUN_SIGNATURE, "parameter %u is a buffer in one only", i);
+    const struct tir_buffer_node *u = tir_buffer_at(a, p), *v = tir_buffer_at(b, q);
+    bool same = u->rank == v->rank && u->type == v->type;
+    for (uint32_t d = 0; same && d < u->rank; d++)
+      same = same_extent(a, tir_operands(a, u->shape)[d], b, tir_operands(b, v->shape)[d]);
+    if (!same) return ms_fail(err, MS_RUN_SIGNATURE, "parameter %s has another shape or type", tir_text(a, u->name));
+  }
+  return true;
+}
+
+/* Says which of the two functions an error is of. */
+static bool name_run(ms_error *err, const char *which) {
+  if (!err || err->brief) return false;
+  size_t length = strlen(which), room = sizeof err->message - 1 - length, kept = strlen(err->message);
+  if (kept > room) kept = room;
+  memmove(err->message + length, err->message, kept);
+  memcpy(err->message, which, length);
+  err->message[length + kept] = 0;
+  return false;
+}
+
+struct side {
+  const struct tir *ir;
+  tir_func f;
+  struct tir_run_options options;
+  struct tir_run_report report, *wanted;
+};
+
+static struct side new_side(const struct tir *ir, tir_func f, const struct tir_run_options *options) {
+  struct side s = {.ir = ir, .f = f};
+  if (options) s.options = *options;
+  s.wanted = s.options.report;
+  return s;
+}
+
+static bool run_side(struct side *s, struct tir_arguments *arguments, ms_error *err) {
+  s->options.report = &s->report;
+  bool ok = tir_run(s->ir, s->f, arguments->args, arguments->count, &s->options, err);
+  if (s->wanted) *s->wanted = s->report;
+  return ok;
+}
+
+static bool compare(struct side *a, struct side *b, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
+  a->options.note_unwritten = true;
+  for (uint32_t i = 0; i < x->count; i++) x->args[i].unwritten = x->args[i].data && i < 64;
+  if (!run_side(a, x, err)) return name_run(err, "the first function: ");
+  for (uint32_t i = 0; i < y->count; i++)
+    y->args[i].unwritten = y->args[i].data && i < 64 && !(a->report.read_first >> i & 1);
+  b->options.note_unwritten = false;
+  if (!run_side(b, y, err)) return name_run(err, "the second function: ");
+  double epsilon = fmax(a->report.epsilon, b->report.epsilon);
+  double tolerance = fmax(tir_tolerance(a->ir, a->f, epsilon), tir_tolerance(b->ir, b->f, epsilon));
+  return tir_same_arguments(a->ir, a->f, x, y, tolerance, err);
+}
+
+bool tir_equal_results(const struct tir *a, tir_func fa, const struct tir_run_options *options_a, const struct tir *b,
+                       tir_func fb, const struct tir_run_options *options_b, uint64_t seed, ms_error *err) {
+  struct tir_arguments x, y;
+  if (!same_signature(a, fa, b, fb, err) || !tir_make_arguments(a, fa, seed, &x, err)) return false;
+  tir_copy_arguments(a, fa, &x, &y);
+  struct side left = new_side(a, fa, options_a), right = new_side(b, fb, options_b);
+  bool ok = compare(&left, &right, &x, &y, err);
+  tir_arguments_free(&x);
+  tir_arguments_free(&y);
+  return ok;
+}

@@ -1,0 +1,198 @@
+/* Decompose reduction: the init of a reduction becomes a block of its own, before a loop around the reduction.
+ *
+ * Requires: a reduction block; the loop is around it, inside the same scope; no reduction iteration is bound to a loop
+ *           further out; only loops stand between both, and each of more than one iteration is in a binding (else its
+ *           rounds would add up instead of starting anew); the ranges of the loops copied do not depend on loops that
+ *           are not; the init touches no buffer that the block itself allocates or matches.
+ * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
+ *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
+ *           Its predicate is the reduction's where the other loops start. The reduction is NAME_update, without init;
+ * it reads what it writes as well. Forward:  nothing dies: the reduction keeps its id as NAME_update. */
+#include "../analysis.h"
+#include "loops.h"
+
+#include <stdlib.h>
+
+enum { MOST_ON_STACK = 32, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
+
+struct plan {
+  tir_loop *loops; /* from the one given inwards: those left behind, then those copied, outermost first */
+  uint32_t count, left;
+  tir_expr predicate; /* of the init, in terms of the loops that are copied */
+};
+
+/* ---- Check ---- */
+
+static bool check_place(const struct tir *ir, tir_block block, tir_loop loop, uint32_t *depth, ms_error *err) {
+  *depth = 1;
+  tir_stmt s = tir_stmt_at(ir, block)->parent;
+  for (; s && s != loop && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) ++*depth;
+  if (s != loop || !tir_is(ir, loop, TIR_LOOP))
+    return tir_refuse(ir, err, MS_LOOP_NOT_AROUND_BLOCK, loop, "block `%s` is not in this loop's scope and below it",
+                      tir_block_name(ir, block));
+  if (!tir_only_loops_between(ir, block, loop))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, loop, "more than loops stands between this and block `%s`",
+                      tir_block_name(ir, block));
+  return true;
+}
+
+static bool check_loops_above(struct tir *ir, tir_block block, tir_loop loop, ms_error *err) {
+  for (tir_stmt s = tir_stmt_at(ir, loop)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && (tir_loop_iter_kinds(ir, s, block) & REDUCES))
+      return tir_refuse(ir, err, MS_REDUCTION_LOOP_ABOVE, s, "this loop, around the one given, reduces in block `%s`",
+                        tir_block_name(ir, block));
+  return true;
+}
+
+static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  uint32_t copied = 0;
+  tir_stmt s = block;
+  plan->left = 0;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    s = tir_stmt_at(ir, s)->parent;
+    unsigned kinds = tir_loop_iter_kinds(ir, s, block);
+    if (!kinds && tir_loop_extent(ir, s) != 1)
+      return tir_refuse(ir, err, MS_LOOP_UNBOUND, s, "no iteration of block `%s` is bound to this loop",
+                        tir_block_name(ir, block));
+    if (kinds & SPATIAL)
+      plan->loops[plan->count - ++copied] = s;
+    else
+      plan->loops[plan->left++] = s;
+  }
+  return true;
+}
+
+static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e) {
+  for (uint32_t i = 0; i < plan->left; i++)
+    if (tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
+  return false;
+}
+
+/* What the init runs under: the reduction's first round, which is where all loops that are left start. */
+static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  plan->predicate = tir_stmt_at(ir, block)->block.predicate;
+  if (plan->predicate && plan->left) {
+    for (uint32_t i = 0; i < plan->left; i++) {
+      const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
+      tir_subst_var(ir, n->loop.var, n->loop.min);
+    }
+    plan->predicate = tir_subst(ir, plan->predicate);
+    tir_subst_clear(ir);
+  }
+  bool depends = plan->predicate && uses_left(ir, plan, plan->predicate);
+  for (uint32_t i = plan->left; i < plan->count && !depends; i++) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
+    depends = uses_left(ir, plan, n->loop.min) || uses_left(ir, plan, n->loop.extent);
+  }
+  if (depends)
+    return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->loops[0], "a range around block `%s` depends on this nest",
+                      tir_block_name(ir, block));
+  return true;
+}
+
+static bool touches(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  if (n->kind != TIR_STORE) return false;
+  bool found = n->store.buffer == buffer || tir_uses_buffer(ir, n->store.value, buffer);
+  for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
+    found |= tir_uses_buffer(ir, ir->operands.at[n->store.indices + i], buffer);
+  return found;
+}
+
+static bool check_buffers(const struct tir *ir, tir_block block, ms_error *err) {
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  for (uint32_t i = 0; i < r->allocs.count + r->matches.count; i++) {
+    tir_buffer b = i < r->allocs.count ? ir->operands.at[r->allocs.first + i]
+                                       : ir->matches.at[r->matches.first + i - r->allocs.count].buffer;
+    for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_next(ir, s, block)) {
+      if (s == tir_stmt_at(ir, block)->first[TIR_BODY]) break;
+      if (touches(ir, s, b))
+        return tir_refuse(ir, err, MS_INIT_USES_OWN_BUFFER, block, "the init of block `%s` touches `%s`",
+                          tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, b)->name));
+    }
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
+  tir_block scope = tir_scope_of(ir, block);
+  if (!scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  return tir_check_reduction_block(ir, block, scope, err) && check_loops_above(ir, block, loop, err) &&
+         sort_loops(ir, block, plan, err) && find_predicate(ir, block, plan, err) && check_buffers(ir, block, err);
+}
+
+/* ---- Edit ---- */
+
+static void add_spatial_iters(struct tir *ir, tir_block block, tir_block init) {
+  struct tir_span from = tir_block_at(ir, block)->iters;
+  uint32_t first = tir_grow_iters(ir, from.count), count = 0;
+  for (uint32_t i = 0; i < from.count; i++) {
+    struct tir_iter iter = ir->iters.at[from.first + i];
+    if (iter.kind != TIR_SPATIAL) continue;
+    struct tir_var_node v = ir->vars.at[iter.var];
+    tir_var made = tir_new_var(ir, TIR_VAR_ITER, v.name, v.type, v.min, v.extent);
+    tir_subst_var(ir, iter.var, tir_var_expr(ir, made));
+    ir->iters.at[first + count++] = (struct tir_iter){made, TIR_SPATIAL, iter.binding};
+  }
+  tir_block_at(ir, init)->iters = (struct tir_span){first, count};
+}
+
+static bool reads_buffer(const struct tir *ir, struct tir_span reads, tir_buffer buffer) {
+  for (uint32_t i = 0; i < reads.count; i++)
+    if (ir->regions.at[reads.first + i].buffer == buffer) return true;
+  return false;
+}
+
+static void read_what_is_written(struct tir *ir, tir_block block) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    struct tir_region r = ir->regions.at[writes.first + i];
+    if (!reads_buffer(ir, reads, r.buffer)) ir->regions.at[first + count++] = r;
+  }
+  for (uint32_t i = 0; i < reads.count; i++) ir->regions.at[first + count++] = ir->regions.at[reads.first + i];
+  tir_set_reads(ir, block, ir->regions.at + first, count);
+}
+
+/* The block of the init, in terms of the loops and iterations of the reduction, which are about to be substituted. */
+static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) {
+  tir_block init = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_init"));
+  add_spatial_iters(ir, block, init);
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  tir_set_writes(ir, init, ir->regions.at + writes.first, writes.count);
+  struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, block)->annotations);
+  tir_stmt_at(ir, init)->annotations = annotations;
+  tir_stmt_at(ir, init)->block.predicate = predicate;
+  tir_move_children(ir, block, TIR_INIT, init, TIR_BODY);
+  return init;
+}
+
+static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan) {
+  tir_loop *nest = plan->loops + plan->left;
+  uint32_t copied = plan->count - plan->left;
+  if (copied) tir_copy_nest(ir, nest, copied, "_init", nest);
+  tir_block init = make_init(ir, block, plan->predicate);
+  tir_subst_stmt(ir, init);
+  tir_subst_clear(ir);
+  if (copied) tir_append(ir, nest[copied - 1], TIR_BODY, init);
+  tir_insert_before(ir, loop, copied ? nest[0] : init);
+  tir_set_block_name(ir, block, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_update"));
+  read_what_is_written(ir, block);
+  return init;
+}
+
+bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err) {
+  struct plan plan = {0};
+  if (!check_place(ir, block, loop, &plan.count, err)) return false;
+  tir_loop on_stack[MOST_ON_STACK];
+  plan.loops = plan.count <= MOST_ON_STACK ? on_stack : malloc(plan.count * sizeof *plan.loops);
+  if (!plan.loops) abort();
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = check(ir, block, loop, &plan, err);
+  if (accepted)
+    *init = edit(ir, block, loop, &plan);
+  else
+    tir_rewind(ir, &mark);
+  if (plan.loops != on_stack) free(plan.loops);
+  return accepted;
+}

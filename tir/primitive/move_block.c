@@ -1,0 +1,257 @@
+/* Moving a block under a loop: where it may go, and the edit. */
+#include "move_block.h"
+#include "../linear.h"
+
+#include <stdlib.h>
+
+/* ---- What does not depend on the loop ---- */
+
+/* Whether nothing but loops stands between `s` and `high`, which is around it. */
+static bool only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
+    if (!tir_is(ir, s, TIR_LOOP)) return false;
+  return true;
+}
+
+static void collect_required(struct tir *ir, struct tir_move *move) {
+  uint32_t (*collect)(const struct tir *, tir_block, tir_block *, uint32_t) =
+      move->to_consumers ? tir_consumers : tir_producers;
+  move->required_count = collect(ir, move->block, move->required, TIR_MOVE_MOST);
+  if (move->required_count <= TIR_MOVE_MOST) return;
+  move->required = malloc(move->required_count * sizeof *move->required);
+  if (!move->required) abort();
+  collect(ir, move->block, move->required, move->required_count);
+}
+
+static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *err) {
+  tir_stmt s = move->block;
+  while (!tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next) {
+    s = tir_stmt_at(ir, s)->parent;
+    if (s == move->scope)
+      return tir_refuse(ir, err, MS_MOVE_ONLY_LEAF, move->block, "block `%s` is all there is in its scope",
+                        tir_block_name(ir, move->block));
+  }
+  move->removed = s;
+  return true;
+}
+
+bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
+  move->block = block;
+  move->scope = tir_scope_of(ir, block);
+  move->to_consumers = to_consumers;
+  move->required = move->required_on_stack;
+  move->domains = move->domains_on_stack;
+  move->required_count = 0;
+  if (!move->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_check_stage_pipeline(ir, move->scope, err)) return false;
+  if (!tir_check_complete_or_reduction_block(ir, block, move->scope, err)) return false;
+  if (!only_loops_up_to(ir, block, move->scope))
+    return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
+                      tir_block_name(ir, block));
+  if (to_consumers && tir_is_output_block(ir, block, move->scope))
+    return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
+                      tir_block_name(ir, block));
+  if (!plan_removal(ir, move, err)) return false;
+  collect_required(ir, move);
+  move->iter_count = tir_block_at(ir, block)->iters.count;
+  if (move->iter_count > TIR_MOVE_MOST) {
+    move->domains = malloc(move->iter_count * sizeof *move->domains);
+    if (!move->domains) abort();
+  }
+  return tir_move_keep_predicate(ir, move, err);
+}
+
+void tir_move_free(struct tir_move *move) {
+  if (move->required != move->required_on_stack) free(move->required);
+  if (move->domains != move->domains_on_stack) free(move->domains);
+}
+
+/* ---- The loop ---- */
+
+static bool check_place(const struct tir *ir, const struct tir_move *move, tir_loop loop, ms_error *err) {
+  tir_stmt s = loop;
+  bool only_loops = true;
+  while (!tir_is(ir, s, TIR_BLOCK)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    only_loops &= n->kind == TIR_LOOP;
+    if (!n->parent || (tir_is(ir, n->parent, TIR_BLOCK) && n->list == TIR_INIT)) break;
+    s = n->parent;
+  }
+  if (s != move->scope)
+    return tir_refuse(ir, err, MS_MOVE_OTHER_SCOPE, loop, "this loop is not in the scope of block `%s`",
+                      tir_block_name(ir, move->block));
+  if (tir_is_below(ir, move->block, loop))
+    return tir_refuse(ir, err, MS_MOVE_OWN_LOOP, loop, "block `%s` is under this loop already",
+                      tir_block_name(ir, move->block));
+  if (!only_loops && !move->to_consumers)
+    return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, loop, "this loop stands under more than loops");
+  return true;
+}
+
+/* The child of the loop that `s` is in, or TIR_NONE: it is not below the loop. */
+static tir_stmt child_around(const struct tir *ir, tir_stmt s, tir_loop loop) {
+  while (s && tir_stmt_at(ir, s)->parent != loop) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+static int position_of(const struct tir *ir, tir_stmt child) {
+  int position = 0;
+  for (tir_stmt s = tir_stmt_at(ir, child)->prev; s; s = tir_stmt_at(ir, s)->prev) position++;
+  return position;
+}
+
+/* The place of the first consumer (compute_at) or the last producer, all of which must be below the loop. The others,
+ * before what is moved or after it, stand on the right side by their order in the text. */
+static bool find_limit(const struct tir *ir, const struct tir_move *move, tir_loop loop, tir_stmt *limit,
+                       ms_error *err) {
+  *limit = TIR_NONE;
+  for (uint32_t i = 0; i < move->required_count; i++) {
+    tir_stmt child = child_around(ir, move->required[i], loop);
+    if (!child)
+      return tir_refuse(ir, err, move->to_consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, loop,
+                        "%s `%s` of block `%s` is not under this loop", move->to_consumers ? "consumer" : "producer",
+                        tir_block_name(ir, move->required[i]), tir_block_name(ir, move->block));
+    if (!move->to_consumers && !only_loops_up_to(ir, move->required[i], loop))
+      return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, move->required[i], "producer `%s` stands under more than loops",
+                        tir_block_name(ir, move->required[i]));
+    if (*limit && (tir_compare_position(ir, child, *limit) < 0) != move->to_consumers) continue;
+    *limit = child;
+  }
+  return true;
+}
+
+/* Places are counted among the loop's statements: compute_at may use those up to the first consumer, its reverse those
+ * after the last producer. */
+static bool find_place(const struct tir *ir, struct tir_move *move, tir_stmt limit, int index, ms_error *err) {
+  const struct tir_stmt_node *loop = tir_stmt_at(ir, move->loop);
+  tir_stmt first = loop->first[TIR_BODY], last = loop->last[TIR_BODY];
+  if (move->to_consumers && index < 0) {
+    move->before = index == -2 ? first : limit;
+  } else if (index < 0) {
+    move->before = index == -2 && limit ? tir_stmt_at(ir, limit)->next : index == -2 ? first : TIR_NONE;
+  } else {
+    int lowest = move->to_consumers || !limit ? 0 : position_of(ir, limit) + 1;
+    int highest = move->to_consumers && limit ? position_of(ir, limit) : last ? position_of(ir, last) + 1 : 0;
+    if (index < lowest || index > highest)
+      return tir_refuse(ir, err, MS_MOVE_INDEX, move->loop, "index %d is not in %d..%d", index, lowest, highest);
+    move->before = first;
+    for (int i = 0; i < index; i++) move->before = tir_stmt_at(ir, move->before)->next;
+  }
+  return true;
+}
+
+/* A loop at or above the new place that runs through a producer's reduction: what it reduces is not complete there. */
+static bool check_producers_complete(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    tir_var v = tir_stmt_at(ir, s)->loop.var;
+    for (uint32_t i = 0; i < move->required_count; i++) {
+      tir_block producer = move->required[i];
+      for (uint32_t j = 0; j < tir_block_at(ir, producer)->iters.count; j++) {
+        const struct tir_iter *iter = &tir_iters(ir, producer)[j];
+        if (iter->kind == TIR_SPATIAL || !(tir_at(ir, iter->binding)->vars >> (v & 63) & 1)) continue;
+        if (tir_uses_var(ir, iter->binding, v))
+          return tir_refuse(ir, err, MS_MOVE_REDUCTION_LOOP, s, "this loop reduces what producer `%s` writes",
+                            tir_block_name(ir, producer));
+      }
+    }
+  }
+  return true;
+}
+
+bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
+  tir_stmt limit;
+  move->loop = loop;
+  if (index < -2) return tir_refuse(ir, err, MS_MOVE_INDEX, loop, "index %d is less than -2", index);
+  if (!check_place(ir, move, loop, err) || !find_limit(ir, move, loop, &limit, err)) return false;
+  if (!find_place(ir, move, limit, index, err)) return false;
+  if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
+  return tir_move_find_domains(ir, move, err) && tir_move_check_reduction(ir, move, err);
+}
+
+/* ---- The edit ---- */
+
+struct nest {
+  tir_loop outermost, innermost;
+  uint32_t count;
+};
+
+/* A new loop inside the nest; its variable. Names are ax0, ax1, …. */
+static tir_expr add_loop(struct tir *ir, struct nest *nest, tir_type type, tir_expr extent) {
+  char text[16];
+  snprintf(text, sizeof text, "ax%u", nest->count++);
+  tir_expr zero = tir_int(ir, type, 0);
+  tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, text), type, zero, extent);
+  tir_loop loop = tir_new_loop(ir, v, zero, extent, TIR_SERIAL);
+  if (nest->innermost)
+    tir_append(ir, nest->innermost, TIR_BODY, loop);
+  else
+    nest->outermost = loop;
+  nest->innermost = loop;
+  return tir_var_expr(ir, v);
+}
+
+static tir_expr bind_linear(struct tir *ir, const struct tir_move *move, const struct tir_move_domain *d,
+                            struct nest *nest, bool preserve_unit_loops) {
+  tir_expr v = TIR_NONE;
+  if (preserve_unit_loops || d->hi > d->lo) v = add_loop(ir, nest, d->type, tir_int(ir, d->type, d->hi - d->lo + 1));
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = d->lo;
+  for (uint32_t i = d->first; i < d->first + d->count; i++)
+    tir_sum_add_term(ir, &sum, move->terms[i].atom, move->terms[i].coefficient);
+  if (v) tir_sum_add_term(ir, &sum, v, 1);
+  return tir_sum_close(ir, &sum, d->type);
+}
+
+static tir_expr bind(struct tir *ir, const struct tir_move *move, const struct tir_move_domain *d, struct nest *nest,
+                     bool preserve_unit_loops) {
+  if (d->linear) return bind_linear(ir, move, d, nest, preserve_unit_loops);
+  if (!preserve_unit_loops && tir_is_const(ir, d->extent, 1)) return d->min;
+  tir_expr v = add_loop(ir, nest, d->type, tir_cast(ir, d->type, d->extent));
+  return tir_add(ir, tir_cast(ir, d->type, d->min), v);
+}
+
+static tir_expr add_limit(struct tir *ir, tir_expr all, enum tir_kind kind, tir_expr value, tir_expr limit) {
+  return tir_and(ir, all, tir_make(ir, kind, value, tir_cast(ir, tir_type_of(ir, value), limit)));
+}
+
+static tir_expr limit_domain(struct tir *ir, tir_expr all, const struct tir_move_domain *d, tir_expr value) {
+  if (d->linear) {
+    if (d->has_lower) all = add_limit(ir, all, TIR_GE, value, tir_int(ir, d->type, d->lower));
+    if (d->has_upper) all = add_limit(ir, all, TIR_LT, value, tir_int(ir, d->type, d->upper + 1));
+  } else {
+    if (d->at_least) all = add_limit(ir, all, TIR_GE, value, d->at_least);
+    if (d->below) all = add_limit(ir, all, TIR_LT, value, d->below);
+  }
+  return all;
+}
+
+/* Takes the block out, with the loops that hold nothing else. */
+static void remove_nest(struct tir *ir, const struct tir_move *move) {
+  tir_detach(ir, move->block);
+  if (move->removed != move->block) tir_kill(ir, move->removed);
+}
+
+void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops) {
+  struct nest nest = {TIR_NONE, TIR_NONE, 0};
+  tir_expr predicate = TIR_NONE;
+  for (uint32_t i = 0; i < move->iter_count; i++) {
+    tir_expr value = bind(ir, move, &move->domains[i], &nest, preserve_unit_loops);
+    tir_iters(ir, move->block)[i].binding = value;
+    predicate = limit_domain(ir, predicate, &move->domains[i], value);
+    if (move->kept) tir_subst_var(ir, tir_iters(ir, move->block)[i].var, value);
+  }
+  if (move->kept) {
+    predicate = tir_and(ir, predicate, tir_subst(ir, move->kept));
+    tir_subst_clear(ir);
+  }
+  tir_stmt_at(ir, move->block)->block.predicate = predicate;
+  remove_nest(ir, move);
+  if (nest.innermost) tir_append(ir, nest.innermost, TIR_BODY, move->block);
+  tir_stmt top = nest.outermost ? nest.outermost : move->block;
+  if (move->before)
+    tir_insert_before(ir, move->before, top);
+  else
+    tir_append(ir, move->loop, TIR_BODY, top);
+}

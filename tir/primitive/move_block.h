@@ -1,0 +1,58 @@
+/* Moving a block under a loop: what compute_at, reverse_compute_at and the sampling of locations share. Internal to
+ * primitive/.
+ *
+ * The block goes to where what it provides is required: what it writes, by its consumers (compute_at); what it reads,
+ * by its producers (reverse_compute_at). Below the loop, the blocks that require it fix a region of each such buffer;
+ * from the region follows where each iteration of the moved block runs: its domain. */
+#ifndef MSCHED_TIR_PRIMITIVE_MOVE_BLOCK_H
+#define MSCHED_TIR_PRIMITIVE_MOVE_BLOCK_H
+
+#include "../analysis.h"
+
+/* Where one iteration of the moved block runs: `extent` values from `min` on, and under a predicate where that reaches
+ * past what there is. A linear domain holds numbers in place of expressions: a sum of terms, plus lo up to hi. */
+struct tir_move_domain {
+  bool linear, has_lower, has_upper;
+  tir_type type;
+  uint32_t first, count;                 /* linear: the terms, in the move's */
+  int64_t lo, hi, lower, upper;          /* linear; the predicate is lower <= value <= upper, on the sides it has */
+  tir_expr min, extent, at_least, below; /* not linear; TIR_NONE: no predicate on that side */
+};
+
+enum { TIR_MOVE_MOST = 16, TIR_MOVE_TERMS = 96 };
+
+struct tir_move {
+  tir_block block, scope;
+  bool to_consumers; /* compute_at */
+  tir_block *required;
+  uint32_t required_count, iter_count;
+  tir_stmt removed; /* the block, or the outermost loop that holds nothing else */
+  tir_expr kept;    /* what the block's predicate says beyond its iterations' domains, over their variables */
+  /* of the loop last checked */
+  tir_loop loop;
+  tir_stmt before; /* the new nest goes before it; TIR_NONE: last */
+  struct tir_move_domain *domains;
+  struct tir_term terms[TIR_MOVE_TERMS];
+  uint32_t term_count;
+  /* where the arrays above are while they are small */
+  tir_block required_on_stack[TIR_MOVE_MOST];
+  struct tir_move_domain domains_on_stack[TIR_MOVE_MOST];
+};
+
+/* What does not depend on the loop: the scope, the block's kind, what requires it, what is removed with it. After false
+ * too, the move is to be freed by tir_move_free. */
+bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err);
+/* The rest; may be asked of several loops in turn. */
+bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err);
+/* Makes the new nest under the loop last checked, and removes the old one. */
+void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops);
+void tir_move_free(struct tir_move *move);
+
+/* Finds the domain of each iteration (move_domain.c). */
+bool tir_move_find_domains(struct tir *ir, struct tir_move *move, ms_error *err);
+/* Finds what is kept of the block's predicate (move_predicate.c). */
+bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *err);
+/* Whether the moved block takes each step of its reductions once (move_reduction.c). */
+bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err);
+
+#endif

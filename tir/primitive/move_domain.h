@@ -1,0 +1,50 @@
+/* What the two ways to find the domains of a moved block share. Internal to primitive/. */
+#ifndef MSCHED_TIR_PRIMITIVE_MOVE_DOMAIN_H
+#define MSCHED_TIR_PRIMITIVE_MOVE_DOMAIN_H
+
+#include "move_block.h"
+
+/* Variables that run as one required block and buffer are seen from the loop: of the loops between, and for memory that
+ * threads share, of those above that are bound to such threads. */
+enum { TIR_MOST_RELAXED = 64 };
+struct tir_relaxed {
+  uint64_t mask;
+  uint32_t count;
+  tir_var *vars;
+  tir_var on_stack[TIR_MOST_RELAXED];
+};
+void tir_open_relaxed(const struct tir *ir, const struct tir_move *move, tir_block required, tir_buffer buffer,
+                      struct tir_relaxed *r);
+void tir_close_relaxed(struct tir_relaxed *r);
+
+static inline bool tir_is_relaxed(const struct tir_relaxed *r, tir_var v) {
+  if (!(r->mask >> (v & 63) & 1)) return false;
+  for (uint32_t i = 0; i < r->count; i++)
+    if (r->vars[i] == v) return true;
+  return false;
+}
+
+/* The iteration of the block that is this variable, or -1. */
+static inline int tir_iter_of(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].var == v) return (int)i;
+  return -1;
+}
+
+/* The regions by which the moved block provides, and another requires. */
+static inline struct tir_span tir_provided_regions(const struct tir *ir, const struct tir_move *move) {
+  return move->to_consumers ? tir_block_at(ir, move->block)->writes : tir_block_at(ir, move->block)->reads;
+}
+static inline struct tir_span tir_required_regions(const struct tir *ir, const struct tir_move *move,
+                                                   tir_block required) {
+  return move->to_consumers ? tir_block_at(ir, required)->reads : tir_block_at(ir, required)->writes;
+}
+
+/* A variable bound by a let is in it: it need not be in scope at the new place. */
+bool tir_uses_let(const struct tir *ir, tir_expr e);
+
+/* On numbers alone (move_linear.c). False: the general way is to be taken. */
+bool tir_move_find_linear(struct tir *ir, struct tir_move *move);
+
+#endif

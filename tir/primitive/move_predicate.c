@@ -1,0 +1,78 @@
+/* What is kept of the predicate of a moved block.
+ *
+ * Most predicates only keep the iterations inside their domains, where a split made too many: the new nest has its own.
+ * One that leaves out instances of the domain says something of the block, and goes with it. */
+#include "move_block.h"
+
+#include <stdlib.h>
+
+/* A conjunct that says that a binding is below the end of its iteration's domain. */
+static bool is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    struct tir_var_node v = ir->vars.at[iter.var];
+    if (tir_type_of(ir, iter.binding) != tir_type_of(ir, v.extent) || !tir_is_const(ir, v.min, 0)) continue;
+    if (tir_make(ir, TIR_LT, iter.binding, v.extent) == conjunct) return true;
+  }
+  return false;
+}
+
+static bool all_domain_ends(struct tir *ir, tir_block block, tir_expr predicate) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) return all_domain_ends(ir, block, n.a) && all_domain_ends(ir, block, n.b);
+  return is_domain_end(ir, block, predicate) || is_domain_end(ir, block, tir_simplify(ir, predicate));
+}
+
+/* Under the predicate the bindings still take every value of the domains. */
+static bool covers_domains(struct tir *ir, tir_block block, tir_expr predicate) {
+  uint32_t iters = tir_block_at(ir, block)->iters.count;
+  uint32_t loops = tir_loop_vars(ir, block, TIR_NONE, NULL, 0);
+  uint32_t *memory = malloc(((size_t)loops + 2 * (size_t)iters) * sizeof *memory + iters * sizeof(struct tir_interval));
+  if (!memory) abort();
+  struct tir_interval *values = (struct tir_interval *)memory;
+  tir_var *vars = (tir_var *)(values + iters);
+  tir_expr *ranges = vars + loops;
+  tir_loop_vars(ir, block, TIR_NONE, vars, loops);
+  for (uint32_t i = 0; i < iters; i++) {
+    ranges[2 * i] = tir_iters(ir, block)[i].binding;
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  bool covers = tir_region_exact(ir, ranges, iters, vars, loops, predicate, values);
+  for (uint32_t i = 0; i < iters && covers; i++) {
+    struct tir_var_node v = ir->vars.at[tir_iters(ir, block)[i].var];
+    covers = tir_interval_covers(ir, values[i], tir_interval_of(ir, v.min, v.extent));
+  }
+  free(memory);
+  return covers;
+}
+
+/* Rewrites the predicate from loops to the iterations that are bound to them alone. */
+static tir_expr in_iterations(struct tir *ir, tir_block block, tir_expr predicate) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    const struct tir_expr_node *n = tir_at(ir, iter.binding);
+    if (n->kind == TIR_VAR && ir->vars.at[n->ref].kind == TIR_VAR_LOOP)
+      tir_subst_var(ir, n->ref, tir_var_expr(ir, iter.var));
+  }
+  predicate = tir_subst(ir, predicate);
+  tir_subst_clear(ir);
+  return predicate;
+}
+
+static bool uses_loops(const struct tir *ir, tir_block block, tir_expr e) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_stmt_at(ir, s)->loop.var)) return true;
+  return false;
+}
+
+bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *err) {
+  tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
+  move->kept = TIR_NONE;
+  if (!predicate || all_domain_ends(ir, move->block, predicate) || covers_domains(ir, move->block, predicate))
+    return true;
+  move->kept = in_iterations(ir, move->block, predicate);
+  if (!uses_loops(ir, move->block, move->kept)) return true;
+  return tir_refuse(ir, err, MS_MOVE_PREDICATE, move->block,
+                    "the predicate of block `%s` says something of its loops that its iterations cannot express",
+                    tir_block_name(ir, move->block));
+}

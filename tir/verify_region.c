@@ -1,0 +1,179 @@
+/* The verifier: what blocks touch lies within what they say they touch.
+ *
+ * Only what is certainly outside is refused. The distance from a region's edge is a linear form over variables; where
+ * all of them are independent and their domains constant, its extremes are attained, and one beyond the edge is a
+ * violation. Elsewhere only a distance that is beyond the edge for all values is. */
+#include "bounds.h"
+#include "verify.h"
+
+enum { MOST_TERMS = 24 };
+
+struct distance {
+  const struct verifier *v;
+  tir_block inner; /* its iteration variables stand for their bindings */
+  int64_t constant;
+  uint32_t count;
+  struct tir_term terms[MOST_TERMS];
+  bool known;
+};
+
+static void add_term(struct distance *d, tir_expr atom, int64_t coefficient) {
+  uint32_t i = 0;
+  while (i < d->count && d->terms[i].atom != atom) i++;
+  if (i == MOST_TERMS) {
+    d->known = false;
+    return;
+  }
+  if (i == d->count) d->terms[d->count++] = (struct tir_term){0, atom};
+  if (__builtin_add_overflow(d->terms[i].coefficient, coefficient, &d->terms[i].coefficient)) d->known = false;
+}
+
+/* Whether an expression holds iteration variables of the inner block, which must be replaced. */
+static bool uses_inner(const struct distance *d, tir_expr e) {
+  if (!d->inner) return false;
+  const struct tir_iter *iters = tir_iters(d->v->ir, d->inner);
+  for (uint32_t i = 0; i < tir_block_at(d->v->ir, d->inner)->iters.count; i++)
+    if (tir_at(d->v->ir, e)->vars >> (iters[i].var & 63) & 1 && tir_uses_var(d->v->ir, e, iters[i].var)) return true;
+  return false;
+}
+
+static tir_expr binding_of(const struct distance *d, tir_var x) {
+  if (!d->inner || d->v->vars[x].iter_of != d->inner) return TIR_NONE;
+  const struct tir_iter *iters = tir_iters(d->v->ir, d->inner);
+  for (uint32_t i = 0; i < tir_block_at(d->v->ir, d->inner)->iters.count; i++)
+    if (iters[i].var == x) return iters[i].binding;
+  return TIR_NONE;
+}
+
+static void add(struct distance *d, tir_expr e, int64_t scale) {
+  const struct tir *ir = d->v->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  int64_t product;
+  if (!d->known) return;
+  switch ((enum tir_kind)n->kind) {
+  case TIR_INT_IMM:
+    if (__builtin_mul_overflow(n->imm, scale, &product) || __builtin_add_overflow(d->constant, product, &d->constant))
+      d->known = false;
+    return;
+  case TIR_ADD:
+  case TIR_SUB:
+    add(d, n->a, scale);
+    add(d, n->b, n->kind == TIR_ADD ? scale : -scale);
+    return;
+  case TIR_MUL: {
+    tir_expr factor = tir_is_int(ir, n->a) ? n->a : n->b, rest = factor == n->a ? n->b : n->a;
+    if (!tir_is_int(ir, factor)) break;
+    if (__builtin_mul_overflow(tir_at(ir, factor)->imm, scale, &product))
+      d->known = false;
+    else
+      add(d, rest, product);
+    return;
+  }
+  case TIR_CAST:
+    if (!tir_type_is_int(tir_type_of(ir, n->a)) || !tir_type_is_int(n->type)) break;
+    add(d, n->a, scale);
+    return;
+  case TIR_VAR: {
+    tir_expr binding = binding_of(d, n->ref);
+    if (!binding) break;
+    struct distance *outside = d;
+    tir_block inner = outside->inner;
+    outside->inner = TIR_NONE;
+    add(outside, binding, scale);
+    outside->inner = inner;
+    return;
+  }
+  default: break;
+  }
+  if (uses_inner(d, e))
+    d->known = false;
+  else
+    add_term(d, e, scale);
+}
+
+/* The extremes of the distance; *attained: some values of the variables give each. */
+static struct tir_bounds extremes(const struct distance *d, bool *attained) {
+  const struct tir *ir = d->v->ir;
+  struct tir_bounds b = {d->constant, d->constant};
+  *attained = true;
+  for (uint32_t i = 0; i < d->count; i++) {
+    const struct tir_expr_node *n = tir_at(ir, d->terms[i].atom);
+    int64_t k = d->terms[i].coefficient;
+    if (k == 0) continue;
+    const struct tir_var_node *x = n->kind == TIR_VAR ? &ir->vars.at[n->ref] : NULL;
+    bool box = x && x->min && tir_is_int(ir, x->min) && tir_is_int(ir, x->extent) && tir_at(ir, x->extent)->imm > 0;
+    *attained = *attained && box;
+    b.lo = tir_sat_add(b.lo, tir_sat_mul(k, k > 0 ? n->lo : n->hi));
+    b.hi = tir_sat_add(b.hi, tir_sat_mul(k, k > 0 ? n->hi : n->lo));
+  }
+  return b;
+}
+
+/* Whether a distance that must not be negative is. */
+static bool is_negative(const struct distance *d, bool guarded) {
+  bool attained;
+  if (!d->known) return false;
+  struct tir_bounds b = extremes(d, &attained);
+  return b.hi < 0 || (b.lo < 0 && attained && !guarded);
+}
+
+static struct distance start(const struct verifier *v, tir_block inner, int64_t constant) {
+  return (struct distance){.v = v, .inner = inner, .constant = constant, .known = true};
+}
+
+/* Whether what is touched certainly leaves a region in dimension `dim`. */
+static bool leaves(const struct verifier *v, const struct touched *t, const struct tir_region *r, uint32_t dim) {
+  const tir_expr *region = tir_operands(v->ir, r->ranges) + 2 * dim;
+  tir_expr min = t->region ? t->ranges[2 * dim] : t->ranges[dim];
+  if (tir_type_lanes(tir_type_of(v->ir, min)) > 1) return false;
+  /* The region's variables are those of the block; what is touched may speak of the inner block's. */
+  struct distance below = start(v, TIR_NONE, 0), above = start(v, TIR_NONE, t->region ? 0 : -1);
+  add(&below, region[0], -1);
+  add(&above, region[0], 1);
+  add(&above, region[1], 1);
+  below.inner = above.inner = t->inner;
+  add(&below, min, 1);
+  add(&above, min, -1);
+  if (t->region) add(&above, t->ranges[2 * dim + 1], -1);
+  return is_negative(&below, t->guarded) || is_negative(&above, t->guarded);
+}
+
+/* The dimension in which what is touched leaves each of the regions of its buffer, or -1. *found: there is one. */
+static int find_outside(const struct verifier *v, const struct touched *t, struct tir_span regions, bool *found) {
+  int outside = -1;
+  for (uint32_t i = 0; i < regions.count; i++) {
+    const struct tir_region *r = &v->ir->regions.at[regions.first + i];
+    if (r->buffer != t->buffer) continue;
+    *found = true;
+    int leaving = -1;
+    for (uint32_t dim = 0; dim < v->ir->buffers.at[t->buffer].rank && leaving < 0; dim++)
+      if (leaves(v, t, r, dim)) leaving = (int)dim;
+    if (leaving < 0) return -1;
+    outside = leaving;
+  }
+  return outside;
+}
+
+static bool is_local(const struct tir *ir, tir_buffer b, tir_block block) {
+  tir_stmt where = ir->buffers.at[b].where;
+  return where && (where == block || tir_is_below(ir, where, block));
+}
+
+bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched *t) {
+  const struct tir *ir = v->ir;
+  /* A root's regions are whatever its blocks touch, and are not written down. */
+  if (!block || tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION) || is_local(ir, t->buffer, block)) return true;
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  bool found = false;
+  int outside = find_outside(v, t, r->writes, &found);
+  if (found && outside < 0) return true;
+  bool in_reads = false;
+  int outside_reads = t->writes ? -1 : find_outside(v, t, r->reads, &in_reads);
+  if (in_reads && outside_reads < 0) return true;
+  const char *buffer = tir_text(ir, ir->buffers.at[t->buffer].name), *what = t->writes ? "writes" : "reads";
+  if (!found && !in_reads)
+    return tir_refuse(ir, v->err, MS_VERIFY_REGION, block, "block %s %s %s, which its regions do not name",
+                      tir_block_name(ir, block), what, buffer);
+  return tir_refuse(ir, v->err, MS_VERIFY_REGION, block, "block %s %s %s outside of its regions in dimension %d",
+                    tir_block_name(ir, block), what, buffer, in_reads ? outside_reads : outside);
+}

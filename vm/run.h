@@ -1,0 +1,113 @@
+/* A trace made ready, and what runs it. Internal to vm. */
+#ifndef MSCHED_VM_RUN_H
+#define MSCHED_VM_RUN_H
+
+#include "steps.h"
+#include "table.h"
+
+enum vm_operand_kind {
+  VM_AT_NONE,
+  VM_AT_SLOT,   /* value: the variable */
+  VM_AT_INT,    /* value; booleans too */
+  VM_AT_REAL,   /* real */
+  VM_AT_STRING, /* value: its symbol in the workload; count: where it stands in the steps' text */
+  VM_AT_LIST,   /* value: the first of `count` operands of the plan */
+  VM_AT_EXPR,   /* value: an annotation value, made once in the workload */
+  VM_AT_DICT    /* as a list: keys (VM_AT_EXPR) and values in turn */
+};
+struct vm_operand {
+  union {
+    int64_t value;
+    double real;
+  };
+  uint32_t count;
+  uint8_t kind;
+};
+
+struct vm_step {
+  vm_perform perform;
+  uint32_t operands; /* inputs, then attributes: first in the plan's operands */
+  uint32_t inputs;
+  uint32_t outputs, first_output;
+  uint32_t draw, decision;
+  tir_func func;     /* where a name is looked up; TIR_NONE: there is no such function */
+};
+
+struct vm_plan {
+  struct tir *workload; /* borrowed */
+  struct vm_steps *steps;
+  struct vm_step *at;
+  struct vm_operand *operands;
+  uint32_t count, operand_count, capacity, operand_capacity;
+};
+
+/* Appends instructions [first, last) of the steps to a plan. */
+void vm_plan_add(struct vm_plan *plan, uint32_t first, uint32_t last);
+
+/* One replay, or one recorded call, as the performing functions see it. */
+struct vm_run {
+  struct tir *ir;
+  struct vm_schedule *schedule;
+  const struct vm_plan *plan;
+  const struct vm_draws *draws;
+  const struct vm_operand *operands; /* the plan's */
+  int64_t *slots;                    /* the schedule's */
+  ms_error *err;
+  bool recording;          /* outputs are as many as come, instead of as many as were recorded */
+  uint32_t made;           /* recording: how many came */
+  const int64_t *decision; /* recording: what the caller decides, of `decision_count` */
+  uint32_t decision_count;
+};
+
+static inline const struct vm_operand *vm_input(const struct vm_run *r, const struct vm_step *s, uint32_t i) {
+  return r->operands + s->operands + i;
+}
+static inline const struct vm_operand *vm_attr(const struct vm_run *r, const struct vm_step *s, uint32_t i) {
+  return r->operands + s->operands + s->inputs + i;
+}
+static inline const char *vm_string_at(const struct vm_run *r, const struct vm_operand *o) {
+  return r->plan->steps->text + o->count;
+}
+
+/* The statement an operand stands for now; false: refused, since it is a mark or gone. */
+bool vm_refuse_handle(struct vm_run *r, const struct vm_operand *o);
+static inline bool vm_get_stmt(struct vm_run *r, const struct vm_operand *o, enum tir_stmt_kind kind, tir_stmt *out) {
+  int64_t value = r->slots[o->value];
+  *out = (tir_stmt)value;
+  return (value > 0 && r->ir->stmts.at[value].kind == kind) || vm_refuse_handle(r, o);
+}
+static inline bool vm_get_loop(struct vm_run *r, const struct vm_operand *o, tir_loop *out) {
+  return vm_get_stmt(r, o, TIR_LOOP, out);
+}
+static inline bool vm_get_block(struct vm_run *r, const struct vm_operand *o, tir_block *out) {
+  return vm_get_stmt(r, o, TIR_BLOCK, out);
+}
+/* A block or a loop. */
+bool vm_get_place(struct vm_run *r, const struct vm_operand *o, tir_stmt *out);
+/* The statements of an operand that is a list, into `out`, which has room for them. */
+bool vm_get_blocks(struct vm_run *r, const struct vm_operand *list, tir_block *out);
+/* An integer, given or drawn; VM_NIL where it is None. */
+static inline int64_t vm_get_int(const struct vm_run *r, const struct vm_operand *o) {
+  return o->kind == VM_AT_INT ? o->value : o->kind == VM_AT_SLOT ? r->slots[o->value] : VM_NIL;
+}
+
+/* Working memory for lists of statements: at least `count` entries, until the next call. */
+uint32_t *vm_out(struct vm_run *r, uint32_t count);
+enum { VM_OUT_ROOM = 64 }; /* so many are there without asking */
+
+/* What an instruction gives. False: not as many as were recorded (then the replay is refused). */
+bool vm_give(struct vm_run *r, const struct vm_step *s, const uint32_t *statements, uint32_t count);
+static inline bool vm_give_one(struct vm_run *r, const struct vm_step *s, uint32_t statement) {
+  return vm_give(r, s, &statement, 1);
+}
+bool vm_give_numbers(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);
+
+/* What was decided for a draw of `count` numbers. *decided: NULL, to be drawn. False: refused, it has another length. */
+bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, const int64_t **decided);
+/* Notes the decision used. */
+void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);
+static inline struct vm_stream vm_stream_for(const struct vm_run *r, const struct vm_step *s) {
+  return vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt);
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* Schedules: replaying a plan, and performing one instruction after another. */
+#include "run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- Life -------------------------------------------------------------------------------------------------------- */
+
+struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed) {
+  uint32_t one = 0;
+  struct vm_schedule *sch = tir_enlarge(NULL, &one, 1, sizeof *sch);
+  *sch = (struct vm_schedule){.ir = tir_new(), .draws = {.mode = VM_STRICT, .seed = seed}};
+  vm_trace_init(&sch->trace);
+  one = 0;
+  sch->step = tir_enlarge(NULL, &one, 1, sizeof *sch->step);
+  *sch->step = (struct vm_plan){0};
+  if (!workload) return sch;
+  tir_copy(sch->ir, workload);
+  sch->forwards = sch->ir->forwards.count;
+  return sch;
+}
+
+void vm_schedule_free(struct vm_schedule *sch) {
+  if (!sch) return;
+  tir_free(sch->ir);
+  vm_trace_clear(&sch->trace);
+  vm_plan_free(sch->step);
+  free(sch->slots);
+  free(sch->ends);
+  free(sch->out);
+  free(sch);
+}
+
+static void fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instructions) {
+  if (variables > sch->slot_capacity)
+    sch->slots = tir_enlarge(sch->slots, &sch->slot_capacity, variables, sizeof *sch->slots);
+  if (instructions > sch->end_capacity)
+    sch->ends = tir_enlarge(sch->ends, &sch->end_capacity, instructions, sizeof *sch->ends);
+  if (sch->out_capacity < VM_OUT_ROOM)
+    sch->out = tir_enlarge(sch->out, &sch->out_capacity, VM_OUT_ROOM, sizeof *sch->out);
+}
+
+/* ---- Handles ----------------------------------------------------------------------------------------------------- */
+
+/* Blocks and loops keep their ids unless an edit says that another took their place. `variables`: how many have a value. */
+static void apply_forwards(struct vm_schedule *sch, uint32_t variables) {
+  const struct tir *ir = sch->ir;
+  for (uint32_t f = sch->forwards; f < ir->forwards.count; f++) {
+    struct tir_forward forward = ir->forwards.at[f];
+    if (forward.to == TIR_NONE) continue;
+    for (uint32_t v = 0; v < variables; v++)
+      if (sch->slots[v] == forward.from && sch->trace.steps->types[v] != VM_T_INT) sch->slots[v] = forward.to;
+  }
+  sch->forwards = ir->forwards.count;
+}
+
+/* The instruction that removed a statement; -1: not known. */
+static int64_t removed_by(const struct vm_schedule *sch, tir_stmt s) {
+  const struct tir *ir = sch->ir;
+  uint32_t at = ir->forwards.count;
+  while (at && !(ir->forwards.at[at - 1].from == s && ir->forwards.at[at - 1].to == TIR_NONE)) at--;
+  if (!at) return -1;
+  for (uint32_t i = 0; i < sch->trace.steps->count && i < sch->end_capacity; i++)
+    if (sch->ends[i] >= at) return i;
+  return -1;
+}
+
+bool vm_refuse_handle(struct vm_run *r, const struct vm_operand *o) {
+  if (r->err && r->err->brief) return ms_fail(r->err, MS_STALE_HANDLE, "%s", "");
+  char name[16];
+  int64_t value = r->slots[o->value];
+  vm_variable_name(r->plan->steps, (uint32_t)o->value, name);
+  if (value == VM_MARK_ROOT || value == VM_MARK_INLINE)
+    return ms_fail(r->err, MS_WRONG_OPERAND, "%s is no loop: what was drawn is to %s", name,
+                   value == VM_MARK_ROOT ? "leave the block at the root" : "inline the block");
+  int64_t by = value > 0 ? removed_by(r->schedule, (tir_stmt)value) : -1;
+  if (by < 0) return ms_fail(r->err, MS_STALE_HANDLE, "%s is no longer in the module", name);
+  return ms_fail(r->err, MS_STALE_HANDLE, "%s is no longer in the module: instruction %d, %s, removed it", name, (int)by,
+                 vm_kind_info(r->plan->steps->instructions[by].kind)->name);
+}
+
+bool vm_get_place(struct vm_run *r, const struct vm_operand *o, tir_stmt *out) {
+  int64_t value = r->slots[o->value];
+  *out = (tir_stmt)value;
+  if (value > 0 && (tir_is(r->ir, *out, TIR_BLOCK) || tir_is(r->ir, *out, TIR_LOOP))) return true;
+  return vm_refuse_handle(r, o);
+}
+
+bool vm_get_blocks(struct vm_run *r, const struct vm_operand *list, tir_block *out) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (!vm_get_block(r, r->operands + list->value + i, &out[i])) return false;
+  return true;
+}
+
+tir_stmt vm_statement(const struct vm_schedule *sch, uint32_t variable) {
+  if (variable >= sch->trace.steps->variables || sch->trace.steps->types[variable] == VM_T_INT) return TIR_NONE;
+  int64_t value = sch->slots[variable];
+  if (value <= 0 || (uint64_t)value >= sch->ir->stmts.count) return TIR_NONE;
+  return tir_is(sch->ir, (tir_stmt)value, TIR_DEAD) ? TIR_NONE : (tir_stmt)value;
+}
+
+/* ---- What instructions give -------------------------------------------------------------------------------------- */
+
+uint32_t *vm_out(struct vm_run *r, uint32_t count) {
+  struct vm_schedule *sch = r->schedule;
+  if (count > sch->out_capacity) sch->out = tir_enlarge(sch->out, &sch->out_capacity, count, sizeof *sch->out);
+  return sch->out;
+}
+
+static bool take_outputs(struct vm_run *r, const struct vm_step *s, uint32_t count) {
+  r->made = count;
+  if (!r->recording) {
+    if (count == s->outputs) return true;
+    return ms_fail(r->err, MS_ARITY, "gives %u output%s, and gave %u when it was recorded", count, count == 1 ? "" : "s",
+                   s->outputs);
+  }
+  fit_slots(r->schedule, s->first_output + count, 0);
+  r->slots = r->schedule->slots;
+  return true;
+}
+
+bool vm_give(struct vm_run *r, const struct vm_step *s, const uint32_t *statements, uint32_t count) {
+  if (!take_outputs(r, s, count)) return false;
+  for (uint32_t i = 0; i < count; i++) r->slots[s->first_output + i] = statements[i];
+  return true;
+}
+
+bool vm_give_numbers(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
+  if (!take_outputs(r, s, count)) return false;
+  for (uint32_t i = 0; i < count; i++) r->slots[s->first_output + i] = numbers[i];
+  return true;
+}
+
+bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, const int64_t **decided) {
+  const struct vm_trace *given = r->draws->decisions;
+  *decided = r->recording ? r->decision : NULL;
+  uint32_t length = r->recording ? r->decision_count : s->outputs;
+  uint8_t state = r->recording ? VM_DECIDED : VM_OPEN;
+  if (!r->recording && given) {
+    state = given->decided[s->decision];
+    if (state == VM_DECIDED) *decided = given->decisions + s->decision;
+  }
+  bool fits = state == VM_OPEN || (state == VM_DECIDED && (!*decided || length == count));
+  if (fits) return true;
+  *decided = NULL;
+  return r->draws->mode == VM_REPAIR || ms_fail(r->err, MS_DECISION, "the decision does not have %u number%s", count, count == 1 ? "" : "s");
+}
+
+void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
+  struct vm_trace *trace = &r->schedule->trace;
+  if (r->recording) vm_trace_fit_decisions(trace, s->decision + count);
+  assert(r->recording || count == s->outputs);
+  memcpy(trace->decisions + s->decision, numbers, count * sizeof *numbers);
+  trace->decided[s->decision] = VM_DECIDED;
+}
+
+/* ---- Performing -------------------------------------------------------------------------------------------------- */
+
+/* A refusal gets the instruction's number and kind. */
+static bool refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
+  if (!err) return false;
+  err->instruction = (int)i;
+  if (err->brief) return false;
+  char prefix[64];
+  int length = snprintf(prefix, sizeof prefix, "instruction %u, %s: ", i, vm_kind_info(steps->instructions[i].kind)->name);
+  size_t rest = strlen(err->message);
+  if (rest + (size_t)length + 1 > sizeof err->message) rest = sizeof err->message - (size_t)length - 1;
+  memmove(err->message + length, err->message, rest);
+  memcpy(err->message, prefix, (size_t)length);
+  err->message[rest + (size_t)length] = 0;
+  return false;
+}
+
+static inline void verify(const struct tir *ir) {
+#ifdef MSCHED_CHECK
+  ms_error err = {0};
+  if (!tir_verify(ir, &err)) {
+    fprintf(stderr, "%s\n", err.message);
+    assert(!"an instruction broke the module");
+  }
+#else
+  (void)ir;
+#endif
+}
+
+uint64_t vm_ticks(void) {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#endif
+}
+
+/* Performs one instruction under the clock. */
+static bool perform_timed(struct vm_run *r, const struct vm_step *step, enum vm_kind kind) {
+  struct vm_profile *profile = r->schedule->profile;
+  uint64_t start = vm_ticks();
+  bool done = step->perform(r, step);
+  profile->ticks[kind] += vm_ticks() - start;
+  profile->performed[kind]++;
+  return done;
+}
+
+static void start_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws) {
+  assert(!draws->decisions || draws->decisions->steps == plan->steps);
+  tir_copy(sch->ir, plan->workload);
+  sch->forwards = sch->ir->forwards.count;
+  sch->draws = *draws;
+  sch->draws.decisions = NULL;
+  vm_trace_adopt(&sch->trace, plan->steps);
+  fit_slots(sch, plan->steps->variables, plan->count);
+}
+
+static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err) {
+  struct vm_run r = {.ir = sch->ir, .schedule = sch, .plan = plan, .draws = draws, .operands = plan->operands,
+                     .slots = sch->slots, .err = err};
+  for (uint32_t i = 0; i < plan->count; i++) {
+    const struct vm_step *step = &plan->at[i];
+    bool done = sch->profile ? perform_timed(&r, step, plan->steps->instructions[i].kind) : step->perform(&r, step);
+    sch->ends[i] = sch->ir->forwards.count;
+    if (!done) return refuse_at(err, plan->steps, i);
+    if (sch->forwards != sch->ir->forwards.count) apply_forwards(sch, step->first_output + step->outputs);
+    verify(sch->ir);
+  }
+  return true;
+}
+
+bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err) {
+  struct vm_profile *profile = sch->profile;
+  uint64_t start = profile ? vm_ticks() : 0;
+  start_replay(sch, plan, draws);
+  if (profile) profile->copying += vm_ticks() - start;
+  bool done = perform_all(sch, plan, draws, err);
+  if (profile) profile->replaying += vm_ticks() - start;
+  return done;
+}
+
+struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws, ms_error *err) {
+  struct vm_plan *plan = vm_prepare(workload, trace);
+  struct vm_schedule *sch = vm_schedule_new(NULL, draws->seed);
+  bool done = vm_replay(sch, plan, draws, err);
+  vm_plan_free(plan);
+  if (done) return sch;
+  vm_schedule_free(sch);
+  return NULL;
+}
+
+/* Makes the last instruction of the schedule's trace ready on its own; its outputs follow the variables there are. */
+static const struct vm_plan *prepare_last(struct vm_schedule *sch) {
+  struct vm_steps *steps = sch->trace.steps;
+  struct vm_plan *plan = sch->step;
+  plan->workload = sch->ir;
+  plan->steps = steps; /* for the call */
+  plan->count = plan->operand_count = 0;
+  vm_plan_add(plan, steps->count - 1, steps->count);
+  plan->at[0].first_output = steps->variables;
+  plan->at[0].decision = steps->decisions;
+  return plan;
+}
+
+bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
+             const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
+             uint32_t *first, uint32_t *count, ms_error *err) {
+  struct vm_trace *trace = &sch->trace;
+  vm_trace_own(trace);
+  struct vm_trace_mark mark = vm_trace_mark(trace);
+  if (!vm_append_inputs(trace, kind, inputs, input_count, attrs, attr_count, VM_NO_DRAW, err)) return false;
+  uint32_t n = trace->steps->count - 1;
+  const struct vm_plan *plan = prepare_last(sch);
+  fit_slots(sch, trace->steps->variables, n + 1);
+  struct vm_run r = {.ir = sch->ir, .schedule = sch, .plan = plan, .draws = &sch->draws, .operands = plan->operands,
+                     .slots = sch->slots, .err = err, .recording = true, .decision = decision, .decision_count = decision_count};
+  bool done = plan->at[0].perform(&r, &plan->at[0]);
+  if (!done) refuse_at(err, trace->steps, n);
+  sch->step->steps = NULL;
+  if (done && !vm_append_outputs(trace, r.made, err)) done = false;
+  if (!done) {
+    vm_trace_rewind(trace, &mark);
+    return false;
+  }
+  *first = trace->steps->instructions[n].first_output;
+  *count = r.made;
+  sch->ends[n] = sch->ir->forwards.count;
+  apply_forwards(sch, trace->steps->variables);
+  verify(sch->ir);
+  return true;
+}

@@ -1,0 +1,66 @@
+/* Building traces. Internal to vm. */
+#ifndef MSCHED_VM_STEPS_H
+#define MSCHED_VM_STEPS_H
+
+#include "vm.h"
+
+enum { VM_MOST_DEPTH = 32 }; /* of lists in lists */
+enum { VM_MOST_VARIABLES = 1 << 20, VM_MOST_OUTPUTS = 4096 };
+
+void vm_trace_init(struct vm_trace *trace);
+void vm_trace_clear(struct vm_trace *trace); /* frees what it holds */
+/* Makes `to` a trace of these steps, with every draw open. */
+void vm_trace_adopt(struct vm_trace *to, struct vm_steps *steps);
+/* Room for so many numbers of decisions; new ones are open. */
+void vm_trace_fit_decisions(struct vm_trace *trace, uint32_t count);
+struct vm_steps *vm_steps_retain(struct vm_steps *steps);
+void vm_steps_release(struct vm_steps *steps);
+/* Makes the trace the only holder of its steps, so that it may write. */
+void vm_trace_own(struct vm_trace *trace);
+
+/* vm_append in two parts, for callers that learn the number of outputs by performing the instruction. */
+bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
+                      const struct vm_value *attrs, uint32_t attr_count, uint32_t draw, ms_error *err);
+bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err); /* of the last instruction */
+/* What a parameter that is left out stands for. */
+struct vm_value vm_default_value(struct vm_trace *trace, const struct vm_param *param);
+/* Undo point of a trace that is its steps' only holder. */
+struct vm_trace_mark {
+  uint32_t count, value_count, text_size, variables, decisions, next_draw;
+};
+struct vm_trace_mark vm_trace_mark(const struct vm_trace *trace);
+void vm_trace_rewind(struct vm_trace *trace, const struct vm_trace_mark *mark);
+
+/* A growing text; at is the caller's to free(). */
+struct vm_text {
+  char *at;
+  uint32_t size, capacity;
+};
+void vm_put(struct vm_text *text, const char *bytes, size_t length);
+void vm_putf(struct vm_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An index map as the text of a lambda. */
+void vm_put_index_map(struct vm_text *text, const struct vm_steps *steps, const struct vm_value *map);
+/* The shortest decimal that reads back as the same number, with a point or exponent; inf and nan as C prints them. */
+void vm_put_real(struct vm_text *text, double value);
+
+/* UTF-8 without zero bytes: what strings of traces hold. */
+bool vm_is_text(const char *bytes, size_t length);
+
+/* Names of variables while a text is read. Zero-initialized; the texts named must outlive it. */
+struct vm_names {
+  struct {
+    const char *text;
+    uint32_t length, variable;
+  } * at;
+  uint32_t count, capacity;
+};
+bool vm_name_add(struct vm_names *names, const char *text, size_t length, uint32_t variable); /* false: already there */
+bool vm_name_find(const struct vm_names *names, const char *text, size_t length, uint32_t *variable);
+/* "b3": by the variable's type and number. */
+int vm_variable_name(const struct vm_steps *steps, uint32_t variable, char out[16]);
+
+/* Reads an index map from the text of a lambda, or from TVM's node graph as JSON. names: of what was drawn, or NULL. */
+bool vm_read_index_map(struct vm_trace *trace, const struct vm_names *names, const char *text, size_t length,
+                       struct vm_value *out, ms_error *err);
+
+#endif

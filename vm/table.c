@@ -1,0 +1,124 @@
+/* The instruction table in memory, and the grammar of its columns. */
+#include "table.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct {
+  struct vm_kind_info info;
+  vm_perform perform;
+} kinds[VM_KIND_COUNT] = {
+#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, performs, doc)                                   \
+  {{#kind, old, method, inputs, attrs, outputs, doc, VM_EFFECT_##effect, VM_IS_##safe}, vm_do_##performs},
+#define VM_IS_safe   true
+#define VM_IS_unsafe false
+#include "instructions.def"
+#undef INST
+};
+
+const struct vm_kind_info *vm_kind_info(enum vm_kind kind) {
+  assert(kind < VM_KIND_COUNT);
+  return &kinds[kind].info;
+}
+
+vm_perform vm_performer(enum vm_kind kind) { return kinds[kind].perform; }
+
+static size_t word_length(const char *text) { return strcspn(text, " "); }
+static const char *next_word(const char *text) {
+  text += word_length(text);
+  return text + strspn(text, " ");
+}
+
+static bool has_word(const char *words, const char *name, size_t length) {
+  for (; *words; words = next_word(words))
+    if (word_length(words) == length && !memcmp(words, name, length)) return true;
+  return false;
+}
+
+enum vm_kind vm_find_kind(const char *name, size_t length) {
+  if (!length) return VM_KIND_COUNT;
+  for (int k = 0; k < VM_KIND_COUNT; k++) {
+    const struct vm_kind_info *info = &kinds[k].info;
+    if (strlen(info->name) == length && !memcmp(info->name, name, length)) return (enum vm_kind)k;
+    if (word_length(info->method) == length && !memcmp(info->method, name, length)) return (enum vm_kind)k;
+    if (has_word(info->old_names, name, length)) return (enum vm_kind)k;
+  }
+  return VM_KIND_COUNT;
+}
+
+static const struct {
+  const char *name, *one, *many;
+} types[] = {
+    [VM_T_BLOCK] = {"block", "a block", "blocks"},
+    [VM_T_LOOP] = {"loop", "a loop", "loops"},
+    [VM_T_LOCATION] = {"location", "a loop", "loops"},
+    [VM_T_PLACE] = {"place", "a block or a loop", "blocks or loops"},
+    [VM_T_INT] = {"int", "an integer", "integers"},
+    [VM_T_REAL] = {"real", "a number", "numbers"},
+    [VM_T_BOOL] = {"bool", "a boolean", "booleans"},
+    [VM_T_BIT] = {"bit", "a boolean", "booleans"},
+    [VM_T_STRING] = {"string", "a string", "strings"},
+    [VM_T_VALUE] = {"value", "an annotation value", "annotation values"},
+    [VM_T_MAP] = {"map", "an index map", "index maps"},
+};
+
+/* type = "[" name "]" | name, then "?" | "+" | "*" in any order, then "=" default */
+static void parse_type(const char *text, struct vm_param *out) {
+  out->list = *text == '[';
+  text += out->list;
+  size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+  unsigned type = 0;
+  while (strlen(types[type].name) != length || memcmp(types[type].name, text, length)) {
+    type++;
+    assert(type < sizeof types / sizeof types[0]);
+  }
+  out->type = (uint8_t)type;
+  text += length;
+  if (out->list) assert(*text == ']'), text++;
+  for (; *text && *text != ' ' && *text != '='; text++) {
+    if (*text == '?') out->optional = true;
+    else out->repeat = *text;
+  }
+  if (*text != '=') return;
+  out->standard = text + 1;
+  out->standard_length = (uint8_t)word_length(text + 1);
+}
+
+static uint8_t parse_params(const char *text, struct vm_param *out, unsigned room) {
+  uint8_t count = 0;
+  for (; *text; text = next_word(text), count++) {
+    assert(count < room);
+    out[count] = (struct vm_param){.name = text, .name_length = (uint8_t)strcspn(text, ":")};
+    parse_type(text + out[count].name_length + 1, &out[count]);
+  }
+  return count;
+}
+
+static unsigned find_param(const struct vm_signature *s, const char *name, size_t length) {
+  for (unsigned i = 0; i < (unsigned)s->inputs + s->attrs; i++)
+    if (s->at[i].name_length == length && !memcmp(s->at[i].name, name, length)) return i;
+  assert(!"a method's argument is neither input nor attribute");
+  return 0;
+}
+
+void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
+  const struct vm_kind_info *info = vm_kind_info(kind);
+  memset(out, 0, sizeof *out);
+  out->inputs = parse_params(info->inputs, out->at, VM_MOST_PARAMS);
+  out->attrs = parse_params(info->attrs, out->at + out->inputs, VM_MOST_PARAMS - out->inputs);
+  if (*info->outputs) {
+    out->outputs = 1;
+    parse_type(info->outputs, &out->output);
+  }
+  out->method_length = (uint8_t)word_length(info->method);
+  unsigned n = 0;
+  for (const char *word = next_word(info->method); *word; word = next_word(word))
+    out->order[n++] = (uint8_t)find_param(out, word, word_length(word));
+  assert(n == (unsigned)out->inputs + out->attrs);
+}
+
+const char *vm_param_text(const struct vm_param *param, char *out, size_t size) {
+  snprintf(out, size, "%s%s%s", param->list ? "a list of " : "", param->list ? types[param->type].many : types[param->type].one,
+           param->optional ? " or None" : "");
+  return out;
+}

@@ -1,0 +1,250 @@
+/* vm: schedules. An instruction table, traces and their text forms, and the interpreter that replays them on tir.
+ * The door of the room.
+ *
+ * A trace is a list of instructions and a vector of decisions. The instructions (struct vm_steps) are shared and never
+ * written after; the decisions belong to one trace. What an instruction gives is a variable, numbered in order: a block,
+ * a loop, a location (a loop or a mark) or an integer. A plan is a trace made ready for one workload: names interned,
+ * operands resolved, so that a replay compares no string and allocates nothing once its schedule is warm.
+ * A schedule is a module, a value for each variable, and the trace that made it.
+ *
+ * Deterministic: the same workload, trace, seed and candidate give the same module, bit for bit, whatever the number of
+ * threads. A draw's value comes from (seed, candidate, draw id, try) alone, never from the draws before it.
+ *
+ * Distinct schedules share nothing that is written. Plans, and the steps of traces, may be read by many threads.
+ * Source: Shao et al., "Tensor Program Optimization with Probabilistic Programs", NeurIPS 2022, sections 3 and 4. */
+#ifndef MSCHED_VM_H
+#define MSCHED_VM_H
+
+#include "tir/tir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The instruction table --------------------------------------------------------------------------------------- */
+
+enum vm_kind {
+#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, performs, doc) VM_##kind,
+#include "instructions.def"
+#undef INST
+  VM_KIND_COUNT
+};
+
+enum vm_effect { VM_EFFECT_look, VM_EFFECT_draw, VM_EFFECT_edit, VM_EFFECT_mark };
+
+/* A line of the table; instructions.def says what the texts mean. */
+struct vm_kind_info {
+  const char *name, *old_names, *method, *inputs, *attrs, *outputs, *doc;
+  enum vm_effect effect;
+  bool safe;
+};
+const struct vm_kind_info *vm_kind_info(enum vm_kind kind);
+/* By kind, old name or method; VM_KIND_COUNT: there is none. */
+enum vm_kind vm_find_kind(const char *name, size_t length);
+
+enum vm_type {
+  VM_T_BLOCK, VM_T_LOOP, VM_T_LOCATION, VM_T_PLACE, VM_T_INT, VM_T_REAL, VM_T_BOOL, VM_T_BIT, VM_T_STRING, VM_T_VALUE, VM_T_MAP
+};
+struct vm_param {
+  const char *name, *standard; /* standard: the default's text, or NULL; both end at a space or the text's end */
+  uint8_t name_length, standard_length;
+  uint8_t type;      /* enum vm_type */
+  bool list;         /* a list of the type */
+  bool optional;     /* or None */
+  char repeat;       /* 0, '+' or '*' */
+};
+enum { VM_MOST_PARAMS = 12 };
+/* What a kind takes, parsed: inputs, then attributes. `order`: the method's arguments as indices into `at`. */
+struct vm_signature {
+  struct vm_param at[VM_MOST_PARAMS];
+  uint8_t inputs, attrs, outputs; /* outputs: 0 or 1 entry */
+  struct vm_param output;
+  uint8_t order[VM_MOST_PARAMS];
+  uint8_t method_length;
+};
+void vm_signature_of(enum vm_kind kind, struct vm_signature *out);
+/* "a loop", "a list of integers or None": for messages and help. */
+const char *vm_param_text(const struct vm_param *param, char *out, size_t size);
+
+/* ---- Traces ------------------------------------------------------------------------------------------------------ */
+
+enum vm_value_kind {
+  VM_NONE, VM_BOOL, VM_INT, VM_REAL,
+  VM_STRING, /* count bytes at steps->text + first, a 0 after them */
+  VM_REF,    /* ref: a variable of the trace */
+  VM_LIST,   /* count values at steps->values + first */
+  VM_MAP,    /* as a list: key (VM_STRING) and value in turn */
+  VM_INDEX_MAP, /* as a list: the parameters' names (VM_STRING; op of them), then the results as expressions */
+  VM_PARAM,  /* in an index map: parameter number `ref` */
+  VM_APPLY   /* in an index map: operator `op` (enum tir_kind) on the list's values */
+};
+struct vm_value {
+  uint8_t kind, bare; /* bare: a string that stood without quotes where a name may stand */
+  uint16_t op;
+  uint32_t count;
+  union { int64_t integer; double real; uint32_t ref; uint32_t first; };
+};
+static inline struct vm_value vm_none(void) { return (struct vm_value){.kind = VM_NONE}; }
+static inline struct vm_value vm_int(int64_t i) { return (struct vm_value){.kind = VM_INT, .integer = i}; }
+static inline struct vm_value vm_bool(bool b) { return (struct vm_value){.kind = VM_BOOL, .integer = b}; }
+static inline struct vm_value vm_real(double d) { return (struct vm_value){.kind = VM_REAL, .real = d}; }
+static inline struct vm_value vm_ref(uint32_t variable) { return (struct vm_value){.kind = VM_REF, .ref = variable}; }
+
+#define VM_NO_DRAW UINT32_MAX
+struct vm_instruction {
+  uint16_t kind;               /* enum vm_kind */
+  uint16_t attrs;              /* number of attributes: always all that the table names */
+  uint32_t inputs;             /* number of inputs */
+  uint32_t values;             /* inputs, then attributes: first in steps->values */
+  uint32_t outputs, first_output; /* variables */
+  uint32_t draw;               /* its draw id, or VM_NO_DRAW */
+  uint32_t decision;           /* where its decision starts in the vector of decisions */
+};
+
+/* Instructions and what they refer to; written only while one trace alone holds them. */
+struct vm_steps {
+  uint32_t references; /* changed atomically */
+  struct vm_instruction *instructions;
+  struct vm_value *values;
+  char *text;
+  uint8_t *types;      /* enum vm_type of each variable */
+  uint32_t count, value_count, text_size, variables;
+  uint32_t decisions;  /* length of the vector of decisions */
+  uint32_t next_draw;  /* the draw id to give next */
+  uint32_t instruction_capacity, value_capacity, text_capacity, variable_capacity;
+};
+static inline const struct vm_value *vm_inputs_of(const struct vm_steps *s, const struct vm_instruction *i) { return s->values + i->values; }
+static inline const struct vm_value *vm_attrs_of(const struct vm_steps *s, const struct vm_instruction *i) {
+  return s->values + i->values + i->inputs;
+}
+
+enum vm_decided { VM_OPEN, VM_DECIDED, VM_ILL_FORMED /* a decision of the wrong length was read: refused when strict */ };
+struct vm_trace {
+  struct vm_steps *steps; /* shared */
+  int64_t *decisions;     /* an instruction's: at [instruction.decision], one number an output */
+  uint8_t *decided;       /* enum vm_decided, at [instruction.decision] */
+  uint32_t capacity;
+};
+
+struct vm_trace *vm_trace_new(void);
+struct vm_trace *vm_trace_copy(const struct vm_trace *trace); /* shares the steps */
+void vm_trace_free(struct vm_trace *trace);                   /* NULL is fine */
+/* The first n instructions, and their decisions. */
+struct vm_trace *vm_trace_head(const struct vm_trace *trace, uint32_t n);
+/* Without instructions that only look or draw and whose results nothing uses, operands inside lists counted; draw ids
+ * are kept. A postprocessing part is kept if `postprocessing`, else cut off at its mark. */
+struct vm_trace *vm_trace_simplified(const struct vm_trace *trace, bool postprocessing);
+/* Decides a draw; false: it takes another number of values, or the instruction does not draw. count 0: opens it. */
+bool vm_decide(struct vm_trace *trace, uint32_t instruction, const int64_t *values, uint32_t count);
+void vm_forget_decisions(struct vm_trace *trace); /* opens all */
+bool vm_trace_is_safe(const struct vm_trace *trace); /* holds no unsafe instruction */
+
+/* Appending, for readers of text forms and bindings. Values live in the trace; make them bottom up. */
+struct vm_value vm_string(struct vm_trace *trace, const char *text, size_t length);
+struct vm_value vm_list(struct vm_trace *trace, enum vm_value_kind kind, const struct vm_value *items, uint32_t count);
+/* Checks operands against the table, fills defaults, and appends the instruction. outputs: how many it gives. draw: its
+ * id, or VM_NO_DRAW for the next free one. False: nothing was appended; err->instruction is set. */
+bool vm_append(struct vm_trace *trace, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
+               const struct vm_value *attrs, uint32_t attr_count, uint32_t outputs, uint32_t draw, ms_error *err);
+
+/* ---- Text forms: strangers' bytes are data, never code ----------------------------------------------------------- */
+
+/* TVM's layout, [[[kind, inputs, attributes, outputs]…], [[index, decision]…]]. It has no place for draw ids: draws are
+ * numbered anew. Texts returned are the caller's to free(). NULL: err is filled. */
+struct vm_trace *vm_read_json(const char *text, size_t length, ms_error *err);
+char *vm_write_json(const struct vm_trace *trace);
+/* A Lua chunk that returns function(ms, sch, v); read by a parser of that subset, never run. Keeps draw ids. */
+struct vm_trace *vm_read_lua(const char *text, size_t length, ms_error *err);
+char *vm_write_lua(const struct vm_trace *trace);
+/* Compact; names kinds, so that it outlives changes of the table. Keeps draw ids. */
+struct vm_trace *vm_read_binary(const void *bytes, size_t length, ms_error *err);
+void *vm_write_binary(const struct vm_trace *trace, size_t *length);
+/* Whichever of the three it is. */
+struct vm_trace *vm_read_trace(const void *bytes, size_t length, ms_error *err);
+/* One value as JSON text, strings quoted; returned length as snprintf's. For messages and bindings. */
+size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value, char *out, size_t size);
+
+/* ---- Tensor intrinsics ------------------------------------------------------------------------------------------- */
+
+/* From the text of a file of sections, "### NAME.desc" and "### NAME.impl", a function each. file: for messages. NULL: err
+ * is filled. */
+struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_error *err);
+void vm_intrinsics_free(struct vm_intrinsics *table);
+/* Modules of one function each, borrowed from the table. */
+bool vm_find_intrinsic(const struct vm_intrinsics *table, const char *name, const struct tir **description,
+                       const struct tir **implementation);
+
+/* ---- Replay ------------------------------------------------------------------------------------------------------ */
+
+/* Makes a trace ready for a workload. Interns the trace's names in the workload (which is why it is not const): prepare
+ * before threads share it. The plan keeps the trace's steps and borrows the workload. */
+struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace);
+void vm_plan_free(struct vm_plan *plan);
+
+enum vm_mode {
+  VM_STRICT, /* a decision that does not fit is refused */
+  VM_REPAIR  /* the nearest valid value is taken, and the trace records what was used */
+};
+struct vm_draws {
+  enum vm_mode mode;
+  const struct vm_trace *decisions; /* of the plan's steps; NULL: every draw is drawn anew */
+  uint64_t seed, candidate, attempt; /* what a draw that is not decided is drawn from, with its id */
+};
+
+/* Where replays spend their time, in ticks of vm_ticks; adds up while a schedule points to it. */
+struct vm_profile {
+  uint64_t performed[VM_KIND_COUNT], ticks[VM_KIND_COUNT];
+  uint64_t copying, replaying; /* the workload; all of vm_replay */
+  uint64_t total;              /* the caller's to fill */
+};
+uint64_t vm_ticks(void); /* a steady counter of the processor */
+
+struct vm_schedule {
+  struct tir *ir;
+  struct vm_trace trace;  /* what was recorded, with the decisions used */
+  int64_t *slots;         /* a value for each variable: a loop or block, a mark (below 0), an integer, or VM_NIL */
+  uint32_t slot_capacity;
+  uint32_t *ends;         /* ir->forwards.count after each instruction */
+  uint32_t end_capacity;
+  uint32_t forwards;      /* how many of ir->forwards have been applied to the slots */
+  struct vm_draws draws;
+  struct vm_profile *profile; /* borrowed; NULL: nothing is timed */
+  struct vm_plan *step;   /* working memory of vm_call */
+  uint32_t *out;          /* working memory of instructions */
+  uint32_t out_capacity;
+};
+enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
+#define VM_NIL INT64_MIN /* an open factor: what a perfect tile gives first for a symbolic extent */
+
+/* A schedule with an empty trace, on a copy of the workload; NULL: to be filled by vm_replay. Owned by the caller. */
+struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed);
+void vm_schedule_free(struct vm_schedule *schedule);
+/* Replays a plan on a fresh copy of its workload, into the memory of `schedule`, whatever that held. False: err says which
+ * instruction refused and why, and the schedule holds what came before it. Does not allocate once its memory suffices. */
+bool vm_replay(struct vm_schedule *schedule, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err);
+/* All in one: reads nothing, keeps nothing; NULL: err is filled. */
+struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws, ms_error *err);
+
+/* Performs one instruction and records it; values live in schedule->trace. *first: its first output's variable, of *count.
+ * False: refused; neither module nor trace has changed. decision: NULL, or what to decide (strictly). */
+bool vm_call(struct vm_schedule *schedule, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
+             const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
+             uint32_t *first, uint32_t *count, ms_error *err);
+/* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */
+tir_stmt vm_statement(const struct vm_schedule *schedule, uint32_t variable);
+
+/* ---- Draws ------------------------------------------------------------------------------------------------------- */
+
+/* A stream of numbers that is a function of its key alone (a counter hashed). */
+struct vm_stream { uint64_t key, counter; };
+struct vm_stream vm_stream_of(uint64_t seed, uint64_t candidate, uint32_t draw, uint64_t attempt);
+uint64_t vm_stream_next(struct vm_stream *stream);
+uint32_t vm_stream_below(struct vm_stream *stream, uint32_t bound); /* uniform in [0, bound); bound is not 0 */
+double vm_stream_unit(struct vm_stream *stream);                    /* uniform in [0, 1) */
+/* Factors of extent, uniform among all tuples of n whose last is at most `most` (0: no limit). extent, n >= 1. */
+void vm_draw_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t most, int64_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
