@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-static struct tir *read_lines(const char *parameters, const char *const *lines) {
+static inline struct tir *read_lines(const char *parameters, const char *const *lines) {
   char text[16384];
   size_t length = (size_t)snprintf(text, sizeof text, "@T.prim_func(s_tir=True)\ndef main(%s):\n", parameters);
   for (; *lines; lines++) {
@@ -32,7 +32,7 @@ static struct tir *read_lines(const char *parameters, const char *const *lines) 
 
 #define read_function(parameters, ...) read_lines(parameters, (const char *const[]){__VA_ARGS__, NULL})
 
-static void compare_and_free(struct tir *ir, struct tir *expected) {
+static inline void compare_and_free(struct tir *ir, struct tir *expected) {
   ms_error err = {0};
   if (!tir_verify(ir, &err)) fail_msg("%s", err.message);
   char *got = tir_print(ir, TIR_NONE, TIR_PRINT_FUNCTION), *wanted = tir_print(expected, TIR_NONE, TIR_PRINT_FUNCTION);
