@@ -21,9 +21,10 @@ static bool check_symbols(const struct tir *ir, ms_error *err) {
   }
   for (tir_name n = 1; n < ir->names.count; n++) {
     const struct tir_name_node *name = &ir->names.at[n];
-    bool text = name->kind == TIR_NAME_TEXT, join = name->kind == TIR_NAME_JOIN, suffix = name->kind == TIR_NAME_SUFFIX;
-    bool ok = name->kind <= TIR_NAME_SUFFIX && name->a < (text ? ir->symbols.count : n) && (!join || name->b < n) &&
-              (!suffix || name->b < ir->symbols.count);
+    bool text = name->kind == TIR_NAME_TEXT, join = name->kind == TIR_NAME_JOIN;
+    bool affix = name->kind == TIR_NAME_SUFFIX || name->kind == TIR_NAME_PREFIX;
+    bool ok = name->kind <= TIR_NAME_PREFIX && name->a < (text ? ir->symbols.count : n) && (!join || name->b < n) &&
+              (!affix || name->b < ir->symbols.count);
     if (!ok) FAIL(STORAGE, TIR_NONE, "name %u is not made of earlier ones", n);
   }
   return true;
