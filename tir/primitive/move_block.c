@@ -101,41 +101,71 @@ static int position_of(const struct tir *ir, tir_stmt child) {
   return position;
 }
 
-/* The place of the first consumer (compute_at) or the last producer, all of which must be below the loop. The others,
- * before what is moved or after it, stand on the right side by their order in the text. */
-static bool find_limit(const struct tir *ir, const struct tir_move *move, tir_loop loop, tir_stmt *limit,
-                       ms_error *err) {
-  *limit = TIR_NONE;
+/* Between which children of the loop the new nest may go; TIR_NONE: no limit. */
+struct limits {
+  tir_stmt after, before;
+};
+
+static void narrow(const struct tir *ir, struct limits *limits, tir_stmt child, bool consumer) {
+  tir_stmt *limit = consumer ? &limits->before : &limits->after;
+  if (!*limit || (tir_compare_position(ir, child, *limit) < 0) == consumer) *limit = child;
+}
+
+/* Consumers (compute_at) or producers, all of which must be below the loop. */
+static bool find_limits(const struct tir *ir, const struct tir_move *move, struct limits *limits, ms_error *err) {
+  bool consumers = move->to_consumers;
   for (uint32_t i = 0; i < move->required_count; i++) {
-    tir_stmt child = child_around(ir, move->required[i], loop);
+    tir_stmt child = child_around(ir, move->required[i], move->loop);
     if (!child)
-      return tir_refuse(ir, err, move->to_consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, loop,
-                        "%s `%s` of block `%s` is not under this loop", move->to_consumers ? "consumer" : "producer",
+      return tir_refuse(ir, err, consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, move->loop,
+                        "%s `%s` of block `%s` is not under this loop", consumers ? "consumer" : "producer",
                         tir_block_name(ir, move->required[i]), tir_block_name(ir, move->block));
-    if (!move->to_consumers && !only_loops_up_to(ir, move->required[i], loop))
+    if (!consumers && !only_loops_up_to(ir, move->required[i], move->loop))
       return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, move->required[i], "producer `%s` stands under more than loops",
                         tir_block_name(ir, move->required[i]));
-    if (*limit && (tir_compare_position(ir, child, *limit) < 0) != move->to_consumers) continue;
-    *limit = child;
+    narrow(ir, limits, child, consumers);
   }
   return true;
 }
 
-/* Places are counted among the loop's statements: compute_at may use those up to the first consumer, its reverse those
- * after the last producer. */
-static bool find_place(const struct tir *ir, struct tir_move *move, tir_stmt limit, int index, ms_error *err) {
+/* Nothing requires the block, so that the loop may stand anywhere: those on the other side must stay there. Where the
+ * block is required, they do by their order in the text. */
+static bool find_other_limits(const struct tir *ir, const struct tir_move *move, struct limits *limits, ms_error *err) {
+  bool consumers = !move->to_consumers;
+  struct tir_block_record *record = tir_block_at(ir, move->block);
+  struct tir_span regions = consumers ? record->writes : record->reads;
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
+    for (uint32_t u = consumers ? buffer->readers : buffer->writers; u; u = ir->uses.at[u].next) {
+      tir_block other = ir->uses.at[u].block;
+      if (other == move->block || tir_scope_of(ir, other) != move->scope) continue;
+      tir_stmt child = child_around(ir, other, move->loop);
+      if (child)
+        narrow(ir, limits, child, consumers);
+      else if ((tir_compare_position(ir, other, move->loop) < 0) == consumers)
+        return tir_refuse(ir, err, MS_MOVE_ORDER, move->loop, "%s `%s` of block `%s` is on the wrong side of this loop",
+                          consumers ? "consumer" : "producer", tir_block_name(ir, other),
+                          tir_block_name(ir, move->block));
+    }
+  }
+  return true;
+}
+
+/* Places are counted among the loop's statements. */
+static bool find_place(const struct tir *ir, struct tir_move *move, const struct limits *limits, int index,
+                       ms_error *err) {
   const struct tir_stmt_node *loop = tir_stmt_at(ir, move->loop);
-  tir_stmt first = loop->first[TIR_BODY], last = loop->last[TIR_BODY];
-  if (move->to_consumers && index < 0) {
-    move->before = index == -2 ? first : limit;
-  } else if (index < 0) {
-    move->before = index == -2 && limit ? tir_stmt_at(ir, limit)->next : index == -2 ? first : TIR_NONE;
+  if (index == -1) {
+    move->before = limits->before;
+  } else if (index == -2) {
+    move->before = limits->after ? tir_stmt_at(ir, limits->after)->next : loop->first[TIR_BODY];
   } else {
-    int lowest = move->to_consumers || !limit ? 0 : position_of(ir, limit) + 1;
-    int highest = move->to_consumers && limit ? position_of(ir, limit) : last ? position_of(ir, last) + 1 : 0;
+    tir_stmt last = loop->last[TIR_BODY];
+    int lowest = limits->after ? position_of(ir, limits->after) + 1 : 0;
+    int highest = limits->before ? position_of(ir, limits->before) : last ? position_of(ir, last) + 1 : 0;
     if (index < lowest || index > highest)
       return tir_refuse(ir, err, MS_MOVE_INDEX, move->loop, "index %d is not in %d..%d", index, lowest, highest);
-    move->before = first;
+    move->before = loop->first[TIR_BODY];
     for (int i = 0; i < index; i++) move->before = tir_stmt_at(ir, move->before)->next;
   }
   return true;
@@ -161,11 +191,11 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
 }
 
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
-  tir_stmt limit;
+  struct limits limits = {TIR_NONE, TIR_NONE};
   move->loop = loop;
-  if (index < -2) return tir_refuse(ir, err, MS_MOVE_INDEX, loop, "index %d is less than -2", index);
-  if (!check_place(ir, move, loop, err) || !find_limit(ir, move, loop, &limit, err)) return false;
-  if (!find_place(ir, move, limit, index, err)) return false;
+  if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
+  if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
+  if (!find_place(ir, move, &limits, index, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
   return tir_move_find_domains(ir, move, err) && tir_move_check_reduction(ir, move, err);
 }
