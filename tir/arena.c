@@ -1,4 +1,5 @@
 #include "arena.h"
+#include "hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ void tir_scratch_free(struct tir_scratch *scratch) {
   free(scratch->subst.changed_vars);
   free(scratch->subst.changed_buffers);
   free(scratch->subst.memo);
-  free(scratch->hashes.at);
+  tir_hash_tables_free(&scratch->hashes);
   free(scratch->terms);
   free(scratch);
 }

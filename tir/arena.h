@@ -20,6 +20,15 @@
 TIR_ARRAYS(TIR_ARRAY_GROW)
 #undef TIR_ARRAY_GROW
 
+/* Hashes of what a walk has met; they hold where `epoch` is the walk's. */
+struct tir_hash_slot { uint64_t hash; uint32_t epoch; };
+struct tir_hash_buffer_slot { uint64_t hash; uint32_t declared, used, block; };
+struct tir_hash_tables {
+  struct tir_hash_slot *exprs, *vars;
+  struct tir_hash_buffer_slot *buffers;
+  uint32_t expr_capacity, var_capacity, buffer_capacity, epoch;
+};
+
 /* Working memory, kept from call to call; holds nothing between public calls but what each part says. */
 struct tir_scratch {
   struct { /* substitution: the map, and what became of each expression while it stands */
@@ -33,10 +42,7 @@ struct tir_scratch {
     } * memo;
     uint32_t memo_capacity, epoch;
   } subst;
-  struct {
-    uint64_t *at;
-    uint32_t capacity;
-  } hashes;               /* of structural hashing */
+  struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
   struct tir_term *terms; /* a stack of terms being summed */
   uint32_t term_count, term_capacity;
 };
