@@ -135,6 +135,16 @@ static void refuses_bad_factors(void **state) {
   tir_free(ir);
 }
 
+static void refuses_to_lose_bindings(void **state) {
+  (void)state;
+  struct tir *ir = copy_of_100();
+  tir_loop loop = loop_of(ir, "B", 0), out[2];
+  tir_expr factors[] = {TIR_NONE, number(ir, 128)};
+  assert_refused(ir, MS_SPLIT_LOSES_BINDING, tir_split(ir, loop, factors, 2, false, false, out, err));
+  assert_accepted(tir_split(ir, loop, factors, 2, false, true, out, err));
+  tir_free(ir);
+}
+
 static void refuses_unproven_factors(void **state) {
   (void)state;
   struct tir *ir = read_function(
@@ -179,6 +189,7 @@ int main(void) {
       cmocka_unit_test(needs_no_guard_where_factors_divide),
       cmocka_unit_test(splits_wide_loops),
       cmocka_unit_test(refuses_bad_factors),
+      cmocka_unit_test(refuses_to_lose_bindings),
       cmocka_unit_test(refuses_unproven_factors),
       cmocka_unit_test(refuses_marked_loops),
       cmocka_unit_test(refuses_loops_not_from_zero),

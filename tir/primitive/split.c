@@ -1,7 +1,8 @@
 /* Split: one loop becomes a nest of as many loops as there are factors.
  *
  * Requires: no annotation, no thread binding; the loop starts at zero; at most one factor open, the others positive;
- *           without an open one, the product is at least the extent.
+ *           without an open one, the product is at least the extent; where unit iterators are not preserved, no
+ *           affine bindings are lost.
  * After:    serial loops i_0, i_1, …; i is ((i_0) * f_1 + i_1) * f_2 + …. Where the product may exceed the extent, the
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
@@ -164,6 +165,27 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_
   tir_simplify_bindings(ir, out[0], preserve_unit_iters);
 }
 
+/* A guard that holds unit loops, over bindings that do without them, is no constraint of affine maps: what follows
+ * would not know the bindings for what they were. Tried on a copy, as this is rare. */
+static bool check_bindings(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, tir_loop *loops,
+                           ms_error *err) {
+  bool unit = false;
+  for (uint32_t i = 0; i < count; i++) unit |= tir_is_const(ir, plan->factors[i], 1);
+  if (!unit || !plan->guarded) return true;
+  struct tir *after = tir_new();
+  tir_copy(after, ir);
+  edit(after, loop, plan, count, false, loops);
+  tir_block lost = TIR_NONE;
+  for (tir_stmt s = tir_next(ir, loop, loop); s && !lost;) {
+    bool block = tir_is(ir, s, TIR_BLOCK);
+    if (block && tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(after, s, TIR_NONE)) lost = s;
+    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+  }
+  tir_free(after);
+  if (!lost) return true;
+  return tir_refuse(ir, err, MS_SPLIT_LOSES_BINDING, lost, "this block's bindings would be affine no more");
+}
+
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
                bool disable_predication, tir_loop *out, ms_error *err) {
   tir_expr on_stack[MOST_ON_STACK];
@@ -171,7 +193,8 @@ bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t 
   if (count > MOST_ON_STACK) plan.factors = malloc(count * sizeof *plan.factors);
   if (!plan.factors) abort();
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, loop, factors, count, disable_predication, &plan, err);
+  bool accepted = check(ir, loop, factors, count, disable_predication, &plan, err) &&
+                  (preserve_unit_iters || check_bindings(ir, loop, &plan, count, out, err));
   if (accepted)
     edit(ir, loop, &plan, count, preserve_unit_iters, out);
   else
