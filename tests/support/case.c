@@ -1,0 +1,275 @@
+#include "case.h"
+#include "layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum { MOST_STEPS = 200000000, MOST_MAPS = 4, MOST_PARAMS = 16 };
+
+/* ---- Functions that cases call ---- */
+
+/* mac_4x4x4_f32(C, stride, A, stride, B, stride): C += A * B on tiles of 4 x 4. */
+static bool mac_4x4x4(struct tir_extern_call *call, void *data) {
+  (void)data;
+  if (tir_call_count(call) != 6) return tir_call_fail(call, "takes 6 arguments");
+  int64_t strides[3];
+  for (uint32_t i = 0; i < 3; i++) strides[i] = tir_call_value(call, 2 * i + 1).integer;
+  for (int64_t i = 0; i < 4; i++)
+    for (int64_t j = 0; j < 4; j++)
+      for (int64_t k = 0; k < 4; k++) {
+        struct tir_value a, b, c;
+        if (!tir_call_load(call, 0, i * strides[0] + j, &c) || !tir_call_load(call, 2, i * strides[1] + k, &a) ||
+            !tir_call_load(call, 4, k * strides[2] + j, &b))
+          return false;
+        c.real = (float)(c.real + (float)(a.real * b.real));
+        if (!tir_call_store(call, 0, i * strides[0] + j, c)) return false;
+      }
+  return true;
+}
+const struct tir_extern case_externs[] = {{"mac_4x4x4_f32", mac_4x4x4, NULL}};
+const uint32_t case_extern_count = sizeof case_externs / sizeof *case_externs;
+
+/* ---- The text of a case ---- */
+
+struct section case_section(const char *text, const char *name) {
+  char heading[64];
+  snprintf(heading, sizeof heading, "### %s\n", name);
+  const char *at = strstr(text, heading);
+  if (!at) return (struct section){0};
+  at += strlen(heading);
+  const char *end = strstr(at, "\n### ");
+  return (struct section){at, end ? (size_t)(end + 1 - at) : strlen(at)};
+}
+
+char *case_read_file(const char *path) {
+  FILE *in = fopen(path, "rb");
+  if (!in) return NULL;
+  char *text = NULL;
+  size_t count = 0, room = 0, got;
+  do {
+    room = room ? 2 * room : 1 << 16;
+    text = realloc(text, room + 1);
+    if (!text) abort();
+    got = fread(text + count, 1, room - count, in);
+    count += got;
+  } while (count == room);
+  text[count] = 0;
+  fclose(in);
+  return text;
+}
+
+struct trace {
+  bool unsafe;
+  struct case_map maps[MOST_MAPS];
+  uint32_t map_count;
+};
+
+static bool is_set(json_t *attrs, size_t i) {
+  json_t *x = json_array_get(attrs, i);
+  return json_is_true(x) || (json_is_integer(x) && json_integer_value(x) != 0);
+}
+
+static void add_map(struct trace *out, json_t *instruction) {
+  const char *lambda = json_string_value(json_array_get(json_array_get(instruction, 1), 1));
+  if (!lambda || out->map_count == MOST_MAPS) return;
+  json_t *pad = json_array_get(json_array_get(instruction, 2), 2);
+  out->maps[out->map_count++] = (struct case_map){strdup(lambda), json_number_value(pad)};
+}
+
+static struct trace read_trace(struct section s) {
+  struct trace out = {0};
+  json_t *root = json_loadb(s.at, s.length, JSON_DISABLE_EOF_CHECK, NULL), *instruction;
+  size_t i;
+  json_array_foreach(json_array_get(root, 0), i, instruction) {
+    const char *kind = json_string_value(json_array_get(instruction, 0));
+    json_t *attrs = json_array_get(instruction, 2);
+    if (!kind) continue;
+    out.unsafe = out.unsafe || !strcmp(kind, "UnsafeSetDType") || !strcmp(kind, "UnsafeHideBufferAccess") ||
+                 !strcmp(kind, "AnnotateBufferAccess") || (!strcmp(kind, "Split") && is_set(attrs, 1)) ||
+                 (!strcmp(kind, "TransformLayout") && is_set(attrs, 3));
+    if (!strcmp(kind, "TransformLayout")) add_map(&out, instruction);
+  }
+  json_decref(root);
+  return out;
+}
+
+/* ---- Running with transformed parameters ---- */
+
+/* Two modules, and for each parameter the layout of the second's: place NULL, the same as the first's. */
+struct pair {
+  const struct tir *a, *b;
+  tir_func fa, fb;
+  uint64_t seed;
+  struct layout layouts[MOST_PARAMS];
+  double pads[MOST_PARAMS];
+};
+
+static uint32_t param_count(const struct tir *ir, tir_func f) { return ir->funcs.at[f].params.count; }
+static tir_buffer param_buffer(const struct tir *ir, tir_func f, uint32_t i) {
+  return ir->params.at[ir->funcs.at[f].params.first + i].buffer;
+}
+
+static size_t element_size(const struct tir *ir, tir_buffer b) {
+  tir_type t = tir_buffer_at(ir, b)->type;
+  return (size_t)((tir_type_bits(t) + 7) / 8) * (size_t)tir_type_lanes(t);
+}
+
+/* Fills the argument of the second function from that of the first. */
+static void relay(const struct pair *p, uint32_t i, const struct tir_arg *from, struct tir_arg *to) {
+  const struct layout *l = &p->layouts[i];
+  size_t size = element_size(p->a, param_buffer(p->a, p->fa, i));
+  if (!l->place) {
+    memcpy(to->data, from->data, from->bytes < to->bytes ? from->bytes : to->bytes);
+    return;
+  }
+  /* Elements of the new shape that none goes to hold the pad value: zero, unless floats of 32 bits say another. */
+  memset(to->data, 0, to->bytes);
+  for (size_t e = 0; p->pads[i] != 0 && size == sizeof(float) && e < to->bytes / size; e++)
+    ((float *)to->data)[e] = (float)p->pads[i];
+  for (uint64_t e = 0; e < l->from_count; e++)
+    memcpy((char *)to->data + l->place[e] * size, (char *)from->data + e * size, size);
+}
+
+/* Brings what the second function left back to the layout of the first. */
+static void restore(const struct pair *p, uint32_t i, const struct tir_arg *from, struct tir_arg *to) {
+  const struct layout *l = &p->layouts[i];
+  size_t size = element_size(p->a, param_buffer(p->a, p->fa, i));
+  if (!l->place) memcpy(to->data, from->data, to->bytes);
+  for (uint64_t e = 0; l->place && e < l->from_count; e++)
+    memcpy((char *)to->data + e * size, (char *)from->data + l->place[e] * size, size);
+}
+
+static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
+  struct tir_run_report ra, rb;
+  struct tir_run_options options = {
+      .most_steps = MOST_STEPS, .externs = case_externs, .extern_count = case_extern_count};
+  for (uint32_t i = 0; i < x->count; i++) {
+    if (x->args[i].data) relay(p, i, &x->args[i], &y->args[i]);
+    x->args[i].unwritten = x->args[i].data != NULL;
+  }
+  options.note_unwritten = true;
+  options.report = &ra;
+  if (!tir_run(p->a, p->fa, x->args, x->count, &options, err)) return false;
+  options.note_unwritten = false;
+  options.report = &rb;
+  for (uint32_t i = 0; i < y->count; i++) y->args[i].unwritten = y->args[i].data && !(ra.read_first >> i & 1);
+  if (!tir_run(p->b, p->fb, y->args, y->count, &options, err)) return false;
+  double epsilon = fmax(ra.epsilon, rb.epsilon);
+  double tolerance = fmax(tir_tolerance(p->a, p->fa, epsilon), tir_tolerance(p->b, p->fb, epsilon));
+  struct tir_arguments z;
+  tir_copy_arguments(p->a, p->fa, x, &z);
+  for (uint32_t i = 0; i < x->count; i++)
+    if (x->args[i].data) restore(p, i, &y->args[i], &z.args[i]);
+  bool ok = tir_same_arguments(p->a, p->fa, x, &z, tolerance, err);
+  tir_arguments_free(&z);
+  return ok;
+}
+
+static bool same_shape(const struct layout *l, const struct tir_arg *x, const struct tir_arg *y, uint32_t rank_x,
+                       uint32_t rank_y) {
+  const int64_t *shape = l->place ? l->to : x->shape;
+  uint32_t rank = l->place ? l->to_rank : rank_x;
+  return rank == rank_y && !memcmp(shape, y->shape, rank * sizeof *shape);
+}
+
+static bool shapes_fit(const struct pair *p, const struct tir_arguments *x, const struct tir_arguments *y) {
+  for (uint32_t i = 0; i < x->count; i++) {
+    tir_buffer u = param_buffer(p->a, p->fa, i), v = param_buffer(p->b, p->fb, i);
+    if (!u != !v) return false;
+    if (u && !same_shape(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
+                         tir_buffer_at(p->b, v)->rank))
+      return false;
+  }
+  return true;
+}
+
+/* One way to give the trace's maps to parameters: digit k of `choice` is the parameter of map k, or none. */
+static bool give_maps(struct pair *p, const struct case_map *maps, uint32_t count, uint32_t choice,
+                      const struct tir_arguments *x) {
+  uint32_t params = x->count;
+  for (uint32_t k = 0; k < count; k++, choice /= params + 1) {
+    uint32_t i = choice % (params + 1);
+    struct layout next;
+    if (i == params) continue;
+    tir_buffer b = param_buffer(p->a, p->fa, i);
+    struct layout *l = &p->layouts[i];
+    if (!b) return false;
+    const int64_t *shape = l->place ? l->to : x->args[i].shape;
+    if (!layout_make(maps[k].lambda, shape, l->place ? l->to_rank : tir_buffer_at(p->a, b)->rank, &next)) return false;
+    p->pads[i] = maps[k].pad;
+    if (l->place) {
+      layout_join(l, &next);
+      layout_free(&next);
+    } else {
+      *l = next;
+    }
+  }
+  return true;
+}
+
+static bool try_choice(struct pair *p, const struct case_map *maps, uint32_t count, uint32_t choice, bool *fits,
+                       ms_error *err) {
+  struct tir_arguments x, y;
+  if (!tir_make_arguments(p->a, p->fa, p->seed, &x, err)) return false;
+  if (!tir_make_arguments(p->b, p->fb, p->seed, &y, err)) {
+    tir_arguments_free(&x);
+    return false;
+  }
+  *fits = give_maps(p, maps, count, choice, &x) && shapes_fit(p, &x, &y);
+  bool ok = *fits && run_both(p, &x, &y, err);
+  for (uint32_t i = 0; i < x.count; i++) layout_free(&p->layouts[i]);
+  tir_arguments_free(&x);
+  tir_arguments_free(&y);
+  return ok;
+}
+
+bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
+                uint64_t seed, ms_error *err) {
+  struct pair p = {.a = before, .b = after, .seed = seed};
+  p.fa = tir_find_func(before, "main");
+  p.fb = tir_find_func(after, "main");
+  if (!p.fa || !p.fb || param_count(before, p.fa) != param_count(after, p.fb) ||
+      param_count(before, p.fa) > MOST_PARAMS)
+    return ms_fail(err, MS_RUN_SIGNATURE, "the functions have not the same parameters");
+  if (count > MOST_MAPS) count = MOST_MAPS;
+  uint32_t choices = 1;
+  for (uint32_t k = 0; k < count; k++) choices *= param_count(before, p.fa) + 1;
+  ms_error first = {.code = MS_RUN_SIGNATURE, .message = "parameters have other shapes"};
+  /* Most transformed buffers are no parameters: that choice is the last number, and comes first. */
+  for (uint32_t choice = choices; choice-- > 0;) {
+    ms_error why = {0};
+    bool fits = false;
+    if (try_choice(&p, maps, count, choice, &fits, &why)) return true;
+    if (fits && first.code == MS_RUN_SIGNATURE) first = why;
+  }
+  *err = first;
+  return false;
+}
+
+/* ---- The verdict ---- */
+
+static struct tir *read_module(struct section s, const char *file, ms_error *err) {
+  struct tir *ir = tir_read(s.at, s.length, file, err);
+  if (ir && tir_verify(ir, err)) return ir;
+  tir_free(ir);
+  return NULL;
+}
+
+enum verdict case_judge(const char *text, const char *file, uint64_t seed, ms_error *err) {
+  struct section before = case_section(text, "before"), after = case_section(text, "after");
+  if (!after.at) return CASE_REFUSED;
+  struct trace trace = read_trace(case_section(text, "trace"));
+  struct tir *a = read_module(before, file, err), *b = a ? read_module(after, file, err) : NULL;
+  enum verdict verdict = CASE_FAILED;
+  if (b && trace.unsafe)
+    verdict = CASE_UNSAFE;
+  else if (b && case_equal(a, b, trace.maps, trace.map_count, seed, err))
+    verdict = CASE_EQUAL;
+  for (uint32_t i = 0; i < trace.map_count; i++) free(trace.maps[i].lambda);
+  tir_free(a);
+  tir_free(b);
+  return verdict;
+}

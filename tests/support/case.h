@@ -1,0 +1,33 @@
+/* Cases judged by running: a function before and after a trace. */
+#ifndef TEST_CASE_H
+#define TEST_CASE_H
+
+#include "tir/tir.h"
+
+struct section {
+  const char *at;
+  size_t length;
+};
+/* The text of a case between "### name" and the next "###"; at NULL: there is none. */
+struct section case_section(const char *text, const char *name);
+/* The contents of a file, with a zero after them; NULL: it cannot be read. The caller frees. */
+char *case_read_file(const char *path);
+
+enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS };
+/* EQUAL: both modules pass the verifier and give equal results. REFUSED: there is none after the trace. UNSAFE: the
+ * trace holds an instruction that may change what is computed; only the verifier was asked. FAILED: err says why.
+ * Layouts of parameters that the trace transforms are followed. */
+enum verdict case_judge(const char *text, const char *file, uint64_t seed, ms_error *err);
+
+/* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order. */
+struct case_map {
+  char *lambda;
+  double pad;
+};
+bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
+                uint64_t seed, ms_error *err);
+/* The functions that cases call by name. */
+extern const struct tir_extern case_externs[];
+extern const uint32_t case_extern_count;
+
+#endif
