@@ -168,18 +168,17 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   return ok;
 }
 
-static bool same_shape(const struct layout *l, const struct tir_arg *x, const struct tir_arg *y, uint32_t rank_x,
+static bool shape_fits(struct layout *l, const struct tir_arg *x, const struct tir_arg *y, uint32_t rank_x,
                        uint32_t rank_y) {
-  const int64_t *shape = l->place ? l->to : x->shape;
-  uint32_t rank = l->place ? l->to_rank : rank_x;
-  return rank == rank_y && !memcmp(shape, y->shape, rank * sizeof *shape);
+  if (l->place) return layout_fit(l, y->shape, rank_y);
+  return rank_x == rank_y && !memcmp(x->shape, y->shape, rank_x * sizeof *x->shape);
 }
 
-static bool shapes_fit(const struct pair *p, const struct tir_arguments *x, const struct tir_arguments *y) {
+static bool shapes_fit(struct pair *p, const struct tir_arguments *x, const struct tir_arguments *y) {
   for (uint32_t i = 0; i < x->count; i++) {
     tir_buffer u = param_buffer(p->a, p->fa, i), v = param_buffer(p->b, p->fb, i);
     if (!u != !v) return false;
-    if (u && !same_shape(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
+    if (u && !shape_fits(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
                          tir_buffer_at(p->b, v)->rank))
       return false;
   }

@@ -82,39 +82,72 @@ static int32_t new_index(const struct tir_arguments *made, uint32_t dim, uint64_
   return ((const int32_t *)made->args[dim].data)[element];
 }
 
+static void find_places(struct layout *l) {
+  for (uint64_t i = 0; i < l->from_count; i++) {
+    l->place[i] = 0;
+    for (uint32_t d = 0; d < l->to_rank; d++)
+      l->place[i] = l->place[i] * (uint64_t)l->to[d] + (uint64_t)l->indices[i * l->to_rank + d];
+  }
+}
+
+static void find_shape(struct layout *l) {
+  l->to_count = 1;
+  for (uint32_t d = 0; d < l->to_rank; d++) {
+    l->to[d] = 1;
+    for (uint64_t i = 0; i < l->from_count; i++)
+      if (l->indices[i * l->to_rank + d] >= l->to[d]) l->to[d] = l->indices[i * l->to_rank + d] + 1;
+    l->to_count *= (uint64_t)l->to[d];
+  }
+}
+
 bool layout_make(const char *lambda, const int64_t *shape, uint32_t rank, struct layout *out) {
   struct pieces names, indices;
   struct tir_arguments made;
   char text[8192] = "";
-  *out = (struct layout){.from_rank = rank, .from_count = 1, .to_count = 1};
+  *out = (struct layout){.from_rank = rank, .from_count = 1};
   if (!parse(lambda, &names, &indices) || names.count != rank || indices.count == 0) return false;
   write_function(text, sizeof text, &names, &indices, shape);
   if (!run(text, &made)) return false;
   for (uint32_t d = 0; d < rank; d++) out->from_count *= (uint64_t)(out->from[d] = shape[d]);
   out->to_rank = indices.count;
-  for (uint32_t d = 0; d < out->to_rank; d++) {
-    out->to[d] = 1;
-    for (uint64_t i = 0; i < out->from_count; i++)
-      if (new_index(&made, d, i) >= out->to[d]) out->to[d] = new_index(&made, d, i) + 1;
-    out->to_count *= (uint64_t)out->to[d];
-  }
+  out->indices = calloc(out->from_count * out->to_rank + 1, sizeof *out->indices);
   out->place = calloc(out->from_count + 1, sizeof *out->place);
-  if (!out->place) abort();
+  if (!out->place || !out->indices) abort();
   for (uint64_t i = 0; i < out->from_count; i++)
-    for (uint32_t d = 0; d < out->to_rank; d++)
-      out->place[i] = out->place[i] * (uint64_t)out->to[d] + (uint64_t)new_index(&made, d, i);
+    for (uint32_t d = 0; d < out->to_rank; d++) out->indices[i * out->to_rank + d] = new_index(&made, d, i);
   tir_arguments_free(&made);
+  find_shape(out);
+  find_places(out);
+  return true;
+}
+
+bool layout_fit(struct layout *l, const int64_t *shape, uint32_t rank) {
+  if (rank != l->to_rank) return false;
+  l->to_count = 1;
+  for (uint32_t d = 0; d < rank; d++) {
+    if (shape[d] < l->to[d]) return false;
+    l->to[d] = shape[d];
+    l->to_count *= (uint64_t)shape[d];
+  }
+  find_places(l);
   return true;
 }
 
 void layout_join(struct layout *first, const struct layout *second) {
-  for (uint64_t i = 0; i < first->from_count; i++) first->place[i] = second->place[first->place[i]];
+  int64_t *indices = calloc(first->from_count * second->to_rank + 1, sizeof *indices);
+  if (!indices) abort();
+  for (uint64_t i = 0; i < first->from_count; i++)
+    memcpy(indices + i * second->to_rank, second->indices + first->place[i] * second->to_rank,
+           second->to_rank * sizeof *indices);
+  free(first->indices);
+  first->indices = indices;
   first->to_rank = second->to_rank;
-  first->to_count = second->to_count;
-  memcpy(first->to, second->to, sizeof first->to);
+  find_shape(first);
+  find_places(first);
 }
 
 void layout_free(struct layout *layout) {
+  free(layout->indices);
   free(layout->place);
   *layout = (struct layout){0};
 }
