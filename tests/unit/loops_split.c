@@ -140,7 +140,7 @@ static void refuses_to_lose_bindings(void **state) {
   struct tir *ir = copy_of_100();
   tir_loop loop = loop_of(ir, "B", 0), out[2];
   tir_expr factors[] = {TIR_NONE, number(ir, 128)};
-  assert_refused(ir, MS_SPLIT_LOSES_BINDING, tir_split(ir, loop, factors, 2, false, false, out, err));
+  assert_refused(ir, MS_BINDING_LOST, tir_split(ir, loop, factors, 2, false, false, out, err));
   assert_accepted(tir_split(ir, loop, factors, 2, false, true, out, err));
   tir_free(ir);
 }

@@ -1,9 +1,9 @@
 /* Fuse: perfectly nested loops, outermost first, become one.
  *
  * Requires: no annotation, no thread binding; each loop starts at zero and is the only child of the one before it; no
- *           extent depends on a loop fused with it.
- * After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or zero
- *           where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of extent 1.
+ *           extent depends on a loop fused with it; where unit iterators are not preserved, no affine bindings are
+ * lost. After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or
+ * zero where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of extent 1.
  * Forward:  the old loops are dead. */
 #include "loops.h"
 
@@ -73,7 +73,7 @@ static void map_variables(struct tir *ir, const tir_loop *loops, uint32_t count,
   }
 }
 
-static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count) {
+static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters) {
   tir_type type = widest_type(ir, loops, count);
   tir_expr zero = tir_int(ir, type, 0), extent = tir_int(ir, type, 1);
   for (uint32_t i = 0; i < count; i++)
@@ -86,13 +86,24 @@ static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count) {
   tir_kill(ir, loops[0]);
   tir_subst_stmt(ir, fused);
   tir_subst_clear(ir);
+  tir_simplify_bindings(ir, fused, preserve_unit_iters);
   return fused;
+}
+
+static bool check_bindings(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+  if (!tir_has_guard(ir, loops[0])) return true;
+  struct tir *after = tir_new();
+  tir_copy(after, ir);
+  edit(after, loops, count, false);
+  bool kept = tir_check_bindings_kept(ir, loops[0], after, err);
+  tir_free(after);
+  return kept;
 }
 
 bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out,
               ms_error *err) {
   if (!check(ir, loops, count, err)) return false;
-  *out = edit(ir, loops, count);
-  tir_simplify_bindings(ir, *out, preserve_unit_iters);
+  if (!preserve_unit_iters && !check_bindings(ir, loops, count, err)) return false;
+  *out = edit(ir, loops, count, preserve_unit_iters);
   return true;
 }

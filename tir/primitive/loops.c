@@ -49,6 +49,22 @@ void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_ite
   }
 }
 
+bool tir_has_guard(const struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
+    if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
+  return false;
+}
+
+bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, ms_error *err) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+    bool block = tir_is(ir, s, TIR_BLOCK);
+    if (block && tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(after, s, TIR_NONE))
+      return tir_refuse(ir, err, MS_BINDING_LOST, s, "this block's bindings would be affine no more");
+    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+  }
+  return true;
+}
+
 static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   struct tir_var_node v = ir->vars.at[n.loop.var];

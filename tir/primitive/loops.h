@@ -6,12 +6,17 @@
 
 /* Refuses a loop that has annotations, is bound to a thread, or does not start at zero. */
 bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err);
-/* Brings the bindings of the blocks below into simplest form, as maps of the loops in their scope, where arithmetic alone
- * does not: under predicates, and unless unit iterators are preserved, without the loops of extent 1. */
+/* Brings the bindings of the blocks below into simplest form, as maps of the loops in their scope, where arithmetic
+ * alone does not: under predicates, and unless unit iterators are preserved, without the loops of extent 1. */
 void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_iters);
+/* A guard over unit loops whose bindings do without them is no constraint of an affine map: what follows would not know
+ * the bindings for what they were. So primitives that drop unit iterators try it on a copy, `after`, where blocks below
+ * `loop` have predicates (a guard), and refuse where a block's bindings are affine no more. */
+bool tir_has_guard(const struct tir *ir, tir_loop loop);
+bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, ms_error *err);
 /* Copies of `count` > 0 loops, outermost first, each directly inside the one before it: same ranges, kinds and
- * annotations, new variables named with `suffix` appended. The nest is detached, its innermost body empty. Leaves in the
- * substitution what the old variables have become. */
+ * annotations, new variables named with `suffix` appended. The nest is detached, its innermost body empty. Leaves in
+ * the substitution what the old variables have become. */
 void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out);
 
 #endif

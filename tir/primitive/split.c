@@ -165,25 +165,15 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_
   tir_simplify_bindings(ir, out[0], preserve_unit_iters);
 }
 
-/* A guard that holds unit loops, over bindings that do without them, is no constraint of affine maps: what follows
- * would not know the bindings for what they were. Tried on a copy, as this is rare. */
 static bool check_bindings(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, tir_loop *loops,
                            ms_error *err) {
-  bool unit = false;
-  for (uint32_t i = 0; i < count; i++) unit |= tir_is_const(ir, plan->factors[i], 1);
-  if (!unit || !plan->guarded) return true;
+  if (!plan->guarded && !tir_has_guard(ir, loop)) return true;
   struct tir *after = tir_new();
   tir_copy(after, ir);
   edit(after, loop, plan, count, false, loops);
-  tir_block lost = TIR_NONE;
-  for (tir_stmt s = tir_next(ir, loop, loop); s && !lost;) {
-    bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block && tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(after, s, TIR_NONE)) lost = s;
-    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
-  }
+  bool kept = tir_check_bindings_kept(ir, loop, after, err);
   tir_free(after);
-  if (!lost) return true;
-  return tir_refuse(ir, err, MS_SPLIT_LOSES_BINDING, lost, "this block's bindings would be affine no more");
+  return kept;
 }
 
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
