@@ -39,9 +39,8 @@ bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error
  * of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once: primitives
  * keep the property, though splits and predicates may hide it. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
-/* Finds it for every block of the module: to be called of a workload before it is scheduled and copied. */
-void tir_find_pipelines(struct tir *ir);
-/* Whether what `consumer` reads of earlier children of its scope is covered by what they write. */
+/* Whether what `consumer` reads of earlier children of its scope is covered by what they write. Found once, like the
+ * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
 uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,

@@ -111,11 +111,24 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
   return true;
 }
 
-bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope) {
+/* Of tir_block_record.facts. */
+enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8 };
+
+static bool find_cover(struct tir *ir, tir_block consumer, tir_block scope) {
   struct tir_span reads = tir_block_at(ir, consumer)->reads;
-  for (uint32_t i = 0; i < reads.count; i++)
-    if (!is_covered(ir, consumer, ir->regions.at[reads.first + i], scope)) return false;
-  return true;
+  bool covered = true;
+  for (uint32_t i = 0; i < reads.count && covered; i++)
+    covered = is_covered(ir, consumer, ir->regions.at[reads.first + i], scope);
+  struct tir_block_record *record = tir_block_at(ir, consumer);
+  if (!(record->facts & (COVERED | NOT_COVERED))) record->facts |= covered ? COVERED : NOT_COVERED;
+  return covered;
+}
+
+bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope) {
+  uint32_t facts = tir_block_at(ir, consumer)->facts;
+  if (facts & (COVERED | NOT_COVERED)) return facts & COVERED;
+  if (tir_block_at(ir, scope)->facts & (PIPELINE | NO_PIPELINE)) return true;
+  return find_cover(ir, consumer, scope);
 }
 
 static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_block scope) {
@@ -125,40 +138,39 @@ static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_bloc
   return false;
 }
 
-static bool find_breach(struct tir *ir, tir_block scope, ms_error *err) {
+/* Looks at every child, so that each one's cover is known after. */
+static tir_block find_breach(struct tir *ir, tir_block scope, const char **why) {
+  tir_block breach = TIR_NONE;
   for (tir_stmt s = tir_stmt_at(ir, scope)->first[TIR_BODY]; s;) {
     if (!tir_is(ir, s, TIR_BLOCK)) {
       s = tir_next(ir, s, scope);
       continue;
     }
-    if (writes_what_was_read(ir, s, scope))
-      return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, s, "block `%s` writes what an earlier block reads",
-                        tir_block_name(ir, s));
-    if (!tir_has_region_cover(ir, s, scope))
-      return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, s, "block `%s` reads more than earlier blocks have written",
-                        tir_block_name(ir, s));
+    bool covered = find_cover(ir, s, scope), late = writes_what_was_read(ir, s, scope);
+    if (!breach && (late || !covered)) {
+      breach = s;
+      *why = late ? "writes what an earlier block reads" : "reads more than earlier blocks have written";
+    }
     s = tir_after(ir, s, scope);
   }
-  return true;
+  return breach;
 }
 
-enum { NOT_KNOWN, PIPELINE, NO_PIPELINE }; /* of tir_block_record.pipeline */
-
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
-  uint32_t known = tir_block_at(ir, scope)->pipeline;
-  if (known == PIPELINE) return true;
-  bool kept = find_breach(ir, scope, err);
-  if (known == NO_PIPELINE && kept) /* what broke it is gone or hidden: the scope is still not to be relied on */
-    return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, scope, "the scope of `%s` was no stage pipeline",
-                      tir_block_name(ir, scope));
-  if (known == NOT_KNOWN) tir_block_at(ir, scope)->pipeline = kept ? PIPELINE : NO_PIPELINE;
-  return kept;
+  uint32_t facts = tir_block_at(ir, scope)->facts;
+  if (facts & PIPELINE) return true;
+  const char *why = "was no stage pipeline"; /* if what broke it is gone or hidden by now */
+  tir_block breach = find_breach(ir, scope, &why);
+  if (!(facts & NO_PIPELINE)) tir_block_at(ir, scope)->facts |= breach ? NO_PIPELINE : PIPELINE;
+  if (!breach && !(facts & NO_PIPELINE)) return true;
+  if (!breach) breach = scope;
+  return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, breach, "block `%s` %s", tir_block_name(ir, breach), why);
 }
 
 void tir_find_pipelines(struct tir *ir) {
   ms_error err = {.brief = true};
   for (uint32_t record = 1; record < ir->blocks.count; record++) {
     tir_block block = ir->blocks.at[record].block;
-    if (block) tir_check_stage_pipeline(ir, block, &err);
+    if (block && !(ir->blocks.at[record].facts & (PIPELINE | NO_PIPELINE))) tir_check_stage_pipeline(ir, block, &err);
   }
 }

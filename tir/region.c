@@ -122,10 +122,8 @@ static struct tir_interval relax_remainder(const struct relaxation *r, struct ti
   struct tir *ir = r->ir;
   if (tir_is_int(ir, divisor) && a.min && a.max) {
     tir_expr low = tir_floordiv(ir, a.min, divisor);
-    if (tir_prove_equal(ir, low, tir_floordiv(ir, a.max, divisor))) {
-      tir_expr start = tir_mul(ir, low, divisor);
-      return (struct tir_interval){tir_sub(ir, a.min, start), tir_sub(ir, a.max, start), false};
-    }
+    if (tir_prove_equal(ir, low, tir_floordiv(ir, a.max, divisor)))
+      return (struct tir_interval){tir_floormod(ir, a.min, divisor), tir_floormod(ir, a.max, divisor), false};
   }
   return (struct tir_interval){tir_int(ir, tir_type_of(ir, divisor), 0), plus(ir, divisor, -1), false};
 }

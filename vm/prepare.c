@@ -99,6 +99,7 @@ struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace) {
   uint32_t one = 0;
   struct vm_plan *plan = tir_enlarge(NULL, &one, 1, sizeof *plan);
   *plan = (struct vm_plan){.workload = workload, .steps = vm_steps_retain(trace->steps)};
+  tir_find_pipelines(workload);
   vm_plan_add(plan, 0, plan->steps->count);
   return plan;
 }

@@ -18,6 +18,7 @@ struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed) {
   *sch->step = (struct vm_plan){0};
   if (!workload) return sch;
   tir_copy(sch->ir, workload);
+  tir_find_pipelines(sch->ir);
   sch->forwards = sch->ir->forwards.count;
   return sch;
 }

@@ -246,7 +246,7 @@ static tir_expr add_limit(struct tir *ir, tir_expr all, enum tir_kind kind, tir_
   return tir_and(ir, all, tir_make(ir, kind, value, tir_cast(ir, tir_type_of(ir, value), limit)));
 }
 
-static tir_expr limit_domain(struct tir *ir, tir_expr all, const struct tir_move_domain *d, tir_expr value) {
+tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_domain *d, tir_expr value) {
   if (d->linear) {
     if (d->has_lower) all = add_limit(ir, all, TIR_GE, value, tir_int(ir, d->type, d->lower));
     if (d->has_upper) all = add_limit(ir, all, TIR_LT, value, tir_int(ir, d->type, d->upper + 1));
@@ -269,7 +269,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
   for (uint32_t i = 0; i < move->iter_count; i++) {
     tir_expr value = bind(ir, move, &move->domains[i], &nest, preserve_unit_loops);
     tir_iters(ir, move->block)[i].binding = value;
-    predicate = limit_domain(ir, predicate, &move->domains[i], value);
+    predicate = tir_move_limit(ir, predicate, &move->domains[i], value);
     if (move->kept) tir_subst_var(ir, tir_iters(ir, move->block)[i].var, value);
   }
   if (move->kept) {

@@ -48,6 +48,9 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
 void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops);
 void tir_move_free(struct tir_move *move);
 
+/* Adds to the conjunction what keeps a value of the domain to what there is. */
+tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_domain *domain, tir_expr value);
+
 /* Finds the domain of each iteration (move_domain.c). */
 bool tir_move_find_domains(struct tir *ir, struct tir_move *move, ms_error *err);
 /* Finds what is kept of the block's predicate (move_predicate.c). */

@@ -37,7 +37,8 @@ static bool add_fixed(struct tir_move *move, struct form *f, int64_t coefficient
   return true;
 }
 
-/* A term whose atom is no iteration of the required block: a loop that runs, or a value that stays put. */
+/* A term whose atom is no iteration of the required block: a loop that runs, or a value that stays put; a loop of one
+ * value is that value. */
 static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f, const struct tir_relaxed *r,
                      int64_t coefficient, tir_expr atom) {
   const struct tir_expr_node *n = tir_at(ir, atom);
@@ -45,8 +46,9 @@ static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f
     return !(n->vars & r->mask) && !tir_uses_let(ir, atom) && add_fixed(move, f, coefficient, atom);
   const struct tir_var_node *v = &ir->vars.at[n->ref];
   if (v->kind == TIR_VAR_LET) return false;
-  if (!tir_is_relaxed(r, n->ref)) return add_fixed(move, f, coefficient, atom);
-  if (!tir_is_int(ir, v->min) || !tir_is_int(ir, v->extent)) return false;
+  bool relaxed = tir_is_relaxed(r, n->ref);
+  if (!relaxed && n->lo != n->hi) return add_fixed(move, f, coefficient, atom);
+  if (relaxed && (!tir_is_int(ir, v->min) || !tir_is_int(ir, v->extent))) return false;
   bool rising = coefficient > 0;
   return add_scaled(&f->lo, coefficient, rising ? n->lo : n->hi) &&
          add_scaled(&f->hi, coefficient, rising ? n->hi : n->lo);
