@@ -80,11 +80,11 @@ static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type
   return tir_binary(ir, kind, x, tir_int(ir, type, divisor));
 }
 
-/* The terms of `sum` that the divisor does not divide, reduced; the others' quotient is added to *quotient if wanted.
- */
+/* Parts the terms that the divisor divides, divided, from the rest. A coefficient above the divisor stays as it is,
+ * though a remainder does not depend on it: it shows that quotient and remainder are of the same number. */
 static void divide_terms(struct tir *ir, tir_expr a, int64_t divisor, struct tir_term *rest, uint32_t *rest_count,
-                         int64_t *rest_constant, struct tir_term *whole, uint32_t *whole_count, int64_t *whole_constant,
-                         bool remainder) {
+                         int64_t *rest_constant, struct tir_term *whole, uint32_t *whole_count,
+                         int64_t *whole_constant) {
   struct tir_linear l = tir_linear_of(ir, a);
   *rest_count = *whole_count = 0;
   *rest_constant = tir_floor_mod(l.constant, divisor);
@@ -95,12 +95,35 @@ static void divide_terms(struct tir *ir, tir_expr a, int64_t divisor, struct tir
       whole[(*whole_count)++] = (struct tir_term){t.coefficient / divisor, t.atom};
       continue;
     }
-    if (remainder) t.coefficient %= divisor;
     rest[(*rest_count)++] = t;
   }
 }
 
 enum { MOST_TERMS = 64 };
+
+/* A remainder does not depend on whole multiples: k * fm(x, c) stands for k * x where the divisor divides k * c. This is
+ * done where terms meet and go. TIR_NONE: they do not. */
+static tir_expr without_remainders(struct tir *ir, tir_expr a, int64_t divisor) {
+  struct tir_linear l = tir_linear_of(ir, a);
+  struct tir_term terms[MOST_TERMS];
+  bool any = false;
+  for (uint32_t i = 0; i < l.count; i++) {
+    terms[i] = ir->terms.at[l.first + i];
+    const struct tir_expr_node *n = tir_at(ir, terms[i].atom);
+    int64_t whole;
+    if (n->kind != TIR_FLOORMOD || !tir_is_int(ir, n->b) || !tir_is_index(ir, n->a)) continue;
+    if (__builtin_mul_overflow(terms[i].coefficient, tir_at(ir, n->b)->imm, &whole) || whole % divisor) continue;
+    terms[i].atom = n->a;
+    any = true;
+  }
+  if (!any) return TIR_NONE;
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = l.constant;
+  for (uint32_t i = 0; i < l.count; i++) tir_sum_add(ir, &sum, terms[i].atom, terms[i].coefficient);
+  if (!sum.overflow && sum.count < l.count) return tir_sum_close(ir, &sum, tir_type_of(ir, a));
+  tir_sum_drop(ir, &sum);
+  return TIR_NONE;
+}
 
 static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
   tir_type type = tir_type_of(ir, a);
@@ -109,7 +132,11 @@ static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t d
   uint32_t rests, wholes;
   int64_t rest_constant, whole_constant;
   bool remainder = kind == TIR_FLOORMOD;
-  divide_terms(ir, a, divisor, rest, &rests, &rest_constant, whole, &wholes, &whole_constant, remainder);
+  if (remainder && (tir_at(ir, a)->flags & TIR_HAS_DIVMOD)) {
+    tir_expr plain = without_remainders(ir, a, divisor);
+    if (plain) return tir_make(ir, TIR_FLOORMOD, plain, tir_int(ir, type, divisor));
+  }
+  divide_terms(ir, a, divisor, rest, &rests, &rest_constant, whole, &wholes, &whole_constant);
   /* The rest lies between two multiples of the divisor: its quotient is known. */
   struct tir_bounds b = {rest_constant, rest_constant};
   for (uint32_t i = 0; i < rests; i++) {
