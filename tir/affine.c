@@ -5,6 +5,7 @@
  * iterator when its digits, by rising scale, are a mixed radix number; a map is independent when the digits of each
  * variable do not overlap. What it cannot decide goes the long way (iter_map.c), which agrees with it on the rest. */
 #include "affine.h"
+#include "iter_map.h"
 #include "linear.h"
 
 #include <string.h>
@@ -246,16 +247,40 @@ static void invert_index(struct short_map *m, uint32_t first, uint32_t end, tir_
 
 static bool is_true(const struct tir *ir, tir_expr predicate) { return !predicate || tir_is_const(ir, predicate, 1); }
 
-bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                         uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
-                         struct tir_progression *out) {
+static bool detect(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                   tir_expr predicate, enum tir_map_check check, bool simplify_trivial, struct tir_progression *out,
+                   bool *exact) {
+  *exact = true;
   if (is_true(ir, predicate)) {
     struct short_map m;
     set_map(&m, ir, vars, var_count, check, simplify_trivial);
     enum verdict v = detect_shortly(&m, indices, count, out, NULL);
     if (v != UNDECIDED) return v == YES;
   }
-  return false;
+  struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial);
+  if (!m) return false;
+  *exact = m->exact;
+  for (uint32_t i = 0; out && i < count; i++) {
+    struct iter_sum sum = m->indices.at[i];
+    out[i] = (struct tir_progression){sum.base, TIR_NONE, TIR_NONE};
+    if (!sum.count) continue;
+    out[i].scale = m->splits.at[sum.first].scale;
+    out[i].extent = m->splits.at[sum.first].extent;
+  }
+  return true;
+}
+
+bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                         uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                         struct tir_progression *out) {
+  bool exact;
+  return detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial, out, &exact);
+}
+
+bool iter_covers_box(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                     tir_expr predicate, struct tir_progression *out) {
+  bool exact;
+  return detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, true, out, &exact) && exact;
 }
 
 enum { MOST_INDICES = 32 };
@@ -272,53 +297,69 @@ bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, 
   return true;
 }
 
-/* The index with variables of one value replaced by it. */
-static tir_expr drop_trivial(struct tir *ir, tir_expr index, const tir_var *vars, uint32_t var_count) {
-  struct tir_linear l = tir_linear_of(ir, index);
-  struct tir_term terms[MOST_DIGITS];
-  bool any = false;
-  if (l.count > MOST_DIGITS) return index;
-  for (uint32_t i = 0; i < l.count; i++) {
-    terms[i] = ir->terms.at[l.first + i];
-    const struct tir_expr_node *n = tir_at(ir, terms[i].atom);
-    if (n->kind != TIR_VAR) continue;
-    const struct tir_var_node *v = &ir->vars.at[n->ref];
-    for (uint32_t j = 0; j < var_count; j++) {
-      if (vars[j] != n->ref || !v->extent || !tir_is_const(ir, v->extent, 1)) continue;
-      terms[i].atom = v->min;
-      any = true;
-    }
+/* Index arithmetic is simplified as it is made. What is left: iterators of one value, and quotients and remainders that
+ * only the map as a whole, or the predicate, makes simple. */
+static bool is_simple(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                      tir_expr predicate, enum tir_map_check check, bool simplify_trivial) {
+  bool divides = false;
+  for (uint32_t i = 0; i < count; i++) divides |= (tir_at(ir, indices[i])->flags & TIR_HAS_DIVMOD) != 0;
+  for (uint32_t i = 0; i < var_count && simplify_trivial; i++) {
+    tir_expr extent = ir->vars.at[vars[i]].extent;
+    if (!is_true(ir, predicate) || (extent && tir_is_const(ir, extent, 1))) return false;
   }
-  return any ? tir_from_terms(ir, tir_type_of(ir, index), l.constant, terms, l.count) : index;
+  if (!divides) return true;
+  if (!is_true(ir, predicate)) return false;
+  struct short_map m;
+  set_map(&m, ir, vars, var_count, check, simplify_trivial);
+  return detect_shortly(&m, indices, count, NULL, NULL) != UNDECIDED;
 }
 
-/* Index arithmetic is simplified as it is made, so that little is left to do here. */
 void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                            uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
                            tir_expr *out) {
-  bool drop =
-      simplify_trivial && tir_detect_iter_map(ir, indices, count, vars, var_count, predicate, check, true, NULL);
-  for (uint32_t i = 0; i < count; i++) out[i] = drop ? drop_trivial(ir, indices[i], vars, var_count) : indices[i];
+  struct tir_iter_map *m = NULL;
+  if (!is_simple(ir, indices, count, vars, var_count, predicate, check, simplify_trivial)) {
+    m = iter_map_detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial);
+    /* A map that is none under the predicate may be one without; it is equal all the same. */
+    if (!m && !is_true(ir, predicate) && check != TIR_MAP_BIJECTIVE)
+      m = iter_map_detect(ir, indices, count, vars, var_count, TIR_NONE, check, simplify_trivial);
+  }
+  for (uint32_t i = 0; i < count; i++) out[i] = m ? iter_sum_expr(m, m->indices.at[i]) : indices[i];
+}
+
+/* Inverts a map that the short way recognized. False: it is none, or one of scaled iterators. */
+static enum verdict invert_shortly(struct short_map *m, const tir_expr *indices, uint32_t count,
+                                   const tir_expr *outputs, uint32_t points, tir_expr *values) {
+  struct tir *ir = m->ir;
+  struct tir_progression progressions[MOST_INDICES];
+  uint32_t end[MOST_INDICES];
+  if (count > MOST_INDICES) return UNDECIDED;
+  enum verdict verdict = detect_shortly(m, indices, count, progressions, end);
+  if (verdict != YES) return verdict;
+  for (uint32_t i = 0; i < count; i++)
+    if (progressions[i].scale && !tir_is_const(ir, progressions[i].scale, 1)) return NO;
+  for (uint32_t p = 0; p < points; p++) {
+    tir_expr *value = values + p * m->var_count;
+    memset(value, 0, m->var_count * sizeof *value);
+    for (uint32_t i = 0; i < count; i++)
+      invert_index(m, i ? end[i - 1] : 0, end[i], progressions[i].base, outputs[p * count + i], value);
+    for (uint32_t v = 0; v < m->var_count; v++)
+      if (value[v] && m->min[v]) value[v] = tir_add(ir, value[v], tir_int(ir, tir_type_of(ir, value[v]), m->min[v]));
+  }
+  return YES;
 }
 
 bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                             uint32_t var_count, tir_expr predicate, const tir_expr *outputs, uint32_t points,
                             tir_expr *values) {
-  struct short_map m;
-  struct tir_progression progressions[MOST_INDICES];
-  uint32_t end[MOST_INDICES];
-  if (!is_true(ir, predicate) || count > MOST_INDICES) return false;
-  set_map(&m, ir, vars, var_count, TIR_MAP_BIJECTIVE, false);
-  if (detect_shortly(&m, indices, count, progressions, end) != YES) return false;
-  for (uint32_t i = 0; i < count; i++)
-    if (progressions[i].scale && !tir_is_const(ir, progressions[i].scale, 1)) return false;
-  for (uint32_t p = 0; p < points; p++) {
-    tir_expr *value = values + p * var_count;
-    memset(value, 0, var_count * sizeof *value);
-    for (uint32_t i = 0; i < count; i++)
-      invert_index(&m, i ? end[i - 1] : 0, end[i], progressions[i].base, outputs[p * count + i], value);
-    for (uint32_t v = 0; v < var_count; v++)
-      if (value[v] && m.min[v]) value[v] = tir_add(ir, value[v], tir_int(ir, tir_type_of(ir, value[v]), m.min[v]));
+  if (is_true(ir, predicate)) {
+    struct short_map m;
+    set_map(&m, ir, vars, var_count, TIR_MAP_BIJECTIVE, false);
+    enum verdict verdict = invert_shortly(&m, indices, count, outputs, points, values);
+    if (verdict != UNDECIDED) return verdict == YES;
   }
-  return true;
+  struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_BIJECTIVE, false);
+  for (uint32_t p = 0; m && p < points; p++)
+    if (!iter_invert(m, outputs + p * count, values + p * var_count)) return false;
+  return m != NULL;
 }

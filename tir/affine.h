@@ -21,7 +21,7 @@ enum tir_map_check { TIR_MAP_SURJECTIVE, TIR_MAP_BIJECTIVE, TIR_MAP_ANY };
  * that value; else it stays an iterator of extent 1. Expressions may be interned; nothing else changes. */
 
 /* What an index of a map runs through: base, base + scale, base + 2 * scale, …; extent values in all. scale TIR_NONE:
- * base alone (then extent is TIR_NONE too). */
+ * base alone (then extent is TIR_NONE too). Under predicates that bound parts of a map in odd ways, fewer. */
 struct tir_progression {
   tir_expr base, scale, extent;
 };

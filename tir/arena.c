@@ -1,5 +1,6 @@
 #include "arena.h"
 #include "hash.h"
+#include "iter_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ void tir_scratch_free(struct tir_scratch *scratch) {
   free(scratch->subst.memo);
   tir_hash_tables_free(&scratch->hashes);
   free(scratch->terms);
+  iter_map_free(scratch->iter_map);
   free(scratch);
 }
 

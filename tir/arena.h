@@ -45,6 +45,7 @@ struct tir_scratch {
   struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
   struct tir_term *terms; /* a stack of terms being summed */
   uint32_t term_count, term_capacity;
+  struct tir_iter_map *iter_map; /* made when first used: iter_map.h */
 };
 
 void tir_scratch_free(struct tir_scratch *scratch);

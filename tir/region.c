@@ -2,7 +2,7 @@
  *
  * Interval arithmetic gives an upper bound, one dimension at a time; where the map is affine and a box, iterator maps
  * give the exact answer. Source: TVM's integer sets (EvalSet, EstimateRegion…) draw the same lines. */
-#include "affine.h"
+#include "iter_map.h"
 #include "linear.h"
 
 /* ---- Intervals ---- */
@@ -276,8 +276,7 @@ bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
     if (!tir_is_int(ir, ranges[2 * i + 1])) return false;
     mins[i] = ranges[2 * i];
   }
-  if (!tir_detect_iter_map(ir, mins, rank, relaxed, count, predicate, TIR_MAP_SURJECTIVE, true, progressions))
-    return false;
+  if (!iter_covers_box(ir, mins, rank, relaxed, count, predicate, progressions)) return false;
   for (uint32_t i = 0; i < rank; i++)
     if (!cover_progression(ir, progressions[i], ranges[2 * i + 1], &out[i])) return false;
   return true;
@@ -290,7 +289,7 @@ void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t ran
   for (uint32_t i = 0; i < rank; i++) {
     struct tir_progression p;
     tir_expr min = ranges[2 * i], extent = ranges[2 * i + 1];
-    bool affine = tir_detect_iter_map(ir, &min, 1, relaxed, count, predicate, TIR_MAP_SURJECTIVE, true, &p);
+    bool affine = iter_covers_box(ir, &min, 1, relaxed, count, predicate, &p);
     tir_expr widest = relax(&r, extent).max;
     if (affine && widest && cover_progression(ir, p, widest, &out[i])) continue;
     out[i] = relax_range(&r, min, extent);
