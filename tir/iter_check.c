@@ -114,6 +114,9 @@ bool iter_check_mapping(struct tir_iter_map *m) {
   bool visited[MOST_MARKS];
   if (m->marks.count > MOST_MARKS) return false;
   find_visited(m, visited);
+  /* A bound that names iterators of one value is of what is used with them. */
+  for (uint32_t i = 0; i < m->units.count; i++)
+    if (visited[m->units.at[i].constrained] && !visited[m->units.at[i].unit]) return false;
   for (uint32_t k = 0; k < m->marks.count; k++) {
     const struct iter_mark *mark = &m->marks.at[k];
     if (!visited[k]) {

@@ -113,11 +113,13 @@ static void make_iterator(struct tir_iter_map *m, struct iter_sum sum, const str
   tir_type type = tir_type_of(m->ir, sum.base);
   struct iter_sum source = {m->splits.count, n->count, iter_int(m, type, 0)};
   for (uint32_t i = n->count; i-- > 0;) iter_add_splits(m, n->at[i]);
+  uint32_t mark = iter_add_marks(m, (struct iter_mark){.sum = source, .extent = extent, .type = type});
   for (uint32_t i = 0; i < sum.count; i++) {
     const struct iter_split *split = &m->splits.at[sum.first + i];
-    if (iter_is(m, split->extent, 1)) m->marks.at[split->mark].loose = true;
+    if (!iter_is(m, split->extent, 1)) continue;
+    m->marks.at[split->mark].loose = true;
+    iter_add_units(m, (struct iter_unit){mark, split->mark});
   }
-  uint32_t mark = iter_add_marks(m, (struct iter_mark){.sum = source, .extent = extent, .type = type});
   for (uint32_t i = 0; i < n->count; i++) {
     struct iter_split to = {mark, n->at[i].scale, n->at[i].extent, iter_int(m, type, 1)};
     if (i + 1 == n->count || iter_at_least(m, tir_mul(m->ir, to.lower, to.extent), extent))

@@ -45,6 +45,10 @@ struct iter_padding {
 struct iter_alias {
   struct iter_split of, to;
 };
+/* A mark of extent 1 that stands in the bound of a constrained mark. */
+struct iter_unit {
+  uint32_t constrained, unit;
+};
 struct iter_constraint { /* lower <= iter < upper; TIR_NONE: no bound */
   tir_expr iter, lower, upper;
   uint32_t size;
@@ -56,6 +60,7 @@ struct iter_constraint { /* lower <= iter < upper; TIR_NONE: no bound */
   X(struct iter_fused, fused)                                                                                          \
   X(struct iter_padding, paddings)                                                                                     \
   X(struct iter_alias, aliases)                                                                                        \
+  X(struct iter_unit, units)                                                                                           \
   X(struct iter_constraint, constraints)                                                                               \
   X(struct iter_sum, constrained) /* the flat forms of constrained iterators that have no aliases */                   \
   X(struct iter_sum, indices)     /* the result */                                                                     \
