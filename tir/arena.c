@@ -70,6 +70,7 @@ void tir_scratch_free(struct tir_scratch *scratch) {
   free(scratch->subst.changed_vars);
   free(scratch->subst.changed_buffers);
   free(scratch->subst.memo);
+  free(scratch->loads.memo);
   tir_hash_tables_free(&scratch->hashes);
   free(scratch->terms);
   iter_map_free(scratch->iter_map);

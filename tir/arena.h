@@ -42,6 +42,12 @@ struct tir_scratch {
     } * memo;
     uint32_t memo_capacity, epoch;
   } subst;
+  struct { /* rewriting of loads: what became of each expression */
+    struct {
+      uint32_t epoch, to;
+    } * memo;
+    uint32_t memo_capacity, epoch;
+  } loads;
   struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
   struct tir_term *terms; /* a stack of terms being summed */
   uint32_t term_count, term_capacity;

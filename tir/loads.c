@@ -1,0 +1,293 @@
+/* Rewriting of loads. Expressions are graphs: a memo in scratch memory keeps shared parts from being visited twice. */
+#include "loads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Own expressions ---- */
+
+struct visit {
+  tir_expr (*map)(struct tir *ir, void *context, tir_expr e);
+  void *context;
+};
+
+static tir_expr mapped(struct tir *ir, const struct visit *v, tir_expr e) {
+  return e ? v->map(ir, v->context, e) : TIR_NONE;
+}
+
+static uint32_t mapped_operands(struct tir *ir, const struct visit *v, uint32_t first, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr e = ir->operands.at[first + i], made = mapped(ir, v, e);
+    if (made == e) continue;
+    first = tir_add_operands(ir, ir->operands.at + first, count); /* spans may be shared */
+    ir->operands.at[first + i] = made;
+    for (i++; i < count; i++) {
+      made = mapped(ir, v, ir->operands.at[first + i]);
+      ir->operands.at[first + i] = made;
+    }
+  }
+  return first;
+}
+
+static void map_loop(struct tir *ir, const struct visit *v, tir_loop l) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, l);
+  tir_expr min = mapped(ir, v, n.loop.min), extent = mapped(ir, v, n.loop.extent);
+  if (min == n.loop.min && extent == n.loop.extent) return;
+  struct tir_var_node old = ir->vars.at[n.loop.var];
+  tir_var made = tir_new_var(ir, TIR_VAR_LOOP, old.name, old.type, min, extent);
+  struct tir_stmt_node *s = tir_stmt_at(ir, l);
+  s->loop.var = made;
+  s->loop.min = min;
+  s->loop.extent = extent;
+  tir_subst_var(ir, n.loop.var, tir_var_expr(ir, made));
+  for (tir_stmt c = s->first[TIR_BODY]; c; c = tir_stmt_at(ir, c)->next) tir_subst_stmt(ir, c);
+  tir_subst_clear(ir);
+}
+
+static void map_block(struct tir *ir, const struct visit *v, tir_block b) {
+  struct tir_span iters = tir_block_at(ir, b)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    tir_expr binding = mapped(ir, v, ir->iters.at[i].binding);
+    ir->iters.at[i].binding = binding;
+  }
+  tir_expr predicate = mapped(ir, v, tir_stmt_at(ir, b)->block.predicate);
+  tir_stmt_at(ir, b)->block.predicate = predicate;
+}
+
+static void map_store(struct tir *ir, const struct visit *v, tir_stmt s) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  uint32_t indices = mapped_operands(ir, v, n.store.indices, tir_buffer_at(ir, n.store.buffer)->rank);
+  tir_expr value = mapped(ir, v, n.store.value), predicate = mapped(ir, v, n.store.predicate);
+  struct tir_stmt_node *to = tir_stmt_at(ir, s);
+  to->store.indices = indices;
+  to->store.value = value;
+  to->store.predicate = predicate;
+}
+
+static void map_stmt(struct tir *ir, const struct visit *v, tir_stmt s) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  tir_expr a, b;
+  switch (n.kind) {
+  case TIR_LOOP: map_loop(ir, v, s); break;
+  case TIR_BLOCK: map_block(ir, v, s); break;
+  case TIR_STORE: map_store(ir, v, s); break;
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT:
+    a = mapped(ir, v, n.test.condition);
+    tir_stmt_at(ir, s)->test.condition = a;
+    break;
+  case TIR_BIND:
+    a = mapped(ir, v, n.bind.value);
+    tir_stmt_at(ir, s)->bind.value = a;
+    break;
+  case TIR_EVALUATE:
+    a = mapped(ir, v, n.evaluate.value);
+    tir_stmt_at(ir, s)->evaluate.value = a;
+    break;
+  case TIR_ATTR:
+    a = mapped(ir, v, n.attr.node), b = mapped(ir, v, n.attr.value);
+    tir_stmt_at(ir, s)->attr.node = a;
+    tir_stmt_at(ir, s)->attr.value = b;
+    break;
+  default: break;
+  }
+}
+
+void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
+                       void *context) {
+  struct visit v = {map, context};
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    map_stmt(ir, &v, s);
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+}
+
+struct search {
+  bool (*test)(struct tir *ir, void *context, tir_expr e);
+  void *context;
+  bool found;
+};
+
+static tir_expr search_expr(struct tir *ir, void *context, tir_expr e) {
+  struct search *s = context;
+  s->found = s->found || s->test(ir, s->context, e);
+  return e;
+}
+
+bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
+                      void *context) {
+  struct search s = {test, context, false};
+  tir_map_own_exprs(ir, block, search_expr, &s);
+  return s.found;
+}
+
+/* ---- The memo ---- */
+
+/* An epoch of the memo: from here on nothing is remembered. */
+static void new_epoch(struct tir *ir) {
+  struct tir_scratch *s = ir->scratch;
+  if (++s->loads.epoch == 0) {
+    memset(s->loads.memo, 0, s->loads.memo_capacity * sizeof *s->loads.memo);
+    s->loads.epoch = 1;
+  }
+}
+
+static bool remembered(const struct tir *ir, tir_expr e, tir_expr *to) {
+  const struct tir_scratch *s = ir->scratch;
+  if (e >= s->loads.memo_capacity || s->loads.memo[e].epoch != s->loads.epoch) return false;
+  *to = s->loads.memo[e].to;
+  return true;
+}
+
+static void remember(struct tir *ir, tir_expr e, tir_expr to) {
+  struct tir_scratch *s = ir->scratch;
+  uint32_t before = s->loads.memo_capacity;
+  if (e >= before) {
+    s->loads.memo =
+        tir_enlarge(s->loads.memo, &s->loads.memo_capacity, ir->exprs.count + 64ull, sizeof *s->loads.memo);
+    memset(s->loads.memo + before, 0, (s->loads.memo_capacity - before) * sizeof *s->loads.memo);
+  }
+  s->loads.memo[e].epoch = s->loads.epoch;
+  s->loads.memo[e].to = to;
+}
+
+/* A load of the buffer, or its pointer, may be below. */
+static bool may_use_buffer(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || n->kind == TIR_DATA;
+}
+
+/* ---- Rewriting ---- */
+
+enum { MOST_ON_STACK = 16 };
+
+static tir_expr rewrite(struct tir *ir, const struct tir_load_rule *rule, tir_expr e);
+
+static tir_expr rewrite_maybe(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
+  return e ? rewrite(ir, rule, e) : TIR_NONE;
+}
+
+static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  uint32_t on_stack[MOST_ON_STACK], *operands = on_stack;
+  if (n.count > MOST_ON_STACK) operands = malloc(n.count * sizeof *operands);
+  if (!operands) abort();
+  bool changed = false;
+  for (uint32_t i = 0; i < n.count; i++) {
+    tir_expr x = ir->operands.at[n.operands + i];
+    operands[i] = rewrite_maybe(ir, rule, x);
+    changed |= operands[i] != x;
+  }
+  tir_expr made = e, predicate = n.kind == TIR_LOAD ? rewrite_maybe(ir, rule, n.a) : TIR_NONE;
+  if (n.kind == TIR_LOAD && n.ref == rule->buffer)
+    made = rule->replace(ir, rule->context, operands, n.count);
+  else if (n.kind == TIR_LOAD && (changed || predicate != n.a))
+    made = tir_load(ir, n.ref, operands, n.count, predicate);
+  else if (n.kind == TIR_CALL && changed)
+    made = tir_call(ir, n.type, n.ref, operands, n.count);
+  else if (n.kind == TIR_LIST && changed)
+    made = tir_list_value(ir, operands, n.count);
+  else if (n.kind == TIR_MAP && changed)
+    made = tir_map_value(ir, operands, n.count);
+  if (operands != on_stack) free(operands);
+  return made;
+}
+
+static tir_expr rewrite_node(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_LOAD || n.kind == TIR_CALL || n.kind == TIR_LIST || n.kind == TIR_MAP)
+    return rewrite_operands(ir, rule, e);
+  if (n.kind == TIR_DATA) return n.ref == rule->buffer && rule->data ? tir_data(ir, rule->data) : e;
+  if (n.kind <= TIR_DATA) return e;
+  tir_expr a = rewrite_maybe(ir, rule, n.a), b = rewrite_maybe(ir, rule, n.b), c = rewrite_maybe(ir, rule, n.c);
+  if (a == n.a && b == n.b && c == n.c) return e;
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_make(ir, (enum tir_kind)n.kind, a, b);
+  switch (n.kind) {
+  case TIR_NOT: return tir_not(ir, a);
+  case TIR_CAST: return tir_cast(ir, n.type, a);
+  case TIR_BROADCAST: return tir_unary(ir, TIR_BROADCAST, n.type, a);
+  case TIR_SELECT: return tir_select(ir, a, b, c);
+  case TIR_LET: return tir_let(ir, n.ref, a, b);
+  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
+  case TIR_SLICE: return tir_slice(ir, a, b, c);
+  default: assert(!"a kind of expression without a case"); return e;
+  }
+}
+
+static tir_expr rewrite(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
+  tir_expr made;
+  if (!may_use_buffer(ir, e)) return e;
+  if (remembered(ir, e, &made)) return made;
+  made = rewrite_node(ir, rule, e);
+  remember(ir, e, made);
+  return made;
+}
+
+tir_expr tir_rewrite_loads(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
+  new_epoch(ir);
+  return rewrite_maybe(ir, rule, e);
+}
+
+static tir_expr rewrite_for(struct tir *ir, void *context, tir_expr e) { return rewrite(ir, context, e); }
+
+void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block) {
+  new_epoch(ir);
+  tir_map_own_exprs(ir, block, rewrite_for, (void *)rule);
+}
+
+/* ---- Reading ---- */
+
+struct finding {
+  tir_buffer buffer;
+  tir_expr *out;
+  uint32_t count, most;
+};
+
+static void find_loads(struct tir *ir, struct finding *f, tir_expr e) {
+  tir_expr seen;
+  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD) || remembered(ir, e, &seen)) return;
+  remember(ir, e, e);
+  const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_LOAD && n.ref == f->buffer) {
+    if (f->count < f->most) f->out[f->count] = e;
+    f->count++;
+  }
+  find_loads(ir, f, n.a), find_loads(ir, f, n.b), find_loads(ir, f, n.c);
+  for (uint32_t i = 0; i < n.count; i++) find_loads(ir, f, ir->operands.at[n.operands + i]);
+}
+
+uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most) {
+  struct finding f = {buffer, out, 0, most};
+  new_epoch(ir);
+  find_loads(ir, &f, e);
+  return f.count;
+}
+
+static bool loads_one_element(const struct tir *ir, const struct tir_expr_node *n) {
+  if (n->a) return false; /* predicated */
+  for (uint32_t i = 0; i < n->count; i++) {
+    const struct tir_expr_node *index = tir_at(ir, ir->operands.at[n->operands + i]);
+    if (index->kind == TIR_SLICE || tir_type_lanes(index->type) != 1) return false;
+  }
+  return true;
+}
+
+static bool uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
+  tir_expr seen;
+  if (!e || !may_use_buffer(ir, e) || remembered(ir, e, &seen)) return false;
+  remember(ir, e, e);
+  const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_DATA) return n.ref == buffer;
+  if (n.kind <= TIR_DATA) return false;
+  if (n.kind == TIR_LOAD && n.ref == buffer && !loads_one_element(ir, &n)) return true;
+  if (uses_opaquely(ir, n.a, buffer) || uses_opaquely(ir, n.b, buffer) || uses_opaquely(ir, n.c, buffer)) return true;
+  for (uint32_t i = 0; i < n.count; i++)
+    if (uses_opaquely(ir, ir->operands.at[n.operands + i], buffer)) return true;
+  return false;
+}
+
+bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
+  new_epoch(ir);
+  return uses_opaquely(ir, e, buffer);
+}

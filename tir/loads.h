@@ -1,0 +1,34 @@
+/* What a block itself evaluates: visiting its expressions, and rewriting its loads of a buffer. Internal to tir.
+ *
+ * A block's own expressions are those of its init and body, down to the blocks in them: of those, their bindings and
+ * predicates (evaluated by the outer block), but not what is inside. Regions and match-buffers are the caller's. */
+#ifndef MSCHED_TIR_LOADS_H
+#define MSCHED_TIR_LOADS_H
+
+#include "arena.h"
+
+/* Puts map(context, e) in the place of each own expression e of `block`: conditions, values, indices of stores, ranges
+ * of loops, bindings. A loop whose range changes gets a new variable. */
+void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
+                       void *context);
+/* Whether some own expression e of `block` has test(context, e). */
+bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
+                      void *context);
+
+/* Loads of `buffer` become replace(context, indices, count), given their own indices with loads in them rewritten
+ * first; the indices do not lie in the arena. Data pointers of `buffer` become those of `data`, unless TIR_NONE. */
+struct tir_load_rule {
+  tir_buffer buffer, data;
+  tir_expr (*replace)(struct tir *ir, void *context, const tir_expr *indices, uint32_t count);
+  void *context;
+};
+tir_expr tir_rewrite_loads(struct tir *ir, const struct tir_load_rule *rule, tir_expr e);
+void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block);
+
+/* Loads of `buffer` in e, each distinct one once, in the order met. Returns the number, stores at most `most`. */
+uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most);
+/* e uses the buffer in another way than by loading single elements: a data pointer, a slice, a vector, a predicated
+ * load. */
+bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer);
+
+#endif

@@ -1,0 +1,368 @@
+/* The stage of a cache: a block that copies a region, in loops of its own, between a buffer and its cache. */
+#include "cache_stage.h"
+
+#include "../loads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Checks ---- */
+
+bool tir_check_storage_scope(const char *storage, ms_error *err) {
+  static const char *const known[] = {"global",           "shared",  "local",           "warp",
+                                      "wmma.matrix_a",    "texture", "wmma.matrix_b",   "amx.tmm",
+                                      "wmma.accumulator", "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC",
+                                      "metal.simdgroup"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strncmp(storage, known[i], strlen(known[i]))) return true;
+  return ms_fail(err, MS_STORAGE_SCOPE_UNKNOWN, "there is no storage scope `%s`", storage);
+}
+
+bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bool write, const char *storage,
+                             struct tir_cache_plan *plan, ms_error *err) {
+  if (!tir_check_storage_scope(storage, err)) return false;
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  if (index >= span.count)
+    return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has %u %s regions: there is no %u",
+                      tir_block_name(ir, block), span.count, write ? "write" : "read", index);
+  plan->scope = tir_scope_of(ir, block);
+  if (!plan->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  plan->buffer = ir->regions.at[span.first + index].buffer;
+  plan->storage = storage;
+  plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
+  if (plan->rank <= TIR_MOST_CACHED_RANK) return true;
+  return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions",
+                    tir_text(ir, tir_buffer_at(ir, plan->buffer)->name), plan->rank);
+}
+
+bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err) {
+  *writer = TIR_NONE;
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (tir_scope_of(ir, b) != plan->scope) continue;
+    if (*writer)
+      return tir_refuse(ir, err, MS_SEVERAL_WRITERS, b, "buffer `%s` is written by `%s` and by `%s`",
+                        tir_text(ir, tir_buffer_at(ir, plan->buffer)->name), tir_block_name(ir, b),
+                        tir_block_name(ir, *writer));
+    *writer = b;
+  }
+  return true;
+}
+
+bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {
+  tir_block around = tir_scope_of(ir, block);
+  for (uint32_t i = 0; i < count; i++)
+    if (consumers[i] == block || consumers[i] == around) return true;
+  return false;
+}
+
+bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan *plan, const tir_block *consumers,
+                               uint32_t count, ms_error *err) {
+  bool child = count == 0;
+  for (uint32_t i = 0; i < count; i++) {
+    child |= tir_scope_of(ir, consumers[i]) == plan->scope;
+    if (!tir_is_below(ir, consumers[i], plan->scope))
+      return tir_refuse(ir, err, MS_CONSUMER_ELSEWHERE, consumers[i], "block `%s` is not inside `%s`",
+                        tir_block_name(ir, consumers[i]), tir_block_name(ir, plan->scope));
+  }
+  if (child) return true;
+  return tir_refuse(ir, err, MS_CONSUMER_ELSEWHERE, consumers[0], "no consumer is directly in the scope of `%s`",
+                    tir_block_name(ir, plan->scope));
+}
+
+/* ---- The place ---- */
+
+void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user) {
+  tir_stmt s = user;
+  while (!tir_is_below(ir, writer, tir_stmt_at(ir, s)->parent)) s = tir_stmt_at(ir, s)->parent;
+  plan->before = s;
+}
+
+static tir_stmt parent_of_place(const struct tir *ir, const struct tir_cache_plan *plan) {
+  return plan->before ? tir_stmt_at(ir, plan->before)->parent : plan->scope;
+}
+
+/* ---- The region ---- */
+
+/* Threads see one copy of a buffer in this scope together: what one of them touches is what all of them do. */
+static bool is_shared_by_thread(const struct tir *ir, tir_buffer buffer, tir_symbol thread) {
+  const char *scope = tir_text(ir, tir_buffer_at(ir, buffer)->scope), *name = tir_text(ir, thread);
+  if (!strncmp(scope, "global", 6) || !*scope) return false; /* every thread is relaxed already, or stays */
+  if (!strncmp(scope, "warp", 4)) return !strcmp(name, "threadIdx.x");
+  return !strncmp(scope, "shared", 6) && strncmp(name, "blockIdx", 8) != 0;
+}
+
+enum { MOST_RELAXED = 64 };
+
+/* Variables of the loops around `block` up to `top`, and of the threads above that share the buffer. */
+static uint32_t relaxed_vars(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, tir_stmt top,
+                             tir_var *out) {
+  uint32_t count = 0;
+  tir_stmt s = tir_stmt_at(ir, block)->parent;
+  for (; s != top && count < MOST_RELAXED; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP)) out[count++] = tir_stmt_at(ir, s)->loop.var;
+  for (; s && count < MOST_RELAXED; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_LOOP && n->loop_kind == TIR_THREAD_BINDING &&
+        is_shared_by_thread(ir, plan->buffer, n->loop.thread))
+      out[count++] = n->loop.var;
+  }
+  return count;
+}
+
+static void bind_iters(struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+}
+
+/* A dimension of the copy: what is used, but nothing past the buffer's ends; the whole of it where that is not known.
+ */
+static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, struct tir_interval used) {
+  tir_expr shape = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
+  tir_expr zero = tir_int(ir, tir_type_of(ir, shape), 0);
+  plan->ranges[2 * i] = zero;
+  plan->ranges[2 * i + 1] = shape;
+  if (used.empty || !used.min || !used.max) return;
+  if (tir_type_of(ir, used.min) == tir_type_of(ir, shape)) {
+    if (tir_at(ir, used.min)->hi < 0) used.min = zero;
+    if (tir_at(ir, used.min)->lo < 0) used.min = tir_make(ir, TIR_MAX, used.min, zero);
+    tir_expr last = tir_sub(ir, shape, tir_int(ir, tir_type_of(ir, shape), 1));
+    if (tir_at(ir, used.max)->hi > tir_at(ir, last)->lo) used.max = tir_make(ir, TIR_MIN, used.max, last);
+  }
+  plan->ranges[2 * i] = used.min;
+  plan->ranges[2 * i + 1] = tir_interval_extent(ir, used);
+}
+
+void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
+                             const struct tir_region *region, tir_expr nested) {
+  tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
+  struct tir_interval used[TIR_MOST_CACHED_RANK];
+  tir_var vars[MOST_RELAXED];
+  uint32_t count = relaxed_vars(ir, plan, block, parent_of_place(ir, plan), vars);
+  memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
+  bind_iters(ir, block);
+  for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
+  nested = tir_subst(ir, nested);
+  tir_subst_clear(ir);
+  tir_expr predicate = tir_and(ir, tir_stmt_at(ir, block)->block.predicate, nested);
+  tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
+  for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
+}
+
+void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
+  uint32_t shape = tir_buffer_at(ir, plan->buffer)->shape;
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    tir_expr extent = ir->operands.at[shape + i];
+    plan->ranges[2 * i] = tir_int(ir, tir_type_of(ir, extent), 0);
+    plan->ranges[2 * i + 1] = extent;
+  }
+}
+
+static bool has_region_of(const struct tir *ir, struct tir_span span, tir_buffer buffer) {
+  for (uint32_t i = span.first; i < span.first + span.count; i++)
+    if (ir->regions.at[i].buffer == buffer) return true;
+  return false;
+}
+
+/* Loops inside `block` define variables that mean nothing outside. */
+static bool is_free_of_inner_vars(const struct tir *ir, tir_block block, tir_stmt inner, tir_expr e) {
+  for (tir_stmt s = tir_stmt_at(ir, inner)->parent; s != block; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_stmt_at(ir, s)->loop.var)) return false;
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span iters = tir_block_at(ir, s)->iters;
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      if (tir_uses_var(ir, e, ir->iters.at[i].var)) return false;
+  }
+  return true;
+}
+
+tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write) {
+  tir_expr any = TIR_NONE;
+  uint32_t uses = write ? tir_buffer_at(ir, buffer)->writers : tir_buffer_at(ir, buffer)->readers;
+  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (!tir_is_below(ir, b, block)) continue;
+    tir_expr predicate = tir_stmt_at(ir, b)->block.predicate;
+    if (!predicate || !is_free_of_inner_vars(ir, block, b, predicate)) return TIR_NONE;
+    any = any ? tir_make(ir, TIR_OR, any, predicate) : predicate;
+  }
+  return any;
+}
+
+/* ---- Making ---- */
+
+tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
+  struct tir_buffer_node made = *tir_buffer_at(ir, plan->buffer);
+  tir_expr shape[TIR_MOST_CACHED_RANK];
+  for (uint32_t i = 0; i < plan->rank; i++)
+    shape[i] = plan->compact ? plan->ranges[2 * i + 1] : ir->operands.at[made.shape + i];
+  tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_text(ir, made.name), plan->storage);
+  tir_symbol storage = tir_symbol_of(ir, plan->storage);
+  tir_buffer cache = tir_new_buffer(ir, name, made.type, shape, plan->rank, storage);
+  struct tir_buffer_node *n = tir_buffer_at(ir, cache);
+  n->strides = made.strides;
+  n->alignment = made.alignment;
+  n->offset_factor = made.offset_factor;
+  n->axis_separators = made.axis_separators;
+  tir_add_alloc(ir, plan->scope, cache);
+  return cache;
+}
+
+static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem, uint32_t i, tir_expr extent) {
+  char name[16];
+  size_t length = strlen(stem);
+  memcpy(name, stem, length);
+  if (i >= 10) name[length++] = (char)('0' + i / 10);
+  name[length++] = (char)('0' + i % 10);
+  name[length] = 0;
+  tir_type type = tir_type_of(ir, extent);
+  return tir_new_var(ir, kind, tir_name_of(ir, name), type, tir_int(ir, type, 0), extent);
+}
+
+/* The copy's iterations and what they touch: in the buffer, in the cache. */
+struct stage {
+  struct tir_iter iters[TIR_MOST_CACHED_RANK];
+  tir_var loops[TIR_MOST_CACHED_RANK];
+  tir_expr in_buffer[TIR_MOST_CACHED_RANK], in_cache[TIR_MOST_CACHED_RANK];
+};
+
+static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, struct stage *stage) {
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    tir_expr min = plan->ranges[2 * i], extent = plan->ranges[2 * i + 1];
+    stage->loops[i] = new_var(ir, TIR_VAR_LOOP, "ax", i, extent);
+    tir_expr loop = tir_var_expr(ir, stage->loops[i]);
+    if (tir_type_of(ir, min) != tir_type_of(ir, extent)) min = tir_cast(ir, tir_type_of(ir, extent), min);
+    tir_expr domain = plan->compact ? extent : ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
+    tir_var v = new_var(ir, TIR_VAR_ITER, "v", i, domain);
+    tir_expr value = tir_var_expr(ir, v);
+    stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, plan->compact ? loop : tir_add(ir, min, loop)};
+    stage->in_cache[i] = value;
+    stage->in_buffer[i] = plan->compact ? tir_add(ir, min, value) : value;
+  }
+}
+
+static struct tir_region point_region(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t rank) {
+  tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
+  for (uint32_t i = 0; i < rank; i++) {
+    ranges[2 * i] = indices[i];
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, indices[i]), 1);
+  }
+  return tir_new_region(ir, buffer, ranges);
+}
+
+static void put_in_place(struct tir *ir, const struct tir_cache_plan *plan, tir_stmt s) {
+  if (plan->before)
+    tir_insert_before(ir, plan->before, s);
+  else
+    tir_append(ir, plan->scope, TIR_BODY, s);
+}
+
+tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, bool back) {
+  struct stage stage;
+  make_iterations(ir, plan, &stage);
+  tir_buffer from = back ? cache : plan->buffer, to = back ? plan->buffer : cache;
+  const tir_expr *read = back ? stage.in_cache : stage.in_buffer, *written = back ? stage.in_buffer : stage.in_cache;
+  tir_block block = tir_new_block(ir, tir_buffer_at(ir, cache)->name);
+  tir_set_iters(ir, block, stage.iters, plan->rank);
+  struct tir_region reads = point_region(ir, from, read, plan->rank), writes = point_region(ir, to, written, plan->rank);
+  tir_set_reads(ir, block, &reads, 1);
+  tir_set_writes(ir, block, &writes, 1);
+  tir_expr value = tir_load(ir, from, read, plan->rank, TIR_NONE);
+  tir_append(ir, block, TIR_BODY, tir_new_store(ir, to, written, value));
+  tir_stmt outermost = block;
+  for (uint32_t i = plan->rank; i-- > 0;) {
+    const struct tir_var_node *v = &ir->vars.at[stage.loops[i]];
+    tir_loop loop = tir_new_loop(ir, stage.loops[i], v->min, v->extent, TIR_SERIAL);
+    tir_append(ir, loop, TIR_BODY, outermost);
+    outermost = loop;
+  }
+  put_in_place(ir, plan, outermost);
+  return block;
+}
+
+/* ---- Redirecting ---- */
+
+struct redirection {
+  const struct tir_cache_plan *plan;
+  tir_buffer cache;
+};
+
+static tir_expr in_cache(struct tir *ir, const struct tir_cache_plan *plan, uint32_t i, tir_expr index) {
+  tir_expr min = plan->ranges[2 * i];
+  if (!plan->compact || tir_is_const(ir, min, 0)) return index;
+  if (tir_at(ir, index)->kind == TIR_SLICE) {
+    struct tir_expr_node n = *tir_at(ir, index);
+    tir_expr start = in_cache(ir, plan, i, n.a);
+    return tir_slice(ir, start, in_cache(ir, plan, i, n.b), n.c);
+  }
+  tir_type type = tir_type_of(ir, index);
+  if (tir_type_of(ir, min) != type) min = tir_cast(ir, tir_type_with_lanes(type, 1), min);
+  if (tir_type_lanes(type) > 1) min = tir_unary(ir, TIR_BROADCAST, type, min);
+  return tir_sub(ir, index, min);
+}
+
+static tir_expr load_of_cache(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  const struct redirection *r = context;
+  tir_expr moved[TIR_MOST_CACHED_RANK];
+  assert(count == r->plan->rank);
+  for (uint32_t i = 0; i < count; i++) moved[i] = in_cache(ir, r->plan, i, indices[i]);
+  return tir_load(ir, r->cache, moved, count, TIR_NONE);
+}
+
+static void redirect_stores(struct tir *ir, const struct redirection *r, tir_block block) {
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == r->plan->buffer) {
+      tir_expr moved[TIR_MOST_CACHED_RANK];
+      uint32_t indices = tir_stmt_at(ir, s)->store.indices;
+      for (uint32_t i = 0; i < r->plan->rank; i++)
+        moved[i] = in_cache(ir, r->plan, i, ir->operands.at[indices + i]);
+      uint32_t first = tir_add_operands(ir, moved, r->plan->rank);
+      tir_stmt_at(ir, s)->store.buffer = r->cache;
+      tir_stmt_at(ir, s)->store.indices = first;
+    }
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+}
+
+static struct tir_region region_of_cache(struct tir *ir, const struct redirection *r, struct tir_region region) {
+  if (region.buffer != r->plan->buffer) return region;
+  if (!r->plan->compact) return (struct tir_region){r->cache, region.ranges};
+  tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
+  for (uint32_t i = 0; i < r->plan->rank; i++) {
+    ranges[2 * i] = in_cache(ir, r->plan, i, ir->operands.at[region.ranges + 2 * i]);
+    ranges[2 * i + 1] = ir->operands.at[region.ranges + 2 * i + 1];
+  }
+  return tir_new_region(ir, r->cache, ranges);
+}
+
+enum { MOST_REGIONS = 32 };
+
+static void redirect_regions(struct tir *ir, const struct redirection *r, tir_block block, bool write) {
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  if (!has_region_of(ir, span, r->plan->buffer)) return;
+  struct tir_region on_stack[MOST_REGIONS], *moved = on_stack;
+  if (span.count > MOST_REGIONS) moved = malloc(span.count * sizeof *moved);
+  if (!moved) abort();
+  for (uint32_t i = 0; i < span.count; i++) moved[i] = region_of_cache(ir, r, ir->regions.at[span.first + i]);
+  if (write)
+    tir_set_writes(ir, block, moved, span.count);
+  else
+    tir_set_reads(ir, block, moved, span.count);
+  if (moved != on_stack) free(moved);
+}
+
+void tir_redirect_to_cache(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, tir_block block) {
+  struct redirection r = {plan, cache};
+  redirect_regions(ir, &r, block, false);
+  redirect_regions(ir, &r, block, true);
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+    struct tir_region source = region_of_cache(ir, &r, ir->matches.at[i].source);
+    ir->matches.at[i].source = source;
+  }
+  redirect_stores(ir, &r, block);
+  struct tir_load_rule rule = {plan->buffer, cache, load_of_cache, &r};
+  tir_rewrite_own_loads(ir, &rule, block);
+}

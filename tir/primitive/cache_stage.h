@@ -1,0 +1,50 @@
+/* What caching reads and writes share: where the copy is placed, what it copies, how blocks are redirected to it.
+ * Internal to primitive/. */
+#ifndef MSCHED_TIR_PRIMITIVE_CACHE_STAGE_H
+#define MSCHED_TIR_PRIMITIVE_CACHE_STAGE_H
+
+#include "../analysis.h"
+
+enum { TIR_MOST_CACHED_RANK = 16 };
+
+/* Found by a check, followed by an edit. */
+struct tir_cache_plan {
+  tir_block scope;    /* allocates the cache */
+  tir_buffer buffer;  /* what is cached */
+  const char *storage; /* the cache's scope */
+  tir_stmt before;    /* the copy's place: before this statement; TIR_NONE: last in the scope */
+  bool compact;       /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
+  uint32_t rank;
+  tir_expr ranges[2 * TIR_MOST_CACHED_RANK]; /* the region copied: min and extent of each dimension in turn */
+};
+
+bool tir_check_storage_scope(const char *storage, ms_error *err);
+/* The buffer of a block's read or write number `index`; refuses an index out of range. Fills plan->buffer, scope, rank,
+ * storage. */
+bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bool write, const char *storage,
+                             struct tir_cache_plan *plan, ms_error *err);
+/* The only child of the scope that writes the buffer; TIR_NONE: none does. Refuses two. */
+bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
+/* Places the copy between the writer and `user`, the first block that shall come after it (a child of the scope). */
+void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user);
+/* What `region` of `block` covers while the loops between the block and the copy run: plan->ranges, cut to the buffer.
+ * `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
+void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
+                             const struct tir_region *region, tir_expr nested);
+/* The whole buffer. */
+void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
+/* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown. */
+tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);
+/* The block is one of `count` consumers, or a child of one. */
+bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count);
+/* Every consumer stands in the scope, and one is a child of it. */
+bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan *plan, const tir_block *consumers,
+                               uint32_t count, ms_error *err);
+
+tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan);
+/* The copy: from the buffer to the cache, or (`back`) from the cache to the buffer; put in its place. */
+tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, bool back);
+/* What the block itself (not blocks in it) does with the buffer, it does with the cache. */
+void tir_redirect_to_cache(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, tir_block block);
+
+#endif

@@ -1,0 +1,91 @@
+/* Cache write: a block writes a cache in another storage scope, and a further block copies it to the buffer.
+ *
+ * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
+ *           the buffer; the block does not read it but as a reduction does, from its own init.
+ * After:    the block, what is in it, and the consumers given with their children use the cache. The copy stands before
+ *           the first other block that reads the buffer, at the lowest place above it and the block; else last in the
+ *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written.
+ * Forward:  nothing dies. */
+#include "cache_stage.h"
+
+#include <stdlib.h>
+
+struct plan {
+  struct tir_cache_plan cache;
+  tir_block writer;
+  const tir_block *consumers;
+  uint32_t count;
+};
+
+/* The first block after the writer, not among the consumers, that reads what it wrote. */
+static tir_block find_first_reader(const struct tir *ir, const struct plan *plan) {
+  tir_block first = TIR_NONE;
+  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
+    if (tir_compare_position(ir, b, plan->writer) < 0) continue;
+    if (tir_is_cache_consumer(ir, b, plan->consumers, plan->count)) continue;
+    if (!first || tir_compare_position(ir, b, first) < 0) first = b;
+  }
+  return first;
+}
+
+static bool reads(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span span = tir_block_at(ir, block)->reads;
+  for (uint32_t i = span.first; i < span.first + span.count; i++)
+    if (ir->regions.at[i].buffer == buffer) return true;
+  return false;
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
+                  ms_error *err) {
+  struct tir_cache_plan *cache = &plan->cache;
+  if (!tir_check_cached_buffer(ir, block, buffer_index, true, scope, cache, err) ||
+      !tir_check_cache_consumers(ir, cache, plan->consumers, plan->count, err) ||
+      !tir_check_only_writer(ir, cache, &plan->writer, err))
+    return false;
+  assert(plan->writer == block);
+  if (reads(ir, block, cache->buffer))
+    return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes, and nothing in it comes first",
+                      tir_block_name(ir, block));
+  tir_block reader = find_first_reader(ir, plan);
+  cache->before = TIR_NONE;
+  if (reader) tir_place_cache(ir, cache, block, reader);
+  cache->compact = !reader || tir_stmt_at(ir, cache->before)->parent == cache->scope;
+  struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
+  tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
+  return true;
+}
+
+static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
+  if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
+  return tir_is_below(ir, block, plan->cache.scope) &&
+         tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
+}
+
+static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cache, uint32_t uses) {
+  for (uint32_t u = uses, next; u; u = next) {
+    tir_block b = ir->uses.at[u].block;
+    next = ir->uses.at[u].next; /* redirecting takes b out of the list */
+    if (is_redirected(ir, plan, b)) tir_redirect_to_cache(ir, &plan->cache, cache, b);
+  }
+}
+
+static tir_block edit(struct tir *ir, const struct plan *plan) {
+  tir_buffer cache = tir_make_cache(ir, &plan->cache);
+  redirect_all(ir, plan, cache, tir_buffer_at(ir, plan->cache.buffer)->writers);
+  redirect_all(ir, plan, cache, tir_buffer_at(ir, plan->cache.buffer)->readers);
+  return tir_make_cache_stage(ir, &plan->cache, cache, true);
+}
+
+bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                     const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err) {
+  struct plan plan = {.consumers = consumers, .count = count};
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, buffer_index, scope, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  *out = edit(ir, &plan);
+  return true;
+}
