@@ -144,8 +144,7 @@ static void remember(struct tir *ir, tir_expr e, tir_expr to) {
   struct tir_scratch *s = ir->scratch;
   uint32_t before = s->loads.memo_capacity;
   if (e >= before) {
-    s->loads.memo =
-        tir_enlarge(s->loads.memo, &s->loads.memo_capacity, ir->exprs.count + 64ull, sizeof *s->loads.memo);
+    s->loads.memo = tir_enlarge(s->loads.memo, &s->loads.memo_capacity, ir->exprs.count + 64ull, sizeof *s->loads.memo);
     memset(s->loads.memo + before, 0, (s->loads.memo_capacity - before) * sizeof *s->loads.memo);
   }
   s->loads.memo[e].epoch = s->loads.epoch;

@@ -1,7 +1,7 @@
 /* Cache read: blocks that read a buffer read a copy of it in another storage scope instead.
  *
  * Requires: the block has a read region of this number; the storage scope is known; at most one child of the scope
- *           writes the buffer, and the consumers come after it.
+ *           writes the buffer, what its children read of it is written before, and the consumers come after it.
  * After:    a block that copies what is written (of an input: the region that the scope declares, or the whole buffer)
  *           stands before the first consumer, at the lowest place above both writer and consumer; first in the scope if
  *           the buffer is an input. In a loop the cache has the buffer's shape; in the scope itself only the region's.
@@ -56,8 +56,7 @@ static bool plan_written(struct tir *ir, struct plan *plan, ms_error *err) {
   plan->cache.before = TIR_NONE;
   if (first) tir_place_cache(ir, &plan->cache, plan->writer, first);
   plan->cache.compact = !first || tir_stmt_at(ir, plan->cache.before)->parent == plan->cache.scope;
-  const struct tir_region *written =
-      region_of(ir, tir_block_at(ir, plan->writer)->writes, plan->cache.buffer, &times);
+  const struct tir_region *written = region_of(ir, tir_block_at(ir, plan->writer)->writes, plan->cache.buffer, &times);
   struct tir_region region = *written;
   if (times > 1)
     tir_cache_whole(ir, &plan->cache);
@@ -95,9 +94,21 @@ static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
     for (uint32_t i = 0; i < 2 * cache->rank; i++) cache->ranges[i] = ir->operands.at[outer->ranges + i];
 }
 
+/* Every child of the scope that reads the buffer reads what is written before it. */
+static bool check_cover(struct tir *ir, const struct tir_cache_plan *plan, ms_error *err) {
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (tir_scope_of(ir, b) != plan->scope || tir_has_region_cover(ir, b, plan->scope)) continue;
+    return tir_refuse(ir, err, MS_READS_NOT_COVERED, b, "block `%s` reads more than is written before it",
+                      tir_block_name(ir, b));
+  }
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
                   ms_error *err) {
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
+      !check_cover(ir, &plan->cache, err) ||
       !tir_check_cache_consumers(ir, &plan->cache, plan->consumers, plan->count, err) ||
       !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
     return false;

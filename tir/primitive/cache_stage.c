@@ -9,8 +9,8 @@
 /* ---- Checks ---- */
 
 bool tir_check_storage_scope(const char *storage, ms_error *err) {
-  static const char *const known[] = {"global",           "shared",  "local",           "warp",
-                                      "wmma.matrix_a",    "texture", "wmma.matrix_b",   "amx.tmm",
+  static const char *const known[] = {"global",           "shared",          "local",           "warp",
+                                      "wmma.matrix_a",    "texture",         "wmma.matrix_b",   "amx.tmm",
                                       "wmma.accumulator", "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC",
                                       "metal.simdgroup"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -74,7 +74,7 @@ bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan
 /* ---- The place ---- */
 
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user) {
-  tir_stmt s = user;
+  tir_stmt s = user; /* up to the list that holds both */
   while (!tir_is_below(ir, writer, tir_stmt_at(ir, s)->parent)) s = tir_stmt_at(ir, s)->parent;
   plan->before = s;
 }
@@ -85,28 +85,20 @@ static tir_stmt parent_of_place(const struct tir *ir, const struct tir_cache_pla
 
 /* ---- The region ---- */
 
-/* Threads see one copy of a buffer in this scope together: what one of them touches is what all of them do. */
-static bool is_shared_by_thread(const struct tir *ir, tir_buffer buffer, tir_symbol thread) {
-  const char *scope = tir_text(ir, tir_buffer_at(ir, buffer)->scope), *name = tir_text(ir, thread);
-  if (!strncmp(scope, "global", 6) || !*scope) return false; /* every thread is relaxed already, or stays */
-  if (!strncmp(scope, "warp", 4)) return !strcmp(name, "threadIdx.x");
-  return !strncmp(scope, "shared", 6) && strncmp(name, "blockIdx", 8) != 0;
-}
-
 enum { MOST_RELAXED = 64 };
 
 /* Variables of the loops around `block` up to `top`, and of the threads above that share the buffer. */
 static uint32_t relaxed_vars(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, tir_stmt top,
                              tir_var *out) {
-  uint32_t count = 0;
-  tir_stmt s = tir_stmt_at(ir, block)->parent;
-  for (; s != top && count < MOST_RELAXED; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP)) out[count++] = tir_stmt_at(ir, s)->loop.var;
-  for (; s && count < MOST_RELAXED; s = tir_stmt_at(ir, s)->parent) {
+  tir_symbol scope = tir_buffer_at(ir, plan->buffer)->scope;
+  uint32_t count = tir_loop_vars(ir, block, top, out, MOST_RELAXED);
+  if (!strncmp(tir_text(ir, scope), "global", 6)) return count;
+  for (tir_stmt s = top; s; s = tir_stmt_at(ir, s)->parent) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind == TIR_LOOP && n->loop_kind == TIR_THREAD_BINDING &&
-        is_shared_by_thread(ir, plan->buffer, n->loop.thread))
-      out[count++] = n->loop.var;
+    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
+    if (!tir_relaxes_under_thread(ir, scope, n->loop.thread)) continue;
+    if (count < MOST_RELAXED) out[count] = n->loop.var;
+    count++;
   }
   return count;
 }
@@ -141,6 +133,10 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   struct tir_interval used[TIR_MOST_CACHED_RANK];
   tir_var vars[MOST_RELAXED];
   uint32_t count = relaxed_vars(ir, plan, block, parent_of_place(ir, plan), vars);
+  if (count > MOST_RELAXED) {
+    tir_cache_whole(ir, plan);
+    return;
+  }
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
   bind_iters(ir, block);
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
@@ -193,12 +189,22 @@ tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer
 
 /* ---- Making ---- */
 
+static tir_symbol name_of_cache(struct tir *ir, tir_symbol buffer, const char *storage) {
+  char name[256];
+  size_t first = ir->symbols.at[buffer].length, second = strlen(storage);
+  if (first + second + 1 > sizeof name) return tir_symbol_format(ir, "%s_%s", tir_text(ir, buffer), storage);
+  memcpy(name, tir_text(ir, buffer), first);
+  name[first] = '_';
+  memcpy(name + first + 1, storage, second);
+  return tir_symbol_n(ir, name, first + 1 + second);
+}
+
 tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   struct tir_buffer_node made = *tir_buffer_at(ir, plan->buffer);
   tir_expr shape[TIR_MOST_CACHED_RANK];
   for (uint32_t i = 0; i < plan->rank; i++)
     shape[i] = plan->compact ? plan->ranges[2 * i + 1] : ir->operands.at[made.shape + i];
-  tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_text(ir, made.name), plan->storage);
+  tir_symbol name = name_of_cache(ir, made.name, plan->storage);
   tir_symbol storage = tir_symbol_of(ir, plan->storage);
   tir_buffer cache = tir_new_buffer(ir, name, made.type, shape, plan->rank, storage);
   struct tir_buffer_node *n = tir_buffer_at(ir, cache);
@@ -266,7 +272,8 @@ tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan
   const tir_expr *read = back ? stage.in_cache : stage.in_buffer, *written = back ? stage.in_buffer : stage.in_cache;
   tir_block block = tir_new_block(ir, tir_buffer_at(ir, cache)->name);
   tir_set_iters(ir, block, stage.iters, plan->rank);
-  struct tir_region reads = point_region(ir, from, read, plan->rank), writes = point_region(ir, to, written, plan->rank);
+  struct tir_region reads = point_region(ir, from, read, plan->rank),
+                    writes = point_region(ir, to, written, plan->rank);
   tir_set_reads(ir, block, &reads, 1);
   tir_set_writes(ir, block, &writes, 1);
   tir_expr value = tir_load(ir, from, read, plan->rank, TIR_NONE);
@@ -316,8 +323,7 @@ static void redirect_stores(struct tir *ir, const struct redirection *r, tir_blo
     if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == r->plan->buffer) {
       tir_expr moved[TIR_MOST_CACHED_RANK];
       uint32_t indices = tir_stmt_at(ir, s)->store.indices;
-      for (uint32_t i = 0; i < r->plan->rank; i++)
-        moved[i] = in_cache(ir, r->plan, i, ir->operands.at[indices + i]);
+      for (uint32_t i = 0; i < r->plan->rank; i++) moved[i] = in_cache(ir, r->plan, i, ir->operands.at[indices + i]);
       uint32_t first = tir_add_operands(ir, moved, r->plan->rank);
       tir_stmt_at(ir, s)->store.buffer = r->cache;
       tir_stmt_at(ir, s)->store.indices = first;

@@ -9,11 +9,11 @@ enum { TIR_MOST_CACHED_RANK = 16 };
 
 /* Found by a check, followed by an edit. */
 struct tir_cache_plan {
-  tir_block scope;    /* allocates the cache */
-  tir_buffer buffer;  /* what is cached */
+  tir_block scope;     /* allocates the cache */
+  tir_buffer buffer;   /* what is cached */
   const char *storage; /* the cache's scope */
-  tir_stmt before;    /* the copy's place: before this statement; TIR_NONE: last in the scope */
-  bool compact;       /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
+  tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
+  bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
   uint32_t rank;
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK]; /* the region copied: min and extent of each dimension in turn */
 };
@@ -33,7 +33,8 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
                              const struct tir_region *region, tir_expr nested);
 /* The whole buffer. */
 void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
-/* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown. */
+/* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown.
+ */
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);
 /* The block is one of `count` consumers, or a child of one. */
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count);

@@ -46,8 +46,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
     return false;
   assert(plan->writer == block);
   if (reads(ir, block, cache->buffer))
-    return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes, and nothing in it comes first",
-                      tir_block_name(ir, block));
+    return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block,
+                      "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));
   tir_block reader = find_first_reader(ir, plan);
   cache->before = TIR_NONE;
   if (reader) tir_place_cache(ir, cache, block, reader);
@@ -59,8 +59,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
 
 static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
   if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
-  return tir_is_below(ir, block, plan->cache.scope) &&
-         tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
+  return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
 }
 
 static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cache, uint32_t uses) {

@@ -1,0 +1,159 @@
+/* Compute inline: a block disappears, and where its buffer was read, its value is computed.
+ *
+ * Requires: no init, one write, to a buffer that the scope allocates; the scope is a stage pipeline that holds more
+ * than the block; the block is complete; its body is one store, whose indices are a bijective affine map of its
+ *           iterations; nothing uses the buffer but by loads of elements.
+ * After:    each load is the stored value, with the iterations put as the load's indices say; the readers' regions are
+ *           found anew; the buffer's allocation is gone.
+ * Forward:  the block and the loops that held only it are dead. */
+#include "../affine.h"
+#include "../loads.h"
+#include "inline.h"
+
+#include <stdlib.h>
+
+/* A load of the buffer with `vars` as indices has `value`. */
+struct plan {
+  tir_block scope;
+  tir_buffer buffer;
+  uint32_t rank;
+  tir_var vars[TIR_MOST_INLINED_RANK];
+  tir_expr value;
+};
+
+static bool is_unit(const struct tir *ir, tir_var v) {
+  const struct tir_var_node *n = &ir->vars.at[v];
+  return n->min && n->extent && tir_is_int(ir, n->min) && tir_is_const(ir, n->extent, 1);
+}
+
+/* The store's indices are the block's iterations, in order; one with a single value may be left out for it. */
+static bool plan_plain_indices(const struct tir *ir, tir_block block, tir_stmt store, struct plan *plan) {
+  if (tir_block_at(ir, block)->iters.count != plan->rank) return false;
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    tir_var v = tir_iters(ir, block)[i].var;
+    tir_expr index = ir->operands.at[tir_stmt_at(ir, store)->store.indices + i];
+    bool left_out = tir_is_const(ir, index, 0) && is_unit(ir, v) && tir_is_const(ir, ir->vars.at[v].min, 0);
+    if (index != tir_var_expr(ir, v) && !left_out) return false;
+    plan->vars[i] = v;
+  }
+  return true;
+}
+
+enum { MOST_ITERS = 32 };
+
+/* Variables that stand for the indices of a load. */
+static void make_placeholders(struct tir *ir, struct plan *plan, tir_expr *outputs) {
+  tir_name name = tir_name_of(ir, "i");
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    tir_expr extent = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
+    tir_type type = tir_type_of(ir, extent);
+    plan->vars[i] = tir_new_var(ir, TIR_VAR_PLAIN, name, type, tir_int(ir, type, 0), extent);
+    outputs[i] = tir_var_expr(ir, plan->vars[i]);
+  }
+}
+
+static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store, struct plan *plan) {
+  uint32_t count = tir_block_at(ir, block)->iters.count;
+  tir_var iters[MOST_ITERS];
+  tir_expr indices[TIR_MOST_INLINED_RANK], outputs[TIR_MOST_INLINED_RANK], values[MOST_ITERS];
+  if (count > MOST_ITERS) return false;
+  for (uint32_t i = 0; i < count; i++) iters[i] = tir_iters(ir, block)[i].var;
+  for (uint32_t i = 0; i < plan->rank; i++) indices[i] = ir->operands.at[tir_stmt_at(ir, store)->store.indices + i];
+  make_placeholders(ir, plan, outputs);
+  if (!tir_inverse_affine_map(ir, indices, plan->rank, iters, count, TIR_NONE, outputs, 1, values)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    if (is_unit(ir, iters[i])) values[i] = ir->vars.at[iters[i]].min;
+    if (!values[i]) return false;
+  }
+  for (uint32_t i = 0; i < count; i++) tir_subst_var(ir, iters[i], values[i]);
+  plan->value = tir_subst(ir, plan->value);
+  tir_subst_clear(ir);
+  return true;
+}
+
+static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
+  tir_stmt store = tir_only_store(ir, block);
+  if (!store || tir_stmt_at(ir, store)->store.buffer != plan->buffer) return false;
+  plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
+  if (plan->rank > TIR_MOST_INLINED_RANK) return false;
+  plan->value = tir_stmt_at(ir, store)->store.value;
+  return plan_plain_indices(ir, block, store, plan) || plan_affine_indices(ir, block, store, plan);
+}
+
+static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  if (!tir_check_inlined_scope(ir, block, &plan->scope, err)) return false;
+  if (writes.count != 1)
+    return tir_refuse(ir, err, MS_NOT_ONE_WRITE, block, "block `%s` writes %u regions", tir_block_name(ir, block),
+                      writes.count);
+  plan->buffer = ir->regions.at[writes.first].buffer;
+  if (!tir_check_not_output(ir, block, plan->scope, err) || !tir_check_complete_block(ir, block, plan->scope, err))
+    return false;
+  if (!plan_body(ir, block, plan))
+    return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
+                      tir_block_name(ir, block));
+  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err);
+}
+
+static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  const struct plan *plan = context;
+  assert(count == plan->rank);
+  for (uint32_t i = 0; i < count; i++) {
+    tir_type type = ir->vars.at[plan->vars[i]].type;
+    tir_subst_var(ir, plan->vars[i], tir_type_of(ir, indices[i]) == type ? indices[i] : tir_cast(ir, type, indices[i]));
+  }
+  tir_expr value = tir_subst(ir, plan->value);
+  tir_subst_clear(ir);
+  return value;
+}
+
+enum { MOST_ON_STACK = 32 };
+
+/* Readers of the buffer, inner ones before those around them. The caller frees what is not on_stack. */
+static tir_block *collect_readers(const struct tir *ir, tir_buffer buffer, tir_block *on_stack, uint32_t *count) {
+  tir_block *readers = on_stack;
+  uint32_t n = 0;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) n++;
+  if (n > MOST_ON_STACK) readers = malloc(n * sizeof *readers);
+  if (!readers) abort();
+  *count = n;
+  n = 0;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    uint32_t i = n++;
+    for (; i > 0 && tir_compare_position(ir, b, readers[i - 1]) > 0; i--) readers[i] = readers[i - 1];
+    readers[i] = b;
+  }
+  return readers;
+}
+
+static void edit(struct tir *ir, tir_block block, struct plan *plan) {
+  struct tir_load_rule rule = {plan->buffer, TIR_NONE, value_at, plan};
+  tir_block on_stack[MOST_ON_STACK];
+  uint32_t count;
+  tir_block *readers = collect_readers(ir, plan->buffer, on_stack, &count);
+  for (uint32_t i = 0; i < count; i++) tir_rewrite_own_loads(ir, &rule, readers[i]);
+  for (uint32_t i = 0; i < count; i++) tir_renew_regions(ir, readers[i], plan->buffer, block);
+  if (readers != on_stack) free(readers);
+  tir_kill_leaf(ir, block);
+  tir_remove_alloc(ir, plan->scope, plan->buffer);
+}
+
+bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  edit(ir, block, &plan);
+  return true;
+}
+
+bool tir_can_compute_inline(struct tir *ir, tir_block block) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  bool can = check(ir, block, &plan, NULL);
+  tir_rewind(ir, &mark);
+  return can;
+}

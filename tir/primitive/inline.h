@@ -1,0 +1,25 @@
+/* What inlining a block into its consumers or its producer shares. Internal to primitive/. */
+#ifndef MSCHED_TIR_PRIMITIVE_INLINE_H
+#define MSCHED_TIR_PRIMITIVE_INLINE_H
+
+#include "../analysis.h"
+
+enum { TIR_MOST_INLINED_RANK = 16 };
+
+/* The block is no root, has no init, and its scope is a stage pipeline. */
+bool tir_check_inlined_scope(struct tir *ir, tir_block block, tir_block *scope, ms_error *err);
+bool tir_check_not_output(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
+/* The scope would not be empty without the block. */
+bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err);
+/* No block but `block` matches a part of the buffer or uses it otherwise than by stores and loads of elements. */
+bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err);
+/* The only statement of the block, if it is a store without a predicate; else TIR_NONE. */
+tir_stmt tir_only_store(const struct tir *ir, tir_block block);
+
+/* Kills the block and the loops around it that it leaves empty. */
+void tir_kill_leaf(struct tir *ir, tir_block block);
+/* Declares anew what a block reads and writes, now that its body no longer uses `buffer`. `instead`: what may be read
+ * in its place, for bodies whose accesses cannot be told. */
+void tir_renew_regions(struct tir *ir, tir_block block, tir_buffer buffer, tir_block instead);
+
+#endif

@@ -1,0 +1,280 @@
+/* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
+ *
+ * Requires: no init, no predicate; the scope is a stage pipeline; of what the block reads, one buffer is written in the
+ *           scope: by one block, complete, and read by no other; the scope allocates what that producer writes. The
+ *           block is complete; its body is one store that loads the buffer at one place, an affine map of its
+ *           iterations that can be inverted; what the producer writes covers them. The producer's body is one store, or
+ *           one under a condition.
+ * After:    the producer stores the block's value where the block did. Where the block takes less than all that was
+ *           produced, the producer has a predicate. Its regions are found anew; the buffer's allocation is gone.
+ * Forward:  the block and the loops that held only it are dead; the producer stays.
+ *
+ * A producer's own predicate is kept beside the new one. */
+#include "../affine.h"
+#include "../loads.h"
+#include "inline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ITERS = 32 };
+
+struct plan {
+  tir_block scope, producer;
+  tir_buffer buffer;
+  tir_stmt store; /* of the block */
+  tir_stmt producer_store;
+  tir_stmt condition; /* the if around the producer's store, or TIR_NONE */
+  uint32_t rank;
+  tir_expr load;      /* of the buffer, in the block's store */
+  tir_expr in_bounds; /* over the producer's iterations: the block has such an iteration */
+  tir_var iters[MOST_ITERS];
+  tir_expr values[MOST_ITERS]; /* of the block's iterations, over the producer's */
+  uint32_t count;
+};
+
+/* ---- Check ---- */
+
+static bool is_written_in(const struct tir *ir, tir_buffer buffer, tir_block scope) {
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next)
+    if (tir_scope_of(ir, ir->uses.at[u].block) == scope) return true;
+  return false;
+}
+
+static bool find_buffer(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  uint32_t found = 0;
+  plan->buffer = TIR_NONE;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++) {
+    tir_buffer b = ir->regions.at[i].buffer;
+    if (b == plan->buffer || !is_written_in(ir, b, plan->scope)) continue;
+    plan->buffer = b;
+    found++;
+  }
+  if (found == 1) return true;
+  return tir_refuse(ir, err, MS_NOT_ONE_PRODUCED_READ, block, "block `%s` reads %u buffers that its scope writes",
+                    tir_block_name(ir, block), found);
+}
+
+/* Of blocks in one another that write the buffer, the innermost is the producer. */
+static bool find_producer(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  uint32_t found = 0;
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    bool innermost = tir_is_below(ir, b, plan->scope);
+    for (uint32_t w = tir_buffer_at(ir, plan->buffer)->writers; w && innermost; w = ir->uses.at[w].next)
+      innermost = !tir_is_below(ir, ir->uses.at[w].block, b);
+    if (!innermost) continue;
+    plan->producer = b;
+    found++;
+    if (!tir_complete_block_violation(ir, b, plan->scope)) continue;
+    return tir_refuse(ir, err, MS_NOT_ONE_PRODUCER, b, "producer `%s` is not complete", tir_block_name(ir, b));
+  }
+  if (found == 1) return true;
+  return tir_refuse(ir, err, MS_NOT_ONE_PRODUCER, block, "buffer `%s` has %u producers",
+                    tir_text(ir, tir_buffer_at(ir, plan->buffer)->name), found);
+}
+
+static bool check_only_consumer(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == block || tir_is_below(ir, block, b)) continue;
+    return tir_refuse(ir, err, MS_OTHER_CONSUMER, b, "block `%s` reads buffer `%s` too", tir_block_name(ir, b),
+                      tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
+  }
+  return true;
+}
+
+/* All loads of the buffer in the store are one expression. */
+static bool find_load(struct tir *ir, struct plan *plan) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, plan->store);
+  uint32_t count = tir_find_loads(ir, n.store.value, plan->buffer, &plan->load, 1);
+  for (uint32_t i = 0; i < tir_buffer_at(ir, n.store.buffer)->rank; i++) {
+    tir_expr load;
+    uint32_t more = tir_find_loads(ir, ir->operands.at[n.store.indices + i], plan->buffer, &load, 1);
+    if (more > 1 || (more && count && load != plan->load)) return false;
+    if (more) plan->load = load;
+    count |= more;
+  }
+  return count == 1;
+}
+
+/* The iteration takes only values of its domain: sure misses, at either end, are found by the bounds of the values. */
+static bool is_covered(const struct tir *ir, tir_var iter, tir_expr value) {
+  const struct tir_var_node *v = &ir->vars.at[iter];
+  struct tir_bounds taken = tir_bounds_of(ir, value), wanted = tir_bounds_of(ir, v->expr);
+  bool constant = tir_is_int(ir, v->min) && tir_is_int(ir, v->extent);
+  return !constant || (taken.lo <= wanted.lo && taken.hi >= wanted.hi);
+}
+
+static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
+  tir_expr indices[TIR_MOST_INLINED_RANK], stored[TIR_MOST_INLINED_RANK];
+  plan->count = tir_block_at(ir, block)->iters.count;
+  plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
+  if (plan->count > MOST_ITERS || plan->rank > TIR_MOST_INLINED_RANK) return false;
+  for (uint32_t i = 0; i < plan->count; i++) plan->iters[i] = tir_iters(ir, block)[i].var;
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    indices[i] = ir->operands.at[tir_at(ir, plan->load)->operands + i];
+    stored[i] = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
+  }
+  if (!tir_inverse_affine_map(ir, indices, plan->rank, plan->iters, plan->count, TIR_NONE, stored, 1, plan->values))
+    return false;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[plan->iters[i]];
+    if (!plan->values[i] && tir_is_int(ir, v->min) && tir_is_const(ir, v->extent, 1)) plan->values[i] = v->min;
+    if (!plan->values[i] || !is_covered(ir, plan->iters[i], plan->values[i])) return false;
+  }
+  return true;
+}
+
+static bool find_producer_store(const struct tir *ir, struct plan *plan) {
+  tir_stmt s = tir_only_child(ir, plan->producer);
+  plan->condition = TIR_NONE;
+  if (s && tir_is(ir, s, TIR_IF)) {
+    if (tir_stmt_at(ir, s)->first[TIR_ELSE]) return false;
+    plan->condition = s;
+    s = tir_only_child(ir, s);
+  }
+  plan->producer_store = s;
+  return s && tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == plan->buffer &&
+         !tir_stmt_at(ir, s)->store.predicate && !tir_stmt_at(ir, plan->producer)->first[TIR_INIT];
+}
+
+static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
+  plan->store = tir_only_store(ir, block);
+  return plan->store && !tir_stmt_at(ir, block)->block.predicate && find_load(ir, plan) &&
+         !tir_uses_opaquely(ir, plan->load, plan->buffer) && find_producer_store(ir, plan) &&
+         invert_load(ir, block, plan);
+}
+
+/* min <= value < min + extent for each iteration of the block. */
+static tir_expr bounds_of_iters(struct tir *ir, const struct plan *plan) {
+  tir_expr all = TIR_NONE;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    tir_expr value = plan->values[i], min = ir->vars.at[plan->iters[i]].min,
+             extent = ir->vars.at[plan->iters[i]].extent;
+    tir_type type = tir_type_of(ir, value);
+    if (tir_type_of(ir, min) != type) min = tir_cast(ir, type, min);
+    if (tir_type_of(ir, extent) != type) extent = tir_cast(ir, type, extent);
+    all = tir_and(ir, all, tir_make(ir, TIR_GE, value, min));
+    all = tir_and(ir, all, tir_make(ir, TIR_LT, value, tir_add(ir, min, extent)));
+  }
+  return all;
+}
+
+static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !find_buffer(ir, block, plan, err) ||
+      !tir_check_complete_block(ir, block, plan->scope, err) || !find_producer(ir, block, plan, err) ||
+      !tir_check_not_output(ir, plan->producer, plan->scope, err) || !check_only_consumer(ir, block, plan, err))
+    return false;
+  if (!plan_body(ir, block, plan))
+    return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
+                      tir_block_name(ir, block), tir_block_name(ir, plan->producer));
+  plan->in_bounds = bounds_of_iters(ir, plan);
+  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err);
+}
+
+/* ---- Edit ---- */
+
+static tir_expr produced_value(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  (void)ir, (void)indices, (void)count;
+  return *(const tir_expr *)context;
+}
+
+static void bind_iters(struct tir *ir, const struct plan *plan) {
+  for (uint32_t i = 0; i < plan->count; i++) tir_subst_var(ir, plan->iters[i], plan->values[i]);
+}
+
+/* The block's store in the place of the producer's. The block's iterations go first: the produced value is over the
+ * producer's, and is not to be touched. */
+static void replace_store(struct tir *ir, const struct plan *plan) {
+  tir_expr produced = tir_stmt_at(ir, plan->producer_store)->store.value;
+  struct tir_load_rule rule = {plan->buffer, TIR_NONE, produced_value, &produced};
+  tir_buffer target = tir_stmt_at(ir, plan->store)->store.buffer;
+  uint32_t rank = tir_buffer_at(ir, target)->rank, first = tir_grow_operands(ir, rank);
+  bind_iters(ir, plan);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr index = tir_subst(ir, ir->operands.at[tir_stmt_at(ir, plan->store)->store.indices + i]);
+    ir->operands.at[first + i] = index;
+  }
+  tir_expr value = tir_subst(ir, tir_stmt_at(ir, plan->store)->store.value);
+  tir_subst_clear(ir);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr index = tir_rewrite_loads(ir, &rule, ir->operands.at[first + i]);
+    ir->operands.at[first + i] = index;
+  }
+  value = tir_rewrite_loads(ir, &rule, value);
+  struct tir_stmt_node *n = tir_stmt_at(ir, plan->producer_store);
+  n->store.buffer = target;
+  n->store.indices = first;
+  n->store.value = value;
+}
+
+/* `new` makes sure of `old`: the same comparison with a constant as tight or tighter. */
+static bool implies(const struct tir *ir, tir_expr new, tir_expr old) {
+  const struct tir_expr_node *n = tir_at(ir, new), *o = tir_at(ir, old);
+  if (new == old) return true;
+  if (n->kind == TIR_AND) return implies(ir, n->a, old) || implies(ir, n->b, old);
+  if (n->kind != o->kind || (n->kind != TIR_LT && n->kind != TIR_LE)) return false;
+  if (n->a == o->a && tir_is_int(ir, n->b) && tir_is_int(ir, o->b))
+    return tir_at(ir, n->b)->imm <= tir_at(ir, o->b)->imm;
+  return n->b == o->b && tir_is_int(ir, n->a) && tir_is_int(ir, o->a) && tir_at(ir, n->a)->imm >= tir_at(ir, o->a)->imm;
+}
+
+/* Both, without what the new one implies. */
+static tir_expr add_own_predicate(struct tir *ir, tir_expr new, tir_expr own) {
+  if (!own || implies(ir, new, own)) return new;
+  struct tir_expr_node n = *tir_at(ir, own);
+  if (n.kind != TIR_AND) return tir_and(ir, new, own);
+  return add_own_predicate(ir, add_own_predicate(ir, new, n.a), n.b);
+}
+
+/* Conditions on the producer's iterations become its predicate, in terms of its loops; a condition inside moves out. */
+static void add_predicate(struct tir *ir, const struct plan *plan) {
+  tir_expr predicate = plan->in_bounds;
+  if (!predicate) return;
+  if (plan->condition && tir_stmt_at(ir, plan->condition)->test.condition != predicate) {
+    predicate = tir_and(ir, predicate, tir_stmt_at(ir, plan->condition)->test.condition);
+    tir_kill_alone(ir, plan->condition);
+  }
+  struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  predicate = tir_subst(ir, predicate);
+  tir_subst_clear(ir);
+  tir_expr own = tir_stmt_at(ir, plan->producer)->block.predicate;
+  predicate = add_own_predicate(ir, predicate, own);
+  tir_stmt_at(ir, plan->producer)->block.predicate = predicate;
+}
+
+static void renew_regions(struct tir *ir, const struct plan *plan, tir_block block) {
+  for (tir_stmt s = plan->producer; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_BLOCK)) tir_renew_regions(ir, s, plan->buffer, block);
+}
+
+static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+  replace_store(ir, plan);
+  add_predicate(ir, plan);
+  renew_regions(ir, plan, block);
+  tir_kill_leaf(ir, block);
+  tir_remove_alloc(ir, plan->scope, plan->buffer);
+}
+
+bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  edit(ir, block, &plan);
+  return true;
+}
+
+bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  bool can = check(ir, block, &plan, NULL);
+  tir_rewind(ir, &mark);
+  return can;
+}
