@@ -133,7 +133,7 @@ bool iter_check_mapping(struct tir_iter_map *m) {
       if (visited[i] && !m->marks.at[i].source && !add_to_cover(&c, m, m->marks.at[i].sum)) return false;
     if (!check_cover(&c)) return false;
   }
-  m->exact = !has_holes(m, visited);
+  m->exact = !m->ignores && !has_holes(m, visited);
   return true;
 }
 

@@ -221,6 +221,23 @@ static bool bound_sum(struct tir_iter_map *m, struct iter_sum sum, struct iter_c
   return true;
 }
 
+static bool is_used(const struct tir_iter_map *m, uint32_t mark) {
+  uint32_t var = m->marks.at[mark].var;
+  for (uint32_t i = 0; i < m->given_count && var; i++)
+    if (tir_uses_var(m->ir, m->given[i], m->vars[var - 1])) return true;
+  return false;
+}
+
+/* A bound is looked for at its innermost iterator, and of those of scale 1 one of extent 1 is innermost: where no index
+ * uses that, the bound is never met with. */
+static bool is_never_met(const struct tir_iter_map *m, struct iter_sum sum) {
+  for (uint32_t i = 0; i < sum.count; i++) {
+    const struct iter_split *split = split_at(m, sum, i);
+    if (iter_is(m, split->extent, 1) && iter_is(m, split->scale, 1) && !is_used(m, split->mark)) return true;
+  }
+  return false;
+}
+
 static bool apply_constraint(struct tir_iter_map *m, struct iter_constraint c) {
   struct tir *ir = m->ir;
   struct iter_sum sum;
@@ -237,6 +254,10 @@ static bool apply_constraint(struct tir_iter_map *m, struct iter_constraint c) {
   bool within = iter_at_least(m, n.extent, c.upper);
   tir_expr extent = within ? c.upper : tir_make(ir, TIR_MIN, c.upper, n.extent);
   if (tir_at(ir, extent)->hi <= 0) return bound_sum(m, sum, c);
+  if (is_never_met(m, sum)) {
+    m->ignores = true;
+    return true;
+  }
   make_iterator(m, sum, &n, extent);
   return true;
 }

@@ -372,7 +372,7 @@ static struct tir_iter_map *open_map(struct tir *ir, const tir_var *vars, uint32
   m->vars = vars;
   m->var_count = var_count;
   m->check = check;
-  m->pads = m->needs_padding = false;
+  m->pads = m->needs_padding = m->ignores = false;
   m->mask = 0;
   for (uint32_t i = 0; i < var_count; i++) m->mask |= 1ull << (vars[i] & 63);
 #define ITER_ARRAY_CLEAR(type, name) m->name.count = 0;
@@ -403,6 +403,8 @@ struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, ui
     min[i] = tir_cast(ir, type, ir->vars.at[vars[i]].min);
     end[i] = tir_add(ir, min[i], tir_cast(ir, type, ir->vars.at[vars[i]].extent));
   }
+  m->given = indices;
+  m->given_count = count;
   struct iter_domains d = {min, end};
   if (predicate && !tir_is_const(ir, predicate, 1) && !iter_read_predicate(m, predicate, d)) return NULL;
   make_values(m, d, simplify_trivial);

@@ -70,10 +70,13 @@ struct tir_iter_map {
   struct tir *ir;
   const tir_var *vars;
   uint32_t var_count;
+  const tir_expr *given; /* the indices, as they came */
+  uint32_t given_count;
   uint64_t mask;
   enum tir_map_check check;
   bool pads;          /* the first pass over the indices collects paddings */
   bool needs_padding; /* it found some */
+  bool ignores;       /* a constraint was left out of account */
   bool exact;         /* no constraint is left out of account: the indices cover all that their extents say */
 #define ITER_ARRAY_FIELD(type, name)                                                                                   \
   struct {                                                                                                             \
