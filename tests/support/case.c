@@ -34,9 +34,21 @@ const uint32_t case_extern_count = sizeof case_externs / sizeof *case_externs;
 
 /* ---- The text of a case ---- */
 
-struct section case_section(const char *text, const char *name) {
-  char heading[64];
-  snprintf(heading, sizeof heading, "### %s\n", name);
+bool case_after(const char *text, uint32_t n, char title[64]) {
+  const char *at = text;
+  do {
+    at = strstr(at, "\n### after");
+    if (!at) return false;
+    at += strlen("\n### ");
+  } while (n-- > 0);
+  size_t length = strcspn(at, "\n");
+  snprintf(title, 64, "%.*s", (int)length, at);
+  return true;
+}
+
+struct section case_section(const char *text, const char *title) {
+  char heading[80];
+  snprintf(heading, sizeof heading, "### %s\n", title);
   const char *at = strstr(text, heading);
   if (!at) return (struct section){0};
   at += strlen(heading);
@@ -257,10 +269,11 @@ static struct tir *read_module(struct section s, const char *file, ms_error *err
   return NULL;
 }
 
-enum verdict case_judge(const char *text, const char *file, uint64_t seed, ms_error *err) {
-  struct section before = case_section(text, "before"), after = case_section(text, "after");
+enum verdict case_judge(const char *text, const char *title, const char *file, uint64_t seed, ms_error *err) {
+  struct section before = case_section(text, "before"), after = case_section(text, title);
   if (!after.at) return CASE_REFUSED;
-  struct trace trace = read_trace(case_section(text, "trace"));
+  bool named = strlen(title) > strlen("after ");
+  struct trace trace = read_trace(case_section(text, named ? title + strlen("after ") : "trace"));
   struct tir *a = read_module(before, file, err), *b = a ? read_module(after, file, err) : NULL;
   enum verdict verdict = CASE_FAILED;
   if (b && trace.unsafe)

@@ -4,20 +4,20 @@
 
 #include "tir/tir.h"
 
-struct section {
-  const char *at;
-  size_t length;
-};
-/* The text of a case between "### name" and the next "###"; at NULL: there is none. */
-struct section case_section(const char *text, const char *name);
+struct section { const char *at; size_t length; };
+/* The text of a case between "### title" and the next "###"; at NULL: there is none. */
+struct section case_section(const char *text, const char *title);
+/* The title of the n-th section that begins with "after": the module after a trace. False: there are fewer. */
+bool case_after(const char *text, uint32_t n, char title[64]);
 /* The contents of a file, with a zero after them; NULL: it cannot be read. The caller frees. */
 char *case_read_file(const char *path);
 
 enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS };
-/* EQUAL: both modules pass the verifier and give equal results. REFUSED: there is none after the trace. UNSAFE: the
- * trace holds an instruction that may change what is computed; only the verifier was asked. FAILED: err says why.
+/* Judges the section `title` of a case, "after …", against "before"; its trace is the section "trace", or the one whose
+ * title is the rest of `title`.
+ * EQUAL: both modules pass the verifier and give equal results. REFUSED: there is no such section. UNSAFE: the trace holds an instruction that may change what is computed; only the verifier was asked. FAILED: err says why.
  * Layouts of parameters that the trace transforms are followed. */
-enum verdict case_judge(const char *text, const char *file, uint64_t seed, ms_error *err);
+enum verdict case_judge(const char *text, const char *title, const char *file, uint64_t seed, ms_error *err);
 
 /* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order. */
 struct case_map {

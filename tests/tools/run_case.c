@@ -18,34 +18,47 @@ static void print_failure(const char *name, const char *message, bool whole) {
   printf(whole ? "\n\n" : "\n");
 }
 
+struct totals {
+  uint32_t counts[CASE_VERDICTS];
+  uint64_t seed;
+  bool verbose;
+};
+
+static bool judge_file(const char *path, struct totals *totals) {
+  char *text = case_read_file(path), title[64] = "after", name[256];
+  if (!text) {
+    fprintf(stderr, "%s: cannot be read\n", path);
+    return false;
+  }
+  for (uint32_t n = 0; case_after(text, n, title) || n == 0; n++) {
+    ms_error err = {0};
+    enum verdict verdict = case_judge(text, title, base_name(path), totals->seed, &err);
+    totals->counts[verdict]++;
+    bool named = strcmp(title, "after");
+    snprintf(name, sizeof name, "%s%s%s", base_name(path), named ? " " : "", named ? title : "");
+    if (verdict == CASE_FAILED) print_failure(name, err.message, totals->verbose);
+  }
+  free(text);
+  return true;
+}
+
 int main(int argc, char **argv) {
   static const char *const names[CASE_VERDICTS] = {"equal", "refused", "unsafe", "failed"};
-  uint32_t counts[CASE_VERDICTS] = {0};
-  uint64_t seed = 1;
-  bool verbose = false, peer = false;
+  struct totals totals = {.seed = 1};
+  bool peer = false;
   clock_t start = clock();
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--seed") && i + 1 < argc)
-      seed = strtoull(argv[++i], NULL, 0);
+      totals.seed = strtoull(argv[++i], NULL, 0);
     else if (!strcmp(argv[i], "--verbose"))
-      verbose = true;
+      totals.verbose = true;
     else if (!strcmp(argv[i], "--peer"))
       peer = true;
-    else {
-      ms_error err = {0};
-      char *text = case_read_file(argv[i]);
-      if (!text) {
-        fprintf(stderr, "%s: cannot be read\n", argv[i]);
-        return 2;
-      }
-      enum verdict verdict = case_judge(text, base_name(argv[i]), seed, &err);
-      free(text);
-      counts[verdict]++;
-      if (verdict == CASE_FAILED) print_failure(base_name(argv[i]), err.message, verbose);
-    }
+    else if (!judge_file(argv[i], &totals))
+      return 2;
   }
   for (int v = 0; v < CASE_VERDICTS; v++)
-    fprintf(stderr, "%u %s%s", counts[v], names[v], v + 1 < CASE_VERDICTS ? ", " : "");
+    fprintf(stderr, "%u %s%s", totals.counts[v], names[v], v + 1 < CASE_VERDICTS ? ", " : "");
   fprintf(stderr, "; %.2f s\n", (double)(clock() - start) / CLOCKS_PER_SEC);
-  return counts[CASE_FAILED] && !peer ? 1 : 0;
+  return totals.counts[CASE_FAILED] && !peer ? 1 : 0;
 }
