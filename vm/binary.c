@@ -111,7 +111,8 @@ void *vm_write_binary(const struct vm_trace *trace, size_t *length) {
   vm_put(&out, MAGIC, sizeof MAGIC);
   put_number(&out, VERSION);
   put_number(&out, kinds);
-  for (uint32_t k = 0; k < kinds; k++) put_bytes(&out, vm_kind_info(used[k])->name, strlen(vm_kind_info(used[k])->name));
+  for (uint32_t k = 0; k < kinds; k++)
+    put_bytes(&out, vm_kind_info(used[k])->name, strlen(vm_kind_info(used[k])->name));
   put_instructions(&out, s, numbers);
   put_number(&out, s->next_draw);
   put_decisions(&out, trace);
@@ -208,7 +209,9 @@ static bool get_value(struct reader *r, int depth, struct vm_value *out) {
     memcpy(&out->real, &n, sizeof n);
     return true;
   case TAG_STRING: return get_bytes(r, &text, &n) && (*out = vm_string(r->trace, text, n), true);
-  case TAG_REF: return get_number(r, &n) && (n < r->trace->steps->variables || fail(r, "a variable that nothing has given")) && (*out = vm_ref((uint32_t)n), true);
+  case TAG_REF:
+    return get_number(r, &n) && (n < r->trace->steps->variables || fail(r, "a variable that nothing has given")) &&
+           (*out = vm_ref((uint32_t)n), true);
   case TAG_LIST: return get_list(r, depth, VM_LIST, out);
   case TAG_MAP: return get_list(r, depth, VM_MAP, out);
   case TAG_INDEX_MAP: return get_map(r, out);
@@ -251,7 +254,8 @@ static bool get_kinds(struct reader *r) {
     if (!get_bytes(r, &name, &length)) return false;
     r->kinds[k] = vm_find_kind(name, length);
     if (r->kinds[k] == VM_KIND_COUNT)
-      return ms_fail(r->err, MS_UNKNOWN_INSTRUCTION, "there is no instruction \"%.*s\"", (int)(length < 100 ? length : 100), name);
+      return ms_fail(r->err, MS_UNKNOWN_INSTRUCTION, "there is no instruction \"%.*s\"",
+                     (int)(length < 100 ? length : 100), name);
   }
   return true;
 }

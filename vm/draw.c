@@ -23,8 +23,8 @@ struct vm_stream vm_stream_of(uint64_t seed, uint64_t candidate, uint32_t draw, 
 
 uint64_t vm_stream_next(struct vm_stream *stream) { return mix(stream->key + ++stream->counter * GOLDEN); }
 
-/* Multiply and shift; the bias is below 2^-32 of a draw, the same everywhere (Lemire, "Fast random integer generation in
- * an interval", 2019). */
+/* Multiply and shift; the bias is below 2^-32 of a draw, the same everywhere (Lemire, "Fast random integer generation
+ * in an interval", 2019). */
 uint32_t vm_stream_below(struct vm_stream *stream, uint32_t bound) {
   assert(bound);
   return (uint32_t)(((unsigned __int128)vm_stream_next(stream) * bound) >> 64);
@@ -89,13 +89,14 @@ static void spread(struct vm_stream *stream, int64_t prime, uint32_t power, uint
   }
 }
 
-static void draw_once(struct vm_stream *stream, const struct prime_power *primes, uint32_t count, uint32_t n, int64_t *out) {
+static void draw_once(struct vm_stream *stream, const struct prime_power *primes, uint32_t count, uint32_t n,
+                      int64_t *out) {
   for (uint32_t i = 0; i < n; i++) out[i] = 1;
   for (uint32_t i = 0; i < count; i++) spread(stream, primes[i].prime, primes[i].power, n, out);
 }
 
-/* Rejection keeps the draw uniform. A last factor of 1 always fits, so it ends; where only few tuples fit (a limit below
- * every prime of a long product), the last factor is 1 in the end and the others are uniform. */
+/* Rejection keeps the draw uniform. A last factor of 1 always fits, so it ends; where only few tuples fit (a limit
+ * below every prime of a long product), the last factor is 1 in the end and the others are uniform. */
 void vm_draw_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t most, int64_t *out) {
   assert(extent >= 1 && n >= 1);
   enum { TRIES = 256 };

@@ -20,10 +20,14 @@ static const struct {
   const char *symbol; /* infix, or NULL */
   const char *function, *node;
 } operators[] = {
-    {TIR_ADD, "+", "", "Add"},           {TIR_SUB, "-", "", "Sub"},
-    {TIR_MUL, "*", "", "Mul"},           {TIR_FLOORDIV, "//", "floordiv", "FloorDiv"},
-    {TIR_FLOORMOD, "%", "floormod", "FloorMod"}, {TIR_DIV, NULL, "truncdiv", "Div"},
-    {TIR_MOD, NULL, "truncmod", "Mod"},  {TIR_MIN, NULL, "min", "Min"},
+    {TIR_ADD, "+", "", "Add"},
+    {TIR_SUB, "-", "", "Sub"},
+    {TIR_MUL, "*", "", "Mul"},
+    {TIR_FLOORDIV, "//", "floordiv", "FloorDiv"},
+    {TIR_FLOORMOD, "%", "floormod", "FloorMod"},
+    {TIR_DIV, NULL, "truncdiv", "Div"},
+    {TIR_MOD, NULL, "truncmod", "Mod"},
+    {TIR_MIN, NULL, "min", "Min"},
     {TIR_MAX, NULL, "max", "Max"},
 };
 enum { OPERATORS = sizeof operators / sizeof operators[0] };
@@ -37,7 +41,9 @@ struct builder {
   ms_error *err;
 };
 
-static bool fail(struct builder *b, const char *what) { return ms_fail(b->err, MS_BAD_TRACE, "an index map: %s", what); }
+static bool fail(struct builder *b, const char *what) {
+  return ms_fail(b->err, MS_BAD_TRACE, "an index map: %s", what);
+}
 
 static bool count_node(struct builder *b) { return ++b->nodes <= MOST_NODES || fail(b, "it is too large"); }
 
@@ -142,7 +148,8 @@ static bool parse_call(struct lexer *l, int depth, const char *name, size_t leng
   }
   for (int i = 0; i < OPERATORS; i++) {
     if (strlen(operators[i].function) != length || memcmp(operators[i].function, name, length) != 0) continue;
-    if (!take(l, ",") || !parse_sum(l, depth + 1, &right) || !take(l, ")")) return fail(l->b, "a call takes two arguments");
+    if (!take(l, ",") || !parse_sum(l, depth + 1, &right) || !take(l, ")"))
+      return fail(l->b, "a call takes two arguments");
     *out = apply(l->b, operators[i].kind, left, right);
     return count_node(l->b);
   }
@@ -172,7 +179,10 @@ static bool parse_factor(struct lexer *l, int depth, struct vm_value *out) {
 static bool parse_product(struct lexer *l, int depth, struct vm_value *out) {
   if (!parse_factor(l, depth, out)) return false;
   for (;;) {
-    enum tir_kind kind = take(l, "//") ? TIR_FLOORDIV : take(l, "*") ? TIR_MUL : take(l, "%") ? TIR_FLOORMOD : TIR_BAD_EXPR;
+    enum tir_kind kind = take(l, "//")  ? TIR_FLOORDIV
+                         : take(l, "*") ? TIR_MUL
+                         : take(l, "%") ? TIR_FLOORMOD
+                                        : TIR_BAD_EXPR;
     struct vm_value right;
     if (kind == TIR_BAD_EXPR) return true;
     if (!parse_factor(l, depth, &right) || !count_node(l->b)) return false;
@@ -214,8 +224,10 @@ static bool parse_results(struct lexer *l, int level) {
   const char *close = *l->at++ == '(' ? ")" : "]";
   while (!take(l, close)) {
     if (!parse_results(l, level + 1)) return false;
-    if (!take(l, ",") && !take(l, close)) return fail(l->b, "expected , or the end of the results");
-    else if (l->at[-1] == *close) return true;
+    if (!take(l, ",") && !take(l, close))
+      return fail(l->b, "expected , or the end of the results");
+    else if (l->at[-1] == *close)
+      return true;
   }
   return true;
 }
@@ -379,8 +391,8 @@ static int precedence(const struct vm_value *v) {
   return v->op == TIR_ADD || v->op == TIR_SUB ? 1 : 2;
 }
 
-static void put_expr(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map, const struct vm_value *v,
-                     int least) {
+static void put_expr(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map,
+                     const struct vm_value *v, int least) {
   char name[16];
   bool parens = precedence(v) < least;
   if (parens) vm_put(text, "(", 1);
@@ -396,8 +408,10 @@ static void put_expr(struct vm_text *text, const struct vm_steps *s, const struc
     const struct vm_value *items = &s->values[v->first];
     if (p == 3) vm_putf(text, "T.%s(", operators[op].function);
     put_expr(text, s, map, &items[0], p == 3 ? 0 : p);
-    if (p == 3) vm_put(text, ", ", 2);
-    else vm_putf(text, " %s ", operators[op].symbol);
+    if (p == 3)
+      vm_put(text, ", ", 2);
+    else
+      vm_putf(text, " %s ", operators[op].symbol);
     put_expr(text, s, map, &items[1], p == 3 ? 0 : p + 1);
     if (p == 3) vm_put(text, ")", 1);
   }
@@ -432,7 +446,8 @@ static json_int_t put_var_node(json_t *nodes, const char *name, size_t length) {
   return put_node(nodes, "ir.Var", json_pack("{s:i, s:i, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "name", text));
 }
 
-static json_int_t put_expr_node(json_t *nodes, const struct vm_steps *s, const struct vm_value *v, const json_int_t *params) {
+static json_int_t put_expr_node(json_t *nodes, const struct vm_steps *s, const struct vm_value *v,
+                                const json_int_t *params) {
   char name[40];
   if (v->kind == VM_PARAM) return params[v->ref];
   if (v->kind == VM_REF) return put_var_node(nodes, name, (size_t)vm_variable_name(s, v->ref, name));
@@ -449,7 +464,8 @@ char *vm_write_index_graph(const struct vm_steps *s, const struct vm_value *map)
   json_t *nodes = json_array(), *params = json_array(), *results = json_array();
   json_int_t numbers[VM_MOST_MAP];
   json_array_append_new(nodes, json_pack("{s:s}", "type", "None"));
-  put_node(nodes, "ir.PrimType", json_pack("{s:i, s:s}", "span", NODE_NONE, "dtype", map->bare == 64 ? "int64" : "int32"));
+  put_node(nodes, "ir.PrimType",
+           json_pack("{s:i, s:s}", "span", NODE_NONE, "dtype", map->bare == 64 ? "int64" : "int32"));
   for (uint32_t i = 0; i < map->op; i++) {
     const struct vm_value *p = &s->values[map->first + i];
     numbers[i] = put_var_node(nodes, s->text + p->first, p->count);
@@ -459,9 +475,11 @@ char *vm_write_index_graph(const struct vm_steps *s, const struct vm_value *map)
   for (uint32_t i = map->op; i < map->count; i++)
     json_array_append_new(results, json_integer(put_expr_node(nodes, s, &s->values[map->first + i], numbers)));
   json_int_t final = put_node(nodes, "ffi.Array", results);
-  json_int_t root = put_node(nodes, "tirx.IndexMap", json_pack("{s:I, s:I, s:i}", "initial_indices", initial,
-                                                               "final_indices", final, "inverse_index_map", NODE_NONE));
-  json_t *graph = json_pack("{s:I, s:o, s:{s:s}}", "root_index", root, "nodes", nodes, "metadata", "tvm_version", "0.26.0");
+  json_int_t root = put_node(
+      nodes, "tirx.IndexMap",
+      json_pack("{s:I, s:I, s:i}", "initial_indices", initial, "final_indices", final, "inverse_index_map", NODE_NONE));
+  json_t *graph =
+      json_pack("{s:I, s:o, s:{s:s}}", "root_index", root, "nodes", nodes, "metadata", "tvm_version", "0.26.0");
   char *text = json_dumps(graph, JSON_COMPACT);
   json_decref(graph);
   return text;

@@ -59,7 +59,9 @@ static bool read_section(struct vm_intrinsics *table, const char *heading, size_
              : length > 5 && !memcmp(heading + length - 5, ".impl", 5) ? 1
                                                                        : -1;
   int shown = length < 100 ? (int)length : 100;
-  if (part < 0) return ms_fail(err, MS_BAD_INTRINSIC, "%s: heading `%.*s` ends neither in .desc nor in .impl", file, shown, heading);
+  if (part < 0)
+    return ms_fail(err, MS_BAD_INTRINSIC, "%s: heading `%.*s` ends neither in .desc nor in .impl", file, shown,
+                   heading);
   struct intrinsic *i = find(table, heading, length - 5);
   if (!i) i = add(table, heading, length - 5);
   if (i->parts[part]) return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.*s` is there twice", file, shown, heading);
@@ -78,7 +80,8 @@ static bool read_sections(struct vm_intrinsics *table, const char *text, const c
   }
   for (uint32_t i = 0; i < table->count; i++)
     if (!table->at[i].parts[0] || !table->at[i].parts[1])
-      return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.100s` lacks its description or its implementation", file, table->at[i].name);
+      return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.100s` lacks its description or its implementation", file,
+                     table->at[i].name);
   return true;
 }
 

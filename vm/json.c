@@ -117,8 +117,10 @@ static bool name_outputs(struct reader *r, json_t *outputs, uint32_t first) {
 }
 
 static bool read_instruction(struct reader *r, json_t *j) {
-  json_t *name = json_array_get(j, 0), *in = json_array_get(j, 1), *at = json_array_get(j, 2), *outs = json_array_get(j, 3);
-  if (json_array_size(j) != 4 || !json_is_string(name) || !json_is_array(in) || !json_is_array(at) || !json_is_array(outs))
+  json_t *name = json_array_get(j, 0), *in = json_array_get(j, 1), *at = json_array_get(j, 2),
+         *outs = json_array_get(j, 3);
+  if (json_array_size(j) != 4 || !json_is_string(name) || !json_is_array(in) || !json_is_array(at) ||
+      !json_is_array(outs))
     return fail(r, "an instruction is [kind, inputs, attributes, outputs]");
   enum vm_kind kind = vm_find_kind(json_string_value(name), json_string_length(name));
   if (kind == VM_KIND_COUNT) {
@@ -146,7 +148,8 @@ static bool read_decision(struct reader *r, json_t *j) {
   r->instruction = i >= 0 && i < (json_int_t)r->trace->steps->count ? (int)i : -1;
   if (json_array_size(j) != 2 || r->instruction < 0) return fail(r, "a decision is [number of its instruction, value]");
   if (json_is_null(decision)) return true;
-  if (r->trace->steps->instructions[i].draw == VM_NO_DRAW) return fail(r, "a decision for an instruction that draws nothing");
+  if (r->trace->steps->instructions[i].draw == VM_NO_DRAW)
+    return fail(r, "a decision for an instruction that draws nothing");
   uint32_t count = json_is_array(decision) ? (uint32_t)json_array_size(decision) : 1;
   int64_t *values = malloc((count + 1) * sizeof *values);
   if (!values) abort();
@@ -201,8 +204,10 @@ static json_t *write_items(const struct vm_steps *s, const struct vm_value *v, b
   json_t *out = v->kind == VM_LIST ? json_array() : json_object();
   for (uint32_t i = 0; i < v->count; i += v->kind == VM_LIST ? 1 : 2) {
     const struct vm_value *item = &s->values[v->first + i];
-    if (v->kind == VM_LIST) json_array_append_new(out, write_value(s, item, input));
-    else json_object_set_new(out, s->text + item->first, write_value(s, item + 1, false));
+    if (v->kind == VM_LIST)
+      json_array_append_new(out, write_value(s, item, input));
+    else
+      json_object_set_new(out, s->text + item->first, write_value(s, item + 1, false));
   }
   return out;
 }

@@ -1,5 +1,5 @@
-/* Traces as Lua: a chunk that returns a function of (ms, sch, v), v being a table of handles. Valid Lua, which a script may
- * run; here it is read by a parser of that subset and never run, since a stored trace is data.
+/* Traces as Lua: a chunk that returns a function of (ms, sch, v), v being a table of handles. Valid Lua, which a script
+ * may run; here it is read by a parser of that subset and never run, since a stored trace is data.
  *
  *   chunk  = "return" "function" "(" name "," name "," name ")" {call} "end"
  *   call   = [v {"," v} "="] "sch" ":" name "(" [value {"," value}] ")" [";"]
@@ -7,8 +7,8 @@
  *   value  = "nil" | "ms" "." ("rest" | "none") | "true" | "false" | number | string | v | table
  *   number = ["-"] (digits | decimal | "math.huge") | "(0/0)"
  *   table  = "{" [item {("," | ";") item} [","]] "}";  item = value | (name | "[" string "]") "=" value
- * Arguments stand in the order of the method; a list stands for a repeated one. A draw's last argument may be a table of
- * its id and decision: {draw = 3, decision = {4, 2}}. */
+ * Arguments stand in the order of the method; a list stands for a repeated one. A draw's last argument may be a table
+ * of its id and decision: {draw = 3, decision = {4, 2}}. */
 #include "steps.h"
 
 #include <ctype.h>
@@ -133,8 +133,10 @@ static bool read_string(struct reader *r, struct vm_value *out) {
     char b = (char)byte;
     vm_put(&text, &b, 1);
   }
-  if (done && !vm_is_text(text.at, text.size)) done = fail(r, "a string is no UTF-8 text");
-  else if (!done) fail(r, "a string that does not end, or an unknown escape in it");
+  if (done && !vm_is_text(text.at, text.size))
+    done = fail(r, "a string is no UTF-8 text");
+  else if (!done)
+    fail(r, "a string that does not end, or an unknown escape in it");
   if (done) *out = vm_string(r->trace, text.at, text.size);
   free(text.at);
   return done;
@@ -178,7 +180,8 @@ static bool read_variable(struct reader *r, struct vm_value *out) {
   if (!expect(r, '.')) return false;
   size_t length = word_length(r);
   uint32_t variable;
-  if (!length || !vm_name_find(&r->names, r->at, length, &variable)) return fail(r, "a handle that nothing has given yet");
+  if (!length || !vm_name_find(&r->names, r->at, length, &variable))
+    return fail(r, "a handle that nothing has given yet");
   r->at += length;
   *out = vm_ref(variable);
   return true;
@@ -311,8 +314,10 @@ static bool take_options(struct reader *r, struct call *c) {
     const struct vm_value *key = &s->values[options.first + i], *value = key + 1;
     if (is_key(s, key, "draw") && value->kind == VM_INT && value->integer >= 0 && value->integer < VM_NO_DRAW)
       c->draw = (uint32_t)value->integer;
-    else if (!is_key(s, key, "decision")) return fail(r, "a draw's options are draw and decision");
-    else if (c->decision || !take_decision(r, c, value)) return c->decision && fail(r, "two decisions");
+    else if (!is_key(s, key, "decision"))
+      return fail(r, "a draw's options are draw and decision");
+    else if (c->decision || !take_decision(r, c, value))
+      return c->decision && fail(r, "two decisions");
   }
   return true;
 }
@@ -347,8 +352,9 @@ static bool append_call(struct reader *r, struct call *c) {
   vm_signature_of(c->kind, &sig);
   struct items inputs = {0}, attrs = {0};
   uint32_t first = r->trace->steps->variables;
-  bool done = take_options(r, c) && sort_arguments(r, c, &sig, &inputs, &attrs) &&
-              vm_append(r->trace, c->kind, inputs.at, inputs.count, attrs.at, attrs.count, c->target_count, c->draw, r->err);
+  bool done =
+      take_options(r, c) && sort_arguments(r, c, &sig, &inputs, &attrs) &&
+      vm_append(r->trace, c->kind, inputs.at, inputs.count, attrs.at, attrs.count, c->target_count, c->draw, r->err);
   free(inputs.at);
   free(attrs.at);
   for (uint32_t i = 0; done && i < c->target_count; i++)
@@ -415,16 +421,20 @@ static void put_string(struct vm_text *text, const char *bytes, size_t length) {
   vm_put(text, "\"", 1);
   for (size_t i = 0; i < length; i++) {
     unsigned char c = (unsigned char)bytes[i];
-    if (c == '"' || c == '\\') vm_putf(text, "\\%c", c);
-    else if (c < 32 || c == 127) vm_putf(text, "\\%03u", c);
-    else vm_put(text, bytes + i, 1);
+    if (c == '"' || c == '\\')
+      vm_putf(text, "\\%c", c);
+    else if (c < 32 || c == 127)
+      vm_putf(text, "\\%03u", c);
+    else
+      vm_put(text, bytes + i, 1);
   }
   vm_put(text, "\"", 1);
 }
 
 static void put_value(struct vm_text *text, const struct vm_steps *s, const struct vm_value *v, const char *none);
 
-static void put_items(struct vm_text *text, const struct vm_steps *s, const struct vm_value *items, uint32_t count, bool keyed) {
+static void put_items(struct vm_text *text, const struct vm_steps *s, const struct vm_value *items, uint32_t count,
+                      bool keyed) {
   vm_put(text, "{", 1);
   for (uint32_t i = 0; i < count; i++) {
     if (i && !(keyed && i % 2)) vm_put(text, ", ", 2);
@@ -445,8 +455,10 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
   case VM_BOOL: vm_putf(text, v->integer ? "true" : "false"); break;
   case VM_INT: vm_putf(text, "%lld", (long long)v->integer); break;
   case VM_REAL:
-    if (isfinite(v->real)) vm_put_real(text, v->real);
-    else vm_putf(text, isnan(v->real) ? "(0/0)" : v->real > 0 ? "math.huge" : "-math.huge");
+    if (isfinite(v->real))
+      vm_put_real(text, v->real);
+    else
+      vm_putf(text, isnan(v->real) ? "(0/0)" : v->real > 0 ? "math.huge" : "-math.huge");
     break;
   case VM_STRING: put_string(text, s->text + v->first, v->count); break;
   case VM_REF:
@@ -490,8 +502,10 @@ static void put_call(struct vm_text *text, const struct vm_trace *trace, const s
   for (uint32_t a = 0; a < (uint32_t)sig.inputs + sig.attrs; a++) {
     uint32_t p = sig.order[a];
     if (a) vm_put(text, ", ", 2);
-    if (sig.at[p].repeat) put_items(text, s, vm_inputs_of(s, i) + p, i->inputs - p, false);
-    else put_value(text, s, p < sig.inputs ? vm_inputs_of(s, i) + p : vm_attrs_of(s, i) + (p - sig.inputs), "nil");
+    if (sig.at[p].repeat)
+      put_items(text, s, vm_inputs_of(s, i) + p, i->inputs - p, false);
+    else
+      put_value(text, s, p < sig.inputs ? vm_inputs_of(s, i) + p : vm_attrs_of(s, i) + (p - sig.inputs), "nil");
   }
   if (i->draw != VM_NO_DRAW) put_options(text, trace, i, sig.output.repeat);
   vm_put(text, ")", 1);

@@ -10,9 +10,11 @@ static bool refuse_decision(struct vm_run *r, int64_t decision, const char *what
 
 /* ---- SampleCategorical ------------------------------------------------------------------------------------------- */
 
-static bool check_weights(struct vm_run *r, const struct vm_operand *candidates, const struct vm_operand *weights, double *sum) {
+static bool check_weights(struct vm_run *r, const struct vm_operand *candidates, const struct vm_operand *weights,
+                          double *sum) {
   if (candidates->count != weights->count || !weights->count)
-    return ms_fail(r->err, MS_INVALID_ARGUMENT, "%u candidates with %u probabilities", candidates->count, weights->count);
+    return ms_fail(r->err, MS_INVALID_ARGUMENT, "%u candidates with %u probabilities", candidates->count,
+                   weights->count);
   *sum = 0;
   for (uint32_t i = 0; i < weights->count; i++) {
     double weight = r->operands[weights->value + i].real;
@@ -58,16 +60,16 @@ bool vm_do_sample_categorical(struct vm_run *r, const struct vm_step *s) {
 
 enum { MOST_FACTORS = 64 };
 
-/* Checks a decided tile; in repair, as the peer does: a factor that does not divide what the inner ones leave becomes all
- * of it, and the outermost is the rest. */
+/* Checks a decided tile; in repair, as the peer does: a factor that does not divide what the inner ones leave becomes
+ * all of it, and the outermost is the rest. */
 static bool fit_tile(struct vm_run *r, int64_t extent, int64_t most, int64_t *tile, uint32_t n) {
   int64_t rest = extent;
   for (uint32_t i = n; i-- > 0;) {
     bool fits = tile[i] > 0 && rest % tile[i] == 0 && (i || tile[i] == rest);
     if (i == n - 1 && most && tile[i] > most) fits = fits && r->draws->mode == VM_REPAIR;
     if (!fits && r->draws->mode == VM_STRICT)
-      return ms_fail(r->err, MS_DECISION, "factor %u of the tile decided is %lld, which does not fit the extent %lld", i,
-                     (long long)tile[i], (long long)extent);
+      return ms_fail(r->err, MS_DECISION, "factor %u of the tile decided is %lld, which does not fit the extent %lld",
+                     i, (long long)tile[i], (long long)extent);
     if (!fits) tile[i] = rest;
     rest /= tile[i];
   }
@@ -94,7 +96,8 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
   int64_t n = vm_attr(r, s, 0)->value, most = vm_attr(r, s, 1)->value, tile[MOST_FACTORS];
   if (n < 1 || n > MOST_FACTORS) return ms_fail(r->err, MS_INVALID_ARGUMENT, "n is %lld", (long long)n);
   if (most != -1 && (most < 1 || n < 2))
-    return ms_fail(r->err, MS_INVALID_ARGUMENT, "max_innermost_factor is %lld, with n %lld", (long long)most, (long long)n);
+    return ms_fail(r->err, MS_INVALID_ARGUMENT, "max_innermost_factor is %lld, with n %lld", (long long)most,
+                   (long long)n);
   const int64_t *decided;
   if (!vm_get_decision(r, s, (uint32_t)n, &decided)) return false;
   tir_expr bound = tir_stmt_at(r->ir, loop)->loop.extent;

@@ -68,7 +68,8 @@ bool vm_do_bind(struct vm_run *r, const struct vm_step *s) {
 
 bool vm_do_compute_inline(struct vm_run *r, const struct vm_step *s) {
   tir_block block;
-  return vm_get_block(r, vm_input(r, s, 0), &block) && tir_compute_inline(r->ir, block, r->err) && vm_give(r, s, NULL, 0);
+  return vm_get_block(r, vm_input(r, s, 0), &block) && tir_compute_inline(r->ir, block, r->err) &&
+         vm_give(r, s, NULL, 0);
 }
 
 bool vm_do_reverse_compute_inline(struct vm_run *r, const struct vm_step *s) {
@@ -77,7 +78,8 @@ bool vm_do_reverse_compute_inline(struct vm_run *r, const struct vm_step *s) {
          vm_give(r, s, NULL, 0);
 }
 
-typedef bool (*move)(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index, ms_error *err);
+typedef bool (*move)(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
+                     ms_error *err);
 typedef bool (*inlining)(struct tir *ir, tir_block block, ms_error *err);
 
 /* A location drawn may be a mark: at the root the block stays, inlined it goes. */
@@ -103,8 +105,8 @@ bool vm_do_reverse_compute_at(struct vm_run *r, const struct vm_step *s) {
 
 /* ---- Caches ------------------------------------------------------------------------------------------------------ */
 
-typedef bool (*caching)(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, const tir_block *consumers,
-                        uint32_t count, tir_block *out, ms_error *err);
+typedef bool (*caching)(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                        const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err);
 
 static bool cache(struct vm_run *r, const struct vm_step *s, caching make) {
   tir_block block, made;
@@ -113,7 +115,8 @@ static bool cache(struct vm_run *r, const struct vm_step *s, caching make) {
   if (!vm_get_block(r, vm_input(r, s, 0), &block) || !vm_get_blocks(r, consumers, list)) return false;
   int64_t index = vm_attr(r, s, 0)->value;
   if (index < 0) return ms_fail(r->err, MS_INVALID_ARGUMENT, "the buffer's index is %lld", (long long)index);
-  return make(r->ir, block, (uint32_t)index, vm_string_at(r, vm_attr(r, s, 1)), list, consumers->count, &made, r->err) &&
+  return make(r->ir, block, (uint32_t)index, vm_string_at(r, vm_attr(r, s, 1)), list, consumers->count, &made,
+              r->err) &&
          vm_give_one(r, s, made);
 }
 

@@ -30,7 +30,7 @@ struct vm_step {
   uint32_t inputs;
   uint32_t outputs, first_output;
   uint32_t draw, decision;
-  tir_func func;     /* where a name is looked up; TIR_NONE: there is no such function */
+  tir_func func; /* where a name is looked up; TIR_NONE: there is no such function */
 };
 
 struct vm_plan {
@@ -102,7 +102,8 @@ static inline bool vm_give_one(struct vm_run *r, const struct vm_step *s, uint32
 }
 bool vm_give_numbers(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);
 
-/* What was decided for a draw of `count` numbers. *decided: NULL, to be drawn. False: refused, it has another length. */
+/* What was decided for a draw of `count` numbers. *decided: NULL, to be drawn. False: refused, it has another length.
+ */
 bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, const int64_t **decided);
 /* Notes the decision used. */
 void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);

@@ -45,7 +45,8 @@ static void fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t inst
 
 /* ---- Handles ----------------------------------------------------------------------------------------------------- */
 
-/* Blocks and loops keep their ids unless an edit says that another took their place. `variables`: how many have a value. */
+/* Blocks and loops keep their ids unless an edit says that another took their place. `variables`: how many have a
+ * value. */
 static void apply_forwards(struct vm_schedule *sch, uint32_t variables) {
   const struct tir *ir = sch->ir;
   for (uint32_t f = sch->forwards; f < ir->forwards.count; f++) {
@@ -78,8 +79,8 @@ bool vm_refuse_handle(struct vm_run *r, const struct vm_operand *o) {
                    value == VM_MARK_ROOT ? "leave the block at the root" : "inline the block");
   int64_t by = value > 0 ? removed_by(r->schedule, (tir_stmt)value) : -1;
   if (by < 0) return ms_fail(r->err, MS_STALE_HANDLE, "%s is no longer in the module", name);
-  return ms_fail(r->err, MS_STALE_HANDLE, "%s is no longer in the module: instruction %d, %s, removed it", name, (int)by,
-                 vm_kind_info(r->plan->steps->instructions[by].kind)->name);
+  return ms_fail(r->err, MS_STALE_HANDLE, "%s is no longer in the module: instruction %d, %s, removed it", name,
+                 (int)by, vm_kind_info(r->plan->steps->instructions[by].kind)->name);
 }
 
 bool vm_get_place(struct vm_run *r, const struct vm_operand *o, tir_stmt *out) {
@@ -114,8 +115,8 @@ static bool take_outputs(struct vm_run *r, const struct vm_step *s, uint32_t cou
   r->made = count;
   if (!r->recording) {
     if (count == s->outputs) return true;
-    return ms_fail(r->err, MS_ARITY, "gives %u output%s, and gave %u when it was recorded", count, count == 1 ? "" : "s",
-                   s->outputs);
+    return ms_fail(r->err, MS_ARITY, "gives %u output%s, and gave %u when it was recorded", count,
+                   count == 1 ? "" : "s", s->outputs);
   }
   fit_slots(r->schedule, s->first_output + count, 0);
   r->slots = r->schedule->slots;
@@ -146,7 +147,8 @@ bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, 
   bool fits = state == VM_OPEN || (state == VM_DECIDED && (!*decided || length == count));
   if (fits) return true;
   *decided = NULL;
-  return r->draws->mode == VM_REPAIR || ms_fail(r->err, MS_DECISION, "the decision does not have %u number%s", count, count == 1 ? "" : "s");
+  return r->draws->mode == VM_REPAIR ||
+         ms_fail(r->err, MS_DECISION, "the decision does not have %u number%s", count, count == 1 ? "" : "s");
 }
 
 void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
@@ -165,7 +167,8 @@ static bool refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
   err->instruction = (int)i;
   if (err->brief) return false;
   char prefix[64];
-  int length = snprintf(prefix, sizeof prefix, "instruction %u, %s: ", i, vm_kind_info(steps->instructions[i].kind)->name);
+  int length =
+      snprintf(prefix, sizeof prefix, "instruction %u, %s: ", i, vm_kind_info(steps->instructions[i].kind)->name);
   size_t rest = strlen(err->message);
   if (rest + (size_t)length + 1 > sizeof err->message) rest = sizeof err->message - (size_t)length - 1;
   memmove(err->message + length, err->message, rest);
@@ -216,9 +219,15 @@ static void start_replay(struct vm_schedule *sch, const struct vm_plan *plan, co
   fit_slots(sch, plan->steps->variables, plan->count);
 }
 
-static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err) {
-  struct vm_run r = {.ir = sch->ir, .schedule = sch, .plan = plan, .draws = draws, .operands = plan->operands,
-                     .slots = sch->slots, .err = err};
+static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws,
+                        ms_error *err) {
+  struct vm_run r = {.ir = sch->ir,
+                     .schedule = sch,
+                     .plan = plan,
+                     .draws = draws,
+                     .operands = plan->operands,
+                     .slots = sch->slots,
+                     .err = err};
   for (uint32_t i = 0; i < plan->count; i++) {
     const struct vm_step *step = &plan->at[i];
     bool done = sch->profile ? perform_timed(&r, step, plan->steps->instructions[i].kind) : step->perform(&r, step);
@@ -240,7 +249,8 @@ bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct
   return done;
 }
 
-struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws, ms_error *err) {
+struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws,
+                             ms_error *err) {
   struct vm_plan *plan = vm_prepare(workload, trace);
   struct vm_schedule *sch = vm_schedule_new(NULL, draws->seed);
   bool done = vm_replay(sch, plan, draws, err);
@@ -273,8 +283,16 @@ bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *
   uint32_t n = trace->steps->count - 1;
   const struct vm_plan *plan = prepare_last(sch);
   fit_slots(sch, trace->steps->variables, n + 1);
-  struct vm_run r = {.ir = sch->ir, .schedule = sch, .plan = plan, .draws = &sch->draws, .operands = plan->operands,
-                     .slots = sch->slots, .err = err, .recording = true, .decision = decision, .decision_count = decision_count};
+  struct vm_run r = {.ir = sch->ir,
+                     .schedule = sch,
+                     .plan = plan,
+                     .draws = &sch->draws,
+                     .operands = plan->operands,
+                     .slots = sch->slots,
+                     .err = err,
+                     .recording = true,
+                     .decision = decision,
+                     .decision_count = decision_count};
   bool done = plan->at[0].perform(&r, &plan->at[0]);
   if (!done) refuse_at(err, trace->steps, n);
   sch->step->steps = NULL;

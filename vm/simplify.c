@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Calls visit for each variable below a value, in lists and maps too. */
-static void visit_refs(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t), void *data) {
+static void visit_refs(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
+                       void *data) {
   if (v->kind == VM_REF) visit(data, v->ref);
   if (v->kind != VM_LIST && v->kind != VM_MAP && v->kind != VM_INDEX_MAP && v->kind != VM_APPLY) return;
   for (uint32_t i = 0; i < v->count; i++) visit_refs(s, &s->values[v->first + i], visit, data);
@@ -14,8 +15,8 @@ static void visit_refs(const struct vm_steps *s, const struct vm_value *v, void 
 
 static void mark_used(void *data, uint32_t variable) { ((uint8_t *)data)[variable] = 1; }
 
-/* keep[i]: whether instruction i stays. From the last to the first: one that only looks or draws stays if something that
- * stays uses what it gives. */
+/* keep[i]: whether instruction i stays. From the last to the first: one that only looks or draws stays if something
+ * that stays uses what it gives. */
 static void find_live(const struct vm_steps *s, uint32_t count, uint8_t *keep) {
   uint8_t *used = calloc(s->variables + 1, 1);
   if (!used) abort();

@@ -76,15 +76,17 @@ static void parse_type(const char *text, struct vm_param *out) {
   text += length;
   if (out->list) assert(*text == ']'), text++;
   for (; *text && *text != ' ' && *text != '='; text++) {
-    if (*text == '?') out->optional = true;
-    else out->repeat = *text;
+    if (*text == '?')
+      out->optional = true;
+    else
+      out->repeat = *text;
   }
   if (*text != '=') return;
   out->standard = text + 1;
   out->standard_length = (uint8_t)word_length(text + 1);
 }
 
-static uint8_t parse_params(const char *text, struct vm_param *out, unsigned room) {
+uint8_t vm_parse_params(const char *text, struct vm_param *out, unsigned room) {
   uint8_t count = 0;
   for (; *text; text = next_word(text), count++) {
     assert(count < room);
@@ -104,8 +106,8 @@ static unsigned find_param(const struct vm_signature *s, const char *name, size_
 void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
   const struct vm_kind_info *info = vm_kind_info(kind);
   memset(out, 0, sizeof *out);
-  out->inputs = parse_params(info->inputs, out->at, VM_MOST_PARAMS);
-  out->attrs = parse_params(info->attrs, out->at + out->inputs, VM_MOST_PARAMS - out->inputs);
+  out->inputs = vm_parse_params(info->inputs, out->at, VM_MOST_PARAMS);
+  out->attrs = vm_parse_params(info->attrs, out->at + out->inputs, VM_MOST_PARAMS - out->inputs);
   if (*info->outputs) {
     out->outputs = 1;
     parse_type(info->outputs, &out->output);
@@ -118,7 +120,7 @@ void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
 }
 
 const char *vm_param_text(const struct vm_param *param, char *out, size_t size) {
-  snprintf(out, size, "%s%s%s", param->list ? "a list of " : "", param->list ? types[param->type].many : types[param->type].one,
-           param->optional ? " or None" : "");
+  snprintf(out, size, "%s%s%s", param->list ? "a list of " : "",
+           param->list ? types[param->type].many : types[param->type].one, param->optional ? " or None" : "");
   return out;
 }

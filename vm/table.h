@@ -14,6 +14,8 @@ typedef bool (*vm_perform)(struct vm_run *r, const struct vm_step *step);
 #include "instructions.def"
 #undef INST
 
+/* Parses a column of name:type; returns how many there are, at most `room`. */
+uint8_t vm_parse_params(const char *text, struct vm_param *out, unsigned room);
 vm_perform vm_performer(enum vm_kind kind);
 
 #endif

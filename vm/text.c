@@ -66,8 +66,10 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
     vm_put(text, "\"", 1);
     break;
   case VM_REF:
-    if (v->ref < s->variables) vm_put(text, name, (size_t)vm_variable_name(s, v->ref, name));
-    else vm_putf(text, "a variable that is not defined");
+    if (v->ref < s->variables)
+      vm_put(text, name, (size_t)vm_variable_name(s, v->ref, name));
+    else
+      vm_putf(text, "a variable that is not defined");
     break;
   case VM_LIST:
   case VM_MAP:

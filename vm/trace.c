@@ -120,8 +120,7 @@ struct vm_trace_mark vm_trace_mark(const struct vm_trace *trace) {
 void vm_trace_rewind(struct vm_trace *trace, const struct vm_trace_mark *mark) {
   struct vm_steps *s = trace->steps;
   assert(s->references == 1);
-  if (s->decisions > mark->decisions)
-    memset(trace->decided + mark->decisions, VM_OPEN, s->decisions - mark->decisions);
+  if (s->decisions > mark->decisions) memset(trace->decided + mark->decisions, VM_OPEN, s->decisions - mark->decisions);
   s->count = mark->count;
   s->value_count = mark->value_count;
   s->text_size = mark->text_size;
@@ -234,8 +233,8 @@ static bool check_annotation(const struct check *c, const struct vm_value *v, in
   }
 }
 
-/* One value against the type, converted where the forms allow: 0 and 1 for booleans, an integer for a number, a text for
- * an index map. */
+/* One value against the type, converted where the forms allow: 0 and 1 for booleans, an integer for a number, a text
+ * for an index map. */
 static bool check_one(const struct check *c, struct vm_value *v) {
   const struct vm_steps *s = c->trace->steps;
   uint8_t want = c->param->type;
@@ -270,7 +269,8 @@ static bool is_none(const struct vm_steps *s, const struct vm_value *v) {
 
 static bool check_value(const struct check *c, struct vm_value *v) {
   if (c->param->optional && is_none(c->trace->steps, v)) return *v = vm_none(), true;
-  if (!c->param->list && c->attribute && v->kind == VM_INT && v->integer != (int32_t)v->integer) return refuse_value(c, v);
+  if (!c->param->list && c->attribute && v->kind == VM_INT && v->integer != (int32_t)v->integer)
+    return refuse_value(c, v);
   if (!c->param->list) return check_one(c, v);
   if (v->kind != VM_LIST) return refuse_value(c, v);
   for (uint32_t i = 0; i < v->count; i++) {
@@ -294,8 +294,8 @@ struct vm_value vm_default_value(struct vm_trace *trace, const struct vm_param *
 }
 
 /* Takes the values of one column, inputs or attributes, into `to`; returns false when they do not fit. */
-static bool take_values(struct check *c, const struct vm_param *params, unsigned param_count, const struct vm_value *given,
-                        uint32_t count, uint32_t to, const char *what) {
+static bool take_values(struct check *c, const struct vm_param *params, unsigned param_count,
+                        const struct vm_value *given, uint32_t count, uint32_t to, const char *what) {
   uint32_t at = 0;
   c->attribute = *what == 'a';
   for (unsigned p = 0; p < param_count; p++) {
@@ -315,8 +315,8 @@ static bool take_values(struct check *c, const struct vm_param *params, unsigned
     }
   }
   if (at == count) return true;
-  return ms_fail(c->err, MS_WRONG_OPERAND, "%s takes %u %s%s, and %u are given", vm_kind_info(c->kind)->name, param_count,
-                 what, param_count == 1 ? "" : "s", count);
+  return ms_fail(c->err, MS_WRONG_OPERAND, "%s takes %u %s%s, and %u are given", vm_kind_info(c->kind)->name,
+                 param_count, what, param_count == 1 ? "" : "s", count);
 }
 
 /* How many values a column comes to, defaults filled in. */
@@ -359,7 +359,8 @@ bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err) 
   struct vm_instruction *i = &s->instructions[s->count - 1];
   struct vm_signature sig;
   vm_signature_of(i->kind, &sig);
-  bool fits = !sig.outputs ? outputs == 0 : sig.output.repeat == '*' || (sig.output.repeat ? outputs > 0 : outputs == 1);
+  bool fits =
+      !sig.outputs ? outputs == 0 : sig.output.repeat == '*' || (sig.output.repeat ? outputs > 0 : outputs == 1);
   if (!fits || outputs > VM_MOST_OUTPUTS || s->variables + outputs > VM_MOST_VARIABLES) {
     ms_fail(err, MS_WRONG_OPERAND, "%s cannot have %u output%s", vm_kind_info(i->kind)->name, outputs,
             outputs == 1 ? "" : "s");
@@ -403,8 +404,7 @@ static uint32_t name_slot(const struct vm_names *names, const char *text, size_t
   uint32_t hash = 2166136261u;
   for (size_t i = 0; i < length; i++) hash = (hash ^ (uint8_t)text[i]) * 16777619u;
   uint32_t slot = hash & (names->capacity - 1);
-  while (names->at[slot].text &&
-         (names->at[slot].length != length || memcmp(names->at[slot].text, text, length) != 0))
+  while (names->at[slot].text && (names->at[slot].length != length || memcmp(names->at[slot].text, text, length) != 0))
     slot = (slot + 1) & (names->capacity - 1);
   return slot;
 }

@@ -2,10 +2,10 @@
  * The door of the room.
  *
  * A trace is a list of instructions and a vector of decisions. The instructions (struct vm_steps) are shared and never
- * written after; the decisions belong to one trace. What an instruction gives is a variable, numbered in order: a block,
- * a loop, a location (a loop or a mark) or an integer. A plan is a trace made ready for one workload: names interned,
- * operands resolved, so that a replay compares no string and allocates nothing once its schedule is warm.
- * A schedule is a module, a value for each variable, and the trace that made it.
+ * written after; the decisions belong to one trace. What an instruction gives is a variable, numbered in order: a
+ * block, a loop, a location (a loop or a mark) or an integer. A plan is a trace made ready for one workload: names
+ * interned, operands resolved, so that a replay compares no string and allocates nothing once its schedule is warm. A
+ * schedule is a module, a value for each variable, and the trace that made it.
  *
  * Deterministic: the same workload, trace, seed and candidate give the same module, bit for bit, whatever the number of
  * threads. A draw's value comes from (seed, candidate, draw id, try) alone, never from the draws before it.
@@ -43,15 +43,25 @@ const struct vm_kind_info *vm_kind_info(enum vm_kind kind);
 enum vm_kind vm_find_kind(const char *name, size_t length);
 
 enum vm_type {
-  VM_T_BLOCK, VM_T_LOOP, VM_T_LOCATION, VM_T_PLACE, VM_T_INT, VM_T_REAL, VM_T_BOOL, VM_T_BIT, VM_T_STRING, VM_T_VALUE, VM_T_MAP
+  VM_T_BLOCK,
+  VM_T_LOOP,
+  VM_T_LOCATION,
+  VM_T_PLACE,
+  VM_T_INT,
+  VM_T_REAL,
+  VM_T_BOOL,
+  VM_T_BIT,
+  VM_T_STRING,
+  VM_T_VALUE,
+  VM_T_MAP
 };
 struct vm_param {
   const char *name, *standard; /* standard: the default's text, or NULL; both end at a space or the text's end */
   uint8_t name_length, standard_length;
-  uint8_t type;      /* enum vm_type */
-  bool list;         /* a list of the type */
-  bool optional;     /* or None */
-  char repeat;       /* 0, '+' or '*' */
+  uint8_t type;  /* enum vm_type */
+  bool list;     /* a list of the type */
+  bool optional; /* or None */
+  char repeat;   /* 0, '+' or '*' */
 };
 enum { VM_MOST_PARAMS = 12 };
 /* What a kind takes, parsed: inputs, then attributes. `order`: the method's arguments as indices into `at`. */
@@ -69,20 +79,28 @@ const char *vm_param_text(const struct vm_param *param, char *out, size_t size);
 /* ---- Traces ------------------------------------------------------------------------------------------------------ */
 
 enum vm_value_kind {
-  VM_NONE, VM_BOOL, VM_INT, VM_REAL,
-  VM_STRING, /* count bytes at steps->text + first, a 0 after them */
-  VM_REF,    /* ref: a variable of the trace */
-  VM_LIST,   /* count values at steps->values + first */
-  VM_MAP,    /* as a list: key (VM_STRING) and value in turn */
+  VM_NONE,
+  VM_BOOL,
+  VM_INT,
+  VM_REAL,
+  VM_STRING,    /* count bytes at steps->text + first, a 0 after them */
+  VM_REF,       /* ref: a variable of the trace */
+  VM_LIST,      /* count values at steps->values + first */
+  VM_MAP,       /* as a list: key (VM_STRING) and value in turn */
   VM_INDEX_MAP, /* as a list: the parameters' names (VM_STRING; op of them), then the results as expressions */
-  VM_PARAM,  /* in an index map: parameter number `ref` */
-  VM_APPLY   /* in an index map: operator `op` (enum tir_kind) on the list's values */
+  VM_PARAM,     /* in an index map: parameter number `ref` */
+  VM_APPLY      /* in an index map: operator `op` (enum tir_kind) on the list's values */
 };
 struct vm_value {
   uint8_t kind, bare; /* bare: a string that stood without quotes where a name may stand */
   uint16_t op;
   uint32_t count;
-  union { int64_t integer; double real; uint32_t ref; uint32_t first; };
+  union {
+    int64_t integer;
+    double real;
+    uint32_t ref;
+    uint32_t first;
+  };
 };
 static inline struct vm_value vm_none(void) { return (struct vm_value){.kind = VM_NONE}; }
 static inline struct vm_value vm_int(int64_t i) { return (struct vm_value){.kind = VM_INT, .integer = i}; }
@@ -92,13 +110,13 @@ static inline struct vm_value vm_ref(uint32_t variable) { return (struct vm_valu
 
 #define VM_NO_DRAW UINT32_MAX
 struct vm_instruction {
-  uint16_t kind;               /* enum vm_kind */
-  uint16_t attrs;              /* number of attributes: always all that the table names */
-  uint32_t inputs;             /* number of inputs */
-  uint32_t values;             /* inputs, then attributes: first in steps->values */
+  uint16_t kind;                  /* enum vm_kind */
+  uint16_t attrs;                 /* number of attributes: always all that the table names */
+  uint32_t inputs;                /* number of inputs */
+  uint32_t values;                /* inputs, then attributes: first in steps->values */
   uint32_t outputs, first_output; /* variables */
-  uint32_t draw;               /* its draw id, or VM_NO_DRAW */
-  uint32_t decision;           /* where its decision starts in the vector of decisions */
+  uint32_t draw;                  /* its draw id, or VM_NO_DRAW */
+  uint32_t decision;              /* where its decision starts in the vector of decisions */
 };
 
 /* Instructions and what they refer to; written only while one trace alone holds them. */
@@ -107,18 +125,24 @@ struct vm_steps {
   struct vm_instruction *instructions;
   struct vm_value *values;
   char *text;
-  uint8_t *types;      /* enum vm_type of each variable */
+  uint8_t *types; /* enum vm_type of each variable */
   uint32_t count, value_count, text_size, variables;
-  uint32_t decisions;  /* length of the vector of decisions */
-  uint32_t next_draw;  /* the draw id to give next */
+  uint32_t decisions; /* length of the vector of decisions */
+  uint32_t next_draw; /* the draw id to give next */
   uint32_t instruction_capacity, value_capacity, text_capacity, variable_capacity;
 };
-static inline const struct vm_value *vm_inputs_of(const struct vm_steps *s, const struct vm_instruction *i) { return s->values + i->values; }
+static inline const struct vm_value *vm_inputs_of(const struct vm_steps *s, const struct vm_instruction *i) {
+  return s->values + i->values;
+}
 static inline const struct vm_value *vm_attrs_of(const struct vm_steps *s, const struct vm_instruction *i) {
   return s->values + i->values + i->inputs;
 }
 
-enum vm_decided { VM_OPEN, VM_DECIDED, VM_ILL_FORMED /* a decision of the wrong length was read: refused when strict */ };
+enum vm_decided {
+  VM_OPEN,
+  VM_DECIDED,
+  VM_ILL_FORMED /* a decision of the wrong length was read: refused when strict */
+};
 struct vm_trace {
   struct vm_steps *steps; /* shared */
   int64_t *decisions;     /* an instruction's: at [instruction.decision], one number an output */
@@ -136,7 +160,7 @@ struct vm_trace *vm_trace_head(const struct vm_trace *trace, uint32_t n);
 struct vm_trace *vm_trace_simplified(const struct vm_trace *trace, bool postprocessing);
 /* Decides a draw; false: it takes another number of values, or the instruction does not draw. count 0: opens it. */
 bool vm_decide(struct vm_trace *trace, uint32_t instruction, const int64_t *values, uint32_t count);
-void vm_forget_decisions(struct vm_trace *trace); /* opens all */
+void vm_forget_decisions(struct vm_trace *trace);    /* opens all */
 bool vm_trace_is_safe(const struct vm_trace *trace); /* holds no unsafe instruction */
 
 /* Appending, for readers of text forms and bindings. Values live in the trace; make them bottom up. */
@@ -166,8 +190,8 @@ size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value
 
 /* ---- Tensor intrinsics ------------------------------------------------------------------------------------------- */
 
-/* From the text of a file of sections, "### NAME.desc" and "### NAME.impl", a function each. file: for messages. NULL: err
- * is filled. */
+/* From the text of a file of sections, "### NAME.desc" and "### NAME.impl", a function each. file: for messages. NULL:
+ * err is filled. */
 struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_error *err);
 void vm_intrinsics_free(struct vm_intrinsics *table);
 /* Modules of one function each, borrowed from the table. */
@@ -187,7 +211,7 @@ enum vm_mode {
 };
 struct vm_draws {
   enum vm_mode mode;
-  const struct vm_trace *decisions; /* of the plan's steps; NULL: every draw is drawn anew */
+  const struct vm_trace *decisions;  /* of the plan's steps; NULL: every draw is drawn anew */
   uint64_t seed, candidate, attempt; /* what a draw that is not decided is drawn from, with its id */
 };
 
@@ -201,16 +225,16 @@ uint64_t vm_ticks(void); /* a steady counter of the processor */
 
 struct vm_schedule {
   struct tir *ir;
-  struct vm_trace trace;  /* what was recorded, with the decisions used */
-  int64_t *slots;         /* a value for each variable: a loop or block, a mark (below 0), an integer, or VM_NIL */
+  struct vm_trace trace; /* what was recorded, with the decisions used */
+  int64_t *slots;        /* a value for each variable: a loop or block, a mark (below 0), an integer, or VM_NIL */
   uint32_t slot_capacity;
-  uint32_t *ends;         /* ir->forwards.count after each instruction */
+  uint32_t *ends; /* ir->forwards.count after each instruction */
   uint32_t end_capacity;
-  uint32_t forwards;      /* how many of ir->forwards have been applied to the slots */
+  uint32_t forwards; /* how many of ir->forwards have been applied to the slots */
   struct vm_draws draws;
   struct vm_profile *profile; /* borrowed; NULL: nothing is timed */
-  struct vm_plan *step;   /* working memory of vm_call */
-  uint32_t *out;          /* working memory of instructions */
+  struct vm_plan *step;       /* working memory of vm_call */
+  uint32_t *out;              /* working memory of instructions */
   uint32_t out_capacity;
 };
 enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
@@ -219,24 +243,46 @@ enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
 /* A schedule with an empty trace, on a copy of the workload; NULL: to be filled by vm_replay. Owned by the caller. */
 struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed);
 void vm_schedule_free(struct vm_schedule *schedule);
-/* Replays a plan on a fresh copy of its workload, into the memory of `schedule`, whatever that held. False: err says which
- * instruction refused and why, and the schedule holds what came before it. Does not allocate once its memory suffices. */
+/* Replays a plan on a fresh copy of its workload, into the memory of `schedule`, whatever that held. False: err says
+ * which instruction refused and why, and the schedule holds what came before it. Does not allocate once its memory
+ * suffices. */
 bool vm_replay(struct vm_schedule *schedule, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err);
 /* All in one: reads nothing, keeps nothing; NULL: err is filled. */
-struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws, ms_error *err);
+struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws,
+                             ms_error *err);
 
-/* Performs one instruction and records it; values live in schedule->trace. *first: its first output's variable, of *count.
- * False: refused; neither module nor trace has changed. decision: NULL, or what to decide (strictly). */
+/* Performs one instruction and records it; values live in schedule->trace. *first: its first output's variable, of
+ * *count. False: refused; neither module nor trace has changed. decision: NULL, or what to decide (strictly). */
 bool vm_call(struct vm_schedule *schedule, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
              const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
              uint32_t *first, uint32_t *count, ms_error *err);
 /* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */
 tir_stmt vm_statement(const struct vm_schedule *schedule, uint32_t variable);
 
+/* ---- Queries ----------------------------------------------------------------------------------------------------- */
+
+enum vm_query {
+#define QUERY(name, args, answer, performs, doc) VM_ASK_##name,
+#include "queries.def"
+#undef QUERY
+  VM_QUERY_COUNT
+};
+struct vm_query_info {
+  const char *name, *args, *answer, *doc; /* queries.def says what they mean */
+};
+const struct vm_query_info *vm_query_info(enum vm_query query);
+enum vm_query vm_find_query(const char *name, size_t length); /* VM_QUERY_COUNT: there is none */
+/* Asks; nothing is recorded and the module stays as it is. Arguments are variables of the schedule's trace, integers,
+ * and strings of the pool; the answer's strings and lists live in the pool, a trace that serves for that alone. */
+bool vm_ask(struct vm_schedule *schedule, enum vm_query query, const struct vm_value *args, uint32_t count,
+            struct vm_trace *pool, struct vm_value *answer, ms_error *err);
+
 /* ---- Draws ------------------------------------------------------------------------------------------------------- */
 
 /* A stream of numbers that is a function of its key alone (a counter hashed). */
-struct vm_stream { uint64_t key, counter; };
+struct vm_stream {
+  uint64_t key, counter;
+};
 struct vm_stream vm_stream_of(uint64_t seed, uint64_t candidate, uint32_t draw, uint64_t attempt);
 uint64_t vm_stream_next(struct vm_stream *stream);
 uint32_t vm_stream_below(struct vm_stream *stream, uint32_t bound); /* uniform in [0, bound); bound is not 0 */

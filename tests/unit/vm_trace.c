@@ -1,0 +1,284 @@
+/* Traces: reading, writing, and parts of them. */
+#include "vm/vm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct vm_trace *read(const char *text) {
+  ms_error err = {0};
+  struct vm_trace *trace = vm_read_trace(text, strlen(text), &err);
+  if (!trace) fail_msg("%s", err.message);
+  return trace;
+}
+
+static void expect_json(const struct vm_trace *trace, const char *expected) {
+  char *text = vm_write_json(trace);
+  assert_string_equal(text, expected);
+  free(text);
+}
+
+/* JSON -> Lua -> binary -> JSON. */
+static void round_trip(const char *text) {
+  ms_error err = {0};
+  struct vm_trace *first = read(text);
+  char *lua = vm_write_lua(first);
+  struct vm_trace *second = vm_read_lua(lua, strlen(lua), &err);
+  if (!second) fail_msg("%s\n%s", err.message, lua);
+  size_t length;
+  void *bytes = vm_write_binary(second, &length);
+  struct vm_trace *third = vm_read_binary(bytes, length, &err);
+  if (!third) fail_msg("%s", err.message);
+  expect_json(third, text);
+  char *again = vm_write_lua(third);
+  assert_string_equal(lua, again);
+  free(lua), free(bytes), free(again);
+  vm_trace_free(first), vm_trace_free(second), vm_trace_free(third);
+}
+
+static const char GEMM[] =
+    "[[[\"GetSBlock\",[],[\"Z\",\"main\"],[\"b0\"]],[\"Annotate\",[\"b0\",\"\\\"SSRSRS\\\"\"],[\"tiling\"],[]],"
+    "[\"GetLoops\",[\"b0\"],[],[\"l1\",\"l2\",\"l3\"]],[\"SamplePerfectTile\",[\"l1\"],[2,64],[\"v4\",\"v5\"]],"
+    "[\"Split\",[\"l1\",\"v4\",\"v5\"],[true,false],[\"l6\",\"l7\"]],[\"Split\",[\"l2\",\"None\",16],[true,false],["
+    "\"l8\",\"l9\"]],"
+    "[\"Fuse\",[\"l6\",\"l8\"],[1],[\"l10\"]],[\"CacheWrite\",[\"b0\",[\"b0\"]],[0,\"global\"],[\"b11\"]],"
+    "[\"SampleCategorical\",[],[[0,16],[0.25,0.75]],[\"v12\"]],[\"Annotate\",[\"l10\",[\"v12\",1,0.5,true,"
+    "\"\\\"a\\\"\"]],[\"k\"],[]],"
+    "[\"SampleComputeLocation\",[\"b11\"],[],[\"l13\"]],[\"ComputeAt\",[\"b11\",\"l13\"],[0,-1],[]],[\"EnterPostproc\","
+    "[],[],[]]],"
+    "[[3,[8,128]],[8,1],[10,-2]]]";
+
+static void test_round_trips(void **state) {
+  (void)state;
+  round_trip("[[],[]]");
+  round_trip(GEMM);
+}
+
+/* Older names, fewer attributes, strings without quotes of their own, names of any kind, 1 for true. */
+static void test_older_forms(void **state) {
+  (void)state;
+  struct vm_trace *t = read("[[[\"GetBlock\",[],[\"C\"],[\"block\"]],[\"GetLoops\",[\"block\"],[],[\"i\",\"j\"]],"
+                            "[\"Split\",[\"i\",null,4],[1],[\"_\",\"_\"]],[\"Annotate\",[\"j\",\"hot\"],[\"note\"],[]],"
+                            "[\"CacheRead\",[\"block\"],[0,\"local\"],[\"copy\"]]],[]]");
+  expect_json(t, "[[[\"GetSBlock\",[],[\"C\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\",\"l2\"]],"
+                 "[\"Split\",[\"l1\",\"None\",4],[true,false],[\"l3\",\"l4\"]],[\"Annotate\",[\"l2\",\"\\\"hot\\\"\"],["
+                 "\"note\"],[]],"
+                 "[\"CacheRead\",[\"b0\",[]],[0,\"local\"],[\"b5\"]]],[]]");
+  vm_trace_free(t);
+}
+
+static void refused(const char *text, enum ms_code code, int instruction) {
+  ms_error err = {.instruction = -2};
+  struct vm_trace *trace = vm_read_trace(text, strlen(text), &err);
+  if (trace) fail_msg("accepted: %s", text);
+  if (err.code != code) fail_msg("%s: %s, %s", text, ms_code_name(err.code), err.message);
+  if (err.instruction != instruction) fail_msg("%s: instruction %d", text, err.instruction);
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  refused("", MS_BAD_TRACE, 0);
+  refused("[", MS_BAD_TRACE, -1);
+  refused("[[]]", MS_BAD_TRACE, -1);
+  refused("[[[1,[],[],[]]],[]]", MS_BAD_TRACE, 0);
+  refused("[[[\"Teleport\",[],[],[]]],[]]", MS_UNKNOWN_INSTRUCTION, 0);
+  refused("[[[\"GetSBlock\",[],[],[\"b0\"]]],[]]", MS_WRONG_OPERAND, 0);
+  refused("[[[\"GetSBlock\",[],[7],[\"b0\"]]],[]]", MS_WRONG_OPERAND, 0);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[]]],[]]", MS_WRONG_OPERAND, 0);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"GetLoops\",[\"b1\"],[],[]]],[]]", MS_WRONG_OPERAND, 1);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"Parallel\",[\"b0\"],[],[]]],[]]", MS_WRONG_OPERAND, 1);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"GetSBlock\",[],[\"a\"],[\"b0\"]]],[]]", MS_BAD_TRACE, 1);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"Annotate\",[\"b0\",\"v9\"],[\"k\"],[]]],[]]", MS_WRONG_OPERAND, 1);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"CacheRead\",[\"b0\",[1]],[0,\"x\"],[\"b1\"]]],[]]",
+          MS_WRONG_OPERAND, 1);
+  refused("[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"CacheRead\",[\"b0\"],[99999999999,\"x\"],[\"b1\"]]],[]]",
+          MS_WRONG_OPERAND, 1);
+  refused("[[],[[0,1]]]", MS_BAD_TRACE, -1);
+  refused("[[[\"EnterPostproc\",[],[],[]]],[[0,1]]]", MS_BAD_TRACE, 0);
+  refused("[[[\"SampleCategorical\",[],[[1],[1]],[\"v0\"]]],[[0,\"x\"]]]", MS_BAD_TRACE, 0);
+  refused("return function(ms, sch, v) sch:parallel(v.b0) end", MS_BAD_TRACE, 0);
+  refused("return function(ms, sch, v) sch:parallel(os) end", MS_BAD_TRACE, 0);
+  refused("return function(ms, sch, v) os.exit() end", MS_BAD_TRACE, 0);
+  refused("return function(ms, sch, v) sch:nothing() end", MS_UNKNOWN_INSTRUCTION, 0);
+  refused("return function(ms, sch, v) sch:enter_postproc() end x", MS_BAD_TRACE, 1);
+  refused("return function(ms, sch, v) v.a = sch:get_sblock(\"x\\q\") end", MS_BAD_TRACE, 0);
+  refused("return function(ms, sch, v) v.a = sch:get_sblock(\"\\255\") end", MS_BAD_TRACE, 0);
+}
+
+/* Any prefix, and any change of one byte, of a binary trace is read or refused. */
+static void test_broken_binary(void **state) {
+  (void)state;
+  struct vm_trace *t = read(GEMM);
+  size_t length;
+  uint8_t *bytes = vm_write_binary(t, &length);
+  for (size_t n = 0; n < length; n++) {
+    void *part = malloc(n + 1);
+    memcpy(part, bytes, n);
+    assert_null(vm_read_binary(part, n, NULL));
+    free(part);
+  }
+  for (size_t n = 0; n < length; n++)
+    for (unsigned change = 1; change < 256; change += 37) {
+      bytes[n] ^= (uint8_t)change;
+      vm_trace_free(vm_read_binary(bytes, length, NULL));
+      bytes[n] ^= (uint8_t)change;
+    }
+  free(bytes);
+  vm_trace_free(t);
+}
+
+static void test_broken_texts(void **state) {
+  (void)state;
+  struct vm_trace *t = read(GEMM);
+  char *lua = vm_write_lua(t);
+  for (size_t n = 0; n < strlen(lua); n++) {
+    char *part = malloc(n + 1); /* no 0 follows: a reader must not look for it */
+    memcpy(part, lua, n);
+    vm_trace_free(vm_read_lua(part, n, NULL));
+    memcpy(part, GEMM, n < sizeof GEMM ? n : 0);
+    vm_trace_free(vm_read_json(part, n < sizeof GEMM ? n : 0, NULL));
+    free(part);
+  }
+  for (size_t n = 0; lua[n]; n++) {
+    char kept = lua[n];
+    for (const char *c = "\"{(,\\-1v"; *c; c++) {
+      lua[n] = *c;
+      vm_trace_free(vm_read_lua(lua, strlen(lua), NULL));
+    }
+    lua[n] = kept;
+  }
+  free(lua);
+  vm_trace_free(t);
+}
+
+static void test_deep_values(void **state) {
+  (void)state;
+  char text[4096] = "[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"Annotate\",[\"b0\",", *end = text + strlen(text);
+  memset(end, '[', 200), memset(end + 200, ']', 200);
+  strcpy(end + 400, "],[\"k\"],[]]],[]]");
+  refused(text, MS_BAD_TRACE, 1);
+}
+
+/* A look-up or draw stays if what it gives is used, inside lists too; draw ids stay. */
+static void test_simplified(void **state) {
+  (void)state;
+  struct vm_trace *t =
+      read("[[[\"GetSBlock\",[],[\"a\",\"main\"],[\"b0\"]],[\"GetSBlock\",[],[\"b\",\"main\"],[\"b1\"]],"
+           "[\"GetSBlock\",[],[\"c\",\"main\"],[\"b2\"]],[\"GetLoops\",[\"b2\"],[],[\"l3\"]],"
+           "[\"SampleCategorical\",[],[[1],[1.0]],[\"v4\"]],[\"SampleCategorical\",[],[[1,2],[0.5,0.5]],[\"v5\"]],"
+           "[\"CacheRead\",[\"b0\",[\"b1\"]],[0,\"local\"],[\"b6\"]],[\"Annotate\",[\"b0\",[\"v5\"]],[\"k\"],[]],"
+           "[\"EnterPostproc\",[],[],[]],[\"Unannotate\",[\"b2\"],[\"k\"],[]]],[[4,0],[5,1]]]");
+  struct vm_trace *whole = vm_trace_simplified(t, true), *sketch = vm_trace_simplified(t, false);
+  expect_json(
+      sketch,
+      "[[[\"GetSBlock\",[],[\"a\",\"main\"],[\"b0\"]],[\"GetSBlock\",[],[\"b\",\"main\"],[\"b1\"]],"
+      "[\"SampleCategorical\",[],[[1,2],[0.5,0.5]],[\"v2\"]],[\"CacheRead\",[\"b0\",[\"b1\"]],[0,\"local\"],[\"b3\"]],"
+      "[\"Annotate\",[\"b0\",[\"v2\"]],[\"k\"],[]]],[[2,1]]]");
+  assert_int_equal(whole->steps->count, 8);
+  assert_int_equal(sketch->steps->instructions[2].draw, 1);
+  assert_int_equal(sketch->steps->next_draw, 2);
+  struct vm_trace *head = vm_trace_head(t, 2);
+  assert_int_equal(head->steps->count, 2);
+  vm_trace_free(head), vm_trace_free(t), vm_trace_free(whole), vm_trace_free(sketch);
+}
+
+static void test_decisions(void **state) {
+  (void)state;
+  struct vm_trace *t = read(GEMM);
+  struct vm_trace *copy = vm_trace_copy(t);
+  assert_ptr_equal(copy->steps, t->steps);
+  vm_forget_decisions(copy);
+  assert_int_equal(t->decided[t->steps->instructions[3].decision], VM_DECIDED);
+  assert_int_equal(copy->decided[t->steps->instructions[3].decision], VM_OPEN);
+  assert_true(vm_decide(copy, 3, (int64_t[]){4, 4}, 2));
+  assert_false(vm_decide(copy, 3, (int64_t[]){4, 4, 4}, 3));
+  assert_int_equal(copy->decided[t->steps->instructions[3].decision], VM_ILL_FORMED);
+  assert_false(vm_decide(copy, 0, (int64_t[]){1}, 1));
+  assert_true(vm_trace_is_safe(t));
+  vm_trace_free(copy), vm_trace_free(t);
+}
+
+/* Appending to a trace whose steps are shared leaves the others as they are. */
+static void test_sharing(void **state) {
+  (void)state;
+  struct vm_trace *t = read(GEMM), *copy = vm_trace_copy(t);
+  uint32_t count = t->steps->count;
+  assert_true(vm_append(copy, VM_EnterPostproc, NULL, 0, NULL, 0, 0, VM_NO_DRAW, NULL));
+  assert_int_equal(t->steps->count, count);
+  assert_int_equal(copy->steps->count, count + 1);
+  vm_trace_free(t), vm_trace_free(copy);
+}
+
+static void test_table(void **state) {
+  (void)state;
+  for (int k = 0; k < VM_KIND_COUNT; k++) {
+    const struct vm_kind_info *info = vm_kind_info((enum vm_kind)k);
+    struct vm_signature sig;
+    vm_signature_of((enum vm_kind)k, &sig);
+    assert_int_equal(vm_find_kind(info->name, strlen(info->name)), k);
+    assert_int_equal(vm_find_kind(info->method, sig.method_length), k);
+    for (unsigned p = 0; p + 1 < sig.inputs; p++) assert_false(sig.at[p].repeat);
+  }
+  assert_int_equal(vm_find_kind("GetBlock", 8), VM_GetSBlock);
+  assert_int_equal(vm_find_kind("", 0), VM_KIND_COUNT);
+}
+
+/* Tiles multiply up, keep the limit, and are uniform: 2^3 in two factors, 4 ways. */
+static void test_tiles(void **state) {
+  (void)state;
+  static const int64_t extents[] = {1, 2, 7, 36, 56, 1024, 1000003, 2147483647, 5040, (int64_t)1 << 40};
+  for (unsigned e = 0; e < sizeof extents / sizeof *extents; e++)
+    for (uint32_t n = 2; n <= 5; n++)
+      for (uint32_t draw = 0; draw < 50; draw++) {
+        struct vm_stream stream = vm_stream_of(1, 2, draw, 0);
+        int64_t tile[5], product = 1;
+        vm_draw_tile(&stream, extents[e], n, 64, tile);
+        for (uint32_t i = 0; i < n; i++) product *= tile[i];
+        assert_true(product == extents[e]);
+        assert_true(tile[n - 1] <= 64);
+      }
+  int ways[4] = {0};
+  for (uint32_t draw = 0; draw < 4000; draw++) {
+    struct vm_stream stream = vm_stream_of(7, 0, draw, 0);
+    int64_t tile[2];
+    vm_draw_tile(&stream, 8, 2, 0, tile);
+    ways[tile[0] == 1 ? 0 : tile[0] == 2 ? 1 : tile[0] == 4 ? 2 : 3]++;
+  }
+  for (int i = 0; i < 4; i++) assert_in_range(ways[i], 900, 1100);
+  int three = 0; /* 2^2 in three factors: 6 ways */
+  for (uint32_t draw = 0; draw < 6000; draw++) {
+    struct vm_stream stream = vm_stream_of(8, 0, draw, 0);
+    int64_t tile[3];
+    vm_draw_tile(&stream, 4, 3, 0, tile);
+    three += tile[0] == 2 && tile[2] == 2;
+  }
+  assert_in_range(three, 900, 1100);
+}
+
+/* A stream is a function of its key. */
+static void test_streams(void **state) {
+  (void)state;
+  struct vm_stream a = vm_stream_of(1, 2, 3, 4), b = vm_stream_of(1, 2, 3, 4), c = vm_stream_of(1, 2, 4, 3);
+  uint64_t first = vm_stream_next(&a);
+  assert_true(first == vm_stream_next(&b));
+  assert_true(first != vm_stream_next(&c));
+  assert_true(first == 0xad5ce8983f92c5e1u); /* on any machine */
+  for (int i = 0; i < 1000; i++) {
+    assert_true(vm_stream_below(&a, 7) < 7);
+    double unit = vm_stream_unit(&a);
+    assert_true(unit >= 0 && unit < 1);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_round_trips),   cmocka_unit_test(test_older_forms),  cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts), cmocka_unit_test(test_deep_values),
+      cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),    cmocka_unit_test(test_sharing),
+      cmocka_unit_test(test_table),         cmocka_unit_test(test_tiles),        cmocka_unit_test(test_streams),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

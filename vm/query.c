@@ -1,0 +1,384 @@
+/* Queries: what may be asked of a schedule without being recorded. Answers are values in a trace that only holds them.
+ */
+#include "query.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Making answers ---------------------------------------------------------------------------------------------- */
+
+static struct vm_value text_value(struct vm_ask *q, const char *text) { return vm_string(q->pool, text, strlen(text)); }
+
+/* An integer constant; None for what is not known. */
+static struct vm_value int_value(const struct tir *ir, tir_expr e) {
+  return e && tir_is_int(ir, e) ? vm_int(tir_at(ir, e)->imm) : vm_none();
+}
+
+static struct vm_value *room_for(uint32_t count) {
+  struct vm_value *items = malloc((count + 1) * sizeof *items);
+  if (!items) abort();
+  return items;
+}
+
+static struct vm_value list_of(struct vm_ask *q, struct vm_value *items, uint32_t count) {
+  struct vm_value list = vm_list(q->pool, VM_LIST, items, count);
+  free(items);
+  return list;
+}
+
+static struct vm_value names_of(struct vm_ask *q, const tir_block *blocks, uint32_t count) {
+  struct vm_value *items = room_for(count);
+  for (uint32_t i = 0; i < count; i++) items[i] = text_value(q, tir_block_name(q->ir, blocks[i]));
+  return list_of(q, items, count);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------ */
+
+bool vm_ask_block_names(struct vm_ask *q) {
+  uint32_t count = 0;
+  struct vm_value *items = room_for(q->ir->blocks.count);
+  for (tir_func f = 1; f < q->ir->funcs.count; f++) {
+    tir_stmt top = q->ir->funcs.at[f].body;
+    for (tir_stmt s = tir_next(q->ir, top, top); s; s = tir_next(q->ir, s, top))
+      if (tir_is(q->ir, s, TIR_BLOCK)) items[count++] = text_value(q, tir_block_name(q->ir, s));
+  }
+  q->answer = list_of(q, items, count);
+  return true;
+}
+
+bool vm_ask_block_name(struct vm_ask *q) {
+  q->answer = text_value(q, tir_block_name(q->ir, q->args[0].statement));
+  return true;
+}
+
+typedef bool (*look_up)(struct tir *ir, tir_stmt of, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);
+
+static bool ask_blocks(struct vm_ask *q, look_up find) {
+  uint32_t count = 0, most = q->ir->blocks.count;
+  tir_block *blocks = malloc((most + 1) * sizeof *blocks);
+  if (!blocks) abort();
+  bool done = find(q->ir, q->args[0].statement, blocks, most, &count, q->err);
+  if (done) q->answer = names_of(q, blocks, count);
+  free(blocks);
+  return done;
+}
+
+bool vm_ask_producers(struct vm_ask *q) { return ask_blocks(q, tir_get_producers); }
+bool vm_ask_consumers(struct vm_ask *q) { return ask_blocks(q, tir_get_consumers); }
+bool vm_ask_output_blocks(struct vm_ask *q) { return ask_blocks(q, tir_get_output_blocks); }
+
+bool vm_ask_iter_kinds(struct vm_ask *q) {
+  static const char *const names[] = {[TIR_SPATIAL] = "spatial", [TIR_REDUCE] = "reduce", [TIR_OPAQUE] = "opaque"};
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  struct vm_value *items = room_for(record->iters.count);
+  for (uint32_t i = 0; i < record->iters.count; i++)
+    items[i] = text_value(q, names[q->ir->iters.at[record->iters.first + i].kind]);
+  q->answer = list_of(q, items, record->iters.count);
+  return true;
+}
+
+bool vm_ask_iter_extents(struct vm_ask *q) {
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  struct vm_value *items = room_for(record->iters.count);
+  for (uint32_t i = 0; i < record->iters.count; i++)
+    items[i] = int_value(q->ir, q->ir->vars.at[q->ir->iters.at[record->iters.first + i].var].extent);
+  q->answer = list_of(q, items, record->iters.count);
+  return true;
+}
+
+bool vm_ask_has_init(struct vm_ask *q) {
+  q->answer = vm_bool(tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_INIT] != TIR_NONE);
+  return true;
+}
+
+bool vm_ask_can_inline(struct vm_ask *q) {
+  q->answer = vm_bool(tir_can_compute_inline(q->ir, q->args[0].statement));
+  return true;
+}
+
+bool vm_ask_can_reverse_inline(struct vm_ask *q) {
+  q->answer = vm_bool(tir_can_reverse_compute_inline(q->ir, q->args[0].statement));
+  return true;
+}
+
+bool vm_ask_compute_locations(struct vm_ask *q) {
+  tir_block block = q->args[0].statement;
+  uint32_t most = tir_compute_locations(q->ir, block, NULL, 0), count = 0;
+  tir_loop *loops = malloc((most + 1) * sizeof *loops);
+  if (!loops) abort();
+  tir_compute_locations(q->ir, block, loops, most);
+  struct vm_value *items = room_for(most + 2);
+  if (tir_can_compute_inline(q->ir, block)) items[count++] = vm_int(VM_MARK_INLINE);
+  items[count++] = vm_int(VM_MARK_ROOT);
+  for (uint32_t i = 0; i < most; i++) items[count++] = vm_int(tir_loops_of(q->ir, loops[i], NULL, 0));
+  free(loops);
+  q->answer = list_of(q, items, count);
+  return true;
+}
+
+struct search {
+  const struct tir *ir;
+  tir_symbol op;
+  bool found;
+};
+
+static bool find_call(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir_expr_node *node = tir_at(s->ir, e);
+  s->found = s->found || (node->kind == TIR_CALL && node->ref == s->op);
+  return !s->found && node->flags & TIR_HAS_CALL;
+}
+
+bool vm_ask_has_call(struct vm_ask *q) {
+  struct search s = {q->ir, tir_find_symbol(q->ir, q->args[1].text), false};
+  tir_stmt top = q->args[0].statement;
+  for (tir_stmt at = tir_next(q->ir, top, top); at && s.op; at = tir_next(q->ir, at, top)) {
+    const struct tir_stmt_node *node = tir_stmt_at(q->ir, at);
+    tir_expr value = node->kind == TIR_STORE      ? node->store.value
+                     : node->kind == TIR_EVALUATE ? node->evaluate.value
+                     : node->kind == TIR_BIND     ? node->bind.value
+                     : node->kind == TIR_IF       ? node->test.condition
+                                                  : TIR_NONE;
+    if (value) tir_walk_expr(q->ir, value, find_call, &s);
+  }
+  q->answer = vm_bool(s.found);
+  return true;
+}
+
+/* ---- Regions ----------------------------------------------------------------------------------------------------- */
+
+static struct vm_value extents_of(struct vm_ask *q, const uint32_t *first, uint32_t rank, uint32_t step) {
+  struct vm_value *items = room_for(rank);
+  for (uint32_t d = 0; d < rank; d++) items[d] = int_value(q->ir, first[d * step]);
+  return list_of(q, items, rank);
+}
+
+static struct vm_value region_value(struct vm_ask *q, const struct tir_region *region) {
+  const struct tir_buffer_node *b = tir_buffer_at(q->ir, region->buffer);
+  const uint32_t *ranges = tir_operands(q->ir, region->ranges);
+  char type[24];
+  struct vm_value fields[12] = {
+      text_value(q, "buffer"),  text_value(q, tir_text(q->ir, b->name)),
+      text_value(q, "type"),    text_value(q, tir_type_text(b->type, type)),
+      text_value(q, "bytes"),   vm_int((tir_type_bits(b->type) * tir_type_lanes(b->type) + 7) / 8),
+      text_value(q, "scope"),   text_value(q, tir_text(q->ir, b->scope)),
+      text_value(q, "shape"),   extents_of(q, tir_operands(q->ir, b->shape), b->rank, 1),
+      text_value(q, "extents"), extents_of(q, ranges + 1, b->rank, 2),
+  };
+  return vm_list(q->pool, VM_MAP, fields, 12);
+}
+
+static bool ask_regions(struct vm_ask *q, struct tir_span regions) {
+  struct vm_value *items = room_for(regions.count);
+  for (uint32_t i = 0; i < regions.count; i++) items[i] = region_value(q, &q->ir->regions.at[regions.first + i]);
+  q->answer = list_of(q, items, regions.count);
+  return true;
+}
+
+bool vm_ask_reads(struct vm_ask *q) { return ask_regions(q, tir_block_at(q->ir, q->args[0].statement)->reads); }
+bool vm_ask_writes(struct vm_ask *q) { return ask_regions(q, tir_block_at(q->ir, q->args[0].statement)->writes); }
+
+/* By how much a sum changes with a variable; false: not by a constant. */
+static bool slope_of(struct tir *ir, tir_expr e, tir_var v, int64_t *out) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  *out = 0;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term term = tir_terms(ir, l)[i];
+    if (term.atom == tir_var_expr(ir, v))
+      *out = term.coefficient;
+    else if (tir_uses_var(ir, term.atom, v))
+      return false;
+  }
+  return true;
+}
+
+/* The same through a block's bindings: its region speaks of iteration variables, the loop stands in what they are bound
+ * to. */
+static bool slope_through(struct tir *ir, tir_block block, tir_expr e, tir_var loop_var, int64_t *out) {
+  uint32_t count = tir_block_at(ir, block)->iters.count;
+  if (!slope_of(ir, e, loop_var, out)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    int64_t inner, outer;
+    if (!slope_of(ir, e, iter.var, &inner)) {
+      if (tir_uses_var(ir, iter.binding, loop_var)) return false;
+      continue;
+    }
+    if (!inner) continue;
+    if (!slope_of(ir, iter.binding, loop_var, &outer)) return false;
+    *out += inner * outer;
+  }
+  return true;
+}
+
+static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
+  struct tir *ir = q->ir;
+  int64_t index = q->args[1].integer, stride = 1, sum = 0;
+  if (index < 0 || index >= regions.count)
+    return ms_fail(q->err, MS_INVALID_ARGUMENT, "region %lld of %u", (long long)index, regions.count);
+  struct tir_region region = ir->regions.at[regions.first + index];
+  struct tir_buffer_node b = *tir_buffer_at(ir, region.buffer);
+  tir_var var = tir_stmt_at(ir, q->args[2].statement)->loop.var;
+  q->answer = vm_none();
+  for (uint32_t d = b.rank; d-- > 0;) {
+    int64_t slope;
+    if (b.strides.count) {
+      tir_expr given = tir_operands(ir, b.strides.first)[d];
+      if (!tir_is_int(ir, given)) return true;
+      stride = tir_at(ir, given)->imm;
+    }
+    if (!slope_through(ir, q->args[0].statement, tir_operands(ir, region.ranges)[2 * d], var, &slope)) return true;
+    sum += slope * stride;
+    tir_expr extent = tir_operands(ir, b.shape)[d];
+    if (!b.strides.count && d && !tir_is_int(ir, extent)) return true;
+    if (!b.strides.count) stride *= tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
+  }
+  q->answer = vm_int(sum);
+  return true;
+}
+
+bool vm_ask_read_stride(struct vm_ask *q) { return ask_stride(q, tir_block_at(q->ir, q->args[0].statement)->reads); }
+bool vm_ask_write_stride(struct vm_ask *q) { return ask_stride(q, tir_block_at(q->ir, q->args[0].statement)->writes); }
+
+/* ---- Annotations ------------------------------------------------------------------------------------------------- */
+
+static struct vm_value annotation_value(struct vm_ask *q, tir_expr e) {
+  const struct tir_expr_node node = *tir_at(q->ir, e);
+  switch (node.kind) {
+  case TIR_INT_IMM: return node.type == TIR_T_BOOL ? vm_bool(node.imm) : vm_int(node.imm);
+  case TIR_FLOAT_IMM: return vm_real(node.real);
+  case TIR_STRING_IMM: return text_value(q, tir_text(q->ir, node.ref));
+  case TIR_LIST:
+  case TIR_MAP: break;
+  default: return vm_none();
+  }
+  struct vm_value *items = room_for(node.count);
+  for (uint32_t i = 0; i < node.count; i++) items[i] = annotation_value(q, tir_operands(q->ir, node.operands)[i]);
+  struct vm_value out = vm_list(q->pool, node.kind == TIR_LIST ? VM_LIST : VM_MAP, items, node.count);
+  free(items);
+  return out;
+}
+
+bool vm_ask_annotation(struct vm_ask *q) {
+  tir_expr value = tir_annotation(q->ir, tir_stmt_at(q->ir, q->args[0].statement)->annotations, q->args[1].text);
+  q->answer = value ? annotation_value(q, value) : vm_none();
+  return true;
+}
+
+bool vm_ask_annotations(struct vm_ask *q) {
+  struct tir_span span = tir_stmt_at(q->ir, q->args[0].statement)->annotations;
+  struct vm_value *items = room_for(2 * span.count);
+  for (uint32_t i = 0; i < span.count; i++) {
+    struct tir_annotation a = q->ir->annotations.at[span.first + i];
+    items[2 * i] = text_value(q, tir_text(q->ir, a.key));
+    items[2 * i + 1] = annotation_value(q, a.value);
+  }
+  q->answer = vm_list(q->pool, VM_MAP, items, 2 * span.count);
+  free(items);
+  return true;
+}
+
+/* ---- Loops ------------------------------------------------------------------------------------------------------- */
+
+bool vm_ask_extent(struct vm_ask *q) {
+  q->answer = int_value(q->ir, tir_stmt_at(q->ir, q->args[0].statement)->loop.extent);
+  return true;
+}
+
+bool vm_ask_loop_kind(struct vm_ask *q) {
+  static const char *const names[] = {[TIR_SERIAL] = "serial",
+                                      [TIR_PARALLEL] = "parallel",
+                                      [TIR_VECTORIZED] = "vectorized",
+                                      [TIR_UNROLLED] = "unrolled",
+                                      [TIR_THREAD_BINDING] = "thread_binding"};
+  q->answer = text_value(q, names[tir_stmt_at(q->ir, q->args[0].statement)->loop_kind]);
+  return true;
+}
+
+bool vm_ask_thread(struct vm_ask *q) {
+  const struct tir_stmt_node *loop = tir_stmt_at(q->ir, q->args[0].statement);
+  bool bound = loop->loop_kind == TIR_THREAD_BINDING;
+  q->answer = bound ? text_value(q, tir_text(q->ir, loop->loop.thread)) : vm_none();
+  return true;
+}
+
+bool vm_ask_loop_iter_kind(struct vm_ask *q) {
+  tir_loop loop = q->args[0].statement;
+  tir_var var = tir_stmt_at(q->ir, loop)->loop.var;
+  bool spatial = false, other = false;
+  for (tir_stmt s = tir_next(q->ir, loop, loop); s;) {
+    bool block = tir_is(q->ir, s, TIR_BLOCK);
+    uint32_t count = block ? tir_block_at(q->ir, s)->iters.count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+      struct tir_iter iter = tir_iters(q->ir, s)[i];
+      if (!tir_uses_var(q->ir, iter.binding, var)) continue;
+      spatial = spatial || iter.kind == TIR_SPATIAL;
+      other = other || iter.kind != TIR_SPATIAL;
+    }
+    s = block ? tir_after(q->ir, s, loop) : tir_next(q->ir, s, loop);
+  }
+  q->answer = text_value(q, spatial && other ? "mixed" : spatial ? "spatial" : other ? "reduce" : "none");
+  return true;
+}
+
+/* ---- The table --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+  struct vm_query_info info;
+  bool (*perform)(struct vm_ask *q);
+} queries[VM_QUERY_COUNT] = {
+#define QUERY(name, args, answer, performs, doc) {{#name, args, answer, doc}, vm_ask_##performs},
+#include "queries.def"
+#undef QUERY
+};
+
+const struct vm_query_info *vm_query_info(enum vm_query query) {
+  assert(query < VM_QUERY_COUNT);
+  return &queries[query].info;
+}
+
+enum vm_query vm_find_query(const char *name, size_t length) {
+  for (int q = 0; q < VM_QUERY_COUNT; q++)
+    if (strlen(queries[q].info.name) == length && !memcmp(queries[q].info.name, name, length)) return (enum vm_query)q;
+  return VM_QUERY_COUNT;
+}
+
+static bool take_argument(const struct vm_schedule *sch, const struct vm_value *v, const struct vm_trace *pool,
+                          const struct vm_param *param, struct vm_argument *out, ms_error *err) {
+  const struct tir *ir = sch->ir;
+  char expected[80];
+  out->statement = v->kind == VM_REF ? vm_statement(sch, v->ref) : TIR_NONE;
+  bool block = out->statement && tir_is(ir, out->statement, TIR_BLOCK);
+  bool loop = out->statement && tir_is(ir, out->statement, TIR_LOOP), fits = false;
+  switch (param->type) {
+  case VM_T_BLOCK: fits = block; break;
+  case VM_T_LOOP: fits = loop; break;
+  case VM_T_PLACE: fits = block || loop; break;
+  case VM_T_INT:
+    out->integer = v->integer;
+    fits = v->kind == VM_INT;
+    break;
+  default: fits = v->kind == VM_STRING; out->text = fits ? pool->steps->text + v->first : NULL;
+  }
+  if (fits) return true;
+  if (v->kind == VM_REF && !out->statement)
+    return ms_fail(err, MS_STALE_HANDLE, "%.*s is no longer in the module", param->name_length, param->name);
+  return ms_fail(err, MS_WRONG_OPERAND, "%.*s: expected %s", param->name_length, param->name,
+                 vm_param_text(param, expected, sizeof expected));
+}
+
+bool vm_ask(struct vm_schedule *sch, enum vm_query query, const struct vm_value *args, uint32_t count,
+            struct vm_trace *pool, struct vm_value *answer, ms_error *err) {
+  struct vm_param params[VM_MOST_ARGUMENTS];
+  unsigned wanted = vm_parse_params(queries[query].info.args, params, VM_MOST_ARGUMENTS);
+  struct vm_ask q = {.ir = sch->ir, .pool = pool, .err = err};
+  if (count != wanted)
+    return ms_fail(err, MS_WRONG_OPERAND, "%s takes %u argument%s, and %u are given", queries[query].info.name, wanted,
+                   wanted == 1 ? "" : "s", count);
+  for (uint32_t i = 0; i < count; i++)
+    if (!take_argument(sch, &args[i], pool, &params[i], &q.args[i], err)) return false;
+  if (!queries[query].perform(&q)) return false;
+  *answer = q.answer;
+  return true;
+}

@@ -1,0 +1,26 @@
+/* One question as the performing functions see it. Internal to vm. */
+#ifndef MSCHED_VM_QUERY_H
+#define MSCHED_VM_QUERY_H
+
+#include "table.h"
+
+enum { VM_MOST_ARGUMENTS = 4 };
+
+struct vm_argument {
+  tir_stmt statement;
+  int64_t integer;
+  const char *text; /* valid until the pool grows */
+};
+struct vm_ask {
+  struct tir *ir;
+  struct vm_argument args[VM_MOST_ARGUMENTS];
+  struct vm_trace *pool; /* holds the answer's strings and lists */
+  struct vm_value answer;
+  ms_error *err;
+};
+
+#define QUERY(name, args, answer, performs, doc) bool vm_ask_##performs(struct vm_ask *q);
+#include "queries.def"
+#undef QUERY
+
+#endif
