@@ -1,0 +1,62 @@
+/* msched apply: schedules functions by traces. */
+#include "cli.h"
+
+#include <stdlib.h>
+
+struct options {
+  bool json;
+  uint64_t seed;
+};
+
+static int print_result(const struct vm_schedule *sch, bool as_json) {
+  char *script = tir_print(sch->ir, TIR_NONE, 0), *trace = as_json ? vm_write_json(&sch->trace) : NULL;
+  if (as_json)
+    cli_print_json(json_pack("{s:b, s:s, s:o}", "ok", 1, "script", script, "trace", json_loads(trace, 0, NULL)));
+  else
+    fputs(script, stdout);
+  free(script);
+  free(trace);
+  return CLI_DONE;
+}
+
+static int apply(const char *ir_path, const char *trace_path, const struct options *o) {
+  ms_error err = {.instruction = -1};
+  struct tir *ir = cli_read_module(ir_path, &err);
+  struct vm_trace *trace = ir ? cli_read_trace(trace_path, &err) : NULL;
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
+  struct vm_schedule *sch = trace ? vm_apply(ir, trace, &draws, &err) : NULL;
+  int status = sch ? print_result(sch, o->json) : cli_report(&err, trace, o->json);
+  vm_schedule_free(sch);
+  vm_trace_free(trace);
+  tir_free(ir);
+  return status;
+}
+
+/* No instruction takes one yet that the traces of this table know; a broken file is refused all the same. */
+static bool check_intrinsics(const char *path, bool as_json) {
+  ms_error err = {.instruction = -1};
+  size_t length;
+  char *text = cli_read_file(path, &length, &err);
+  struct vm_intrinsics *table = text ? vm_read_intrinsics(text, path, &err) : NULL;
+  if (!table) cli_report(&err, NULL, as_json);
+  vm_intrinsics_free(table);
+  free(text);
+  return table != NULL;
+}
+
+int cli_apply(const struct cli_command *self, int argc, char **argv) {
+  struct options o = {0};
+  const char *intrinsics = NULL;
+  const struct cli_option options[] = {
+      {.name = "--json", .flag = &o.json},
+      {.name = "--seed", .number = &o.seed},
+      {.name = "--intrinsics", .text = &intrinsics},
+  };
+  int count, status = CLI_DONE;
+  if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
+  if (!count || count % 2) return cli_wrong_usage(self, "give an IR file and a trace, any number of times");
+  if (intrinsics && !check_intrinsics(intrinsics, o.json)) return CLI_FAILED;
+  for (int i = 0; i < count; i += 2)
+    if (apply(argv[i], argv[i + 1], &o) != CLI_DONE) status = CLI_FAILED;
+  return status;
+}

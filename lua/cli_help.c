@@ -1,0 +1,86 @@
+/* msched help: what the tables say. */
+#include "cli.h"
+
+#include <string.h>
+
+static int width_of(const char *words) { return (int)strcspn(words, " "); }
+
+static void list_commands(void) {
+  printf("usage: msched COMMAND [ARGUMENT…]\n\ncommands:\n");
+  for (const struct cli_command *c = cli_commands; c->name; c++) printf("  %-8s %s\n", c->name, c->doc);
+  printf("\noptions:\n  --help     this text\n  --version  the version\n\n"
+         "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
+         "`msched help queries` list them.\n");
+}
+
+static void list_instructions(void) {
+  for (int k = 0; k < VM_KIND_COUNT; k++) {
+    const struct vm_kind_info *info = vm_kind_info((enum vm_kind)k);
+    printf("%-22s %.*s%*s %s\n", info->name, width_of(info->method), info->method, 26 - width_of(info->method), "",
+           info->doc);
+  }
+}
+
+static void explain_param(const struct vm_param *p, const char *what) {
+  char text[80];
+  printf("  %-22.*s %s: %s", p->name_length, p->name, what, vm_param_text(p, text, sizeof text));
+  if (p->repeat) printf(", %s", p->repeat == '+' ? "one or more" : "any number");
+  if (p->standard) printf(" (%.*s if left out)", p->standard_length, p->standard);
+  printf("\n");
+}
+
+static void explain_instruction(enum vm_kind kind) {
+  const struct vm_kind_info *info = vm_kind_info(kind);
+  struct vm_signature sig;
+  vm_signature_of(kind, &sig);
+  printf("%s\n  %s\n\n  sch:%.*s(", info->name, info->doc, sig.method_length, info->method);
+  for (unsigned i = 0; i < (unsigned)sig.inputs + sig.attrs; i++) {
+    const struct vm_param *p = &sig.at[sig.order[i]];
+    printf("%s%s%.*s%s", i ? ", " : "", p->repeat ? "{" : "", p->name_length, p->name, p->repeat ? "…}" : "");
+  }
+  printf(")\n\n");
+  for (unsigned i = 0; i < sig.inputs; i++) explain_param(&sig.at[i], "input");
+  for (unsigned i = 0; i < sig.attrs; i++) explain_param(&sig.at[sig.inputs + i], "attribute");
+  char text[80];
+  if (sig.outputs)
+    printf("  gives                  %s%s\n", vm_param_text(&sig.output, text, sizeof text),
+           sig.output.repeat ? ", or several" : "");
+  if (*info->old_names) printf("  older traces call it   %s\n", info->old_names);
+  if (!info->safe) printf("  unsafe: may change what is computed\n");
+}
+
+static void list_queries(void) {
+  for (int q = 0; q < VM_QUERY_COUNT; q++) {
+    const struct vm_query_info *info = vm_query_info((enum vm_query)q);
+    printf("%-20s %s\n", info->name, info->doc);
+  }
+}
+
+static void explain_query(enum vm_query query) {
+  const struct vm_query_info *info = vm_query_info(query);
+  printf("%s\n  %s\n\n  asked of    %s\n  answers     %s\n  A query: it is not recorded.\n", info->name, info->doc,
+         *info->args ? info->args : "the schedule", info->answer);
+}
+
+static bool explain_command(const char *name) {
+  for (const struct cli_command *c = cli_commands; c->name; c++)
+    if (!strcmp(c->name, name)) return printf("usage: msched %s %s\n\n%s\n", c->name, c->usage, c->doc), true;
+  return false;
+}
+
+int cli_help(const struct cli_command *self, int argc, char **argv) {
+  int count;
+  if (!cli_parse(self, argc, argv, NULL, 0, &count)) return CLI_USAGE;
+  if (count > 1) return cli_wrong_usage(self, "give one name");
+  if (!count) return list_commands(), CLI_DONE;
+  if (!strcmp(argv[0], "instructions")) return list_instructions(), CLI_DONE;
+  if (!strcmp(argv[0], "queries")) return list_queries(), CLI_DONE;
+  enum vm_query query = vm_find_query(argv[0], strlen(argv[0]));
+  if (query < VM_QUERY_COUNT) return explain_query(query), CLI_DONE;
+  enum vm_kind kind = vm_find_kind(argv[0], strlen(argv[0]));
+  if (kind < VM_KIND_COUNT) return explain_instruction(kind), CLI_DONE;
+  if (explain_command(argv[0])) return CLI_DONE;
+  fprintf(stderr, "msched help: nothing is named \"%s\"; see `msched help instructions` and `msched help queries`\n",
+          argv[0]);
+  return CLI_FAILED;
+}

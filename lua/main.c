@@ -1,0 +1,27 @@
+/* msched: the program. A table of subcommands. */
+#include "cli.h"
+
+#include <string.h>
+
+const struct cli_command cli_commands[] = {
+    {"apply", "IR TRACE [IR TRACE…] [--intrinsics FILE] [--seed N] [--json]",
+     "Schedules the function of a TVMScript file by a trace, and prints it.", cli_apply},
+    {"run", "IR [--trace T] [--seed N] [--json]",
+     "Runs a function on the reference interpreter; with a trace, compares the scheduled function with it.", cli_run},
+    {"bench", "replay [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] [--json]",
+     "Measures: replay, traces a second on one core.", cli_bench},
+    {"help", "[NAME]", "Explains a command or an instruction.", cli_help},
+    {NULL, NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv) {
+  const char *name = argc > 1 ? argv[1] : "--help";
+  if (!strcmp(name, "--help") || !strcmp(name, "-h")) return cli_help(&cli_commands[3], 0, NULL);
+  if (!strcmp(name, "--version")) return puts("msched " MSCHED_VERSION), CLI_DONE;
+  for (const struct cli_command *c = cli_commands; c->name; c++)
+    if (!strcmp(c->name, name)) {
+      if (argc > 2 && !strcmp(argv[2], "--help")) return cli_help(c, 1, &argv[1]);
+      return c->run(c, argc - 2, argv + 2);
+    }
+  return cli_wrong_usage(NULL, "unknown command \"%s\"", name);
+}

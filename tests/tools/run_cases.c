@@ -1,0 +1,120 @@
+/* Runs cases: files of sections, a function, a trace, and what must come of it.
+ *
+ *   # comment lines
+ *   ### before    TVMScript
+ *   ### trace     any text form of a trace
+ *   ### after     TVMScript: the scheduled module is structurally equal to it
+ *   ### error     or: "instruction N: code", as `msched apply --json` names them
+ *
+ * usage: run_cases [--rewrite] FILE|DIRECTORY…     --rewrite puts what we give in place of after or error */
+#include "support/case.h"
+#include "vm/vm.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct cases {
+  bool rewrite;
+  int ran, failed, rewritten;
+};
+
+/* What we give for the case: the module's text, or the refusal. *sch is NULL when it is refused. */
+static char *give(const char *path, struct section before, struct section trace, struct vm_schedule **sch) {
+  ms_error err = {.instruction = -1};
+  struct tir *ir = tir_read(before.at, before.length, path, &err);
+  struct vm_trace *read = ir ? vm_read_trace(trace.at, trace.length, &err) : NULL;
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = read};
+  *sch = read ? vm_apply(ir, read, &draws, &err) : NULL;
+  char *text = NULL;
+  if (*sch) {
+    text = tir_print((*sch)->ir, TIR_NONE, 0);
+    if (!tir_verify((*sch)->ir, &err)) fprintf(stderr, "%s: the verifier: %s\n", path, err.message);
+  } else {
+    size_t size = 200;
+    text = malloc(size);
+    if (text) snprintf(text, size, "instruction %d: %s\n", err.instruction, ms_code_name(err.code));
+  }
+  vm_trace_free(read);
+  if (ir) tir_free(ir);
+  return text;
+}
+
+static bool agrees(const char *path, const struct vm_schedule *sch, const char *given, struct section after,
+                   struct section error) {
+  if (!sch) {
+    size_t length = strlen(given);
+    if (error.at && error.length >= length - 1 && !strncmp(error.at, given, length - 1)) return true;
+    fprintf(stderr, "%s: refused: %s", path, given);
+    return false;
+  }
+  char why[400] = "a refusal is expected";
+  ms_error err = {0};
+  struct tir *expected = after.at ? tir_read(after.at, after.length, path, &err) : NULL;
+  bool same = expected && tir_structural_equal(expected, TIR_NONE, sch->ir, TIR_NONE, why, sizeof why);
+  if (after.at && !expected) snprintf(why, sizeof why, "%.390s", err.message);
+  if (expected) tir_free(expected);
+  if (!same) fprintf(stderr, "%s: differs: %s\n", path, why);
+  return same;
+}
+
+static void rewrite(struct cases *c, const char *path, const char *text, struct section trace, const char *given,
+                    bool accepted) {
+  FILE *file = fopen(path, "wb");
+  if (!file) return;
+  fwrite(text, 1, (size_t)(trace.at + trace.length - text), file);
+  fprintf(file, "### %s\n%s", accepted ? "after" : "error", given);
+  fclose(file);
+  c->rewritten++;
+}
+
+static void run_file(struct cases *c, const char *path) {
+  char *text = case_read_file(path);
+  struct vm_schedule *sch = NULL;
+  struct section before = {0}, trace = {0};
+  if (text) before = case_section(text, "before"), trace = case_section(text, "trace");
+  c->ran++;
+  if (!before.at || !trace.at) {
+    fprintf(stderr, "%s: cannot be read, or lacks a section\n", path);
+    c->failed++;
+  } else {
+    char *given = give(path, before, trace, &sch);
+    if (c->rewrite)
+      rewrite(c, path, text, trace, given, sch != NULL);
+    else if (!agrees(path, sch, given, case_section(text, "after"), case_section(text, "error")))
+      c->failed++;
+    vm_schedule_free(sch);
+    free(given);
+  }
+  free(text);
+}
+
+static void run_path(struct cases *c, const char *path) {
+  struct stat info;
+  if (stat(path, &info) || !S_ISDIR(info.st_mode)) {
+    run_file(c, path);
+    return;
+  }
+  struct dirent **entries;
+  int count = scandir(path, &entries, NULL, alphasort);
+  for (int i = 0; i < count; i++) {
+    char inner[4096];
+    size_t length = strlen(entries[i]->d_name);
+    snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
+    if (length > 5 && !strcmp(entries[i]->d_name + length - 5, ".case")) run_file(c, inner);
+    free(entries[i]);
+  }
+  if (count >= 0) free(entries);
+}
+
+int main(int argc, char **argv) {
+  struct cases c = {0};
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--rewrite"))
+      c.rewrite = true;
+    else
+      run_path(&c, argv[i]);
+  printf("%d cases, %d failed, %d rewritten\n", c.ran, c.failed, c.rewritten);
+  return c.failed || !c.ran;
+}
