@@ -91,11 +91,32 @@ static bool through_match(const struct detector *d, tir_buffer *buffer, struct t
   return false;
 }
 
+static tir_type type_of(const struct tir *ir, struct tir_interval i) {
+  return i.min ? tir_type_of(ir, i.min) : i.max ? tir_type_of(ir, i.max) : TIR_T_VOID;
+}
+
+static struct tir_interval cast(struct tir *ir, struct tir_interval i, tir_type type) {
+  return (struct tir_interval){i.min ? tir_cast(ir, type, i.min) : TIR_NONE,
+                               i.max ? tir_cast(ir, type, i.max) : TIR_NONE, i.empty};
+}
+
+/* Indices of one dimension may be of several types: the widest is taken. */
+static struct tir_interval join(struct tir *ir, struct tir_interval a, struct tir_interval b) {
+  tir_type x = type_of(ir, a), y = type_of(ir, b);
+  if (x && y && x != y) {
+    if (tir_type_bits(x) >= tir_type_bits(y))
+      b = cast(ir, b, x);
+    else
+      a = cast(ir, a, y);
+  }
+  return tir_interval_union(ir, a, b);
+}
+
 static void record(struct detector *d, bool writes, tir_buffer buffer, struct tir_interval *dims) {
   if (!counts(d, buffer) && (!through_match(d, &buffer, dims) || !counts(d, buffer))) return;
   uint32_t rank = tir_buffer_at(d->ir, buffer)->rank;
   struct access *a = access_of(writes ? &d->writes : &d->reads, buffer, rank);
-  for (uint32_t i = 0; i < rank; i++) a->dims[i] = tir_interval_union(d->ir, a->dims[i], dims[i]);
+  for (uint32_t i = 0; i < rank; i++) a->dims[i] = join(d->ir, a->dims[i], dims[i]);
 }
 
 /* ---- Indices ---- */
@@ -108,10 +129,27 @@ static tir_expr resolve(struct detector *d, tir_expr e) {
   return e;
 }
 
-/* The values of an index, all lanes of a ramp. */
+struct inner {
+  const struct detector *d;
+  bool found;
+};
+
+static bool find_inner(void *data, tir_expr e) {
+  struct inner *inner = data;
+  const struct tir_expr_node *n = tir_at(inner->d->ir, e);
+  if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && !counts(inner->d, n->ref)) inner->found = true;
+  return !inner->found && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+}
+
+/* The values of an index, all lanes of a ramp. What the block's own buffers hold is not known outside it. */
 static struct tir_interval relax_index(struct detector *d, tir_expr e) {
   struct tir *ir = d->ir;
   e = resolve(d, e);
+  tir_type type = tir_type_of(ir, e);
+  if (tir_type_bits(type) < 32) e = tir_cast(ir, tir_type_with_lanes(TIR_T_I32, tir_type_lanes(type)), e);
+  struct inner inner = {d, false};
+  tir_walk_expr(ir, e, find_inner, &inner);
+  if (inner.found) return (struct tir_interval){TIR_NONE, TIR_NONE, false};
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind != TIR_RAMP) return tir_relax(ir, n.kind == TIR_BROADCAST ? n.a : e, d->vars, d->var_count);
   struct tir_interval base = tir_relax(ir, n.a, d->vars, d->var_count);
@@ -144,8 +182,7 @@ static void record_region(struct detector *d, bool writes, struct tir_region reg
     tir_expr min = resolve(d, d->ir->operands.at[region.ranges + 2 * i]);
     tir_expr extent = resolve(d, d->ir->operands.at[region.ranges + 2 * i + 1]);
     struct tir_interval all = tir_interval_of(d->ir, min, extent);
-    dims[i] = (struct tir_interval){tir_relax(d->ir, all.min, d->vars, d->var_count).min,
-                                    tir_relax(d->ir, all.max, d->vars, d->var_count).max, false};
+    dims[i] = (struct tir_interval){relax_index(d, all.min).min, relax_index(d, all.max).max, false};
   }
   record(d, writes, region.buffer, dims);
 }

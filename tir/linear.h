@@ -30,7 +30,7 @@ void tir_sum_drop(struct tir *ir, struct tir_sum *sum);
 
 #include "arena.h"
 static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum) {
-  return ir->scratch->terms + sum->base;
+  return ir->scratch->terms ? ir->scratch->terms + sum->base : NULL; /* none yet: an empty sum */
 }
 
 #endif

@@ -199,8 +199,11 @@ void tir_print_sum(struct tir_printer *p, tir_expr a, tir_expr b) {
   const struct tir *ir = p->ir;
   const struct tir_expr_node *x = tir_at(ir, a), *y = tir_at(ir, b);
   int64_t sum;
-  if (x->kind == TIR_INT_IMM && y->kind == TIR_INT_IMM && !__builtin_add_overflow(x->imm, y->imm, &sum)) {
+  if (x->kind == TIR_INT_IMM && y->kind == TIR_INT_IMM) {
     struct tir_expr_node n = *x;
+    struct tir_bounds fits = tir_type_bounds(n.type);
+    if (__builtin_add_overflow(x->imm, y->imm, &sum) || sum < fits.lo || sum > fits.hi)
+      return put_call(p, "Add", a, b, TIR_NONE);
     n.imm = sum;
     return put_constant(p, &n);
   }

@@ -81,7 +81,10 @@ static void print_strides(struct tir_printer *p, tir_buffer buffer) {
 /* The offset if it says something; true if it is a variable of the buffer's own, which its factor declares. */
 static bool print_offset(struct tir_printer *p, tir_buffer buffer) {
   const struct tir_buffer_node *b = tir_buffer_at(p->ir, buffer);
-  if (!b->elem_offset || tir_is_const(p->ir, b->elem_offset, 0)) return false;
+  if (!b->elem_offset || tir_is_const(p->ir, b->elem_offset, 0)) {
+    if (b->offset_factor > 1) tir_put(&p->line, ", elem_offset=0"); /* else the factor would declare a variable */
+    return false;
+  }
   if (is_own(p, b, b->elem_offset)) {
     char text[400];
     snprintf(text, sizeof text, "%.300s.elem_offset", tir_buffer_name(p, buffer));

@@ -242,6 +242,9 @@ bool tir_reader_cast(struct tir_reader *r, uint32_t token, tir_type type, tir_ex
 bool tir_reader_constant(struct tir_reader *r, uint32_t token, tir_type type, double real, int64_t integer,
                          bool is_real, tir_expr *out);
 
+/* The extent of [begin, end), both of one type. */
+bool tir_reader_extent(struct tir_reader *r, uint32_t token, tir_expr begin, tir_expr end, tir_expr *out);
+
 /* ---- reader_buffer.c ---- */
 
 struct tir_buffer_text {

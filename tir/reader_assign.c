@@ -14,10 +14,39 @@ static bool read_buffer_named(struct tir_reader *r, struct tir_args *args, tir_s
   return true;
 }
 
+struct inner {
+  const struct tir *ir;
+  bool found;
+};
+
+static bool find_inner(void *data, tir_expr e) {
+  struct inner *inner = data;
+  const struct tir_expr_node *n = tir_at(inner->ir, e);
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) inner->found = true;
+  if (n->kind == TIR_VAR && inner->ir->vars.at[n->ref].kind != TIR_VAR_PLAIN) inner->found = true;
+  return !inner->found;
+}
+
+/* A block's buffers hold for all of its body: they are not made of what is only known inside it. */
+static bool check_lifted(struct tir_reader *r, uint32_t token, tir_buffer buffer) {
+  tir_stmt place = r->block ? r->block->block : r->ir->funcs.at[r->func].body;
+  if (r->parent == place && !tir_stmt_at(r->ir, place)->first[TIR_BODY]) return true;
+  const struct tir_buffer_node *b = tir_buffer_at(r->ir, buffer);
+  struct inner inner = {r->ir, false};
+  for (uint32_t i = 0; i < b->rank; i++) tir_walk_expr(r->ir, r->ir->operands.at[b->shape + i], find_inner, &inner);
+  for (uint32_t i = 0; i < b->strides.count; i++)
+    tir_walk_expr(r->ir, r->ir->operands.at[b->strides.first + i], find_inner, &inner);
+  tir_walk_expr(r->ir, b->elem_offset, find_inner, &inner);
+  tir_walk_expr(r->ir, b->data, find_inner, &inner);
+  if (!inner.found) return true;
+  return tir_reader_fail(r, token, MS_TEXT_NAME, "this buffer is allocated before what its shape is made of");
+}
+
 /* A buffer that a block allocates: the innermost one around, else the function's root. */
 static bool read_block_alloc(struct tir_reader *r, struct tir_args *args, tir_symbol target) {
   tir_buffer b;
-  if (!tir_read_args(r, args) || !read_buffer_named(r, args, target, 0, false, &b)) return false;
+  if (!tir_read_args(r, args) || !read_buffer_named(r, args, target, 0, false, &b) || !check_lifted(r, args->token, b))
+    return false;
   if (r->block) return tir_add_alloc(r->ir, r->block->block, b), true;
   if (r->root_alloc_count == r->root_alloc_capacity)
     r->root_allocs =

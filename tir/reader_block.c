@@ -1,6 +1,5 @@
 /* Blocks: iteration variables, regions, predicates, matched buffers, init; and the root block where it is implied. */
 #include "detect.h"
-#include "linear.h"
 #include "reader.h"
 
 #include <stdlib.h>
@@ -8,9 +7,12 @@
 
 /* ---- Iteration variables ---- */
 
+/* What a block declares holds for all of its body: it comes before the first statement. */
 static bool expect_block(struct tir_reader *r, uint32_t token, const char *name) {
-  if (r->block && r->parent == r->block->block && r->list == TIR_BODY) return true;
-  return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "T.%s stands directly in a block", name);
+  if (!r->block || r->parent != r->block->block || r->list != TIR_BODY)
+    return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "T.%s stands directly in a block", name);
+  if (!tir_stmt_at(r->ir, r->parent)->first[TIR_BODY]) return true;
+  return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "T.%s stands before the block's statements", name);
 }
 
 static bool add_iter(struct tir_reader *r, uint32_t token, tir_symbol name, enum tir_iter_kind kind, tir_type type,
@@ -40,11 +42,7 @@ static bool read_domain(struct tir_reader *r, struct tir_item v, tir_expr *min, 
   if (!tir_reader_as_expr(r, r->items[v.first], min) || !tir_reader_as_expr(r, r->items[v.first + 1], &end) ||
       !tir_reader_match(r, v.token, min, &end))
     return false;
-  if (tir_is_index(r->ir, *min) && tir_is_index(r->ir, end))
-    *extent = tir_sub(r->ir, end, *min);
-  else if (!tir_reader_binary(r, v.token, TIR_SUB, end, *min, extent))
-    return false;
-  return tir_reader_note(r, v.token, *extent) &&
+  return tir_reader_extent(r, v.token, *min, end, extent) &&
          tir_reader_check_extent(r, v.token, *extent, "the extent of this iteration variable");
 }
 

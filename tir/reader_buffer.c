@@ -1,5 +1,4 @@
 /* What declares a buffer: shape, type, strides, offset, scope; and regions of buffers. */
-#include "linear.h"
 #include "reader.h"
 
 #include <stdlib.h>
@@ -208,9 +207,7 @@ static bool slice_range(struct tir_reader *r, tir_buffer buffer, uint32_t i, str
   if (!tir_reader_match(r, slice.token, &range[0], &end)) return false;
   if (!tir_type_is_int(tir_type_of(r->ir, end)))
     return tir_reader_fail(r, slice.token, MS_TEXT_TYPE, "expected integers in a slice");
-  range[1] = tir_is_index(r->ir, range[0]) && tir_is_index(r->ir, end) ? tir_sub(r->ir, end, range[0])
-                                                                       : tir_binary(r->ir, TIR_SUB, end, range[0]);
-  return tir_reader_note(r, slice.token, range[1]);
+  return tir_reader_extent(r, slice.token, range[0], end, &range[1]);
 }
 
 /* Indices of a load: a ramp of stride 1 is a range. */

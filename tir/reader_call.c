@@ -469,7 +469,7 @@ static bool take_type(struct tir_reader *r, struct tir_args *args, enum tir_call
 }
 
 /* T.call_intrin(type, "tirx.name", …) is a call of that name. */
-static bool take_intrinsic(struct tir_reader *r, struct tir_args *args, const char **op) {
+static bool take_intrinsic(struct tir_reader *r, struct tir_args *args) {
   if (!args->count || r->items[args->first].kind != TIR_ITEM_STRING)
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.call_intrin takes a data type and a name");
   const char *name = tir_reader_word(r, r->items[args->first].word);
@@ -477,21 +477,23 @@ static bool take_intrinsic(struct tir_reader *r, struct tir_args *args, const ch
     name += 5;
   else if (!strncmp(name, "tir.", 4))
     name += 4;
-  *op = name;
+  bool good = *name && *name != '.';
+  for (const char *c = name; *c && good; c++) {
+    bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+    bool digit = *c >= '0' && *c <= '9' && c != name && c[-1] != '.';
+    good = letter || digit || (*c == '.' && c[1] && c[1] != '.');
+  }
+  if (!good || strlen(name) > 100)
+    return tir_reader_fail(r, args->token, MS_TEXT_NAME, "expected the name of an intrinsic");
+  args->name = name;
   args->first++;
   args->count--;
-  return *name ? true : tir_reader_fail(r, args->token, MS_TEXT_NAME, "expected the name of an intrinsic");
+  return true;
 }
 
-static bool read_named(struct tir_reader *r, struct tir_args *args, struct tir_item *out) {
-  const char *op = args->name;
-  if (!strncmp(op, "tvm_call_packed", 15) || !strncmp(op, "tvm_call_cpacked", 16)) op += 4;
-  bool intrinsic = !strcmp(op, "call_intrin"), given;
-  enum tir_call_rule rule = intrinsic ? TIR_CALL_FIRST : tir_call_rule_of(op);
-  tir_type type = TIR_T_VOID;
-  if (!take_type(r, args, rule, &type, &given) || (intrinsic && !take_intrinsic(r, args, &op)) ||
-      !tir_args_done(r, args, TIR_MOST_ARGS))
-    return false;
+static bool call_named(struct tir_reader *r, struct tir_args *args, enum tir_call_rule rule, bool given, tir_type type,
+                       struct tir_item *out) {
+  if (!tir_args_done(r, args, TIR_MOST_ARGS)) return false;
   tir_expr small[16], *operands = args->count <= 16 ? small : malloc(args->count * sizeof *operands);
   if (!operands) abort();
   bool good = true;
@@ -499,10 +501,18 @@ static bool read_named(struct tir_reader *r, struct tir_args *args, struct tir_i
     good = tir_reader_as_expr(r, r->items[args->first + i], &operands[i]);
   if (good) {
     if (!given) type = tir_call_type(r->ir, rule, operands, args->count);
-    good = call_op(r, args, type, op, operands, args->count, out);
+    good = call_op(r, args, type, args->name, operands, args->count, out);
   }
   if (operands != small) free(operands);
   return good;
+}
+
+static bool read_named(struct tir_reader *r, struct tir_args *args, struct tir_item *out) {
+  if (!strncmp(args->name, "tvm_call_packed", 15) || !strncmp(args->name, "tvm_call_cpacked", 16)) args->name += 4;
+  enum tir_call_rule rule = tir_call_rule_of(args->name);
+  tir_type type = TIR_T_VOID;
+  bool given;
+  return take_type(r, args, rule, &type, &given) && call_named(r, args, rule, given, type, out);
 }
 
 /* T.float32(x): a constant, or x cast. */
@@ -531,6 +541,7 @@ static bool read_typed(struct tir_reader *r, struct tir_args *args, tir_type typ
   return tir_reader_as_expr(r, v, &e) && tir_reader_cast(r, v.token, type, e, &e) && give(r, args, e, out);
 }
 
+/* Names that are statements, or parts of them. */
 static const char *const not_expressions[] = {"axis.spatial",
                                               "axis.reduce",
                                               "axis.opaque",
@@ -564,22 +575,53 @@ static const char *const not_expressions[] = {"axis.spatial",
                                               "alloc_shared",
                                               "alloc_local"};
 
+static bool read_known(struct tir_reader *r, struct tir_args *args, struct tir_item *out, bool *known) {
+  const char *name = args->name;
+  tir_type type;
+  *known = true;
+  if (tir_type_parse(name, &type) || (!strcmp(name, "boolean") && (type = TIR_T_BOOL)))
+    return read_typed(r, args, type, out);
+  for (size_t i = 0; i < sizeof binaries / sizeof binaries[0]; i++)
+    if (!strcmp(binaries[i].name, name)) return read_binary_call(r, args, &binaries[i], out);
+  for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
+    if (!strcmp(specials[i].name, name)) return specials[i].read(r, args, out);
+  *known = false;
+  return true;
+}
+
+/* Refuses names that are no functions. */
+static bool check_name(struct tir_reader *r, const struct tir_args *args) {
+  for (size_t i = 0; i < sizeof not_expressions / sizeof not_expressions[0]; i++)
+    if (!strcmp(not_expressions[i], args->name))
+      return tir_reader_fail(r, args->token, MS_TEXT_SYNTAX, "T.%s cannot stand here", args->name);
+  if (strncmp(args->name, "Module.", 7)) return true; /* such names mean functions of this module */
+  return tir_reader_fail(r, args->token, MS_TEXT_NAME, "\"%.80s\" is no name of TIR", args->name);
+}
+
+static bool read_intrinsic(struct tir_reader *r, struct tir_args *args, struct tir_item *out) {
+  tir_type type = TIR_T_VOID;
+  bool given, known;
+  if (!take_type(r, args, TIR_CALL_FIRST, &type, &given) || !take_intrinsic(r, args) || !check_name(r, args) ||
+      !read_known(r, args, out, &known))
+    return false;
+  if (!known) return call_named(r, args, TIR_CALL_FIRST, true, type, out);
+  tir_expr e;
+  char text[24];
+  if (!tir_reader_as_expr(r, *out, &e)) return false;
+  if (tir_type_of(r->ir, e) == type) return true;
+  return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.%s gives %s here", args->name,
+                         tir_type_text(tir_type_of(r->ir, e), text));
+}
+
 bool tir_read_call(struct tir_reader *r, const char *name, uint32_t token, struct tir_item *out) {
   struct tir_args args = {.token = token, .name = name};
-  for (size_t i = 0; i < sizeof not_expressions / sizeof not_expressions[0]; i++)
-    if (!strcmp(not_expressions[i], name))
-      return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "T.%s cannot stand here", name);
-  if (!tir_read_args(r, &args)) return false;
-  tir_type type;
+  bool known;
+  if (!check_name(r, &args) || !tir_read_args(r, &args)) return false;
   if (!strcmp(name, "handle")) {
     *out = (struct tir_item){.kind = TIR_ITEM_TYPE, .token = token, .type = TIR_T_HANDLE};
     return true;
   }
-  if (tir_type_parse(name, &type) || (!strcmp(name, "boolean") && (type = TIR_T_BOOL)))
-    return read_typed(r, &args, type, out);
-  for (size_t i = 0; i < sizeof binaries / sizeof binaries[0]; i++)
-    if (!strcmp(binaries[i].name, name)) return read_binary_call(r, &args, &binaries[i], out);
-  for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
-    if (!strcmp(specials[i].name, name)) return specials[i].read(r, &args, out);
-  return read_named(r, &args, out);
+  if (!strcmp(name, "call_intrin")) return read_intrinsic(r, &args, out);
+  if (!read_known(r, &args, out, &known)) return false;
+  return known || read_named(r, &args, out);
 }

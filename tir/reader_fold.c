@@ -1,6 +1,7 @@
 /* Operators on expressions as TVM's reader applies them: operands are cast to a common type, operators of constants are
  * folded, and so are the neutral elements (x + 0, x * 1, x // 1). What must stay unfolded is written T.Add(x, 0). */
 #include "bounds.h"
+#include "linear.h"
 #include "reader.h"
 
 #include <math.h>
@@ -265,5 +266,19 @@ bool tir_reader_binary(struct tir_reader *r, uint32_t token, enum tir_kind kind,
     *out = tir_float(ir, type, real);
   else if (!(*out = fold_neutral(ir, kind, a, b)))
     *out = tir_binary(ir, kind, a, b);
+  return tir_reader_note(r, token, *out);
+}
+
+bool tir_reader_extent(struct tir_reader *r, uint32_t token, tir_expr begin, tir_expr end, tir_expr *out) {
+  struct tir *ir = r->ir;
+  const struct tir_expr_node *n = tir_at(ir, end);
+  if (n->kind == TIR_ADD && n->a == begin)
+    *out = n->b; /* begin + extent, as the printer writes it */
+  else if (tir_is_const(ir, begin, 0))
+    *out = end;
+  else if (tir_is_index(ir, begin) && tir_is_index(ir, end))
+    *out = tir_sub(ir, end, begin);
+  else
+    return tir_reader_binary(r, token, TIR_SUB, end, begin, out);
   return tir_reader_note(r, token, *out);
 }

@@ -1,5 +1,4 @@
 /* Statements: loops, conditions, with-blocks; suites by indentation. */
-#include "linear.h"
 #include "reader.h"
 
 #include <stdlib.h>
@@ -109,13 +108,8 @@ static bool read_range(struct tir_reader *r, struct tir_args *args, tir_expr *mi
   if (!tir_reader_as_expr(r, start, &from) || !tir_reader_as_expr(r, stop, &to) ||
       !tir_reader_match(r, args->token, &from, &to))
     return false;
-  if (!tir_is_index(r->ir, from) || !tir_is_index(r->ir, to)) {
-    if (!tir_reader_binary(r, args->token, TIR_SUB, to, from, extent)) return false;
-  } else {
-    *extent = tir_is_const(r->ir, from, 0) ? to : tir_sub(r->ir, to, from);
-  }
   *min = from;
-  return tir_reader_note(r, args->token, *extent);
+  return tir_reader_extent(r, args->token, from, to, extent);
 }
 
 static bool refuse_step(struct tir_reader *r, struct tir_args *args, uint32_t position) {

@@ -246,10 +246,20 @@ static struct tir_bounds difference(struct tir *ir, tir_expr a, tir_expr b) {
   return d;
 }
 
+/* min(min(x, y), x) = min(x, y), min(max(x, y), x) = x. TIR_NONE: neither applies with `inner` the inner one. */
+static tir_expr absorb(const struct tir *ir, enum tir_kind kind, tir_expr inner, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, inner);
+  if ((n->kind != TIR_MIN && n->kind != TIR_MAX) || (n->a != e && n->b != e)) return TIR_NONE;
+  return n->kind == kind ? inner : e;
+}
+
 static tir_expr make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   struct tir_bounds d = difference(ir, a, b);
   if (d.hi <= 0) return kind == TIR_MIN ? a : b;
   if (d.lo >= 0) return kind == TIR_MIN ? b : a;
+  tir_expr one = absorb(ir, kind, a, b);
+  if (!one) one = absorb(ir, kind, b, a);
+  if (one) return one;
   /* min(min(x, c), d) with constants: one of them is enough. */
   const struct tir_expr_node *n = tir_at(ir, a);
   if (tir_is_int(ir, b) && n->kind == kind && tir_is_int(ir, n->b)) {

@@ -1,0 +1,34 @@
+/* Any bytes as TVMScript: they are refused with a message, or read; what is read is printed, and reads back as equal. */
+#include "tir/tir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void stop(const char *what, const char *text, const char *why) {
+  fprintf(stderr, "%s: %s\n%s\n", what, why, text);
+  abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  ms_error err = {.message = ""};
+  char why[400];
+  struct tir *ir = tir_read((const char *)data, size, "fuzz.py", &err);
+  if (!ir) {
+    if (strncmp(err.message, "fuzz.py:", 8)) stop("an error without its place", "", err.message);
+    return 0;
+  }
+  char *text = tir_print(ir, TIR_NONE, 0);
+  struct tir *again = tir_read(text, strlen(text), "printed.py", &err);
+  if (!again) stop("the printed text is refused", text, err.message);
+  if (!tir_structural_equal(ir, TIR_NONE, again, TIR_NONE, why, sizeof why)) stop("not equal", text, why);
+  if (tir_structural_hash(ir, TIR_NONE) != tir_structural_hash(again, TIR_NONE)) stop("hashes differ", text, "");
+  char *twice = tir_print(again, TIR_NONE, 0);
+  if (strcmp(text, twice)) stop("printed differently", text, twice);
+  free(twice);
+  free(text);
+  tir_free(again);
+  tir_free(ir);
+  return 0;
+}
