@@ -138,16 +138,25 @@ static bool leaves(const struct verifier *v, const struct touched *t, const stru
   return is_negative(&below, t->guarded) || is_negative(&above, t->guarded);
 }
 
+static uint32_t count_regions(const struct tir *ir, tir_buffer b, struct tir_span regions) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < regions.count; i++) count += ir->regions.at[regions.first + i].buffer == b;
+  return count;
+}
+
 /* The dimension in which what is touched leaves each of the regions of its buffer, or -1. *found: there is one. */
 static int find_outside(const struct verifier *v, const struct touched *t, struct tir_span regions, bool *found) {
+  struct touched one = *t;
   int outside = -1;
+  /* Of several regions, each may hold a part: then only what is outside altogether counts. */
+  one.guarded = t->guarded || count_regions(v->ir, t->buffer, regions) > 1;
   for (uint32_t i = 0; i < regions.count; i++) {
     const struct tir_region *r = &v->ir->regions.at[regions.first + i];
     if (r->buffer != t->buffer) continue;
     *found = true;
     int leaving = -1;
     for (uint32_t dim = 0; dim < v->ir->buffers.at[t->buffer].rank && leaving < 0; dim++)
-      if (leaves(v, t, r, dim)) leaving = (int)dim;
+      if (leaves(v, &one, r, dim)) leaving = (int)dim;
     if (leaving < 0) return -1;
     outside = leaving;
   }

@@ -60,6 +60,10 @@ static bool check_exprs(const struct tir *ir, ms_error *err) {
     if (!is_made_of_earlier(ir, e)) FAIL(EXPRESSION, TIR_NONE, "expression %u is not made of earlier ones", e);
     if (!ref_is_right(ir, e)) FAIL(EXPRESSION, TIR_NONE, "expression %u refers to what is not there", e);
   }
+  return true;
+}
+
+static bool check_expr_facts(const struct tir *ir, ms_error *err) {
   for (tir_expr e = 1; e < ir->exprs.count; e++) {
     struct tir_linear l = ir->linears.at[e];
     if (!tir_expr_is_consistent(ir, e)) FAIL(EXPRESSION, TIR_NONE, "expression %u has wrong facts, or stands twice", e);
@@ -449,8 +453,8 @@ static bool check_statements(const struct tir *ir, bool *reached, ms_error *err)
 }
 
 bool tir_verify_storage(const struct tir *ir, ms_error *err) {
-  if (!check_symbols(ir, err) || !check_exprs(ir, err) || !check_vars(ir, err) || !check_facts(ir, err) ||
-      !check_buffers(ir, err))
+  if (!check_symbols(ir, err) || !check_exprs(ir, err) || !check_vars(ir, err) || !check_expr_facts(ir, err) ||
+      !check_facts(ir, err) || !check_buffers(ir, err))
     return false;
   bool *reached = calloc(ir->stmts.count + 1, sizeof *reached);
   if (!reached) abort();
