@@ -155,7 +155,7 @@ static tir_expr write_sum(struct tir *ir, tir_type type, int64_t constant, struc
 
 static struct tir_linear keep_terms(struct tir *ir, int64_t constant, const struct tir_term *terms, uint32_t count) {
   struct tir_linear l = {constant, tir_grow_terms(ir, count), count};
-  memcpy(ir->terms.at + l.first, terms, count * sizeof *terms);
+  if (count) memcpy(ir->terms.at + l.first, terms, count * sizeof *terms);
   return l;
 }
 
