@@ -24,6 +24,7 @@ struct plan {
   uint32_t axis;
   tir_loop *loops, *copies, *removed; /* around the block, outermost first; those that will be dead */
   tir_var *iters;                     /* of the block of partial results, by loop; TIR_NONE: none made */
+  uint32_t *joined;                   /* by loop: it gets an iteration of its own */
   uint32_t count, removed_count, at;  /* at: of the loop given */
   tir_expr predicate;                 /* of the block that combines */
 };
@@ -267,8 +268,33 @@ static bool push_iter_of_loop(void *data, tir_expr e) {
   return n.flags & TIR_HAS_VAR;
 }
 
+/* A reduction gives way when it is bound to the loop given, or to a loop of another that gives way: two that come of
+ * one fused loop go together, whatever simplification has left of the loops in either. */
 static bool is_taken_apart(const struct tir *ir, const struct plan *plan, const struct tir_iter *iter) {
-  return iter->kind == TIR_REDUCE && tir_uses_var(ir, iter->binding, tir_stmt_at(ir, plan->loops[plan->at])->loop.var);
+  for (uint32_t i = 0; iter->kind == TIR_REDUCE && i < plan->count; i++)
+    if (plan->joined[i] && tir_uses_var(ir, iter->binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
+  return false;
+}
+
+static bool join_loops_of(const struct tir *ir, const struct plan *plan, tir_expr binding) {
+  bool more = false;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    if (plan->joined[i] || !tir_uses_var(ir, binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) continue;
+    plan->joined[i] = more = true;
+  }
+  return more;
+}
+
+static void join_loops(const struct tir *ir, const struct plan *plan) {
+  struct tir_span iters = tir_block_at(ir, plan->block)->iters;
+  plan->joined[plan->at] = true;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < iters.count; i++) {
+      const struct tir_iter *iter = &ir->iters.at[iters.first + i];
+      if (is_taken_apart(ir, plan, iter)) more |= join_loops_of(ir, plan, iter->binding);
+    }
+  }
 }
 
 /* The iterations of the new block. The substitution takes loops to their copies. */
@@ -345,6 +371,7 @@ static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffe
   tir_block partial = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_rf"));
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, plan->block)->annotations);
   tir_stmt_at(ir, partial)->annotations = annotations;
+  join_loops(ir, plan);
   make_iters(ir, plan, partial);
   tir_expr predicate = tir_subst(ir, tir_stmt_at(ir, plan->block)->block.predicate);
   tir_stmt_at(ir, partial)->block.predicate = predicate;
@@ -422,13 +449,14 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
   struct plan plan = {0};
   if (!find_block(ir, loop, &plan, err)) return false;
-  uint32_t on_stack[4 * MOST_ON_STACK] = {0}, *room = on_stack;
-  if (plan.count > MOST_ON_STACK) room = calloc(plan.count, 4 * sizeof *room);
+  uint32_t on_stack[5 * MOST_ON_STACK] = {0}, *room = on_stack;
+  if (plan.count > MOST_ON_STACK) room = calloc(plan.count, 5 * sizeof *room);
   if (!room) abort();
   plan.loops = room;
   plan.copies = room + plan.count;
   plan.removed = room + 2 * plan.count;
   plan.iters = room + 3 * plan.count;
+  plan.joined = room + 4 * plan.count;
   tir_loops_of(ir, plan.block, plan.loops, plan.count);
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, loop, factor_axis, &plan, err);
