@@ -4,19 +4,20 @@
  *           serial; it reduces, or has one iteration; no loop around the block is both spatial and reducing; the block
  *           is the first below its outermost loop, and alone below the outermost that reduces; under that one, loops of
  *           more than one iteration are bound; only loops stand around the block; no range that is kept depends on a
- *           loop that is not; the block writes what it reduces, and has no buffers of its own.
- * After:    before the outermost loop, a copy of all loops with the block NAME_rf, which reduces into BUFFER.rf along
- * an added axis. Its iterations are: the loop, spatial; then the old ones, but that a reduction bound to the loop gives
- * way to one iteration for each other loop in its binding. Without a reduction left it has no init. The block itself,
- * under the loops that do not reduce and the one given, reduces BUFFER.rf over the loop; where NAME_rf has a predicate,
- * so has the block: that of the first round, which initialized the partial result. Forward:  the block and the loops
- * that stay keep their ids; the other loops that reduce are dead. */
-#include "../analysis.h"
+ *           loop that is not; the block writes what it reduces, and has no buffers of its own; no guard joins the loop
+ * to others that reduce, so that all bindings stay affine. After:    before the outermost loop, a copy of all loops
+ * with the block NAME_rf, which reduces into BUFFER.rf along an added axis. Its iterations are: the loop, spatial; then
+ * the old ones, but that a reduction bound to the loop gives way to one iteration for each other loop in its binding.
+ * Without a reduction left it has no init. The block itself, under the loops that do not reduce and the one given,
+ * reduces BUFFER.rf over the loop; where NAME_rf has a predicate, so has the block: that of the first round, which
+ * initialized the partial result. Forward:  the block and the loops that stay keep their ids; the other loops that
+ * reduce are dead. */
+#include "../affine.h"
 #include "loops.h"
 
 #include <stdlib.h>
 
-enum { MOST_ON_STACK = 32, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
+enum { MOST_ON_STACK = 192, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
 
 struct plan {
   tir_block block, scope;
@@ -25,8 +26,10 @@ struct plan {
   tir_loop *loops, *copies, *removed; /* around the block, outermost first; those that will be dead */
   tir_var *iters;                     /* of the block of partial results, by loop; TIR_NONE: none made */
   uint32_t *joined;                   /* by loop: it gets an iteration of its own */
-  uint32_t count, removed_count, at;  /* at: of the loop given */
-  tir_expr predicate;                 /* of the block that combines */
+  tir_var *vars;                      /* of the loops, and bindings: room for one a loop and iteration */
+  tir_expr *bindings;
+  uint32_t count, removed_count, at; /* at: of the loop given */
+  tir_expr predicate;                /* of the block that combines */
 };
 
 /* ---- Check ---- */
@@ -118,6 +121,55 @@ static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
   return true;
 }
 
+/* A reduction gives way when it is bound to the loop given, or to a loop of another that gives way: two that come of
+ * one fused loop go together, whatever simplification has left of the loops in either. */
+static bool is_taken_apart(const struct tir *ir, const struct plan *plan, const struct tir_iter *iter) {
+  for (uint32_t i = 0; iter->kind == TIR_REDUCE && i < plan->count; i++)
+    if (plan->joined[i] && tir_uses_var(ir, iter->binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
+  return false;
+}
+
+static bool join_loops_of(const struct tir *ir, const struct plan *plan, tir_expr binding) {
+  bool more = false;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    if (plan->joined[i] || !tir_uses_var(ir, binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) continue;
+    plan->joined[i] = more = true;
+  }
+  return more;
+}
+
+static void join_loops(const struct tir *ir, const struct plan *plan) {
+  struct tir_span iters = tir_block_at(ir, plan->block)->iters;
+  plan->joined[plan->at] = true;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < iters.count; i++) {
+      const struct tir_iter *iter = &ir->iters.at[iters.first + i];
+      if (is_taken_apart(ir, plan, iter)) more |= join_loops_of(ir, plan, iter->binding);
+    }
+  }
+}
+
+/* The bindings of the partial results are independent, unless the predicate joins them. */
+static bool check_affine(struct tir *ir, const struct plan *plan, ms_error *err) {
+  tir_expr predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  struct tir_span iters = tir_block_at(ir, plan->block)->iters;
+  uint32_t count = 0;
+  join_loops(ir, plan);
+  if (!predicate) return true;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    plan->vars[i] = tir_stmt_at(ir, plan->loops[i])->loop.var;
+    if (plan->joined[i]) plan->bindings[count++] = tir_var_expr(ir, plan->vars[i]);
+  }
+  for (uint32_t i = 0; i < iters.count; i++) {
+    const struct tir_iter *iter = &ir->iters.at[iters.first + i];
+    if (!is_taken_apart(ir, plan, iter)) plan->bindings[count++] = iter->binding;
+  }
+  if (tir_is_affine_map(ir, plan->bindings, count, plan->vars, plan->count, predicate)) return true;
+  return tir_refuse(ir, err, MS_PARTIAL_NOT_AFFINE, plan->loops[plan->at],
+                    "a guard of block `%s` joins this loop to others", tir_block_name(ir, plan->block));
+}
+
 static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms_error *err) {
   const struct tir_block_record *r = tir_block_at(ir, plan->block);
   const struct tir_reduction *reduction = &plan->reduction;
@@ -141,7 +193,7 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
 static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
          tir_find_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
-         check_buffers(ir, factor_axis, plan, err);
+         check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err);
 }
 
 /* ---- Edit ---- */
@@ -268,35 +320,6 @@ static bool push_iter_of_loop(void *data, tir_expr e) {
   return n.flags & TIR_HAS_VAR;
 }
 
-/* A reduction gives way when it is bound to the loop given, or to a loop of another that gives way: two that come of
- * one fused loop go together, whatever simplification has left of the loops in either. */
-static bool is_taken_apart(const struct tir *ir, const struct plan *plan, const struct tir_iter *iter) {
-  for (uint32_t i = 0; iter->kind == TIR_REDUCE && i < plan->count; i++)
-    if (plan->joined[i] && tir_uses_var(ir, iter->binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
-  return false;
-}
-
-static bool join_loops_of(const struct tir *ir, const struct plan *plan, tir_expr binding) {
-  bool more = false;
-  for (uint32_t i = 0; i < plan->count; i++) {
-    if (plan->joined[i] || !tir_uses_var(ir, binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) continue;
-    plan->joined[i] = more = true;
-  }
-  return more;
-}
-
-static void join_loops(const struct tir *ir, const struct plan *plan) {
-  struct tir_span iters = tir_block_at(ir, plan->block)->iters;
-  plan->joined[plan->at] = true;
-  for (bool more = true; more;) {
-    more = false;
-    for (uint32_t i = 0; i < iters.count; i++) {
-      const struct tir_iter *iter = &ir->iters.at[iters.first + i];
-      if (is_taken_apart(ir, plan, iter)) more |= join_loops_of(ir, plan, iter->binding);
-    }
-  }
-}
-
 /* The iterations of the new block. The substitution takes loops to their copies. */
 static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
@@ -371,7 +394,6 @@ static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffe
   tir_block partial = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_rf"));
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, plan->block)->annotations);
   tir_stmt_at(ir, partial)->annotations = annotations;
-  join_loops(ir, plan);
   make_iters(ir, plan, partial);
   tir_expr predicate = tir_subst(ir, tir_stmt_at(ir, plan->block)->block.predicate);
   tir_stmt_at(ir, partial)->block.predicate = predicate;
@@ -446,17 +468,29 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
   return partial;
 }
 
+/* Divides up the room that a plan takes, or with NULL counts it. */
+static size_t lay_out(struct plan *plan, uint32_t iters, uint32_t *room) {
+  size_t n = plan->count;
+  if (room) {
+    plan->loops = room;
+    plan->copies = room + n;
+    plan->removed = room + 2 * n;
+    plan->iters = room + 3 * n;
+    plan->joined = room + 4 * n;
+    plan->vars = room + 5 * n;
+    plan->bindings = room + 6 * n;
+  }
+  return 7 * n + iters;
+}
+
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
   struct plan plan = {0};
   if (!find_block(ir, loop, &plan, err)) return false;
-  uint32_t on_stack[5 * MOST_ON_STACK] = {0}, *room = on_stack;
-  if (plan.count > MOST_ON_STACK) room = calloc(plan.count, 5 * sizeof *room);
+  uint32_t on_stack[MOST_ON_STACK] = {0}, *room = on_stack, iters = tir_block_at(ir, plan.block)->iters.count;
+  size_t size = lay_out(&plan, iters, NULL);
+  if (size > MOST_ON_STACK) room = calloc(size, sizeof *room);
   if (!room) abort();
-  plan.loops = room;
-  plan.copies = room + plan.count;
-  plan.removed = room + 2 * plan.count;
-  plan.iters = room + 3 * plan.count;
-  plan.joined = room + 4 * plan.count;
+  lay_out(&plan, iters, room);
   tir_loops_of(ir, plan.block, plan.loops, plan.count);
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, loop, factor_axis, &plan, err);
