@@ -29,7 +29,7 @@ static void put_number(struct vm_text *out, uint64_t n) {
   put_byte(out, (unsigned)n);
 }
 
-static void put_signed(struct vm_text *out, int64_t n) { put_number(out, (uint64_t)n << 1 ^ (uint64_t)(n >> 63)); }
+static void put_signed(struct vm_text *out, int64_t n) { put_number(out, (uint64_t)n << 1 ^ (n < 0 ? UINT64_MAX : 0)); }
 
 static void put_bytes(struct vm_text *out, const char *bytes, size_t length) {
   put_number(out, length);

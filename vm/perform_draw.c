@@ -78,15 +78,12 @@ static bool fit_tile(struct vm_run *r, int64_t extent, int64_t most, int64_t *ti
 
 /* A symbolic extent has one tile: all in the first loop, left open. */
 static bool give_open_tile(struct vm_run *r, const struct vm_step *s, const int64_t *decided, uint32_t n) {
-  int64_t tile[MOST_FACTORS];
-  for (uint32_t i = 0; i < n; i++) tile[i] = i ? 1 : -1;
+  int64_t tile[MOST_FACTORS] = {VM_NIL}, noted[MOST_FACTORS] = {-1};
+  for (uint32_t i = 1; i < n; i++) tile[i] = noted[i] = 1;
   for (uint32_t i = 0; decided && r->draws->mode == VM_STRICT && i < n; i++)
-    if (decided[i] != tile[i]) return refuse_decision(r, decided[i], "a factor of a loop whose extent is not known");
-  int64_t first = tile[0];
-  tile[0] = VM_NIL;
+    if (decided[i] != noted[i]) return refuse_decision(r, decided[i], "a factor of a loop whose extent is not known");
   if (!vm_give_numbers(r, s, tile, n)) return false;
-  tile[0] = first;
-  vm_set_decision(r, s, tile, n);
+  vm_set_decision(r, s, noted, n);
   return true;
 }
 
