@@ -256,3 +256,15 @@ int interp_math_find(const char *name, int arity) {
 }
 double interp_math1(int which, double x) { return math1[which].f(x); }
 double interp_math2(int which, double x, double y) { return math2[which].f(x, y); }
+
+double tir_fetch_element(tir_type type, const void *at) {
+  union value v = interp_fetch(interp_format(type), at);
+  return tir_type_is_float(type) ? v.f : (double)v.i;
+}
+
+void tir_put_element(tir_type type, void *at, double value) {
+  union value v;
+  if (tir_type_is_float(type)) v.f = value;
+  else v.i = interp_to_int(type, value);
+  interp_put(interp_format(type), at, v);
+}

@@ -66,6 +66,11 @@ struct tir_run_options {
 bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
              const struct tir_run_options *options, ms_error *err);
 
+/* One element as stored in memory, and as the number it is: exact for floats and for integers of up to 53 bits. Storing
+ * rounds as the interpreter does; an integer saturates. The type has one lane. */
+double tir_fetch_element(tir_type type, const void *at);
+void tir_put_element(tir_type type, void *at, double value);
+
 /* ---- Agreement by running ------------------------------------------------------------------------------------------ */
 
 /* Arguments for a function, made from a seed: small integers in every type, so that sums are exact in any order.

@@ -1,0 +1,133 @@
+/* Blocks: each becomes its body, under its predicate, with its iteration variables replaced by their bindings; its init
+ * runs where every reduction binding is at its least value. Matched buffers become the buffers they are matched on.
+ * Requires: no allocations in blocks (place.c). Gives: no blocks. Keeps: loops and flat allocations. */
+#include "lower.h"
+
+#include <stdlib.h>
+
+struct matched {
+  struct tir *ir;
+  tir_buffer *to;
+  uint32_t *region;
+  uint32_t count;
+};
+
+/* An access of a matched buffer is one of its source, moved by the region's minimum; leading dimensions that the match
+ * drops are at their minimum. */
+static bool to_source(struct tir *ir, void *data, struct access *a) {
+  struct matched *m = data;
+  bool changed = false;
+  while (a->buffer < m->count && m->to[a->buffer]) {
+    tir_buffer source = m->to[a->buffer];
+    uint32_t rank = tir_buffer_at(ir, source)->rank, dropped = rank - a->count;
+    tir_expr indices[TIR_MOST_RANK];
+    for (uint32_t i = 0; i < rank; i++) {
+      tir_expr min = tir_subst(ir, ir->operands.at[m->region[a->buffer] + 2 * i]);
+      indices[i] = i < dropped ? min : tir_add(ir, min, a->indices[i - dropped]);
+    }
+    a->buffer = source;
+    a->count = rank;
+    for (uint32_t i = 0; i < rank; i++) a->indices[i] = indices[i];
+    changed = true;
+  }
+  return changed;
+}
+
+/* The stride of dimension i of a buffer. */
+static tir_expr stride_of(struct tir *ir, tir_buffer buffer, uint32_t i) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  if (b->strides.count) return tir_subst(ir, ir->operands.at[b->strides.first + i]);
+  tir_expr stride = tir_int(ir, TIR_T_I32, 1);
+  for (uint32_t k = b->rank; --k > i;) {
+    tir_expr extent = ir->operands.at[tir_buffer_at(ir, buffer)->shape + k];
+    if (tir_type_of(ir, extent) != tir_type_of(ir, stride)) stride = tir_cast(ir, tir_type_of(ir, extent), stride);
+    stride = tir_mul(ir, stride, tir_subst(ir, extent));
+  }
+  return stride;
+}
+
+static void define(struct tir *ir, tir_expr name, tir_expr value) {
+  if (name && tir_at(ir, name)->kind == TIR_VAR) tir_subst_var(ir, tir_at(ir, name)->ref, value);
+}
+
+/* A match gives values to the variables among its strides and offset. */
+static void define_match(struct tir *ir, const struct tir_match *match) {
+  tir_buffer source = match->source.buffer;
+  uint32_t rank = tir_buffer_at(ir, source)->rank, own = tir_buffer_at(ir, match->buffer)->rank;
+  struct tir_span strides = tir_buffer_at(ir, match->buffer)->strides;
+  for (uint32_t i = 0; i < strides.count; i++)
+    define(ir, ir->operands.at[strides.first + i], stride_of(ir, source, rank - own + i));
+  tir_expr name = tir_buffer_at(ir, match->buffer)->elem_offset;
+  if (!name || tir_at(ir, name)->kind != TIR_VAR) return;
+  tir_expr offset = tir_int(ir, tir_type_of(ir, name), 0);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr min = tir_subst(ir, ir->operands.at[match->source.ranges + 2 * i]);
+    offset = tir_add(ir, offset, tir_mul(ir, min, stride_of(ir, source, i)));
+  }
+  define(ir, name, offset);
+}
+
+static tir_expr at_first_reduction(struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  tir_expr condition = TIR_NONE;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_iter it = ir->iters.at[i];
+    if (it.kind != TIR_REDUCE) continue;
+    tir_expr least = ir->vars.at[it.var].min;
+    condition = tir_and(ir, condition, tir_make(ir, TIR_EQ, tir_var_expr(ir, it.var), least));
+  }
+  return condition;
+}
+
+static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_stmt_at(ir, test)->test.condition = condition;
+  tir_wrap(ir, s, test);
+}
+
+/* Iteration variables stay in what is left behind; they are substituted once, at the end. */
+static void open_block(struct tir *ir, tir_block block) {
+  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  if (tir_stmt_at(ir, block)->first[TIR_INIT]) {
+    tir_expr condition = at_first_reduction(ir, block);
+    tir_stmt init = tir_new_stmt(ir, TIR_IF);
+    tir_stmt_at(ir, init)->test.condition = condition ? condition : tir_int(ir, TIR_T_BOOL, 1);
+    tir_move_children(ir, block, TIR_INIT, init, TIR_BODY);
+    tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
+    if (first)
+      tir_insert_before(ir, first, init);
+    else
+      tir_append(ir, block, TIR_BODY, init);
+  }
+  if (predicate) wrap_in_if(ir, block, predicate);
+}
+
+bool lower_blocks(struct lowering *low) {
+  struct tir *ir = low->ir;
+  struct matched m = {ir, calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->buffers.count, sizeof(uint32_t)),
+                      ir->buffers.count};
+  if (!m.to || !m.region) abort();
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    open_block(ir, s);
+    struct tir_span iters = tir_block_at(ir, s)->iters, matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      tir_subst_var(ir, ir->iters.at[i].var, tir_subst(ir, ir->iters.at[i].binding));
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+      struct tir_match match = ir->matches.at[i];
+      m.to[match.buffer] = match.source.buffer;
+      m.region[match.buffer] = match.source.ranges;
+      define_match(ir, &match);
+    }
+  }
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    if (tir_is(ir, s, TIR_BLOCK)) tir_kill_alone(ir, s);
+  }
+  tir_subst_stmt(ir, low->body);
+  lower_rewrite(ir, low->body, to_source, &m);
+  tir_subst_clear(ir);
+  free(m.to);
+  free(m.region);
+  return true;
+}

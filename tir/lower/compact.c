@@ -1,0 +1,101 @@
+/* Compact: an allocated buffer shrinks to the box that is touched while it lives; its indices count from the box's
+ * corner. A cache of a panel thus becomes a packed panel.
+ * Requires: flat allocations, no blocks. Gives: smaller allocations. Keeps: everything else. A dimension whose touched
+ * range is not known, or no constant extent, stays whole. */
+#include "../linear.h"
+#include "lower.h"
+
+#include <stdlib.h>
+
+struct touched {
+  bool known;
+  struct tir_interval at[TIR_MOST_RANK];
+  bool whole[TIR_MOST_RANK];
+};
+struct compaction {
+  struct tir *ir;
+  tir_buffer buffer;
+  tir_stmt alloc;
+  struct touched touched;
+};
+
+/* Loop variables between the access and the allocation's list: those that run while the buffer lives. */
+static uint32_t running_vars(const struct tir *ir, tir_stmt s, tir_stmt alloc, tir_var *out, uint32_t most) {
+  tir_stmt limit = tir_stmt_at(ir, alloc)->parent;
+  uint32_t count = 0;
+  for (tir_stmt p = s; p && p != limit; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && count < most) out[count++] = tir_stmt_at(ir, p)->loop.var;
+  return count;
+}
+
+/* Uses only what is defined outside the allocation's list. */
+static bool is_outer(struct tir *ir, tir_expr e, const tir_var *inner, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_uses_var(ir, e, inner[i])) return false;
+  return !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+}
+
+enum { MOST_LOOPS = 128 };
+
+static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct compaction *c = data;
+  (void)writes;
+  if (a->buffer != c->buffer) return;
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = running_vars(ir, s, c->alloc, vars, MOST_LOOPS);
+  for (uint32_t i = 0; i < a->count; i++) {
+    if (c->touched.whole[i]) continue;
+    struct tir_interval now = {TIR_NONE, TIR_NONE, false};
+    if (tir_is_index(ir, a->indices[i])) now = tir_relax(ir, a->indices[i], vars, count);
+    bool bounded =
+        !now.empty && now.min && now.max && is_outer(ir, now.min, vars, count) && is_outer(ir, now.max, vars, count);
+    if (bounded && c->touched.known) now = tir_interval_union(ir, c->touched.at[i], now);
+    if (bounded && tir_is_int(ir, tir_interval_extent(ir, now)))
+      c->touched.at[i] = now;
+    else
+      c->touched.whole[i] = true;
+  }
+  c->touched.known = true;
+}
+
+static bool move_to_corner(struct tir *ir, void *data, struct access *a) {
+  struct compaction *c = data;
+  if (a->buffer != c->buffer) return false;
+  for (uint32_t i = 0; i < a->count; i++)
+    if (!c->touched.whole[i]) a->indices[i] = tir_sub(ir, a->indices[i], c->touched.at[i].min);
+  return true;
+}
+
+static void compact_one(struct lowering *low, tir_stmt alloc) {
+  struct tir *ir = low->ir;
+  struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {0}};
+  uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
+  if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
+  tir_stmt scope = tir_stmt_at(ir, alloc)->parent;
+  lower_visit(ir, scope, widen, &c);
+  if (!c.touched.known) return;
+  bool smaller = false;
+  tir_expr shape[TIR_MOST_RANK];
+  for (uint32_t i = 0; i < rank; i++) {
+    shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
+    if (c.touched.whole[i]) continue;
+    tir_expr extent = tir_interval_extent(ir, c.touched.at[i]);
+    /* What is touched past the ends is touched under a condition: the buffer is no larger than it was. */
+    if (tir_is_int(ir, shape[i]) && tir_at(ir, extent)->imm >= tir_at(ir, shape[i])->imm) {
+      c.touched.whole[i] = true;
+      continue;
+    }
+    shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), tir_at(ir, extent)->imm);
+    smaller = true;
+  }
+  if (!smaller) return;
+  lower_rewrite(ir, scope, move_to_corner, &c);
+  uint32_t first = tir_add_operands(ir, shape, rank);
+  tir_buffer_at(ir, c.buffer)->shape = first;
+}
+
+bool lower_compact(struct lowering *low) {
+  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
+    if (tir_is(low->ir, s, TIR_ALLOC)) compact_one(low, s);
+  return true;
+}

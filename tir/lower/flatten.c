@@ -1,0 +1,94 @@
+/* Flatten: every buffer has one dimension; an index is the sum of indices times strides, plus the buffer's offset.
+ * Requires: no blocks. Gives: buffers of rank 1 (rank 0 becomes one element), no strides, no offsets.
+ * Keeps: statements and loops. */
+#include "lower.h"
+
+#include <stdlib.h>
+
+struct flattening {
+  struct tir *ir;
+  struct {
+    uint32_t rank, shape;
+    struct tir_span strides;
+    tir_expr offset;
+  } * before;
+};
+
+static tir_expr to_type(struct tir *ir, tir_type type, tir_expr e) {
+  return tir_cast(ir, tir_type_with_lanes(type, tir_type_lanes(tir_type_of(ir, e))), e);
+}
+
+/* Vectors stand last in a sum, so that a ramp's base and stride stay apart. */
+static tir_expr add_scaled(struct tir *ir, tir_expr sum, tir_expr index, tir_expr stride) {
+  const struct tir_expr_node *n = tir_at(ir, index);
+  if (n->kind == TIR_RAMP) {
+    tir_expr base = add_scaled(ir, sum, n->a, stride), step = tir_mul(ir, tir_at(ir, index)->b, stride);
+    return tir_ramp(ir, base, step, tir_type_lanes(tir_type_of(ir, index)));
+  }
+  if (tir_at(ir, sum)->kind == TIR_RAMP) {
+    tir_expr base = add_scaled(ir, tir_at(ir, sum)->a, index, stride);
+    return tir_ramp(ir, base, tir_at(ir, sum)->b, tir_type_lanes(tir_type_of(ir, sum)));
+  }
+  return tir_add(ir, sum, tir_mul(ir, index, stride));
+}
+
+static bool flatten_access(struct tir *ir, void *data, struct access *a) {
+  struct flattening *f = data;
+  tir_type type = TIR_T_I32;
+  for (uint32_t i = 0; i < a->count; i++)
+    if (tir_type_bits(tir_type_of(ir, a->indices[i])) == 64) type = TIR_T_I64;
+  tir_expr stride = tir_int(ir, type, 1), strides[TIR_MOST_RANK], sum = tir_int(ir, type, 0);
+  for (uint32_t i = a->count; i-- > 0;) {
+    strides[i] = stride;
+    if (f->before[a->buffer].strides.count)
+      strides[i] = to_type(ir, type, ir->operands.at[f->before[a->buffer].strides.first + i]);
+    else
+      stride = tir_mul(ir, stride, to_type(ir, type, ir->operands.at[f->before[a->buffer].shape + i]));
+  }
+  if (f->before[a->buffer].offset) sum = to_type(ir, type, f->before[a->buffer].offset);
+  for (uint32_t i = 0; i < a->count; i++) sum = add_scaled(ir, sum, to_type(ir, type, a->indices[i]), strides[i]);
+  a->count = 1;
+  a->indices[0] = sum;
+  return true;
+}
+
+/* The number of elements from the first to the last. */
+static tir_expr size_of(struct tir *ir, tir_buffer b) {
+  struct tir_buffer_node n = ir->buffers.at[b];
+  tir_expr size = tir_int(ir, n.rank ? tir_type_of(ir, ir->operands.at[n.shape]) : TIR_T_I32, 1);
+  tir_type type = tir_type_of(ir, size);
+  if (!n.strides.count) {
+    for (uint32_t i = 0; i < n.rank; i++) size = tir_mul(ir, size, to_type(ir, type, ir->operands.at[n.shape + i]));
+  } else {
+    for (uint32_t i = 0; i < n.rank; i++) {
+      tir_expr last = tir_sub(ir, to_type(ir, type, ir->operands.at[n.shape + i]), tir_int(ir, type, 1));
+      size = tir_add(ir, size, tir_mul(ir, last, to_type(ir, type, ir->operands.at[n.strides.first + i])));
+    }
+  }
+  return n.elem_offset ? tir_add(ir, size, to_type(ir, type, n.elem_offset)) : size;
+}
+
+bool lower_flatten(struct lowering *low) {
+  struct tir *ir = low->ir;
+  struct flattening f = {ir, calloc(ir->buffers.count, sizeof *f.before)};
+  if (!f.before) abort();
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    const struct tir_buffer_node *n = tir_buffer_at(ir, b);
+    f.before[b].rank = n->rank;
+    f.before[b].shape = n->shape;
+    f.before[b].strides = n->strides;
+    f.before[b].offset = n->elem_offset;
+  }
+  lower_rewrite(ir, low->body, flatten_access, &f);
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    tir_expr size = size_of(ir, b);
+    uint32_t shape = tir_add_operands(ir, &size, 1);
+    struct tir_buffer_node *n = tir_buffer_at(ir, b);
+    n->rank = 1;
+    n->shape = shape;
+    n->strides = (struct tir_span){0, 0};
+    n->elem_offset = TIR_NONE;
+  }
+  free(f.before);
+  return true;
+}

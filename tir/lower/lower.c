@@ -1,0 +1,45 @@
+/* The passes in order, and what stands between them: dumps and checks. */
+#include "lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name, *what;
+  bool (*run)(struct lowering *low);
+} passes[] = {
+    {"place", "allocations move into the smallest scope that holds their accesses", lower_place},
+    {"blocks", "blocks become conditions and substituted bindings", lower_blocks},
+    {"compact", "buffers shrink to what their scope touches", lower_compact},
+    {"loops", "unit loops and constant conditions vanish", lower_loops},
+    {"partition", "loops are cut where a condition in them becomes certain", lower_partition},
+    {"promote", "tiles of a reduction are kept in registers", lower_promote},
+    {"unroll", "unrolled loops are written out", lower_unroll},
+    {"vectorize", "vectorized loops become vector expressions", lower_vectorize},
+    {"flatten", "buffers have one dimension", lower_flatten},
+};
+enum { PASS_COUNT = sizeof passes / sizeof *passes };
+
+const char *tir_lower_pass(uint32_t i, const char **what) {
+  if (i >= PASS_COUNT) return NULL;
+  *what = passes[i].what;
+  return passes[i].name;
+}
+
+static void dump(const struct lowering *low, const char *name) {
+  const struct tir_lower_options *o = low->options;
+  if (!o || !o->dump_after || !o->dump || strcmp(o->dump_after, name) != 0) return;
+  char *text = tir_print(low->ir, low->func, 0);
+  if (text) fputs(text, o->dump);
+  free(text);
+}
+
+bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
+  struct lowering low = {ir, f, ir->funcs.at[f].body, options, err};
+  for (int i = 0; i < PASS_COUNT; i++) {
+    if (!passes[i].run(&low)) return false;
+    dump(&low, passes[i].name);
+    if (options && options->verify && !tir_verify(ir, err)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,48 @@
+/* Lowering: from blocks to loops, stores and loads. Internal to tir.
+ *
+ * Each pass is one file and one entry, takes the body of a function and gives a body that computes the same. The head
+ * of its file says what it requires, gives and keeps. The order is the table in lower.c. */
+#ifndef MSCHED_TIR_LOWER_H
+#define MSCHED_TIR_LOWER_H
+
+#include "../analysis.h"
+
+struct lowering {
+  struct tir *ir;
+  tir_func func;
+  tir_stmt body; /* the function's statement */
+  const struct tir_lower_options *options;
+  ms_error *err;
+};
+
+bool lower_place(struct lowering *low);     /* place.c */
+bool lower_blocks(struct lowering *low);    /* blocks.c */
+bool lower_compact(struct lowering *low);   /* compact.c */
+bool lower_loops(struct lowering *low);     /* loops.c */
+bool lower_partition(struct lowering *low); /* partition.c */
+bool lower_vectorize(struct lowering *low); /* vectorize.c */
+bool lower_unroll(struct lowering *low);    /* unroll.c */
+bool lower_promote(struct lowering *low);   /* promote.c */
+bool lower_flatten(struct lowering *low);   /* flatten.c */
+
+/* ---- Shared by passes (rewrite.c) ---- */
+
+/* Rewrites every access below `top`. The callback gets a buffer and its indices, and either leaves them (returns false)
+ * or fills the buffer to access and its indices (at most TIR_MOST_RANK) and returns true. */
+enum { TIR_MOST_RANK = 32 };
+struct access {
+  tir_buffer buffer;
+  uint32_t count;
+  tir_expr indices[TIR_MOST_RANK];
+};
+typedef bool rewrite_access(struct tir *ir, void *data, struct access *access);
+void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data);
+tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data);
+
+/* Calls visit for every load and store below `top`, with the statement it is in. */
+typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes);
+void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data);
+/* Whether an expression of statement s or one below it uses the buffer. */
+bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
+
+#endif

@@ -1,0 +1,145 @@
+/* Partition: a loop is cut in two where a condition below it becomes certain: the tail of an imperfect split, the rim
+ * of a padding. The part for which it is certain loses the condition.
+ * Requires: no blocks. Gives: conditions that depend on as few loops as can be. Keeps: the order of iterations.
+ * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. */
+#include "lower.h"
+
+#include "../linear.h"
+
+enum { MOST_CUTS = 64, MOST_STATEMENTS = 4000 };
+
+/* The condition as g * v + rest <= 0, with the bounds of rest. */
+struct threshold {
+  int64_t coefficient;
+  struct tir_bounds rest;
+};
+
+static bool read_threshold(struct tir *ir, tir_expr condition, tir_var v, struct threshold *out) {
+  struct tir_expr_node n = *tir_at(ir, condition);
+  if (n.kind < TIR_LT || n.kind > TIR_GE || !tir_is_index(ir, n.a) || !tir_is_index(ir, n.b)) return false;
+  bool swap = n.kind == TIR_GT || n.kind == TIR_GE, strict = n.kind == TIR_LT || n.kind == TIR_GT;
+  tir_expr self = tir_var_expr(ir, v);
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, n.a, swap ? -1 : 1);
+  tir_sum_add(ir, &sum, n.b, swap ? 1 : -1);
+  sum.constant += strict;
+  out->coefficient = 0;
+  bool linear = !sum.overflow;
+  for (uint32_t i = 0; i < sum.count; i++) {
+    struct tir_term t = tir_sum_terms(ir, &sum)[i];
+    if (t.atom == self)
+      out->coefficient = t.coefficient;
+    else if (tir_uses_var(ir, t.atom, v))
+      linear = false;
+  }
+  if (out->coefficient) tir_sum_add_term(ir, &sum, self, -out->coefficient);
+  out->rest = tir_sum_bounds(ir, &sum);
+  tir_sum_drop(ir, &sum);
+  return linear && out->coefficient && !tir_is_inf(out->rest.lo) && !tir_is_inf(out->rest.hi);
+}
+
+/* Values of v in [*from, *to) for which the condition is certainly true. */
+static void certain_range(const struct threshold *t, int64_t *from, int64_t *to) {
+  int64_t edge = tir_floor_div(-t->rest.hi, t->coefficient > 0 ? t->coefficient : -t->coefficient);
+  if (t->coefficient > 0)
+    *to = edge + 1 < *to ? edge + 1 : *to; /* v <= floor(-rest / g) */
+  else
+    *from = -edge > *from ? -edge : *from; /* v >= ceil(rest / -g) */
+}
+
+struct cuts {
+  struct tir *ir;
+  tir_var var;
+  int64_t min, max, from, to;
+  bool any;
+};
+
+static bool is_conjunct_of_interest(void *data, tir_expr e) {
+  struct cuts *c = data;
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  if (n->kind == TIR_AND || n->kind == TIR_OR || n->kind == TIR_NOT) return true;
+  if (n->kind >= TIR_LT && n->kind <= TIR_GE) {
+    struct threshold t;
+    if (!read_threshold(c->ir, e, c->var, &t)) return false;
+    int64_t from = c->from, to = c->to;
+    certain_range(&t, &from, &to);
+    if (to - from < 1 || (from == c->from && to == c->to)) return false;
+    c->from = from;
+    c->to = to;
+    c->any = true;
+    return false;
+  }
+  return (n->flags & TIR_HAS_CALL) != 0;
+}
+
+static void gather_from_expr(struct cuts *c, tir_expr e) { tir_walk_expr(c->ir, e, is_conjunct_of_interest, c); }
+
+/* Conditions of ifs, and of selections inside values. */
+static void gather(struct cuts *c, tir_stmt top) {
+  for (tir_stmt s = tir_next(c->ir, top, top); s; s = tir_next(c->ir, s, top)) {
+    const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
+    if (n->kind == TIR_IF) gather_from_expr(c, n->test.condition);
+    if (n->kind == TIR_STORE && (tir_at(c->ir, n->store.value)->flags & TIR_HAS_CALL))
+      gather_from_expr(c, n->store.value);
+  }
+}
+
+static uint32_t size_of(const struct tir *ir, tir_stmt top) {
+  uint32_t count = 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) count++;
+  return count;
+}
+
+/* A copy of the loop that runs [min, min + extent). */
+static tir_stmt part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
+  tir_stmt copy = tir_clone_stmt(ir, loop);
+  struct tir_stmt_node n = *tir_stmt_at(ir, copy);
+  struct tir_var_node v = ir->vars.at[n.loop.var];
+  tir_expr from = tir_int(ir, v.type, min), count = tir_int(ir, v.type, extent);
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, from, count);
+  tir_subst_var(ir, n.loop.var, tir_var_expr(ir, var));
+  for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
+  tir_subst_clear(ir);
+  struct tir_stmt_node *to = tir_stmt_at(ir, copy);
+  to->loop.var = var;
+  to->loop.min = from;
+  to->loop.extent = count;
+  return copy;
+}
+
+static bool cut(struct lowering *low, tir_stmt loop) {
+  struct tir *ir = low->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  if (n.loop_kind == TIR_THREAD_BINDING || n.loop_kind == TIR_VECTORIZED || n.loop_kind == TIR_PARALLEL) return false;
+  int64_t extent = tir_loop_extent(ir, loop);
+  if (extent < 2 || !tir_is_int(ir, n.loop.min)) return false;
+  int64_t min = tir_at(ir, n.loop.min)->imm;
+  struct cuts c = {ir, n.loop.var, min, min + extent, min, min + extent, false};
+  gather(&c, loop);
+  if (!c.any || size_of(ir, low->body) + 2 * size_of(ir, loop) > MOST_STATEMENTS) return false;
+  int64_t edges[4] = {min, c.from, c.to, min + extent};
+  tir_stmt at = loop;
+  for (int i = 0; i < 3; i++) {
+    if (edges[i + 1] <= edges[i]) continue;
+    tir_stmt part = part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
+    tir_insert_after(ir, at, part);
+    at = part;
+  }
+  tir_kill(ir, loop);
+  return true;
+}
+
+bool lower_partition(struct lowering *low) {
+  int cuts = 0;
+  for (tir_stmt s = low->body, next; s && cuts < MOST_CUTS; s = next) {
+    next = tir_next(low->ir, s, low->body);
+    if (!tir_is(low->ir, s, TIR_LOOP)) continue;
+    tir_stmt before = tir_stmt_at(low->ir, s)->prev, parent = tir_stmt_at(low->ir, s)->parent;
+    if (!cut(low, s)) continue;
+    cuts++;
+    /* The parts stand where the loop stood; the walk goes on below the first of them. */
+    tir_stmt first = before ? tir_stmt_at(low->ir, before)->next : tir_stmt_at(low->ir, parent)->first[TIR_BODY];
+    next = tir_next(low->ir, first, low->body);
+  }
+  return lower_loops(low);
+}

@@ -1,0 +1,83 @@
+/* Place: each buffer that a block allocates becomes a flat allocation in the innermost list of statements that holds
+ * all its accesses.
+ * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC).
+ * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
+ * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place. */
+#include "lower.h"
+
+#include <stdlib.h>
+
+static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  if (!a) return b;
+  if (a == b || tir_is_below(ir, b, a)) return a;
+  while (!tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
+  return a;
+}
+
+/* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next. */
+static bool carries(struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_iter it = ir->iters.at[i];
+    if (it.kind != TIR_SPATIAL && tir_uses_var(ir, it.binding, v)) return true;
+  }
+  return false;
+}
+
+/* The outermost loop around `block`, below `limit`, whose iterations the writer joins; else the block. */
+static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_stmt limit) {
+  tir_stmt site = block;
+  for (tir_stmt p = tir_stmt_at(ir, block)->parent; p && p != limit; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, tir_stmt_at(ir, p)->loop.var)) site = p;
+  return site;
+}
+
+struct site {
+  struct tir *ir;
+  tir_buffer buffer;
+  tir_stmt common, scope;
+};
+
+static void add_site(struct site *site, tir_stmt s) {
+  site->common = site->common ? common_ancestor(site->ir, site->common, s) : s;
+}
+
+static void find_site(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
+  struct site *site = data;
+  if (access->buffer != site->buffer) return;
+  add_site(site, s);
+  if (!writes) return;
+  for (tir_block b = tir_parent_block(ir, s); b && b != site->scope; b = tir_parent_block(ir, b))
+    add_site(site, site_of_writer(ir, b, site->scope));
+}
+
+/* A flat allocation stands in a list: the place before the first statement of the list that uses the buffer. */
+static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
+  struct tir *ir = low->ir;
+  struct site site = {ir, buffer, TIR_NONE, scope};
+  lower_visit(ir, scope, find_site, &site);
+  if (!site.common) return; /* never used */
+  tir_stmt at = site.common;
+  /* An allocation inside a block's init or an if's branch would end with it: stay at statements of a body, and never
+   * between a block and its contents. */
+  while (at != scope && (!tir_is(ir, at, TIR_LOOP) || tir_stmt_at(ir, at)->loop_kind == TIR_VECTORIZED))
+    at = tir_stmt_at(ir, at)->parent;
+  tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
+  tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
+  tir_buffer_at(ir, buffer)->where = alloc;
+  tir_stmt first = tir_stmt_at(ir, at)->first[TIR_BODY];
+  while (first && !lower_uses_buffer(ir, first, buffer)) first = tir_stmt_at(ir, first)->next;
+  assert(first && "an access is below the place found for it");
+  tir_insert_before(ir, first, alloc);
+}
+
+bool lower_place(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span allocs = tir_block_at(ir, s)->allocs;
+    for (uint32_t i = 0; i < allocs.count; i++) place(low, s, ir->operands.at[allocs.first + i]);
+    tir_block_at(ir, s)->allocs = (struct tir_span){0, 0};
+  }
+  return true;
+}

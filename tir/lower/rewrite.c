@@ -1,0 +1,155 @@
+/* Walking and rewriting the accesses of statements: what several passes share. */
+#include "lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static tir_expr with_operands(struct tir *ir, struct tir_expr_node n, rewrite_access *rewrite, void *data) {
+  tir_expr on_stack[TIR_MOST_RANK], *operands = on_stack;
+  if (n.count > TIR_MOST_RANK) operands = malloc(n.count * sizeof *operands);
+  if (!operands) abort();
+  for (uint32_t i = 0; i < n.count; i++)
+    operands[i] = lower_rewrite_expr(ir, ir->operands.at[n.operands + i], rewrite, data);
+  tir_expr made;
+  if (n.kind == TIR_CALL) {
+    made = tir_call(ir, n.type, n.ref, operands, n.count);
+  } else {
+    struct access a = {.buffer = n.ref, .count = n.count};
+    assert(n.count <= TIR_MOST_RANK);
+    memcpy(a.indices, operands, n.count * sizeof *operands);
+    rewrite(ir, data, &a);
+    tir_expr predicate = n.a ? lower_rewrite_expr(ir, n.a, rewrite, data) : TIR_NONE;
+    made = tir_load(ir, a.buffer, a.indices, a.count, predicate);
+  }
+  if (operands != on_stack) free(operands);
+  return made;
+}
+
+tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
+  if (!e) return TIR_NONE;
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (!(n.flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
+  if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return with_operands(ir, n, rewrite, data);
+  tir_expr a = lower_rewrite_expr(ir, n.a, rewrite, data), b = lower_rewrite_expr(ir, n.b, rewrite, data);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
+  switch (n.kind) {
+  case TIR_NOT:
+  case TIR_CAST:
+  case TIR_BROADCAST: return tir_unary(ir, (enum tir_kind)n.kind, n.type, a);
+  case TIR_SELECT: return tir_select(ir, a, b, lower_rewrite_expr(ir, n.c, rewrite, data));
+  case TIR_LET: return tir_let(ir, n.ref, a, b);
+  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
+  default: return e;
+  }
+}
+
+static void rewrite_store(struct tir *ir, tir_stmt s, rewrite_access *rewrite, void *data) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  struct access a = {.buffer = n.store.buffer, .count = tir_buffer_at(ir, n.store.buffer)->rank};
+  assert(a.count <= TIR_MOST_RANK);
+  for (uint32_t i = 0; i < a.count; i++)
+    a.indices[i] = lower_rewrite_expr(ir, ir->operands.at[n.store.indices + i], rewrite, data);
+  rewrite(ir, data, &a);
+  uint32_t indices = tir_add_operands(ir, a.indices, a.count);
+  tir_expr value = lower_rewrite_expr(ir, n.store.value, rewrite, data);
+  tir_expr predicate = lower_rewrite_expr(ir, n.store.predicate, rewrite, data);
+  struct tir_stmt_node *to = tir_stmt_at(ir, s);
+  to->store.buffer = a.buffer;
+  to->store.indices = indices;
+  to->store.value = value;
+  to->store.predicate = predicate;
+}
+
+void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    tir_expr made;
+    switch (tir_stmt_at(ir, s)->kind) {
+    case TIR_STORE: rewrite_store(ir, s, rewrite, data); break;
+    case TIR_IF:
+    case TIR_WHILE:
+    case TIR_ASSERT:
+      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->test.condition, rewrite, data);
+      tir_stmt_at(ir, s)->test.condition = made;
+      break;
+    case TIR_BIND:
+      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->bind.value, rewrite, data);
+      tir_stmt_at(ir, s)->bind.value = made;
+      break;
+    case TIR_EVALUATE:
+      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->evaluate.value, rewrite, data);
+      tir_stmt_at(ir, s)->evaluate.value = made;
+      break;
+    default: break;
+    }
+  }
+}
+
+/* ---- Visiting ---- */
+
+struct visiting {
+  struct tir *ir;
+  visit_access *visit;
+  void *data;
+  tir_stmt s;
+};
+
+static bool visit_load(void *data, tir_expr e) {
+  struct visiting *v = data;
+  const struct tir_expr_node *n = tir_at(v->ir, e);
+  if (n->kind == TIR_LOAD) {
+    struct access a = {.buffer = n->ref, .count = n->count};
+    assert(n->count <= TIR_MOST_RANK);
+    memcpy(a.indices, v->ir->operands.at + n->operands, n->count * sizeof *a.indices);
+    v->visit(v->ir, v->data, v->s, &a, false);
+  }
+  return (tir_at(v->ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) != 0;
+}
+
+/* The expressions of a statement itself; at most 4 besides a store's indices. */
+static uint32_t expressions_of(const struct tir *ir, tir_stmt s, tir_expr out[4]) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  switch (n->kind) {
+  case TIR_LOOP: out[0] = n->loop.min, out[1] = n->loop.extent; return 2;
+  case TIR_STORE: out[0] = n->store.value, out[1] = n->store.predicate; return 2;
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT: out[0] = n->test.condition; return 1;
+  case TIR_BIND: out[0] = n->bind.value; return 1;
+  case TIR_EVALUATE: out[0] = n->evaluate.value; return 1;
+  case TIR_ATTR: out[0] = n->attr.node, out[1] = n->attr.value; return 2;
+  case TIR_DECLARE: out[0] = tir_buffer_at(ir, n->alloc.buffer)->data; return 1;
+  default: return 0;
+  }
+}
+
+void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    struct visiting v = {ir, visit, data, s};
+    tir_expr all[4];
+    uint32_t count = expressions_of(ir, s, all);
+    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], visit_load, &v);
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    struct access a = {.buffer = n.store.buffer, .count = tir_buffer_at(ir, n.store.buffer)->rank};
+    for (uint32_t i = 0; i < a.count; i++) {
+      a.indices[i] = ir->operands.at[n.store.indices + i];
+      tir_walk_expr(ir, a.indices[i], visit_load, &v);
+    }
+    visit(ir, data, s, &a, true);
+  }
+}
+
+bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    tir_expr all[4];
+    uint32_t count = expressions_of(ir, s, all);
+    for (uint32_t i = 0; i < count; i++)
+      if (all[i] && tir_uses_buffer(ir, all[i], buffer)) return true;
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind != TIR_STORE) continue;
+    if (n->store.buffer == buffer) return true;
+    for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
+      if (tir_uses_buffer(ir, ir->operands.at[n->store.indices + i], buffer)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,228 @@
+/* Vectorize: a vectorized loop of constant extent becomes one pass over vectors: its variable is a ramp, what depends
+ * on it has as many lanes as the loop has iterations, conditions become masks. Requires: no blocks; the loop's
+ * iterations are independent. Gives: no vectorized loops; ramps, broadcasts, predicates of loads and stores. A loop
+ * with something in it that has no vector form becomes serial. */
+#include "lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LANES = 1024 };
+
+struct vectors {
+  struct tir *ir;
+  tir_var var;
+  tir_expr ramp; /* what the variable becomes */
+  int lanes;
+  tir_expr mask; /* under which the statement runs; TIR_NONE: always */
+  bool failed;
+};
+
+static tir_expr widen(struct vectors *v, tir_expr e);
+
+static tir_expr splat(struct vectors *v, tir_expr e, int lanes) {
+  tir_type t = tir_type_of(v->ir, e);
+  if (tir_type_lanes(t) == lanes) return e;
+  return tir_unary(v->ir, TIR_BROADCAST, tir_type_with_lanes(t, lanes), e);
+}
+
+static int lanes_of(struct vectors *v, tir_expr e) { return tir_type_lanes(tir_type_of(v->ir, e)); }
+
+/* Sums and products of ramps and scalars stay ramps. */
+static tir_expr widen_index_binary(struct vectors *v, enum tir_kind kind, tir_expr a, tir_expr b) {
+  struct tir *ir = v->ir;
+  struct tir_expr_node na = *tir_at(ir, a), nb = *tir_at(ir, b);
+  bool ra = na.kind == TIR_RAMP, rb = nb.kind == TIR_RAMP;
+  int la = lanes_of(v, a), lb = lanes_of(v, b), lanes = la > lb ? la : lb;
+  if ((kind == TIR_ADD || kind == TIR_SUB) && ra && rb)
+    return tir_ramp(ir, tir_make(ir, kind, na.a, nb.a), tir_make(ir, kind, na.b, nb.b), lanes);
+  if ((kind == TIR_ADD || kind == TIR_SUB) && ra && lb == 1)
+    return tir_ramp(ir, tir_make(ir, kind, na.a, b), na.b, lanes);
+  if (kind == TIR_ADD && rb && la == 1) return tir_ramp(ir, tir_add(ir, a, nb.a), nb.b, lanes);
+  if (kind == TIR_SUB && rb && la == 1) {
+    tir_expr zero = tir_int(ir, tir_type_of(ir, nb.b), 0);
+    return tir_ramp(ir, tir_sub(ir, a, nb.a), tir_sub(ir, zero, nb.b), lanes);
+  }
+  if (kind == TIR_MUL && ra && lb == 1) return tir_ramp(ir, tir_mul(ir, na.a, b), tir_mul(ir, na.b, b), lanes);
+  if (kind == TIR_MUL && rb && la == 1) return tir_ramp(ir, tir_mul(ir, nb.a, a), tir_mul(ir, nb.b, a), lanes);
+  return tir_binary(ir, kind, splat(v, a, lanes), splat(v, b, lanes));
+}
+
+static tir_expr and_mask(struct vectors *v, tir_expr mask, tir_expr condition) {
+  if (!mask) return condition;
+  int a = lanes_of(v, mask), b = lanes_of(v, condition), lanes = a > b ? a : b;
+  return tir_binary(v->ir, TIR_AND, splat(v, mask, lanes), splat(v, condition, lanes));
+}
+
+/* Both branches are computed, each under its condition: a load that a condition guards is masked by it. */
+static tir_expr widen_choice(struct vectors *v, tir_expr condition, tir_expr a, tir_expr b) {
+  struct tir *ir = v->ir;
+  tir_expr c = widen(v, condition);
+  if (lanes_of(v, c) == 1) {
+    tir_expr args[] = {c, widen(v, a), widen(v, b)};
+    int lanes = lanes_of(v, args[1]) > lanes_of(v, args[2]) ? lanes_of(v, args[1]) : lanes_of(v, args[2]);
+    args[1] = splat(v, args[1], lanes);
+    args[2] = splat(v, args[2], lanes);
+    return tir_call(ir, tir_type_of(ir, args[1]), tir_symbol_of(ir, "if_then_else"), args, 3);
+  }
+  tir_expr outer = v->mask;
+  v->mask = and_mask(v, outer, c);
+  tir_expr x = splat(v, widen(v, a), v->lanes);
+  v->mask = and_mask(v, outer, tir_unary(ir, TIR_NOT, tir_type_of(ir, c), c));
+  tir_expr y = splat(v, widen(v, b), v->lanes);
+  v->mask = outer;
+  return tir_select(ir, c, x, y);
+}
+
+static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
+  struct tir *ir = v->ir;
+  const char *name = n.kind == TIR_CALL ? tir_text(ir, n.ref) : "";
+  if (n.count > TIR_MOST_RANK) {
+    v->failed = true;
+    return tir_int(ir, TIR_T_I32, 0);
+  }
+  tir_expr args[TIR_MOST_RANK];
+  if (!strcmp(name, "if_then_else") && n.count == 3) {
+    for (int i = 0; i < 3; i++) args[i] = ir->operands.at[n.operands + (uint32_t)i];
+    return widen_choice(v, args[0], args[1], args[2]);
+  }
+  int lanes = 1, vectors = 0;
+  for (uint32_t i = 0; i < n.count; i++) {
+    args[i] = widen(v, ir->operands.at[n.operands + i]);
+    if (lanes_of(v, args[i]) > 1) lanes = lanes_of(v, args[i]), vectors++;
+  }
+  if (n.kind == TIR_LOAD) {
+    if (vectors > 1) v->failed = true; /* the flat index would be a sum of vectors: left to the serial form */
+    tir_expr mask = v->mask && lanes > 1 ? splat(v, v->mask, lanes) : v->mask;
+    return tir_load(ir, n.ref, args, n.count, mask);
+  }
+  bool elementwise = tir_type_is_float(n.type) || tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL;
+  static const char *const opaque[] = {"call_extern", "call_pure_extern", "tvm_access_ptr",
+                                       "address_of",  "access_ptr",       "tvm_storage_sync"};
+  for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++) elementwise &= strcmp(name, opaque[i]) != 0;
+  if (!elementwise) v->failed = true;
+  for (uint32_t i = 0; i < n.count; i++) args[i] = splat(v, args[i], lanes);
+  return tir_call(ir, tir_type_with_lanes(n.type, lanes), n.ref, args, n.count);
+}
+
+static tir_expr widen(struct vectors *v, tir_expr e) {
+  struct tir *ir = v->ir;
+  if (!e) return TIR_NONE;
+  struct tir_expr_node n = *tir_at(ir, e);
+  bool masked_load = v->mask && (n.flags & TIR_HAS_LOAD);
+  if (!tir_uses_var(ir, e, v->var) && !masked_load) return e;
+  if (n.kind == TIR_VAR) return v->ramp;
+  if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return widen_operands(v, n);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
+    tir_expr a = widen(v, n.a), b = widen(v, n.b);
+    return widen_index_binary(v, (enum tir_kind)n.kind, a, b);
+  }
+  if (n.kind == TIR_SELECT) return widen_choice(v, n.a, n.b, n.c);
+  if (n.kind == TIR_NOT || n.kind == TIR_CAST) {
+    tir_expr a = widen(v, n.a);
+    const struct tir_expr_node *na = tir_at(ir, a);
+    if (n.kind == TIR_CAST && na->kind == TIR_RAMP && tir_type_is_int(n.type)) {
+      tir_expr base = tir_cast(ir, n.type, na->a);
+      return tir_ramp(ir, base, tir_cast(ir, n.type, tir_at(ir, a)->b), lanes_of(v, a));
+    }
+    return tir_unary(ir, (enum tir_kind)n.kind, tir_type_with_lanes(n.type, lanes_of(v, a)), a);
+  }
+  v->failed = true;
+  return e;
+}
+
+/* ---- Statements ---- */
+
+static void widen_store(struct vectors *v, tir_stmt s) {
+  struct tir *ir = v->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank, vectors = 0;
+  tir_expr indices[TIR_MOST_RANK];
+  if (rank > TIR_MOST_RANK || n.store.predicate) {
+    v->failed = true;
+    return;
+  }
+  for (uint32_t i = 0; i < rank; i++) {
+    indices[i] = widen(v, ir->operands.at[n.store.indices + i]);
+    vectors += lanes_of(v, indices[i]) > 1;
+  }
+  if (vectors != 1) v->failed = true; /* a reduction, or a diagonal */
+  tir_expr value = splat(v, widen(v, n.store.value), v->lanes);
+  tir_expr mask = v->mask ? splat(v, v->mask, v->lanes) : TIR_NONE;
+  if (v->failed) return;
+  uint32_t first = tir_add_operands(ir, indices, rank);
+  struct tir_stmt_node *to = tir_stmt_at(ir, s);
+  to->store.indices = first;
+  to->store.value = value;
+  to->store.predicate = mask;
+}
+
+static void widen_list(struct vectors *v, tir_stmt first);
+
+static void widen_if(struct vectors *v, tir_stmt s) {
+  struct tir *ir = v->ir;
+  tir_expr c = widen(v, tir_stmt_at(ir, s)->test.condition);
+  if (lanes_of(v, c) == 1) {
+    tir_stmt_at(ir, s)->test.condition = c;
+    widen_list(v, tir_stmt_at(ir, s)->first[TIR_BODY]);
+    widen_list(v, tir_stmt_at(ir, s)->first[TIR_ELSE]);
+    return;
+  }
+  if (tir_stmt_at(ir, s)->first[TIR_ELSE]) {
+    v->failed = true;
+    return;
+  }
+  tir_expr outer = v->mask;
+  v->mask = and_mask(v, outer, c);
+  widen_list(v, tir_stmt_at(ir, s)->first[TIR_BODY]);
+  v->mask = outer;
+  tir_stmt_at(ir, s)->test.condition = tir_int(ir, TIR_T_BOOL, 1);
+}
+
+static void widen_list(struct vectors *v, tir_stmt first) {
+  struct tir *ir = v->ir;
+  for (tir_stmt s = first; s && !v->failed; s = tir_stmt_at(ir, s)->next) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind == TIR_STORE)
+      widen_store(v, s);
+    else if (n.kind == TIR_IF)
+      widen_if(v, s);
+    else if (n.kind == TIR_LOOP && !tir_uses_var(ir, n.loop.min, v->var) && !tir_uses_var(ir, n.loop.extent, v->var) &&
+             n.loop_kind != TIR_PARALLEL && n.loop_kind != TIR_VECTORIZED)
+      widen_list(v, n.first[TIR_BODY]);
+    else
+      v->failed = true;
+  }
+}
+
+static void vectorize(struct lowering *low, tir_stmt loop) {
+  struct tir *ir = low->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  int64_t extent = tir_loop_extent(ir, loop);
+  tir_stmt_at(ir, loop)->loop_kind = TIR_SERIAL;
+  if (extent < 2 || extent > MOST_LANES) return;
+  tir_stmt copy = tir_clone_stmt(ir, loop); /* the loop stays as it is should a statement have no vector form */
+  n = *tir_stmt_at(ir, copy);
+  tir_type type = ir->vars.at[n.loop.var].type;
+  struct vectors v = {ir,          n.loop.var, tir_ramp(ir, n.loop.min, tir_int(ir, type, 1), (int)extent),
+                      (int)extent, TIR_NONE,   false};
+  widen_list(&v, n.first[TIR_BODY]);
+  if (v.failed) {
+    tir_kill(ir, copy);
+    return;
+  }
+  tir_insert_before(ir, loop, copy);
+  tir_kill_alone(ir, copy);
+  tir_kill(ir, loop);
+}
+
+bool lower_vectorize(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;
+    next = tir_after(ir, s, low->body);
+    vectorize(low, s);
+  }
+  return lower_loops(low);
+}
