@@ -1,0 +1,176 @@
+/* From a scheduled function to an object file in memory. */
+#include "emit.h"
+#include "machine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+static void start_llvm(void) {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  LLVMInitializeX86AsmParser();
+#ifdef __aarch64__
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+#endif
+}
+
+void jit_start_llvm(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, start_llvm);
+}
+
+LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *err) {
+  jit_start_llvm();
+  LLVMTargetRef target;
+  char *message = NULL;
+  if (LLVMGetTargetFromTriple(t->triple, &target, &message)) {
+    ms_fail(err, MS_UNKNOWN_TARGET, "target: %s", message);
+    LLVMDisposeMessage(message);
+    return NULL;
+  }
+  return LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, LLVMCodeGenLevelAggressive, LLVMRelocPIC,
+                                 LLVMCodeModelDefault);
+}
+
+/* Vectors stay as wide as written: on some CPUs LLVM prefers 256 bits of 512 unless told. */
+static void prefer_wide_vectors(LLVMModuleRef module, const struct jit_target *target) {
+  LLVMContextRef context = LLVMGetModuleContext(module);
+  char bits[16];
+  snprintf(bits, sizeof bits, "%d", target->vector_bits);
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    if (LLVMIsDeclaration(f)) continue;
+    LLVMAddAttributeAtIndex(
+        f, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(context, "prefer-vector-width", 19, bits, (unsigned)strlen(bits)));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+  }
+}
+
+static bool optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, ms_error *err) {
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMPassBuilderOptionsSetLoopUnrolling(options, true);
+  LLVMPassBuilderOptionsSetLoopVectorization(options, true);
+  LLVMPassBuilderOptionsSetSLPVectorization(options, false);
+  LLVMErrorRef error = LLVMRunPasses(module, "default<O2>", machine, options);
+  LLVMDisposePassBuilderOptions(options);
+  if (!error) return true;
+  char *message = LLVMGetErrorMessage(error);
+  ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+  LLVMDisposeErrorMessage(message);
+  return false;
+}
+
+LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
+                         LLVMTargetMachineRef machine, const struct jit_target *target,
+                         const struct jit_options *options, uint64_t *workspace, ms_error *err) {
+  LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
+  LLVMSetTarget(module, target->triple);
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+  LLVMSetModuleDataLayout(module, layout);
+  LLVMDisposeTargetData(layout);
+  bool ok = jit_emit(module, lowered, f, name, target, options, workspace, err);
+  char *message = NULL;
+  if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {
+    ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM's verifier: %s", message);
+  }
+  LLVMDisposeMessage(message);
+  if (ok) prefer_wide_vectors(module, target);
+  if (ok && options && options->dump_after && !strcmp(options->dump_after, "emit")) {
+    char *text = LLVMPrintModuleToString(module);
+    fputs(text, options->dump);
+    LLVMDisposeMessage(text);
+  }
+  ok = ok && optimize(module, machine, err);
+  if (ok) return module;
+  LLVMDisposeModule(module);
+  return NULL;
+}
+
+struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
+                        const struct jit_options *options, ms_error *err) {
+  struct tir *lowered = tir_new();
+  tir_copy(lowered, ir);
+  struct tir_lower_options lower = {.vector_bits = target->vector_bits, .vector_registers = target->vector_registers};
+  if (options) lower.verify = options->verify, lower.dump_after = options->dump_after, lower.dump = options->dump;
+  if (tir_lower(lowered, f, &lower, err)) return lowered;
+  tir_free(lowered);
+  return NULL;
+}
+
+static void dump_module(LLVMModuleRef module, LLVMTargetMachineRef machine, const struct jit_options *options) {
+  if (!options || !options->dump_after) return;
+  if (!strcmp(options->dump_after, "llvm")) {
+    char *text = LLVMPrintModuleToString(module);
+    fputs(text, options->dump);
+    LLVMDisposeMessage(text);
+  } else if (!strcmp(options->dump_after, "asm")) {
+    LLVMMemoryBufferRef text = NULL;
+    char *message = NULL;
+    LLVMModuleRef copy = LLVMCloneModule(module);
+    if (!LLVMTargetMachineEmitToMemoryBuffer(machine, copy, LLVMAssemblyFile, &message, &text)) {
+      fwrite(LLVMGetBufferStart(text), 1, LLVMGetBufferSize(text), options->dump);
+      LLVMDisposeMemoryBuffer(text);
+    }
+    LLVMDisposeMessage(message);
+    LLVMDisposeModule(copy);
+  }
+}
+
+static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, const struct jit_target *target,
+                                        const struct jit_options *options, ms_error *err) {
+  LLVMTargetMachineRef machine = jit_target_machine(target, err);
+  if (!machine) return NULL;
+  struct jit_code *code = calloc(1, sizeof *code);
+  if (!code) abort();
+  code->target = *target;
+  snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
+  LLVMContextRef context = LLVMContextCreate();
+  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, &code->workspace, err);
+  if (module) {
+    dump_module(module, machine, options);
+    char *message = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &code->object))
+      ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+    LLVMDisposeMessage(message);
+    LLVMDisposeModule(module);
+  }
+  LLVMContextDispose(context);
+  LLVMDisposeTargetMachine(machine);
+  if (code->object) return code;
+  free(code);
+  return NULL;
+}
+
+struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
+                             const struct jit_options *options, ms_error *err) {
+  struct tir *lowered = jit_lowered(ir, f, target, options, err);
+  if (!lowered) return NULL;
+  struct jit_code *code = compile_lowered(lowered, f, target, options, err);
+  tir_free(lowered);
+  return code;
+}
+
+void jit_code_free(struct jit_code *code) {
+  if (!code) return;
+  LLVMDisposeMemoryBuffer(code->object);
+  free(code);
+}
+
+const void *jit_code_object(const struct jit_code *code, size_t *bytes) {
+  *bytes = LLVMGetBufferSize(code->object);
+  return LLVMGetBufferStart(code->object);
+}
+
+size_t jit_code_workspace(const struct jit_code *code) { return code->workspace; }

@@ -1,0 +1,62 @@
+/* From a lowered function to an LLVM module. Internal to jit.
+ *
+ * Requires of the function: no blocks; buffers of one dimension; loops serial, unrolled or parallel; vectors as ramps
+ * and broadcasts. Index arithmetic is emitted in 64 bits: loop variables are 64-bit phis, narrowed where a value is
+ * used as data. All parameters are noalias, restated for the outlined body of a parallel loop. */
+#ifndef MSCHED_JIT_EMIT_H
+#define MSCHED_JIT_EMIT_H
+
+#include "jit.h"
+
+#include <llvm-c/Core.h>
+
+struct emit {
+  const struct tir *ir;
+  tir_func func;
+  const struct jit_target *target;
+  bool fast_math;
+  LLVMContextRef context;
+  LLVMModuleRef module;
+  LLVMBuilderRef builder;
+  LLVMValueRef function;                   /* being written */
+  LLVMBasicBlockRef entry;                 /* its first block: allocas go here */
+  LLVMBasicBlockRef leave;                 /* where a failed assertion goes */
+  LLVMValueRef *vars;                      /* value of each variable; integers of 64 bits. NULL: not in scope */
+  LLVMValueRef *buffers;                   /* pointer to the first element of each buffer */
+  LLVMValueRef status;                     /* pointer to the status returned */
+  LLVMValueRef workspace;                  /* pointer, NULL in scope when none */
+  LLVMValueRef thread;                     /* number of the thread inside a parallel loop, else NULL */
+  uint64_t workspace_used, workspace_most; /* bytes laid out now, and at most */
+  uint32_t bodies;                         /* outlined so far */
+  ms_error *err;
+  bool failed;
+};
+
+/* Emits function f of a module as jit_entry `name` into `module`; *workspace: bytes it needs. */
+bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+              const struct jit_options *options, uint64_t *workspace, ms_error *err);
+
+/* emit_type.c */
+LLVMTypeRef emit_type(struct emit *e, tir_type type);
+uint64_t emit_type_bytes(tir_type type); /* of one element as stored */
+/* emit_expr.c */
+LLVMValueRef emit_expr(struct emit *e, tir_expr x);
+LLVMValueRef emit_index(struct emit *e, tir_expr x); /* scalar, as 64 bits */
+LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes);
+LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to);
+LLVMValueRef emit_int64(struct emit *e, int64_t value);
+/* Calls intrinsic `name` overloaded on one type. */
+LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args, unsigned count);
+LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* emit_memory.c */
+LLVMValueRef emit_load(struct emit *e, tir_expr load);
+void emit_store(struct emit *e, tir_stmt store);
+/* emit_math.c */
+LLVMValueRef emit_call(struct emit *e, tir_expr call);
+/* emit_stmt.c */
+void emit_list(struct emit *e, tir_stmt first);
+LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
+/* emit_parallel.c */
+void emit_parallel(struct emit *e, tir_loop loop);
+
+#endif

@@ -1,0 +1,209 @@
+/* Expressions. */
+#include "emit.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) {
+  if (!e->failed && e->err && !e->err->brief) {
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    ms_fail(e->err, MS_NOT_COMPILABLE, "%s", text);
+  } else if (!e->failed) {
+    ms_fail(e->err, MS_NOT_COMPILABLE, "not compilable");
+  }
+  e->failed = true;
+  return LLVMGetPoison(LLVMInt32TypeInContext(e->context));
+}
+
+LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args,
+                            unsigned count) {
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, strlen(name)), &overload, 1);
+  return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
+}
+
+static LLVMValueRef with_fast_math(struct emit *e, LLVMValueRef value) {
+  if (e->fast_math && LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
+    LLVMSetFastMathFlags(value, LLVMFastMathAllowContract | LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros);
+  return value;
+}
+
+/* ---- Index arithmetic, 64 bits ---- */
+
+static LLVMValueRef floor_division(struct emit *e, LLVMValueRef a, LLVMValueRef b, bool remainder, bool non_negative) {
+  LLVMBuilderRef w = e->builder;
+  if (non_negative) return remainder ? LLVMBuildURem(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
+  LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(a));
+  LLVMValueRef r = LLVMBuildSRem(w, a, b, "");
+  LLVMValueRef opposite = LLVMBuildICmp(w, LLVMIntSLT, LLVMBuildXor(w, r, b, ""), zero, "");
+  LLVMValueRef adjust = LLVMBuildAnd(w, LLVMBuildICmp(w, LLVMIntNE, r, zero, ""), opposite, "");
+  if (remainder) return LLVMBuildSelect(w, adjust, LLVMBuildAdd(w, r, b, ""), r, "");
+  LLVMValueRef q = LLVMBuildSDiv(w, a, b, "");
+  return LLVMBuildSub(w, q, LLVMBuildZExt(w, adjust, LLVMTypeOf(a), ""), "");
+}
+
+static bool is_non_negative_division(const struct emit *e, const struct tir_expr_node *n) {
+  return tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
+}
+
+static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
+  LLVMValueRef before;
+  if (tir_type_is_float(type))
+    before = LLVMBuildFCmp(e->builder, least ? LLVMRealOLT : LLVMRealOGT, a, b, "");
+  else if (tir_type_code(type) == TIR_INT)
+    before = LLVMBuildICmp(e->builder, least ? LLVMIntSLT : LLVMIntSGT, a, b, "");
+  else
+    before = LLVMBuildICmp(e->builder, least ? LLVMIntULT : LLVMIntUGT, a, b, "");
+  return LLVMBuildSelect(e->builder, before, a, b, "");
+}
+
+LLVMValueRef emit_index(struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  LLVMBuilderRef w = e->builder;
+  bool index = tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1;
+  if (index) {
+    switch (n->kind) {
+    case TIR_INT_IMM: return emit_int64(e, n->imm);
+    case TIR_VAR:
+      if (!e->vars[n->ref]) return emit_refusal(e, "a variable is used outside its scope");
+      return e->vars[n->ref];
+    case TIR_ADD: return LLVMBuildNSWAdd(w, emit_index(e, n->a), emit_index(e, n->b), "");
+    case TIR_SUB: return LLVMBuildNSWSub(w, emit_index(e, n->a), emit_index(e, n->b), "");
+    case TIR_MUL: return LLVMBuildNSWMul(w, emit_index(e, n->a), emit_index(e, n->b), "");
+    case TIR_MIN:
+    case TIR_MAX: return extreme(e, n->kind == TIR_MIN, emit_index(e, n->a), emit_index(e, n->b), TIR_T_I64);
+    case TIR_FLOORDIV:
+    case TIR_FLOORMOD:
+    case TIR_DIV:
+    case TIR_MOD: {
+      bool positive = is_non_negative_division(e, n), remainder = n->kind == TIR_FLOORMOD || n->kind == TIR_MOD;
+      LLVMValueRef a = emit_index(e, n->a), b = emit_index(e, n->b);
+      if (positive || n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD)
+        return floor_division(e, a, b, remainder, positive);
+      return remainder ? LLVMBuildSRem(w, a, b, "") : LLVMBuildSDiv(w, a, b, "");
+    }
+    default: break;
+    }
+  }
+  return emit_cast(e, emit_expr(e, x), n->type, TIR_T_I64);
+}
+
+/* ---- Data ---- */
+
+static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  LLVMBuilderRef w = e->builder;
+  bool real = tir_type_is_float(n->type), is_signed = tir_type_code(n->type) == TIR_INT;
+  switch (n->kind) {
+  case TIR_ADD: return real ? LLVMBuildFAdd(w, a, b, "") : LLVMBuildAdd(w, a, b, "");
+  case TIR_SUB: return real ? LLVMBuildFSub(w, a, b, "") : LLVMBuildSub(w, a, b, "");
+  case TIR_MUL: return real ? LLVMBuildFMul(w, a, b, "") : LLVMBuildMul(w, a, b, "");
+  case TIR_DIV:
+    return real ? LLVMBuildFDiv(w, a, b, "") : is_signed ? LLVMBuildSDiv(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
+  case TIR_MOD:
+    return real ? LLVMBuildFRem(w, a, b, "") : is_signed ? LLVMBuildSRem(w, a, b, "") : LLVMBuildURem(w, a, b, "");
+  case TIR_FLOORDIV:
+    if (real) {
+      LLVMValueRef q = LLVMBuildFDiv(w, a, b, "");
+      return emit_intrinsic(e, "llvm.floor", LLVMTypeOf(q), &q, 1);
+    }
+    return floor_division(e, a, b, false, !is_signed || is_non_negative_division(e, n));
+  case TIR_FLOORMOD: return floor_division(e, a, b, true, !is_signed || is_non_negative_division(e, n));
+  default: return extreme(e, n->kind == TIR_MIN, a, b, n->type);
+  }
+}
+
+static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  static const LLVMRealPredicate reals[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+                                            LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+  static const LLVMIntPredicate ints[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
+  static const LLVMIntPredicate uints[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
+  tir_type type = tir_type_of(e->ir, n->a);
+  int i = n->kind - TIR_EQ;
+  if (tir_type_is_float(type)) return LLVMBuildFCmp(e->builder, reals[i], a, b, "");
+  return LLVMBuildICmp(e->builder, tir_type_code(type) == TIR_INT ? ints[i] : uints[i], a, b, "");
+}
+
+/* float16 and bfloat16 are computed in float32 and rounded after each operation, where the CPU has no such arithmetic.
+ */
+static bool is_short_float(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
+
+static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n) {
+  tir_type ta = tir_type_of(e->ir, n->a), tb = tir_type_of(e->ir, n->b);
+  int lanes = tir_type_lanes(n->type);
+  LLVMValueRef a = emit_expr(e, n->a), b = emit_expr(e, n->b);
+  if (tir_type_lanes(ta) < lanes) a = emit_splat(e, a, lanes);
+  if (tir_type_lanes(tb) < lanes) b = emit_splat(e, b, lanes);
+  if (n->kind == TIR_AND) return LLVMBuildAnd(e->builder, a, b, "");
+  if (n->kind == TIR_OR) return LLVMBuildOr(e->builder, a, b, "");
+  bool compares = n->kind >= TIR_EQ && n->kind <= TIR_GE;
+  if (!is_short_float(ta)) return with_fast_math(e, compares ? comparison(e, n, a, b) : arithmetic(e, n, a, b));
+  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, lanes), narrow = tir_type_with_lanes(ta, lanes);
+  a = emit_cast(e, a, narrow, wide);
+  b = emit_cast(e, b, narrow, wide);
+  if (compares) return comparison(e, n, a, b);
+  struct tir_expr_node as_wide = *n;
+  as_wide.type = wide;
+  return emit_cast(e, arithmetic(e, &as_wide, a, b), wide, n->type);
+}
+
+static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {
+  int lanes = tir_type_lanes(n->type);
+  LLVMTypeRef scalar = emit_type(e, tir_type_with_lanes(n->type, 1));
+  LLVMValueRef steps[1024];
+  if (lanes > 1024) return emit_refusal(e, "a vector of %d lanes is too wide; split the vectorized loop", lanes);
+  for (int i = 0; i < lanes; i++) steps[i] = LLVMConstInt(scalar, (unsigned long long)i, true);
+  LLVMValueRef step = LLVMConstVector(steps, (unsigned)lanes);
+  LLVMValueRef base = emit_splat(e, emit_expr(e, n->a), lanes), stride = emit_splat(e, emit_expr(e, n->b), lanes);
+  return LLVMBuildAdd(e->builder, base, LLVMBuildMul(e->builder, step, stride, ""), "");
+}
+
+static LLVMValueRef variable(struct emit *e, const struct tir_expr_node *n) {
+  LLVMValueRef v = e->vars[n->ref];
+  if (!v) return emit_refusal(e, "a variable is used outside its scope");
+  if (tir_type_is_int(n->type) && tir_type_lanes(n->type) == 1 && tir_type_bits(n->type) < 64)
+    return LLVMBuildTrunc(e->builder, v, emit_type(e, n->type), "");
+  return v;
+}
+
+static LLVMValueRef select_value(struct emit *e, const struct tir_expr_node *n) {
+  int lanes = tir_type_lanes(n->type);
+  LLVMValueRef c = emit_expr(e, n->a), a = emit_expr(e, n->b), b = emit_expr(e, n->c);
+  if (tir_type_lanes(tir_type_of(e->ir, n->b)) < lanes) a = emit_splat(e, a, lanes);
+  if (tir_type_lanes(tir_type_of(e->ir, n->c)) < lanes) b = emit_splat(e, b, lanes);
+  return LLVMBuildSelect(e->builder, c, a, b, "");
+}
+
+static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
+  LLVMValueRef before = e->vars[n->ref];
+  tir_type type = tir_type_of(e->ir, n->a);
+  bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
+  e->vars[n->ref] = index ? emit_index(e, n->a) : emit_expr(e, n->a);
+  LLVMValueRef body = emit_expr(e, n->b);
+  e->vars[n->ref] = before;
+  return body;
+}
+
+LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (n->kind >= TIR_ADD && n->kind <= TIR_OR) return binary(e, n);
+  switch (n->kind) {
+  case TIR_INT_IMM:
+    return LLVMConstInt(emit_type(e, n->type), (unsigned long long)n->imm, tir_type_code(n->type) == TIR_INT);
+  case TIR_FLOAT_IMM: return LLVMConstReal(emit_type(e, n->type), n->real);
+  case TIR_VAR: return variable(e, n);
+  case TIR_DATA: return e->buffers[n->ref] ? e->buffers[n->ref] : emit_refusal(e, "a buffer is used outside its scope");
+  case TIR_NOT: return LLVMBuildNot(e->builder, emit_expr(e, n->a), "");
+  case TIR_CAST: return emit_cast(e, emit_expr(e, n->a), tir_type_of(e->ir, n->a), n->type);
+  case TIR_SELECT: return select_value(e, n);
+  case TIR_LET: return let_value(e, n);
+  case TIR_RAMP: return ramp(e, n);
+  case TIR_BROADCAST: return emit_splat(e, emit_expr(e, n->a), tir_type_lanes(n->type));
+  case TIR_LOAD: return emit_load(e, x);
+  case TIR_CALL: return emit_call(e, x);
+  default:
+    return emit_refusal(e, "an expression has no machine code: %s", n->kind == TIR_STRING_IMM ? "a string" : "a slice");
+  }
+}

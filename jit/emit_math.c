@@ -1,0 +1,271 @@
+/* Calls: elementary functions as polynomials on vectors of float32, or the C library's; selection; bit operations.
+ *
+ * exp, tanh and erf follow the range reductions and coefficients of Cephes (Moshier, netlib) and Abramowitz & Stegun
+ * 7.1.26; their errors are at most 2 units in the last place (exp), 3 (tanh), and 2e-7 absolute (erf). */
+#include "emit.h"
+
+#include <string.h>
+
+/* ---- Polynomials on float32 ---- */
+
+struct real {
+  struct emit *e;
+  LLVMTypeRef type;
+}; /* constants and arithmetic of one vector type, no fast-math flags */
+
+static LLVMValueRef constant(struct real r, double value) { return LLVMConstReal(r.type, value); }
+static LLVMValueRef plus(struct real r, LLVMValueRef a, LLVMValueRef b) {
+  return LLVMBuildFAdd(r.e->builder, a, b, "");
+}
+static LLVMValueRef minus(struct real r, LLVMValueRef a, LLVMValueRef b) {
+  return LLVMBuildFSub(r.e->builder, a, b, "");
+}
+static LLVMValueRef times(struct real r, LLVMValueRef a, LLVMValueRef b) {
+  return LLVMBuildFMul(r.e->builder, a, b, "");
+}
+static LLVMValueRef over(struct real r, LLVMValueRef a, LLVMValueRef b) {
+  return LLVMBuildFDiv(r.e->builder, a, b, "");
+}
+static LLVMValueRef multiply_add(struct real r, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+  LLVMValueRef args[] = {a, b, c};
+  return emit_intrinsic(r.e, "llvm.fmuladd", r.type, args, 3);
+}
+static LLVMValueRef magnitude(struct real r, LLVMValueRef x) { return emit_intrinsic(r.e, "llvm.fabs", r.type, &x, 1); }
+
+/* Coefficients from the highest power down. */
+static LLVMValueRef polynomial(struct real r, LLVMValueRef x, const double *coefficients, int count) {
+  LLVMValueRef p = constant(r, coefficients[0]);
+  for (int i = 1; i < count; i++) p = multiply_add(r, p, x, constant(r, coefficients[i]));
+  return p;
+}
+
+static LLVMTypeRef int_vector(struct real r) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(r.e->context);
+  return LLVMGetTypeKind(r.type) == LLVMVectorTypeKind ? LLVMVectorType(i32, LLVMGetVectorSize(r.type)) : i32;
+}
+
+static LLVMValueRef int_constant(struct real r, int32_t value) {
+  LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(r.e->context), (unsigned long long)value, true);
+  if (LLVMGetTypeKind(r.type) != LLVMVectorTypeKind) return one;
+  LLVMValueRef all[1024];
+  unsigned lanes = LLVMGetVectorSize(r.type);
+  for (unsigned i = 0; i < lanes; i++) all[i] = one;
+  return LLVMConstVector(all, lanes);
+}
+
+static LLVMValueRef power_of_two(struct real r, LLVMValueRef k) { /* k within [-126, 127] */
+  LLVMBuilderRef w = r.e->builder;
+  LLVMValueRef biased = LLVMBuildAdd(w, k, int_constant(r, 127), "");
+  return LLVMBuildBitCast(w, LLVMBuildShl(w, biased, int_constant(r, 23), ""), r.type, "");
+}
+
+/* e^x = 2^k * e^r, |r| <= ln(2)/2; 2^k in two steps, so that results overflow and vanish as they should. */
+static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
+  static const double p[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                             4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
+  LLVMBuilderRef w = r.e->builder;
+  LLVMValueRef top = constant(r, 89.0), bottom = constant(r, -104.0);
+  x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, x, top, ""), top, x, "");
+  x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, x, bottom, ""), bottom, x, "");
+  /* Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
+  LLVMValueRef magic = constant(r, 12582912.0);
+  LLVMValueRef shifted = multiply_add(r, x, constant(r, 1.44269504088896341), magic);
+  LLVMValueRef k_real = minus(r, shifted, magic);
+  LLVMTypeRef ints = int_vector(r);
+  LLVMValueRef k = LLVMBuildSub(w, LLVMBuildBitCast(w, shifted, ints, ""), LLVMBuildBitCast(w, magic, ints, ""), "");
+  LLVMValueRef rest = multiply_add(r, k_real, constant(r, -0.693359375), x);
+  rest = multiply_add(r, k_real, constant(r, 2.12194440e-4), rest);
+  LLVMValueRef tail = multiply_add(r, polynomial(r, rest, p, 6), times(r, rest, rest), rest);
+  LLVMValueRef near_one = plus(r, tail, constant(r, 1.0));
+  LLVMValueRef half = LLVMBuildAShr(w, k, int_constant(r, 1), "");
+  LLVMValueRef scaled = times(r, near_one, power_of_two(r, half));
+  return times(r, scaled, power_of_two(r, LLVMBuildSub(w, k, half, "")));
+}
+
+static LLVMValueRef copy_sign(struct real r, LLVMValueRef size, LLVMValueRef sign) {
+  LLVMValueRef args[] = {size, sign};
+  return emit_intrinsic(r.e, "llvm.copysign", r.type, args, 2);
+}
+
+static LLVMValueRef hyperbolic_tangent(struct real r, LLVMValueRef x) {
+  static const double p[] = {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
+                             -3.33332819422e-1};
+  LLVMBuilderRef w = r.e->builder;
+  LLVMValueRef square = times(r, x, x), size = magnitude(r, x);
+  LLVMValueRef small = multiply_add(r, times(r, polynomial(r, square, p, 5), square), x, x);
+  LLVMValueRef grown = exponential(r, plus(r, size, size));
+  LLVMValueRef large = minus(r, constant(r, 1.0), over(r, constant(r, 2.0), plus(r, grown, constant(r, 1.0))));
+  LLVMValueRef is_small = LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 0.625), "");
+  return LLVMBuildSelect(w, is_small, small, copy_sign(r, large, x), "");
+}
+
+static LLVMValueRef error_function(struct real r, LLVMValueRef x) {
+  static const double near[] = {7.853861353153693e-5,  -8.010193625184903e-4, 5.188327685732524e-3,
+                                -2.685381193529856e-2, 1.128358514861418e-1,  -3.761262582423300e-1,
+                                1.128379165726710};
+  static const double far[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
+  LLVMBuilderRef w = r.e->builder;
+  LLVMValueRef square = times(r, x, x), size = magnitude(r, x);
+  LLVMValueRef small = times(r, polynomial(r, square, near, 7), x);
+  LLVMValueRef t = over(r, constant(r, 1.0), multiply_add(r, size, constant(r, 0.3275911), constant(r, 1.0)));
+  LLVMValueRef negative = LLVMBuildFNeg(w, square, "");
+  LLVMValueRef tail = times(r, times(r, polynomial(r, t, far, 5), t), exponential(r, negative));
+  LLVMValueRef large = copy_sign(r, minus(r, constant(r, 1.0), tail), x);
+  return LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 1.0), ""), small, large, "");
+}
+
+static LLVMValueRef sigmoid(struct real r, LLVMValueRef x) {
+  LLVMValueRef one = constant(r, 1.0);
+  return over(r, one, plus(r, one, exponential(r, LLVMBuildFNeg(r.e->builder, x, ""))));
+}
+
+/* ---- Functions by name ---- */
+
+static const struct {
+  const char *name;
+  LLVMValueRef (*emit)(struct real, LLVMValueRef);
+} polynomials[] = {{"exp", exponential}, {"tanh", hyperbolic_tangent}, {"erf", error_function}, {"sigmoid", sigmoid}};
+
+/* What LLVM has an intrinsic for; on vectors it calls the C library lane by lane where the CPU has no instruction. */
+static const struct {
+  const char *name, *intrinsic;
+} intrinsics[] = {
+    {"exp", "llvm.exp"},     {"exp2", "llvm.exp2"},           {"exp10", "llvm.exp10"}, {"log", "llvm.log"},
+    {"log2", "llvm.log2"},   {"log10", "llvm.log10"},         {"sqrt", "llvm.sqrt"},   {"sin", "llvm.sin"},
+    {"cos", "llvm.cos"},     {"floor", "llvm.floor"},         {"ceil", "llvm.ceil"},   {"trunc", "llvm.trunc"},
+    {"round", "llvm.round"}, {"nearbyint", "llvm.nearbyint"}, {"fabs", "llvm.fabs"},   {"pow", "llvm.pow"},
+    {"fma", "llvm.fma"},     {"copysign", "llvm.copysign"}};
+
+/* Functions of the C library, called lane by lane. */
+static const char *const library[] = {"tan",   "tanh",  "sinh",  "cosh",      "asin",  "acos",  "atan",
+                                      "asinh", "acosh", "atanh", "erf",       "log1p", "expm1", "atan2",
+                                      "fmod",  "hypot", "ldexp", "nextafter", "cbrt"};
+
+static LLVMValueRef call_library(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
+  tir_type scalar = tir_type_with_lanes(type, 1);
+  LLVMTypeRef real = emit_type(e, scalar), params[3] = {real, real, real};
+  LLVMTypeRef signature = LLVMFunctionType(real, params, count, false);
+  char symbol[32];
+  snprintf(symbol, sizeof symbol, "%s%s", name, tir_type_bits(type) == 32 ? "f" : "");
+  LLVMValueRef f = LLVMGetNamedFunction(e->module, symbol);
+  if (!f) f = LLVMAddFunction(e->module, symbol, signature);
+  int lanes = tir_type_lanes(type);
+  if (lanes == 1) return LLVMBuildCall2(e->builder, signature, f, args, count, "");
+  LLVMValueRef all = LLVMGetPoison(emit_type(e, type));
+  for (int i = 0; i < lanes; i++) {
+    LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned long long)i, false), one[3];
+    for (unsigned k = 0; k < count; k++) one[k] = LLVMBuildExtractElement(e->builder, args[k], at, "");
+    LLVMValueRef value = LLVMBuildCall2(e->builder, signature, f, one, count, "");
+    all = LLVMBuildInsertElement(e->builder, all, value, at, "");
+  }
+  return all;
+}
+
+/* NULL: no elementary function has this name. Values are float32 or float64. */
+static LLVMValueRef elementary(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
+  struct real r = {e, emit_type(e, type)};
+  if (e->fast_math && tir_type_bits(type) == 32 && count == 1)
+    for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
+      if (!strcmp(polynomials[i].name, name)) return polynomials[i].emit(r, args[0]);
+  for (size_t i = 0; i < sizeof intrinsics / sizeof *intrinsics; i++)
+    if (!strcmp(intrinsics[i].name, name)) return emit_intrinsic(e, intrinsics[i].intrinsic, r.type, args, count);
+  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+    if (!strcmp(library[i], name)) return call_library(e, name, type, args, count);
+  if (!strcmp(name, "rsqrt")) return over(r, constant(r, 1.0), emit_intrinsic(e, "llvm.sqrt", r.type, args, 1));
+  if (!strcmp(name, "sigmoid")) {
+    LLVMValueRef x = LLVMBuildFNeg(e->builder, args[0], "");
+    return over(r, constant(r, 1.0), plus(r, constant(r, 1.0), emit_intrinsic(e, "llvm.exp", r.type, &x, 1)));
+  }
+  return NULL;
+}
+
+static LLVMValueRef real_call(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
+  if (tir_type_bits(type) != 16) return elementary(e, name, type, args, count);
+  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type));
+  for (unsigned i = 0; i < count; i++) args[i] = emit_cast(e, args[i], type, wide);
+  LLVMValueRef value = elementary(e, name, wide, args, count);
+  return value ? emit_cast(e, value, wide, type) : NULL;
+}
+
+/* ---- Integers and bits ---- */
+
+static LLVMValueRef bit_call(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
+  LLVMBuilderRef w = e->builder;
+  bool is_signed = tir_type_code(type) == TIR_INT;
+  LLVMValueRef no = LLVMConstNull(LLVMInt1TypeInContext(e->context));
+  if (count == 2) {
+    if (!strcmp(name, "bitwise_and")) return LLVMBuildAnd(w, args[0], args[1], "");
+    if (!strcmp(name, "bitwise_or")) return LLVMBuildOr(w, args[0], args[1], "");
+    if (!strcmp(name, "bitwise_xor")) return LLVMBuildXor(w, args[0], args[1], "");
+    if (!strcmp(name, "shift_left")) return LLVMBuildShl(w, args[0], args[1], "");
+    if (!strcmp(name, "shift_right"))
+      return is_signed ? LLVMBuildAShr(w, args[0], args[1], "") : LLVMBuildLShr(w, args[0], args[1], "");
+  }
+  if (count != 1) return NULL;
+  LLVMValueRef with_flag[] = {args[0], no};
+  if (!strcmp(name, "bitwise_not")) return LLVMBuildNot(w, args[0], "");
+  if (!strcmp(name, "popcount")) return emit_intrinsic(e, "llvm.ctpop", LLVMTypeOf(args[0]), args, 1);
+  if (!strcmp(name, "clz")) return emit_intrinsic(e, "llvm.ctlz", LLVMTypeOf(args[0]), with_flag, 2);
+  if (!strcmp(name, "abs") && is_signed) return emit_intrinsic(e, "llvm.abs", LLVMTypeOf(args[0]), with_flag, 2);
+  return NULL;
+}
+
+/* ---- Calls ---- */
+
+/* Only the branch that is taken is computed: it may guard an access. */
+static LLVMValueRef if_then_else(struct emit *e, const struct tir_expr_node *n) {
+  const uint32_t *args = tir_operands(e->ir, n->operands);
+  if (tir_type_lanes(tir_type_of(e->ir, args[0])) > 1) {
+    int lanes = tir_type_lanes(n->type);
+    LLVMValueRef c = emit_expr(e, args[0]), a = emit_expr(e, args[1]), b = emit_expr(e, args[2]);
+    if (tir_type_lanes(tir_type_of(e->ir, args[1])) < lanes) a = emit_splat(e, a, lanes);
+    if (tir_type_lanes(tir_type_of(e->ir, args[2])) < lanes) b = emit_splat(e, b, lanes);
+    return LLVMBuildSelect(e->builder, c, a, b, "");
+  }
+  LLVMValueRef condition = emit_expr(e, args[0]), values[2];
+  LLVMBasicBlockRef blocks[2], join;
+  blocks[0] = LLVMAppendBasicBlockInContext(e->context, e->function, "then");
+  blocks[1] = LLVMAppendBasicBlockInContext(e->context, e->function, "else");
+  join = LLVMAppendBasicBlockInContext(e->context, e->function, "join");
+  LLVMBuildCondBr(e->builder, condition, blocks[0], blocks[1]);
+  for (int i = 0; i < 2; i++) {
+    LLVMPositionBuilderAtEnd(e->builder, blocks[i]);
+    values[i] = emit_expr(e, args[1 + i]);
+    blocks[i] = LLVMGetInsertBlock(e->builder);
+    LLVMBuildBr(e->builder, join);
+  }
+  LLVMPositionBuilderAtEnd(e->builder, join);
+  if (e->failed) return LLVMGetPoison(emit_type(e, n->type));
+  LLVMValueRef phi = LLVMBuildPhi(e->builder, emit_type(e, n->type), "");
+  LLVMAddIncoming(phi, values, blocks, 2);
+  return phi;
+}
+
+enum { MOST_ARGUMENTS = 8 };
+
+LLVMValueRef emit_call(struct emit *e, tir_expr call) {
+  struct tir_expr_node n = *tir_at(e->ir, call);
+  const char *name = tir_text(e->ir, n.ref);
+  const uint32_t *operands = tir_operands(e->ir, n.operands);
+  if (!strcmp(name, "if_then_else") && n.count == 3) return if_then_else(e, &n);
+  if (!strcmp(name, "likely") && n.count == 1) return emit_expr(e, operands[0]);
+  if (n.count == 0 || n.count > MOST_ARGUMENTS)
+    return emit_refusal(e, "T.%s of %u arguments is not known", name, n.count);
+  tir_type from = tir_type_of(e->ir, operands[0]);
+  LLVMValueRef args[MOST_ARGUMENTS], value = NULL;
+  int lanes = tir_type_lanes(n.type);
+  for (uint32_t i = 0; i < n.count; i++) {
+    tir_type t = tir_type_of(e->ir, operands[i]);
+    args[i] = emit_expr(e, operands[i]);
+    if (tir_type_lanes(t) < lanes) args[i] = emit_splat(e, args[i], lanes);
+  }
+  from = tir_type_with_lanes(from, lanes);
+  if (!strcmp(name, "isnan") && tir_type_is_float(from))
+    return LLVMBuildFCmp(e->builder, LLVMRealUNO, args[0], args[0], "");
+  if (!strcmp(name, "reinterpret")) return LLVMBuildBitCast(e->builder, args[0], emit_type(e, n.type), "");
+  if (tir_type_is_float(n.type))
+    value = real_call(e, !strcmp(name, "abs") ? "fabs" : name, n.type, args, n.count);
+  else if (tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL)
+    value = bit_call(e, name, n.type, args, n.count);
+  return value ? value : emit_refusal(e, "T.%s has no machine code on this target", name);
+}

@@ -1,0 +1,158 @@
+/* Loads and stores of buffers of one dimension. */
+#include "emit.h"
+
+static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef index) {
+  if (!e->buffers[buffer])
+    return emit_refusal(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name));
+  tir_type type = tir_buffer_at(e->ir, buffer)->type;
+  /* A bool is a byte in memory. */
+  LLVMTypeRef element = tir_type_code(type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, type);
+  return LLVMBuildInBoundsGEP2(e->builder, element, e->buffers[buffer], &index, 1, "");
+}
+
+static bool is_bool(tir_type t) { return tir_type_code(t) == TIR_BOOL; }
+
+static LLVMTypeRef stored_type(struct emit *e, tir_type type) {
+  return emit_type(e, is_bool(type) ? TIR_TYPE(TIR_UINT, 8, tir_type_lanes(type)) : type);
+}
+
+static LLVMValueRef from_memory(struct emit *e, LLVMValueRef value, tir_type type) {
+  return is_bool(type) ? LLVMBuildTrunc(e->builder, value, emit_type(e, type), "") : value;
+}
+
+static unsigned alignment(tir_type type) {
+  unsigned bytes = (unsigned)emit_type_bytes(tir_type_with_lanes(type, 1));
+  return bytes ? bytes : 1;
+}
+
+static LLVMValueRef plain_load(struct emit *e, tir_buffer buffer, LLVMValueRef index, tir_type type) {
+  LLVMValueRef value = LLVMBuildLoad2(e->builder, stored_type(e, type), address(e, buffer, index), "");
+  LLVMSetAlignment(value, alignment(type));
+  return from_memory(e, value, type);
+}
+
+/* A vector of consecutive elements, under a mask. */
+static LLVMValueRef masked_load(struct emit *e, tir_buffer buffer, LLVMValueRef index, tir_type type,
+                                LLVMValueRef mask) {
+  LLVMTypeRef types[] = {stored_type(e, type), LLVMPointerTypeInContext(e->context, 0)};
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.masked.load", 16), types, 2);
+  LLVMValueRef args[] = {address(e, buffer, index),
+                         LLVMConstInt(LLVMInt32TypeInContext(e->context), alignment(type), false), mask,
+                         LLVMConstNull(types[0])};
+  return from_memory(e, LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 4, ""), type);
+}
+
+static void masked_store(struct emit *e, tir_buffer buffer, LLVMValueRef index, tir_type type, LLVMValueRef value,
+                         LLVMValueRef mask) {
+  LLVMTypeRef types[] = {stored_type(e, type), LLVMPointerTypeInContext(e->context, 0)};
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.masked.store", 17), types, 2);
+  LLVMValueRef args[] = {value, address(e, buffer, index),
+                         LLVMConstInt(LLVMInt32TypeInContext(e->context), alignment(type), false), mask};
+  LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 4, "");
+}
+
+static bool is_contiguous(const struct emit *e, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
+}
+
+/* Calls each(lane, index of the lane) for every lane, guarded by its bit of the mask. */
+typedef void each_lane(struct emit *e, void *data, int lane, LLVMValueRef index);
+
+static void for_each_lane(struct emit *e, tir_expr index, LLVMValueRef mask, each_lane *each, void *data) {
+  LLVMValueRef all = emit_expr(e, index);
+  tir_type type = tir_type_of(e->ir, index);
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  for (int i = 0; i < tir_type_lanes(type); i++) {
+    LLVMValueRef lane = LLVMConstInt(i32, (unsigned long long)i, false);
+    LLVMValueRef at = LLVMBuildExtractElement(e->builder, all, lane, "");
+    at = LLVMBuildIntCast2(e->builder, at, LLVMInt64TypeInContext(e->context), true, "");
+    if (!mask) {
+      each(e, data, i, at);
+      continue;
+    }
+    LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(e->context, e->function, "lane");
+    LLVMBasicBlockRef next = LLVMAppendBasicBlockInContext(e->context, e->function, "next");
+    LLVMBuildCondBr(e->builder, LLVMBuildExtractElement(e->builder, mask, lane, ""), then, next);
+    LLVMPositionBuilderAtEnd(e->builder, then);
+    each(e, data, i, at);
+    LLVMBuildBr(e->builder, next);
+    LLVMPositionBuilderAtEnd(e->builder, next);
+  }
+}
+
+struct lanes {
+  tir_buffer buffer;
+  tir_type type;
+  LLVMValueRef cell, value;
+};
+
+static LLVMValueRef lane_cell(struct emit *e, const struct lanes *l, int lane) {
+  LLVMValueRef at = emit_int64(e, lane);
+  return LLVMBuildInBoundsGEP2(e->builder, stored_type(e, tir_type_with_lanes(l->type, 1)), l->cell, &at, 1, "");
+}
+
+static void load_lane(struct emit *e, void *data, int lane, LLVMValueRef index) {
+  struct lanes *l = data;
+  tir_type scalar = tir_type_with_lanes(l->type, 1);
+  LLVMValueRef v = LLVMBuildLoad2(e->builder, stored_type(e, scalar), address(e, l->buffer, index), "");
+  LLVMSetAlignment(v, alignment(scalar));
+  LLVMBuildStore(e->builder, v, lane_cell(e, l, lane));
+}
+
+static void store_lane(struct emit *e, void *data, int lane, LLVMValueRef index) {
+  struct lanes *l = data;
+  LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned long long)lane, false);
+  LLVMValueRef v = LLVMBuildExtractElement(e->builder, l->value, at, "");
+  LLVMSetAlignment(LLVMBuildStore(e->builder, v, address(e, l->buffer, index)), alignment(l->type));
+}
+
+LLVMValueRef emit_load(struct emit *e, tir_expr load) {
+  const struct tir_expr_node *n = tir_at(e->ir, load);
+  if (n->count != 1) return emit_refusal(e, "a load of %u dimensions was not flattened", n->count);
+  tir_expr index = tir_operands(e->ir, n->operands)[0];
+  tir_type type = n->type;
+  int lanes = tir_type_lanes(tir_type_of(e->ir, index));
+  LLVMValueRef mask = n->a ? emit_expr(e, n->a) : NULL;
+  if (lanes == 1 && !mask) return plain_load(e, n->ref, emit_index(e, index), type);
+  if (mask && tir_type_lanes(tir_type_of(e->ir, n->a)) < lanes) mask = emit_splat(e, mask, lanes);
+  if (is_contiguous(e, index)) {
+    LLVMValueRef first = emit_index(e, tir_at(e->ir, index)->a);
+    return mask ? masked_load(e, n->ref, first, type, mask) : plain_load(e, n->ref, first, type);
+  }
+  if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !mask)
+    return emit_splat(e, plain_load(e, n->ref, emit_index(e, tir_at(e->ir, index)->a), tir_type_with_lanes(type, 1)),
+                      lanes);
+  struct lanes l = {n->ref, type, emit_alloca(e, stored_type(e, type), 1, 64), NULL};
+  if (mask) LLVMBuildStore(e->builder, LLVMConstNull(stored_type(e, type)), l.cell);
+  for_each_lane(e, index, mask, load_lane, &l);
+  return from_memory(e, LLVMBuildLoad2(e->builder, stored_type(e, type), l.cell, ""), type);
+}
+
+void emit_store(struct emit *e, tir_stmt store) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, store);
+  if (tir_buffer_at(e->ir, s.store.buffer)->rank != 1) {
+    emit_refusal(e, "a store was not flattened");
+    return;
+  }
+  tir_expr index = tir_operands(e->ir, s.store.indices)[0];
+  tir_type type = tir_type_of(e->ir, s.store.value);
+  int lanes = tir_type_lanes(tir_type_of(e->ir, index));
+  LLVMValueRef value = emit_expr(e, s.store.value);
+  if (tir_type_lanes(type) < lanes) {
+    value = emit_splat(e, value, lanes);
+    type = tir_type_with_lanes(type, lanes);
+  }
+  if (is_bool(type)) value = LLVMBuildZExt(e->builder, value, stored_type(e, type), "");
+  LLVMValueRef mask = s.store.predicate ? emit_expr(e, s.store.predicate) : NULL;
+  if (mask && tir_type_lanes(tir_type_of(e->ir, s.store.predicate)) < lanes) mask = emit_splat(e, mask, lanes);
+  if (!mask && (lanes == 1 || is_contiguous(e, index))) {
+    LLVMValueRef first = emit_index(e, lanes == 1 ? index : tir_at(e->ir, index)->a);
+    LLVMSetAlignment(LLVMBuildStore(e->builder, value, address(e, s.store.buffer, first)), alignment(type));
+  } else if (is_contiguous(e, index)) {
+    masked_store(e, s.store.buffer, emit_index(e, tir_at(e->ir, index)->a), type, value, mask);
+  } else {
+    struct lanes l = {s.store.buffer, type, NULL, value};
+    for_each_lane(e, index, mask, store_lane, &l);
+  }
+}

@@ -1,0 +1,216 @@
+/* Parallel loops: the body becomes a function that libgomp runs on every thread, each taking a run of the iterations.
+ *
+ *   caller:    closure on the stack { begin, extent, status, workspace, buffers…, variables… }; GOMP_parallel(start,
+ * closure) start:     reads the closure, computes this thread's run, calls body body:      (begin, end, thread, status,
+ * workspace, noalias buffers…, variables…): the loop The promise that buffers do not alias is restated on body, since
+ * start's caller cannot carry it. */
+#include "emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct captured {
+  tir_buffer *buffers;
+  tir_var *vars;
+  uint32_t buffer_count, var_count;
+};
+
+struct gathering {
+  struct emit *e;
+  uint8_t *buffers, *vars;
+};
+
+static bool note_uses(void *data, tir_expr x) {
+  struct gathering *g = data;
+  const struct tir_expr_node *n = tir_at(g->e->ir, x);
+  if (n->kind == TIR_VAR) g->vars[n->ref] = 1;
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) g->buffers[n->ref] = 1;
+  return true;
+}
+
+static void note_statement(struct gathering *g, tir_stmt s) {
+  const struct tir *ir = g->e->ir;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  tir_expr all[4] = {TIR_NONE};
+  switch (n->kind) {
+  case TIR_LOOP: all[0] = n->loop.min, all[1] = n->loop.extent; break;
+  case TIR_STORE:
+    g->buffers[n->store.buffer] = 1;
+    all[0] = tir_operands(ir, n->store.indices)[0], all[1] = n->store.value, all[2] = n->store.predicate;
+    break;
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT: all[0] = n->test.condition; break;
+  case TIR_BIND: all[0] = n->bind.value; break;
+  case TIR_EVALUATE: all[0] = n->evaluate.value; break;
+  case TIR_DECLARE: all[0] = tir_buffer_at(ir, n->alloc.buffer)->data; break;
+  default: break;
+  }
+  for (int i = 0; i < 4; i++) tir_walk_expr(ir, all[i], note_uses, g);
+}
+
+/* What the loop's body uses and what is in scope here: the closure's contents. */
+static struct captured capture(struct emit *e, tir_loop loop) {
+  const struct tir *ir = e->ir;
+  struct gathering g = {e, calloc(ir->buffers.count, 1), calloc(ir->vars.count, 1)};
+  struct captured c = {calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->vars.count, sizeof(tir_var)), 0, 0};
+  if (!g.buffers || !g.vars || !c.buffers || !c.vars) abort();
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) note_statement(&g, s);
+  for (tir_buffer b = 1; b < ir->buffers.count; b++)
+    if (g.buffers[b] && e->buffers[b]) c.buffers[c.buffer_count++] = b;
+  for (tir_var v = 1; v < ir->vars.count; v++)
+    if (g.vars[v] && e->vars[v]) c.vars[c.var_count++] = v;
+  free(g.buffers);
+  free(g.vars);
+  return c;
+}
+
+static void release(struct captured *c) {
+  free(c->buffers);
+  free(c->vars);
+}
+
+enum { BEGIN, EXTENT, STATUS, WORKSPACE, FIXED }; /* the closure's first fields */
+
+static LLVMTypeRef closure_type(struct emit *e, const struct captured *c) {
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
+  uint32_t count = FIXED + c->buffer_count + c->var_count;
+  LLVMTypeRef *fields = malloc(count * sizeof *fields);
+  if (!fields) abort();
+  fields[BEGIN] = fields[EXTENT] = i64;
+  fields[STATUS] = fields[WORKSPACE] = pointer;
+  for (uint32_t i = 0; i < c->buffer_count; i++) fields[FIXED + i] = pointer;
+  for (uint32_t i = 0; i < c->var_count; i++) fields[FIXED + c->buffer_count + i] = LLVMTypeOf(e->vars[c->vars[i]]);
+  LLVMTypeRef type = LLVMStructTypeInContext(e->context, fields, count, false);
+  free(fields);
+  return type;
+}
+
+static LLVMValueRef field(struct emit *e, LLVMTypeRef type, LLVMValueRef closure, uint32_t i) {
+  return LLVMBuildStructGEP2(e->builder, type, closure, i, "");
+}
+
+static LLVMValueRef library_function(struct emit *e, const char *name, LLVMTypeRef type) {
+  LLVMValueRef f = LLVMGetNamedFunction(e->module, name);
+  return f ? f : LLVMAddFunction(e->module, name, type);
+}
+
+static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const struct captured *c) {
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
+  uint32_t fields = LLVMCountStructElementTypes(closure), count = fields + 1;
+  LLVMTypeRef *types = malloc(count * sizeof *types), *all = malloc(fields * sizeof *all);
+  if (!types || !all) abort();
+  LLVMGetStructElementTypes(closure, all);
+  types[0] = types[1] = types[2] = i64; /* begin, end, thread */
+  types[3] = types[4] = pointer;        /* status, workspace */
+  for (uint32_t i = FIXED; i < fields; i++) types[i + 1] = all[i];
+  LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), types, count, false);
+  char name[64];
+  snprintf(name, sizeof name, "parallel.%u", e->bodies++);
+  LLVMValueRef body = LLVMAddFunction(e->module, name, signature);
+  LLVMSetLinkage(body, LLVMInternalLinkage);
+  unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
+  for (uint32_t i = 3; i < 5 + c->buffer_count; i++)
+    LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
+  free(types);
+  free(all);
+  return body;
+}
+
+/* Iterations [begin + extent * t / n, begin + extent * (t + 1) / n) are thread t's of n. */
+static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRef body) {
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context), number = LLVMFunctionType(i32, NULL, 0, false);
+  LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), &pointer, 1, false);
+  LLVMValueRef start = LLVMAddFunction(e->module, "parallel.start", signature);
+  LLVMSetLinkage(start, LLVMInternalLinkage);
+  LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, start, "entry"));
+  LLVMBuilderRef w = e->builder;
+  LLVMValueRef t = LLVMBuildCall2(w, number, library_function(e, "omp_get_thread_num", number), NULL, 0, "");
+  LLVMValueRef n = LLVMBuildCall2(w, number, library_function(e, "omp_get_num_threads", number), NULL, 0, "");
+  t = LLVMBuildZExt(w, t, i64, "");
+  n = LLVMBuildZExt(w, n, i64, "");
+  uint32_t fields = LLVMCountStructElementTypes(closure);
+  LLVMValueRef *args = malloc((fields + 1) * sizeof *args), from = LLVMGetParam(start, 0);
+  if (!args) abort();
+  LLVMValueRef begin = LLVMBuildLoad2(w, i64, field(e, closure, from, BEGIN), "");
+  LLVMValueRef extent = LLVMBuildLoad2(w, i64, field(e, closure, from, EXTENT), "");
+  LLVMValueRef next = LLVMBuildAdd(w, t, emit_int64(e, 1), "");
+  args[0] = LLVMBuildAdd(w, begin, LLVMBuildUDiv(w, LLVMBuildMul(w, extent, t, ""), n, ""), "");
+  args[1] = LLVMBuildAdd(w, begin, LLVMBuildUDiv(w, LLVMBuildMul(w, extent, next, ""), n, ""), "");
+  args[2] = t;
+  for (uint32_t i = STATUS; i < fields; i++)
+    args[i + 1] = LLVMBuildLoad2(w, LLVMStructGetTypeAtIndex(closure, i), field(e, closure, from, i), "");
+  LLVMBuildCall2(w, LLVMGlobalGetValueType(body), body, args, fields + 1, "");
+  free(args);
+  LLVMBuildRetVoid(w);
+  return start;
+}
+
+/* The loop of one thread, in a function of its own: what the emitter knows of values is the parameters' until it ends.
+ */
+static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const struct captured *c) {
+  struct emit outer = *e;
+  e->vars = calloc(e->ir->vars.count, sizeof *e->vars);
+  e->buffers = calloc(e->ir->buffers.count, sizeof *e->buffers);
+  if (!e->vars || !e->buffers) abort();
+  e->function = body;
+  e->entry = LLVMAppendBasicBlockInContext(e->context, body, "entry");
+  LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, body, "head");
+  LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(e->context, body, "inside");
+  e->leave = LLVMAppendBasicBlockInContext(e->context, body, "leave");
+  e->thread = LLVMGetParam(body, 2);
+  e->status = LLVMGetParam(body, 3);
+  e->workspace = LLVMGetParam(body, 4);
+  for (uint32_t i = 0; i < c->buffer_count; i++) e->buffers[c->buffers[i]] = LLVMGetParam(body, 5 + i);
+  for (uint32_t i = 0; i < c->var_count; i++) e->vars[c->vars[i]] = LLVMGetParam(body, 5 + c->buffer_count + i);
+  LLVMBuilderRef w = e->builder;
+  LLVMPositionBuilderAtEnd(w, e->entry);
+  LLVMBuildBr(w, head);
+  LLVMPositionBuilderAtEnd(w, head);
+  LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, i, LLVMGetParam(body, 1), ""), inside, e->leave);
+  LLVMPositionBuilderAtEnd(w, inside);
+  e->vars[tir_stmt_at(e->ir, loop)->loop.var] = i;
+  emit_list(e, tir_stmt_at(e->ir, loop)->first[TIR_BODY]);
+  LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
+  LLVMBuildBr(w, head);
+  LLVMAddIncoming(i, (LLVMValueRef[]){LLVMGetParam(body, 0), next}, (LLVMBasicBlockRef[]){e->entry, latch}, 2);
+  LLVMPositionBuilderAtEnd(w, e->leave);
+  LLVMBuildRetVoid(w);
+  free(e->vars);
+  free(e->buffers);
+  outer.failed = e->failed;
+  outer.bodies = e->bodies;
+  outer.workspace_most = e->workspace_most;
+  *e = outer;
+}
+
+void emit_parallel(struct emit *e, tir_loop loop) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
+  struct captured c = capture(e, loop);
+  LLVMTypeRef type = closure_type(e, &c);
+  LLVMBuilderRef w = e->builder;
+  LLVMValueRef closure = emit_alloca(e, type, 1, 64);
+  LLVMBuildStore(w, emit_index(e, s.loop.min), field(e, type, closure, BEGIN));
+  LLVMBuildStore(w, emit_index(e, s.loop.extent), field(e, type, closure, EXTENT));
+  LLVMBuildStore(w, e->status, field(e, type, closure, STATUS));
+  LLVMBuildStore(w, e->workspace, field(e, type, closure, WORKSPACE));
+  for (uint32_t i = 0; i < c.buffer_count; i++)
+    LLVMBuildStore(w, e->buffers[c.buffers[i]], field(e, type, closure, FIXED + i));
+  for (uint32_t i = 0; i < c.var_count; i++)
+    LLVMBuildStore(w, e->vars[c.vars[i]], field(e, type, closure, FIXED + c.buffer_count + i));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(w);
+  LLVMValueRef body = declare_body(e, type, &c);
+  write_body(e, loop, body, &c);
+  LLVMValueRef start = write_start(e, type, body);
+  release(&c);
+  LLVMPositionBuilderAtEnd(w, here);
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
+  LLVMTypeRef signature =
+      LLVMFunctionType(LLVMVoidTypeInContext(e->context), (LLVMTypeRef[]){pointer, pointer, i32, i32}, 4, false);
+  LLVMValueRef threads = LLVMConstInt(i32, (unsigned long long)e->target->cores, false);
+  LLVMValueRef args[] = {start, closure, threads, LLVMConstNull(i32)};
+  LLVMBuildCall2(w, signature, library_function(e, "GOMP_parallel", signature), args, 4, "");
+}

@@ -1,0 +1,282 @@
+/* Statements, and the function around them. */
+#include "emit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static LLVMBasicBlockRef new_block(struct emit *e, const char *name) {
+  return LLVMAppendBasicBlockInContext(e->context, e->function, name);
+}
+
+LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+  LLVMPositionBuilder(e->builder, e->entry, LLVMGetFirstInstruction(e->entry));
+  LLVMTypeRef array = count == 1 ? type : LLVMArrayType2(type, count);
+  LLVMValueRef cell = LLVMBuildAlloca(e->builder, array, "");
+  LLVMSetAlignment(cell, align);
+  LLVMPositionBuilderAtEnd(e->builder, here);
+  return cell;
+}
+
+/* ---- Control ---- */
+
+static void emit_loop(struct emit *e, tir_loop loop) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
+  LLVMBuilderRef w = e->builder;
+  LLVMValueRef min = emit_index(e, s.loop.min), extent = emit_index(e, s.loop.extent);
+  LLVMValueRef end = LLVMBuildNSWAdd(w, min, extent, "");
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(w), body = new_block(e, "body"), after = new_block(e, "after");
+  if (tir_is_int(e->ir, s.loop.extent) && tir_at(e->ir, s.loop.extent)->imm > 0)
+    LLVMBuildBr(w, body);
+  else
+    LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, min, end, ""), body, after);
+  LLVMPositionBuilderAtEnd(w, body);
+  LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
+  e->vars[s.loop.var] = i;
+  emit_list(e, s.first[TIR_BODY]);
+  e->vars[s.loop.var] = NULL;
+  LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
+  LLVMValueRef more = LLVMBuildICmp(w, LLVMIntSLT, next, end, "");
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
+  LLVMBuildCondBr(w, more, body, after);
+  LLVMAddIncoming(i, (LLVMValueRef[]){min, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+  LLVMPositionBuilderAtEnd(w, after);
+}
+
+static void emit_if(struct emit *e, tir_stmt at) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, at);
+  LLVMBasicBlockRef then = new_block(e, "then"), otherwise = s.first[TIR_ELSE] ? new_block(e, "else") : NULL;
+  LLVMBasicBlockRef join = new_block(e, "join");
+  LLVMBuildCondBr(e->builder, emit_expr(e, s.test.condition), then, otherwise ? otherwise : join);
+  LLVMPositionBuilderAtEnd(e->builder, then);
+  emit_list(e, s.first[TIR_BODY]);
+  LLVMBuildBr(e->builder, join);
+  if (otherwise) {
+    LLVMPositionBuilderAtEnd(e->builder, otherwise);
+    emit_list(e, s.first[TIR_ELSE]);
+    LLVMBuildBr(e->builder, join);
+  }
+  LLVMPositionBuilderAtEnd(e->builder, join);
+}
+
+static void emit_while(struct emit *e, tir_stmt at) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, at);
+  LLVMBasicBlockRef head = new_block(e, "while"), body = new_block(e, "body"), after = new_block(e, "after");
+  LLVMBuildBr(e->builder, head);
+  LLVMPositionBuilderAtEnd(e->builder, head);
+  LLVMBuildCondBr(e->builder, emit_expr(e, s.test.condition), body, after);
+  LLVMPositionBuilderAtEnd(e->builder, body);
+  emit_list(e, s.first[TIR_BODY]);
+  LLVMBuildBr(e->builder, head);
+  LLVMPositionBuilderAtEnd(e->builder, after);
+}
+
+enum { STATUS_ASSERTION = 1 };
+
+static void emit_assert(struct emit *e, tir_stmt at) {
+  LLVMBasicBlockRef bad = new_block(e, "bad"), good = new_block(e, "good");
+  LLVMBuildCondBr(e->builder, emit_expr(e, tir_stmt_at(e->ir, at)->test.condition), good, bad);
+  LLVMPositionBuilderAtEnd(e->builder, bad);
+  LLVMBuildStore(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), STATUS_ASSERTION, false), e->status);
+  LLVMBuildBr(e->builder, e->leave);
+  LLVMPositionBuilderAtEnd(e->builder, good);
+}
+
+/* ---- Allocations: registers and small buffers on the stack, others in the caller's workspace ---- */
+
+enum { MOST_ON_STACK = 16 << 10 };
+
+static uint64_t elements_of(struct emit *e, const struct tir_buffer_node *b) {
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < b->rank; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, tir_operands(e->ir, b->shape)[i]);
+    uint64_t extent = n->kind == TIR_INT_IMM && n->imm > 0 ? (uint64_t)n->imm : 0;
+    if (!extent || __builtin_mul_overflow(count, extent, &count)) {
+      emit_refusal(e, "buffer %s: its size is not a positive constant", tir_text(e->ir, b->name));
+      return 0;
+    }
+  }
+  return count;
+}
+
+static void emit_allocation(struct emit *e, tir_stmt at) {
+  tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
+  const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
+  uint64_t count = elements_of(e, b), bytes = count * emit_type_bytes(b->type);
+  if (!count || bytes > (uint64_t)1 << 40) {
+    emit_refusal(e, "buffer %s is too large", tir_text(e->ir, b->name));
+    return;
+  }
+  if (bytes <= MOST_ON_STACK) {
+    LLVMTypeRef element =
+        tir_type_code(b->type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, b->type);
+    e->buffers[buffer] = emit_alloca(e, element, count, 64);
+    return;
+  }
+  bytes = (bytes + 63) & ~(uint64_t)63;
+  /* Inside a parallel loop each thread has a part of its own. */
+  uint64_t copies = e->thread ? (uint64_t)e->target->cores : 1;
+  LLVMValueRef offset = emit_int64(e, (int64_t)e->workspace_used);
+  if (e->thread)
+    offset = LLVMBuildNSWAdd(e->builder, offset,
+                             LLVMBuildNSWMul(e->builder, e->thread, emit_int64(e, (int64_t)bytes), ""), "");
+  e->buffers[buffer] =
+      LLVMBuildInBoundsGEP2(e->builder, LLVMInt8TypeInContext(e->context), e->workspace, &offset, 1, "");
+  e->workspace_used += bytes * copies;
+  if (e->workspace_used > e->workspace_most) e->workspace_most = e->workspace_used;
+}
+
+static void emit_declaration(struct emit *e, tir_stmt at) {
+  tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
+  tir_expr data = tir_buffer_at(e->ir, buffer)->data;
+  if (data)
+    e->buffers[buffer] = emit_expr(e, data);
+  else
+    emit_allocation(e, at);
+}
+
+static void emit_binding(struct emit *e, tir_stmt at) {
+  tir_var v = tir_stmt_at(e->ir, at)->bind.var;
+  tir_expr value = tir_stmt_at(e->ir, at)->bind.value;
+  tir_type type = e->ir->vars.at[v].type;
+  bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
+  e->vars[v] = index ? emit_index(e, value) : emit_expr(e, value);
+}
+
+static void emit_statement(struct emit *e, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
+  switch (n->kind) {
+  case TIR_LOOP:
+    if (n->loop_kind == TIR_PARALLEL && !e->thread)
+      emit_parallel(e, s);
+    else
+      emit_loop(e, s);
+    break;
+  case TIR_STORE: emit_store(e, s); break;
+  case TIR_IF: emit_if(e, s); break;
+  case TIR_WHILE: emit_while(e, s); break;
+  case TIR_ASSERT: emit_assert(e, s); break;
+  case TIR_BIND: emit_binding(e, s); break;
+  case TIR_EVALUATE: emit_expr(e, n->evaluate.value); break;
+  case TIR_ALLOC: emit_allocation(e, s); break;
+  case TIR_DECLARE: emit_declaration(e, s); break;
+  case TIR_ATTR: emit_list(e, n->first[TIR_BODY]); break;
+  default: emit_refusal(e, "a block was not lowered");
+  }
+}
+
+/* What a list allocates is given back at its end. */
+void emit_list(struct emit *e, tir_stmt first) {
+  uint64_t used = e->workspace_used;
+  for (tir_stmt s = first; s && !e->failed; s = tir_stmt_at(e->ir, s)->next) emit_statement(e, s);
+  e->workspace_used = used;
+}
+
+/* ---- Functions ---- */
+
+static void add_attribute(struct emit *e, LLVMValueRef f, unsigned index, const char *name) {
+  unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+  LLVMAddAttributeAtIndex(f, index, LLVMCreateEnumAttribute(e->context, kind, 0));
+}
+
+static LLVMValueRef load_argument(struct emit *e, LLVMValueRef args, uint32_t i) {
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
+  LLVMValueRef at = emit_int64(e, i);
+  return LLVMBuildLoad2(e->builder, pointer, LLVMBuildInBoundsGEP2(e->builder, pointer, args, &at, 1, ""), "");
+}
+
+/* The inner function has a pointer a buffer, noalias, and a value a scalar: what promises about aliasing hang on. */
+static LLVMValueRef declare_inner(struct emit *e, const char *name) {
+  const struct tir_func_node *f = &e->ir->funcs.at[e->func];
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
+  LLVMTypeRef *types = malloc((f->params.count + 2) * sizeof *types);
+  if (!types) abort();
+  for (uint32_t i = 0; i < f->params.count; i++) {
+    const struct tir_param *p = &e->ir->params.at[f->params.first + i];
+    tir_type t = p->buffer ? TIR_T_HANDLE : e->ir->vars.at[p->var].type;
+    types[i] = tir_type_is_int(t) ? i64 : emit_type(e, t);
+  }
+  types[f->params.count] = types[f->params.count + 1] = pointer;
+  LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), types, f->params.count + 2, false);
+  LLVMValueRef inner = LLVMAddFunction(e->module, name, signature);
+  LLVMSetLinkage(inner, LLVMInternalLinkage);
+  for (uint32_t i = 0; i < f->params.count + 2; i++)
+    if (types[i] == pointer) add_attribute(e, inner, i + 1, "noalias");
+  free(types);
+  return inner;
+}
+
+static void write_inner(struct emit *e, LLVMValueRef inner) {
+  const struct tir_func_node *f = &e->ir->funcs.at[e->func];
+  e->function = inner;
+  e->entry = new_block(e, "entry");
+  LLVMBasicBlockRef start = new_block(e, "start");
+  e->leave = new_block(e, "leave");
+  LLVMPositionBuilderAtEnd(e->builder, e->entry);
+  LLVMBuildBr(e->builder, start);
+  LLVMPositionBuilderAtEnd(e->builder, start);
+  for (uint32_t i = 0; i < f->params.count; i++) {
+    const struct tir_param *p = &e->ir->params.at[f->params.first + i];
+    if (p->buffer) e->buffers[p->buffer] = LLVMGetParam(inner, i);
+    if (p->var) e->vars[p->var] = LLVMGetParam(inner, i);
+  }
+  e->status = LLVMGetParam(inner, f->params.count);
+  e->workspace = LLVMGetParam(inner, f->params.count + 1);
+  emit_list(e, tir_stmt_at(e->ir, f->body)->first[TIR_BODY]);
+  LLVMBuildBr(e->builder, e->leave);
+  LLVMPositionBuilderAtEnd(e->builder, e->leave);
+  LLVMBuildRetVoid(e->builder);
+}
+
+static LLVMValueRef scalar_argument(struct emit *e, LLVMValueRef at, tir_type type) {
+  LLVMValueRef value = LLVMBuildLoad2(e->builder, emit_type(e, type), at, "");
+  return tir_type_is_int(type) ? emit_cast(e, value, type, TIR_T_I64) : value;
+}
+
+/* int32_t NAME(void **args, void *workspace) */
+static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
+  const struct tir_func_node *f = &e->ir->funcs.at[e->func];
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef entry =
+      LLVMAddFunction(e->module, name, LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer}, 2, false));
+  LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, entry, "entry"));
+  LLVMValueRef status = LLVMBuildAlloca(e->builder, i32, "status");
+  LLVMBuildStore(e->builder, LLVMConstNull(i32), status);
+  LLVMValueRef *args = malloc((f->params.count + 2) * sizeof *args);
+  if (!args) abort();
+  for (uint32_t i = 0; i < f->params.count; i++) {
+    const struct tir_param *p = &e->ir->params.at[f->params.first + i];
+    args[i] = load_argument(e, LLVMGetParam(entry, 0), i);
+    if (!p->buffer) args[i] = scalar_argument(e, args[i], e->ir->vars.at[p->var].type);
+  }
+  args[f->params.count] = status;
+  args[f->params.count + 1] = LLVMGetParam(entry, 1);
+  LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(inner), inner, args, f->params.count + 2, "");
+  free(args);
+  LLVMBuildRet(e->builder, LLVMBuildLoad2(e->builder, i32, status, ""));
+}
+
+bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+              const struct jit_options *options, uint64_t *workspace, ms_error *err) {
+  struct emit e = {.ir = ir,
+                   .func = f,
+                   .target = target,
+                   .fast_math = !(options && options->no_fast_math),
+                   .module = module,
+                   .err = err};
+  e.context = LLVMGetModuleContext(module);
+  e.builder = LLVMCreateBuilderInContext(e.context);
+  e.vars = calloc(ir->vars.count, sizeof *e.vars);
+  e.buffers = calloc(ir->buffers.count, sizeof *e.buffers);
+  if (!e.vars || !e.buffers) abort();
+  char inner_name[256];
+  snprintf(inner_name, sizeof inner_name, "%s.inner", name);
+  LLVMValueRef inner = declare_inner(&e, inner_name);
+  write_inner(&e, inner);
+  if (!e.failed) write_entry(&e, name, inner);
+  LLVMDisposeBuilder(e.builder);
+  free(e.vars);
+  free(e.buffers);
+  *workspace = e.workspace_most;
+  return !e.failed;
+}

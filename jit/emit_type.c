@@ -1,0 +1,78 @@
+/* Types of values, and conversions between them. */
+#include "emit.h"
+
+static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
+  unsigned bits = (unsigned)tir_type_bits(type);
+  switch (tir_type_code(type)) {
+  case TIR_BOOL: return LLVMInt1TypeInContext(e->context);
+  case TIR_INT:
+  case TIR_UINT: return LLVMIntTypeInContext(e->context, bits);
+  case TIR_BFLOAT: return LLVMBFloatTypeInContext(e->context);
+  case TIR_FLOAT:
+    return bits == 16   ? LLVMHalfTypeInContext(e->context)
+           : bits == 32 ? LLVMFloatTypeInContext(e->context)
+                        : LLVMDoubleTypeInContext(e->context);
+  case TIR_HANDLE: return LLVMPointerTypeInContext(e->context, 0);
+  default: return LLVMVoidTypeInContext(e->context);
+  }
+}
+
+LLVMTypeRef emit_type(struct emit *e, tir_type type) {
+  LLVMTypeRef scalar = scalar_type(e, type);
+  int lanes = tir_type_lanes(type);
+  return lanes > 1 ? LLVMVectorType(scalar, (unsigned)lanes) : scalar;
+}
+
+uint64_t emit_type_bytes(tir_type type) {
+  uint64_t bits = (uint64_t)tir_type_bits(type);
+  return (bits + 7) / 8 * (uint64_t)tir_type_lanes(type);
+}
+
+LLVMValueRef emit_int64(struct emit *e, int64_t value) {
+  return LLVMConstInt(LLVMInt64TypeInContext(e->context), (unsigned long long)value, true);
+}
+
+LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes) {
+  if (lanes == 1) return scalar;
+  LLVMTypeRef vector = LLVMVectorType(LLVMTypeOf(scalar), (unsigned)lanes);
+  LLVMTypeRef mask = LLVMVectorType(LLVMInt32TypeInContext(e->context), (unsigned)lanes);
+  LLVMValueRef undefined = LLVMGetPoison(vector);
+  LLVMValueRef zero = LLVMConstInt(LLVMInt32TypeInContext(e->context), 0, false);
+  LLVMValueRef one = LLVMBuildInsertElement(e->builder, undefined, scalar, zero, "");
+  return LLVMBuildShuffleVector(e->builder, one, undefined, LLVMConstNull(mask), "splat");
+}
+
+static bool is_float(tir_type t) { return tir_type_is_float(t); }
+static bool is_signed(tir_type t) { return tir_type_code(t) == TIR_INT; }
+
+/* A float outside the integer's range saturates, as the reference interpreter has it. */
+static LLVMValueRef float_to_int(struct emit *e, LLVMValueRef value, tir_type to) {
+  LLVMTypeRef types[] = {emit_type(e, to), LLVMTypeOf(value)};
+  const char *name = is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, 15), types, 2);
+  return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, &value, 1, "");
+}
+
+LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
+  if (from == to) return value;
+  LLVMTypeRef type = emit_type(e, to);
+  bool truth = tir_type_code(to) == TIR_BOOL;
+  if (truth && is_float(from))
+    return LLVMBuildFCmp(e->builder, LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+  if (truth) return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+  if (is_float(from) && is_float(to)) {
+    /* Between the two 16-bit formats there is no direct way. */
+    if (tir_type_bits(from) == tir_type_bits(to)) {
+      tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
+      return emit_cast(e, emit_cast(e, value, from, wide), wide, to);
+    }
+    return LLVMBuildFPCast(e->builder, value, type, "");
+  }
+  if (is_float(to))
+    return is_signed(from) ? LLVMBuildSIToFP(e->builder, value, type, "")
+                           : LLVMBuildUIToFP(e->builder, value, type, "");
+  if (is_float(from)) return float_to_int(e, value, to);
+  if (tir_type_code(from) == TIR_HANDLE) return LLVMBuildPtrToInt(e->builder, value, type, "");
+  if (tir_type_code(to) == TIR_HANDLE) return LLVMBuildIntToPtr(e->builder, value, type, "");
+  return LLVMBuildIntCast2(e->builder, value, type, is_signed(from), "");
+}

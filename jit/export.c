@@ -1,0 +1,211 @@
+/* Writing a function to files: objects, shared libraries, assembly, LLVM's text, C headers. */
+#include "machine.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <llvm-c/Core.h>
+
+extern char **environ;
+
+/* ---- Files: written beside their place and moved there, so that a failure leaves what was ---- */
+
+static bool write_file(const char *path, const void *bytes, size_t size, ms_error *err) {
+  char temporary[4200];
+  if (snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof temporary)
+    return ms_fail(err, MS_IO, "%s: the path is too long", path);
+  FILE *file = fopen(temporary, "wb");
+  bool ok = file && fwrite(bytes, 1, size, file) == size;
+  if (file && fclose(file) != 0) ok = false;
+  if (ok && rename(temporary, path) == 0) return true;
+  int reason = errno;
+  unlink(temporary);
+  return ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
+}
+
+/* ---- Text and objects ---- */
+
+static bool write_form(const struct tir *lowered, tir_func f, const struct jit_target *target,
+                       const struct jit_options *options, const char *form, const char *path, ms_error *err) {
+  LLVMTargetMachineRef machine = jit_target_machine(target, err);
+  if (!machine) return false;
+  LLVMContextRef context = LLVMContextCreate();
+  uint64_t workspace;
+  const char *name = tir_text(lowered, lowered->funcs.at[f].name);
+  LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, &workspace, err);
+  bool ok = module != NULL;
+  if (ok && !strcmp(form, ".ll")) {
+    char *text = LLVMPrintModuleToString(module);
+    ok = write_file(path, text, strlen(text), err);
+    LLVMDisposeMessage(text);
+  } else if (ok) {
+    LLVMCodeGenFileType type = !strcmp(form, ".s") ? LLVMAssemblyFile : LLVMObjectFile;
+    LLVMMemoryBufferRef out = NULL;
+    char *message = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &out))
+      ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+    else
+      ok = write_file(path, LLVMGetBufferStart(out), LLVMGetBufferSize(out), err);
+    if (out) LLVMDisposeMemoryBuffer(out);
+    LLVMDisposeMessage(message);
+  }
+  if (module) LLVMDisposeModule(module);
+  LLVMContextDispose(context);
+  LLVMDisposeTargetMachine(machine);
+  return ok;
+}
+
+/* ---- Shared libraries: the system's linker through its compiler driver ---- */
+
+static bool run_linker(const char *object, const char *path, ms_error *err) {
+  const char *driver = getenv("CC");
+  char *args[] = {(char *)(driver && *driver ? driver : "cc"),
+                  "-shared",
+                  "-o",
+                  (char *)path,
+                  (char *)object,
+                  "-lgomp",
+                  "-lm",
+                  NULL};
+  pid_t child;
+  int status, failed = posix_spawnp(&child, args[0], NULL, NULL, args, environ);
+  if (failed)
+    return ms_fail(err, MS_IO, "%s: cannot start the linker `%s`: %s; install a C compiler, or export .o", path,
+                   args[0], strerror(failed));
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  return ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, args[0]);
+}
+
+static bool write_library(const struct tir *lowered, tir_func f, const struct jit_target *target,
+                          const struct jit_options *options, const char *path, ms_error *err) {
+  char object[4200];
+  if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
+    return ms_fail(err, MS_IO, "%s: the path is too long", path);
+  bool ok = write_form(lowered, f, target, options, ".o", object, err) && run_linker(object, path, err);
+  unlink(object);
+  return ok;
+}
+
+/* ---- C headers ---- */
+
+static const char *c_type(tir_type type, char out[32]) {
+  int bits = tir_type_bits(type);
+  switch (tir_type_code(type)) {
+  case TIR_FLOAT: return bits == 64 ? "double" : bits == 32 ? "float" : "uint16_t";
+  case TIR_BFLOAT: return "uint16_t";
+  case TIR_BOOL: return "uint8_t";
+  case TIR_INT: snprintf(out, 32, "int%d_t", bits); return out;
+  case TIR_UINT: snprintf(out, 32, "uint%d_t", bits); return out;
+  default: return "void";
+  }
+}
+
+static bool is_written(const struct tir *ir, tir_func f, tir_buffer buffer) {
+  tir_stmt body = ir->funcs.at[f].body;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body))
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
+  return false;
+}
+
+static void describe_parameter(FILE *out, const struct tir *ir, const struct tir_param *p) {
+  char text[24];
+  if (!p->buffer) {
+    char name[256];
+    tir_name_render(ir, ir->vars.at[p->var].name, name, sizeof name);
+    fprintf(out, " *   %s: a scalar of %s\n", name, tir_type_text(ir->vars.at[p->var].type, text));
+    return;
+  }
+  const struct tir_buffer_node *b = tir_buffer_at(ir, p->buffer);
+  fprintf(out, " *   %s: %s[", tir_text(ir, b->name), tir_type_text(b->type, text));
+  for (uint32_t i = 0; i < b->rank; i++) {
+    char *extent = tir_print_expr(ir, tir_operands(ir, b->shape)[i]);
+    fprintf(out, i ? ", %s" : "%s", extent ? extent : "?");
+    free(extent);
+  }
+  fprintf(out, "], row-major%s\n",
+          tir_type_bits(b->type) == 16 && tir_type_is_float(b->type) ? ", as 16-bit patterns" : "");
+}
+
+static void print_typed(FILE *out, const struct tir *ir, tir_func f, const char *name) {
+  struct tir_span params = ir->funcs.at[f].params;
+  fprintf(out, "static inline int32_t %s_run(", name);
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    char type[32], var[256];
+    if (p->buffer) {
+      fprintf(out, "%s%s *%s, ", is_written(ir, f, p->buffer) ? "" : "const ",
+              c_type(tir_buffer_at(ir, p->buffer)->type, type), tir_text(ir, tir_buffer_at(ir, p->buffer)->name));
+    } else {
+      tir_name_render(ir, ir->vars.at[p->var].name, var, sizeof var);
+      fprintf(out, "%s %s, ", c_type(ir->vars.at[p->var].type, type), var);
+    }
+  }
+  fprintf(out, "void *workspace) {\n  void *args[] = {");
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    char var[256];
+    if (!p->buffer) tir_name_render(ir, ir->vars.at[p->var].name, var, sizeof var);
+    fprintf(out, "%s(void *)%s%s", i ? ", " : "", p->buffer ? "" : "&",
+            p->buffer ? tir_text(ir, tir_buffer_at(ir, p->buffer)->name) : var);
+  }
+  fprintf(out, "};\n  return %s(args, workspace);\n}\n", name);
+}
+
+static bool write_header(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t workspace,
+                         const char *path, ms_error *err) {
+  const char *name = tir_text(ir, ir->funcs.at[f].name);
+  char *text = NULL, target_text[1400], guard[300];
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) abort();
+  jit_target_text(target, target_text, sizeof target_text);
+  snprintf(guard, sizeof guard, "MSCHED_KERNEL_%s_H", name);
+  for (char *c = guard; *c; c++) *c = (char)toupper((unsigned char)*c);
+  fprintf(out, "/* %s, made by msched for %s.\n", name, target_text);
+  struct tir_span params = ir->funcs.at[f].params;
+  for (uint32_t i = 0; i < params.count; i++) describe_parameter(out, ir, &ir->params.at[params.first + i]);
+  fprintf(out,
+          " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
+          "NULL\n"
+          " * when that is 0. Returns 0, or a number above 0 when an assertion of the function failed. Link with "
+          "-lgomp -lm. */\n",
+          name);
+  fprintf(out, "#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", guard,
+          guard);
+  fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);
+  fprintf(out, "/* args: the address of each argument, in order. */\nint32_t %s(void **args, void *workspace);\n\n",
+          name);
+  print_typed(out, ir, f, name);
+  fprintf(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+  fclose(out);
+  bool ok = write_file(path, text, size, err);
+  free(text);
+  return ok;
+}
+
+bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                const char *path, ms_error *err) {
+  const char *suffix = strrchr(path, '.');
+  static const char *const forms[] = {".o", ".s", ".ll", ".so", ".h"};
+  bool known = false;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) known |= suffix && !strcmp(suffix, forms[i]);
+  if (!known) return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: .o .so .h .ll .s", path);
+  if (!strcmp(suffix, ".h")) {
+    struct jit_code *code = jit_compile(ir, f, target, options, err);
+    bool ok = code && write_header(ir, f, target, jit_code_workspace(code), path, err);
+    jit_code_free(code);
+    return ok;
+  }
+  struct tir *lowered = jit_lowered(ir, f, target, options, err);
+  if (!lowered) return false;
+  bool ok = !strcmp(suffix, ".so") ? write_library(lowered, f, target, options, path, err)
+                                   : write_form(lowered, f, target, options, suffix, path, err);
+  tir_free(lowered);
+  return ok;
+}

@@ -1,0 +1,134 @@
+/* jit: from a scheduled function to machine code that is measured, run and exported. The door of the room.
+ *
+ *   scheduled function ── tir_lower ──► lowered function ── jit_compile ──► object (bytes) ──► jit_load (ORC): callable
+ *                                                                              └────────────► jit_export: files
+ *   candidates (trace: bytes) ── jit_measurer ──► builder and runner processes ──► results
+ *
+ * Generated code has one signature, jit_entry, and knows one parallel entry, libgomp's. It needs libc, libm and libgomp
+ * only. Nothing here touches the store; only a measurer starts processes. */
+#ifndef MSCHED_JIT_H
+#define MSCHED_JIT_H
+
+#include "tir/tir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Targets ----------------------------------------------------------------------------------------------------- */
+
+/* What code is made for. A plain value; equal text means equal code. */
+struct jit_target {
+  char kind[16];       /* "llvm" or "cuda" */
+  char triple[64];     /* "x86_64-pc-linux-gnu" */
+  char cpu[64];        /* LLVM's name: "znver5", "skylake-avx512", "x86-64-v3" */
+  char features[1024]; /* LLVM's feature string, "+avx512f,…"; "" for what the cpu's name implies */
+  int cores;           /* threads that a parallel loop may use */
+  int vector_bits;     /* widest vector registers: 128, 256, 512 */
+  int vector_registers;
+  int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared */
+  bool fma, avx512_vnni, avx512_bf16, avx512_fp16, f16c, amx_int8, amx_bf16;
+};
+/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "cuda -arch=sm_90"; cores default to this
+ * machine's. What LLVM does not know is refused. */
+bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
+void jit_target_text(const struct jit_target *target, char *out,
+                     size_t size); /* canonical; parses to the same target */
+
+/* ---- Code -------------------------------------------------------------------------------------------------------- */
+
+/* args: one a parameter: the address of a buffer's first element, or of a scalar's value. workspace:
+ * jit_code_workspace bytes aligned to 64, or NULL when 0. Returns 0, or a number that says what failed. */
+typedef int32_t (*jit_entry)(void **args, void *workspace);
+
+struct jit_options {
+  bool no_fast_math;      /* no contraction of a*b+c, no reassociation, libm's functions */
+  bool verify;            /* verifier between lowering passes */
+  const char *dump_after; /* a lowering pass's name, "llvm" or "asm": printed to `dump` */
+  FILE *dump;
+};
+
+struct jit_code; /* an object file in memory, and what is known of it */
+/* Lowers and compiles function f, whose module is not changed. NULL: err is filled. */
+struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
+                             const struct jit_options *options, ms_error *err);
+void jit_code_free(struct jit_code *code);
+const void *jit_code_object(const struct jit_code *code, size_t *bytes);
+size_t jit_code_workspace(const struct jit_code *code);
+
+struct jit_kernel; /* loaded code; freeing it unmaps it */
+struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err);
+jit_entry jit_kernel_entry(const struct jit_kernel *kernel);
+size_t jit_kernel_workspace(const struct jit_kernel *kernel);
+void jit_kernel_free(struct jit_kernel *kernel);
+
+/* Writes the function as PATH's suffix says: .o .so .c .h .ll .s .cu .ptx. The header declares a typed function of the
+ * buffers and tells shapes, alignment, workspace and status. */
+bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                const char *path, ms_error *err);
+/* Runs f once on arrays: compiled, in this process. Arguments as for tir_run. */
+bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+             const struct tir_arg *args, uint32_t count, ms_error *err);
+
+/* ---- Measuring --------------------------------------------------------------------------------------------------- */
+
+struct jit_timing {
+  double seconds;   /* median of one call */
+  double low, high; /* 95 % interval of the median */
+  uint32_t runs;
+  bool censored; /* stopped while slower than the limit: `seconds` is a lower bound */
+};
+/* Times a kernel in this process until the interval is within `tolerance` of the median (relative half width) or
+ * `limit` seconds have passed. */
+bool jit_time(const struct jit_kernel *kernel, void **args, double tolerance, double limit, struct jit_timing *out,
+              ms_error *err);
+
+enum jit_outcome {
+  JIT_MEASURED,
+  JIT_CENSORED, /* with a time */
+  JIT_REFUSED,
+  JIT_BUILD_FAILED,
+  JIT_BUILD_TIMEOUT,
+  JIT_CRASHED,
+  JIT_RUN_TIMEOUT,
+  JIT_WRONG
+};
+const char *jit_outcome_text(enum jit_outcome outcome);
+
+struct jit_result {
+  uint64_t id, module_hash; /* the submitter's number; of the scheduled module */
+  enum jit_outcome outcome;
+  struct jit_timing timing;
+  double build_seconds;
+  char reason[400];
+};
+
+/* A measurer holds a helper program of ours, started once, and through it warm builder and runner processes for one
+ * workload and target. Whatever a candidate does (crash, hang, exhaust memory, compute wrongly) costs that candidate.
+ */
+struct jit_measurer;
+struct jit_measurer_options {
+  uint32_t builders;    /* 0: as many as the target has cores */
+  double build_timeout; /* seconds; 0: 30 */
+  double run_timeout;   /* seconds a candidate, all its runs; 0: 10 */
+  double tolerance;     /* 0: 0.02 */
+  double censor_factor; /* a candidate slower than this many times the best is stopped in the middle; 0: 3 */
+  bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
+  struct jit_options code;
+};
+/* The helper is found beside the running program, in the installed libexec, or at MSCHED_HELPER. */
+struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
+                                      const struct jit_measurer_options *options, ms_error *err);
+void jit_measurer_free(struct jit_measurer *measurer);
+/* Queues a candidate: vm's binary form of a trace with its decisions (copied). */
+bool jit_measurer_submit(struct jit_measurer *measurer, uint64_t id, const void *trace, size_t bytes, ms_error *err);
+/* Waits at most `wait` seconds for a result; they come in order of submission. 1: *out is filled, 0: none yet, -1: err.
+ */
+int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_result *out, ms_error *err);
+/* Tells the fastest time known, so that slow candidates are stopped early. */
+void jit_measurer_set_best(struct jit_measurer *measurer, double seconds);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,155 @@
+/* Loading compiled code into this process with ORC, running and timing it. */
+#include "machine.h"
+
+#include <llvm-c/Core.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <omp.h>
+
+#include <llvm-c/Error.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+
+struct jit_kernel {
+  LLVMOrcLLJITRef orc;
+  jit_entry entry;
+  size_t workspace_bytes;
+};
+
+static bool orc_failed(LLVMErrorRef error, ms_error *err) {
+  if (!error) return false;
+  char *message = LLVMGetErrorMessage(error);
+  ms_fail(err, MS_NOT_COMPILABLE, "LLVM ORC: %s", message);
+  LLVMDisposeErrorMessage(message);
+  return true;
+}
+
+struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
+  jit_start_llvm();
+  (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
+  struct jit_kernel *kernel = calloc(1, sizeof *kernel);
+  if (!kernel) abort();
+  kernel->workspace_bytes = code->workspace;
+  LLVMOrcDefinitionGeneratorRef process;
+  LLVMOrcExecutorAddress address;
+  if (orc_failed(LLVMOrcCreateLLJIT(&kernel->orc, NULL), err)) {
+    free(kernel);
+    return NULL;
+  }
+  LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(kernel->orc);
+  size_t bytes;
+  const char *object = jit_code_object(code, &bytes);
+  LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
+  char prefix = LLVMOrcLLJITGetGlobalPrefix(kernel->orc);
+  if (!orc_failed(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, NULL, NULL), err)) {
+    LLVMOrcJITDylibAddGenerator(library, process);
+    if (!orc_failed(LLVMOrcLLJITAddObjectFile(kernel->orc, library, copy), err) &&
+        !orc_failed(LLVMOrcLLJITLookup(kernel->orc, &address, code->name), err)) {
+      kernel->entry = (jit_entry)(uintptr_t)address;
+      return kernel;
+    }
+  }
+  jit_kernel_free(kernel);
+  return NULL;
+}
+
+jit_entry jit_kernel_entry(const struct jit_kernel *kernel) { return kernel->entry; }
+size_t jit_kernel_workspace(const struct jit_kernel *kernel) { return kernel->workspace_bytes; }
+
+void jit_kernel_free(struct jit_kernel *kernel) {
+  if (!kernel) return;
+  LLVMConsumeError(LLVMOrcDisposeLLJIT(kernel->orc));
+  free(kernel);
+}
+
+static void *new_workspace(const struct jit_kernel *kernel) {
+  if (!kernel->workspace_bytes) return NULL;
+  return aligned_alloc(64, (kernel->workspace_bytes + 63) & ~(size_t)63);
+}
+
+bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+             const struct tir_arg *args, uint32_t count, ms_error *err) {
+  struct jit_code *code = jit_compile(ir, f, target, options, err);
+  struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
+  jit_code_free(code);
+  if (!kernel) return false;
+  void **pointers = malloc((count + 1) * sizeof *pointers), *workspace = new_workspace(kernel);
+  if (!pointers) abort();
+  int64_t *scalars = malloc((count + 1) * sizeof *scalars);
+  if (!scalars) abort();
+  for (uint32_t i = 0; i < count; i++) {
+    scalars[i] = args[i].scalar;
+    pointers[i] = args[i].data ? args[i].data : &scalars[i];
+  }
+  bool ok = workspace || !kernel->workspace_bytes;
+  if (!ok) ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", kernel->workspace_bytes);
+  int32_t status = ok ? kernel->entry(pointers, workspace) : 0;
+  if (status) ok = ms_fail(err, MS_ASSERTION, "the kernel's assertion failed (status %d)", status);
+  free(workspace);
+  free(pointers);
+  free(scalars);
+  jit_kernel_free(kernel);
+  return ok;
+}
+
+/* ---- Timing ---- */
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The 95 % interval of a median, from order statistics: ranks n/2 -+ 0.98 sqrt(n). */
+static void median_interval(double *sorted, uint32_t n, struct jit_timing *out) {
+  double half = 0.98 * sqrt((double)n), middle = 0.5 * (double)(n - 1);
+  int64_t low = (int64_t)floor(middle - half), high = (int64_t)ceil(middle + half);
+  out->runs = n;
+  out->seconds = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+  out->low = sorted[low < 0 ? 0 : low];
+  out->high = sorted[high >= n ? n - 1 : (uint32_t)high];
+}
+
+enum { LEAST_SAMPLES = 5, MOST_SAMPLES = 4096 };
+static const double SHORTEST_SAMPLE = 20e-6; /* seconds; shorter kernels are called several times a sample */
+
+bool jit_time(const struct jit_kernel *kernel, void **args, double tolerance, double limit, struct jit_timing *out,
+              ms_error *err) {
+  double *samples = malloc(2 * MOST_SAMPLES * sizeof *samples), start = now();
+  void *workspace = new_workspace(kernel);
+  if (!samples || (!workspace && kernel->workspace_bytes)) {
+    free(samples);
+    free(workspace);
+    return ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
+  }
+  double *sorted = samples + MOST_SAMPLES;
+  kernel->entry(args, workspace); /* warms caches and pages */
+  double before = now();
+  kernel->entry(args, workspace);
+  double once = now() - before;
+  uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / (once > 1e-9 ? once : 1e-9)) + 1;
+  memset(out, 0, sizeof *out);
+  for (uint32_t n = 0; n < MOST_SAMPLES;) {
+    before = now();
+    for (uint32_t i = 0; i < calls; i++) kernel->entry(args, workspace);
+    samples[n++] = (now() - before) / calls;
+    bool out_of_time = now() - start > limit;
+    if (n < LEAST_SAMPLES && !out_of_time) continue;
+    memcpy(sorted, samples, n * sizeof *samples);
+    qsort(sorted, n, sizeof *sorted, by_size);
+    median_interval(sorted, n, out);
+    if (out_of_time || out->high - out->low <= 2 * tolerance * out->seconds) break;
+  }
+  free(samples);
+  free(workspace);
+  return true;
+}

@@ -1,0 +1,27 @@
+/* LLVM's machines for our targets. Internal to jit. */
+#ifndef MSCHED_JIT_MACHINE_H
+#define MSCHED_JIT_MACHINE_H
+
+#include "jit.h"
+
+#include <llvm-c/TargetMachine.h>
+
+void jit_start_llvm(void); /* once a process; any thread */
+LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
+
+struct jit_code {
+  LLVMMemoryBufferRef object;
+  uint64_t workspace;
+  struct jit_target target;
+  char name[128]; /* of the entry */
+};
+
+/* The module of a lowered function, optimized; `*workspace` bytes. Owned by the caller, with `context`. */
+LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
+                         LLVMTargetMachineRef machine, const struct jit_target *target,
+                         const struct jit_options *options, uint64_t *workspace, ms_error *err);
+/* A copy of the module with function f lowered for the target. Free with tir_free. */
+struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
+                        const struct jit_options *options, ms_error *err);
+
+#endif
