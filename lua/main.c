@@ -23,5 +23,7 @@ int main(int argc, char **argv) {
       if (argc > 2 && !strcmp(argv[2], "--help")) return cli_help(c, 1, &argv[1]);
       return c->run(c, argc - 2, argv + 2);
     }
+  size_t length = strlen(name);
+  if (!strcmp(name, "-") || (length > 4 && !strcmp(name + length - 4, ".lua"))) return cli_script(argc - 1, argv + 1);
   return cli_wrong_usage(NULL, "unknown command \"%s\"", name);
 }

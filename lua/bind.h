@@ -1,0 +1,85 @@
+/* The Lua module `msched`: what C gives to scripts. Internal to lua.
+ *
+ * Owned things are full userdata with a __gc; borrowed ones keep their owner alive as a user value. No C resource is
+ * held across a call that can raise: what must be freed is put in a userdata first. */
+#ifndef MSCHED_LUA_BIND_H
+#define MSCHED_LUA_BIND_H
+
+#include "jit/jit.h"
+#include "vm/vm.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+/* ---- States (state.c) ---- */
+
+struct script_limits {
+  size_t bytes;   /* of Lua memory; 0: none */
+  double seconds; /* of one call into the state, between script_start and script_stop; 0: none */
+  bool sandbox;   /* rules: no io, os, debug, native libraries, bytecode; pairs in order; no math.random */
+};
+/* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */
+lua_State *script_new(const struct script_limits *limits, ms_error *err);
+void script_close(lua_State *L);
+void script_start(lua_State *L); /* the clock of `seconds` starts */
+void script_stop(lua_State *L);
+/* Asks every state to stop at its next step; async-signal-safe. */
+void script_interrupt(void);
+bool script_interrupted(void);
+/* Calls the function on the stack under its arguments, with a traceback in err on failure. */
+bool script_call(lua_State *L, int arguments, int results, ms_error *err);
+/* Loads (text only, no bytecode) and runs a file; its results are left on the stack. "-": standard input. */
+bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
+/* Where te.lua and the rules are: MSCHED_LUA_PATH, the source tree of a build, or the installed folder. */
+const char *script_root(void);
+
+/* ---- Types: each registers its metatable ---- */
+
+void bind_functions(lua_State *L); /* adds to the module on the top of the stack */
+void bind_schedules(lua_State *L);
+void bind_arrays(lua_State *L);
+void bind_kernels(lua_State *L);
+
+struct bound_function {
+  struct tir *ir;
+  tir_func func;
+};
+#define BOUND_FUNCTION "msched.function"
+#define BOUND_SCHEDULE "msched.schedule"
+#define BOUND_HANDLE   "msched.handle"
+#define BOUND_TRACE    "msched.trace"
+#define BOUND_ARRAY    "msched.array"
+#define BOUND_KERNEL   "msched.kernel"
+
+struct bound_function *bind_check_function(lua_State *L, int at);
+/* Pushes a function that owns the module. */
+void bind_push_function(lua_State *L, struct tir *ir, tir_func f);
+struct vm_schedule *bind_check_schedule(lua_State *L, int at);
+/* Pushes a schedule that owns `schedule`; the workload at `workload` (a stack index, or 0) is kept with it. */
+void bind_push_schedule(lua_State *L, struct vm_schedule *schedule, int workload);
+/* Pushes a schedule that is borrowed until bind_release_schedule: for postprocessors. */
+void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule);
+void bind_release_schedule(lua_State *L, int at);
+struct vm_trace *bind_check_trace(lua_State *L, int at);
+void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */
+
+struct bound_array {
+  void *data; /* 64-byte aligned */
+  size_t bytes, count;
+  tir_type type;
+  int rank;
+  int64_t shape[32];
+};
+struct bound_array *bind_check_array(lua_State *L, int at);
+/* Pushes a new array of zeros; raises when memory is out. */
+struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type);
+
+/* Raises err's message (and its code in front). */
+int bind_raise(lua_State *L, const ms_error *err);
+/* Reads options: the field of the table at `at`, or the default. */
+int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise);
+bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise);
+const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise); /* lives with the table */
+
+#endif

@@ -1,0 +1,239 @@
+/* Arrays: dense, row-major numbers that kernels run on. */
+#include "bind.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bound_array *bind_check_array(lua_State *L, int at) {
+  return luaL_checkudata(L, at, BOUND_ARRAY);
+}
+
+static int collect(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  free(a->data);
+  a->data = NULL;
+  return 0;
+}
+
+struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type) {
+  size_t count = 1, bytes = 0;
+  for (int i = 0; i < rank; i++)
+    if (shape[i] < 1 || __builtin_mul_overflow(count, (size_t)shape[i], &count))
+      luaL_error(L, "an array's extents are at least 1, and fit in memory");
+  size_t element = ((size_t)tir_type_bits(type) + 7) / 8;
+  if (!element || __builtin_mul_overflow(count, element, &bytes) || bytes > (size_t)1 << 40)
+    luaL_error(L, "the array is too large");
+  struct bound_array *a = lua_newuserdatauv(L, sizeof *a, 0);
+  memset(a, 0, sizeof *a);
+  a->bytes = bytes;
+  a->count = count;
+  a->type = type;
+  a->rank = rank;
+  memcpy(a->shape, shape, (size_t)rank * sizeof *shape);
+  luaL_setmetatable(L, BOUND_ARRAY);
+  a->data = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+  if (!a->data) luaL_error(L, "no memory for an array of %I bytes", (LUAI_UACINT)bytes);
+  memset(a->data, 0, bytes);
+  return a;
+}
+
+static size_t element_bytes(const struct bound_array *a) { return a->bytes / a->count; }
+
+static double get(const struct bound_array *a, size_t i) {
+  return tir_fetch_element(a->type, (const char *)a->data + i * element_bytes(a));
+}
+
+static void set(struct bound_array *a, size_t i, double x) {
+  tir_put_element(a->type, (char *)a->data + i * element_bytes(a), x);
+}
+
+static void push_element(lua_State *L, const struct bound_array *a, size_t i) {
+  double x = get(a, i);
+  if (tir_type_is_float(a->type))
+    lua_pushnumber(L, x);
+  else
+    lua_pushinteger(L, (lua_Integer)x);
+}
+
+/* ---- Methods ---- */
+
+static int read_shape(lua_State *L, int at, int64_t *shape) {
+  luaL_checktype(L, at, LUA_TTABLE);
+  lua_Integer rank = luaL_len(L, at);
+  if (rank > 32) luaL_error(L, "an array has at most 32 dimensions");
+  for (lua_Integer i = 0; i < rank; i++) {
+    lua_rawgeti(L, at, i + 1);
+    shape[i] = luaL_checkinteger(L, -1);
+    lua_pop(L, 1);
+  }
+  return (int)rank;
+}
+
+/* array(shape [, type [, first value, function of position from 0, or list]]) */
+static int new_array(lua_State *L) {
+  int64_t shape[32];
+  int rank = read_shape(L, 1, shape);
+  const char *name = luaL_optstring(L, 2, "float32");
+  tir_type type;
+  if (!tir_type_parse(name, &type) || tir_type_lanes(type) != 1 || tir_type_bits(type) == 0)
+    return luaL_error(L, "`%s` is no type of elements", name);
+  lua_settop(L, 3);
+  struct bound_array *a = bind_new_array(L, shape, rank, type);
+  if (lua_isnumber(L, 3)) {
+    for (size_t i = 0; i < a->count; i++) set(a, i, lua_tonumber(L, 3));
+  } else if (lua_istable(L, 3)) {
+    if ((size_t)luaL_len(L, 3) != a->count)
+      return luaL_error(L, "the list has %d values, the array %d", (int)luaL_len(L, 3), (int)a->count);
+    for (size_t i = 0; i < a->count; i++) {
+      lua_rawgeti(L, 3, (lua_Integer)i + 1);
+      set(a, i, luaL_checknumber(L, -1));
+      lua_pop(L, 1);
+    }
+  } else if (lua_isfunction(L, 3)) {
+    for (size_t i = 0; i < a->count; i++) {
+      lua_pushvalue(L, 3);
+      lua_pushinteger(L, (lua_Integer)i);
+      lua_call(L, 1, 1);
+      set(a, i, luaL_checknumber(L, -1));
+      lua_pop(L, 1);
+    }
+  } else if (!lua_isnil(L, 3)) {
+    return luaL_error(L, "an array is filled from a number, a list or a function");
+  }
+  return 1;
+}
+
+/* Position from indices that start at 0, as a table {i, j}; or a number from 0. */
+static size_t position(lua_State *L, const struct bound_array *a, int at) {
+  if (lua_isinteger(L, at)) {
+    lua_Integer i = lua_tointeger(L, at);
+    if (i < 0 || (size_t)i >= a->count)
+      luaL_error(L, "position %I is outside an array of %I", (LUAI_UACINT)i, (LUAI_UACINT)a->count);
+    return (size_t)i;
+  }
+  luaL_checktype(L, at, LUA_TTABLE);
+  size_t flat = 0;
+  if (luaL_len(L, at) != a->rank) luaL_error(L, "%d indices are expected", a->rank);
+  for (int d = 0; d < a->rank; d++) {
+    lua_rawgeti(L, at, d + 1);
+    lua_Integer i = luaL_checkinteger(L, -1);
+    lua_pop(L, 1);
+    if (i < 0 || i >= a->shape[d])
+      luaL_error(L, "index %I is outside [0, %I)", (LUAI_UACINT)i, (LUAI_UACINT)a->shape[d]);
+    flat = flat * (size_t)a->shape[d] + (size_t)i;
+  }
+  return flat;
+}
+
+static int read_element(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    lua_pushvalue(L, 2);
+    lua_gettable(L, lua_upvalueindex(1));
+  } else {
+    push_element(L, a, position(L, a, 2));
+  }
+  return 1;
+}
+
+static int write_element(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  set(a, position(L, a, 2), luaL_checknumber(L, 3));
+  return 0;
+}
+
+static int length(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)bind_check_array(L, 1)->count);
+  return 1;
+}
+
+static int shape(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  lua_createtable(L, a->rank, 0);
+  for (int i = 0; i < a->rank; i++) {
+    lua_pushinteger(L, a->shape[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+static int type_name(lua_State *L) {
+  char text[24];
+  lua_pushstring(L, tir_type_text(bind_check_array(L, 1)->type, text));
+  return 1;
+}
+
+static int to_list(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  lua_createtable(L, a->count > INT32_MAX ? 0 : (int)a->count, 0);
+  for (size_t i = 0; i < a->count; i++) {
+    push_element(L, a, i);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* random(seed): integers from -4 to 4, the same for the same seed on every machine: sums of them are exact. */
+static int fill_random(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  struct vm_stream stream = vm_stream_of((uint64_t)luaL_optinteger(L, 2, 1), 0, 0, 0);
+  bool is_unsigned = tir_type_code(a->type) == TIR_UINT, truth = tir_type_code(a->type) == TIR_BOOL;
+  for (size_t i = 0; i < a->count; i++)
+    set(a, i, truth ? vm_stream_below(&stream, 2) : (double)vm_stream_below(&stream, 9) - (is_unsigned ? 0 : 4));
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* The largest difference of two arrays of one size. */
+static int difference(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1), *b = bind_check_array(L, 2);
+  if (a->count != b->count)
+    return luaL_error(L, "arrays of %I and %I elements", (LUAI_UACINT)a->count, (LUAI_UACINT)b->count);
+  double most = 0;
+  for (size_t i = 0; i < a->count; i++) {
+    double x = get(a, i), y = get(b, i), d = fabs(x - y);
+    if (isnan(x) != isnan(y)) d = INFINITY;
+    if (d > most) most = d;
+  }
+  lua_pushnumber(L, most);
+  return 1;
+}
+
+static int text(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1);
+  luaL_Buffer out;
+  char name[24];
+  luaL_buffinit(L, &out);
+  luaL_addstring(&out, tir_type_text(a->type, name));
+  luaL_addchar(&out, '[');
+  for (int i = 0; i < a->rank; i++) {
+    char number[24];
+    snprintf(number, sizeof number, i ? ", %lld" : "%lld", (long long)a->shape[i]);
+    luaL_addstring(&out, number);
+  }
+  luaL_addstring(&out, "] {");
+  for (size_t i = 0; i < a->count && i < 8; i++) {
+    char number[40];
+    snprintf(number, sizeof number, i ? ", %g" : "%g", get(a, i));
+    luaL_addstring(&out, number);
+  }
+  luaL_addstring(&out, a->count > 8 ? ", …}" : "}");
+  luaL_pushresult(&out);
+  return 1;
+}
+
+void bind_arrays(lua_State *L) {
+  static const luaL_Reg methods[] = {{"shape", shape},        {"type", type_name},        {"tolist", to_list},
+                                     {"random", fill_random}, {"difference", difference}, {NULL, NULL}};
+  luaL_newmetatable(L, BOUND_ARRAY);
+  luaL_newlib(L, methods);
+  lua_pushcclosure(L, read_element, 1);
+  lua_setfield(L, -2, "__index");
+  static const luaL_Reg meta[] = {
+      {"__newindex", write_element}, {"__len", length}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
+  luaL_setfuncs(L, meta, 0);
+  lua_pop(L, 1);
+  lua_pushcfunction(L, new_array);
+  lua_setfield(L, -2, "array");
+}

@@ -1,0 +1,128 @@
+/* Functions of Lua's module: TVMScript in and out. */
+#include "bind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bound_function *bind_check_function(lua_State *L, int at) {
+  return luaL_checkudata(L, at, BOUND_FUNCTION);
+}
+
+void bind_push_function(lua_State *L, struct tir *ir, tir_func f) {
+  struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
+  *b = (struct bound_function){ir, f};
+  luaL_setmetatable(L, BOUND_FUNCTION);
+}
+
+static int collect(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  tir_free(b->ir);
+  b->ir = NULL;
+  return 0;
+}
+
+/* A string made with malloc, pushed and freed: the push may raise, so it is held by a userdata meanwhile. */
+struct held_text {
+  char *text;
+};
+static int free_text(lua_State *L) {
+  struct held_text *held = lua_touserdata(L, 1);
+  free(held->text);
+  held->text = NULL;
+  return 0;
+}
+
+static void push_printed(lua_State *L, const struct tir *ir, tir_func f, unsigned flags) {
+  struct held_text *held = lua_newuserdatauv(L, sizeof *held, 0);
+  held->text = NULL;
+  if (luaL_newmetatable(L, "msched.text")) {
+    lua_pushcfunction(L, free_text);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  held->text = tir_print(ir, f, flags);
+  lua_pushstring(L, held->text ? held->text : "");
+  lua_remove(L, -2);
+}
+
+static int script(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  push_printed(L, b->ir, TIR_NONE, bind_option_bool(L, 2, "colour", false) ? TIR_PRINT_COLOUR : 0);
+  return 1;
+}
+
+static int name(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  lua_pushstring(L, tir_text(b->ir, b->ir->funcs.at[b->func].name));
+  return 1;
+}
+
+static int hash(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  char text[20];
+  snprintf(text, sizeof text, "%016llx", (unsigned long long)tir_structural_hash(b->ir, b->func));
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* params(): a list of {name, type, shape} */
+static int params(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  struct tir_span all = b->ir->funcs.at[b->func].params;
+  lua_createtable(L, (int)all.count, 0);
+  for (uint32_t i = 0; i < all.count; i++) {
+    const struct tir_param *p = &b->ir->params.at[all.first + i];
+    char text[24];
+    lua_newtable(L);
+    if (p->buffer) {
+      const struct tir_buffer_node *n = tir_buffer_at(b->ir, p->buffer);
+      lua_pushstring(L, tir_text(b->ir, n->name));
+      lua_setfield(L, -2, "name");
+      lua_pushstring(L, tir_type_text(n->type, text));
+      lua_setfield(L, -2, "type");
+      lua_createtable(L, (int)n->rank, 0);
+      for (uint32_t d = 0; d < n->rank; d++) {
+        const struct tir_expr_node *e = tir_at(b->ir, tir_operands(b->ir, n->shape)[d]);
+        lua_pushinteger(L, e->kind == TIR_INT_IMM ? e->imm : -1);
+        lua_rawseti(L, -2, d + 1);
+      }
+      lua_setfield(L, -2, "shape");
+    } else {
+      lua_pushstring(L, tir_type_text(b->ir->vars.at[p->var].type, text));
+      lua_setfield(L, -2, "type");
+    }
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* from_script(text [, file]): the only function, or `main` */
+static int from_script(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length), *file = luaL_optstring(L, 2, "script");
+  ms_error err = {.instruction = -1};
+  struct tir *ir = tir_read(text, length, file, &err);
+  if (!ir) return bind_raise(L, &err);
+  tir_func f = tir_find_func(ir, "main");
+  if (!f) {
+    tir_free(ir);
+    return luaL_error(L, "%s: several functions, and none is `main`", file);
+  }
+  bind_push_function(L, ir, f);
+  return 1;
+}
+
+void bind_functions(lua_State *L) {
+  static const luaL_Reg methods[] = {
+      {"script", script}, {"name", name}, {"hash", hash}, {"params", params}, {NULL, NULL}};
+  luaL_newmetatable(L, BOUND_FUNCTION);
+  lua_pushcfunction(L, collect);
+  lua_setfield(L, -2, "__gc");
+  lua_pushcfunction(L, script);
+  lua_setfield(L, -2, "__tostring");
+  luaL_newlib(L, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+  lua_pushcfunction(L, from_script);
+  lua_setfield(L, -2, "from_script");
+}

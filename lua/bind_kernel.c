@@ -1,0 +1,235 @@
+/* Building and running functions from Lua: on the JIT, on the reference interpreter; timing, checking, exporting. */
+#include "bind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bound_kernel {
+  struct jit_kernel *kernel;
+  struct jit_target target;
+  bool fast_math;
+}; /* user value 1: the function it was built from; 2: the unscheduled function, or nil */
+
+static struct bound_kernel *check_kernel(lua_State *L, int at) { return luaL_checkudata(L, at, BOUND_KERNEL); }
+
+static int collect(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  jit_kernel_free(k->kernel);
+  k->kernel = NULL;
+  return 0;
+}
+
+static struct bound_function *function_of(lua_State *L, int kernel) {
+  lua_getiuservalue(L, kernel, 1);
+  struct bound_function *f = bind_check_function(L, -1);
+  lua_pop(L, 1); /* the kernel keeps it */
+  return f;
+}
+
+/* build(function [, {target = "native", fast_math = true, reference = function}]) */
+static int build(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  lua_settop(L, 2);
+  const char *target = bind_option_text(L, 2, "target", "native");
+  struct bound_kernel *k = lua_newuserdatauv(L, sizeof *k, 2);
+  memset(k, 0, sizeof *k);
+  luaL_setmetatable(L, BOUND_KERNEL);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  if (lua_istable(L, 2)) {
+    lua_getfield(L, 2, "reference");
+    lua_setiuservalue(L, -2, 2);
+  }
+  k->fast_math = bind_option_bool(L, 2, "fast_math", true);
+  ms_error err = {.instruction = -1};
+  struct jit_options options = {.no_fast_math = !k->fast_math};
+  if (!jit_target_parse(target, &k->target, &err)) return bind_raise(L, &err);
+  struct jit_code *code = jit_compile(f->ir, f->func, &k->target, &options, &err);
+  if (code) k->kernel = jit_load(code, &err);
+  jit_code_free(code);
+  if (!k->kernel) return bind_raise(L, &err);
+  return 1;
+}
+
+/* ---- Arguments ---- */
+
+enum { MOST_PARAMS = 64 };
+struct run_arguments {
+  void *pointers[MOST_PARAMS];
+  int64_t ints[MOST_PARAMS];
+  double reals[MOST_PARAMS];
+  float singles[MOST_PARAMS];
+  struct tir_arg interpreted[MOST_PARAMS];
+  uint32_t count;
+};
+
+static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer, const struct bound_array *a,
+                          int number) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  const char *name = tir_text(ir, n->name);
+  char wanted[24], given[24];
+  if (n->type != a->type)
+    luaL_error(L, "argument %d (%s): elements of %s are expected, not %s", number, name, tir_type_text(n->type, wanted),
+               tir_type_text(a->type, given));
+  if ((int)n->rank != a->rank)
+    luaL_error(L, "argument %d (%s): %d dimensions are expected, not %d", number, name, (int)n->rank, a->rank);
+  for (uint32_t i = 0; i < n->rank; i++) {
+    const struct tir_expr_node *e = tir_at(ir, tir_operands(ir, n->shape)[i]);
+    if (e->kind == TIR_INT_IMM && e->imm != a->shape[i])
+      luaL_error(L, "argument %d (%s): extent %d is %I, not %I", number, name, (int)i, (LUAI_UACINT)e->imm,
+                 (LUAI_UACINT)a->shape[i]);
+  }
+}
+
+/* Reads the arguments from stack index `at` on. */
+static void read_arguments(lua_State *L, const struct tir *ir, tir_func f, int at, struct run_arguments *out) {
+  struct tir_span params = ir->funcs.at[f].params;
+  int given = lua_gettop(L) - at + 1;
+  if (params.count > MOST_PARAMS)
+    luaL_error(L, "functions of more than %d parameters cannot be called from here", MOST_PARAMS);
+  if (given != (int)params.count) luaL_error(L, "%d arguments are expected, not %d", (int)params.count, given);
+  memset(out, 0, sizeof *out);
+  out->count = params.count;
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    if (p->buffer) {
+      struct bound_array *a = bind_check_array(L, at + (int)i);
+      check_against(L, ir, p->buffer, a, (int)i + 1);
+      out->pointers[i] = a->data;
+      out->interpreted[i] = (struct tir_arg){.data = a->data, .bytes = a->bytes};
+      continue;
+    }
+    tir_type type = ir->vars.at[p->var].type;
+    if (tir_type_is_float(type)) {
+      out->reals[i] = luaL_checknumber(L, at + (int)i);
+      out->singles[i] = (float)out->reals[i];
+      out->pointers[i] = tir_type_bits(type) == 64 ? (void *)&out->reals[i] : (void *)&out->singles[i];
+      memcpy(&out->interpreted[i].scalar, &out->reals[i], sizeof(double));
+    } else {
+      out->ints[i] = luaL_checkinteger(L, at + (int)i);
+      out->pointers[i] = &out->ints[i]; /* little-endian: narrower integers are read from the low bytes */
+      out->interpreted[i].scalar = out->ints[i];
+    }
+  }
+}
+
+/* ---- Running ---- */
+
+static int call(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  struct bound_function *f = function_of(L, 1);
+  struct run_arguments args;
+  read_arguments(L, f->ir, f->func, 2, &args);
+  size_t bytes = jit_kernel_workspace(k->kernel);
+  void *workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
+  if (bytes && !workspace) return luaL_error(L, "no memory for a workspace of %I bytes", (LUAI_UACINT)bytes);
+  int32_t status = jit_kernel_entry(k->kernel)(args.pointers, workspace);
+  free(workspace);
+  if (status) return luaL_error(L, "an assertion of the function failed (status %d)", (int)status);
+  return 0;
+}
+
+/* time(arguments…): median seconds, low and high of its 95 % interval, runs */
+static int time_kernel(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  struct bound_function *f = function_of(L, 1);
+  struct run_arguments args;
+  read_arguments(L, f->ir, f->func, 2, &args);
+  struct jit_timing timing;
+  ms_error err = {.instruction = -1};
+  if (!jit_time(k->kernel, args.pointers, 0.02, 2.0, &timing, &err)) return bind_raise(L, &err);
+  lua_pushnumber(L, timing.seconds);
+  lua_pushnumber(L, timing.low);
+  lua_pushnumber(L, timing.high);
+  lua_pushinteger(L, timing.runs);
+  return 4;
+}
+
+/* interpret(function, arguments…): on the reference interpreter */
+static int interpret(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  struct run_arguments args;
+  read_arguments(L, f->ir, f->func, 2, &args);
+  ms_error err = {.instruction = -1};
+  struct tir_run_options options = {0};
+  if (!tir_run(f->ir, f->func, args.interpreted, args.count, &options, &err)) return bind_raise(L, &err);
+  return 0;
+}
+
+static int export(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  struct bound_function *f = function_of(L, 1);
+  ms_error err = {.instruction = -1};
+  struct jit_options options = {.no_fast_math = !k->fast_math};
+  if (!jit_export(f->ir, f->func, &k->target, &options, luaL_checkstring(L, 2), &err)) return bind_raise(L, &err);
+  return 0;
+}
+
+static int target_text(lua_State *L) {
+  char text[1400];
+  jit_target_text(&check_kernel(L, 1)->target, text, sizeof text);
+  lua_pushstring(L, text);
+  return 1;
+}
+
+static int kernel_function(lua_State *L) {
+  check_kernel(L, 1);
+  lua_getiuservalue(L, 1, 1);
+  return 1;
+}
+
+static int kernel_reference(lua_State *L) {
+  check_kernel(L, 1);
+  lua_getiuservalue(L, 1, 2);
+  return 1;
+}
+
+static int text(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  char target[1400];
+  jit_target_text(&k->target, target, sizeof target);
+  lua_pushfstring(L, "kernel for %s", target);
+  return 1;
+}
+
+/* target([text]): what a target is, as a table */
+static int target(lua_State *L) {
+  struct jit_target t;
+  char text[1400];
+  ms_error err = {.instruction = -1};
+  if (!jit_target_parse(luaL_optstring(L, 1, "native"), &t, &err)) return bind_raise(L, &err);
+  jit_target_text(&t, text, sizeof text);
+  lua_newtable(L);
+  lua_pushstring(L, text), lua_setfield(L, -2, "text");
+  lua_pushstring(L, t.kind), lua_setfield(L, -2, "kind");
+  lua_pushstring(L, t.cpu), lua_setfield(L, -2, "cpu");
+  const struct {
+    const char *name;
+    int64_t value;
+  } numbers[] = {{"cores", t.cores},       {"vector_bits", t.vector_bits}, {"vector_registers", t.vector_registers},
+                 {"l1_bytes", t.l1_bytes}, {"l2_bytes", t.l2_bytes},       {"l3_bytes", t.l3_bytes}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    lua_pushinteger(L, numbers[i].value), lua_setfield(L, -2, numbers[i].name);
+  return 1;
+}
+
+void bind_kernels(lua_State *L) {
+  static const luaL_Reg methods[] = {{"time", time_kernel},
+                                     {"export", export},
+                                     {"target", target_text},
+                                     {"func", kernel_function},
+                                     {"reference", kernel_reference},
+                                     {"run", call},
+                                     {NULL, NULL}};
+  luaL_newmetatable(L, BOUND_KERNEL);
+  lua_newtable(L);
+  luaL_setfuncs(L, methods, 0);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "kernel_methods");
+  lua_setfield(L, -2, "__index");
+  static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
+  luaL_setfuncs(L, meta, 0);
+  lua_pop(L, 1);
+  static const luaL_Reg functions[] = {{"build", build}, {"interpret", interpret}, {"target", target}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,28 @@
+/* msched FILE.lua [ARG…]: runs a script. */
+#include "bind.h"
+#include "cli.h"
+
+#include <signal.h>
+
+static void on_interrupt(int unused) {
+  (void)unused;
+  script_interrupt();
+}
+
+int cli_script(int argc, char **argv) {
+  ms_error err = {.instruction = -1};
+  signal(SIGINT, on_interrupt);
+  lua_State *L = script_new(NULL, &err);
+  if (!L) return cli_report(&err, NULL, false);
+  lua_createtable(L, argc, 1);
+  for (int i = 0; i < argc; i++) {
+    lua_pushstring(L, argv[i]);
+    lua_rawseti(L, -2, i);
+  }
+  lua_setglobal(L, "arg");
+  luaL_checkstack(L, argc + 8, "too many arguments");
+  for (int i = 1; i < argc; i++) lua_pushstring(L, argv[i]);
+  bool ok = script_run_file(L, argv[0], argc - 1, 0, &err);
+  script_close(L);
+  return ok ? CLI_DONE : cli_report(&err, NULL, false);
+}

@@ -1,0 +1,72 @@
+-- What the module `msched` has that is written in Lua. Loaded once a state, after what C gives.
+local ms = msched
+
+-- Keys in an order that is the same in every run: numbers ascending, then strings.
+function ms.sorted_keys(t)
+  local keys = {}
+  for k in pairs(t) do keys[#keys + 1] = k end
+  table.sort(keys, function(a, b)
+    if type(a) ~= type(b) then return type(a) == "number" end
+    return a < b
+  end)
+  return keys
+end
+
+ms.te = ms.load "lua.te"
+ms.ops = ms.load "lua.ops"
+
+-- ---- What a user's file may define: each call registers, and returns what it was given, checked ----------------
+
+ms.registered = {rule = {}, postproc = {}, mutator = {}, policy = {}}
+
+local function definer(kind, required)
+  return function(t)
+    if type(t) ~= "table" then error("ms." .. kind .. " takes a table", 2) end
+    if type(t.name) ~= "string" then error("ms." .. kind .. ": `name` is a string", 2) end
+    for _, field in ipairs(required) do
+      if type(t[field]) ~= "function" then error(string.format("ms.%s %s: `%s` is a function", kind, t.name, field), 2) end
+    end
+    t.kind = kind
+    table.insert(ms.registered[kind], t)
+    return t
+  end
+end
+ms.rule = definer("rule", {"apply"})
+ms.postproc = definer("postproc", {"apply"})
+ms.mutator = definer("mutator", {"apply"})
+ms.policy = definer("policy", {"run"})
+
+-- ---- Schedules -------------------------------------------------------------------------------------------------
+
+local schedule, kernel = ms.schedule_methods, ms.kernel_methods
+
+function schedule.build(sch, options)
+  options = options or {}
+  return ms.build(sch:func(), {target = options.target, fast_math = options.fast_math, reference = sch:workload()})
+end
+
+local function arrays_for(func, seed)
+  local arrays = {}
+  for i, p in ipairs(func:params()) do
+    if not p.shape then error("a function with scalar parameters is called with values of your own", 3) end
+    arrays[i] = ms.array(p.shape, p.type):random(seed + i)
+  end
+  return arrays
+end
+ms.arrays_for = arrays_for
+
+-- Largest difference from the unscheduled function, on integers: exact for sums; raises when it is past `tolerance`.
+function kernel.check(k, options)
+  options = options or {}
+  local reference = k:reference() or k:func()
+  local seed, tolerance = options.seed or 1, options.tolerance or 1e-3
+  local got, want = arrays_for(k:func(), seed), arrays_for(reference, seed)
+  k:run(table.unpack(got))
+  ms.interpret(reference, table.unpack(want))
+  local most = 0.0
+  for i = 1, #got do most = math.max(most, got[i]:difference(want[i])) end
+  if not (most <= tolerance) then error(string.format("the kernel differs from the unscheduled function by %g", most), 2) end
+  return most
+end
+
+return true

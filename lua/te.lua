@@ -1,0 +1,421 @@
+-- te: tensor expressions. A function is described by what each element of its tensors is, and becomes TVMScript.
+--
+--   local A, B = te.placeholder({M, K}, "float32", "A"), te.placeholder({K, N}, "float32", "B")
+--   local k = te.reduce_axis(K, "k")
+--   local C = te.compute({M, N}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")
+--   local gemm = te.func("gemm", {A, B, C})
+--
+-- An expression is a table with a type; numbers take the type of what they are combined with. An index starts at 0.
+local ms = msched
+local te = {}
+
+local Expr, Tensor, Axis = {}, {}, {}
+
+local function fail(format, ...) error("te: " .. string.format(format, ...), 3) end
+
+-- ---- Types -----------------------------------------------------------------------------------------------------
+
+local function is_float(type) return type:find("^b?float") ~= nil end
+local function is_int(type) return type:find("^u?int") ~= nil end
+
+local function expr(node) return setmetatable(node, Expr) end
+local function is_expr(x) return getmetatable(x) == Expr end
+
+local function constant(value, type)
+  if type == "bool" then return expr {op = "const", value = value ~= 0 and value ~= false, type = type} end
+  return expr {op = "const", value = value, type = type}
+end
+
+-- An expression from what a user may write where one is expected.
+local function lift(x, type)
+  if is_expr(x) then return x end
+  if getmetatable(x) == Axis then return x.var end
+  if math.type(x) == "integer" then return constant(x, type or "int32") end
+  if math.type(x) == "float" then return constant(x, type and is_float(type) and type or "float32") end
+  if x == true or x == false then return constant(x, "bool") end
+  if getmetatable(x) == Tensor then
+    if #x.shape == 0 then return x[{}] end
+    fail("tensor %s is used without indices", x.name)
+  end
+  fail("a %s is no expression", x == nil and "nil" or _G.type(x))
+end
+
+local function cast(x, type)
+  if x.type == type then return x end
+  if x.op == "const" and x.type ~= "bool" and type ~= "bool" then
+    return constant(is_float(type) and x.value + 0.0 or x.value, type)
+  end
+  return expr {op = "cast", type = type, x}
+end
+
+-- Brings two operands to one type: a constant takes the other's; an integer beside a float becomes one; of two integers
+-- the wider holds; two floats of different types are the writer's to cast.
+local function unify(a, b, what)
+  local raw_a, raw_b = not is_expr(a) and getmetatable(a) ~= Axis, not is_expr(b) and getmetatable(b) ~= Axis
+  a, b = lift(a), lift(b)
+  if a.type == b.type then return a, b end
+  if raw_a and a.op == "const" and (is_float(b.type) or math.type(a.value) == "integer") then return cast(a, b.type), b end
+  if raw_b and b.op == "const" and (is_float(a.type) or math.type(b.value) == "integer") then return a, cast(b, a.type) end
+  if is_float(a.type) and is_int(b.type) then return a, cast(b, a.type) end
+  if is_int(a.type) and is_float(b.type) then return cast(a, b.type), b end
+  local wide = {int8 = 1, int16 = 2, int32 = 3, int64 = 4}
+  if wide[a.type] and wide[b.type] then
+    local type = wide[a.type] > wide[b.type] and a.type or b.type
+    return cast(a, type), cast(b, type)
+  end
+  fail("%s: operands of types %s and %s; cast one of them", what, a.type, b.type)
+end
+
+local function binary(op, text)
+  return function(a, b)
+    local x, y = unify(a, b, text)
+    return expr {op = "binary", text = text, type = x.type, x, y}
+  end
+end
+
+Expr.__add, Expr.__sub, Expr.__mul = binary("add", "+"), binary("sub", "-"), binary("mul", "*")
+Expr.__idiv, Expr.__mod = binary("floordiv", "//"), binary("floormod", "%")
+Expr.__div = function(a, b)
+  local x, y = unify(a, b, "/")
+  if not is_float(x.type) then fail("/ divides floats; say // for integers") end
+  return expr {op = "binary", text = "/", type = x.type, x, y}
+end
+Expr.__unm = function(a) return 0 - a end
+Expr.__index = function(_, key) if key ~= "value" and type(key) == "string" and key ~= "var" then return nil end end
+for _, event in ipairs {"__add", "__sub", "__mul", "__idiv", "__mod", "__div", "__unm"} do
+  Axis[event] = function(a, b) return Expr[event](is_expr(a) and a or lift(a), b) end
+end
+
+-- ---- Functions of expressions ----------------------------------------------------------------------------------
+
+local function comparison(text)
+  return function(a, b)
+    local x, y = unify(a, b, text)
+    return expr {op = "binary", text = text, type = "bool", x, y}
+  end
+end
+te.lt, te.le, te.gt, te.ge = comparison("<"), comparison("<="), comparison(">"), comparison(">=")
+te.eq, te.ne = comparison("=="), comparison("!=")
+
+local function logic(text)
+  return function(...)
+    local all
+    for _, x in ipairs {...} do
+      x = lift(x)
+      if x.type ~= "bool" then fail("%s joins conditions, not %s", text, x.type) end
+      all = all and expr {op = "binary", text = text, type = "bool", all, x} or x
+    end
+    return all or fail("%s of nothing", text)
+  end
+end
+te.all, te.any = logic("and"), logic("or")
+function te.not_(x) return expr {op = "not", type = "bool", lift(x)} end
+
+local function call(name, type, ...) return expr {op = "call", name = name, type = type, ...} end
+
+for _, name in ipairs {"exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "tan",
+                       "sinh", "cosh", "asin", "acos", "atan", "floor", "ceil", "trunc", "round", "nearbyint"} do
+  te[name] = function(x)
+    x = lift(x)
+    if not is_float(x.type) then fail("%s is of floats, not %s", name, x.type) end
+    return call(name, x.type, x)
+  end
+end
+function te.abs(x) x = lift(x) return call("abs", x.type, x) end
+function te.pow(a, b) local x, y = unify(a, b, "pow") return call("pow", x.type, x, y) end
+function te.maximum(a, b) local x, y = unify(a, b, "maximum") return call("max", x.type, x, y) end
+function te.minimum(a, b) local x, y = unify(a, b, "minimum") return call("min", x.type, x, y) end
+function te.floordiv(a, b) return Expr.__idiv(lift(a), b) end
+function te.floormod(a, b) return Expr.__mod(lift(a), b) end
+function te.cast(x, type) return cast(lift(x), type) end
+function te.const(value, type) return constant(value, type or (math.type(value) == "integer" and "int32" or "float32")) end
+
+local function choice(name)
+  return function(condition, a, b)
+    local c = lift(condition)
+    if c.type ~= "bool" then fail("%s: the condition is of type %s", name, c.type) end
+    local x, y = unify(a, b, name)
+    return call(name, x.type, c, x, y)
+  end
+end
+te.if_then_else = choice("if_then_else") -- only the branch taken is computed: it may guard an access
+te.select = choice("Select")             -- both are computed
+
+-- ---- Tensors ---------------------------------------------------------------------------------------------------
+
+local function check_shape(shape, what)
+  if type(shape) ~= "table" then fail("%s: the shape is a list of extents", what) end
+  for i, extent in ipairs(shape) do
+    if math.type(extent) ~= "integer" or extent < 1 then
+      fail("%s: extent %d is %s; it is an integer of at least 1", what, i, tostring(extent))
+    end
+  end
+end
+
+local function load(tensor, indices)
+  if #indices ~= #tensor.shape then fail("%s has %d dimensions, not %d", tensor.name, #tensor.shape, #indices) end
+  local node = {op = "load", tensor = tensor, type = tensor.type}
+  for i, x in ipairs(indices) do
+    node[i] = lift(x)
+    if not is_int(node[i].type) then fail("index %d of %s is of type %s", i, tensor.name, node[i].type) end
+  end
+  return expr(node)
+end
+
+Tensor.__index = function(t, key)
+  if type(key) == "table" and not is_expr(key) and getmetatable(key) ~= Axis then return load(t, key) end
+  if is_expr(key) or math.type(key) == "integer" or getmetatable(key) == Axis then return load(t, {key}) end
+  return rawget(Tensor, key)
+end
+Tensor.__call = function(t, ...) return load(t, {...}) end
+
+local counter = 0
+local function fresh(base)
+  counter = counter + 1
+  return base .. counter
+end
+
+local function check_name(name)
+  if type(name) ~= "string" or not name:find("^[%a_][%w_]*$") then fail("`%s` is no name", tostring(name)) end
+  return name
+end
+
+function te.placeholder(shape, dtype, name)
+  check_shape(shape, name or "placeholder")
+  return setmetatable({kind = "placeholder", shape = shape, type = dtype or "float32", name = check_name(name or fresh "P")}, Tensor)
+end
+
+-- A reduction's axis: extent, or {first, last + 1}.
+function te.reduce_axis(range, name)
+  local low, high = 0, range
+  if type(range) == "table" then low, high = range[1], range[2] end
+  if math.type(low) ~= "integer" or math.type(high) ~= "integer" or high <= low then fail("a reduction's range is not empty") end
+  local axis = {low = low, extent = high - low, name = check_name(name or fresh "r")}
+  axis.var = expr {op = "var", name = "v_" .. axis.name, type = "int32", axis = axis}
+  return setmetatable(axis, Axis)
+end
+
+local function axes_of(axes)
+  if getmetatable(axes) == Axis then axes = {axes} end
+  if type(axes) ~= "table" or #axes == 0 then fail("a reduction is over one axis or a list of axes") end
+  for _, a in ipairs(axes) do if getmetatable(a) ~= Axis then fail("a reduction's axes come from te.reduce_axis") end end
+  return axes
+end
+
+local limits = {
+  int8 = {"-128", "127"}, int16 = {"-32768", "32767"}, int32 = {"-2147483648", "2147483647"},
+  int64 = {"-9223372036854775808", "9223372036854775807"}, uint8 = {"0", "255"}, uint16 = {"0", "65535"},
+  uint32 = {"0", "4294967295"}, float16 = {"-65504.0", "65504.0"}, float64 = {"-1.7976931348623157e308", "1.7976931348623157e308"},
+  float32 = {"-340282346638528859811704183484516925440.0", "340282346638528859811704183484516925440.0"},
+  bfloat16 = {"-338953138925153547590470800371487866880.0", "338953138925153547590470800371487866880.0"},
+}
+function te.min_value(type) return expr {op = "literal", text = limits[type][1], type = type} end
+function te.max_value(type) return expr {op = "literal", text = limits[type][2], type = type} end
+
+-- A reducer: combine(x, y) and identity(types…) of one value, or of lists of several.
+function te.reducer(combine, identity, name)
+  return function(values, axes)
+    local many = type(values) == "table" and not is_expr(values) and getmetatable(values) ~= Axis
+    local list = many and values or {values}
+    for i, v in ipairs(list) do list[i] = lift(v) end
+    return expr {op = "reduce", combine = combine, identity = identity, many = many, values = list, axes = axes_of(axes),
+                 name = name or "reduce", type = list[1].type}
+  end
+end
+te.sum = te.reducer(function(x, y) return x + y end, function(t) return constant(is_float(t) and 0.0 or 0, t) end, "sum")
+te.prod = te.reducer(function(x, y) return x * y end, function(t) return constant(is_float(t) and 1.0 or 1, t) end, "prod")
+te.max = te.reducer(function(x, y) return te.maximum(x, y) end, function(t) return te.min_value(t) end, "max")
+te.min = te.reducer(function(x, y) return te.minimum(x, y) end, function(t) return te.max_value(t) end, "min")
+
+local function arg_reducer(better, first, name)
+  return te.reducer(function(x, y)
+    local keep = te.any(better(x[2], y[2]), te.all(te.eq(x[2], y[2]), te.lt(x[1], y[1])))
+    local at_least = te.any(better(x[2], y[2]), te.eq(x[2], y[2]))
+    return {te.select(keep, x[1], y[1]), te.select(at_least, x[2], y[2])}
+  end, function(index, value) return {constant(-1, index), first(value)} end, name)
+end
+te.argmax = arg_reducer(te.gt, te.min_value, "argmax") -- te.argmax({index, value}, axes): gives both
+te.argmin = arg_reducer(te.lt, te.max_value, "argmin")
+
+-- compute(shape, f [, name]): f gets an index a dimension and gives an expression, or a list of them: several tensors of
+-- one shape, computed together.
+function te.compute(shape, f, name)
+  name = check_name(name or fresh "T")
+  check_shape(shape, name)
+  local op = {name = name, shape = shape, axes = {}, outputs = {}}
+  local vars = {}
+  for i = 1, #shape do
+    local given = debug and debug.getlocal(f, i)
+    op.axes[i] = {name = given and given ~= "_" and given or "i" .. (i - 1), extent = shape[i], low = 0}
+    vars[i] = expr {op = "var", name = "v_" .. op.axes[i].name, type = "int32"}
+  end
+  local result = f(table.unpack(vars))
+  if result == nil then fail("%s: the function gives nothing", name) end
+  if getmetatable(result) == nil and type(result) == "table" then
+    for i, x in ipairs(result) do op.outputs[i] = lift(x) end
+  else
+    local x = lift(result)
+    op.outputs = x.op == "reduce" and x.many and x.values or {x}
+    if x.op == "reduce" then op.reduce = x end
+  end
+  local tensors = {}
+  for i, x in ipairs(op.outputs) do
+    local suffix = #op.outputs > 1 and "_v" .. (i - 1) or ""
+    tensors[i] = setmetatable({kind = "compute", op = op, shape = shape, type = x.type, name = name .. suffix}, Tensor)
+  end
+  op.tensors = tensors
+  return table.unpack(tensors)
+end
+
+-- ---- TVMScript -------------------------------------------------------------------------------------------------
+
+local function number_text(value, type)
+  if type == "bool" then return value and "T.bool(True)" or "T.bool(False)" end
+  if is_float(type) then
+    if value ~= value then return string.format('T.%s("nan")', type) end
+    if value == math.huge or value == -math.huge then return string.format('T.%s("%sinf")', type, value < 0 and "-" or "") end
+    local text = string.format("%.17g", value)
+    if not text:find("[.e]") then text = text .. ".0" end
+    return string.format("T.%s(%s)", type, text)
+  end
+  return type == "int32" and tostring(value) or string.format("T.%s(%d)", type, value)
+end
+
+local function text_of(x)
+  if x.op == "const" then return number_text(x.value, x.type) end
+  if x.op == "literal" then return is_float(x.type) and string.format("T.%s(%s)", x.type, x.text) or x.type == "int32" and x.text or string.format("T.%s(%s)", x.type, x.text) end
+  if x.op == "var" then return x.name end
+  if x.op == "binary" then return "(" .. text_of(x[1]) .. " " .. x.text .. " " .. text_of(x[2]) .. ")" end
+  if x.op == "not" then return "(not " .. text_of(x[1]) .. ")" end
+  if x.op == "cast" then return string.format('T.Cast("%s", %s)', x.type, text_of(x[1])) end
+  if x.op == "reduce" then fail("a reduction stands alone: %s is part of a larger expression", x.name) end
+  local parts = {}
+  for i, y in ipairs(x) do parts[i] = text_of(y) end
+  if x.op == "load" then
+    return #parts == 0 and x.tensor.name .. "[()]" or string.format("%s[%s]", x.tensor.name, table.concat(parts, ", "))
+  end
+  return string.format("T.%s(%s)", x.name, table.concat(parts, ", "))
+end
+
+local function indices_text(op)
+  local names = {}
+  for i, a in ipairs(op.axes) do names[i] = "v_" .. a.name end
+  return #names == 0 and "()" or table.concat(names, ", ")
+end
+
+local function element(t, op)
+  local vars = {}
+  for i, a in ipairs(op.axes) do vars[i] = expr {op = "var", name = "v_" .. a.name, type = "int32"} end
+  return load(t, vars)
+end
+
+-- The block's statements: stores, or a reduction's init and update.
+local function body_lines(op, put)
+  local at = indices_text(op)
+  local function store(depth, t, x) put(depth, "%s[%s] = %s", t.name, at, text_of(x)) end
+  if not op.reduce then
+    for i, x in ipairs(op.outputs) do store(3, op.tensors[i], x) end
+    return
+  end
+  local r, types, old = op.reduce, {}, {}
+  for i, x in ipairs(r.values) do types[i], old[i] = x.type, element(op.tensors[i], op) end
+  local identity = r.identity(table.unpack(types))
+  local combined = r.many and r.combine(old, r.values) or {r.combine(old[1], r.values[1])}
+  if is_expr(identity) then identity = {identity} end
+  put(3, "with T.init():")
+  for i, x in ipairs(identity) do store(4, op.tensors[i], cast(lift(x, types[i]), types[i])) end
+  if #combined == 1 then return store(3, op.tensors[1], combined[1]) end
+  for i, x in ipairs(combined) do put(3, "v_%s: T.let[T.%s] = %s", op.tensors[i].name, types[i], text_of(x)) end
+  for i in ipairs(combined) do put(3, "%s[%s] = v_%s", op.tensors[i].name, at, op.tensors[i].name) end
+end
+
+local function block_lines(op, put, taken)
+  local axes = {}
+  for _, a in ipairs(op.axes) do axes[#axes + 1] = {axis = a, kind = "spatial"} end
+  for _, a in ipairs(op.reduce and op.reduce.axes or {}) do axes[#axes + 1] = {axis = a, kind = "reduce"} end
+  local names, extents, used = {}, {}, {}
+  for i, a in ipairs(axes) do
+    local name = a.axis.name
+    while taken[name] or used[name] do name = name .. "_" end
+    used[name] = true
+    names[i], extents[i] = name, tostring(a.axis.extent)
+  end
+  local seen = {}
+  for _, a in ipairs(axes) do
+    if seen[a.axis.name] then fail("%s: two axes are named %s", op.name, a.axis.name) end
+    seen[a.axis.name] = true
+  end
+  local shift = 0
+  if #axes > 0 then put(1, "for %s in T.grid(%s):", table.concat(names, ", "), table.concat(extents, ", ")) else shift = -1 end
+  local function inner(depth, ...) put(depth + shift, ...) end
+  inner(2, 'with T.sblock("%s"):', op.name)
+  for i, a in ipairs(axes) do
+    local x = a.axis
+    if x.low == 0 then inner(3, "v_%s = T.axis.%s(%d, %s)", x.name, a.kind, x.extent, names[i])
+    else inner(3, "v_%s = T.axis.%s((%d, %d), %s + %d)", x.name, a.kind, x.low, x.low + x.extent, names[i], x.low) end
+  end
+  body_lines(op, inner)
+end
+
+local function visit_loads(x, visit)
+  if x.op == "load" then visit(x.tensor) end
+  if x.op == "reduce" then for _, v in ipairs(x.values) do visit_loads(v, visit) end end
+  for _, y in ipairs(x) do visit_loads(y, visit) end
+end
+
+-- Operations that the tensors need, producers first; placeholders must be parameters.
+local function operations(params)
+  local order, state, is_param = {}, {}, {}
+  for _, t in ipairs(params) do is_param[t] = true end
+  local function add(t)
+    if t.kind == "placeholder" then
+      if not is_param[t] then fail("%s is read, but is no parameter of the function", t.name) end
+      return
+    end
+    if state[t.op] then return end
+    state[t.op] = true
+    for _, x in ipairs(t.op.outputs) do visit_loads(x, add) end
+    order[#order + 1] = t.op
+  end
+  for _, t in ipairs(params) do add(t) end
+  return order, is_param
+end
+
+local function tensor_text(t)
+  local extents = {}
+  for i, e in ipairs(t.shape) do extents[i] = tostring(e) end
+  return string.format('(%s), "%s"', table.concat(extents, ", ") .. (#extents == 1 and "," or ""), t.type)
+end
+
+-- func(name, tensors): the function whose parameters are the tensors, in this order.
+function te.func(name, params)
+  check_name(name)
+  if type(params) ~= "table" or #params == 0 then fail("%s: the parameters are a list of tensors", name) end
+  local taken = {T = true, I = true}
+  for _, t in ipairs(params) do
+    if getmetatable(t) ~= Tensor then fail("%s: a parameter is no tensor", name) end
+    if taken[t.name] then fail("%s: two parameters are named %s", name, t.name) end
+    taken[t.name] = true
+  end
+  local order, is_param = operations(params)
+  local lines = {}
+  local function put(depth, format, ...) lines[#lines + 1] = string.rep("    ", depth) .. string.format(format, ...) end
+  local signature = {}
+  for i, t in ipairs(params) do signature[i] = string.format("%s: T.Buffer(%s)", t.name, tensor_text(t)) end
+  put(0, "@T.prim_func(s_tir=True)")
+  put(0, "def %s(%s):", name, table.concat(signature, ", "))
+  put(1, 'T.func_attr({"tirx.noalias": True})')
+  for _, op in ipairs(order) do
+    for _, t in ipairs(op.tensors) do
+      if not is_param[t] then
+        if taken[t.name] then fail("%s: two tensors are named %s", name, t.name) end
+        taken[t.name] = true
+        put(1, "%s = T.sblock_alloc_buffer(%s)", t.name, tensor_text(t))
+      end
+    end
+  end
+  for _, op in ipairs(order) do block_lines(op, put, taken) end
+  return ms.from_script(table.concat(lines, "\n") .. "\n", name)
+end
+
+return te
