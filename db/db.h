@@ -1,0 +1,75 @@
+/* db: the store of workloads and records: one LMDB environment in one file. The door of the room.
+ *
+ * A record is on disk when the call that puts it returns: kill -9 at any instant loses nothing committed. What is read
+ * is checked: a store from a stranger is data. A process opens a file once; a store is not used across fork. */
+#ifndef MSCHED_DB_H
+#define MSCHED_DB_H
+
+#include "tir/tir.h"
+#include "vm/vm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct db_id { uint8_t bytes[16]; } db_id; /* XXH3-128 of what it names */
+enum { DB_ID_TEXT = 33 };
+void db_id_text(const db_id *id, char out[DB_ID_TEXT]); /* lower-case hexadecimal */
+
+struct db;
+enum { DB_READ_ONLY = 1, DB_CREATE = 2 };
+/* path NULL: $XDG_DATA_HOME/msched/msched.db, else ~/.local/share/msched/msched.db; DB_CREATE makes the folders. */
+struct db *db_open(const char *path, unsigned flags, ms_error *err);
+void db_close(struct db *db);
+const char *db_path(const struct db *db);
+
+/* ---- Workloads: one function each, by structural hash, kept as TVMScript with the names that traces refer to. */
+bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err);
+struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err); /* owned by the caller */
+typedef bool db_workload_visit(void *data, const db_id *id, const char *name, uint64_t records);
+bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_error *err);
+
+/* ---- Records */
+enum db_status { DB_MEASURED, DB_CENSORED, DB_FAILED };
+struct db_record {
+  db_id id;             /* of (workload, target, module hash, versions): filled by db_put_record */
+  db_id workload;
+  const char *target;   /* canonical text. Strings and bytes are borrowed: from the caller for a put; from the store, by
+                           what is read, until the next call on it */
+  const void *trace;    /* vm's binary form */
+  size_t trace_bytes;
+  uint64_t module_hash; /* structural hash of the scheduled module */
+  enum db_status status;
+  double seconds, low, high;
+  uint32_t runs;
+  const char *reason;   /* of a failure, else "" */
+  const char *versions; /* of msched and LLVM: another compiler, another record */
+  uint64_t seed, candidate;
+  int64_t when;         /* seconds since 1970 */
+  bool unsafe;          /* the trace may change what is computed */
+};
+bool db_put_record(struct db *db, struct db_record *record, ms_error *err);
+/* By id or a prefix of at least 4 digits. 1: found, 0: not there, -1: err (an ambiguous prefix lists the matches). */
+int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err);
+/* What is known of a module on a target, by the same versions. */
+int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
+                   struct db_record *out, ms_error *err);
+void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* shortest unique prefix, at least 7 digits */
+/* Records by run time, fastest first, censored and failed ones last; workload or target NULL: all. visit returns false
+ * to stop. A range read: the best k cost k. */
+typedef bool db_visit(void *data, const struct db_record *record);
+bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data, ms_error *err);
+bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
+
+/* ---- Housekeeping */
+/* Reads everything: each index entry has its record and the reverse, each trace decodes, each workload parses. Problems
+ * go to `report`, a line each. Returns their number, or -1 with err. */
+int64_t db_check(struct db *db, FILE *report, ms_error *err);
+bool db_compact(struct db *db, ms_error *err);                /* rewrites the file, atomically */
+bool db_export_json(struct db *db, FILE *out, ms_error *err); /* a line a workload, then a line a record */
+bool db_import_json(struct db *db, FILE *in, const char *file, uint64_t *added, ms_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

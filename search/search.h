@@ -1,0 +1,68 @@
+/* search: what policies need to be fast. The door of the room; the policies themselves are Lua files beside it.
+ *
+ * A pool of replay workers turns traces and seeds into scheduled, postprocessed candidates; features describe them; a
+ * cost model ranks them. No result depends on time or the number of threads: a candidate is a function of (workload,
+ * trace, seed, candidate's number), and results come in the order of the jobs. */
+#ifndef MSCHED_SEARCH_H
+#define MSCHED_SEARCH_H
+
+#include "tir/tir.h"
+#include "vm/vm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Replay workers */
+
+/* Postprocessors are Lua: each worker has a state of its own, made and used through these, on its own thread only. */
+struct search_script {
+  void *data;
+  void *(*open)(void *data, ms_error *err); /* NULL: err */
+  void (*close)(void *data, void *state);
+  bool (*postprocess)(void *data, void *state, struct vm_schedule *schedule, ms_error *err); /* false: refused */
+};
+
+struct search_job {
+  const struct vm_trace *trace; /* a sketch or a parent, borrowed for the call; its decisions are kept where it has them */
+  uint64_t seed, candidate;     /* draws come from these */
+  bool draw_anew;               /* draw every decision, whatever the trace holds */
+};
+struct search_candidate {
+  bool ok;
+  ms_error err;
+  struct vm_trace *trace;       /* with the decisions used and the postprocessors' instructions; the caller's */
+  uint64_t module_hash;
+  float *features;              /* feature_rows x search_feature_count(); malloc'd; NULL unless asked */
+  uint32_t feature_rows;
+};
+
+struct search_pool;
+struct search_pool *search_pool_new(const struct tir *workload, tir_func f, const struct search_script *script,
+                                    uint32_t workers, ms_error *err);
+void search_pool_free(struct search_pool *pool);
+/* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop turns true. */
+bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
+                        struct search_candidate *out, const volatile bool *stop, ms_error *err);
+
+/* ---- Features: a row a buffer store. Arithmetic counts; lengths of vectorized, unrolled, parallel, bound loops; per
+ * buffer its access type, bytes, unique bytes, lines, reuse, stride, allocation; the arithmetic-intensity curve.
+ * Source: Zheng et al., "Ansor", OSDI 2020, appendix B. */
+uint32_t search_feature_count(void);
+const char *search_feature_name(uint32_t i);
+bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *count, ms_error *err);
+
+/* ---- Cost models */
+struct search_model;
+struct search_model *search_model_new(const char *kind /* "xgboost", "random" */, uint64_t seed, ms_error *err);
+void search_model_free(struct search_model *model);
+/* Adds measured candidates; the label is throughput relative to the best. rows[i] rows of features[i] are candidate i. */
+bool search_model_update(struct search_model *model, const float *const *features, const uint32_t *rows,
+                         const double *seconds, uint32_t count, ms_error *err);
+bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows, uint32_t count,
+                          double *scores, ms_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
