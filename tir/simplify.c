@@ -5,8 +5,10 @@
  *   fd(c*x + r, c)      = x + fd(r, c)                      fm(c*x + r, c)     = fm(r, c)
  *   fd(g*x + r, g*d)    = fd(x, d)          for 0 <= r < g  fm(g*x + r, g*d)   = g*fm(x, d) + r
  *   fd(fd(x, a), b)     = fd(x, a*b)                        fm(fm(x, a), b)    = fm(x, b)      where b divides a
- *   fd(fm(x, a), b)     = fm(fd(x, b), a/b) where b divides a
- * Source: the rules are those of Euclidean division; TVM's canonical simplifier uses the like. */
+ *   fd(fm(x, a), b)     = fm(fd(x, b), a/b) where b divides a, x no sum
+ * In the second line x is one term, and r is one too for fm: longer sums keep the form they have as iterators of a
+ * split or fused loop, in which other simplifiers, TVM's among them, leave and compare them. Source: the rules are
+ * those of Euclidean division; TVM's canonical simplifier uses the like. */
 #include "linear.h"
 
 /* ---- Quotients and remainders ---- */
@@ -34,7 +36,7 @@ struct split {
 };
 
 static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t count, int64_t constant, int64_t divisor,
-                       struct split *out) {
+                       bool remainder, struct split *out) {
   sort_by_coefficient(terms, count);
   /* Bounds of the tails, from the end: the smallest terms. */
   struct tir_bounds tail = {0, 0};
@@ -45,6 +47,7 @@ static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t co
       struct tir_bounds k = {terms[high].coefficient, terms[high].coefficient};
       tail = tir_binary_bounds(TIR_ADD, tail, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, terms[high].atom)));
     }
+    if (high > 1 || (remainder && count > 2)) continue; /* the form of iterators */
     int64_t g = divisor;
     for (uint32_t i = 0; i < high; i++) g = tir_gcd(g, terms[i].coefficient);
     int64_t low = tir_floor_mod(constant, g);
@@ -71,7 +74,8 @@ static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type
     tir_expr a = n->a;
     if (kind == TIR_FLOORDIV && n->kind == TIR_FLOORDIV && !__builtin_mul_overflow(inner, divisor, &product))
       return tir_make(ir, TIR_FLOORDIV, a, tir_int(ir, type, product));
-    if (n->kind == TIR_FLOORMOD && inner % divisor == 0) {
+    bool sum = tir_linear_of(ir, a).count > 1; /* of a sum, the remainder is taken first */
+    if (n->kind == TIR_FLOORMOD && inner % divisor == 0 && (kind == TIR_FLOORMOD || !sum)) {
       if (kind == TIR_FLOORMOD) return tir_make(ir, TIR_FLOORMOD, a, tir_int(ir, type, divisor));
       tir_expr q = tir_make(ir, TIR_FLOORDIV, a, tir_int(ir, type, divisor));
       return tir_make(ir, TIR_FLOORMOD, q, tir_int(ir, type, inner / divisor));
@@ -101,8 +105,8 @@ static void divide_terms(struct tir *ir, tir_expr a, int64_t divisor, struct tir
 
 enum { MOST_TERMS = 64 };
 
-/* A remainder does not depend on whole multiples: k * fm(x, c) stands for k * x where the divisor divides k * c. This is
- * done where terms meet and go. TIR_NONE: they do not. */
+/* A remainder does not depend on whole multiples: k * fm(x, c) stands for k * x where the divisor divides k * c. This
+ * is done where terms meet and go. TIR_NONE: they do not. */
 static tir_expr without_remainders(struct tir *ir, tir_expr a, int64_t divisor) {
   struct tir_linear l = tir_linear_of(ir, a);
   struct tir_term terms[MOST_TERMS];
@@ -154,7 +158,7 @@ static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t d
     } else {
       sum.constant = q;
     }
-  } else if (find_split(ir, rest, rests, rest_constant, divisor, &s)) {
+  } else if (find_split(ir, rest, rests, rest_constant, divisor, remainder, &s)) {
     struct tir_sum high = tir_sum_open(ir);
     high.constant = s.high_constant / s.gcd;
     for (uint32_t i = 0; i < s.high; i++) tir_sum_add_term(ir, &high, rest[i].atom, rest[i].coefficient / s.gcd);

@@ -110,9 +110,28 @@ static tir_expr rewrite_operands(struct tir *ir, tir_expr e, bool always) {
   return made;
 }
 
+/* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator.
+ */
+static tir_expr rewrite_part(struct tir *ir, tir_expr e, bool always) {
+  struct tir_expr_node n = *tir_at(ir, e), quotient = *tir_at(ir, n.a);
+  tir_expr x = rewrite(ir, quotient.a, always);
+  int64_t product;
+  if (!tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
+      __builtin_mul_overflow(tir_at(ir, quotient.b)->imm, tir_at(ir, n.b)->imm, &product))
+    return tir_make(ir, TIR_FLOORMOD, tir_make(ir, TIR_FLOORDIV, x, quotient.b), n.b);
+  return tir_make(ir, TIR_FLOORDIV, tir_make(ir, TIR_FLOORMOD, x, tir_int(ir, n.type, product)), quotient.b);
+}
+
+static bool is_part(const struct tir *ir, const struct tir_expr_node *n) {
+  if (n->kind != TIR_FLOORMOD || !tir_is_int(ir, n->b) || tir_at(ir, n->b)->imm <= 0) return false;
+  const struct tir_expr_node *quotient = tir_at(ir, n->a);
+  return quotient->kind == TIR_FLOORDIV && tir_is_int(ir, quotient->b) && tir_at(ir, quotient->b)->imm > 0;
+}
+
 static tir_expr rewrite_node(struct tir *ir, tir_expr e, bool always) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (is_sum(ir, e)) return rewrite_sum(ir, e, always);
+  if (is_part(ir, &n)) return rewrite_part(ir, e, always);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = rewrite(ir, n.a, always), b = rewrite(ir, n.b, always);
     return tir_make(ir, (enum tir_kind)n.kind, a, b);
