@@ -150,6 +150,31 @@ static void test_draws(void **state) {
   vm_plan_free(plan), vm_trace_free(t), tir_free(ir);
 }
 
+/* A symbolic extent has one tile: the outermost factor is left open. */
+static void test_symbolic_extent(void **state) {
+  (void)state;
+  struct tir *ir = module("@T.prim_func(s_tir=True)\n"
+                          "def main(a: T.handle, b: T.handle):\n"
+                          "    n = T.int32()\n"
+                          "    A = T.match_buffer(a, (n,), \"float32\")\n"
+                          "    B = T.match_buffer(b, (n,), \"float32\")\n"
+                          "    for i in range(n):\n"
+                          "        with T.sblock(\"C\"):\n"
+                          "            vi = T.axis.spatial(n, i)\n"
+                          "            B[vi] = A[vi] + T.float32(1.0)\n");
+  struct vm_trace *t = trace("[[[\"GetSBlock\",[],[\"C\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\"]],"
+                             "[\"SamplePerfectTile\",[\"l1\"],[3,16],[\"v2\",\"v3\",\"v4\"]],"
+                             "[\"Split\",[\"l1\",\"v2\",\"v3\",\"v4\"],[true,false],[\"l5\",\"l6\",\"l7\"]]],[]]");
+  struct vm_draws draws = {.mode = VM_STRICT};
+  ms_error err = {0};
+  struct vm_schedule *sch = vm_apply(ir, t, &draws, &err);
+  if (!sch) fail_msg("%s", err.message);
+  assert_int_equal(decided(sch, 2, 0), -1);
+  assert_int_equal(decided(sch, 2, 2), 1);
+  assert_true(sch->slots[2] == VM_NIL && sch->slots[3] == 1);
+  vm_schedule_free(sch), vm_trace_free(t), tir_free(ir);
+}
+
 /* Once warm, a replay allocates nothing: the arrays stay where they are. */
 static void test_no_growth(void **state) {
   (void)state;
@@ -285,8 +310,8 @@ static void test_intrinsics(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_refusals), cmocka_unit_test(test_strict_decisions), cmocka_unit_test(test_repair),
-      cmocka_unit_test(test_draws),    cmocka_unit_test(test_no_growth),        cmocka_unit_test(test_calls),
-      cmocka_unit_test(test_queries),  cmocka_unit_test(test_intrinsics),
+      cmocka_unit_test(test_draws),    cmocka_unit_test(test_no_growth),        cmocka_unit_test(test_symbolic_extent),
+      cmocka_unit_test(test_calls),    cmocka_unit_test(test_queries),          cmocka_unit_test(test_intrinsics),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
