@@ -325,6 +325,28 @@ static void runs_deep_nests(void **state) {
   assert_true(c[0] == 1);
 }
 
+static void bounds_the_depth_of_expressions(void **state) {
+  (void)state;
+  static const struct {
+    int depth;
+    bool ok;
+  } cases[] = {{3900, true}, {5000, false}};
+  for (int i = 0; i < 2; i++) {
+    struct tir *ir = read_function("C: T.Buffer((16,), \"float32\")", "C[0] = T.float32(1)");
+    tir_stmt store = ir->funcs.at[1].body;
+    while (!tir_is(ir, store, TIR_STORE)) store = tir_next(ir, store, TIR_NONE);
+    tir_expr one = tir_float(ir, TIR_T_F32, 1), sum = one;
+    for (int k = 0; k < cases[i].depth; k++) sum = tir_binary(ir, TIR_ADD, sum, one);
+    tir_stmt_at(ir, store)->store.value = sum;
+    struct outcome o = run_plain(ir, &three[2], 1);
+    if (cases[i].ok)
+      expect_ok(o);
+    else
+      expect_code(o, MS_TOO_LARGE, "nested too deeply");
+  }
+  assert_true(c[0] == 3901);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, fill)
   const struct CMUnitTest tests[] = {
@@ -346,6 +368,7 @@ int main(void) {
       TEST(declares_views_of_data),
       TEST(respects_strides_of_parameters),
       TEST(runs_deep_nests),
+      TEST(bounds_the_depth_of_expressions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
