@@ -1,5 +1,6 @@
 #include "case.h"
 #include "layout.h"
+#include "vm/vm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -269,13 +270,32 @@ static struct tir *read_module(struct section s, const char *file, ms_error *err
   return NULL;
 }
 
-enum verdict case_judge(const char *text, const char *title, const char *file, uint64_t seed, ms_error *err) {
+/* Our own schedule of the module before: the trace replayed. NULL: refused (*refused) or not fit to be judged. */
+static struct tir *schedule(struct tir *before, struct section s, bool *refused, ms_error *err) {
+  struct vm_trace *trace = vm_read_trace(s.at, s.length, err);
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace};
+  struct vm_schedule *sch = trace ? vm_apply(before, trace, &draws, err) : NULL;
+  struct tir *after = NULL;
+  *refused = !sch;
+  if (sch && tir_verify(sch->ir, err)) {
+    after = tir_new();
+    tir_copy(after, sch->ir);
+  }
+  vm_schedule_free(sch);
+  vm_trace_free(trace);
+  return after;
+}
+
+enum verdict case_judge(const char *text, const char *title, const char *file, bool ours, uint64_t seed,
+                        ms_error *err) {
   struct section before = case_section(text, "before"), after = case_section(text, title);
-  if (!after.at) return CASE_REFUSED;
-  bool named = strlen(title) > strlen("after ");
-  struct trace trace = read_trace(case_section(text, named ? title + strlen("after ") : "trace"));
-  struct tir *a = read_module(before, file, err), *b = a ? read_module(after, file, err) : NULL;
-  enum verdict verdict = CASE_FAILED;
+  bool named = strlen(title) > strlen("after "), refused = false;
+  struct section steps = case_section(text, named ? title + strlen("after ") : "trace");
+  if (!after.at && !ours) return CASE_REFUSED;
+  struct trace trace = read_trace(steps);
+  struct tir *a = read_module(before, file, err), *b = NULL;
+  if (a) b = ours ? schedule(a, steps, &refused, err) : read_module(after, file, err);
+  enum verdict verdict = refused ? CASE_REFUSED : CASE_FAILED;
   if (b && trace.unsafe)
     verdict = CASE_UNSAFE;
   else if (b && case_equal(a, b, trace.maps, trace.map_count, seed, err))

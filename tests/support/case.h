@@ -4,7 +4,10 @@
 
 #include "tir/tir.h"
 
-struct section { const char *at; size_t length; };
+struct section {
+  const char *at;
+  size_t length;
+};
 /* The text of a case between "### title" and the next "###"; at NULL: there is none. */
 struct section case_section(const char *text, const char *title);
 /* The title of the n-th section that begins with "after": the module after a trace. False: there are fewer. */
@@ -15,9 +18,11 @@ char *case_read_file(const char *path);
 enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS };
 /* Judges the section `title` of a case, "after …", against "before"; its trace is the section "trace", or the one whose
  * title is the rest of `title`.
- * EQUAL: both modules pass the verifier and give equal results. REFUSED: there is no such section. UNSAFE: the trace holds an instruction that may change what is computed; only the verifier was asked. FAILED: err says why.
- * Layouts of parameters that the trace transforms are followed. */
-enum verdict case_judge(const char *text, const char *title, const char *file, uint64_t seed, ms_error *err);
+ * ours: not that section is judged, but what the trace gives when we replay it.
+ * EQUAL: both modules pass the verifier and give equal results. REFUSED: there is no such section, or we refuse.
+ * UNSAFE: the trace holds an instruction that may change what is computed; only the verifier was asked. FAILED: err
+ * says why. Layouts of parameters that the trace transforms are followed. */
+enum verdict case_judge(const char *text, const char *title, const char *file, bool ours, uint64_t seed, ms_error *err);
 
 /* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order. */
 struct case_map {

@@ -1,8 +1,11 @@
-/* run_case [--seed N] [--verbose] [--peer] FILE…: judges cases by running them (support/case.h). Prints a line for each
- * that fails, its name first, then totals; exit status 1 if any failed. --peer: the module after the trace is not ours,
- * and a failure is the peer's: the status is 0. */
+/* judge_cases [--ours] [--seed N] [--verbose] [--peer] FILE|DIRECTORY…: judges the modules that cases hold by running
+ * them, before and after the trace (support/case.h). Prints a line for each that fails, its name first, then totals;
+ * exit status 1 if any failed.
+ *   --ours  judges what we make of the trace instead of the module in the case
+ *   --peer  the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +22,7 @@ static void print_failure(const char *name, const char *message, bool whole) {
 }
 
 struct totals {
+  bool ours;
   uint32_t counts[CASE_VERDICTS];
   uint64_t seed;
   bool verbose;
@@ -32,7 +36,7 @@ static bool judge_file(const char *path, struct totals *totals) {
   }
   for (uint32_t n = 0; case_after(text, n, title) || n == 0; n++) {
     ms_error err = {0};
-    enum verdict verdict = case_judge(text, title, base_name(path), totals->seed, &err);
+    enum verdict verdict = case_judge(text, title, base_name(path), totals->ours, totals->seed, &err);
     totals->counts[verdict]++;
     bool named = strcmp(title, "after");
     snprintf(name, sizeof name, "%s%s%s", base_name(path), named ? " " : "", named ? title : "");
@@ -40,6 +44,27 @@ static bool judge_file(const char *path, struct totals *totals) {
   }
   free(text);
   return true;
+}
+
+static int is_case(const struct dirent *entry) {
+  size_t length = strlen(entry->d_name);
+  return length > 5 && !strcmp(entry->d_name + length - 5, ".case");
+}
+
+/* A file, or the cases of a directory in order of name. */
+static bool judge_path(const char *path, struct totals *totals) {
+  struct dirent **entries;
+  int count = scandir(path, &entries, is_case, alphasort);
+  if (count < 0) return judge_file(path, totals);
+  bool ok = true;
+  for (int i = 0; i < count; i++) {
+    char file[1024];
+    snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+    ok = ok && judge_file(file, totals);
+    free(entries[i]);
+  }
+  free(entries);
+  return ok;
 }
 
 int main(int argc, char **argv) {
@@ -52,9 +77,11 @@ int main(int argc, char **argv) {
       totals.seed = strtoull(argv[++i], NULL, 0);
     else if (!strcmp(argv[i], "--verbose"))
       totals.verbose = true;
+    else if (!strcmp(argv[i], "--ours"))
+      totals.ours = true;
     else if (!strcmp(argv[i], "--peer"))
       peer = true;
-    else if (!judge_file(argv[i], &totals))
+    else if (!judge_path(argv[i], &totals))
       return 2;
   }
   for (int v = 0; v < CASE_VERDICTS; v++)
