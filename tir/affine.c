@@ -25,6 +25,7 @@ struct short_map {
   uint64_t mask;
   enum tir_map_check check;
   bool simplify_trivial;
+  bool repeats; /* an index has several digits of one variable: what is not plainly a map may be one in another way */
   struct digit digits[MOST_DIGITS];
   int64_t min[MOST_VARS], extent[MOST_VARS];
   uint32_t first[MOST_VARS], last[MOST_VARS]; /* digits of each variable, in order of use */
@@ -92,6 +93,13 @@ static void sort_digits(struct digit *d, uint32_t count) {
   }
 }
 
+/* x % a + x // a % b * a is one digit of x. */
+static bool digits_join(const struct digit *low, const struct digit *high) {
+  int64_t lower, scale;
+  return !__builtin_mul_overflow(low->lower, low->extent, &lower) && high->lower == lower &&
+         !__builtin_mul_overflow(low->scale, low->extent, &scale) && high->scale == scale;
+}
+
 /* The digits of one index: a mixed radix number times the least scale? */
 static enum verdict check_radix(const struct short_map *m, const struct digit *d, uint32_t count, int64_t *extent) {
   int64_t expected = d[0].scale;
@@ -144,9 +152,12 @@ static enum verdict read_index(struct short_map *m, tir_expr index, struct tir_p
   int64_t extent = 1;
   if (count) {
     sort_digits(digits, count);
-    for (uint32_t i = 0; i < count; i++) /* several digits of one variable may join first */
+    for (uint32_t i = 0; i < count; i++)
       for (uint32_t j = 0; j < i; j++)
-        if (digits[i].var == digits[j].var) return UNDECIDED;
+        if (digits[i].var == digits[j].var) {
+          m->repeats = true;
+          if (digits_join(&digits[j], &digits[i])) return UNDECIDED;
+        }
     enum verdict v = check_radix(m, digits, count, &extent);
     if (v != YES) return v;
   }
@@ -213,10 +224,10 @@ static enum verdict detect_shortly(struct short_map *m, const tir_expr *indices,
   if (!open_map(m)) return UNDECIDED;
   for (uint32_t i = 0; i < count; i++) {
     enum verdict v = read_index(m, indices[i], out ? &out[i] : NULL);
-    if (v != YES) return v;
+    if (v != YES) return m->repeats ? UNDECIDED : v;
     if (index_end) index_end[i] = m->digit_count;
   }
-  return check_vars(m) ? YES : NO;
+  return check_vars(m) ? YES : m->repeats ? UNDECIDED : NO;
 }
 
 static void set_map(struct short_map *m, struct tir *ir, const tir_var *vars, uint32_t var_count,
@@ -226,6 +237,7 @@ static void set_map(struct short_map *m, struct tir *ir, const tir_var *vars, ui
   m->var_count = var_count;
   m->check = check;
   m->simplify_trivial = simplify_trivial;
+  m->repeats = false;
 }
 
 /* Adds what one output says of the variables of its digits: output = base + a mixed radix number. */
