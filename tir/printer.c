@@ -177,7 +177,7 @@ char *tir_print_expr(const struct tir *ir, tir_expr e) {
   struct tir_printer p;
   tir_printer_start(&p, ir);
   p.fragment = true;
-  tir_print_annotation(&p, e);
+  tir_print_value(&p, e);
   char *text = p.line.at;
   p.line.at = NULL;
   tir_printer_free(&p);

@@ -39,8 +39,8 @@ static bool read_param(struct tir_reader *r) {
   tir_symbol name = t->symbol;
   r->at++;
   if (!tir_reader_expect_char(r, ':', "and the type of the parameter")) return false;
-  if (at_name_dot(r, r->at, "Buffer") && tir_reader_is(r, r->at + 3, TIR_PUNCT('(', 0)))
-    return read_buffer_param(r, name, token);
+  bool call = tir_reader_is(r, r->at + 3, TIR_PUNCT('(', 0)) || tir_reader_is(r, r->at + 3, TIR_PUNCT('[', 0));
+  if (call && at_name_dot(r, r->at, "Buffer")) return read_buffer_param(r, name, token);
   struct tir_item v;
   tir_type type;
   if (!tir_read_value(r, &v) || !tir_reader_as_type(r, v, &type)) return false;
@@ -200,6 +200,12 @@ static bool read_func(struct tir_reader *r, const struct decorator *d, const cha
   if (good && d->private)
     tir_annotate_span(r->ir, &r->ir->funcs.at[r->func].attrs, tir_symbol_of(r->ir, "private"),
                       tir_int(r->ir, TIR_T_BOOL, 1));
+  /* A public function's symbol is its name unless said otherwise. */
+  struct tir_span *attrs = &r->ir->funcs.at[r->func].attrs;
+  tir_expr symbol = tir_annotation(r->ir, *attrs, "global_symbol");
+  if (symbol && tir_at(r->ir, symbol)->kind == TIR_STRING_IMM &&
+      tir_at(r->ir, symbol)->ref == r->ir->funcs.at[r->func].name)
+    tir_annotate_span(r->ir, attrs, tir_symbol_of(r->ir, "global_symbol"), TIR_NONE);
   tir_reader_close_scope(r, scope);
   return good;
 }

@@ -203,7 +203,8 @@ bool tir_read_buffer_attribute(struct tir_reader *r, struct tir_item buffer, str
 bool tir_read_attribute(struct tir_reader *r, struct tir_item v, struct tir_item *out);
 bool tir_read_masked(struct tir_reader *r, uint32_t token, tir_buffer buffer, bool store, tir_expr *indices,
                      struct tir_item *value, tir_expr *predicate);
-bool tir_reader_region_expr(struct tir_reader *r, struct tir_item region, tir_expr *out);
+/* As tir_reader_as_expr, but a region may stay one. */
+bool tir_reader_as_argument(struct tir_reader *r, struct tir_item v, tir_expr *out);
 
 /* ---- reader_call.c ---- */
 

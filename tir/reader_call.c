@@ -25,9 +25,10 @@ bool tir_read_args(struct tir_reader *r, struct tir_args *args) {
   struct tir_item small[6], *values = small;
   uint32_t count = 0, capacity = 6;
   args->keyword_count = 0;
-  if (!tir_reader_expect_char(r, '(', "before the arguments")) return false;
+  char close = tir_reader_take_char(r, '[') ? ']' : ')'; /* T.Buffer[…] of long ago */
+  if (close == ')' && !tir_reader_expect_char(r, '(', "before the arguments")) return false;
   bool good = true;
-  while (good && !tir_reader_is_char(r, ')')) {
+  while (good && !tir_reader_is_char(r, close)) {
     bool keyword = tir_reader_token(r, r->at)->kind == TIR_TOKEN_NAME && tir_reader_is(r, r->at + 1, TIR_PUNCT('=', 0));
     if (count == capacity) {
       struct tir_item *larger = malloc(2 * capacity * sizeof *larger);
@@ -47,7 +48,8 @@ bool tir_read_args(struct tir_reader *r, struct tir_args *args) {
       good = tir_read_value(r, &values[count++]);
     if (!good || !tir_reader_take_char(r, ',')) break;
   }
-  if (good) good = tir_reader_take_char(r, ')') || tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected ',' or ')'");
+  if (good)
+    good = tir_reader_take_char(r, close) || tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected ',' or '%c'", close);
   if (good) {
     args->first = r->item_count;
     args->count = count;
@@ -498,7 +500,7 @@ static bool call_named(struct tir_reader *r, struct tir_args *args, enum tir_cal
   if (!operands) abort();
   bool good = true;
   for (uint32_t i = 0; i < args->count && good; i++)
-    good = tir_reader_as_expr(r, r->items[args->first + i], &operands[i]);
+    good = tir_reader_as_argument(r, r->items[args->first + i], &operands[i]);
   if (good) {
     if (!given) type = tir_call_type(r->ir, rule, operands, args->count);
     good = call_op(r, args, type, args->name, operands, args->count, out);

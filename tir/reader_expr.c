@@ -377,7 +377,7 @@ static bool read_function_call(struct tir_reader *r, uint32_t token, tir_symbol 
   if (!tir_read_args(r, &args) || !tir_args_done(r, &args, TIR_MOST_ARGS)) return false;
   tir_expr operands[TIR_MOST_ARGS];
   for (uint32_t i = 0; i < args.count; i++)
-    if (!tir_reader_as_expr(r, r->items[args.first + i], &operands[i])) return false;
+    if (!tir_reader_as_argument(r, r->items[args.first + i], &operands[i])) return false;
   tir_symbol op = tir_symbol_format(r->ir, "Module.%s", tir_reader_word(r, word));
   tir_expr e = tir_call(r->ir, TIR_T_VOID, op, operands, args.count);
   *out = tir_item_of_expr(e, token);

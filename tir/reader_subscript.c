@@ -61,6 +61,8 @@ static bool slice_as_ramp(struct tir_reader *r, struct tir_item slice, tir_expr 
 
 bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out) {
   tir_expr indices[TIR_MOST_RANK];
+  if (region.count != tir_buffer_at(r->ir, region.buffer)->rank)
+    return tir_reader_fail(r, region.token, MS_TEXT_TYPE, "expected an element or a vector, found a region");
   int64_t lanes = tir_type_lanes(tir_buffer_at(r->ir, region.buffer)->type);
   for (uint32_t i = 0; i < region.count; i++) {
     struct tir_item item = r->items[region.first + i];
@@ -75,39 +77,49 @@ bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out
   return tir_reader_note(r, region.token, *out);
 }
 
-/* A region given as an argument: a load whose indices are slices, bounds left out being those of the buffer. */
-static bool region_as_load(struct tir_reader *r, struct tir_item v, tir_expr *out) {
-  tir_expr indices[TIR_MOST_RANK];
-  for (uint32_t i = 0; i < v.count; i++) {
-    struct tir_item item = r->items[v.first + i];
-    if (item.kind != TIR_ITEM_SLICE) {
-      if (!tir_reader_as_expr(r, item, &indices[i])) return false;
-      continue;
-    }
-    tir_expr start, stop;
-    if (!tir_reader_as_expr(r, r->items[item.first], &start) || !tir_reader_as_expr(r, r->items[item.first + 1], &stop))
-      return false;
-    indices[i] = tir_slice(r->ir, start, stop, TIR_NONE);
-    if (!tir_reader_note(r, item.token, indices[i])) return false;
-  }
-  *out = tir_load(r->ir, v.buffer, indices, v.count, TIR_NONE);
+/* One dimension of a region given as an argument: an index, or a slice whose bounds default to the buffer's. */
+static bool region_index(struct tir_reader *r, struct tir_item v, uint32_t i, tir_expr *out) {
+  struct tir_item item = {.kind = TIR_ITEM_NONE, .token = v.token}, from = item, to = item;
+  if (i < v.count) item = r->items[v.first + i];
+  if (item.kind == TIR_ITEM_SLICE) from = r->items[item.first], to = r->items[item.first + 1];
+  tir_expr stop = tir_operands(r->ir, tir_buffer_at(r->ir, v.buffer)->shape)[i];
+  tir_expr start = tir_reader_zero(r, tir_type_of(r->ir, stop));
+  bool index = i < v.count && item.kind != TIR_ITEM_SLICE;
+  if (index && !tir_reader_as_expr(r, item, &start)) return false;
+  if (from.kind != TIR_ITEM_NONE && !tir_reader_as_expr(r, from, &start)) return false;
+  if (to.kind != TIR_ITEM_NONE && !tir_reader_as_expr(r, to, &stop)) return false;
+  if (!tir_type_is_int(tir_type_of(r->ir, start)) || !tir_type_is_int(tir_type_of(r->ir, stop)))
+    return tir_reader_fail(r, item.token, MS_TEXT_TYPE, "expected integers as indices");
+  *out = index ? start : tir_slice(r->ir, start, stop, TIR_NONE);
   return tir_reader_note(r, v.token, *out);
 }
 
-/* One slice of a constant length is a vector; other regions stay regions. */
-bool tir_reader_region_expr(struct tir_reader *r, struct tir_item v, tir_expr *out) {
-  uint32_t slices = 0, vectors = 0;
-  for (uint32_t i = 0; i < v.count; i++) {
-    struct tir_item item = r->items[v.first + i];
-    if (item.kind != TIR_ITEM_SLICE) continue;
+/* A region given as an argument: a load whose indices are slices. With one slice, of a constant length, it is a vector:
+ * the text does not tell them apart. */
+static bool region_as_load(struct tir_reader *r, struct tir_item v, tir_expr *out) {
+  tir_expr indices[TIR_MOST_RANK], *slice = NULL;
+  uint32_t rank = tir_buffer_at(r->ir, v.buffer)->rank, slices = 0;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (!region_index(r, v, i, &indices[i])) return false;
+    if (tir_at(r->ir, indices[i])->kind != TIR_SLICE) continue;
+    slice = &indices[i];
     slices++;
-    if (r->items[item.first].kind == TIR_ITEM_NONE || r->items[item.first + 1].kind == TIR_ITEM_NONE) continue;
-    tir_expr parts[3];
-    if (!slice_parts(r, item, parts)) return false;
-    vectors += slice_lanes(r->ir, parts) > 0;
   }
-  bool whole = v.count == tir_buffer_at(r->ir, v.buffer)->rank;
-  return whole && slices == 1 && vectors == 1 ? tir_reader_load(r, v, out) : region_as_load(r, v, out);
+  if (slices == 1) {
+    tir_expr parts[3] = {tir_at(r->ir, *slice)->a, tir_at(r->ir, *slice)->b, tir_int(r->ir, TIR_T_I32, 1)};
+    if (!tir_reader_match(r, v.token, &parts[0], &parts[1]) || !tir_reader_match(r, v.token, &parts[0], &parts[2]))
+      return false;
+    int lanes = slice_lanes(r->ir, parts);
+    if (lanes == 1) *slice = parts[0];
+    if (lanes > 1) *slice = tir_ramp(r->ir, parts[0], parts[2], lanes);
+    if (!tir_reader_note(r, v.token, *slice)) return false;
+  }
+  *out = tir_load(r->ir, v.buffer, indices, rank, TIR_NONE);
+  return tir_reader_note(r, v.token, *out);
+}
+
+bool tir_reader_as_argument(struct tir_reader *r, struct tir_item v, tir_expr *out) {
+  return v.kind == TIR_ITEM_REGION ? region_as_load(r, v, out) : tir_reader_as_expr(r, v, out);
 }
 
 /* buffer[…], at the opening bracket. */

@@ -171,7 +171,7 @@ bool tir_reader_as_expr(struct tir_reader *r, struct tir_item v, tir_expr *out) 
   case TIR_ITEM_STRING: *out = tir_string(ir, tir_reader_symbol(r, v.word)); break;
   case TIR_ITEM_NONE: *out = tir_none(ir); break;
   case TIR_ITEM_BUFFER: *out = tir_data(ir, v.buffer); break;
-  case TIR_ITEM_REGION: return tir_reader_region_expr(r, v, out);
+  case TIR_ITEM_REGION: return tir_reader_load(r, v, out);
   default: return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "expected an expression, found %s", value_names[v.kind]);
   }
   return tir_reader_note(r, v.token, *out);

@@ -1,4 +1,5 @@
-/* Any bytes as TVMScript: they are refused with a message, or read; what is read is printed, and reads back as equal. */
+/* Any bytes as TVMScript: they are refused with a message, or read; what is read is printed, and reads back as equal.
+ */
 #include "tir/tir.h"
 
 #include <stdlib.h>

@@ -1,0 +1,5 @@
+@T.prim_func(private=True, s_tir=True)
+def foo(A: T.Buffer(("n", "m * 2"), "float32"), B: T.Buffer((n, "k"), "float32"), k: T.int64) -> T.int32:
+    for i in range(n):
+        A[i, 0] = B[i, 0]
+    return 0
