@@ -87,6 +87,70 @@ bool vm_ask_iter_extents(struct vm_ask *q) {
   return true;
 }
 
+static struct tir_span regions_of(const struct vm_ask *q, bool writes) {
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  return writes ? record->writes : record->reads;
+}
+
+/* The number, from 1, of the block's iteration variable that an expression is; 0: it is none. */
+static int64_t number_of_iter(const struct vm_ask *q, tir_expr e) {
+  struct tir_span iters = tir_block_at(q->ir, q->args[0].statement)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (tir_var_expr(q->ir, q->ir->iters.at[iters.first + i].var) == e) return i + 1;
+  return 0;
+}
+
+bool vm_ask_read_iters(struct vm_ask *q) {
+  struct tir_span regions = regions_of(q, false);
+  struct vm_value *lists = room_for(regions.count);
+  for (uint32_t r = 0; r < regions.count; r++) {
+    struct tir_region region = q->ir->regions.at[regions.first + r];
+    uint32_t rank = tir_buffer_at(q->ir, region.buffer)->rank;
+    struct vm_value *items = room_for(rank);
+    for (uint32_t d = 0; d < rank; d++) {
+      const uint32_t *range = tir_operands(q->ir, region.ranges) + 2 * d;
+      items[d] = vm_int(tir_is_const(q->ir, range[1], 1) ? number_of_iter(q, range[0]) : 0);
+    }
+    lists[r] = list_of(q, items, rank);
+  }
+  q->answer = list_of(q, lists, regions.count);
+  return true;
+}
+
+static bool region_uses(const struct vm_ask *q, struct tir_region region, tir_var v) {
+  uint32_t ranges = 2 * tir_buffer_at(q->ir, region.buffer)->rank;
+  for (uint32_t i = 0; i < ranges; i++)
+    if (tir_uses_var(q->ir, tir_operands(q->ir, region.ranges)[i], v)) return true;
+  return false;
+}
+
+static bool ask_uses(struct vm_ask *q, bool writes) {
+  struct tir_span regions = regions_of(q, writes), iters = tir_block_at(q->ir, q->args[0].statement)->iters;
+  struct vm_value *lists = room_for(regions.count);
+  for (uint32_t r = 0; r < regions.count; r++) {
+    struct vm_value *items = room_for(iters.count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < iters.count; i++)
+      if (region_uses(q, q->ir->regions.at[regions.first + r], q->ir->iters.at[iters.first + i].var))
+        items[count++] = vm_int(i + 1);
+    lists[r] = list_of(q, items, count);
+  }
+  q->answer = list_of(q, lists, regions.count);
+  return true;
+}
+
+bool vm_ask_read_uses(struct vm_ask *q) { return ask_uses(q, false); }
+bool vm_ask_write_uses(struct vm_ask *q) { return ask_uses(q, true); }
+
+bool vm_ask_is_trivial(struct vm_ask *q) {
+  struct tir_span iters = tir_block_at(q->ir, q->args[0].statement)->iters;
+  bool trivial = true;
+  for (uint32_t i = 0; i < iters.count; i++)
+    trivial &= tir_at(q->ir, q->ir->iters.at[iters.first + i].binding)->kind == TIR_VAR;
+  q->answer = vm_bool(trivial);
+  return true;
+}
+
 bool vm_ask_has_init(struct vm_ask *q) {
   q->answer = vm_bool(tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_INIT] != TIR_NONE);
   return true;
@@ -240,6 +304,31 @@ static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
 
 bool vm_ask_read_stride(struct vm_ask *q) { return ask_stride(q, tir_block_at(q->ir, q->args[0].statement)->reads); }
 bool vm_ask_write_stride(struct vm_ask *q) { return ask_stride(q, tir_block_at(q->ir, q->args[0].statement)->writes); }
+
+bool vm_ask_child_count(struct vm_ask *q) {
+  int64_t count = 0;
+  for (tir_stmt s = tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_BODY]; s; s = tir_stmt_at(q->ir, s)->next)
+    count++;
+  q->answer = vm_int(count);
+  return true;
+}
+
+bool vm_ask_loop_extents(struct vm_ask *q) {
+  tir_block block;
+  if (!tir_get_block(q->ir, q->args[0].text, "main", &block, q->err)) return false;
+  uint32_t count = tir_loops_of(q->ir, block, NULL, 0);
+  tir_loop *loops = malloc((count + 1) * sizeof *loops);
+  if (!loops) abort();
+  tir_loops_of(q->ir, block, loops, count);
+  struct vm_value *items = room_for(count);
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr extent = tir_stmt_at(q->ir, loops[i])->loop.extent;
+    items[i] = vm_int(tir_is_int(q->ir, extent) ? tir_at(q->ir, extent)->imm : -1);
+  }
+  free(loops);
+  q->answer = list_of(q, items, count);
+  return true;
+}
 
 /* ---- Annotations ------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,85 @@
+-- What rules share: questions about blocks, asked of the schedule's queries.
+local common = {}
+
+local function all(list, wanted)
+  for _, x in ipairs(list) do if x ~= wanted then return false end end
+  return true
+end
+
+function common.is_spatial(sch, block) return all(sch:iter_kinds(block), "spatial") end
+
+function common.is_root(sch, block) return sch:block_name(block) == "root" end
+
+function common.has_block(sch, name)
+  for _, n in ipairs(sch:block_names()) do if n == name then return true end end
+  return false
+end
+
+-- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.
+function common.loop_kinds(sch, block)
+  local loops, kinds = {sch:get_loops(block)}, {}
+  for i, l in ipairs(loops) do kinds[i] = sch:loop_iter_kind(l) end
+  return kinds, loops
+end
+
+-- Products of the extents of spatial and of reduction loops; nil where an extent is not known.
+function common.lengths(sch, block)
+  local spatial, reduce = 1, 1
+  local kinds, loops = common.loop_kinds(sch, block)
+  for i, l in ipairs(loops) do
+    local extent = sch:extent(l)
+    if not extent then return nil end
+    if kinds[i] == "spatial" then spatial = spatial * extent
+    elseif kinds[i] == "reduce" then reduce = reduce * extent
+    else return nil end
+  end
+  return spatial, reduce
+end
+
+-- Tiling pays where a region read leaves out a spatial iteration: its elements are used again.
+function common.needs_tiling(sch, block)
+  if sch:annotation(block, "schedule_rule") == "None" then return false end
+  if #sch:writes(block) ~= 1 or not sch:is_trivial(block) then return false end
+  local kinds = sch:iter_kinds(block)
+  for _, kind in ipairs(kinds) do if kind == "opaque" then return false end end
+  local written = {}
+  for _, r in ipairs(sch:writes(block)) do written[r.buffer] = true end
+  local reads, uses = sch:reads(block), sch:read_uses(block)
+  for i, region in ipairs(uses) do
+    if not written[reads[i].buffer] then
+      local used = {}
+      for _, v in ipairs(region) do used[v] = true end
+      for v, kind in ipairs(kinds) do if kind == "spatial" and not used[v] then return true end end
+    end
+  end
+  return false
+end
+
+-- A reduction block whose loops are each spatial or a reduction, and which has too little to do in parallel.
+function common.needs_rfactor(sch, block, parallel)
+  if #sch:writes(block) < 1 or not sch:has_init(block) or not sch:is_trivial(block) then return false end
+  local kinds = common.loop_kinds(sch, block)
+  local reduces = false
+  for _, kind in ipairs(kinds) do
+    if kind ~= "spatial" and kind ~= "reduce" then return false end
+    reduces = reduces or kind == "reduce"
+  end
+  local spatial, reduce = common.lengths(sch, block)
+  if not reduces or not spatial then return false end
+  if common.needs_tiling(sch, block) then return not (spatial >= reduce or spatial > parallel) end
+  return reduce > 1 and reduce > parallel
+end
+
+-- Every access of the block stays or moves by one element when the loop advances, and some move.
+function common.is_contiguous(sch, block, loop)
+  local moves = false
+  for i = 1, #sch:reads(block) + #sch:writes(block) do
+    local n = #sch:reads(block)
+    local step = i <= n and sch:read_stride(block, i - 1, loop) or i > n and sch:write_stride(block, i - n - 1, loop)
+    if step ~= 0 and step ~= 1 then return false end
+    moves = moves or step == 1
+  end
+  return moves
+end
+
+return common

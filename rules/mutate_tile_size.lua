@@ -1,0 +1,51 @@
+-- Moves a factor between two parts of one tile, or draws another categorical decision.
+local function prime_factor(stream, n) -- one of n's prime factors, by the stream
+  local primes = {}
+  local p = 2
+  while p * p <= n do
+    while n % p == 0 do
+      primes[#primes + 1] = p
+      n = n // p
+    end
+    p = p + 1
+  end
+  if n > 1 then primes[#primes + 1] = n end
+  return primes[stream:below(#primes) + 1]
+end
+
+local function product(list)
+  local all = 1
+  for _, x in ipairs(list) do all = all * x end
+  return all
+end
+
+local function mutate_tile(stream, draw)
+  local limit, factors, from = draw.attrs[2], {table.unpack(draw.decision)}, {}
+  for i, f in ipairs(factors) do if f > 1 then from[#from + 1] = i end end
+  if #from == 0 or #factors < 2 then return nil end
+  for _ = 1, 16 do
+    local i = from[stream:below(#from) + 1]
+    local j = stream:below(#factors - 1) + 1
+    if j >= i then j = j + 1 end
+    local p = prime_factor(stream, factors[i])
+    if j ~= #factors or limit < 1 or factors[j] * p <= limit then
+      factors[i], factors[j] = factors[i] // p, factors[j] * p
+      return factors
+    end
+  end
+  return nil
+end
+
+return msched.mutator {
+  name = "tile_size",
+  apply = function(trace, stream)
+    local choices = {}
+    for _, d in ipairs(trace:draws()) do
+      if d.kind == "SamplePerfectTile" and d.decision and product(d.decision) > 1 then choices[#choices + 1] = d end
+    end
+    if #choices == 0 then return nil end
+    local d = choices[stream:below(#choices) + 1]
+    local factors = mutate_tile(stream, d)
+    return factors and trace:with_decision(d.index, factors)
+  end,
+}
