@@ -11,6 +11,8 @@
  * those of Euclidean division; TVM's canonical simplifier uses the like. */
 #include "linear.h"
 
+#include <string.h>
+
 /* ---- Quotients and remainders ---- */
 
 /* Splits `sum` (which stays open) for division by `divisor` into g * high + low, 0 <= low < g, with g the largest such
@@ -236,6 +238,66 @@ static tir_expr make_product(struct tir *ir, tir_expr a, tir_expr b) {
   return tir_binary(ir, TIR_MUL, a, b);
 }
 
+/* A variable that runs from or to an expression. */
+static const struct tir_var_node *symbolic_domain(const struct tir *ir, tir_expr atom) {
+  const struct tir_expr_node *n = tir_at(ir, atom);
+  if (n->kind != TIR_VAR) return NULL;
+  const struct tir_var_node *v = &ir->vars.at[n->ref];
+  return v->min && v->extent && !(tir_is_int(ir, v->min) && tir_is_int(ir, v->extent)) ? v : NULL;
+}
+
+static bool has_symbolic_domain(const struct tir *ir, const struct tir_sum *sum) {
+  for (uint32_t i = 0; i < sum->count; i++)
+    if (symbolic_domain(ir, tir_sum_terms(ir, sum)[i].atom)) return true;
+  return false;
+}
+
+/* Adds the term with its variable at the end of its domain where the term is largest, or least. */
+static void add_at_end(struct tir *ir, struct tir_sum *sum, struct tir_term t, bool largest) {
+  const struct tir_var_node *v = symbolic_domain(ir, t.atom);
+  if (!v) {
+    tir_sum_add_term(ir, sum, t.atom, t.coefficient);
+    return;
+  }
+  tir_expr min = v->min, extent = v->extent;
+  tir_sum_add(ir, sum, min, t.coefficient);
+  if ((t.coefficient > 0) != largest) return;
+  tir_sum_add(ir, sum, extent, t.coefficient);
+  if (__builtin_sub_overflow(sum->constant, t.coefficient, &sum->constant)) sum->overflow = true;
+}
+
+/* The bound of a sum at one end, where its variables run to expressions: i - n is at most -1 for i in [0, n). Domains
+ * may refer to variables in turn. The sum stays as it is. */
+static int64_t bound_at_end(struct tir *ir, const struct tir_sum *sum, bool largest) {
+  enum { MOST_ROUNDS = 4 };
+  struct tir_term terms[MOST_TERMS];
+  uint32_t count = sum->count;
+  int64_t constant = sum->constant, none = largest ? TIR_POS_INF : TIR_NEG_INF;
+  if (count) memcpy(terms, tir_sum_terms(ir, sum), count * sizeof *terms);
+  for (int round = 0;; round++) {
+    struct tir_sum ends = tir_sum_open(ir);
+    ends.constant = constant;
+    for (uint32_t i = 0; i < count; i++) add_at_end(ir, &ends, terms[i], largest);
+    tir_sum_recombine(ir, &ends);
+    bool more = !ends.overflow && round < MOST_ROUNDS && ends.count <= MOST_TERMS && has_symbolic_domain(ir, &ends);
+    struct tir_bounds b = ends.overflow ? (struct tir_bounds){none, none} : tir_sum_bounds(ir, &ends);
+    if (more) {
+      constant = ends.constant;
+      count = ends.count;
+      if (count) memcpy(terms, tir_sum_terms(ir, &ends), count * sizeof *terms);
+    }
+    tir_sum_drop(ir, &ends);
+    if (!more) return largest ? b.hi : b.lo;
+  }
+}
+
+static void tighten_by_domains(struct tir *ir, const struct tir_sum *sum, struct tir_bounds *d) {
+  if (sum->count > MOST_TERMS || !has_symbolic_domain(ir, sum)) return;
+  int64_t lo = bound_at_end(ir, sum, false), hi = bound_at_end(ir, sum, true);
+  if (lo > d->lo) d->lo = lo;
+  if (hi < d->hi) d->hi = hi;
+}
+
 /* Bounds of a - b. */
 static struct tir_bounds difference(struct tir *ir, tir_expr a, tir_expr b) {
   struct tir_sum sum = tir_sum_open(ir);
@@ -243,6 +305,7 @@ static struct tir_bounds difference(struct tir *ir, tir_expr a, tir_expr b) {
   tir_sum_add(ir, &sum, b, -1);
   tir_sum_recombine(ir, &sum);
   struct tir_bounds d = sum.overflow ? (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF} : tir_sum_bounds(ir, &sum);
+  if (!sum.overflow && d.lo <= 0 && d.hi >= 0) tighten_by_domains(ir, &sum, &d);
   tir_sum_drop(ir, &sum);
   struct tir_bounds plain = tir_binary_bounds(TIR_SUB, tir_bounds_of(ir, a), tir_bounds_of(ir, b));
   if (plain.lo > d.lo) d.lo = plain.lo;

@@ -36,7 +36,10 @@ static inline void compare_and_free(struct tir *ir, struct tir *expected) {
   ms_error err = {0};
   if (!tir_verify(ir, &err)) fail_msg("%s", err.message);
   char *got = tir_print(ir, TIR_NONE, TIR_PRINT_FUNCTION), *wanted = tir_print(expected, TIR_NONE, TIR_PRINT_FUNCTION);
-  if (strcmp(got, wanted)) fail_msg("got:\n%s\nexpected:\n%s", got, wanted);
+  if (strcmp(got, wanted)) { /* fail_msg cuts what is long */
+    fprintf(stderr, "got:\n%s\nexpected:\n%s\n", got, wanted);
+    fail_msg("the function is not as expected");
+  }
   free(got);
   free(wanted);
   tir_free(ir);

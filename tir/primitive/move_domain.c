@@ -164,6 +164,19 @@ static struct tir_interval whole_dimension(struct tir *ir, tir_buffer buffer, ui
   return tir_interval_of(ir, tir_int(ir, type, 0), tir_cast(ir, type, size));
 }
 
+/* Indices that fall as iterations rise are turned round. */
+static bool falls(struct tir *ir, tir_expr index) {
+  struct tir_linear l = tir_linear_of(ir, index);
+  for (uint32_t i = 0; i < l.count; i++)
+    if (ir->terms.at[l.first + i].coefficient > 0) return false;
+  return l.count > 0;
+}
+
+static struct tir_interval negate(struct tir *ir, struct tir_interval i) {
+  tir_expr zero = tir_int(ir, tir_type_of(ir, i.min), 0);
+  return (struct tir_interval){tir_sub(ir, zero, i.max), tir_sub(ir, zero, i.min), false};
+}
+
 /* By the inverse of the map from iterations to the element provided: stand-ins for its indices run through what is
  * required, and through the whole buffer. `values` and `outputs` have room for both. */
 static bool invert(struct solver *s, tir_expr *outputs, tir_expr *indices, tir_var *iters, tir_expr *values) {
@@ -173,9 +186,16 @@ static bool invert(struct solver *s, tir_expr *outputs, tir_expr *indices, tir_v
   for (uint32_t d = 0; d < s->rank; d++) {
     if (!tir_is_point(ir, s->provided[d]) || s->required[d].empty || !s->required[d].min || !s->required[d].max)
       return false;
-    indices[d] = s->provided[d].min;
-    outputs[d] = stand_in(ir, s->required[d]);
-    outputs[s->rank + d] = stand_in(ir, whole_dimension(ir, s->buffer, d, tir_type_of(ir, indices[d])));
+    struct tir_interval index = tir_point(s->provided[d].min), required = s->required[d];
+    struct tir_interval whole = whole_dimension(ir, s->buffer, d, tir_type_of(ir, index.min));
+    if (falls(ir, index.min)) {
+      index = negate(ir, index);
+      required = negate(ir, required);
+      whole = negate(ir, whole);
+    }
+    indices[d] = index.min;
+    outputs[d] = stand_in(ir, required);
+    outputs[s->rank + d] = stand_in(ir, whole);
   }
   return tir_inverse_affine_map(ir, indices, s->rank, iters, count, TIR_NONE, outputs, 2, values);
 }
@@ -377,9 +397,30 @@ static bool is_covered(struct solver *s) {
   return covered;
 }
 
+/* No instance reads past the buffer: none is asked for by what producers write there. */
+static bool reads_buffer_only(struct solver *s) {
+  struct tir *ir = s->ir;
+  struct tir_span iters = tir_block_at(ir, s->move->block)->iters;
+  tir_var *vars = allocate(iters.count, sizeof *vars);
+  bool inside = true;
+  for (uint32_t i = 0; i < iters.count; i++) vars[i] = ir->iters.at[iters.first + i].var;
+  for (uint32_t d = 0; d < s->rank && inside; d++) {
+    struct tir_interval read = {tir_relax(ir, s->provided[d].min, vars, iters.count).min,
+                                tir_relax(ir, s->provided[d].max, vars, iters.count).max, false};
+    struct tir_interval whole = whole_dimension(ir, s->buffer, d, tir_type_of(ir, s->provided[d].min));
+    inside = tir_interval_covers(ir, whole, read);
+  }
+  free(vars);
+  return inside;
+}
+
 static bool check_cover(struct solver *s, ms_error *err) {
   if (!find_required(s->ir, s->move, s->buffer, s->required)) return true;
   find_provided(s->ir, s->move, s->buffer, s->provided);
+  if (!reads_buffer_only(s))
+    return tir_refuse(s->ir, err, MS_MOVE_LEFT_OUT, s->move->block,
+                      "block `%s` has instances that read outside of `%s`", tir_block_name(s->ir, s->move->block),
+                      tir_text(s->ir, tir_buffer_at(s->ir, s->buffer)->name));
   if (is_covered(s)) return true;
   return tir_refuse(s->ir, err, MS_MOVE_COVER, s->move->loop,
                     "under this loop block `%s` reads more of `%s` than is there",

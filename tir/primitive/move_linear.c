@@ -145,6 +145,12 @@ static bool join_domain(struct tir_move *move, struct tir_move_domain *d, const 
   return true;
 }
 
+/* What reads past the buffer has instances that no producer asks for: the general way tells. */
+static bool stays_inside(const struct tir *ir, tir_var iter, int64_t top) {
+  struct tir_bounds b = tir_bounds_of(ir, tir_var_expr(ir, iter));
+  return b.lo >= 0 && b.hi <= top;
+}
+
 static bool add_dimension(struct tir *ir, struct tir_move *move, struct tir_region region, uint32_t dimension,
                           const struct form *f, uint32_t *seen) {
   tir_expr index = ir->operands.at[region.ranges + 2 * dimension];
@@ -155,6 +161,7 @@ static bool add_dimension(struct tir *ir, struct tir_move *move, struct tir_regi
   if (iter < 0 || !tir_is_int(ir, size)) return false;
   struct tir_move_domain *d = &move->domains[iter];
   int64_t top = tir_at(ir, size)->imm - 1;
+  if (!move->to_consumers && !stays_inside(ir, tir_at(ir, index)->ref, top)) return false;
   tir_type type = tir_type_of(ir, index);
   for (uint32_t i = f->first; i < f->first + f->count; i++)
     if (tir_type_of(ir, move->terms[i].atom) != type) return false;
