@@ -12,7 +12,9 @@
 extern "C" {
 #endif
 
-typedef struct db_id { uint8_t bytes[16]; } db_id; /* XXH3-128 of what it names */
+typedef struct db_id {
+  uint8_t bytes[16];
+} db_id; /* XXH3-128 of what it names */
 enum { DB_ID_TEXT = 33 };
 void db_id_text(const db_id *id, char out[DB_ID_TEXT]); /* lower-case hexadecimal */
 
@@ -32,11 +34,11 @@ bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_er
 /* ---- Records */
 enum db_status { DB_MEASURED, DB_CENSORED, DB_FAILED };
 struct db_record {
-  db_id id;             /* of (workload, target, module hash, versions): filled by db_put_record */
+  db_id id; /* of (workload, target, module hash, versions): filled by db_put_record */
   db_id workload;
-  const char *target;   /* canonical text. Strings and bytes are borrowed: from the caller for a put; from the store, by
-                           what is read, until the next call on it */
-  const void *trace;    /* vm's binary form */
+  const char *target; /* canonical text. Strings and bytes are borrowed: from the caller for a put; from the store, by
+                         what is read, until the next call on it */
+  const void *trace;  /* vm's binary form */
   size_t trace_bytes;
   uint64_t module_hash; /* structural hash of the scheduled module */
   enum db_status status;
@@ -45,8 +47,8 @@ struct db_record {
   const char *reason;   /* of a failure, else "" */
   const char *versions; /* of msched and LLVM: another compiler, another record */
   uint64_t seed, candidate;
-  int64_t when;         /* seconds since 1970 */
-  bool unsafe;          /* the trace may change what is computed */
+  int64_t when; /* seconds since 1970 */
+  bool unsafe;  /* the trace may change what is computed */
 };
 bool db_put_record(struct db *db, struct db_record *record, ms_error *err);
 /* By id or a prefix of at least 4 digits. 1: found, 0: not there, -1: err (an ambiguous prefix lists the matches). */
@@ -58,7 +60,8 @@ void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* short
 /* Records by run time, fastest first, censored and failed ones last; workload or target NULL: all. visit returns false
  * to stop. A range read: the best k cost k. */
 typedef bool db_visit(void *data, const struct db_record *record);
-bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data, ms_error *err);
+bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
+                    ms_error *err);
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
 
 /* ---- Housekeeping */

@@ -297,11 +297,27 @@ bool iter_covers_box(struct tir *ir, const tir_expr *indices, uint32_t count, co
 
 enum { MOST_INDICES = 32 };
 
+/* Without the progressions, whose expressions nobody asks for. */
+static enum verdict is_affine_shortly(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                                      uint32_t var_count) {
+  struct short_map m;
+  uint32_t end[MOST_INDICES];
+  set_map(&m, ir, vars, var_count, TIR_MAP_SURJECTIVE, false);
+  enum verdict v = detect_shortly(&m, indices, count, NULL, end);
+  for (uint32_t i = 0, first = 0; i < count && v == YES; first = end[i++])
+    if (first < end[i] && m.digits[first].scale != 1) v = NO;
+  return v;
+}
+
 bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
   struct tir_progression out[MOST_INDICES];
   if (var_count == 0) return true;
   if (count > MOST_INDICES) return false;
+  if (is_true(ir, predicate)) {
+    enum verdict v = is_affine_shortly(ir, indices, count, vars, var_count);
+    if (v != UNDECIDED) return v == YES;
+  }
   if (!tir_detect_iter_map(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, false, out))
     return false;
   for (uint32_t i = 0; i < count; i++)

@@ -331,12 +331,38 @@ bool tir_read_declaration(struct tir_reader *r, tir_symbol target, const char *n
 
 /* ---- Assignments ---- */
 
+/* target = buffer.view(extents…): the same memory under another shape. */
+static bool read_view(struct tir_reader *r, tir_symbol target, tir_buffer of) {
+  struct tir_args args = {.token = r->at, .name = "view"};
+  tir_expr shape[TIR_MOST_RANK];
+  r->at += 3;
+  if (!tir_read_args(r, &args) || !tir_args_done(r, &args, TIR_MOST_RANK)) return false;
+  for (uint32_t i = 0; i < args.count; i++) {
+    struct tir_item item = r->items[args.first + i];
+    if (!tir_reader_as_expr(r, item, &shape[i]) || !tir_reader_check_extent(r, item.token, shape[i], "this extent"))
+      return false;
+  }
+  struct tir_buffer_node old = *tir_buffer_at(r->ir, of);
+  tir_buffer b = tir_new_buffer(r->ir, tir_reader_symbol(r, target), old.type, shape, args.count, old.scope);
+  tir_expr data = tir_data(r->ir, of);
+  tir_buffer_at(r->ir, b)->data = data;
+  tir_buffer_at(r->ir, b)->elem_offset = old.elem_offset;
+  append_buffer(r, TIR_DECLARE, b, (struct tir_span){0, 0});
+  tir_reader_bind(r, target, TIR_BOUND_BUFFER, b);
+  return tir_reader_note(r, args.token, data);
+}
+
 /* T.name(…) after `targets =`: declarations. *known is false when it is an ordinary expression; r->at is then unmoved.
  */
 static bool read_right_declaration(struct tir_reader *r, const tir_symbol *targets, uint32_t count, bool *known) {
   char path[64];
   uint32_t token = r->at;
   *known = false;
+  const struct tir_token *first = tir_reader_token(r, token);
+  struct tir_binding b = {TIR_UNBOUND, 0};
+  if (first->kind == TIR_TOKEN_NAME) b = tir_reader_lookup(r, first->symbol);
+  if (count == 1 && b.kind == TIR_BOUND_BUFFER && tir_reader_is_name(r, token + 2, "view"))
+    return *known = true, read_view(r, targets[0], b.ref);
   if (!tir_take_path(r, path, sizeof path)) return true;
   if (!strncmp(path, "axis.", 5)) return *known = true, tir_read_axis(r, targets, count, path + 5, token);
   tir_type type;

@@ -249,12 +249,17 @@ static void subst_annotations(struct tir *ir, struct tir_span span) {
     ir->annotations.at[i].value = tir_subst(ir, ir->annotations.at[i].value);
 }
 
-static void subst_block(struct tir *ir, tir_block b) {
-  struct tir_span iters = tir_block_at(ir, b)->iters, matches = tir_block_at(ir, b)->matches;
+static void subst_bindings(struct tir *ir, tir_block b) {
+  struct tir_span iters = tir_block_at(ir, b)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     ir->iters.at[i].binding = tir_subst(ir, ir->iters.at[i].binding);
   tir_expr predicate = tir_subst(ir, tir_stmt_at(ir, b)->block.predicate);
   tir_stmt_at(ir, b)->block.predicate = predicate && tir_is_const(ir, predicate, 1) ? TIR_NONE : predicate;
+}
+
+static void subst_block(struct tir *ir, tir_block b) {
+  struct tir_span matches = tir_block_at(ir, b)->matches;
+  subst_bindings(ir, b);
   subst_regions(ir, b, false);
   subst_regions(ir, b, true);
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
@@ -313,4 +318,16 @@ static void subst_one(struct tir *ir, tir_stmt at) {
 
 void tir_subst_stmt(struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) subst_one(ir, s);
+}
+
+void tir_subst_loops(struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s;) {
+    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) {
+      subst_bindings(ir, s);
+      s = tir_after(ir, s, top);
+    } else {
+      subst_one(ir, s);
+      s = tir_next(ir, s, top);
+    }
+  }
 }

@@ -347,6 +347,8 @@ void tir_subst_var(struct tir *ir, tir_var v, tir_expr value);
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to); /* loads, data pointers, statements, regions */
 tir_expr tir_subst(struct tir *ir, tir_expr e);
 void tir_subst_stmt(struct tir *ir, tir_stmt s); /* the whole subtree: bindings, regions, predicates, extents, bodies */
+/* The same for variables of loops, which blocks with iterations know by their bindings and predicate only. */
+void tir_subst_loops(struct tir *ir, tir_stmt s);
 void tir_subst_clear(struct tir *ir);
 
 /* ---- Statements: reading ----------------------------------------------------------------------------------------- */

@@ -7,13 +7,12 @@
 #include "../analysis.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_ON_STACK = 64 };
 
 struct plan {
-  tir_loop *chain; /* the nest, outermost first: as it is, then as it shall be */
-  tir_loop *order;
+  tir_loop *chain; /* the nest as it is, outermost first */
+  tir_loop *order; /* as it shall be */
   uint32_t depth;
 };
 
@@ -30,32 +29,36 @@ static bool check_named_once(const struct tir *ir, const tir_loop *loops, uint32
   return true;
 }
 
-/* The innermost of the loops if they are nested in one another. */
-static tir_loop find_innermost(const struct tir *ir, const tir_loop *loops, uint32_t count) {
-  tir_loop innermost = loops[0];
-  for (uint32_t i = 1; i < count; i++)
-    if (tir_is_below(ir, loops[i], innermost)) innermost = loops[i];
-  return innermost;
+/* Walks up from `bottom` to the outermost named loop; gives the number of loops, 0 where the nest is not whole. */
+static uint32_t count_nest(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop bottom) {
+  uint32_t depth = 0, named = 0;
+  for (tir_stmt s = bottom; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
+    depth++;
+    if (is_named(loops, count, s) && ++named == count) return depth;
+  }
+  return 0;
 }
 
-/* Walks from the innermost loop up to the outermost named one, and writes the nest. */
-static bool check_chain(struct tir *ir, const tir_loop *loops, uint32_t count, struct plan *plan, uint32_t room,
+/* The innermost of the loops, which is most often the last, and the depth of the nest from there to the outermost. */
+static bool check_chain(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop *bottom, uint32_t *depth,
                         ms_error *err) {
-  tir_loop at = find_innermost(ir, loops, count);
-  uint32_t depth = 0, named = 0;
-  for (;;) {
-    assert(depth < room);
-    plan->chain[room - ++depth] = at;
-    if (is_named(loops, count, at) && ++named == count) break;
+  *bottom = loops[count - 1];
+  *depth = count_nest(ir, loops, count, *bottom);
+  if (!*depth) {
+    for (uint32_t i = 0; i < count; i++)
+      if (tir_is_below(ir, loops[i], *bottom)) *bottom = loops[i];
+    *depth = count_nest(ir, loops, count, *bottom);
+  }
+  if (!*depth)
+    return tir_refuse(ir, err, MS_LOOPS_NOT_A_CHAIN, *bottom,
+                      "not all of the loops are around this one, directly nested");
+  tir_stmt at = *bottom;
+  for (uint32_t i = 1; i < *depth; i++) {
     tir_stmt parent = tir_stmt_at(ir, at)->parent;
-    if (!tir_is(ir, parent, TIR_LOOP))
-      return tir_refuse(ir, err, MS_LOOPS_NOT_A_CHAIN, at, "not all of the loops are around this one, directly nested");
     if (tir_only_child(ir, parent) != at)
       return tir_refuse(ir, err, MS_LOOPS_NOT_A_CHAIN, parent, "this loop's body is more than the next loop");
     at = parent;
   }
-  memmove(plan->chain, plan->chain + room - depth, depth * sizeof *plan->chain);
-  plan->depth = depth;
   return true;
 }
 
@@ -92,41 +95,48 @@ static bool check_ranges(struct tir *ir, const struct plan *plan, ms_error *err)
   return true;
 }
 
-static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, struct plan *plan, uint32_t room,
-                  ms_error *err) {
-  if (!check_named_once(ir, loops, count, err) || !check_chain(ir, loops, count, plan, room, err) ||
-      !check_blocks(ir, plan, err))
-    return false;
+/* The nest as it is, outermost first, and as it shall be. */
+static void make_plan(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop bottom, struct plan *plan) {
+  for (uint32_t i = plan->depth; i-- > 0; bottom = tir_stmt_at(ir, bottom)->parent) plan->chain[i] = bottom;
   uint32_t next = 0;
   for (uint32_t i = 0; i < plan->depth; i++)
     plan->order[i] = is_named(loops, count, plan->chain[i]) ? loops[next++] : plan->chain[i];
-  return check_ranges(ir, plan, err);
 }
 
+static bool check(struct tir *ir, const struct plan *plan, ms_error *err) {
+  return check_blocks(ir, plan, err) && check_ranges(ir, plan, err);
+}
+
+/* Loops of a nest have one child each, but for the innermost: only their links change. */
 static void edit(struct tir *ir, const struct plan *plan) {
-  uint32_t depth = plan->depth;
-  tir_stmt place = tir_new_stmt(ir, TIR_EVALUATE), body = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_replace(ir, plan->chain[0], place);
-  tir_move_children(ir, plan->chain[depth - 1], TIR_BODY, body, TIR_BODY);
-  for (uint32_t i = 1; i < depth; i++) tir_detach(ir, plan->chain[i]);
-  for (uint32_t i = 1; i < depth; i++) tir_append(ir, plan->order[i - 1], TIR_BODY, plan->order[i]);
-  tir_move_children(ir, body, TIR_BODY, plan->order[depth - 1], TIR_BODY);
-  tir_replace(ir, place, plan->order[0]);
-  tir_kill(ir, place);
-  tir_kill(ir, body);
+  uint32_t last = plan->depth - 1;
+  struct tir_stmt_node top = *tir_stmt_at(ir, plan->chain[0]), bottom = *tir_stmt_at(ir, plan->chain[last]);
+  for (uint32_t i = 0; i <= last; i++) {
+    struct tir_stmt_node *n = tir_stmt_at(ir, plan->order[i]);
+    n->parent = i > 0 ? plan->order[i - 1] : top.parent;
+    n->prev = i > 0 ? TIR_NONE : top.prev;
+    n->next = i > 0 ? TIR_NONE : top.next;
+    n->list = i > 0 ? TIR_BODY : top.list;
+    n->first[TIR_BODY] = i < last ? plan->order[i + 1] : bottom.first[TIR_BODY];
+    n->last[TIR_BODY] = i < last ? plan->order[i + 1] : bottom.last[TIR_BODY];
+  }
+  tir_stmt outermost = plan->order[0], innermost = plan->order[last];
+  for (tir_stmt s = bottom.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_stmt_at(ir, s)->parent = innermost;
+  *(top.prev ? &tir_stmt_at(ir, top.prev)->next : &tir_stmt_at(ir, top.parent)->first[top.list]) = outermost;
+  *(top.next ? &tir_stmt_at(ir, top.next)->prev : &tir_stmt_at(ir, top.parent)->last[top.list]) = outermost;
 }
 
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+  tir_loop on_stack[2 * MOST_ON_STACK], bottom;
+  uint32_t depth;
   if (count < 2) return true;
-  uint32_t room = 1;
-  for (tir_stmt s = find_innermost(ir, loops, count); (s = tir_stmt_at(ir, s)->parent) != TIR_NONE;)
-    room += tir_is(ir, s, TIR_LOOP);
-  tir_loop on_stack[2 * MOST_ON_STACK];
-  tir_loop *loops_of_plan = room > MOST_ON_STACK ? malloc(2 * room * sizeof *loops_of_plan) : on_stack;
-  if (!loops_of_plan) abort();
-  struct plan plan = {loops_of_plan, loops_of_plan + room, 0};
-  bool accepted = check(ir, loops, count, &plan, room, err);
+  if (!check_named_once(ir, loops, count, err) || !check_chain(ir, loops, count, &bottom, &depth, err)) return false;
+  tir_loop *nest = depth > MOST_ON_STACK ? malloc(2 * (size_t)depth * sizeof *nest) : on_stack;
+  if (!nest) abort();
+  struct plan plan = {nest, nest + depth, depth};
+  make_plan(ir, loops, count, bottom, &plan);
+  bool accepted = check(ir, &plan, err);
   if (accepted) edit(ir, &plan);
-  if (loops_of_plan != on_stack) free(loops_of_plan);
+  if (nest != on_stack) free(nest);
   return accepted;
 }

@@ -1,0 +1,251 @@
+/* Records: putting, finding, walking by run time. */
+#include "store.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+static db_id record_id(const struct db_record *r) {
+  uint8_t key[DB_MODULE_KEY];
+  db_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, XXH3_128bits(key, sizeof key));
+  db_id id;
+  memcpy(id.bytes, bytes.digest, 16);
+  return id;
+}
+
+/* ---- Putting: the record and its index entries in one transaction ---- */
+
+struct putting {
+  struct db_record *record;
+  void *bytes;
+  size_t size;
+};
+
+/* Takes out the entry in the index of times that an older record of this id has. */
+static int drop_old_time(struct db *db, MDB_txn *txn, const db_id *id) {
+  MDB_val key = {16, (void *)id->bytes}, value;
+  struct db_record old;
+  int code = mdb_get(txn, db->records, &key, &value);
+  if (code == MDB_NOTFOUND) return 0;
+  if (code || !db_decode_record(value.mv_data, value.mv_size, &old)) return code;
+  uint8_t time[DB_TIME_KEY];
+  db_time_key(&old, time);
+  MDB_val time_key = {DB_TIME_KEY, time};
+  code = mdb_del(txn, db->times, &time_key, NULL);
+  return code == MDB_NOTFOUND ? 0 : code;
+}
+
+static int put_record(struct db *db, MDB_txn *txn, void *data) {
+  struct putting *p = data;
+  struct db_record *r = p->record;
+  int code = drop_old_time(db, txn, &r->id);
+  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  db_time_key(r, time);
+  db_module_key(&r->workload, r->target, r->module_hash, r->versions, module);
+  MDB_val id = {16, r->id.bytes}, value = {p->size, p->bytes}, nothing = {0, ""};
+  MDB_val time_key = {DB_TIME_KEY, time}, module_key = {DB_MODULE_KEY, module};
+  if (!code) code = mdb_put(txn, db->records, &id, &value, 0);
+  if (!code) code = mdb_put(txn, db->times, &time_key, &nothing, 0);
+  return code ? code : mdb_put(txn, db->modules, &module_key, &id, 0);
+}
+
+bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
+  if (!(r->seconds >= 0)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's time is at least 0");
+  r->id = record_id(r);
+  struct putting p = {r, NULL, 0};
+  p.size = db_encode_record(r, &p.bytes);
+  bool ok = db_write(db, put_record, &p, "keeping a record", err);
+  free(p.bytes);
+  return ok;
+}
+
+static int delete_record(struct db *db, MDB_txn *txn, void *data) {
+  const db_id *id = data;
+  MDB_val key = {16, (void *)id->bytes}, value;
+  struct db_record r;
+  int code = mdb_get(txn, db->records, &key, &value);
+  if (code) return code;
+  if (db_decode_record(value.mv_data, value.mv_size, &r)) {
+    uint8_t module[DB_MODULE_KEY];
+    db_module_key(&r.workload, r.target, r.module_hash, r.versions, module);
+    MDB_val module_key = {DB_MODULE_KEY, module};
+    code = drop_old_time(db, txn, id);
+    if (!code) code = mdb_del(txn, db->modules, &module_key, NULL);
+    if (code && code != MDB_NOTFOUND) return code;
+  }
+  return mdb_del(txn, db->records, &key, NULL);
+}
+
+bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
+  return db_write(db, delete_record, (void *)id, "deleting a record", err);
+}
+
+/* ---- Finding ---- */
+
+static int hold_record(struct db *db, MDB_val value, struct db_record *out, ms_error *err) {
+  void *copy = db_hold(db, value.mv_data, value.mv_size);
+  if (db_decode_record(copy, value.mv_size, out)) return 1;
+  db_failed(db, MDB_CORRUPTED, "reading a record", err);
+  return -1;
+}
+
+static int digit(char c) {
+  return isdigit((unsigned char)c) ? c - '0'
+         : c >= 'a' && c <= 'f'    ? c - 'a' + 10
+         : c >= 'A' && c <= 'F'    ? c - 'A' + 10
+                                   : -1;
+}
+
+enum { LEAST_PREFIX = 4 };
+
+static bool parse_prefix(const char *text, uint8_t out[16], size_t *digits) {
+  memset(out, 0, 16);
+  for (*digits = 0; text[*digits]; (*digits)++) {
+    int d = digit(text[*digits]);
+    if (d < 0 || *digits >= 32) return false;
+    out[*digits / 2] |= (uint8_t)(*digits % 2 ? d : d << 4);
+  }
+  return *digits >= LEAST_PREFIX;
+}
+
+static bool has_prefix(const uint8_t *id, const uint8_t *prefix, size_t digits) {
+  if (memcmp(id, prefix, digits / 2) != 0) return false;
+  return digits % 2 == 0 || (id[digits / 2] & 0xf0) == prefix[digits / 2];
+}
+
+/* Ids that start with the prefix, at most `most`; returns how many there are up to that. */
+static int match_prefix(struct db *db, MDB_txn *txn, const uint8_t prefix[16], size_t digits, db_id *out, int most) {
+  MDB_cursor *cursor;
+  int count = 0;
+  if (mdb_cursor_open(txn, db->records, &cursor)) return 0;
+  MDB_val key = {16, (void *)prefix}, value;
+  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code && count < most;
+       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+    if (key.mv_size != 16 || !has_prefix(key.mv_data, prefix, digits)) break;
+    memcpy(out[count++].bytes, key.mv_data, 16);
+  }
+  mdb_cursor_close(cursor);
+  return count;
+}
+
+int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err) {
+  uint8_t bytes[16];
+  size_t digits;
+  enum { SHOWN = 8 };
+  db_id found[SHOWN];
+  MDB_txn *txn;
+  if (!parse_prefix(prefix, bytes, &digits)) {
+    ms_fail(err, MS_INVALID_ARGUMENT, "`%s` is no record's id: at least %d hexadecimal digits are expected", prefix,
+            LEAST_PREFIX);
+    return -1;
+  }
+  if (!db_begin_read(db, &txn, err)) return -1;
+  int count = match_prefix(db, txn, bytes, digits, found, SHOWN), result = count ? -1 : 0;
+  if (count == 1) {
+    MDB_val key = {16, found[0].bytes}, value;
+    int code = mdb_get(txn, db->records, &key, &value);
+    result = code ? (db_failed(db, code, "reading a record", err), -1) : hold_record(db, value, out, err);
+  } else if (count > 1) {
+    char list[SHOWN * DB_ID_TEXT + 1], *at = list;
+    for (int i = 0; i < count; i++) {
+      *at++ = ' ';
+      db_id_text(&found[i], at);
+      at += 12;
+    }
+    *at = 0;
+    ms_fail(err, MS_INVALID_ARGUMENT, "`%s` may be any of:%s%s", prefix, list, count == SHOWN ? " …" : "");
+  }
+  mdb_txn_abort(txn);
+  return result;
+}
+
+int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
+                   struct db_record *out, ms_error *err) {
+  uint8_t module[DB_MODULE_KEY];
+  db_module_key(workload, target, module_hash, versions, module);
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return -1;
+  MDB_val key = {DB_MODULE_KEY, module}, id, value;
+  int code = mdb_get(txn, db->modules, &key, &id), result = 0;
+  if (!code && id.mv_size == 16) code = mdb_get(txn, db->records, &id, &value);
+  if (code && code != MDB_NOTFOUND)
+    result = (db_failed(db, code, "reading a record", err), -1);
+  else if (!code)
+    result = hold_record(db, value, out, err);
+  mdb_txn_abort(txn);
+  return result;
+}
+
+void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
+  enum { LEAST_SHOWN = 7 };
+  MDB_txn *txn;
+  db_id found[2];
+  db_id_text(id, out);
+  if (!db_begin_read(db, &txn, NULL)) return;
+  for (size_t digits = LEAST_SHOWN; digits < 32; digits++) {
+    uint8_t prefix[16] = {0};
+    memcpy(prefix, id->bytes, digits / 2);
+    if (digits % 2) prefix[digits / 2] = id->bytes[digits / 2] & 0xf0;
+    if (match_prefix(db, txn, prefix, digits, found, 2) > 1) continue;
+    out[digits] = 0;
+    break;
+  }
+  mdb_txn_abort(txn);
+}
+
+/* ---- Walking by run time ---- */
+
+struct walk {
+  struct db *db;
+  MDB_txn *txn;
+  const char *target;
+  db_visit *visit;
+  void *data;
+  int code;
+};
+
+/* The records of one status of one workload and target, or of all that `prefix` covers. Returns false to stop. */
+static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
+  MDB_cursor *cursor;
+  w->code = mdb_cursor_open(w->txn, w->db->times, &cursor);
+  if (w->code) return false;
+  MDB_val key = {length, (void *)prefix}, value;
+  bool go_on = true;
+  for (int code = mdb_cursor_get(cursor, &key, &value, length ? MDB_SET_RANGE : MDB_FIRST); !code && go_on;
+       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+    if (key.mv_size != DB_TIME_KEY || (length && memcmp(key.mv_data, prefix, length) != 0)) break;
+    MDB_val id = {16, (uint8_t *)key.mv_data + 33}, bytes;
+    struct db_record r;
+    if (mdb_get(w->txn, w->db->records, &id, &bytes) || !db_decode_record(bytes.mv_data, bytes.mv_size, &r)) continue;
+    if (!w->target || !strcmp(w->target, r.target)) go_on = w->visit(w->data, &r);
+  }
+  mdb_cursor_close(cursor);
+  return go_on;
+}
+
+bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
+                    ms_error *err) {
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  struct walk w = {db, txn, target, visit, data, 0};
+  uint8_t prefix[25];
+  size_t length = 0;
+  if (workload) {
+    memcpy(prefix, workload->bytes, 16);
+    length = 16;
+    if (target) {
+      struct db_record like = {.workload = *workload, .target = target};
+      uint8_t key[DB_TIME_KEY];
+      db_time_key(&like, key);
+      memcpy(prefix, key, 24);
+      length = 24;
+    }
+  }
+  walk_prefix(&w, prefix, length);
+  mdb_txn_abort(txn);
+  return w.code ? db_failed(db, w.code, "reading records", err) : true;
+}

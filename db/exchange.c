@@ -1,0 +1,168 @@
+/* The store as lines of JSON: workloads, then records; traces as Lua text, which keeps draw ids. */
+#include "store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+/* ---- Export ---- */
+
+struct writing {
+  struct db *db;
+  FILE *out;
+  bool failed;
+};
+
+static void write_line(struct writing *w, json_t *object) {
+  if (json_dumpf(object, w->out, JSON_COMPACT | JSON_ENSURE_ASCII) != 0 || fputc('\n', w->out) == EOF) w->failed = true;
+  json_decref(object);
+}
+
+static bool write_record(void *data, const struct db_record *r) {
+  struct writing *w = data;
+  static const char *const statuses[] = {"measured", "censored", "failed"};
+  char id[DB_ID_TEXT], workload[DB_ID_TEXT], hash[20];
+  ms_error err = {.brief = true};
+  struct vm_trace *trace = vm_read_binary(r->trace, r->trace_bytes, &err);
+  if (!trace) return true; /* db_check tells of it */
+  char *text = vm_write_lua(trace);
+  vm_trace_free(trace);
+  db_id_text(&r->id, id);
+  db_id_text(&r->workload, workload);
+  snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
+  write_line(w,
+             json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s}", "record", id,
+                       "workload", workload, "target", r->target, "module", hash, "status", statuses[r->status],
+                       "seconds", r->seconds, "low", r->low, "high", r->high, "runs", (json_int_t)r->runs, "reason",
+                       r->reason, "versions", r->versions, "seed", (json_int_t)r->seed, "candidate",
+                       (json_int_t)r->candidate, "when", (json_int_t)r->when, "unsafe", (int)r->unsafe, "trace", text));
+  free(text);
+  return !w->failed;
+}
+
+struct ids {
+  db_id *at;
+  size_t count, room;
+};
+
+static bool collect_id(void *data, const db_id *id, const char *name, uint64_t records) {
+  struct ids *ids = data;
+  (void)name, (void)records;
+  if (ids->count == ids->room) {
+    ids->room = ids->room * 2 + 16;
+    ids->at = realloc(ids->at, ids->room * sizeof *ids->at);
+    if (!ids->at) abort();
+  }
+  ids->at[ids->count++] = *id;
+  return true;
+}
+
+static bool write_workload(struct writing *w, const db_id *id, ms_error *err) {
+  struct tir *ir = db_get_workload(w->db, id, err);
+  if (!ir) return false;
+  char text[DB_ID_TEXT], *script = tir_print(ir, TIR_NONE, 0);
+  db_id_text(id, text);
+  write_line(w, json_pack("{s:s, s:s}", "workload", text, "script", script ? script : ""));
+  free(script);
+  tir_free(ir);
+  return !w->failed;
+}
+
+bool db_export_json(struct db *db, FILE *out, ms_error *err) {
+  struct writing w = {db, out, false};
+  struct ids ids = {0};
+  bool ok = db_each_workload(db, collect_id, &ids, err);
+  for (size_t i = 0; ok && i < ids.count; i++) ok = write_workload(&w, &ids.at[i], err);
+  free(ids.at);
+  if (ok) ok = db_each_record(db, NULL, NULL, write_record, &w, err);
+  if (w.failed || fflush(out) != 0) ok = ms_fail(err, MS_IO, "the export cannot be written");
+  return ok;
+}
+
+/* ---- Import ---- */
+
+static bool bad_line(const char *file, size_t line, const char *what, ms_error *err) {
+  return ms_fail(err, MS_STORE, "%s:%zu: %s", file, line, what);
+}
+
+static const char *text_of(const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : "";
+}
+
+static bool parse_id(const char *text, db_id *out) {
+  if (strlen(text) != 32) return false;
+  for (int i = 0; i < 16; i++) {
+    unsigned byte;
+    if (sscanf(text + 2 * i, "%2x", &byte) != 1) return false;
+    out->bytes[i] = (uint8_t)byte;
+  }
+  return true;
+}
+
+static bool import_workload(struct db *db, const json_t *object, const char *file, size_t line, ms_error *err) {
+  const char *script = text_of(object, "script");
+  struct tir *ir = tir_read(script, strlen(script), file, err);
+  if (!ir) return false;
+  db_id id;
+  tir_func f = tir_find_func(ir, "main");
+  bool ok = f ? db_put_workload(db, ir, f, &id, err)
+              : bad_line(file, line, "a workload has one function, or one named main", err);
+  tir_free(ir);
+  return ok;
+}
+
+static bool import_record(struct db *db, const json_t *object, const char *file, size_t line, ms_error *err) {
+  struct db_record r = {.target = text_of(object, "target"),
+                        .reason = text_of(object, "reason"),
+                        .versions = text_of(object, "versions")};
+  const char *status = text_of(object, "status"), *text = text_of(object, "trace");
+  if (!parse_id(text_of(object, "workload"), &r.workload)) return bad_line(file, line, "`workload` is no id", err);
+  r.status = !strcmp(status, "measured") ? DB_MEASURED : !strcmp(status, "censored") ? DB_CENSORED : DB_FAILED;
+  r.module_hash = strtoull(text_of(object, "module"), NULL, 16);
+  r.seconds = json_number_value(json_object_get(object, "seconds"));
+  r.low = json_number_value(json_object_get(object, "low"));
+  r.high = json_number_value(json_object_get(object, "high"));
+  r.runs = (uint32_t)json_integer_value(json_object_get(object, "runs"));
+  r.seed = (uint64_t)json_integer_value(json_object_get(object, "seed"));
+  r.candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
+  r.when = json_integer_value(json_object_get(object, "when"));
+  r.unsafe = json_is_true(json_object_get(object, "unsafe"));
+  struct vm_trace *trace = vm_read_lua(text, strlen(text), err);
+  if (!trace) return false;
+  void *bytes = vm_write_binary(trace, &r.trace_bytes);
+  vm_trace_free(trace);
+  r.trace = bytes;
+  struct tir *workload = db_get_workload(db, &r.workload, NULL);
+  bool ok = workload
+                ? db_put_record(db, &r, err)
+                : bad_line(file, line, "the record's workload is neither in the file before it nor in the store", err);
+  tir_free(workload);
+  free(bytes);
+  return ok;
+}
+
+bool db_import_json(struct db *db, FILE *in, const char *file, uint64_t *added, ms_error *err) {
+  char *line = NULL;
+  size_t room = 0, number = 0;
+  bool ok = true;
+  *added = 0;
+  while (ok && getline(&line, &room, in) >= 0) {
+    json_error_t where;
+    number++;
+    if (line[strspn(line, " \t\r\n")] == 0) continue;
+    json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
+    if (!object)
+      ok = bad_line(file, number, where.text, err);
+    else if (json_object_get(object, "record"))
+      ok = import_record(db, object, file, number, err), *added += ok;
+    else if (json_object_get(object, "script"))
+      ok = import_workload(db, object, file, number, err);
+    else
+      ok = bad_line(file, number, "neither a workload nor a record", err);
+    json_decref(object);
+  }
+  free(line);
+  return ok;
+}

@@ -1,0 +1,295 @@
+#define _GNU_SOURCE
+/* Opening, growing and closing the environment; transactions. */
+#include "store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TABLES = 8 };
+static const size_t FIRST_MAP = (size_t)16 << 20, MOST_MAP = (size_t)1 << 40;
+
+/* LMDB must not have one file open twice in a process: paths in use, by device and inode. */
+struct in_use {
+  dev_t device;
+  ino_t inode;
+  struct in_use *next;
+};
+static struct in_use *files_in_use;
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool claim(const char *path, ms_error *err) {
+  struct stat s;
+  if (stat(path, &s) != 0) return true; /* it is made by opening it, and claimed then */
+  pthread_mutex_lock(&files_lock);
+  bool taken = false;
+  for (struct in_use *f = files_in_use; f; f = f->next) taken |= f->device == s.st_dev && f->inode == s.st_ino;
+  if (!taken) {
+    struct in_use *f = malloc(sizeof *f);
+    if (!f) abort();
+    *f = (struct in_use){s.st_dev, s.st_ino, files_in_use};
+    files_in_use = f;
+  }
+  pthread_mutex_unlock(&files_lock);
+  return taken ? ms_fail(err, MS_STORE, "%s: this process has the store open already", path) : true;
+}
+
+static void release(const char *path) {
+  struct stat s;
+  if (stat(path, &s) != 0) return;
+  pthread_mutex_lock(&files_lock);
+  for (struct in_use **link = &files_in_use; *link; link = &(*link)->next)
+    if ((*link)->device == s.st_dev && (*link)->inode == s.st_ino) {
+      struct in_use *f = *link;
+      *link = f->next;
+      free(f);
+      break;
+    }
+  pthread_mutex_unlock(&files_lock);
+}
+
+bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
+  const char *path = db->path ? db->path : "store";
+  switch (code) {
+  case MDB_INVALID:
+  case MDB_VERSION_MISMATCH:
+    return ms_fail(err, MS_STORE, "%s: this file is no store of msched, or is damaged at its start", path);
+  case MDB_CORRUPTED:
+  case MDB_PAGE_NOTFOUND:
+    return ms_fail(err, MS_STORE, "%s: the store is damaged (%s); `msched db export` saves what can be read", path,
+                   mdb_strerror(code));
+  case ENOSPC: return ms_fail(err, MS_STORE, "%s: the disk is full; nothing was written", path);
+  case EACCES:
+  case EROFS: return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
+  case ENOENT: return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", path);
+  default: return ms_fail(err, MS_STORE, "%s: %s: %s", path, what, mdb_strerror(code));
+  }
+}
+
+/* ---- Paths ---- */
+
+static char *default_path(ms_error *err) {
+  const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+  char *path = NULL;
+  int made = -1;
+  if (data && *data == '/')
+    made = asprintf(&path, "%s/msched/msched.db", data);
+  else if (home && *home)
+    made = asprintf(&path, "%s/.local/share/msched/msched.db", home);
+  if (made > 0) return path;
+  ms_fail(err, MS_STORE, "neither XDG_DATA_HOME nor HOME says where the store is; give --db PATH");
+  return NULL;
+}
+
+static bool make_folders(const char *path, ms_error *err) {
+  char *copy = strdup(path);
+  if (!copy) abort();
+  bool ok = true;
+  for (char *c = copy + 1; *c && ok; c++) {
+    if (*c != '/') continue;
+    *c = 0;
+    if (mkdir(copy, 0777) != 0 && errno != EEXIST) ok = ms_fail(err, MS_STORE, "%s: %s", copy, strerror(errno));
+    *c = '/';
+  }
+  free(copy);
+  return ok;
+}
+
+/* LMDB maps what it is given: a file that is not its own must be told apart first, and one cut short would be a bus
+ * error later. Its two first pages carry a magic number and the last page in use. */
+static bool looks_like_store(struct db *db, ms_error *err) {
+  int file = open(db->path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno == ENOENT || db_failed(db, errno, "open", err);
+  struct stat s;
+  bool ok = fstat(file, &s) == 0;
+  if (ok && !S_ISREG(s.st_mode)) ok = ms_fail(err, MS_STORE, "%s: this is no file", db->path);
+  uint32_t words[2][36];
+  uint64_t last[2] = {0, 0};
+  long page = sysconf(_SC_PAGESIZE);
+  for (int i = 0; ok && i < 2 && s.st_size > 0; i++) {
+    if (pread(file, words[i], sizeof words[i], i * page) != (ssize_t)sizeof words[i] || words[i][4] != 0xBEEFC0DE)
+      ok = db_failed(db, MDB_INVALID, "open", err);
+    /* page header 16 bytes; magic 4, version 4, address 8, map size 8, two tables of 48, last page 8 */
+    else
+      memcpy(&last[i], (const char *)words[i] + 16 + 24 + 96, 8);
+  }
+  uint64_t most = last[0] > last[1] ? last[0] : last[1];
+  if (ok && s.st_size > 0 && (most + 1) * (uint64_t)page > (uint64_t)s.st_size)
+    ok = ms_fail(err, MS_STORE, "%s: the store is cut short: %llu bytes of %llu are there", db->path,
+                 (unsigned long long)s.st_size, (unsigned long long)((most + 1) * (uint64_t)page));
+  close(file);
+  return ok;
+}
+
+/* ---- Transactions ---- */
+
+bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
+  int code = mdb_txn_begin(db->env, NULL, MDB_RDONLY, txn);
+  if (code == MDB_MAP_RESIZED) { /* another process grew it */
+    code = mdb_env_set_mapsize(db->env, 0);
+    if (!code) code = mdb_txn_begin(db->env, NULL, MDB_RDONLY, txn);
+  }
+  return code ? db_failed(db, code, "reading", err) : true;
+}
+
+static int grow(struct db *db) {
+  MDB_envinfo info;
+  mdb_env_info(db->env, &info);
+  return info.me_mapsize >= MOST_MAP ? MDB_MAP_FULL : mdb_env_set_mapsize(db->env, info.me_mapsize * 2);
+}
+
+bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
+              ms_error *err) {
+  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  for (;;) {
+    MDB_txn *txn;
+    int code = mdb_txn_begin(db->env, NULL, 0, &txn);
+    if (code == MDB_MAP_RESIZED) {
+      code = mdb_env_set_mapsize(db->env, 0);
+      if (!code) continue;
+    }
+    if (!code) {
+      code = work(db, txn, data);
+      if (code)
+        mdb_txn_abort(txn);
+      else
+        code = mdb_txn_commit(txn);
+    }
+    if (code == MDB_MAP_FULL) { /* no transaction is open now */
+      code = grow(db);
+      if (!code) continue;
+    }
+    return code ? db_failed(db, code, what, err) : true;
+  }
+}
+
+void *db_hold(struct db *db, const void *bytes, size_t size) {
+  void *copy = malloc(size ? size : 1);
+  if (!copy) abort();
+  memcpy(copy, bytes, size);
+  free(db->held);
+  db->held = copy;
+  db->held_bytes = size;
+  return copy;
+}
+
+/* ---- Opening ---- */
+
+static int open_tables(struct db *db, MDB_txn *txn, unsigned flags) {
+  const struct {
+    const char *name;
+    MDB_dbi *table;
+  } tables[] = {{"meta", &db->meta},
+                {"workloads", &db->workloads},
+                {"records", &db->records},
+                {"times", &db->times},
+                {"modules", &db->modules}};
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    int code = mdb_dbi_open(txn, tables[i].name, flags, tables[i].table);
+    if (code) return code;
+  }
+  return 0;
+}
+
+static int create_tables(struct db *db, MDB_txn *txn, void *unused) {
+  (void)unused;
+  int code = open_tables(db, txn, MDB_CREATE);
+  uint8_t format = DB_FORMAT;
+  MDB_val key = {6, "format"}, value = {1, &format};
+  if (!code) code = mdb_put(txn, db->meta, &key, &value, MDB_NOOVERWRITE);
+  return code == MDB_KEYEXIST ? 0 : code;
+}
+
+static bool check_format(struct db *db, ms_error *err) {
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  int code = db->read_only ? open_tables(db, txn, 0) : 0;
+  MDB_val key = {6, "format"}, value;
+  if (!code) code = mdb_get(txn, db->meta, &key, &value);
+  bool known = !code && value.mv_size == 1 && *(uint8_t *)value.mv_data == DB_FORMAT;
+  if (db->read_only)
+    mdb_txn_commit(txn); /* keeps the tables' handles */
+  else
+    mdb_txn_abort(txn);
+  if (code == MDB_NOTFOUND) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
+  if (code) return db_failed(db, code, "opening", err);
+  return known ? true
+               : ms_fail(err, MS_STORE, "%s: the store is of another format; export it with the version that made it",
+                         db->path);
+}
+
+/* An LMDB file of another program is left as it is: it has tables, and none of ours. */
+static bool is_ours_or_new(struct db *db, ms_error *err) {
+  MDB_txn *txn;
+  MDB_stat stat;
+  MDB_dbi main_table;
+  if (!db_begin_read(db, &txn, err)) return false;
+  int code = mdb_dbi_open(txn, NULL, 0, &main_table);
+  if (!code) code = mdb_stat(txn, main_table, &stat);
+  bool fresh = !code && stat.ms_entries == 0;
+  MDB_dbi meta;
+  if (!code && !fresh) code = mdb_dbi_open(txn, "meta", 0, &meta);
+  mdb_txn_abort(txn);
+  if (code == MDB_NOTFOUND || code == MDB_INCOMPATIBLE)
+    return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
+  return code ? db_failed(db, code, "opening", err) : true;
+}
+
+bool db_open_environment(struct db *db, ms_error *err) {
+  int code = mdb_env_create(&db->env);
+  if (code) return db_failed(db, code, "opening", err);
+  mdb_env_set_maxdbs(db->env, TABLES);
+  struct stat s;
+  size_t map = stat(db->path, &s) == 0 && (size_t)s.st_size > FIRST_MAP ? (size_t)s.st_size * 2 : FIRST_MAP;
+  mdb_env_set_mapsize(db->env, map);
+  unsigned how = MDB_NOSUBDIR | MDB_NOTLS;
+  /* A reader that may not write the lock file reads without locks. */
+  if (db->read_only) how |= MDB_RDONLY | (access(db->path, W_OK) != 0 ? MDB_NOLOCK : 0);
+  code = mdb_env_open(db->env, db->path, how, 0666);
+  if (code) return db_failed(db, code, "opening", err);
+  if (!db->read_only && (!is_ours_or_new(db, err) || !db_write(db, create_tables, NULL, "making tables", err)))
+    return false;
+  return check_format(db, err);
+}
+
+struct db *db_open(const char *path, unsigned flags, ms_error *err) {
+  struct db *db = calloc(1, sizeof *db);
+  if (!db) abort();
+  db->read_only = flags & DB_READ_ONLY;
+  db->path = path ? strdup(path) : default_path(err);
+  bool ok = db->path != NULL;
+  if (ok && (flags & DB_CREATE) && !db->read_only) ok = make_folders(db->path, err);
+  if (ok && access(db->path, F_OK) != 0 && (db->read_only || !(flags & DB_CREATE)))
+    ok = db_failed(db, ENOENT, "opening", err);
+  if (ok) ok = looks_like_store(db, err);
+  bool existed = ok && access(db->path, F_OK) == 0;
+  bool claimed = ok && claim(db->path, err);
+  if (ok && claimed && db_open_environment(db, err)) {
+    if (!existed) claim(db->path, NULL);
+    return db;
+  }
+  if (claimed && existed) release(db->path);
+  if (db->env) mdb_env_close(db->env);
+  free(db->path);
+  free(db);
+  return NULL;
+}
+
+void db_close(struct db *db) {
+  if (!db) return;
+  mdb_env_close(db->env);
+  release(db->path);
+  free(db->held);
+  free(db->path);
+  free(db);
+}
+
+const char *db_path(const struct db *db) { return db->path; }
+
+void db_id_text(const db_id *id, char out[DB_ID_TEXT]) {
+  for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", id->bytes[i]);
+}

@@ -1,0 +1,46 @@
+/* The environment and its tables. Internal to db.
+ *
+ *   meta       "format" → DB_FORMAT
+ *   workloads  id (16 bytes) → name, 0, TVMScript
+ *   records    id (16 bytes) → the encoded record (record.c)
+ *   times      workload (16), target's hash (8), status (1), seconds (8, big-endian order), id (16) → nothing
+ *   modules    workload (16), target's hash (8), module's hash (8), versions' hash (8) → id
+ * times and modules are indexes: they hold nothing that records do not. */
+#ifndef MSCHED_DB_STORE_H
+#define MSCHED_DB_STORE_H
+
+#include "db.h"
+
+#include <lmdb.h>
+
+enum { DB_FORMAT = 1 };
+
+struct db {
+  MDB_env *env;
+  MDB_dbi meta, workloads, records, times, modules;
+  bool read_only;
+  char *path;
+  void *held; /* what was read last: strings of a record point into it */
+  size_t held_bytes;
+};
+
+bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
+/* Runs `work` in a write transaction; when the map is full, it grows and the work is run again. */
+bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
+              ms_error *err);
+bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err);
+bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
+/* Keeps a copy of bytes until the next call that reads. */
+void *db_hold(struct db *db, const void *bytes, size_t size);
+
+/* record.c */
+size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd */
+/* Strings point into `bytes`. False: the bytes are no record. */
+bool db_decode_record(const void *bytes, size_t size, struct db_record *out);
+enum { DB_TIME_KEY = 49, DB_MODULE_KEY = 40 };
+void db_time_key(const struct db_record *record, uint8_t out[DB_TIME_KEY]);
+void db_module_key(const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
+                   uint8_t out[DB_MODULE_KEY]);
+uint64_t db_hash_text(const char *text);
+
+#endif

@@ -1,0 +1,22 @@
+# from tvm.script import ir as I
+# from tvm.script import tirx as T
+
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((16, 16), "float32"), n: T.int32):
+        b = T.alloc_buffer((3, 4), "float16", scope="shared")
+        d = T.decl_buffer((12,), "float16", data=b.data, scope="shared")
+        d[0] = d[1]
+        e = T.decl_buffer((6,), data=b.data, scope="shared")
+        e[0] = T.float32(1.0)
+        f = T.decl_buffer((4,), "float16", data=b.data, elem_offset=4, scope="shared")
+        f[0] = T.float16(1.0)
+        g = T.decl_buffer((2, 2), "float16", data=b.data, strides=(4, 1), scope="shared")
+        g[0, 0] = T.float16(1.0)
+        h = T.decl_buffer((256,), data=A.data)
+        h[0] = h[1]
+        t = T.decl_buffer((), data=A.data)
+        t[()] = t[()]
+        u = T.decl_buffer((4, 4), "int8", data=A.data, elem_offset=n)
+        u[0, 0] = T.int8(3)

@@ -1,0 +1,226 @@
+/* The store: records and their indexes, reopening, strangers' files. */
+#include "db/db.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char FUNCTION[] = "@T.prim_func(s_tir=True)\n"
+                               "def f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), \"float32\")):\n"
+                               "    for i in range(8):\n"
+                               "        with T.sblock(\"B\"):\n"
+                               "            v = T.axis.spatial(8, i)\n"
+                               "            B[v] = A[v] + T.float32(1.0)\n";
+
+struct fixture {
+  char folder[64], path[96];
+  struct tir *ir;
+  struct db *db;
+  db_id workload;
+  void *trace;
+  size_t trace_bytes;
+};
+
+static struct db *open_store(struct fixture *x) {
+  ms_error err;
+  memset(&err, 0, sizeof err);
+  struct db *db = db_open(x->path, DB_CREATE, &err);
+  if (!db) fail_msg("%s", err.message);
+  return db;
+}
+
+static int setup(void **state) {
+  static struct fixture x;
+  ms_error err = {0};
+  memset(&x, 0, sizeof x);
+  strcpy(x.folder, "/tmp/msched-db-XXXXXX");
+  assert_non_null(mkdtemp(x.folder));
+  snprintf(x.path, sizeof x.path, "%s/store.db", x.folder);
+  x.ir = tir_read(FUNCTION, strlen(FUNCTION), "f", &err);
+  assert_non_null(x.ir);
+  x.db = open_store(&x);
+  assert_true(db_put_workload(x.db, x.ir, 1, &x.workload, &err));
+  struct vm_trace *trace = vm_trace_new();
+  x.trace = vm_write_binary(trace, &x.trace_bytes);
+  vm_trace_free(trace);
+  *state = &x;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *x = *state;
+  db_close(x->db);
+  tir_free(x->ir);
+  free(x->trace);
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", x->folder);
+  return system(command);
+}
+
+static struct db_record record(struct fixture *x, uint64_t module, double seconds, enum db_status status) {
+  return (struct db_record){.workload = x->workload,
+                            .target = "llvm -mcpu=x",
+                            .trace = x->trace,
+                            .trace_bytes = x->trace_bytes,
+                            .module_hash = module,
+                            .status = status,
+                            .seconds = seconds,
+                            .low = seconds,
+                            .high = seconds,
+                            .runs = 3,
+                            .reason = "",
+                            .versions = "1",
+                            .when = 5};
+}
+
+static bool collect(void *data, const struct db_record *r) {
+  double **at = data;
+  *(*at)++ = r->status == DB_MEASURED ? r->seconds : -r->seconds;
+  return true;
+}
+
+static void keeps_records_by_time(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  const double times[] = {3e-3, 1e-3, 2e-3};
+  for (int i = 0; i < 3; i++) {
+    struct db_record r = record(x, 100 + (uint64_t)i, times[i], DB_MEASURED);
+    assert_true(db_put_record(x->db, &r, &err));
+  }
+  struct db_record failed = record(x, 200, 1e-9, DB_FAILED);
+  assert_true(db_put_record(x->db, &failed, &err));
+  db_close(x->db);
+  x->db = open_store(x);
+  double seen[8], *at = seen;
+  assert_true(db_each_record(x->db, &x->workload, "llvm -mcpu=x", collect, &at, &err));
+  assert_int_equal(at - seen, 4);
+  assert_true(seen[0] == 1e-3 && seen[1] == 2e-3 && seen[2] == 3e-3 && seen[3] == -1e-9);
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+}
+
+static void finds_by_prefix_and_module(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  struct db_record r = record(x, 7, 1.0, DB_MEASURED), found;
+  assert_true(db_put_record(x->db, &r, &err));
+  char text[DB_ID_TEXT];
+  db_short_id(x->db, &r.id, text);
+  assert_int_equal(strlen(text), 7);
+  assert_int_equal(db_find_record(x->db, text, &found, &err), 1);
+  assert_true(found.seconds == 1.0 && !strcmp(found.target, "llvm -mcpu=x"));
+  assert_int_equal(db_find_module(x->db, &x->workload, "llvm -mcpu=x", 7, "1", &found, &err), 1);
+  assert_int_equal(db_find_module(x->db, &x->workload, "llvm -mcpu=x", 7, "2", &found, &err), 0);
+  assert_int_equal(db_find_record(x->db, "zz", &found, &err), -1);
+  assert_int_equal(db_find_record(x->db, "00000000000000", &found, &err), 0);
+}
+
+static void replaces_a_record(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  struct db_record r = record(x, 7, 1.0, DB_MEASURED);
+  assert_true(db_put_record(x->db, &r, &err));
+  r.seconds = 0.5;
+  assert_true(db_put_record(x->db, &r, &err));
+  double seen[4], *at = seen;
+  assert_true(db_each_record(x->db, NULL, NULL, collect, &at, &err));
+  assert_int_equal(at - seen, 1);
+  assert_true(seen[0] == 0.5);
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+  assert_true(db_delete_record(x->db, &r.id, &err));
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+}
+
+static void grows(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  size_t size = 1 << 20;
+  char *large = malloc(size);
+  memset(large, 'x', size - 1);
+  large[size - 1] = 0;
+  for (uint64_t i = 0; i < 40; i++) {
+    struct db_record r = record(x, i, 1.0 + (double)i, DB_FAILED);
+    r.reason = large;
+    assert_true(db_put_record(x->db, &r, &err));
+  }
+  free(large);
+  double seen[64], *at = seen;
+  assert_true(db_each_record(x->db, NULL, NULL, collect, &at, &err));
+  assert_int_equal(at - seen, 40);
+  assert_true(db_compact(x->db, &err));
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+}
+
+static void goes_through_json(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  struct db_record r = record(x, 7, 0.25, DB_MEASURED);
+  assert_true(db_put_record(x->db, &r, &err));
+  FILE *file = tmpfile();
+  assert_true(db_export_json(x->db, file, &err));
+  assert_true(db_delete_record(x->db, &r.id, &err));
+  rewind(file);
+  uint64_t added;
+  if (!db_import_json(x->db, file, "export", &added, &err)) fail_msg("%s", err.message);
+  fclose(file);
+  assert_int_equal(added, 1);
+  double seen[4], *at = seen;
+  assert_true(db_each_record(x->db, NULL, NULL, collect, &at, &err));
+  assert_true(at - seen == 1 && seen[0] == 0.25);
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t size) {
+  FILE *file = fopen(path, "wb");
+  assert_int_equal(fwrite(bytes, 1, size, file), size);
+  fclose(file);
+}
+
+static void refuses_strange_files(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  char path[120];
+  snprintf(path, sizeof path, "%s/other", x->folder);
+  write_bytes(path, "SQLite format 3\0and more of it, long enough to look like a page", 60);
+  assert_null(db_open(path, DB_CREATE, &err));
+  assert_int_equal(err.code, MS_STORE);
+  assert_non_null(strstr(err.message, "no store of msched"));
+  assert_null(db_open(x->path, DB_CREATE, &err));
+  assert_non_null(strstr(err.message, "open already"));
+  snprintf(path, sizeof path, "%s/none", x->folder);
+  assert_null(db_open(path, 0, &err));
+  assert_non_null(strstr(err.message, "there is no store"));
+}
+
+static void refuses_a_truncated_file(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  db_close(x->db);
+  x->db = NULL;
+  assert_int_equal(truncate(x->path, 3 * 4096), 0);
+  assert_null(db_open(x->path, 0, &err));
+  assert_non_null(strstr(err.message, "cut short"));
+}
+
+static void reads_only(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  db_close(x->db);
+  assert_int_equal(chmod(x->path, 0444), 0);
+  x->db = db_open(x->path, DB_READ_ONLY, &err);
+  assert_non_null(x->db);
+  struct db_record r = record(x, 7, 0.25, DB_MEASURED);
+  assert_false(db_put_record(x->db, &r, &err));
+  assert_non_null(strstr(err.message, "reading only"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(keeps_records_by_time), TEST(finds_by_prefix_and_module), TEST(replaces_a_record),        TEST(grows),
+      TEST(goes_through_json),     TEST(refuses_strange_files),      TEST(refuses_a_truncated_file), TEST(reads_only)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
