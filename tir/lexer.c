@@ -241,7 +241,10 @@ static bool lex_punct(struct lexer *l) {
     if (!l->bracket_count || l->brackets[l->bracket_count - 1] != c) return fail(l, l->at, "this bracket closes none");
     l->bracket_count--;
   }
-  push(l, TIR_TOKEN_PUNCT, l->at, length)->punct = TIR_PUNCT(c, length == 2 ? d : 0);
+  bool floor_assign = length == 2 && c == '/' && d == '/' && peek(l, 2) == '=';
+  if (floor_assign) length = 3;
+  push(l, TIR_TOKEN_PUNCT, l->at, length)->punct =
+      floor_assign ? TIR_PUNCT_FLOOR_ASSIGN : TIR_PUNCT(c, length == 2 ? d : 0);
   l->at += length;
   return true;
 }

@@ -21,10 +21,12 @@ enum tir_token_kind {
 
 #define TIR_PUNCT(a, b) ((uint32_t)(unsigned char)(a) | (uint32_t)(unsigned char)(b) << 8)
 
+#define TIR_PUNCT_FLOOR_ASSIGN (TIR_PUNCT('/', '/') | (uint32_t)'=' << 16) /* the one of three characters */
+
 struct tir_token {
   uint32_t offset, length; /* in the text */
   uint32_t kind;
-  uint32_t punct; /* TIR_TOKEN_PUNCT: up to two characters, TIR_PUNCT */
+  uint32_t punct; /* TIR_TOKEN_PUNCT: its characters, TIR_PUNCT */
   union {
     int64_t integer;
     double real;

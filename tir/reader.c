@@ -156,7 +156,7 @@ static bool is_old_dialect(const struct tir_reader *r, uint32_t end, bool s_tir)
     if (at_name_dot(r, at, "sblock") || at_name_dot(r, at, "sblock_alloc_buffer")) return false;
     if (at_name_dot(r, at, "block")) return true;
   }
-  return strstr(r->source, "script import tir as") && !strstr(r->source, "script import tirx as");
+  return r->old_import;
 }
 
 static bool read_result(struct tir_reader *r) {
@@ -186,13 +186,14 @@ static bool read_func(struct tir_reader *r, const struct decorator *d, const cha
   const struct tir_token *t = tir_reader_token(r, ++r->at);
   if (t->kind != TIR_TOKEN_NAME) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected the name of the function");
   if (!name) name = tir_reader_word(r, t->symbol);
+  tir_symbol symbol = tir_symbol_of(r->ir, name);
   for (tir_func f = 1; f < r->ir->funcs.count; f++)
-    if (!strcmp(tir_text(r->ir, r->ir->funcs.at[f].name), name))
+    if (r->ir->funcs.at[f].name == symbol)
       return tir_reader_fail(r, r->at, MS_TEXT_NAME, "there is a function \"%.80s\" already", name);
   r->at++;
   uint32_t end = end_of_func(r), scope = tir_reader_open_scope(r);
   r->old_dialect = is_old_dialect(r, end, d->s_tir);
-  r->func = tir_new_func(r->ir, tir_symbol_of(r->ir, name));
+  r->func = tir_new_func(r->ir, symbol);
   r->block = NULL;
   r->root_alloc_count = r->detection_count = r->stmt_depth = 0;
   note_types(r, end);
@@ -202,9 +203,8 @@ static bool read_func(struct tir_reader *r, const struct decorator *d, const cha
                       tir_int(r->ir, TIR_T_BOOL, 1));
   /* A public function's symbol is its name unless said otherwise. */
   struct tir_span *attrs = &r->ir->funcs.at[r->func].attrs;
-  tir_expr symbol = tir_annotation(r->ir, *attrs, "global_symbol");
-  if (symbol && tir_at(r->ir, symbol)->kind == TIR_STRING_IMM &&
-      tir_at(r->ir, symbol)->ref == r->ir->funcs.at[r->func].name)
+  tir_expr given = tir_annotation(r->ir, *attrs, "global_symbol");
+  if (given && tir_at(r->ir, given)->kind == TIR_STRING_IMM && tir_at(r->ir, given)->ref == symbol)
     tir_annotate_span(r->ir, attrs, tir_symbol_of(r->ir, "global_symbol"), TIR_NONE);
   tir_reader_close_scope(r, scope);
   return good;
@@ -348,6 +348,8 @@ static bool read_copy(struct tir *ir, const char *text, size_t length, const cha
   size_t place;
   const char *why;
   r.words = tir_new();
+  /* Also in a comment, where it is printed. */
+  r.old_import = strstr(text, "script import tir as") && !strstr(text, "script import tirx as");
   r.prefix = tir_symbol_of(r.words, "T");
   bool good = tir_lex(r.words, text, length, &r.tokens, &place, &why)
                   ? read_text(&r, name)

@@ -121,6 +121,7 @@ struct tir_reader {
   uint32_t nesting, stmt_depth;
 
   tir_symbol prefix; /* the word that stands for the module of TIR's names, usually T */
+  bool old_import;   /* the text imports TIR as the dialect before does */
   bool old_dialect;  /* of the function being read: T.block, lets by assignment */
   uint32_t quoted;   /* offset of the string that is read as an expression, or UINT32_MAX: errors point there */
 

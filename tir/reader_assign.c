@@ -489,8 +489,8 @@ static bool read_assign_operator(struct tir_reader *r, enum tir_kind *kind) {
   } kinds[] = {{'+', TIR_ADD}, {'-', TIR_SUB}, {'*', TIR_MUL}, {'%', TIR_FLOORMOD}, {'/', TIR_DIV}};
   *kind = TIR_BAD_EXPR;
   if (tir_reader_take_char(r, '=')) return true;
-  if (tir_reader_is(r, r->at, TIR_PUNCT('/', '/')) && tir_reader_is(r, r->at + 1, TIR_PUNCT('=', 0))) {
-    r->at += 2;
+  if (tir_reader_is(r, r->at, TIR_PUNCT_FLOOR_ASSIGN)) {
+    r->at++;
     *kind = TIR_FLOORDIV;
     return true;
   }
@@ -526,8 +526,10 @@ static bool read_name_update(struct tir_reader *r, uint32_t token, tir_symbol na
   enum tir_kind kind;
   struct tir_item old, value;
   tir_expr a, b;
-  if (!tir_read_value(r, &old) || !read_assign_operator(r, &kind) || !tir_read_value(r, &value) ||
-      !tir_reader_as_expr(r, old, &a) || !tir_reader_as_expr(r, value, &b) ||
+  if (!tir_read_value(r, &old) || !read_assign_operator(r, &kind) || !tir_read_value(r, &value)) return false;
+  if (kind == TIR_BAD_EXPR)
+    return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "only a name or an element is assigned to");
+  if (!tir_reader_as_expr(r, old, &a) || !tir_reader_as_expr(r, value, &b) ||
       !tir_reader_binary(r, token, kind, a, b, &a))
     return false;
   return assign_name(r, token, name, tir_item_of_expr(a, token));

@@ -45,17 +45,39 @@ tir_expr tir_reader_zero(struct tir_reader *r, tir_type type) {
 
 /* ---- Annotations ---- */
 
+/* Puts an annotation into an array that ascends by the text of the keys; a key that is there gets the new value. */
+static void put_sorted(const struct tir *ir, struct tir_annotation *all, uint32_t *count, struct tir_annotation a) {
+  uint32_t i = 0;
+  while (i < *count && strcmp(tir_text(ir, all[i].key), tir_text(ir, a.key)) < 0) i++;
+  if (i == *count || all[i].key != a.key) {
+    memmove(all + i + 1, all + i, (*count - i) * sizeof *all);
+    ++*count;
+  }
+  all[i] = a;
+}
+
 bool tir_reader_annotations(struct tir_reader *r, struct tir_item map, struct tir_span *span) {
   if (map.kind == TIR_ITEM_NONE) return true;
   if (map.kind != TIR_ITEM_MAP) return tir_reader_fail(r, map.token, MS_TEXT_TYPE, "expected {\"key\": value, ...}");
-  for (uint32_t i = 0; i < map.count; i += 2) {
+  uint32_t count = span->count;
+  struct tir_annotation *all = malloc((count + map.count / 2 + 1) * sizeof *all);
+  if (!all) abort();
+  if (count) memcpy(all, r->ir->annotations.at + span->first, count * sizeof *all);
+  bool good = true;
+  for (uint32_t i = 0; i < map.count && good; i += 2) {
     struct tir_item key = r->items[map.first + i];
-    if (key.kind != TIR_ITEM_STRING) return tir_reader_fail(r, key.token, MS_TEXT_TYPE, "expected a string as key");
     tir_expr value;
-    if (!tir_reader_as_annotation(r, r->items[map.first + i + 1], &value)) return false;
-    tir_annotate_span(r->ir, span, tir_reader_symbol(r, key.word), value);
+    good = key.kind == TIR_ITEM_STRING || tir_reader_fail(r, key.token, MS_TEXT_TYPE, "expected a string as key");
+    good = good && tir_reader_as_annotation(r, r->items[map.first + i + 1], &value);
+    if (good) put_sorted(r->ir, all, &count, (struct tir_annotation){tir_reader_symbol(r, key.word), value});
   }
-  return true;
+  if (good && count) {
+    uint32_t first = tir_grow_annotations(r->ir, count);
+    memcpy(r->ir->annotations.at + first, all, count * sizeof *all);
+    *span = (struct tir_span){first, count};
+  }
+  free(all);
+  return good;
 }
 
 /* ---- Loops ---- */
@@ -407,6 +429,7 @@ static bool starts_assignment(const struct tir_reader *r) {
     t = tir_reader_token(r, at);
     if (t->kind == TIR_TOKEN_NEWLINE || t->kind == TIR_TOKEN_END) return false;
     if (t->kind != TIR_TOKEN_PUNCT) continue;
+    if (!depth && t->punct == TIR_PUNCT_FLOOR_ASSIGN) return true;
     char first = (char)(t->punct & 255), second = (char)(t->punct >> 8);
     if (first == '(' || first == '[' || first == '{')
       depth++;

@@ -56,6 +56,8 @@ static const struct refusal refusals[] = {
     {MS_TEXT_UNSUPPORTED, "3:17", "'**'", HEAD "    B[0] = B[0] ** 2\n"},
     {MS_TEXT_UNSUPPORTED, "3:14", "T.if_then_else", HEAD "    B[0] = 1 if n else 2\n"},
     {MS_TEXT_UNSUPPORTED, "3:5", "cannot stand in a function", HEAD "    def f():\n        pass\n"},
+    {MS_TEXT_SYNTAX, "3:5", "only a name or an element", HEAD "    n > n = 1\n"},
+    {MS_TEXT_SYNTAX, "3:5", "only a name or an element", HEAD "    n + n = 1\n"},
     {MS_TEXT_SYNTAX, "3:14", "kind of loop", HEAD "    for i in T.foo(8):\n        pass\n"},
     {MS_TEXT_SYNTAX, "3:14", "expected range", HEAD "    for i in 8:\n        pass\n"},
     {MS_TEXT_SYNTAX, "3:5", "2 names for 3 loops", HEAD "    for i, j in T.grid(1, 2, 3):\n        pass\n"},

@@ -234,6 +234,10 @@ static const struct line lines[] = {
      "while n < B[0]:\n    B[0] = B[0] - 1"},
     {"T.evaluate(\"text \\\"quoted\\\" \\x41\\n\")",
      "T.evaluate(\"text \\\"quoted\\\" A\\n\")"},
+    {"B[0] //= n",
+     "B[0] = B[0] // n"},
+    {"x: T.int32 = n; x += 2; x //= 3; x %= 4",
+     "x = T.alloc_buffer((1,), \"int32\", scope=\"local\")\nx[0] = n\nx[0] = x[0] + 2\nx[0] = x[0] // 3\nx[0] = x[0] % 4"},
 };
 /* clang-format on */
 
