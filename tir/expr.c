@@ -7,26 +7,28 @@
 
 /* ---- The table of nodes ---- */
 
-static uint32_t mix(uint32_t h, uint32_t x) {
-  h ^= x;
-  h *= 0x9E3779B1u;
-  return h ^ h >> 15;
+static uint64_t fold(uint64_t a, uint64_t b) {
+  unsigned __int128 product = (unsigned __int128)a * b;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint32_t hash_node(const struct tir_expr_node *n, const uint32_t *operands) {
-  uint32_t h = mix(n->kind * 0x85EBCA6Bu + n->type, n->a);
-  h = mix(h, n->b);
-  h = mix(h, n->c ^ n->ref << 7);
-  for (uint32_t i = 0; i < n->count; i++) h = mix(h, operands[i]);
-  return h ^ h >> 16;
+/* A node's text is handed around as arguments, not in memory: nodes are looked up far more often than made, and reading
+ * back a node that was just written in pieces stalls. `payload`: a in the low half, b in the high one; or imm, real. */
+static inline uint32_t hash_of(enum tir_kind kind, tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
+                               const uint32_t *operands, uint32_t count) {
+  uint64_t h = fold(payload ^ 0x9E3779B97F4A7C15u, ((uint64_t)type << 32 | c) ^ 0xD1B54A32D192ED03u);
+  h = fold(h ^ ((uint64_t)ref << 8 | (uint64_t)kind), 0x8BB84B93962EACC9u ^ count);
+  for (uint32_t i = 0; i < count; i++) h = fold(h ^ operands[i], 0x2D358DCCAA6C78A5u);
+  return (uint32_t)(h ^ h >> 32);
 }
 
-static bool same_node(const struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *n,
-                      const uint32_t *operands) {
-  if (x->hash != n->hash || x->kind != n->kind || x->type != n->type || x->imm != n->imm || x->c != n->c ||
-      x->ref != n->ref || x->count != n->count)
+static inline bool is_node(const struct tir *ir, tir_expr e, uint32_t hash, enum tir_kind kind, tir_type type,
+                           uint64_t payload, uint32_t c, uint32_t ref, const uint32_t *operands, uint32_t count) {
+  const struct tir_expr_node *x = &ir->exprs.at[e];
+  if (x->hash != hash || x->kind != kind || x->type != type || (uint64_t)x->imm != payload || x->c != c ||
+      x->ref != ref || x->count != count)
     return false;
-  return !n->count || !memcmp(ir->operands.at + x->operands, operands, n->count * sizeof(uint32_t));
+  return !count || !memcmp(ir->operands.at + x->operands, operands, count * sizeof(uint32_t));
 }
 
 static void enlarge_slots(struct tir *ir) {
@@ -103,34 +105,45 @@ static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint3
   set_bounds(ir, n);
 }
 
-static tir_expr intern(struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
-  n->hash = hash_node(n, operands);
-  uint32_t mask = ir->expr_slots.count - 1, slot = n->hash & mask;
+static tir_expr intern(struct tir *ir, enum tir_kind kind, tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
+                       const uint32_t *operands, uint32_t count) {
+  uint32_t hash = hash_of(kind, type, payload, c, ref, operands, count);
+  uint32_t mask = ir->expr_slots.count - 1, slot = hash & mask;
   for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
-    if (same_node(ir, &ir->exprs.at[e], n, operands)) return e;
-  set_facts(ir, n, operands);
-  if (n->count) n->operands = tir_add_operands(ir, operands, n->count);
+    if (is_node(ir, e, hash, kind, type, payload, c, ref, operands, count)) return e;
+  assert(count <= UINT16_MAX);
+  uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
   tir_expr e = tir_grow_exprs(ir, 1);
-  ir->exprs.at[e] = *n;
   tir_grow_linears(ir, 1);
   ir->linears.at[e].first = UINT32_MAX;
+  struct tir_expr_node *n = &ir->exprs.at[e];
+  *n = (struct tir_expr_node){.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
+  n->imm = (int64_t)payload;
+  n->operands = first;
+  n->hash = hash;
+  set_facts(ir, n, ir->operands.at + first);
   ir->expr_slots.at[slot] = e;
   if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
   return e;
 }
 
+static uint64_t pair(tir_expr a, tir_expr b) { return a | (uint64_t)b << 32; }
+
 bool tir_expr_is_consistent(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   const uint32_t *operands = ir->operands.at + n->operands;
+  enum tir_kind kind = (enum tir_kind)n->kind;
   struct tir_expr_node again = *n;
   again.flags = 0;
   again.vars = 0;
   set_facts(ir, &again, operands);
+  uint64_t payload = (uint64_t)n->imm;
+  uint32_t hash = hash_of(kind, n->type, payload, n->c, n->ref, operands, n->count);
   uint32_t mask = ir->expr_slots.count - 1, slot = n->hash & mask;
-  while (ir->expr_slots.at[slot] && !same_node(ir, tir_at(ir, ir->expr_slots.at[slot]), n, operands))
-    slot = (slot + 1) & mask;
-  return ir->expr_slots.at[slot] == e && n->hash == hash_node(n, operands) && n->flags == again.flags &&
-         n->vars == again.vars && n->lo == again.lo && n->hi == again.hi;
+  for (tir_expr x; (x = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
+    if (is_node(ir, x, n->hash, kind, n->type, payload, n->c, n->ref, operands, n->count)) break;
+  return ir->expr_slots.at[slot] == e && n->hash == hash && n->flags == again.flags && n->vars == again.vars &&
+         n->lo == again.lo && n->hi == again.hi;
 }
 
 uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count) {
@@ -146,23 +159,23 @@ uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count
 /* ---- Raw nodes ---- */
 
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_INT_IMM, .type = type, .imm = value}, NULL);
+  return intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
 }
 
 tir_expr tir_float(struct tir *ir, tir_type type, double value) {
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_FLOAT_IMM, .type = type, .real = value}, NULL);
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return intern(ir, TIR_FLOAT_IMM, type, bits, 0, 0, NULL, 0);
 }
 
 tir_expr tir_string(struct tir *ir, tir_symbol text) {
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_STRING_IMM, .type = TIR_T_STRING, .ref = text}, NULL);
+  return intern(ir, TIR_STRING_IMM, TIR_T_STRING, 0, 0, text, NULL, 0);
 }
 
-tir_expr tir_none(struct tir *ir) {
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_NONE_IMM, .type = TIR_T_VOID}, NULL);
-}
+tir_expr tir_none(struct tir *ir) { return intern(ir, TIR_NONE_IMM, TIR_T_VOID, 0, 0, 0, NULL, 0); }
 
 tir_expr tir_data(struct tir *ir, tir_buffer buffer) {
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_DATA, .type = TIR_T_HANDLE, .ref = buffer}, NULL);
+  return intern(ir, TIR_DATA, TIR_T_HANDLE, 0, 0, buffer, NULL, 0);
 }
 
 static bool gives_truth(enum tir_kind kind) { return kind >= TIR_EQ && kind <= TIR_OR; }
@@ -172,68 +185,60 @@ tir_expr tir_binary(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) 
   tir_type type = tir_type_of(ir, a);
   if (tir_type_lanes(tir_type_of(ir, b)) > tir_type_lanes(type)) type = tir_type_of(ir, b);
   if (gives_truth(kind)) type = tir_type_with_lanes(TIR_T_BOOL, tir_type_lanes(type));
-  return intern(ir, &(struct tir_expr_node){.kind = (uint8_t)kind, .type = type, .a = a, .b = b}, NULL);
+  return intern(ir, kind, type, pair(a, b), 0, 0, NULL, 0);
 }
 
 tir_expr tir_unary(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr a) {
   assert(kind == TIR_NOT || kind == TIR_CAST || kind == TIR_BROADCAST);
-  return intern(ir, &(struct tir_expr_node){.kind = (uint8_t)kind, .type = type, .a = a}, NULL);
+  return intern(ir, kind, type, pair(a, 0), 0, 0, NULL, 0);
 }
 
 tir_expr tir_select(struct tir *ir, tir_expr condition, tir_expr a, tir_expr b) {
-  return intern(ir,
-                &(struct tir_expr_node){.kind = TIR_SELECT, .type = tir_type_of(ir, a), .a = condition, .b = a, .c = b},
-                NULL);
+  return intern(ir, TIR_SELECT, tir_type_of(ir, a), pair(condition, a), b, 0, NULL, 0);
 }
 
 tir_expr tir_let(struct tir *ir, tir_var var, tir_expr value, tir_expr body) {
-  return intern(
-      ir, &(struct tir_expr_node){.kind = TIR_LET, .type = tir_type_of(ir, body), .a = value, .b = body, .ref = var},
-      NULL);
+  return intern(ir, TIR_LET, tir_type_of(ir, body), pair(value, body), 0, var, NULL, 0);
 }
 
 tir_expr tir_ramp(struct tir *ir, tir_expr base, tir_expr stride, int lanes) {
   tir_type type = tir_type_with_lanes(tir_type_of(ir, base), lanes);
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_RAMP, .type = type, .a = base, .b = stride}, NULL);
+  return intern(ir, TIR_RAMP, type, pair(base, stride), 0, 0, NULL, 0);
 }
 
 tir_expr tir_slice(struct tir *ir, tir_expr start, tir_expr stop, tir_expr step) {
   tir_type type = tir_type_of(ir, start);
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_SLICE, .type = type, .a = start, .b = stop, .c = step}, NULL);
+  return intern(ir, TIR_SLICE, type, pair(start, stop), step, 0, NULL, 0);
 }
 
 /* A load has the lanes of its one vector index. */
 tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count, tir_expr predicate) {
   tir_type type = ir->buffers.at[buffer].type;
-  assert(count <= UINT16_MAX);
   for (uint32_t i = 0; i < count; i++) {
     int lanes = tir_type_lanes(tir_type_of(ir, indices[i]));
     if (lanes > 1) type = tir_type_with_lanes(type, tir_type_lanes(type) * lanes);
   }
-  struct tir_expr_node n = {.kind = TIR_LOAD, .type = type, .a = predicate, .ref = buffer, .count = (uint16_t)count};
-  return intern(ir, &n, indices);
+  return intern(ir, TIR_LOAD, type, pair(predicate, 0), 0, buffer, indices, count);
 }
 
 tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *args, uint32_t count) {
-  assert(count <= UINT16_MAX);
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_CALL, .type = type, .ref = op, .count = (uint16_t)count}, args);
+  return intern(ir, TIR_CALL, type, 0, 0, op, args, count);
 }
 
 tir_expr tir_list_value(struct tir *ir, const tir_expr *items, uint32_t count) {
-  assert(count <= UINT16_MAX);
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_LIST, .type = TIR_T_VOID, .count = (uint16_t)count}, items);
+  return intern(ir, TIR_LIST, TIR_T_VOID, 0, 0, 0, items, count);
 }
 
 tir_expr tir_map_value(struct tir *ir, const tir_expr *items, uint32_t count) {
-  assert(count <= UINT16_MAX && count % 2 == 0);
-  return intern(ir, &(struct tir_expr_node){.kind = TIR_MAP, .type = TIR_T_VOID, .count = (uint16_t)count}, items);
+  assert(count % 2 == 0);
+  return intern(ir, TIR_MAP, TIR_T_VOID, 0, 0, 0, items, count);
 }
 
 tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
                     tir_expr extent) {
   tir_var v = tir_grow_vars(ir, 1);
   ir->vars.at[v] = (struct tir_var_node){name, type, kind, TIR_NONE, min, extent};
-  tir_expr e = intern(ir, &(struct tir_expr_node){.kind = TIR_VAR, .type = type, .ref = v}, NULL);
+  tir_expr e = intern(ir, TIR_VAR, type, 0, 0, v, NULL, 0);
   ir->vars.at[v].expr = e;
   return v;
 }
