@@ -365,7 +365,8 @@ static enum verdict invert_shortly(struct short_map *m, const tir_expr *indices,
   enum verdict verdict = detect_shortly(m, indices, count, progressions, end);
   if (verdict != YES) return verdict;
   for (uint32_t i = 0; i < count; i++)
-    if (progressions[i].scale && !tir_is_const(ir, progressions[i].scale, 1)) return NO;
+    if (progressions[i].scale && !tir_is_const(ir, progressions[i].scale, 1))
+      return tir_is_const(ir, progressions[i].scale, -1) ? UNDECIDED : NO;
   for (uint32_t p = 0; p < points; p++) {
     tir_expr *value = values + p * m->var_count;
     memset(value, 0, m->var_count * sizeof *value);

@@ -194,7 +194,7 @@ static tir_expr make_division(struct tir *ir, enum tir_kind kind, tir_expr a, ti
   bool trunc = kind == TIR_DIV || kind == TIR_MOD, remainder = kind == TIR_MOD || kind == TIR_FLOORMOD;
   const struct tir_expr_node *na = tir_at(ir, a), *nb = tir_at(ir, b);
   if (trunc && !(na->lo >= 0 && nb->lo > 0)) {
-    if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm != 0 && nb->imm != -1)
+    if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm != 0 && (nb->imm != -1 || na->imm > tir_type_bounds(type).lo))
       return tir_int(ir, type, remainder ? na->imm % nb->imm : na->imm / nb->imm);
     return tir_binary(ir, kind, a, b);
   }
@@ -205,7 +205,7 @@ static tir_expr make_division(struct tir *ir, enum tir_kind kind, tir_expr a, ti
   }
   if (nb->lo > 0 && na->lo >= 0 && na->hi < nb->lo) return remainder ? a : tir_int(ir, type, 0);
   if (a == b && nb->lo > 0) return tir_int(ir, type, remainder ? 0 : 1);
-  if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm < -1)
+  if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm < 0 && (nb->imm != -1 || na->imm > tir_type_bounds(type).lo))
     return tir_int(ir, type, remainder ? tir_floor_mod(na->imm, nb->imm) : tir_floor_div(na->imm, nb->imm));
   return tir_binary(ir, trunc ? (remainder ? TIR_MOD : TIR_DIV) : kind, a, b);
 }

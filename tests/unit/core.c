@@ -31,6 +31,14 @@ static int teardown(void **state) {
 
 static tir_expr i16j(struct fixture *x) { return tir_add(x->ir, tir_mul(x->ir, x->I, k(x->ir, 16)), x->J); }
 
+static void divides_by_minus_one(void **state) {
+  struct fixture *x = *state;
+  assert_int_equal(tir_floordiv(x->ir, k(x->ir, -1), k(x->ir, -1)), k(x->ir, 1));
+  assert_int_equal(tir_floordiv(x->ir, k(x->ir, 6), k(x->ir, -1)), k(x->ir, -6));
+  assert_int_equal(tir_floormod(x->ir, k(x->ir, 6), k(x->ir, -1)), k(x->ir, 0));
+  assert_int_equal(tir_make(x->ir, TIR_DIV, k(x->ir, 6), k(x->ir, -1)), k(x->ir, -6));
+}
+
 static void divides_sums(void **state) {
   struct fixture *x = *state;
   tir_expr s = i16j(x);
@@ -96,6 +104,7 @@ static void finds_residues(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(divides_sums, setup, teardown),
+      cmocka_unit_test_setup_teardown(divides_by_minus_one, setup, teardown),
       cmocka_unit_test_setup_teardown(joins_quotient_and_remainder, setup, teardown),
       cmocka_unit_test_setup_teardown(decides_comparisons_by_bounds, setup, teardown),
       cmocka_unit_test_setup_teardown(rewinds, setup, teardown),
