@@ -60,23 +60,26 @@ static tir_buffer mapped_buffer(const struct tir *ir, tir_buffer b) {
   return s->subst.buffer_to[b];
 }
 
-/* `always` rebuilds what holds no variable of the map too. */
-static tir_expr rewrite(struct tir *ir, tir_expr e, bool always);
+/* How to rewrite: what holds no variable of the map is rebuilt too; conditions are rebuilt, but not simplified, so that
+ * none is decided. */
+enum { ALWAYS = 1, KEEP_CONDITIONS = 2 };
 
-static tir_expr rewrite_sum(struct tir *ir, tir_expr e, bool always) {
+static tir_expr rewrite(struct tir *ir, tir_expr e, unsigned how);
+
+static tir_expr rewrite_sum(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_linear l = tir_linear_of(ir, e);
   struct tir_sum sum = tir_sum_open(ir);
   sum.constant = l.constant;
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
-    tir_sum_add(ir, &sum, rewrite(ir, t.atom, always), t.coefficient);
+    tir_sum_add(ir, &sum, rewrite(ir, t.atom, how), t.coefficient);
   }
   tir_sum_recombine(ir, &sum);
   if (!sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, e));
   tir_sum_drop(ir, &sum);
   struct tir_expr_node n = *tir_at(ir, e);
-  tir_expr a = rewrite(ir, n.a, always);
-  return tir_binary(ir, (enum tir_kind)n.kind, a, rewrite(ir, n.b, always));
+  tir_expr a = rewrite(ir, n.a, how);
+  return tir_binary(ir, (enum tir_kind)n.kind, a, rewrite(ir, n.b, how));
 }
 
 static bool is_sum(const struct tir *ir, tir_expr e) {
@@ -88,18 +91,18 @@ static bool is_sum(const struct tir *ir, tir_expr e) {
 
 enum { MOST_ON_STACK = 16 };
 
-static tir_expr rewrite_operands(struct tir *ir, tir_expr e, bool always) {
+static tir_expr rewrite_operands(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e);
   uint32_t on_stack[MOST_ON_STACK], *operands = on_stack;
   if (n.count > MOST_ON_STACK) operands = malloc(n.count * sizeof *operands);
   if (!operands) abort();
   for (uint32_t i = 0; i < n.count; i++) {
     tir_expr x = ir->operands.at[n.operands + i];
-    operands[i] = x ? rewrite(ir, x, always) : TIR_NONE;
+    operands[i] = x ? rewrite(ir, x, how) : TIR_NONE;
   }
   tir_expr made;
   if (n.kind == TIR_LOAD) {
-    tir_expr predicate = n.a ? rewrite(ir, n.a, always) : TIR_NONE;
+    tir_expr predicate = n.a ? rewrite(ir, n.a, how) : TIR_NONE;
     made = tir_load(ir, mapped_buffer(ir, n.ref), operands, n.count, predicate);
   } else if (n.kind == TIR_CALL) {
     made = tir_call(ir, n.type, n.ref, operands, n.count);
@@ -112,9 +115,9 @@ static tir_expr rewrite_operands(struct tir *ir, tir_expr e, bool always) {
 
 /* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator.
  */
-static tir_expr rewrite_part(struct tir *ir, tir_expr e, bool always) {
+static tir_expr rewrite_part(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e), quotient = *tir_at(ir, n.a);
-  tir_expr x = rewrite(ir, quotient.a, always);
+  tir_expr x = rewrite(ir, quotient.a, how);
   int64_t product;
   if (!tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
       __builtin_mul_overflow(tir_at(ir, quotient.b)->imm, tir_at(ir, n.b)->imm, &product))
@@ -128,38 +131,42 @@ static bool is_part(const struct tir *ir, const struct tir_expr_node *n) {
   return quotient->kind == TIR_FLOORDIV && tir_is_int(ir, quotient->b) && tir_at(ir, quotient->b)->imm > 0;
 }
 
-static tir_expr rewrite_node(struct tir *ir, tir_expr e, bool always) {
+static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e);
-  if (is_sum(ir, e)) return rewrite_sum(ir, e, always);
-  if (is_part(ir, &n)) return rewrite_part(ir, e, always);
+  if (is_sum(ir, e)) return rewrite_sum(ir, e, how);
+  if (is_part(ir, &n)) return rewrite_part(ir, e, how);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
-    tir_expr a = rewrite(ir, n.a, always), b = rewrite(ir, n.b, always);
+    tir_expr a = rewrite(ir, n.a, how), b = rewrite(ir, n.b, how);
+    if (n.kind >= TIR_EQ && (how & KEEP_CONDITIONS)) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
     return tir_make(ir, (enum tir_kind)n.kind, a, b);
   }
   switch (n.kind) {
-  case TIR_NOT: return tir_not(ir, rewrite(ir, n.a, always));
-  case TIR_CAST: return tir_cast(ir, n.type, rewrite(ir, n.a, always));
-  case TIR_BROADCAST: return tir_unary(ir, TIR_BROADCAST, n.type, rewrite(ir, n.a, always));
+  case TIR_NOT: {
+    tir_expr a = rewrite(ir, n.a, how);
+    return how & KEEP_CONDITIONS ? tir_unary(ir, TIR_NOT, n.type, a) : tir_not(ir, a);
+  }
+  case TIR_CAST: return tir_cast(ir, n.type, rewrite(ir, n.a, how));
+  case TIR_BROADCAST: return tir_unary(ir, TIR_BROADCAST, n.type, rewrite(ir, n.a, how));
   case TIR_SELECT: {
-    tir_expr c = rewrite(ir, n.a, always), x = rewrite(ir, n.b, always);
-    return tir_select(ir, c, x, rewrite(ir, n.c, always));
+    tir_expr c = rewrite(ir, n.a, how), x = rewrite(ir, n.b, how);
+    return tir_select(ir, c, x, rewrite(ir, n.c, how));
   }
   case TIR_LET: {
-    tir_expr value = rewrite(ir, n.a, always);
-    return tir_let(ir, n.ref, value, rewrite(ir, n.b, always));
+    tir_expr value = rewrite(ir, n.a, how);
+    return tir_let(ir, n.ref, value, rewrite(ir, n.b, how));
   }
   case TIR_RAMP: {
-    tir_expr base = rewrite(ir, n.a, always);
-    return tir_ramp(ir, base, rewrite(ir, n.b, always), tir_type_lanes(n.type));
+    tir_expr base = rewrite(ir, n.a, how);
+    return tir_ramp(ir, base, rewrite(ir, n.b, how), tir_type_lanes(n.type));
   }
   case TIR_SLICE: {
-    tir_expr start = rewrite(ir, n.a, always), stop = rewrite(ir, n.b, always);
-    return tir_slice(ir, start, stop, n.c ? rewrite(ir, n.c, always) : TIR_NONE);
+    tir_expr start = rewrite(ir, n.a, how), stop = rewrite(ir, n.b, how);
+    return tir_slice(ir, start, stop, n.c ? rewrite(ir, n.c, how) : TIR_NONE);
   }
   case TIR_LOAD:
   case TIR_CALL:
   case TIR_LIST:
-  case TIR_MAP: return rewrite_operands(ir, e, always);
+  case TIR_MAP: return rewrite_operands(ir, e, how);
   default: return e;
   }
 }
@@ -167,7 +174,7 @@ static tir_expr rewrite_node(struct tir *ir, tir_expr e, bool always) {
 /* Small expressions are cheaper to rebuild than to remember. */
 static bool is_leaf(enum tir_kind kind) { return kind <= TIR_DATA; }
 
-static tir_expr rewrite(struct tir *ir, tir_expr e, bool always) {
+static tir_expr rewrite(struct tir *ir, tir_expr e, unsigned how) {
   const struct tir_expr_node *n = tir_at(ir, e);
   struct tir_scratch *s = ir->scratch;
   if (is_leaf((enum tir_kind)n->kind)) {
@@ -178,9 +185,9 @@ static tir_expr rewrite(struct tir *ir, tir_expr e, bool always) {
     return to == n->ref ? e : tir_data(ir, to);
   }
   bool buffers = s->subst.changed_buffer_count && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
-  if (!always && !(n->vars & s->subst.mask) && !buffers) return e;
+  if (!(how & ALWAYS) && !(n->vars & s->subst.mask) && !buffers) return e;
   if (e < s->subst.memo_capacity && s->subst.memo[e].epoch == s->subst.epoch) return s->subst.memo[e].to;
-  tir_expr made = rewrite_node(ir, e, always);
+  tir_expr made = rewrite_node(ir, e, how);
   if (e >= s->subst.memo_capacity)
     s->subst.memo = zero_enlarge(s->subst.memo, &s->subst.memo_capacity, ir->exprs.count + 64, sizeof *s->subst.memo);
   s->subst.memo[e].epoch = s->subst.epoch;
@@ -188,7 +195,16 @@ static tir_expr rewrite(struct tir *ir, tir_expr e, bool always) {
   return made;
 }
 
-tir_expr tir_subst(struct tir *ir, tir_expr e) { return e ? rewrite(ir, e, false) : TIR_NONE; }
+/* What was made in one way is not to be found in the other. */
+static tir_expr rewrite_in_mode(struct tir *ir, tir_expr e, unsigned how) {
+  if (!e) return TIR_NONE;
+  if (ir->scratch->subst.how != how) new_epoch(ir);
+  ir->scratch->subst.how = how;
+  return rewrite(ir, e, how);
+}
+
+tir_expr tir_subst(struct tir *ir, tir_expr e) { return rewrite_in_mode(ir, e, 0); }
+tir_expr tir_subst_value(struct tir *ir, tir_expr e) { return rewrite_in_mode(ir, e, KEEP_CONDITIONS); }
 
 /* The memo is not shared with substitution: simplifying rebuilds more. */
 tir_expr tir_simplify(struct tir *ir, tir_expr e) {
@@ -196,7 +212,7 @@ tir_expr tir_simplify(struct tir *ir, tir_expr e) {
   assert(!ir->scratch->subst.changed_var_count && !ir->scratch->subst.changed_buffer_count &&
          "simplification while a substitution stands");
   new_epoch(ir);
-  tir_expr made = rewrite(ir, e, true);
+  tir_expr made = rewrite(ir, e, ALWAYS);
   new_epoch(ir);
   return made;
 }
@@ -288,7 +304,7 @@ static void subst_one(struct tir *ir, tir_stmt at) {
   case TIR_STORE: {
     tir_buffer to = mapped_buffer(ir, s.store.buffer);
     uint32_t indices = subst_operands(ir, s.store.indices, tir_buffer_at(ir, s.store.buffer)->rank);
-    tir_expr value = tir_subst(ir, s.store.value), predicate = tir_subst(ir, s.store.predicate);
+    tir_expr value = tir_subst_value(ir, s.store.value), predicate = tir_subst(ir, s.store.predicate);
     struct tir_stmt_node *n = tir_stmt_at(ir, at);
     n->store.buffer = to;
     n->store.indices = indices;
@@ -299,12 +315,12 @@ static void subst_one(struct tir *ir, tir_stmt at) {
   case TIR_IF:
   case TIR_WHILE:
   case TIR_ASSERT: {
-    tir_expr condition = tir_subst(ir, s.test.condition);
+    tir_expr condition = tir_subst_value(ir, s.test.condition);
     tir_stmt_at(ir, at)->test.condition = condition;
     break;
   }
-  case TIR_BIND: tir_stmt_at(ir, at)->bind.value = tir_subst(ir, s.bind.value); break;
-  case TIR_EVALUATE: tir_stmt_at(ir, at)->evaluate.value = tir_subst(ir, s.evaluate.value); break;
+  case TIR_BIND: tir_stmt_at(ir, at)->bind.value = tir_subst_value(ir, s.bind.value); break;
+  case TIR_EVALUATE: tir_stmt_at(ir, at)->evaluate.value = tir_subst_value(ir, s.evaluate.value); break;
   case TIR_ATTR: {
     tir_expr node = tir_subst(ir, s.attr.node), value = tir_subst(ir, s.attr.value);
     tir_stmt_at(ir, at)->attr.node = node;

@@ -346,6 +346,7 @@ void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, t
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value);
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to); /* loads, data pointers, statements, regions */
 tir_expr tir_subst(struct tir *ir, tir_expr e);
+tir_expr tir_subst_value(struct tir *ir, tir_expr e); /* conditions are not simplified: no branch of a body is decided */
 void tir_subst_stmt(struct tir *ir, tir_stmt s); /* the whole subtree: bindings, regions, predicates, extents, bodies */
 /* The same for variables of loops, which blocks with iterations know by their bindings and predicate only. */
 void tir_subst_loops(struct tir *ir, tir_stmt s);

@@ -66,7 +66,7 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
     if (!values[i]) return false;
   }
   for (uint32_t i = 0; i < count; i++) tir_subst_var(ir, iters[i], values[i]);
-  plan->value = tir_subst(ir, plan->value);
+  plan->value = tir_subst_value(ir, plan->value);
   tir_subst_clear(ir);
   return true;
 }
@@ -102,7 +102,7 @@ static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices,
     tir_type type = ir->vars.at[plan->vars[i]].type;
     tir_subst_var(ir, plan->vars[i], tir_type_of(ir, indices[i]) == type ? indices[i] : tir_cast(ir, type, indices[i]));
   }
-  tir_expr value = tir_subst(ir, plan->value);
+  tir_expr value = tir_subst_value(ir, plan->value);
   tir_subst_clear(ir);
   return value;
 }

@@ -197,7 +197,7 @@ static void replace_store(struct tir *ir, const struct plan *plan) {
     tir_expr index = tir_subst(ir, ir->operands.at[tir_stmt_at(ir, plan->store)->store.indices + i]);
     ir->operands.at[first + i] = index;
   }
-  tir_expr value = tir_subst(ir, tir_stmt_at(ir, plan->store)->store.value);
+  tir_expr value = tir_subst_value(ir, tir_stmt_at(ir, plan->store)->store.value);
   tir_subst_clear(ir);
   for (uint32_t i = 0; i < rank; i++) {
     tir_expr index = tir_rewrite_loads(ir, &rule, ir->operands.at[first + i]);
