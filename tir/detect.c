@@ -148,7 +148,7 @@ static struct tir_interval relax_index(struct detector *d, tir_expr e) {
   tir_type type = tir_type_of(ir, e);
   if (tir_type_bits(type) < 32) e = tir_cast(ir, tir_type_with_lanes(TIR_T_I32, tir_type_lanes(type)), e);
   struct inner inner = {d, false};
-  tir_walk_expr(ir, e, find_inner, &inner);
+  if (tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) tir_walk_expr(ir, e, find_inner, &inner);
   if (inner.found) return (struct tir_interval){TIR_NONE, TIR_NONE, false};
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind != TIR_RAMP) return tir_relax(ir, n.kind == TIR_BROADCAST ? n.a : e, d->vars, d->var_count);
@@ -234,6 +234,7 @@ static void narrow_by(struct detector *d, tir_expr small, tir_expr large, bool s
 }
 
 static void narrow(struct detector *d, tir_expr condition, bool holds) {
+  if (!d->var_count) return;
   const struct tir_expr_node n = *tir_at(d->ir, condition);
   if (n.kind == TIR_NOT) return narrow(d, n.a, !holds);
   if (n.kind == (holds ? TIR_AND : TIR_OR)) {

@@ -34,7 +34,7 @@ static tir_expr most(struct tir *ir, tir_expr a, tir_expr b) { return a && b ? t
 
 struct tir_interval tir_interval_union(struct tir *ir, struct tir_interval a, struct tir_interval b) {
   if (a.empty) return b;
-  if (b.empty) return a;
+  if (b.empty || (a.min == b.min && a.max == b.max)) return a;
   return (struct tir_interval){least(ir, a.min, b.min), most(ir, a.max, b.max), false};
 }
 
