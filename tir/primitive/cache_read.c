@@ -1,7 +1,8 @@
 /* Cache read: blocks that read a buffer read a copy of it in another storage scope instead.
  *
  * Requires: the block has a read region of this number; the storage scope is known; at most one child of the scope
- *           writes the buffer, what its children read of it is written before, and the consumers come after it.
+ *           writes the buffer, what its children read of it is written before, and the consumers come after it;
+ *           parts that they match are matched in that storage scope.
  * After:    a block that copies what is written (of an input: the region that the scope declares, or the whole buffer)
  *           stands before the first consumer, at the lowest place above both writer and consumer; first in the scope if
  *           the buffer is an input. In a loop the cache has the buffer's shape; in the scope itself only the region's.
@@ -28,31 +29,39 @@ static const struct tir_region *region_of(const struct tir *ir, struct tir_span 
   return found;
 }
 
-/* The block that shall read the cache first: it must come after the writer. */
-static bool find_first_consumer(struct tir *ir, struct plan *plan, tir_block *first, ms_error *err) {
+static void keep_first(const struct tir *ir, tir_block *first, tir_block b) {
+  if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
+}
+
+/* The first of the consumers given; the writer itself, if among them, keeps the buffer. */
+static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
   *first = TIR_NONE;
   for (uint32_t i = 0; i < plan->count; i++) {
     tir_block b = plan->consumers[i];
-    if (tir_scope_of(ir, b) != plan->cache.scope) continue;
-    if (b == plan->writer || tir_compare_position(ir, b, plan->writer) < 0)
-      return tir_refuse(ir, err, MS_CONSUMER_BEFORE_WRITER, b, "consumer `%s` does not come after the writer `%s`",
-                        tir_block_name(ir, b), tir_block_name(ir, plan->writer));
-    if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
+    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
+    keep_first(ir, first, b);
   }
-  if (plan->count) return true;
+  if (*first && tir_compare_position(ir, *first, plan->writer) > 0) return true;
+  tir_block wrong = *first ? *first : plan->writer;
+  return tir_refuse(ir, err, MS_CONSUMER_BEFORE_WRITER, wrong, "consumer `%s` does not come after the writer `%s`",
+                    tir_block_name(ir, wrong), tir_block_name(ir, plan->writer));
+}
+
+static tir_block find_first_reader(const struct tir *ir, const struct plan *plan) {
+  tir_block first = TIR_NONE;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
-    if (tir_compare_position(ir, b, plan->writer) < 0) continue;
-    if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
+    if (tir_compare_position(ir, b, plan->writer) > 0) keep_first(ir, &first, b);
   }
-  return true;
+  return first;
 }
 
 static bool plan_written(struct tir *ir, struct plan *plan, ms_error *err) {
-  tir_block first;
+  tir_block first = TIR_NONE;
   uint32_t times;
-  if (!find_first_consumer(ir, plan, &first, err)) return false;
+  if (plan->count && !find_first_given(ir, plan, &first, err)) return false;
+  if (!plan->count) first = find_first_reader(ir, plan);
   plan->cache.before = TIR_NONE;
   if (first) tir_place_cache(ir, &plan->cache, plan->writer, first);
   plan->cache.compact = !first || tir_stmt_at(ir, plan->cache.before)->parent == plan->cache.scope;
@@ -105,24 +114,13 @@ static bool check_cover(struct tir *ir, const struct tir_cache_plan *plan, ms_er
   return true;
 }
 
-static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
-                  ms_error *err) {
-  if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
-      !check_cover(ir, &plan->cache, err) ||
-      !tir_check_cache_consumers(ir, &plan->cache, plan->consumers, plan->count, err) ||
-      !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
-    return false;
-  if (plan->writer) return plan_written(ir, plan, err);
-  plan_input(ir, plan, block);
-  return true;
-}
-
-/* A block that writes the buffer keeps it, with all in it: its reads are of what it wrote. */
-static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block, tir_block stage) {
+/* What comes before the copy keeps the buffer; so does a block that writes it, with all in it: it reads what it wrote.
+ */
+static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
   tir_block scope = plan->cache.scope;
-  if (block == stage || !tir_is_below(ir, block, scope)) return false;
+  if (!plan->cache.before || !tir_is_below(ir, block, scope)) return false;
   if (plan->count && !tir_is_cache_consumer(ir, block, plan->consumers, plan->count)) return false;
-  if (tir_compare_position(ir, block, stage) < 0) return false;
+  if (tir_compare_position(ir, block, plan->cache.before) < 0) return false;
   for (tir_stmt s = block; s != scope; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     uint32_t times;
@@ -131,13 +129,36 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return true;
 }
 
+static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (!tir_block_at(ir, b)->matches.count || !is_redirected(ir, plan, b)) continue;
+    if (!tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
+                  ms_error *err) {
+  if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
+      !check_cover(ir, &plan->cache, err) ||
+      !tir_check_cache_consumers(ir, &plan->cache, plan->consumers, plan->count, err) ||
+      !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
+    return false;
+  if (!plan->writer)
+    plan_input(ir, plan, block);
+  else if (!plan_written(ir, plan, err))
+    return false;
+  return check_matches(ir, plan, err);
+}
+
 static tir_block edit(struct tir *ir, const struct plan *plan) {
   tir_buffer cache = tir_make_cache(ir, &plan->cache);
   tir_block stage = tir_make_cache_stage(ir, &plan->cache, cache, false);
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers, next; u; u = next) {
     tir_block b = ir->uses.at[u].block;
     next = ir->uses.at[u].next; /* redirecting takes b out of the list */
-    if (is_redirected(ir, plan, b, stage)) tir_redirect_to_cache(ir, &plan->cache, cache, b);
+    if (b != stage && is_redirected(ir, plan, b)) tir_redirect_to_cache(ir, &plan->cache, cache, b);
   }
   return stage;
 }

@@ -71,6 +71,18 @@ bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan
                     tir_block_name(ir, plan->scope));
 }
 
+bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err) {
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+    const struct tir_match *m = &ir->matches.at[i];
+    const char *scope = tir_text(ir, tir_buffer_at(ir, m->buffer)->scope);
+    if (m->source.buffer != plan->buffer || !strcmp(scope, plan->storage)) continue;
+    return tir_refuse(ir, err, MS_MATCHED_ELSEWHERE, block, "block `%s` matches a part in scope `%s`, not `%s`",
+                      tir_block_name(ir, block), scope, plan->storage);
+  }
+  return true;
+}
+
 /* ---- The place ---- */
 
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user) {
@@ -127,6 +139,41 @@ static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, s
   plan->ranges[2 * i + 1] = tir_interval_extent(ir, used);
 }
 
+static bool is_sum_of(struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_INT_IMM) return true;
+  if (n->flags & ~TIR_HAS_VAR) return false;
+  struct tir_linear l = tir_linear_of(ir, e);
+  for (uint32_t i = 0; i < l.count; i++) {
+    const struct tir_expr_node *atom = tir_at(ir, tir_terms(ir, l)[i].atom);
+    bool found = false;
+    for (uint32_t v = 0; v < count && !found; v++) found = atom->kind == TIR_VAR && atom->ref == vars[v];
+    if (!found) return false;
+  }
+  return true;
+}
+
+/* An iteration bound to a sum of the relaxed loops takes all values between the sum's ends: what tir_region_upper_bound
+ * finds too, for the regions that nearly all blocks have. */
+static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block block, const struct tir_region *region,
+                          const tir_var *vars, uint32_t count) {
+  const struct tir_iter *iters = tir_iters(ir, block);
+  uint32_t iter_count = tir_block_at(ir, block)->iters.count;
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    const struct tir_expr_node *min = tir_at(ir, ir->operands.at[region->ranges + 2 * i]);
+    tir_expr extent = ir->operands.at[region->ranges + 2 * i + 1], binding = TIR_NONE;
+    for (uint32_t v = 0; v < iter_count && !binding; v++)
+      if (min->kind == TIR_VAR && iters[v].var == min->ref) binding = iters[v].binding;
+    if (!binding || !tir_is_const(ir, extent, 1) || !is_sum_of(ir, binding, vars, count)) return false;
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
+    struct tir_bounds b = tir_bounds_of(ir, binding);
+    if (!tir_is_const(ir, shape, b.hi + 1) || b.lo != 0 || tir_type_of(ir, binding) != tir_type_of(ir, shape))
+      return false;
+  }
+  tir_cache_whole(ir, plan);
+  return true;
+}
+
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested) {
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
@@ -137,6 +184,8 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
     tir_cache_whole(ir, plan);
     return;
   }
+  if (!nested && !tir_stmt_at(ir, block)->block.predicate && relax_plainly(ir, plan, block, region, vars, count))
+    return;
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
   bind_iters(ir, block);
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
@@ -149,9 +198,11 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
 
 void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
   uint32_t shape = tir_buffer_at(ir, plan->buffer)->shape;
+  tir_expr zero = TIR_NONE;
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_expr extent = ir->operands.at[shape + i];
-    plan->ranges[2 * i] = tir_int(ir, tir_type_of(ir, extent), 0);
+    if (!zero || tir_type_of(ir, zero) != tir_type_of(ir, extent)) zero = tir_int(ir, tir_type_of(ir, extent), 0);
+    plan->ranges[2 * i] = zero;
     plan->ranges[2 * i + 1] = extent;
   }
 }
@@ -216,15 +267,15 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   return cache;
 }
 
-static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem, uint32_t i, tir_expr extent) {
+static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem, uint32_t i, tir_expr zero,
+                       tir_expr extent) {
   char name[16];
   size_t length = strlen(stem);
   memcpy(name, stem, length);
   if (i >= 10) name[length++] = (char)('0' + i / 10);
   name[length++] = (char)('0' + i % 10);
   name[length] = 0;
-  tir_type type = tir_type_of(ir, extent);
-  return tir_new_var(ir, kind, tir_name_of(ir, name), type, tir_int(ir, type, 0), extent);
+  return tir_new_var(ir, kind, tir_name_of(ir, name), tir_type_of(ir, extent), zero, extent);
 }
 
 /* The copy's iterations and what they touch: in the buffer, in the cache. */
@@ -234,26 +285,35 @@ struct stage {
   tir_expr in_buffer[TIR_MOST_CACHED_RANK], in_cache[TIR_MOST_CACHED_RANK];
 };
 
+static tir_expr plus(struct tir *ir, tir_expr min, tir_expr e) {
+  return tir_is_const(ir, min, 0) ? e : tir_add(ir, min, e);
+}
+
 static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, struct stage *stage) {
+  tir_expr zero = TIR_NONE;
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_expr min = plan->ranges[2 * i], extent = plan->ranges[2 * i + 1];
-    stage->loops[i] = new_var(ir, TIR_VAR_LOOP, "ax", i, extent);
+    tir_type type = tir_type_of(ir, extent);
+    if (!zero || tir_type_of(ir, zero) != type) zero = tir_int(ir, type, 0);
+    stage->loops[i] = new_var(ir, TIR_VAR_LOOP, "ax", i, zero, extent);
     tir_expr loop = tir_var_expr(ir, stage->loops[i]);
-    if (tir_type_of(ir, min) != tir_type_of(ir, extent)) min = tir_cast(ir, tir_type_of(ir, extent), min);
+    if (tir_type_of(ir, min) != type) min = tir_cast(ir, type, min);
     tir_expr domain = plan->compact ? extent : ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
-    tir_var v = new_var(ir, TIR_VAR_ITER, "v", i, domain);
+    tir_var v = new_var(ir, TIR_VAR_ITER, "v", i, zero, domain);
     tir_expr value = tir_var_expr(ir, v);
-    stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, plan->compact ? loop : tir_add(ir, min, loop)};
+    stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, plan->compact ? loop : plus(ir, min, loop)};
     stage->in_cache[i] = value;
-    stage->in_buffer[i] = plan->compact ? tir_add(ir, min, value) : value;
+    stage->in_buffer[i] = plan->compact ? plus(ir, min, value) : value;
   }
 }
 
 static struct tir_region point_region(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t rank) {
-  tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
+  tir_expr ranges[2 * TIR_MOST_CACHED_RANK], one = TIR_NONE;
   for (uint32_t i = 0; i < rank; i++) {
+    tir_type type = tir_type_of(ir, indices[i]);
+    if (!one || tir_type_of(ir, one) != type) one = tir_int(ir, type, 1);
     ranges[2 * i] = indices[i];
-    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, indices[i]), 1);
+    ranges[2 * i + 1] = one;
   }
   return tir_new_region(ir, buffer, ranges);
 }

@@ -42,6 +42,9 @@ bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_bloc
 bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan *plan, const tir_block *consumers,
                                uint32_t count, ms_error *err);
 
+/* What the block matches of the buffer can be matched of the cache: it is in the same storage scope. */
+bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err);
+
 tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan);
 /* The copy: from the buffer to the cache, or (`back`) from the cache to the buffer; put in its place. */
 tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, bool back);

@@ -1,7 +1,8 @@
 /* Cache write: a block writes a cache in another storage scope, and a further block copies it to the buffer.
  *
  * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
- *           the buffer; the block does not read it but as a reduction does, from its own init.
+ *           the buffer; the block does not read it but as a reduction does, from its own init; parts that are matched
+           are matched in that storage scope.
  * After:    the block, what is in it, and the consumers given with their children use the cache. The copy stands before
  *           the first other block that reads the buffer, at the lowest place above it and the block; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written.
@@ -37,6 +38,22 @@ static bool reads(const struct tir *ir, tir_block block, tir_buffer buffer) {
   return false;
 }
 
+static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
+  if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
+  return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
+}
+
+static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+  uint32_t lists[] = {tir_buffer_at(ir, plan->cache.buffer)->writers, tir_buffer_at(ir, plan->cache.buffer)->readers};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (!tir_block_at(ir, b)->matches.count || !is_redirected(ir, plan, b)) continue;
+      if (!tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
+    }
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
                   ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
@@ -54,12 +71,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   cache->compact = !reader || tir_stmt_at(ir, cache->before)->parent == cache->scope;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
-  return true;
-}
-
-static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
-  if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
-  return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
+  return check_matches(ir, plan, err);
 }
 
 static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cache, uint32_t uses) {
