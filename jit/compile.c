@@ -162,6 +162,15 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   return code;
 }
 
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, uint64_t workspace, const char *name) {
+  struct jit_code *code = calloc(1, sizeof *code);
+  if (!code) abort();
+  code->workspace = workspace;
+  snprintf(code->name, sizeof code->name, "%s", name);
+  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
+  return code;
+}
+
 void jit_code_free(struct jit_code *code) {
   if (!code) return;
   LLVMDisposeMemoryBuffer(code->object);

@@ -99,7 +99,8 @@ struct jit_result {
   uint64_t id, module_hash; /* the submitter's number; of the scheduled module */
   enum jit_outcome outcome;
   struct jit_timing timing;
-  double build_seconds;
+  bool repeated; /* another candidate of this measurer gave the same scheduled module: its result is told again */
+  double build_seconds, check_seconds, time_seconds; /* spent on it; check: first run, comparison */
   char reason[400];
 };
 

@@ -1,12 +1,11 @@
 /* Loading compiled code into this process with ORC, running and timing it. */
 #include "machine.h"
+#include "measure.h"
+#include "timing.h"
 
 #include <llvm-c/Core.h>
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <omp.h>
 
@@ -96,60 +95,17 @@ bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, 
   return ok;
 }
 
-/* ---- Timing ---- */
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* The 95 % interval of a median, from order statistics: ranks n/2 -+ 0.98 sqrt(n). */
-static void median_interval(double *sorted, uint32_t n, struct jit_timing *out) {
-  double half = 0.98 * sqrt((double)n), middle = 0.5 * (double)(n - 1);
-  int64_t low = (int64_t)floor(middle - half), high = (int64_t)ceil(middle + half);
-  out->runs = n;
-  out->seconds = n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
-  out->low = sorted[low < 0 ? 0 : low];
-  out->high = sorted[high >= n ? n - 1 : (uint32_t)high];
-}
-
-enum { LEAST_SAMPLES = 5, MOST_SAMPLES = 4096 };
-static const double SHORTEST_SAMPLE = 20e-6; /* seconds; shorter kernels are called several times a sample */
-
 bool jit_time(const struct jit_kernel *kernel, void **args, double tolerance, double limit, struct jit_timing *out,
               ms_error *err) {
-  double *samples = malloc(2 * MOST_SAMPLES * sizeof *samples), start = now();
   void *workspace = new_workspace(kernel);
-  if (!samples || (!workspace && kernel->workspace_bytes)) {
-    free(samples);
-    free(workspace);
-    return ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
+  bool ok = workspace || !kernel->workspace_bytes;
+  if (ok) {
+    kernel->entry(args, workspace); /* warms caches and pages */
+    double before = measure_now();
+    kernel->entry(args, workspace);
+    struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = measure_now() - before};
+    ok = timing_measure(kernel->entry, args, workspace, &plan, out);
   }
-  double *sorted = samples + MOST_SAMPLES;
-  kernel->entry(args, workspace); /* warms caches and pages */
-  double before = now();
-  kernel->entry(args, workspace);
-  double once = now() - before;
-  uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / (once > 1e-9 ? once : 1e-9)) + 1;
-  memset(out, 0, sizeof *out);
-  for (uint32_t n = 0; n < MOST_SAMPLES;) {
-    before = now();
-    for (uint32_t i = 0; i < calls; i++) kernel->entry(args, workspace);
-    samples[n++] = (now() - before) / calls;
-    bool out_of_time = now() - start > limit;
-    if (n < LEAST_SAMPLES && !out_of_time) continue;
-    memcpy(sorted, samples, n * sizeof *samples);
-    qsort(sorted, n, sizeof *sorted, by_size);
-    median_interval(sorted, n, out);
-    if (out_of_time || out->high - out->low <= 2 * tolerance * out->seconds) break;
-  }
-  free(samples);
   free(workspace);
-  return true;
+  return ok || ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
 }

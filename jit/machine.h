@@ -15,6 +15,8 @@ struct jit_code {
   struct jit_target target;
   char name[128]; /* of the entry */
 };
+/* What another process compiled; the object is copied. */
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, uint64_t workspace, const char *name);
 
 /* The module of a lowered function, optimized; `*workspace` bytes. Owned by the caller, with `context`. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,

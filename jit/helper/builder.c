@@ -1,0 +1,96 @@
+/* A builder: replays candidates' traces on the workload and compiles what comes of them. */
+#include "../machine.h"
+#include "helper.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/ErrorHandling.h>
+
+#include "vm/vm.h"
+
+static struct note *fatal_note; /* LLVM's handler is given a reason and nothing else */
+
+static void keep_last_words(const char *reason) {
+  snprintf(fatal_note->said, sizeof fatal_note->said, "%s", reason);
+  _exit(70);
+}
+
+struct building {
+  struct channel *channel;
+  const struct workload *w;
+  struct tir *ir; /* the workload and the names of traces */
+  struct vm_schedule *schedule;
+};
+
+static bool replay(struct building *b, const struct message *trace_bytes, struct measure_built *built) {
+  ms_error err = {.instruction = -1};
+  built->outcome = JIT_REFUSED;
+  struct vm_trace *trace = vm_read_trace(trace_bytes->data, trace_bytes->bytes, &err);
+  bool ok = false;
+  if (trace) {
+    struct vm_plan *plan = vm_prepare(b->ir, trace);
+    struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace};
+    ok = vm_replay(b->schedule, plan, &draws, &err);
+    vm_plan_free(plan);
+    vm_trace_free(trace);
+  }
+  if (!ok && err.instruction >= 0)
+    snprintf(built->reason, sizeof built->reason, "instruction %d: %.370s", err.instruction, err.message);
+  else if (!ok)
+    snprintf(built->reason, sizeof built->reason, "%.390s", err.message);
+  return ok;
+}
+
+static struct jit_code *compile(struct building *b, struct measure_built *built) {
+  ms_error err = {.instruction = -1};
+  struct jit_code *code = jit_compile(b->schedule->ir, b->w->f, &b->w->hello.target, &b->w->hello.options.code, &err);
+  built->outcome = code ? JIT_MEASURED : JIT_BUILD_FAILED;
+  if (!code) snprintf(built->reason, sizeof built->reason, "%.390s", err.message);
+  return code;
+}
+
+/* Tells the module's hash and waits for leave to go on. */
+static bool is_wanted(struct building *b) {
+  struct message answer;
+  uint64_t hash = tir_structural_hash(b->schedule->ir, TIR_NONE);
+  channel_send(b->channel, MEASURE_REPLAYED, &hash, sizeof hash, NULL, 0);
+  if (channel_wait(b->channel, -1, &answer) < 0) _exit(0);
+  return answer.type == MEASURE_GO;
+}
+
+static void build(struct building *b, const struct message *trace) {
+  struct measure_built built = {0};
+  struct jit_code *code = NULL;
+  double start = measure_now();
+  if (replay(b, trace, &built)) {
+    if (!is_wanted(b)) return;
+    code = compile(b, &built);
+  }
+  built.seconds = measure_now() - start;
+  size_t bytes = 0;
+  const void *object = code ? jit_code_object(code, &bytes) : NULL;
+  if (code) {
+    built.workspace = code->workspace;
+    snprintf(built.name, sizeof built.name, "%s", code->name);
+  }
+  channel_send(b->channel, MEASURE_BUILT, &built, sizeof built, object, bytes);
+  channel_drain(b->channel);
+  jit_code_free(code);
+}
+
+void builder_main(struct channel *channel, const struct workload *w, struct note *note) {
+  fatal_note = note;
+  LLVMInstallFatalErrorHandler(keep_last_words);
+  struct building b = {.channel = channel, .w = w, .ir = tir_new()};
+  tir_copy(b.ir, w->ir);
+  b.schedule = vm_schedule_new(b.ir, 0);
+  struct message message;
+  while (channel_wait(channel, -1, &message) == 1) {
+    note->stage = STAGE_BUILDING;
+    build(&b, &message);
+    note->stage = STAGE_IDLE;
+  }
+}

@@ -1,0 +1,69 @@
+/* The helper program: processes that build, run and check candidates. See ../measure.h. */
+#ifndef MSCHED_HELPER_H
+#define MSCHED_HELPER_H
+
+#include "../measure.h"
+
+#include <sys/types.h>
+
+/* ---- What is measured (data.c) ---- */
+
+/* Made before the first fork; children see the same memory. Only the reference's process writes `expected`, and only
+ * the helper `tolerance`. */
+struct workload {
+  struct measure_hello hello;
+  struct tir *ir;
+  tir_func f;
+  struct tir_arguments inputs;   /* arguments as each run finds them; data is shared */
+  struct tir_arguments expected; /* and as the reference leaves them */
+  bool *written;                 /* per parameter: the function may write it */
+  double tolerance;              /* between results; below 0: not known yet */
+};
+bool workload_open(struct workload *w, const struct measure_hello *hello, const char *text, size_t length,
+                   ms_error *err);
+
+/* The arguments of one process: buffers each between pages that cannot be touched, and those that the function only
+ * reads write-protected, so that a candidate that leaves its bounds dies of it. */
+struct arena {
+  const struct workload *w;
+  void **pointers; /* for jit_entry */
+  struct tir_arguments args;
+};
+void arena_open(struct arena *a, const struct workload *w);
+void arena_reset(struct arena *a); /* buffers that the function may write are as at first */
+bool arena_compare(const struct arena *a, ms_error *err);
+/* `bytes` between pages that cannot be touched, ending within 64 bytes of the last, aligned to 64. NULL: no memory. */
+void *guarded_new(size_t bytes);
+void guarded_free(void *at, size_t bytes);
+void *shared_new(size_t bytes); /* memory that children share, zeroed */
+
+/* ---- Processes (child.c) ---- */
+
+/* What a child is doing, in memory that it shares with the helper: read when it has died. */
+struct note {
+  volatile uint32_t stage; /* enum stage */
+  volatile double started, limit;
+  char said[400]; /* LLVM's last words */
+};
+enum stage { STAGE_IDLE, STAGE_BUILDING, STAGE_LOADING, STAGE_FIRST_RUN, STAGE_TIMING };
+
+struct child {
+  pid_t pid; /* 0: there is none */
+  struct channel channel;
+  struct note *note;
+  int log; /* its standard error, in memory */
+  bool stopped, fresh;
+  double since, spent; /* when it was last set going; seconds before that, on the present task */
+};
+typedef void child_main(struct channel *channel, const struct workload *w, struct note *note);
+/* Forks a process that runs `body` on its end of a channel, dies with the helper, and is limited in memory. */
+bool child_start(struct child *c, child_main *body, const struct workload *w);
+/* Ends it, whatever it does; how it ended, in words, is written to reason (may be NULL). Returns wait's status. */
+int child_end(struct child *c, char *reason, size_t size);
+void child_stop(struct child *c); /* returns when it does not run any more */
+void child_continue(struct child *c);
+double child_seconds(const struct child *c); /* spent on its task, stops left out */
+
+child_main builder_main, runner_main, reference_main;
+
+#endif

@@ -1,0 +1,94 @@
+/* What the workload computes, unscheduled: on the interpreter where that is quick, else built as it stands. */
+#include "../machine.h"
+#include "helper.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Loop iterations and stores that the interpreter does in a quarter of a second or so. */
+enum { QUICK_STEPS = 1 << 21 };
+
+static bool interpret(const struct workload *w, double *epsilon) {
+  struct tir_arguments copy;
+  struct tir_run_report report = {0};
+  const struct tir_run_options options = {.most_steps = QUICK_STEPS, .report = &report};
+  tir_copy_arguments(w->ir, w->f, &w->inputs, &copy);
+  bool ok = tir_run(w->ir, w->f, copy.args, copy.count, &options, NULL);
+  for (uint32_t i = 0; i < copy.count && ok; i++)
+    if (w->written[i]) memcpy(w->expected.args[i].data, copy.args[i].data, copy.args[i].bytes);
+  tir_arguments_free(&copy);
+  *epsilon = report.epsilon;
+  return ok;
+}
+
+static bool build_and_run(const struct workload *w, ms_error *err) {
+  struct arena arena;
+  struct jit_options options = {.no_fast_math = true};
+  struct jit_code *code = jit_compile(w->ir, w->f, &w->hello.target, &options, err);
+  struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
+  if (!kernel) return false;
+  arena_open(&arena, w);
+  size_t bytes = jit_kernel_workspace(kernel);
+  void *workspace = bytes ? guarded_new(bytes) : NULL;
+  if (bytes && !workspace) return ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
+  int32_t status = jit_kernel_entry(kernel)(arena.pointers, workspace);
+  if (status) return ms_fail(err, MS_ASSERTION, "the function's assertion failed (status %d)", status);
+  for (uint32_t i = 0; i < arena.args.count; i++)
+    if (w->written[i]) memcpy(w->expected.args[i].data, arena.args.args[i].data, arena.args.args[i].bytes);
+  return true;
+}
+
+/* ---- How close results must be ---- */
+
+/* The spacing of a type's numbers about 1, and how large integers may be for all below to be exact. */
+static double epsilon_of(tir_type type) {
+  if (!tir_type_is_float(type)) return 0;
+  if (tir_type_bits(type) == 64) return 0x1p-52;
+  if (tir_type_bits(type) == 32) return 0x1p-23;
+  return tir_type_code(type) == TIR_BFLOAT ? 0x1p-7 : 0x1p-10;
+}
+
+static double coarsest(const struct tir *ir) {
+  double most = 0;
+  for (uint32_t b = 1; b < ir->buffers.count; b++)
+    most = fmax(most, epsilon_of(tir_type_with_lanes(tir_buffer_at(ir, b)->type, 1)));
+  return most;
+}
+
+/* Where every result is a whole number that its type holds exactly, it is a sum of products of the whole numbers that
+ * went in: then no order of summing is off by as much as a half, and a term left out is off by more. The largest such
+ * tolerance of a buffer, relative to its largest number; without a limit where results are not whole. */
+static double whole_tolerance(const struct workload *w, uint32_t parameter) {
+  const struct tir_arg *arg = &w->expected.args[parameter];
+  tir_buffer buffer = w->ir->params.at[w->ir->funcs.at[w->f].params.first + parameter].buffer;
+  tir_type type = tir_type_with_lanes(tir_buffer_at(w->ir, buffer)->type, 1);
+  double epsilon = epsilon_of(type), most = 0;
+  if (epsilon == 0) return INFINITY;
+  size_t size = (size_t)tir_type_bits(type) / 8;
+  for (size_t at = 0; at + size <= arg->bytes; at += size) {
+    double x = fabs(tir_fetch_element(type, (const uint8_t *)arg->data + at));
+    if (x != floor(x) || !(x < 1 / epsilon)) return INFINITY;
+    if (x > most) most = x;
+  }
+  return most > 0 ? 0.49 / most : INFINITY;
+}
+
+static double tolerance_of(const struct workload *w, double epsilon) {
+  double tolerance = tir_tolerance(w->ir, w->f, epsilon);
+  for (uint32_t i = 0; i < w->expected.count; i++)
+    if (w->written[i]) tolerance = fmin(tolerance, whole_tolerance(w, i));
+  return tolerance;
+}
+
+void reference_main(struct channel *channel, const struct workload *w, struct note *note) {
+  ms_error err = {.instruction = -1};
+  double epsilon = coarsest(w->ir), tolerance = -1, exact;
+  note->stage = STAGE_FIRST_RUN;
+  if (interpret(w, &exact))
+    tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);
+  else if (build_and_run(w, &err))
+    tolerance = tolerance_of(w, epsilon);
+  channel_send(channel, MEASURE_REFERENCE, &tolerance, sizeof tolerance, err.message, strlen(err.message));
+  channel_drain(channel);
+}

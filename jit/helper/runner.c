@@ -1,0 +1,172 @@
+/* The runner: loads candidates' objects, compares what they compute with the reference and times them. */
+#define _GNU_SOURCE
+#include "../machine.h"
+#include "../timing.h"
+#include "helper.h"
+
+#include <math.h>
+#include <omp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+struct running {
+  const struct workload *w;
+  struct note *note;
+  struct arena arena;
+};
+
+/* ---- A bound on time that holds in the middle of a run: the alarm ends the process ---- */
+
+static void set_alarm(double seconds) {
+  struct itimerval timer = {0};
+  if (seconds > 0) {
+    timer.it_value.tv_sec = (time_t)seconds;
+    timer.it_value.tv_usec = (suseconds_t)((seconds - floor(seconds)) * 1e6) + 1;
+  }
+  setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void enter(struct running *r, enum stage stage, double limit) {
+  r->note->started = measure_now();
+  r->note->limit = limit;
+  r->note->stage = stage;
+  set_alarm(limit);
+}
+
+static void leave(struct running *r) {
+  set_alarm(0);
+  r->note->stage = STAGE_IDLE;
+}
+
+/* ---- One candidate ---- */
+
+/* A first run is cold: it gets this much more before it counts as hopeless. */
+static const double COLD = 1e-3;
+
+struct candidate {
+  jit_entry entry;
+  void *workspace;
+  double best, hopeless; /* 0: none */
+  struct jit_result *out;
+};
+
+static bool finish(struct jit_result *out, enum jit_outcome outcome, const char *reason) {
+  out->outcome = outcome;
+  if (reason) snprintf(out->reason, sizeof out->reason, "%.390s", reason);
+  return false;
+}
+
+static bool compare(struct running *r, struct candidate *c) {
+  ms_error err = {.instruction = -1};
+  return arena_compare(&r->arena, &err) || finish(c->out, JIT_WRONG, err.message);
+}
+
+/* Runs it on fresh arguments; *seconds is what that took. */
+static bool run_once(struct running *r, struct candidate *c, double *seconds) {
+  double limit = r->w->hello.options.run_timeout;
+  if (c->hopeless > 0) limit = fmin(limit, c->hopeless + COLD);
+  arena_reset(&r->arena);
+  enter(r, STAGE_FIRST_RUN, limit);
+  double before = measure_now();
+  int32_t status = c->entry(r->arena.pointers, c->workspace);
+  *seconds = measure_now() - before;
+  leave(r);
+  if (!status) return true;
+  char reason[80];
+  snprintf(reason, sizeof reason, "an assertion of the function failed (status %d)", (int)status);
+  return finish(c->out, JIT_WRONG, reason);
+}
+
+/* Timing may take this long beyond the few samples that are always taken, when the machine is not quiet. */
+static const double PATIENCE = 1.0;
+
+static bool time_it(struct running *r, struct candidate *c, double once) {
+  double most = r->w->hello.options.run_timeout;
+  struct timing_plan plan = {.tolerance = r->w->hello.options.tolerance,
+                             .once = once,
+                             .hopeless = c->hopeless,
+                             .limit = fmin(most, fmax(PATIENCE, 10 * once))};
+  enter(r, STAGE_TIMING, most);
+  bool ok = timing_measure(c->entry, r->arena.pointers, c->workspace, &plan, &c->out->timing);
+  leave(r);
+  if (!ok) return finish(c->out, JIT_CRASHED, "no memory for timing");
+  c->out->outcome = c->out->timing.censored ? JIT_CENSORED : JIT_MEASURED;
+  return true;
+}
+
+static bool check_and_time(struct running *r, struct candidate *c) {
+  double once, start = measure_now();
+  bool late = r->w->hello.options.check_best_only;
+  if (!run_once(r, c, &once) || (!late && !compare(r, c))) return false;
+  double checked = measure_now();
+  c->out->check_seconds = checked - start;
+  bool timed = time_it(r, c, once);
+  c->out->time_seconds = measure_now() - checked;
+  if (!timed || !late || (c->best > 0 && c->out->timing.seconds > c->best)) return timed;
+  return run_once(r, c, &once) && compare(r, c);
+}
+
+static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
+                    struct jit_result *out) {
+  ms_error err = {.instruction = -1};
+  double factor = r->w->hello.options.censor_factor;
+  struct candidate c = {
+      .best = run->best, .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0, .out = out};
+  r->note->stage = STAGE_LOADING;
+  struct jit_code *code = jit_code_of_object(object, bytes, run->workspace, run->name);
+  struct jit_kernel *kernel = jit_load(code, &err);
+  jit_code_free(code);
+  if (!kernel) {
+    finish(out, JIT_BUILD_FAILED, err.message);
+    return;
+  }
+  c.entry = jit_kernel_entry(kernel);
+  c.workspace = run->workspace ? guarded_new(run->workspace) : NULL;
+  if (run->workspace && !c.workspace) {
+    finish(out, JIT_CRASHED, "its workspace is larger than the memory a candidate may have");
+  } else {
+    if (c.workspace) memset(c.workspace, 0xff, run->workspace); /* NaN where nothing was written */
+    check_and_time(r, &c);
+  }
+  guarded_free(c.workspace, run->workspace);
+  jit_kernel_free(kernel);
+}
+
+/* ---- The process ---- */
+
+/* On as many cores as the target has, the first that are allowed. */
+static void pin(int cores) {
+  cpu_set_t allowed, chosen;
+  CPU_ZERO(&chosen);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) || cores >= CPU_COUNT(&allowed)) return;
+  for (int cpu = 0, taken = 0; cpu < CPU_SETSIZE && taken < cores; cpu++)
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &chosen), taken++;
+  sched_setaffinity(0, sizeof chosen, &chosen);
+}
+
+/* Threads start before the first candidate, which would pay for them. */
+static void start_threads(int cores) {
+  int started = 0;
+#pragma omp parallel num_threads(cores) reduction(+ : started)
+  started += 1;
+  (void)started;
+}
+
+void runner_main(struct channel *channel, const struct workload *w, struct note *note) {
+  struct running r = {.w = w, .note = note};
+  struct message message;
+  arena_open(&r.arena, w);
+  pin(w->hello.target.cores);
+  start_threads(w->hello.target.cores);
+  while (channel_wait(channel, -1, &message) == 1) {
+    struct measure_run run;
+    struct jit_result result = {0};
+    if (message.bytes < sizeof run) return;
+    memcpy(&run, message.data, sizeof run);
+    measure(&r, &run, message.data + sizeof run, message.bytes - sizeof run, &result);
+    channel_send(channel, MEASURE_RAN, &result, sizeof result, NULL, 0);
+    if (!channel_drain(channel)) return;
+  }
+}

@@ -1,0 +1,278 @@
+/* The measurer: the host's side. It starts the helper program, hands it candidates and takes results in order. */
+#define _GNU_SOURCE
+#include "measure.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+struct pending {
+  uint64_t id;
+  size_t bytes;
+  void *trace;
+};
+
+struct jit_measurer {
+  struct channel channel;
+  pid_t helper;
+  struct measure_hello hello;
+  char *workload; /* text */
+  double best;
+  struct pending *pending; /* submitted, no result taken yet; kept so that another helper can go on */
+  size_t first, count, capacity;
+  uint32_t restarts; /* in a row, with no result between them */
+  bool failed;
+  ms_error failure;
+};
+
+const char *jit_outcome_text(enum jit_outcome outcome) {
+  static const char *const texts[] = {"measured",      "censored", "refused",     "build failed",
+                                      "build timeout", "crashed",  "run timeout", "wrong result"};
+  return (size_t)outcome < sizeof texts / sizeof *texts ? texts[outcome] : "unknown";
+}
+
+/* ---- Finding and starting the helper ---- */
+
+static const char helper_name[] = "msched-helper";
+
+static bool is_program(const char *path) { return access(path, X_OK) == 0; }
+
+/* The directory of a file, then `rest`. */
+static bool beside(const char *file, const char *rest, char *out, size_t size) {
+  char copy[PATH_MAX];
+  snprintf(copy, sizeof copy, "%s", file);
+  return snprintf(out, size, "%s/%s%s", dirname(copy), rest, helper_name) < (int)size && is_program(out);
+}
+
+static bool find_helper(char *out, size_t size, ms_error *err) {
+  const char *named = getenv("MSCHED_HELPER");
+  if (named && *named) {
+    snprintf(out, size, "%s", named);
+    return is_program(out) || ms_fail(err, MS_NO_HELPER, "MSCHED_HELPER=%s cannot be run", named);
+  }
+  char program[PATH_MAX] = "";
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  if (length > 0 && beside(program, "", out, size)) return true;
+  if (length > 0 && beside(program, "../libexec/msched/", out, size)) return true;
+  Dl_info library;
+  if (dladdr((void *)&jit_measurer_new, &library) && library.dli_fname &&
+      (beside(library.dli_fname, "", out, size) || beside(library.dli_fname, "../libexec/msched/", out, size) ||
+       beside(library.dli_fname, "../../libexec/msched/", out, size)))
+    return true;
+  snprintf(out, size, "%s/%s", MSCHED_LIBEXEC, helper_name);
+  return is_program(out) ||
+         ms_fail(err, MS_NO_HELPER, "%s is neither beside %s nor in %s", helper_name, program, MSCHED_LIBEXEC);
+}
+
+/* The helper's environment: ours without what would change how many threads a kernel gets, or how they wait. */
+static char **helper_environment(void) {
+  size_t n = 0, kept = 0;
+  while (environ[n]) n++;
+  char **out = calloc(n + 1, sizeof *out);
+  if (!out) abort();
+  for (size_t i = 0; i < n; i++)
+    if (strncmp(environ[i], "OMP_", 4) != 0 && strncmp(environ[i], "GOMP_", 5) != 0) out[kept++] = environ[i];
+  return out;
+}
+
+/* In a process group of its own, so that a terminal's signals do not reach it, with every signal as it is by default
+ * and none blocked. */
+static int spawn(const char *path, int socket, pid_t *pid) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, socket, MEASURE_SOCKET);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  char *argv[] = {(char *)helper_name, NULL}, **environment = helper_environment();
+  int failed = posix_spawn(pid, path, &files, &attributes, argv, environment);
+  free(environment);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return failed;
+}
+
+static void say_hello(struct jit_measurer *m) {
+  channel_send(&m->channel, MEASURE_HELLO, &m->hello, sizeof m->hello, m->workload, strlen(m->workload));
+  if (m->best > 0) channel_send(&m->channel, MEASURE_BEST, &m->best, sizeof m->best, NULL, 0);
+  for (size_t i = m->first; i < m->count; i++)
+    channel_send(&m->channel, MEASURE_CANDIDATE, &m->pending[i].id, sizeof m->pending[i].id, m->pending[i].trace,
+                 m->pending[i].bytes);
+}
+
+/* Starts a helper and gives it all that is pending. */
+static bool start(struct jit_measurer *m, ms_error *err) {
+  char path[PATH_MAX];
+  int ends[2];
+  if (!find_helper(path, sizeof path, err)) return false;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+    return ms_fail(err, MS_NO_HELPER, "no socket for the helper: %s", strerror(errno));
+  int failed = spawn(path, ends[1], &m->helper);
+  close(ends[1]);
+  channel_open(&m->channel, ends[0]);
+  if (failed) {
+    channel_close(&m->channel);
+    m->helper = 0;
+    return ms_fail(err, MS_NO_HELPER, "%s: %s", path, strerror(failed));
+  }
+  say_hello(m);
+  return true;
+}
+
+/* The helper ends, with its children, when its socket closes. */
+static void stop(struct jit_measurer *m) {
+  channel_close(&m->channel);
+  if (m->helper <= 0) return;
+  for (int tries = 0; tries < 2000; tries++) {
+    pid_t ended = waitpid(m->helper, NULL, WNOHANG);
+    if (ended == m->helper || (ended < 0 && errno != EINTR)) {
+      m->helper = 0;
+      return;
+    }
+    usleep(1000);
+  }
+  kill(m->helper, SIGKILL); /* its children die with it */
+  waitpid(m->helper, NULL, 0);
+  m->helper = 0;
+}
+
+/* ---- Life ---- */
+
+static void set_defaults(struct jit_measurer_options *o) {
+  if (!o->build_timeout) o->build_timeout = 30;
+  if (!o->run_timeout) o->run_timeout = 10;
+  if (!o->tolerance) o->tolerance = 0.02;
+  if (!o->censor_factor) o->censor_factor = 3;
+  o->code.dump_after = NULL;
+  o->code.dump = NULL;
+}
+
+static bool wait_until_ready(struct jit_measurer *m, ms_error *err) {
+  struct message message;
+  int got = channel_wait(&m->channel, 60, &message);
+  if (got == 1 && message.type == MEASURE_READY) return true;
+  if (got == 1 && message.type == MEASURE_FAILED)
+    return ms_fail(err, MS_NOT_MEASURABLE, "%.*s", (int)message.bytes, (const char *)message.data);
+  return ms_fail(err, MS_NO_HELPER, "the helper %s", got == 0 ? "does not answer" : "ended as it started");
+}
+
+struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
+                                      const struct jit_measurer_options *options, ms_error *err) {
+  struct jit_measurer *m = calloc(1, sizeof *m);
+  if (!m) abort();
+  m->channel.fd = -1;
+  m->hello = (struct measure_hello){
+      .version = MEASURE_VERSION, .size = sizeof m->hello, .host = (int32_t)getpid(), .function = f, .target = *target};
+  if (options) m->hello.options = *options;
+  set_defaults(&m->hello.options);
+  m->workload = tir_print(workload, TIR_NONE, 0);
+  if (start(m, err) && wait_until_ready(m, err)) return m;
+  jit_measurer_free(m);
+  return NULL;
+}
+
+void jit_measurer_free(struct jit_measurer *m) {
+  if (!m) return;
+  stop(m);
+  for (size_t i = m->first; i < m->count; i++) free(m->pending[i].trace);
+  free(m->pending);
+  free(m->workload);
+  free(m);
+}
+
+/* ---- Candidates and results ---- */
+
+static void keep(struct jit_measurer *m, uint64_t id, const void *trace, size_t bytes) {
+  if (m->count == m->capacity && m->first > m->capacity / 2) {
+    memmove(m->pending, m->pending + m->first, (m->count - m->first) * sizeof *m->pending);
+    m->count -= m->first, m->first = 0;
+  }
+  if (m->count == m->capacity) {
+    m->capacity = m->capacity ? 2 * m->capacity : 64;
+    m->pending = realloc(m->pending, m->capacity * sizeof *m->pending);
+    if (!m->pending) abort();
+  }
+  void *copy = malloc(bytes + 1);
+  if (!copy) abort();
+  if (bytes) memcpy(copy, trace, bytes);
+  m->pending[m->count++] = (struct pending){id, bytes, copy};
+}
+
+static bool fail_again(const struct jit_measurer *m, ms_error *err) {
+  if (err) *err = m->failure;
+  return false;
+}
+
+enum { MOST_TRACE = 1 << 24 };
+
+bool jit_measurer_submit(struct jit_measurer *m, uint64_t id, const void *trace, size_t bytes, ms_error *err) {
+  if (m->failed) return fail_again(m, err);
+  if (bytes > MOST_TRACE) return ms_fail(err, MS_TOO_LARGE, "a trace of %zu bytes is too long to be measured", bytes);
+  keep(m, id, trace, bytes);
+  channel_send(&m->channel, MEASURE_CANDIDATE, &id, sizeof id, trace, bytes);
+  return true;
+}
+
+void jit_measurer_set_best(struct jit_measurer *m, double seconds) {
+  m->best = seconds;
+  if (m->channel.fd >= 0) channel_send(&m->channel, MEASURE_BEST, &seconds, sizeof seconds, NULL, 0);
+}
+
+enum { MOST_RESTARTS = 3 };
+
+/* The helper is gone, killed by someone: another goes on with what is pending. */
+static bool restart(struct jit_measurer *m) {
+  stop(m);
+  if (++m->restarts > MOST_RESTARTS) {
+    m->failed = true;
+    return ms_fail(&m->failure, MS_NO_HELPER, "the helper ended %d times with no result between", MOST_RESTARTS);
+  }
+  m->failed = !start(m, &m->failure);
+  return !m->failed;
+}
+
+static bool take_result(struct jit_measurer *m, const struct message *message, struct jit_result *out) {
+  if (message->type != MEASURE_RESULT || message->bytes != sizeof *out || m->first == m->count) return false;
+  memcpy(out, message->data, sizeof *out);
+  free(m->pending[m->first++].trace);
+  if (m->first == m->count) m->first = m->count = 0;
+  m->restarts = 0;
+  return true;
+}
+
+int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *out, ms_error *err) {
+  double end = measure_now() + wait;
+  while (!m->failed && m->first < m->count) {
+    struct message message;
+    double left = end - measure_now();
+    int got = channel_wait(&m->channel, left > 0 ? left : 0, &message);
+    if (got == 0) return 0;
+    if (got < 0) {
+      restart(m);
+    } else if (message.type == MEASURE_FAILED) {
+      m->failed = true;
+      ms_fail(&m->failure, MS_NOT_MEASURABLE, "%.*s", (int)message.bytes, (const char *)message.data);
+    } else if (take_result(m, &message, out)) {
+      return 1;
+    }
+  }
+  if (!m->failed) return 0;
+  fail_again(m, err);
+  return -1;
+}

@@ -1,0 +1,90 @@
+/* What a measurer and its helper program say to each other. Internal to jit.
+ *
+ *   host (any program) ── socket ──► helper ──fork──► builders   trace: bytes ──► object: bytes
+ *                                           └─fork──► runner     object ──► checked and timed
+ *                                           └─fork──► reference  what the workload computes, once
+ *
+ * Both ends are of one build: structs travel as they are. The helper has one thread and never enters LLVM's code
+ * generation nor OpenMP, so that it may fork at any time; what may fail happens in its children. */
+#ifndef MSCHED_JIT_MEASURE_H
+#define MSCHED_JIT_MEASURE_H
+
+#include "jit.h"
+
+/* ---- Channels: framed messages over a socket, never blocking unless asked to ---- */
+
+struct channel {
+  int fd; /* -1: closed by either side */
+  struct bytes {
+    uint8_t *at;
+    size_t first, count, capacity;
+  } in, out;
+};
+struct message {
+  uint32_t type;
+  const uint8_t *data; /* valid until the channel is next filled */
+  size_t bytes;
+};
+void channel_open(struct channel *c, int fd); /* takes the descriptor */
+void channel_close(struct channel *c);
+/* Queues a message of two parts (the second may be empty) and sends what goes without waiting. */
+void channel_send(struct channel *c, uint32_t type, const void *head, size_t head_bytes, const void *rest,
+                  size_t rest_bytes);
+void channel_flush(struct channel *c);
+bool channel_has_unsent(const struct channel *c);
+/* Reads what is there. After the other side is gone fd is -1; messages read before are still taken. */
+void channel_fill(struct channel *c);
+bool channel_take(struct channel *c, struct message *out); /* the next whole message; false: none yet */
+/* Waits for a message (seconds; below 0: for ever). 1: taken, 0: time is up, -1: the other side is gone. */
+int channel_wait(struct channel *c, double seconds, struct message *out);
+bool channel_drain(struct channel *c); /* sends all; false: the other side is gone */
+
+/* ---- Messages ---- */
+
+enum measure_message {
+  /* host to helper */
+  MEASURE_HELLO,     /* struct measure_hello, then the workload's text */
+  MEASURE_CANDIDATE, /* uint64_t id, then the trace */
+  MEASURE_BEST,      /* double seconds */
+  /* helper to host */
+  MEASURE_READY,  /* the workload was read */
+  MEASURE_RESULT, /* struct jit_result */
+  MEASURE_FAILED, /* text: this workload cannot be measured */
+  /* helper to builder */
+  MEASURE_BUILD, /* the trace */
+  MEASURE_GO,    /* the module is new: compile it */
+  MEASURE_SKIP,  /* it is not */
+  /* builder to helper */
+  MEASURE_REPLAYED, /* uint64_t hash of the scheduled module */
+  MEASURE_BUILT,    /* struct measure_built, then the object */
+  /* helper to runner */
+  MEASURE_RUN, /* struct measure_run, then the object */
+  /* runner and reference to helper */
+  MEASURE_RAN,      /* struct jit_result, whose id, hash and build time mean nothing */
+  MEASURE_REFERENCE /* double: the reference's tolerance; below 0, then text: it failed */
+};
+
+enum { MEASURE_VERSION = 1, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+
+struct measure_hello {
+  uint32_t version, size; /* of this struct: the two ends are of one build */
+  int32_t host;           /* process */
+  uint32_t function;
+  struct jit_target target;
+  struct jit_measurer_options options; /* every 0 replaced by its default; `code`'s pointers mean nothing */
+};
+struct measure_built {
+  enum jit_outcome outcome; /* JIT_MEASURED: it was built */
+  double seconds;
+  uint64_t workspace;
+  char name[128], reason[400];
+};
+struct measure_run {
+  double best; /* 0: none yet */
+  uint64_t workspace;
+  char name[128];
+};
+
+double measure_now(void); /* seconds of a steady clock */
+
+#endif

@@ -1,0 +1,66 @@
+/* Timing of calls: samples are taken until the median is known well enough. */
+#include "timing.h"
+#include "measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Student's t, two-sided 95 %, by degrees of freedom: for samples too few to bound a median by their order, which takes
+ * six. */
+enum { LEAST_SAMPLES = 3, FEW_SAMPLES = 6, MOST_SAMPLES = 4096 };
+static const double student[FEW_SAMPLES] = {0, 12.71, 4.303, 3.182, 2.776, 2.571};
+
+static void interval_of_few(const double *sorted, uint32_t n, struct jit_timing *out) {
+  double mean = 0, square = 0;
+  for (uint32_t i = 0; i < n; i++) mean += sorted[i] / n;
+  for (uint32_t i = 0; i < n; i++) square += (sorted[i] - mean) * (sorted[i] - mean);
+  double half = n > 1 ? student[n - 1] * sqrt(square / (n - 1) / n) : INFINITY;
+  out->low = out->seconds - half > 0 ? out->seconds - half : 0;
+  out->high = out->seconds + half;
+}
+
+/* Ranks n/2 -+ 0.98 sqrt(n): the normal approximation of the binomial that counts samples below the median. */
+static void interval_by_order(const double *sorted, uint32_t n, struct jit_timing *out) {
+  double half = 0.98 * sqrt((double)n), middle = 0.5 * (double)(n - 1);
+  int64_t low = (int64_t)floor(middle - half), high = (int64_t)ceil(middle + half);
+  out->low = sorted[low < 0 ? 0 : low];
+  out->high = sorted[high >= n ? n - 1 : (uint32_t)high];
+}
+
+void timing_summarize(double *samples, uint32_t n, struct jit_timing *out) {
+  qsort(samples, n, sizeof *samples, by_size);
+  out->runs = n;
+  out->seconds = n % 2 ? samples[n / 2] : 0.5 * (samples[n / 2 - 1] + samples[n / 2]);
+  (n < FEW_SAMPLES ? interval_of_few : interval_by_order)(samples, n, out);
+}
+
+static const double SHORTEST_SAMPLE = 20e-6; /* seconds; shorter kernels are called several times a sample */
+
+bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,
+                    struct jit_timing *out) {
+  double *samples = malloc(MOST_SAMPLES * sizeof *samples), start = measure_now();
+  if (!samples) return false;
+  double once = plan->once > 1e-9 ? plan->once : 1e-9;
+  uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
+  *out = (struct jit_timing){0};
+  for (uint32_t n = 0; n < MOST_SAMPLES;) {
+    double before = measure_now();
+    for (uint32_t i = 0; i < calls; i++) entry(args, workspace);
+    double after = measure_now();
+    samples[n++] = (after - before) / calls;
+    bool out_of_time = after - start > plan->limit;
+    if (n < LEAST_SAMPLES && !out_of_time && !(plan->hopeless > 0)) continue;
+    timing_summarize(samples, n, out);
+    out->censored = plan->hopeless > 0 && samples[0] > plan->hopeless;
+    if (out_of_time || out->censored) break;
+    if (n >= LEAST_SAMPLES && out->high - out->low <= 2 * plan->tolerance * out->seconds) break;
+  }
+  free(samples);
+  return true;
+}
