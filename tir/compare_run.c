@@ -332,10 +332,10 @@ static bool run_side(struct side *s, struct tir_arguments *arguments, ms_error *
 
 static bool compare(struct side *a, struct side *b, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
   a->options.note_unwritten = true;
-  for (uint32_t i = 0; i < x->count; i++) x->args[i].unwritten = x->args[i].data && i < 64;
+  for (uint32_t i = 0; i < x->count; i++) x->args[i].unwritten = i < 64 && x->args[i].data;
   if (!run_side(a, x, err)) return name_run(err, "the first function: ");
   for (uint32_t i = 0; i < y->count; i++)
-    y->args[i].unwritten = y->args[i].data && i < 64 && !(a->report.read_first >> i & 1);
+    y->args[i].unwritten = i < 64 && y->args[i].data && !(a->report.read_first >> i & 1);
   b->options.note_unwritten = false;
   if (!run_side(b, y, err)) return name_run(err, "the second function: ");
   double epsilon = fmax(a->report.epsilon, b->report.epsilon);

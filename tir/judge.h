@@ -6,7 +6,8 @@
  * what is certainly outside is refused), names of buffers allocated once. Near-linear in the module's size. */
 bool tir_verify(const struct tir *ir, ms_error *err);
 
-/* ---- Functions that a run may call -------------------------------------------------------------------------------- */
+/* ---- Functions that a run may call --------------------------------------------------------------------------------
+ */
 
 struct tir_value {
   tir_type type;
@@ -15,10 +16,14 @@ struct tir_value {
   const char *text; /* of a string */
 };
 struct tir_extern_call; /* valid during the call only */
-/* A function by name, as call_extern names it: takes its arguments from the call, may read and write the memory that its
- * pointers lead to, may return a value. false: it has failed, and said why with tir_call_fail; loads and stores that are
- * refused say so themselves. */
-struct tir_extern { const char *name; bool (*run)(struct tir_extern_call *call, void *data); void *data; };
+/* A function by name, as call_extern names it: takes its arguments from the call, may read and write the memory that
+ * its pointers lead to, may return a value. false: it has failed, and said why with tir_call_fail; loads and stores
+ * that are refused say so themselves. */
+struct tir_extern {
+  const char *name;
+  bool (*run)(struct tir_extern_call *call, void *data);
+  void *data;
+};
 uint32_t tir_call_count(const struct tir_extern_call *call);
 struct tir_value tir_call_value(const struct tir_extern_call *call, uint32_t arg); /* a scalar or a string */
 /* Element `index` from where pointer `arg` leads, in elements of the pointer's type; checked against its memory, the
@@ -28,16 +33,18 @@ bool tir_call_store(struct tir_extern_call *call, uint32_t arg, int64_t index, s
 void tir_call_return(struct tir_extern_call *call, struct tir_value value);
 bool tir_call_fail(struct tir_extern_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
+/* ---- Running ------------------------------------------------------------------------------------------------------
+ */
 
 /* An argument of a run. For a buffer: `data`, row-major, `bytes` long. */
 struct tir_arg {
   void *data;
   size_t bytes;
-  const int64_t *shape; /* extents, where the function's shape has variables; NULL: the one not known follows from bytes */
-  bool unwritten;       /* an output: its contents count as never written */
-  int64_t scalar;       /* an integer or bool */
-  double real;          /* a scalar of float type */
+  const int64_t
+      *shape;     /* extents, where the function's shape has variables; NULL: the one not known follows from bytes */
+  bool unwritten; /* an output: its contents count as never written */
+  int64_t scalar; /* an integer or bool */
+  double real;    /* a scalar of float type */
 };
 /* What a run did. */
 struct tir_run_report {
@@ -46,14 +53,14 @@ struct tir_run_report {
   uint64_t read_first; /* bit i: argument i was unwritten, and read before it was written (note_unwritten) */
 };
 struct tir_run_options {
-  int64_t most_steps;       /* 0: no limit; loop iterations and stores */
-  uint64_t most_memory;     /* bytes, the interpreter's own counted; 0: 4 GiB */
-  bool lowered;             /* threads and barriers are real; else every loop runs serially */
-  const volatile int *stop; /* not 0: the run ends with an error; NULL: never */
+  int64_t most_steps;               /* 0: no limit; loop iterations and stores */
+  uint64_t most_memory;             /* bytes, the interpreter's own counted; 0: 4 GiB */
+  bool lowered;                     /* threads and barriers are real; else every loop runs serially */
+  const volatile int *stop;         /* not 0: the run ends with an error; NULL: never */
   const struct tir_extern *externs; /* borrowed for the run */
   uint32_t extern_count;
-  bool note_unwritten;              /* reading what is unwritten of an argument is noted in the report, not refused */
-  struct tir_run_report *report;    /* filled; NULL: not wanted */
+  bool note_unwritten;           /* reading what is unwritten of an argument is noted in the report, not refused */
+  struct tir_run_report *report; /* filled; NULL: not wanted */
 };
 /* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
  * reported, float16 and bfloat16 rounded at each operation. Before lowering every loop runs serially whatever its kind,
@@ -71,11 +78,15 @@ bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint3
 double tir_fetch_element(tir_type type, const void *at);
 void tir_put_element(tir_type type, void *at, double value);
 
-/* ---- Agreement by running ------------------------------------------------------------------------------------------ */
+/* ---- Agreement by running ------------------------------------------------------------------------------------------
+ */
 
 /* Arguments for a function, made from a seed: small integers in every type, so that sums are exact in any order.
  * Extents that are variables are drawn too. Owned by the caller: tir_arguments_free. */
-struct tir_arguments { struct tir_arg *args; uint32_t count; };
+struct tir_arguments {
+  struct tir_arg *args;
+  uint32_t count;
+};
 bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
 void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from,
                         struct tir_arguments *out); /* data too; owned by the caller */

@@ -135,6 +135,7 @@ static void try_expr(struct trial *t, tir_expr e) {
   int64_t value;
   if (!is_whole(n->type) || tir_type_lanes(n->type) != 1) return;
   if (n->kind == TIR_INT_IMM) {
+    if (tir_is_inf(n->imm)) return; /* as a bound, it means none */
     value = n->imm;
   } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
     if (!t->known[n->a] || !t->known[n->b] || !apply((enum tir_kind)n->kind, t->values[n->a], t->values[n->b], &value))

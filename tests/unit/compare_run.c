@@ -52,8 +52,8 @@ static void allows_rounding(void **state) {
 /* Where nothing rounds, the smallest difference counts. */
 static void allows_nothing_where_all_is_exact(void **state) {
   (void)state;
-  expect_code(plain_sum(), SUM("        C[vi] = C[vi] + A[vi, vk] + T.float32(3.814697265625e-06)"),
-              MS_RUN_DIFFERENT, "C[0]");
+  expect_code(plain_sum(), SUM("        C[vi] = C[vi] + A[vi, vk] + T.float32(3.814697265625e-06)"), MS_RUN_DIFFERENT,
+              "C[0]");
 }
 
 static void holds_outputs_to_be_written_first(void **state) {
