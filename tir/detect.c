@@ -57,6 +57,16 @@ static bool counts(const struct detector *d, tir_buffer buffer) {
   return !where || (where != d->block && !tir_is_below(d->ir, where, d->block));
 }
 
+/* A buffer from outside the block, or one that the block matches to a region of such a buffer. */
+static bool is_outside(const struct detector *d, tir_buffer buffer) {
+  if (counts(d, buffer)) return true;
+  struct tir_span matches = tir_block_at(d->ir, d->block)->matches;
+  for (uint32_t i = 0; i < matches.count; i++)
+    if (d->ir->matches.at[matches.first + i].buffer == buffer)
+      return counts(d, d->ir->matches.at[matches.first + i].source.buffer);
+  return false;
+}
+
 static struct access *access_of(struct accesses *all, tir_buffer buffer, uint32_t rank) {
   for (uint32_t i = 0; i < all->count; i++)
     if (all->at[i].buffer == buffer) return &all->at[i];
@@ -200,62 +210,115 @@ static void record_whole(struct detector *d, bool writes, tir_buffer buffer) {
 
 /* ---- Conditions ---- */
 
-/* variable + rest <= 0 or rest - variable <= 0 bounds the variable, if rest is a constant. */
-static void narrow_by(struct detector *d, tir_expr small, tir_expr large, bool strict) {
+/* What a condition says of the loops around: bounds of their variables. `solved` falls when it says more than that:
+ * then none of it is used, as in TVM, whose regions these are. */
+struct bound {
+  uint32_t var;
+  int64_t lo, hi;
+}; /* var: position in detector.vars */
+enum { MOST_BOUNDS = 32 };
+struct bounds {
+  struct bound at[MOST_BOUNDS];
+  uint32_t count;
+  bool solved;
+};
+
+/* Only comparisons made of variables, constants and plain arithmetic are looked at. */
+static bool is_plain(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_VAR || n->kind == TIR_INT_IMM) return true;
+  bool arithmetic = n->kind == TIR_ADD || n->kind == TIR_SUB || n->kind == TIR_MUL || n->kind == TIR_FLOORDIV ||
+                    n->kind == TIR_FLOORMOD;
+  return arithmetic && is_plain(ir, n->a) && is_plain(ir, n->b);
+}
+
+static void add_bound(struct bounds *all, struct bound b) {
+  for (uint32_t i = 0; i < all->count; i++) {
+    if (all->at[i].var != b.var) continue;
+    if (b.lo > all->at[i].lo) all->at[i].lo = b.lo;
+    if (b.hi < all->at[i].hi) all->at[i].hi = b.hi;
+    return;
+  }
+  if (all->count == MOST_BOUNDS)
+    all->solved = false;
+  else
+    all->at[all->count++] = b;
+}
+
+/* small <= large, or small < large. */
+static void add_comparison(struct detector *d, struct bounds *all, tir_expr small, tir_expr large, bool strict) {
   struct tir *ir = d->ir;
   if (!tir_is_index(ir, small) || !tir_is_index(ir, large)) return;
-  tir_expr difference = tir_sub(ir, resolve(d, small), resolve(d, large)); /* <= 0, or < 0 */
-  struct tir_linear l = tir_linear_of(ir, difference);
-  if (l.count != 1) return;
-  struct tir_term term = tir_terms(ir, l)[0];
-  int64_t bound = l.constant + strict;
-  const struct tir_expr_node *n = tir_at(ir, term.atom);
-  if (n->kind != TIR_VAR || (term.coefficient != 1 && term.coefficient != -1)) return;
+  struct tir_linear l = tir_linear_of(ir, tir_sub(ir, small, large)); /* c * v + k <= 0 */
+  struct tir_term term = l.count ? tir_terms(ir, l)[0] : (struct tir_term){0, TIR_NONE};
   uint32_t i = 0;
-  while (i < d->var_count && d->vars[i] != n->ref) i++;
-  if (i == d->var_count) return;
-  struct tir_var_node v = ir->vars.at[n->ref];
-  if (!v.min || !v.extent || !tir_is_int(ir, v.min) || !tir_is_int(ir, v.extent)) return;
-  int64_t lo = tir_at(ir, v.min)->imm, hi = lo + tir_at(ir, v.extent)->imm - 1;
-  if (term.coefficient == 1 && -bound < hi) hi = -bound;
-  if (term.coefficient == -1 && bound > lo) lo = bound;
-  if (lo > hi || (lo == tir_at(ir, v.min)->imm && hi - lo + 1 == tir_at(ir, v.extent)->imm)) return;
+  while (i < d->var_count && (!term.atom || d->vars[i] != tir_at(ir, term.atom)->ref)) i++;
+  if (l.count != 1 || tir_at(ir, term.atom)->kind != TIR_VAR || i == d->var_count || l.constant <= -INT32_MAX ||
+      l.constant >= INT32_MAX) {
+    all->solved = false;
+    return;
+  }
+  int64_t k = l.constant + strict, c = term.coefficient;
+  if (c > 0)
+    add_bound(all, (struct bound){i, INT64_MIN, tir_floor_div(-k, c)});
+  else
+    add_bound(all, (struct bound){i, -tir_floor_div(-k, -c), INT64_MAX});
+}
+
+static void gather(struct detector *d, struct bounds *all, tir_expr condition, bool holds) {
+  const struct tir_expr_node n = *tir_at(d->ir, condition);
+  if (n.kind == TIR_NOT) return gather(d, all, n.a, !holds);
+  if (n.kind == (holds ? TIR_AND : TIR_OR)) {
+    gather(d, all, n.a, holds);
+    return gather(d, all, n.b, holds);
+  }
+  if (n.kind == TIR_CALL && n.count == 1 && holds && !strcmp(tir_text(d->ir, n.ref), "likely"))
+    return gather(d, all, d->ir->operands.at[n.operands], holds);
+  if (n.kind < TIR_EQ || n.kind > TIR_GE || !is_plain(d->ir, n.a) || !is_plain(d->ir, n.b)) return;
+  bool above = n.kind == TIR_GT || n.kind == TIR_GE, strict = n.kind == TIR_LT || n.kind == TIR_GT;
+  tir_expr small = above == holds ? n.b : n.a, large = above == holds ? n.a : n.b;
+  if (n.kind != TIR_EQ && n.kind != TIR_NE) return add_comparison(d, all, small, large, strict == holds);
+  if (holds != (n.kind == TIR_EQ)) {
+    all->solved = false;
+    return;
+  }
+  add_comparison(d, all, n.a, n.b, false);
+  add_comparison(d, all, n.b, n.a, false);
+}
+
+/* The variable at a position gives way to one of a narrower domain. */
+static void replace_var(struct detector *d, uint32_t position, int64_t lo, int64_t hi) {
+  struct tir *ir = d->ir;
+  tir_var old = d->vars[position];
+  struct tir_var_node v = ir->vars.at[old];
   tir_var narrower =
       tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, tir_int(ir, v.type, lo), tir_int(ir, v.type, hi - lo + 1));
   tir_expr value = tir_var_expr(ir, narrower);
-  for (uint32_t j = 0; j < d->meaning_count; j++) { /* what was narrowed before, and lets of it, are narrowed again */
-    tir_subst_var(ir, d->vars[i], value);
-    tir_expr changed = tir_subst(ir, d->meanings[j].value);
+  for (uint32_t i = 0; i < d->meaning_count; i++) { /* what was narrowed before, and lets of it, are narrowed again */
+    tir_subst_var(ir, old, value);
+    tir_expr changed = tir_subst(ir, d->meanings[i].value);
     tir_subst_clear(ir);
-    d->meanings[j].value = changed;
+    d->meanings[i].value = changed;
   }
-  push_meaning(d, d->vars[i], value);
-  d->vars[i] = narrower;
+  push_meaning(d, old, value);
+  d->vars[position] = narrower;
 }
 
+/* Narrows the loops around by a condition that holds, or does not, from here on. */
 static void narrow(struct detector *d, tir_expr condition, bool holds) {
   if (!d->var_count) return;
-  const struct tir_expr_node n = *tir_at(d->ir, condition);
-  if (n.kind == TIR_NOT) return narrow(d, n.a, !holds);
-  if (n.kind == (holds ? TIR_AND : TIR_OR)) {
-    narrow(d, n.a, holds);
-    return narrow(d, n.b, holds);
+  struct bounds all = {.count = 0, .solved = true};
+  gather(d, &all, resolve(d, condition), holds);
+  for (uint32_t i = 0; i < all.count && all.solved; i++) {
+    const struct tir_var_node *v = &d->ir->vars.at[d->vars[all.at[i].var]];
+    all.solved = v->min && v->extent && tir_is_int(d->ir, v->min) && tir_is_int(d->ir, v->extent);
+    if (!all.solved) break;
+    int64_t lo = tir_at(d->ir, v->min)->imm, hi = lo + tir_at(d->ir, v->extent)->imm - 1;
+    if (all.at[i].lo < lo) all.at[i].lo = lo;
+    if (all.at[i].hi > hi) all.at[i].hi = hi;
+    all.solved = all.at[i].lo <= all.at[i].hi;
   }
-  if (n.kind == TIR_CALL && n.count == 1 && !strcmp(tir_text(d->ir, n.ref), "likely"))
-    return narrow(d, d->ir->operands.at[n.operands], holds);
-  switch (n.kind) {
-  case TIR_LT: holds ? narrow_by(d, n.a, n.b, true) : narrow_by(d, n.b, n.a, false); break;
-  case TIR_LE: holds ? narrow_by(d, n.a, n.b, false) : narrow_by(d, n.b, n.a, true); break;
-  case TIR_GT: holds ? narrow_by(d, n.b, n.a, true) : narrow_by(d, n.a, n.b, false); break;
-  case TIR_GE: holds ? narrow_by(d, n.b, n.a, false) : narrow_by(d, n.a, n.b, true); break;
-  case TIR_EQ:
-  case TIR_NE:
-    if (holds != (n.kind == TIR_EQ)) break;
-    narrow_by(d, n.a, n.b, false);
-    narrow_by(d, n.b, n.a, false);
-    break;
-  default: break;
-  }
+  for (uint32_t i = 0; i < all.count && all.solved; i++) replace_var(d, all.at[i].var, all.at[i].lo, all.at[i].hi);
 }
 
 /* What conditions changed, to be put back. */
@@ -305,7 +368,7 @@ static bool visit_access_ptr(struct detector *d, const struct tir_expr_node *n) 
   const struct tir_expr_node mask = *tir_at(d->ir, d->ir->operands.at[n->operands + 4]);
   if (data.kind != TIR_DATA || mask.kind != TIR_INT_IMM) return false;
   if ((mask.imm & 3) == 3)
-    d->opaque |= counts(d, data.ref);
+    d->opaque |= is_outside(d, data.ref);
   else if (mask.imm & 3)
     record_whole(d, mask.imm & 2, data.ref);
   return true;
@@ -316,7 +379,7 @@ static void visit_expr(struct detector *d, tir_expr e) {
   const struct tir_expr_node n = *tir_at(d->ir, e);
   if (n.kind <= TIR_NONE_IMM || n.kind == TIR_VAR) return;
   if (n.kind == TIR_DATA) {
-    d->opaque |= counts(d, n.ref) || tir_buffer_at(d->ir, n.ref)->where == d->block;
+    d->opaque |= is_outside(d, n.ref);
     return;
   }
   if (n.kind == TIR_LOAD) record_element(d, false, n.ref, n.operands, n.count);

@@ -80,10 +80,10 @@ static uint32_t slot_of(struct tir_printer *p, const char *text) {
 
 /* What Python or TVMScript gives a meaning of its own. */
 static const char *const reserved[] = {
-    "T",       "I",     "R",     "Module", "range", "True",     "False", "None",  "and",    "as",       "assert",
-    "async",   "await", "break", "class",  "cls",   "continue", "def",   "del",   "elif",   "else",     "except",
-    "finally", "for",   "from",  "global", "if",    "import",   "in",    "is",    "lambda", "nonlocal", "not",
-    "or",      "pass",  "raise", "return", "try",   "while",    "with",  "yield", "tvm",    "print",    "self"};
+    "T",       "Module", "cls",   "range",  "True",     "False",  "None",  "and",  "as",     "assert",
+    "async",   "await",  "break", "class",  "continue", "def",    "del",   "elif", "else",   "except",
+    "finally", "for",    "from",  "global", "if",       "import", "in",    "is",   "lambda", "nonlocal",
+    "not",     "or",     "pass",  "raise",  "return",   "try",    "while", "with", "yield"};
 
 void tir_printer_start(struct tir_printer *p, const struct tir *ir) {
   *p = (struct tir_printer){.ir = ir};

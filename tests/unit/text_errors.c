@@ -87,6 +87,9 @@ static const struct refusal refusals[] = {
     {MS_TEXT_TYPE, "5:31", "S, spatial, and R", BLOCK "            vi = T.axis.remap(\"X\", [i])\n"},
     {MS_TEXT_UNSUPPORTED, "5:18", "no kind of iteration", BLOCK "            vi = T.axis.scan(8, i)\n"},
     {MS_TEXT_UNSUPPORTED, "4:14", "write its T.reads", BLOCK "            T.call_extern(\"void\", \"f\", A.data)\n"},
+    {MS_TEXT_UNSUPPORTED, "4:14", "write its T.reads",
+     BLOCK "            X = T.match_buffer(B[0:4], (4,))\n            T.call_extern(\"void\", \"f\", "
+           "X.access_ptr(\"rw\"))\n"},
     {MS_TEXT_NAME, "3:7", "no such attribute", HEAD "    A.foo[0] = 1\n"},
     {MS_TEXT_UNSUPPORTED, "3:37", "layouts", HEAD "    X = T.alloc_buffer((4,), layout=\"x\")\n"},
     {MS_TEXT_UNSUPPORTED, "3:41", "takes no argument \"foo\"", HEAD "    X = T.sblock_alloc_buffer((4,), foo=3)\n"},
