@@ -25,8 +25,8 @@
 
 /* Limits that keep recursion and arrays bounded whatever the text. */
 enum {
-  TIR_MOST_NESTING = 120,    /* brackets and operators inside each other while an expression is read */
-  TIR_MOST_EXPR_DEPTH = 500, /* levels of an expression's tree */
+  TIR_MOST_EXPR_DEPTH = 250, /* levels of an expression's tree */
+  TIR_MOST_NESTING = 800,    /* of calls while an expression is read: at most three a level */
   TIR_MOST_STMT_DEPTH = 150, /* statements inside each other */
   TIR_MOST_RANK = 32,        /* dimensions of a buffer */
   TIR_MOST_ITERS = 64,       /* iteration variables of a block */

@@ -229,7 +229,7 @@ static bool read_binary_inside(struct tir_reader *r, enum level least, struct ti
 
 /* Operators that bind at least as tightly as `least`. */
 static bool read_binary(struct tir_reader *r, enum level least, struct tir_item *out) {
-  if (++r->nesting > TIR_MOST_NESTING * 4)
+  if (++r->nesting > TIR_MOST_NESTING)
     return tir_reader_fail(r, r->at, MS_TOO_LARGE, "this expression is nested too deeply");
   bool good = read_binary_inside(r, least, out);
   r->nesting--;
@@ -272,7 +272,7 @@ static bool read_unary(struct tir_reader *r, struct tir_item *out) {
   }
   char sign = r->text[tir_reader_token(r, token)->offset];
   r->at++;
-  if (++r->nesting > TIR_MOST_NESTING * 4)
+  if (++r->nesting > TIR_MOST_NESTING)
     return tir_reader_fail(r, token, MS_TOO_LARGE, "this expression is nested too deeply");
   struct tir_item v;
   bool good = sign == '-' && is_least_integer(r, r->at) ? read_primary(r, &v) : read_unary(r, &v);
@@ -477,7 +477,7 @@ static bool read_primary(struct tir_reader *r, struct tir_item *out) {
 bool tir_read_value(struct tir_reader *r, struct tir_item *out) {
   if (tir_reader_is_name(r, r->at, "lambda"))
     return tir_reader_fail(r, r->at, MS_TEXT_UNSUPPORTED, "functions of indices cannot stand here");
-  if (++r->nesting > TIR_MOST_NESTING * 4)
+  if (++r->nesting > TIR_MOST_NESTING)
     return tir_reader_fail(r, r->at, MS_TOO_LARGE, "this expression is nested too deeply");
   bool good = read_binary(r, LEVEL_OR, out);
   r->nesting--;
