@@ -1,6 +1,6 @@
 /* Moving a block under a loop: where it may go, and the edit. */
-#include "move_block.h"
 #include "../linear.h"
+#include "move_domain.h"
 
 #include <stdlib.h>
 
@@ -200,6 +200,31 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   return tir_move_find_domains(ir, move, err) && tir_move_check_reduction(ir, move, err);
 }
 
+/* A let before `s` or before what is around it: what is bound there may not be in scope elsewhere. */
+static bool sees_let(const struct tir *ir, tir_stmt s, tir_stmt scope) {
+  for (; s != scope; s = tir_stmt_at(ir, s)->parent)
+    for (tir_stmt t = tir_stmt_at(ir, s)->prev; t; t = tir_stmt_at(ir, t)->prev)
+      if (tir_is(ir, t, TIR_BIND)) return true;
+  return false;
+}
+
+/* The block writes elements indexed by its iterations alone: whatever is required of them is their range. */
+bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move) {
+  struct tir_span writes = tir_block_at(ir, move->block)->writes;
+  assert(move->to_consumers);
+  for (uint32_t i = 0; i < move->required_count; i++)
+    if (sees_let(ir, move->required[i], move->scope)) return false;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
+      const struct tir_expr_node *index = tir_at(ir, ir->operands.at[region.ranges + 2 * d]);
+      if (index->kind != TIR_VAR || tir_iter_of(ir, move->block, index->ref) < 0) return false;
+      if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+    }
+  }
+  return true;
+}
+
 /* ---- Predicates ---- */
 
 enum { MOST_LOOPS = 32 };
@@ -256,8 +281,12 @@ struct nest {
 
 /* A new loop inside the nest; its variable. Names are ax0, ax1, …. */
 static tir_expr add_loop(struct tir *ir, struct nest *nest, tir_type type, tir_expr extent) {
-  char text[16];
-  snprintf(text, sizeof text, "ax%u", nest->count++);
+  char text[16] = "ax0";
+  if (nest->count < 10)
+    text[2] = (char)('0' + nest->count);
+  else
+    snprintf(text + 2, sizeof text - 2, "%u", nest->count);
+  nest->count++;
   tir_expr zero = tir_int(ir, type, 0);
   tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, text), type, zero, extent);
   tir_loop loop = tir_new_loop(ir, v, zero, extent, TIR_SERIAL);

@@ -196,9 +196,10 @@ static struct tir_bounds bounds_of_terms(const struct tir *ir, const struct tir_
                                          const struct tir_move_domain *d) {
   struct tir_bounds b = {0, 0};
   for (uint32_t i = d->first; i < d->first + d->count; i++) {
-    struct tir_bounds k = {move->terms[i].coefficient, move->terms[i].coefficient};
-    struct tir_bounds product = tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, move->terms[i].atom));
-    b = tir_binary_bounds(TIR_ADD, b, product);
+    int64_t k = move->terms[i].coefficient;
+    const struct tir_expr_node *n = tir_at(ir, move->terms[i].atom);
+    b.lo = tir_sat_add(b.lo, tir_sat_mul(k, k > 0 ? n->lo : n->hi));
+    b.hi = tir_sat_add(b.hi, tir_sat_mul(k, k > 0 ? n->hi : n->lo));
   }
   return b;
 }
