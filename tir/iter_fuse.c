@@ -204,7 +204,8 @@ static bool replace_aliases(struct tir_iter_map *m, struct iter_sum *sum) {
     tir_expr extent = iter_same_piece(&split, &alias->of) ? alias->to.extent : split.extent;
     split = (struct iter_split){alias->to.mark, lower, extent, split.scale};
     cut_to_mark(m, &split);
-    if (!iter_at_least(m, lower, m->marks.at[split.mark].extent)) made[count++] = split; /* else it is always 0 */
+    bool zero = !iter_is(m, lower, 1) && iter_at_least(m, lower, m->marks.at[split.mark].extent);
+    if (!zero) made[count++] = split;
   }
   if (any) *sum = sum_reversed(m, made, count, sum->base);
   return any;
