@@ -254,6 +254,8 @@ static bool apply_constraint(struct tir_iter_map *m, struct iter_constraint c) {
   bool within = iter_at_least(m, n.extent, c.upper);
   tir_expr extent = within ? c.upper : tir_make(ir, TIR_MIN, c.upper, n.extent);
   if (tir_at(ir, extent)->hi <= 0) return bound_sum(m, sum, c);
+  /* Where the outermost piece has one value left, only the whole number is known to be one. */
+  if (n.count > 1 && iter_at_least(m, n.at[n.count - 1].scale, extent)) return bound_sum(m, sum, c);
   if (is_never_met(m, sum)) {
     m->ignores = true;
     return true;
