@@ -110,13 +110,32 @@ static bool has_holes(const struct tir_iter_map *m, const bool *visited) {
   return false;
 }
 
+static bool is_made_of(const struct tir_iter_map *m, struct iter_sum sum, uint32_t mark) {
+  for (uint32_t i = 0; i < sum.count; i++) {
+    uint32_t part = m->splits.at[sum.first + i].mark;
+    if (part == mark || (!m->marks.at[part].source && is_made_of(m, m->marks.at[part].sum, mark))) return true;
+  }
+  return false;
+}
+
+/* A bound that names iterators of one value is of what is used with them: in the same index. */
+static bool check_units(const struct tir_iter_map *m, const bool *visited) {
+  for (uint32_t i = 0; i < m->units.count; i++) {
+    uint32_t unit = m->units.at[i].unit, constrained = m->units.at[i].constrained;
+    if (!visited[constrained]) continue;
+    if (!visited[unit]) return false;
+    if (!iter_is(m, m->marks.at[unit].extent, 1)) continue; /* its other pieces are free */
+    for (uint32_t k = 0; k < m->indices.count; k++)
+      if (is_made_of(m, m->indices.at[k], unit) && !is_made_of(m, m->indices.at[k], constrained)) return false;
+  }
+  return true;
+}
+
 bool iter_check_mapping(struct tir_iter_map *m) {
   bool visited[MOST_MARKS];
   if (m->marks.count > MOST_MARKS) return false;
   find_visited(m, visited);
-  /* A bound that names iterators of one value is of what is used with them. */
-  for (uint32_t i = 0; i < m->units.count; i++)
-    if (visited[m->units.at[i].constrained] && !visited[m->units.at[i].unit]) return false;
+  if (!check_units(m, visited)) return false;
   for (uint32_t k = 0; k < m->marks.count; k++) {
     const struct iter_mark *mark = &m->marks.at[k];
     if (!visited[k]) {
