@@ -503,7 +503,18 @@ static int trace_length(lua_State *L) {
   return 1;
 }
 
-/* draws(): a list of {index, kind, draw, decision, candidates or n or locations…} in order: what mutators look at. */
+/* The key of the annotation that a variable becomes the value of, or NULL. */
+static const char *annotated_key(const struct vm_trace *t, uint32_t variable) {
+  for (uint32_t i = 0; i < t->steps->count; i++) {
+    const struct vm_instruction *in = &t->steps->instructions[i];
+    if (in->kind != VM_Annotate || in->inputs < 2) continue;
+    const struct vm_value *value = &vm_inputs_of(t->steps, in)[1], *key = vm_attrs_of(t->steps, in);
+    if (value->kind == VM_REF && value->ref == variable && key->kind == VM_STRING) return t->steps->text + key->first;
+  }
+  return NULL;
+}
+
+/* draws(): a list of {index, kind, draw, attrs, annotates, decision} in order: what mutators look at. */
 static int trace_draws(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
   lua_newtable(L);
@@ -518,6 +529,8 @@ static int trace_draws(lua_State *L) {
     lua_setfield(L, -2, "draw");
     lua_pushstring(L, vm_kind_info((enum vm_kind)in->kind)->name);
     lua_setfield(L, -2, "kind");
+    lua_pushstring(L, annotated_key(t, in->first_output));
+    lua_setfield(L, -2, "annotates");
     lua_createtable(L, in->attrs, 0);
     for (uint32_t k = 0; k < in->attrs; k++) {
       push_value(L, t->steps, &vm_attrs_of(t->steps, in)[k]);

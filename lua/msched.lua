@@ -69,4 +69,11 @@ function kernel.check(k, options)
   return most
 end
 
+-- ms.tune(function, options) gives the best kernel; what it needs is loaded when it is first called.
+function ms.tune(...)
+  ms.tune = nil
+  ms.load "search.tune"
+  return ms.tune(...)
+end
+
 return true

@@ -1,5 +1,6 @@
 /* Lua states: made, limited, interrupted. */
 #include "bind.h"
+#include "bind_search.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -15,7 +16,10 @@ struct script { /* what a state's allocator and hook know; found through the all
 
 static volatile sig_atomic_t interrupted;
 
-void script_interrupt(void) { interrupted = 1; }
+void script_interrupt(void) {
+  interrupted = 1;
+  bind_search_interrupt();
+}
 bool script_interrupted(void) { return interrupted != 0; }
 
 static double now(void) {
@@ -182,6 +186,7 @@ static int open_module(lua_State *L) {
   bind_schedules(L);
   bind_arrays(L);
   bind_kernels(L);
+  bind_searching(L, script_of(L)->limits.sandbox);
   lua_pushcfunction(L, load_own);
   lua_setfield(L, -2, "load");
   lua_setglobal(L, "msched");

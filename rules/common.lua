@@ -82,4 +82,17 @@ function common.is_contiguous(sch, block, loop)
   return moves
 end
 
+-- A trace with another choice in one of its categorical draws that `wanted` accepts; nil: there is none.
+function common.draw_other(trace, stream, wanted)
+  local choices = {}
+  for _, d in ipairs(trace:draws()) do
+    if d.kind == "SampleCategorical" and d.decision and #d.attrs[1] > 1 and wanted(d) then choices[#choices + 1] = d end
+  end
+  if #choices == 0 then return nil end
+  local d = choices[stream:below(#choices) + 1]
+  local other = stream:below(#d.attrs[1] - 1)
+  if other >= d.decision[1] then other = other + 1 end
+  return trace:with_decision(d.index, {other})
+end
+
 return common

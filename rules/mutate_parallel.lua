@@ -1,7 +1,9 @@
--- Scales how many parallel jobs the root's note asks for: a fraction of what it was made with.
+-- Draws another number of parallel jobs.
+local common = msched.load "rules.common"
+
 return msched.mutator {
   name = "parallel",
   apply = function(trace, stream)
-    return trace:with_annotation("meta_schedule.parallel", ({16, 32, 64, 128, 256, 512})[stream:below(6) + 1])
+    return common.draw_other(trace, stream, function(d) return d.annotates == "meta_schedule.parallel" end)
   end,
 }

@@ -7,7 +7,11 @@ return msched.rule {
   apply = function(sch, block, context)
     if not common.is_root(sch, block) then return {sch} end
     local p = context.parallel
-    if p.jobs_per_core then sch:annotate(block, "meta_schedule.parallel", p.jobs_per_core * context.target.cores) end
+    if #p.jobs_per_core > 0 then
+      local jobs, chances = {}, {}
+      for i, n in ipairs(p.jobs_per_core) do jobs[i], chances[i] = n * context.target.cores, 1 / #p.jobs_per_core end
+      sch:annotate(block, "meta_schedule.parallel", sch:sample_categorical(jobs, chances))
+    end
     if p.max_vector_extent then sch:annotate(block, "meta_schedule.vectorize", p.max_vector_extent) end
     if #p.unroll_steps > 0 then
       local equal = {}

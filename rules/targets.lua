@@ -9,7 +9,7 @@ targets.llvm = {
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}},
   jobs_per_core = 16,
   tiling = {structure = "SSRSRS", max_innermost = 64, write_levels = {2, 1}},
-  parallel = {jobs_per_core = 16, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
+  parallel = {jobs_per_core = {16, 4, 1}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
 -- What rules get beside schedule and block.
