@@ -17,6 +17,7 @@
 struct script_limits {
   size_t bytes;   /* of Lua memory; 0: none */
   double seconds; /* of one call into the state, between script_start and script_stop; 0: none */
+  bool patient;   /* an interrupt is not raised in scripts: who calls them looks at it */
   bool sandbox;   /* rules: no io, os, debug, native libraries, bytecode; pairs in order; no math.random */
 };
 /* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */

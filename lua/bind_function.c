@@ -96,6 +96,40 @@ static int params(lua_State *L) {
   return 1;
 }
 
+struct counting {
+  const struct tir *ir;
+  double count;
+};
+
+static bool count_operation(void *data, tir_expr e) {
+  struct counting *c = data;
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  bool arithmetic = n->kind >= TIR_ADD && n->kind <= TIR_MAX && tir_type_is_float(n->type);
+  c->count += arithmetic || (n->kind == TIR_CALL && tir_type_is_float(n->type) &&
+                             strcmp(tir_text(c->ir, n->ref), "if_then_else") != 0);
+  return n->kind != TIR_LOAD;
+}
+
+/* flops(): operations on floats that the function does, inits aside; 0 where extents are not constants. */
+static int flops(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  tir_stmt body = b->ir->funcs.at[b->func].body;
+  double all = 0;
+  for (tir_stmt s = body; s; s = tir_next(b->ir, s, body)) {
+    if (!tir_is(b->ir, s, TIR_STORE)) continue;
+    struct counting c = {b->ir, 0};
+    tir_walk_expr(b->ir, tir_stmt_at(b->ir, s)->store.value, count_operation, &c);
+    for (tir_stmt p = tir_stmt_at(b->ir, s)->parent; p; p = tir_stmt_at(b->ir, p)->parent)
+      if (tir_is(b->ir, p, TIR_LOOP)) {
+        const struct tir_expr_node *extent = tir_at(b->ir, tir_stmt_at(b->ir, p)->loop.extent);
+        c.count *= extent->kind == TIR_INT_IMM ? (double)extent->imm : 0;
+      }
+    all += c.count;
+  }
+  lua_pushnumber(L, all);
+  return 1;
+}
+
 /* from_script(text [, file]): the only function, or `main` */
 static int from_script(lua_State *L) {
   size_t length;
@@ -113,8 +147,8 @@ static int from_script(lua_State *L) {
 }
 
 void bind_functions(lua_State *L) {
-  static const luaL_Reg methods[] = {
-      {"script", script}, {"name", name}, {"hash", hash}, {"params", params}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"script", script}, {"name", name},   {"hash", hash},
+                                     {"params", params}, {"flops", flops}, {NULL, NULL}};
   luaL_newmetatable(L, BOUND_FUNCTION);
   lua_pushcfunction(L, collect);
   lua_setfield(L, -2, "__gc");

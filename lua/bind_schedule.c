@@ -358,7 +358,7 @@ static int perform(lua_State *L) {
 static int ask(lua_State *L) {
   enum vm_query query = (enum vm_query)lua_tointeger(L, lua_upvalueindex(1));
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  lua_getfield(L, LUA_REGISTRYINDEX, "msched.pool");
+  lua_getfield(L, LUA_REGISTRYINDEX, "msched.answers");
   struct vm_trace *pool = bind_check_trace(L, -1);
   lua_pop(L, 1);
   struct vm_value args[8], answer = vm_none();
@@ -665,7 +665,7 @@ void bind_schedules(lua_State *L) {
   lua_setfield(L, -3, "schedule_methods");
   lua_pop(L, 1);
   bind_push_trace(L, vm_trace_new());
-  lua_setfield(L, LUA_REGISTRYINDEX, "msched.pool");
+  lua_setfield(L, LUA_REGISTRYINDEX, "msched.answers");
   lua_pushlightuserdata(L, (void *)&rest_mark);
   lua_setfield(L, -2, "rest");
   static const luaL_Reg functions[] = {

@@ -1,6 +1,6 @@
 /* Searching from Lua: streams of numbers, pools, cost models, measurers, stores. */
-#include "bind.h"
 #include "bind_search.h"
+#include "bind.h"
 
 #include "db/db.h"
 #include "search/search.h"
@@ -9,11 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-#define BOUND_STREAM "msched.stream"
-#define BOUND_POOL "msched.pool"
-#define BOUND_MODEL "msched.model"
+#define BOUND_STREAM   "msched.stream"
+#define BOUND_POOL     "msched.pool"
+#define BOUND_MODEL    "msched.model"
 #define BOUND_MEASURER "msched.measurer"
-#define BOUND_STORE "msched.store"
+#define BOUND_STORE    "msched.store"
 #define BOUND_FEATURES "msched.features"
 
 /* ---- Streams: stream(seed, candidate, draw, attempt) ---- */
@@ -40,7 +40,10 @@ static int stream_unit(lua_State *L) {
 
 /* ---- Features of one candidate ---- */
 
-struct bound_features { float *rows; uint32_t count; };
+struct bound_features {
+  float *rows;
+  uint32_t count;
+};
 
 static int collect_features(lua_State *L) {
   struct bound_features *f = luaL_checkudata(L, 1, BOUND_FEATURES);
@@ -59,7 +62,8 @@ static int features_call(lua_State *L) {
   struct bound_features *f = luaL_checkudata(L, 1, BOUND_FEATURES);
   lua_Integer row = luaL_checkinteger(L, 2), column = -1;
   luaL_argcheck(L, row >= 1 && row <= f->count, 2, "no such row");
-  if (lua_isinteger(L, 3)) column = lua_tointeger(L, 3) - 1;
+  if (lua_isinteger(L, 3))
+    column = lua_tointeger(L, 3) - 1;
   else
     for (uint32_t i = 0; i < search_feature_count(); i++)
       if (!strcmp(search_feature_name(i), luaL_checkstring(L, 3))) column = i;
@@ -79,7 +83,11 @@ static int feature_names(lua_State *L) {
 
 /* ---- Pools ---- */
 
-struct bound_pool { struct search_pool *pool; struct script_files files; struct search_script script; };
+struct bound_pool {
+  struct search_pool *pool;
+  struct script_files files;
+  struct search_script script;
+};
 
 static void *open_script(void *data, ms_error *err) {
   struct script_files *files = data;
@@ -120,7 +128,8 @@ static bool postprocess(void *data, void *state, struct vm_schedule *schedule, m
   script_start(L);
   bool ok = script_call(L, 1, 2, err);
   script_stop(L);
-  if (ok && !lua_toboolean(L, -2)) ok = ms_fail(err, MS_POSTPROC, "postprocessor %s refuses it", lua_isstring(L, -1) ? lua_tostring(L, -1) : "?");
+  if (ok && !lua_toboolean(L, -2))
+    ok = ms_fail(err, MS_POSTPROC, "postprocessor %s refuses it", lua_isstring(L, -1) ? lua_tostring(L, -1) : "?");
   bind_release_schedule(L, 1);
   lua_settop(L, 0);
   return ok;
@@ -164,7 +173,11 @@ static int new_pool(lua_State *L) {
   return p->pool ? 1 : bind_raise(L, &err);
 }
 
-struct round { struct search_job *jobs; struct search_candidate *out; uint32_t count; };
+struct round {
+  struct search_job *jobs;
+  struct search_candidate *out;
+  uint32_t count;
+};
 
 static int collect_round(lua_State *L) {
   struct round *r = lua_touserdata(L, 1);
@@ -215,8 +228,9 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
 static volatile bool stop_pool;
 void bind_search_interrupt(void) { stop_pool = true; }
 
-/* pool:replay(jobs, features): jobs {trace =, seed =, candidate =, anew =}; a list of candidates {trace, hash, features},
- * false where one was refused; then a table of refusals by code; then the message of the first script error, if any. */
+/* pool:replay(jobs, features): jobs {trace =, seed =, candidate =, anew =}; a list of candidates {trace, hash,
+ * features}, false where one was refused; then a table of refusals by code; then the message of the first script error,
+ * if any. */
 static int pool_replay(lua_State *L) {
   struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -226,8 +240,9 @@ static int pool_replay(lua_State *L) {
   for (uint32_t i = 0; i < count; i++) {
     lua_rawgeti(L, 2, (lua_Integer)i + 1);
     lua_getfield(L, -1, "trace");
-    r->jobs[i] = (struct search_job){bind_check_trace(L, -1), (uint64_t)bind_option_int(L, -2, "seed", 1),
-                                     (uint64_t)bind_option_int(L, -2, "candidate", 0), bind_option_bool(L, -2, "anew", false)};
+    r->jobs[i] =
+        (struct search_job){bind_check_trace(L, -1), (uint64_t)bind_option_int(L, -2, "seed", 1),
+                            (uint64_t)bind_option_int(L, -2, "candidate", 0), bind_option_bool(L, -2, "anew", false)};
     lua_pop(L, 2); /* the table of jobs keeps it */
   }
   ms_error err = {.instruction = -1};
@@ -250,8 +265,10 @@ static int pool_replay(lua_State *L) {
     }
     lua_rawseti(L, -3, (lua_Integer)i + 1);
   }
-  if (script_error) lua_pushstring(L, script_error);
-  else lua_pushnil(L);
+  if (script_error)
+    lua_pushstring(L, script_error);
+  else
+    lua_pushnil(L);
   return 3;
 }
 
@@ -275,7 +292,11 @@ static int collect_model(lua_State *L) {
 }
 
 /* Reads candidates' features from the list at `at` into arrays held by a userdata that is pushed. */
-struct lists { const float **features; uint32_t *rows; double *numbers; };
+struct lists {
+  const float **features;
+  uint32_t *rows;
+  double *numbers;
+};
 
 static struct lists read_lists(lua_State *L, int at, uint32_t *count) {
   *count = (uint32_t)luaL_len(L, at);
@@ -486,8 +507,10 @@ static int store_put(lua_State *L) {
   struct db *db = open_store(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
-  struct db_record r = {.target = bind_option_text(L, 2, "target", ""), .reason = bind_option_text(L, 2, "reason", ""),
-                        .versions = versions_text(), .when = time(NULL)};
+  struct db_record r = {.target = bind_option_text(L, 2, "target", ""),
+                        .reason = bind_option_text(L, 2, "reason", ""),
+                        .versions = versions_text(),
+                        .when = time(NULL)};
   lua_getfield(L, 2, "workload");
   r.workload = check_id(L, -1);
   lua_getfield(L, 2, "trace");
@@ -532,7 +555,8 @@ static int store_find_module(lua_State *L) {
   db_id workload = check_id(L, 2);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_module(open_store(L), &workload, luaL_checkstring(L, 3), strtoull(luaL_checkstring(L, 4), NULL, 16), versions_text(), &r, &err);
+  int found = db_find_module(open_store(L), &workload, luaL_checkstring(L, 3),
+                             strtoull(luaL_checkstring(L, 4), NULL, 16), versions_text(), &r, &err);
   if (found < 0) return bind_raise(L, &err);
   if (!found) return 0;
   push_record(L, &r);
@@ -548,7 +572,10 @@ static int store_short_id(lua_State *L) {
 }
 
 /* A visit must not raise, since a transaction is open: records are copied out first, then pushed. */
-struct copies { struct db_record *at; size_t count, room, most; };
+struct copies {
+  struct db_record *at;
+  size_t count, room, most;
+};
 
 static bool copy_record(void *data, const struct db_record *r) {
   struct copies *c = data;
@@ -607,7 +634,14 @@ static int store_records(lua_State *L) {
   return 1;
 }
 
-struct workload_list { struct { db_id id; char name[128]; uint64_t records; } at[1024]; int count; };
+struct workload_list {
+  struct {
+    db_id id;
+    char name[128];
+    uint64_t records;
+  } at[1024];
+  int count;
+};
 
 static bool list_workload(void *data, const db_id *id, const char *name, uint64_t records) {
   struct workload_list *l = data;
@@ -718,12 +752,27 @@ void bind_searching(lua_State *L, bool sandbox) {
   if (sandbox) return; /* a rule starts no process and opens no store */
   static const luaL_Reg pool[] = {{"replay", pool_replay}, {"close", collect_pool}, {NULL, NULL}};
   static const luaL_Reg model[] = {{"update", model_update}, {"predict", model_predict}, {NULL, NULL}};
-  static const luaL_Reg measurer[] = {{"submit", measurer_submit}, {"next", measurer_next}, {"set_best", measurer_set_best},
-                                      {"close", collect_measurer}, {NULL, NULL}};
-  static const luaL_Reg store[] = {{"path", store_path}, {"put_workload", store_put_workload}, {"get_workload", store_get_workload},
-      {"put", store_put}, {"find", store_find}, {"find_module", store_find_module}, {"short_id", store_short_id}, {"records", store_records},
-      {"workloads", store_workloads}, {"check", store_check}, {"compact", store_compact}, {"delete", store_delete}, {"export", store_export},
-      {"import", store_import}, {"close", collect_store}, {NULL, NULL}};
+  static const luaL_Reg measurer[] = {{"submit", measurer_submit},
+                                      {"next", measurer_next},
+                                      {"set_best", measurer_set_best},
+                                      {"close", collect_measurer},
+                                      {NULL, NULL}};
+  static const luaL_Reg store[] = {{"path", store_path},
+                                   {"put_workload", store_put_workload},
+                                   {"get_workload", store_get_workload},
+                                   {"put", store_put},
+                                   {"find", store_find},
+                                   {"find_module", store_find_module},
+                                   {"short_id", store_short_id},
+                                   {"records", store_records},
+                                   {"workloads", store_workloads},
+                                   {"check", store_check},
+                                   {"compact", store_compact},
+                                   {"delete", store_delete},
+                                   {"export", store_export},
+                                   {"import", store_import},
+                                   {"close", collect_store},
+                                   {NULL, NULL}};
   static const luaL_Reg features[] = {{NULL, NULL}};
   add_type(L, BOUND_POOL, pool, collect_pool);
   add_type(L, BOUND_MODEL, model, collect_model);
@@ -734,7 +783,14 @@ void bind_searching(lua_State *L, bool sandbox) {
   lua_pushcfunction(L, features_length), lua_setfield(L, -2, "__len");
   lua_pushcfunction(L, features_call), lua_setfield(L, -2, "__call");
   lua_pop(L, 1);
-  static const luaL_Reg functions[] = {{"pool", new_pool}, {"model", new_model}, {"measurer", new_measurer}, {"store", new_store},
-      {"feature_names", feature_names}, {"clock", clock_seconds}, {"interrupted", interrupted}, {"versions", versions}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"pool", new_pool},
+                                       {"model", new_model},
+                                       {"measurer", new_measurer},
+                                       {"store", new_store},
+                                       {"feature_names", feature_names},
+                                       {"clock", clock_seconds},
+                                       {"interrupted", interrupted},
+                                       {"versions", versions},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

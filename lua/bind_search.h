@@ -7,7 +7,12 @@
 #include <stdint.h>
 
 /* What a worker's state loads: the target's rules, then the user's files. */
-struct script_files { char **paths; uint32_t count; double timeout; char target[1400]; };
+struct script_files {
+  char **paths;
+  uint32_t count;
+  double timeout;
+  char target[1400];
+};
 
 /* Adds streams, and out of a sandbox pools, models, measurers and stores, to the module on the top of the stack. */
 void bind_searching(lua_State *L, bool sandbox);

@@ -19,6 +19,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv);
 int cli_bench(const struct cli_command *self, int argc, char **argv);
 int cli_help(const struct cli_command *self, int argc, char **argv);
 
+int cli_lua(const struct cli_command *self, int argc, char **argv);
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
 
 /* Options may stand anywhere before "--"; "-" alone is an argument. */

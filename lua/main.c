@@ -10,13 +10,28 @@ const struct cli_command cli_commands[] = {
      "Runs a function on the reference interpreter; with a trace, compares the scheduled function with it.", cli_run},
     {"bench", "replay [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] [--json]",
      "Measures: replay, traces a second on one core.", cli_bench},
+    {"tune",
+     "FILE [--task N] [--target T] [--trials N] [--seconds N] [--seed N] [--rules FILE] [--policy P] [--model M] "
+     "[--jobs N] [--rule-timeout S] [--simulate] [--db PATH] [--json] [-- ARG…]",
+     "Searches for the fastest schedule of the functions of a Lua or TVMScript file.", cli_lua},
+    {"top", "[NAME] [-k N] [--target T] [--db PATH] [--json]", "Lists the fastest records of each workload.", cli_lua},
+    {"show", "ID [--trace [--lua]] [--db PATH] [--json]", "Prints a record: its scheduled module and its trace.",
+     cli_lua},
+    {"replay", "ID [--target T] [--db PATH] [--json]", "Replays a record: builds, checks and times it again.", cli_lua},
+    {"export", "ID -o FILE [--target T] [--db PATH]", "Writes a record's kernel: .o .so .h .ll .s by FILE's suffix.",
+     cli_lua},
+    {"db", "list | check | compact | export [FILE] | import FILE [--db PATH] [--json]", "Looks after the store.",
+     cli_lua},
+    {"space", "FILE [--target T] [--rules FILE] [--json] [-- ARG…]",
+     "Prints the design space: every sketch as a trace.", cli_lua},
+    {"doctor", "[--json]", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
     {"help", "[NAME]", "Explains a command or an instruction.", cli_help},
     {NULL, NULL, NULL, NULL},
 };
 
 int main(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : "--help";
-  if (!strcmp(name, "--help") || !strcmp(name, "-h")) return cli_help(&cli_commands[3], 0, NULL);
+  if (!strcmp(name, "--help") || !strcmp(name, "-h")) return cli_help(NULL, 0, NULL);
   if (!strcmp(name, "--version")) return puts("msched " MSCHED_VERSION), CLI_DONE;
   for (const struct cli_command *c = cli_commands; c->name; c++)
     if (!strcmp(c->name, name)) {

@@ -1,0 +1,389 @@
+-- The program's commands that are written in Lua: tune, top, show, replay, export, db, space, doctor.
+-- Each gets its arguments and returns an exit status; what is the user's mistake is raised as {status =, message =}.
+local ms = msched
+local commands = {}
+
+local DONE, FAILED, USAGE = 0, 1, 2
+
+local function refuse(format, ...) error({status = FAILED, message = string.format(format, ...)}, 0) end
+local function misuse(format, ...) error({status = USAGE, message = string.format(format, ...)}, 0) end
+
+-- ---- Arguments -------------------------------------------------------------------------------------------------
+
+-- options: name → "flag", "text", "number" or "list". Gives a table of options, and positional arguments; what follows
+-- "--" is `rest`.
+local function parse(args, options)
+  local given, positional, rest, i = {}, {}, {}, 1
+  while i <= #args do
+    local a = args[i]
+    if a == "--" then
+      rest = table.move(args, i + 1, #args, 1, {})
+      break
+    end
+    local name, inline = a:match("^%-%-([%w-]+)=(.*)$")
+    name = name or a:match("^%-%-([%w-]+)$")
+    if not name then
+      if a:sub(1, 1) == "-" and a ~= "-" then misuse("unknown option %s", a) end
+      positional[#positional + 1] = a
+    else
+      local kind = options[name]
+      if not kind then misuse("unknown option --%s", name) end
+      if kind == "flag" then
+        if inline then misuse("--%s takes no value", name) end
+        given[name] = true
+      else
+        if not inline then i = i + 1 end
+        local value = inline or args[i]
+        if not value then misuse("--%s takes a value", name) end
+        if kind == "number" then
+          value = tonumber(value)
+          if not value or value < 0 then misuse("--%s: a number of at least 0 is expected, not `%s`", name, inline or args[i]) end
+        end
+        if kind == "list" then given[name] = table.move({value}, 1, 1, #(given[name] or {}) + 1, given[name] or {})
+        else given[name] = value end
+      end
+    end
+    i = i + 1
+  end
+  return given, positional, rest
+end
+
+local function whole(options, name)
+  local value = options[name]
+  if value == nil then return nil end
+  local exact = math.tointeger(value)
+  if not exact then misuse("--%s: an integer is expected", name) end
+  return exact
+end
+
+-- ---- Output ----------------------------------------------------------------------------------------------------
+
+local function json_text(x)
+  if type(x) == "string" then
+    local body = x:gsub('[%c"\\\127]', function(c)
+      if c == '"' or c == "\\" then return "\\" .. c end
+      return string.format("\\u%04x", c:byte())
+    end)
+    return '"' .. body .. '"'
+  end
+  if type(x) == "boolean" or math.type(x) == "integer" then return tostring(x) end
+  if type(x) == "number" then return x == x and math.abs(x) < math.huge and string.format("%.9g", x) or "null" end
+  if type(x) ~= "table" then return "null" end
+  local parts = {}
+  if #x > 0 then
+    for i, y in ipairs(x) do parts[i] = json_text(y) end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  for _, k in ipairs(ms.sorted_keys(x)) do parts[#parts + 1] = json_text(tostring(k)) .. ":" .. json_text(x[k]) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+local function put_json(object)
+  io.stdout:write(json_text(object), "\n")
+  io.stdout:flush()
+end
+
+local function time_text(seconds)
+  if seconds >= 1 then return string.format("%.3f s", seconds) end
+  if seconds >= 1e-3 then return string.format("%.3f ms", seconds * 1e3) end
+  return string.format("%.2f us", seconds * 1e6)
+end
+
+local function rate_text(flops, seconds)
+  if not flops or flops == 0 or seconds <= 0 then return "" end
+  local rate = flops / seconds / 1e9
+  return string.format(rate >= 100 and "%.0f GFLOP/s" or "%.1f GFLOP/s", rate)
+end
+
+local function reasons_text(table_)
+  local parts = {}
+  for _, k in ipairs(ms.sorted_keys(table_)) do parts[#parts + 1] = string.format("%s %d", (k:gsub("_", " ")), table_[k]) end
+  return #parts > 0 and table.concat(parts, ", ") or "none"
+end
+
+-- ---- Functions from files --------------------------------------------------------------------------------------
+
+local function read_file(path)
+  if path == "-" then return io.read("a") end
+  local file, message = io.open(path, "rb")
+  if not file then refuse("%s", message) end
+  local text = file:read("a")
+  file:close()
+  if not text then refuse("%s: cannot be read", path) end
+  return text
+end
+
+local function is_function(x) return type(x) == "userdata" and getmetatable(x) and getmetatable(x).__name == "msched.function" end
+
+-- A Lua file that returns functions, or TVMScript.
+local function functions_of(path, rest)
+  local list = {}
+  if path:find("%.lua$") then
+    local chunk, message = loadfile(path, "t")
+    if not chunk then refuse("%s", message) end
+    local ok, made = pcall(chunk, table.unpack(rest))
+    if not ok then refuse("%s", tostring(made)) end
+    if is_function(made) then made = {made} end
+    if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
+    for i, f in ipairs(made) do
+      if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
+      list[i] = f
+    end
+  else
+    local ok, f = pcall(ms.from_script, read_file(path), path)
+    if not ok then refuse("%s", tostring(f)) end
+    list[1] = f
+  end
+  return list
+end
+
+local function open_store(path, read_only)
+  local ok, store = pcall(ms.store, path, {read_only = read_only})
+  if not ok then refuse("%s", tostring(store)) end
+  return store
+end
+
+local function record_of(store, id)
+  if not id then misuse("a record's ID is expected; `msched top` lists them") end
+  local ok, r = pcall(store.find, store, id)
+  if not ok then refuse("%s", tostring(r)) end
+  if not r then refuse("no record `%s` in %s", id, store:path()) end
+  return r
+end
+
+-- ---- tune ------------------------------------------------------------------------------------------------------
+
+-- Shows progress: one line that is rewritten on a terminal, a line an event that matters elsewhere, objects with --json.
+local function reporter(func, json, terminal)
+  local flops = func:flops()
+  local last, name = 0, func:name()
+  local function status(env)
+    local best = env.fastest and string.format("best %s %s (%s)", time_text(env.fastest.seconds), rate_text(flops, env.fastest.seconds), env.fastest.id or "-") or "no best yet"
+    local elapsed = msched.clock() - env.started
+    local left = env.done > 0 and string.format(", about %.0f s left", elapsed / env.done * (env.trials - env.done)) or ""
+    return string.format("%s: trial %d of %d, %s, failed: %s, %.0f s%s", name, env.done, env.trials, best, reasons_text(env.failures), elapsed, left)
+  end
+  local best
+  return function(e)
+    if json then
+      if e.event == "trial" then
+        put_json {event = "trial", task = name, id = e.id, short_id = e.short_id, status = e.status, outcome = e.outcome, seconds = e.seconds,
+                  hash = e.hash, candidate = e.candidate, reason = e.reason}
+      elseif e.event == "start" then
+        put_json {event = "start", task = name, target = e.env.target.text, trials = e.env.trials, sketches = #e.env.sketches, known = e.env.resumed}
+      elseif e.event == "end" then
+        put_json {event = "end", task = name, trials = e.env.done, seconds = e.env.seconds, best = e.env.fastest and e.env.fastest.full_id,
+                  best_seconds = e.env.fastest and e.env.fastest.seconds, failures = e.env.failures, refused = e.env.refused}
+      end
+      return
+    end
+    if e.event == "start" then
+      print(string.format("%s on %s: %d sketches%s", name, e.env.target.text, #e.env.sketches,
+                          e.env.resumed > 0 and string.format(", %d records known", e.env.resumed) or ""))
+    elseif e.event == "end" then
+      if terminal then io.stdout:write("\r\27[K") end
+      print(status(e.env))
+    elseif terminal then
+      io.stdout:write("\r\27[K", status(e.env))
+      io.stdout:flush()
+    elseif e.event == "trial" and e.env.fastest and (e.env.fastest.seconds ~= best or e.env.done - last >= 16) then
+      best, last = e.env.fastest.seconds, e.env.done
+      print(status(e.env))
+      io.stdout:flush()
+    end
+  end
+end
+
+local TUNE = {task = "number", target = "text", trials = "number", seconds = "number", seed = "number", rules = "list", policy = "text", jobs = "number",
+              ["rule-timeout"] = "number", model = "text", simulate = "flag", json = "flag", db = "text"}
+
+function commands.tune(args)
+  local options, files, rest = parse(args, TUNE)
+  if #files ~= 1 then misuse("give one file: Lua that returns functions, or TVMScript") end
+  local all = functions_of(files[1], rest)
+  local task = whole(options, "task")
+  if task and (task < 1 or task > #all) then misuse("--task %d: the file has %d", task, #all) end
+  local tune = ms.load "search.tune"
+  local store = open_store(options.db)
+  local failed = false
+  for i, func in ipairs(all) do
+    if (not task or task == i) and not ms.interrupted() then
+      local env = tune.run(func, {
+        target = options.target, trials = whole(options, "trials"), seconds = options.seconds, seed = whole(options, "seed"), files = options.rules,
+        policy = options.policy, jobs = whole(options, "jobs"), rule_timeout = whole(options, "rule-timeout"), model = options.model,
+        simulate = options.simulate, store = store, listen = reporter(func, options.json, ms.is_terminal()),
+      })
+      failed = failed or not env.fastest
+      if not options.json then
+        if ms.interrupted() then print(string.format("stopped; %d results are kept in %s", env.done, store:path())) end
+        if env.fastest and env.fastest.id then
+          local short = env.fastest.id
+          print(string.format("next:  msched show %s    msched replay %s    msched export %s -o %s.so", short, short, short, func:name()))
+        elseif not env.fastest then
+          print("no candidate could be measured; refused: " .. reasons_text(env.refused))
+        end
+      end
+    end
+  end
+  return failed and FAILED or DONE
+end
+
+-- ---- The store -------------------------------------------------------------------------------------------------
+
+function commands.top(args)
+  local options, rest = parse(args, {db = "text", k = "number", json = "flag", target = "text", workload = "text"})
+  local store = open_store(options.db, true)
+  local most = whole(options, "k") or 10
+  for _, w in ipairs(store:workloads()) do
+    if not (options.workload or rest[1]) or w.name == (options.workload or rest[1]) then
+      local flops = store:get_workload(w.id):flops()
+      if not options.json then print(string.format("%s: %d records", w.name, w.records)) end
+      for i, r in ipairs(store:records {workload = w.id, target = options.target, most = most}) do
+        local short = store:short_id(r.key)
+        if options.json then
+          put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when}
+        elseif r.status == "failed" then
+          print(string.format("  %3d  %s  failed: %s", i, short, r.reason))
+        else
+          print(string.format("  %3d  %s  %s%s  %s  %s", i, short, r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(flops, r.seconds), r.target))
+        end
+      end
+    end
+  end
+  return DONE
+end
+
+function commands.show(args)
+  local options, ids = parse(args, {db = "text", json = "flag", trace = "flag", lua = "flag"})
+  local store = open_store(options.db, true)
+  local r = record_of(store, ids[1])
+  local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
+  local sch = ms.apply(func, trace)
+  if options.json then
+    put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
+              hash = r.hash, reason = r.reason}
+    return DONE
+  end
+  if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
+  print(string.format("record %s: %s, %s [%s, %s], %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), time_text(r.low), time_text(r.high), r.runs,
+                      r.target, r.versions))
+  if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
+  print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
+  print(trace:text())
+  return DONE
+end
+
+-- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
+function commands.replay(args)
+  local options, ids = parse(args, {db = "text", json = "flag", target = "text"})
+  local store = open_store(options.db, true)
+  local r = record_of(store, ids[1])
+  local func = store:get_workload(r.workload)
+  local sch = ms.apply(func, ms.read_trace(r.trace))
+  if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
+  local kernel = ms.build(sch:func(), {target = options.target or r.target, reference = func})
+  local base = ms.build(func, {target = options.target or r.target})
+  local got, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+  kernel:run(table.unpack(got))
+  base:run(table.unpack(want))
+  local most = 0.0
+  for i = 1, #got do most = math.max(most, got[i]:difference(want[i])) end
+  local seconds, low, high, runs = kernel:time(table.unpack(got))
+  if options.json then put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, difference = most, recorded = r.seconds}
+  else
+    print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s; differs from the unscheduled function by %g", r.id:sub(1, 12), time_text(seconds),
+                        rate_text(func:flops(), seconds), time_text(low), time_text(high), runs, time_text(r.seconds), most))
+  end
+  return DONE
+end
+
+function commands.export(args)
+  local options, ids = parse(args, {db = "text", o = "text", output = "text", target = "text"})
+  local path = options.output or options.o
+  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .h .c .ll .s") end
+  local store = open_store(options.db, true)
+  local r = record_of(store, ids[1])
+  local func = store:get_workload(r.workload)
+  local sch = ms.apply(func, ms.read_trace(r.trace))
+  ms.build(sch:func(), {target = options.target or r.target}):export(path)
+  return DONE
+end
+
+function commands.db(args)
+  local options, words = parse(args, {db = "text", json = "flag"})
+  local action = words[1]
+  if action == "check" then
+    local problems = open_store(options.db, true):check()
+    if options.json then put_json {problems = problems} else print(problems == 0 and "clean" or problems .. " problems") end
+    return problems == 0 and DONE or FAILED
+  elseif action == "list" then
+    local store = open_store(options.db, true)
+    for _, w in ipairs(store:workloads()) do
+      if options.json then put_json {task = w.name, records = w.records} else print(string.format("%-32s %d records", w.name, w.records)) end
+    end
+    return DONE
+  elseif action == "compact" then
+    open_store(options.db):compact()
+    return DONE
+  elseif action == "export" then
+    open_store(options.db, true):export(words[2] or "-")
+    return DONE
+  elseif action == "import" then
+    if not words[2] then misuse("say which file; - is standard input") end
+    local added = open_store(options.db):import(words[2])
+    print(added .. " records added")
+    return DONE
+  end
+  misuse("db list, db check, db compact, db export [FILE] or db import FILE")
+end
+
+-- ---- space, doctor ---------------------------------------------------------------------------------------------
+
+function commands.space(args)
+  local options, files, rest = parse(args, {target = "text", rules = "list", json = "flag", seed = "number"})
+  if #files ~= 1 then misuse("give one file") end
+  local tune = ms.load "search.tune"
+  for _, func in ipairs(functions_of(files[1], rest)) do
+    local sketches = tune.open(func, ms.target(options.target or "native"), {files = options.rules, seed = whole(options, "seed")})
+    for i, sch in ipairs(sketches) do
+      if options.json then put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script()}
+      else
+        print(string.format("-- %s, sketch %d of %d", func:name(), i, #sketches))
+        print(sch.trace:text())
+      end
+    end
+  end
+  return DONE
+end
+
+function commands.doctor(args)
+  local options = parse(args, {json = "flag"})
+  local t = ms.target("native")
+  local lines = {
+    {"versions", ms.versions()}, {"target", t.text}, {"cores", t.cores}, {"vectors", string.format("%d bits, %d registers", t.vector_bits, t.vector_registers)},
+    {"caches", string.format("L1 %d KiB, L2 %d KiB, L3 %d KiB", t.l1_bytes // 1024, t.l2_bytes // 1024, t.l3_bytes // 1024)},
+  }
+  local peak = ms.load "lua.peak"
+  lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all", peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9)}
+  lines[#lines + 1] = {"bandwidth", string.format("%.1f GB/s", peak.bandwidth() / 1e9)}
+  if options.json then
+    local object = {}
+    for _, l in ipairs(lines) do object[l[1]] = l[2] end
+    put_json(object)
+  else
+    for _, l in ipairs(lines) do print(string.format("%-10s %s", l[1], l[2])) end
+  end
+  return DONE
+end
+
+-- Runs a command; a mistake of the user's is a message and its status.
+return function(name, ...)
+  local args = {...}
+  for i, a in ipairs(args) do if a == "-o" then args[i] = "--output" elseif a == "-k" then args[i] = "--k" end end
+  local ok, result = xpcall(commands[name], function(e)
+    if type(e) == "table" then return e end
+    return {status = FAILED, message = tostring(e)}
+  end, args)
+  if ok then return result end
+  return result.status, result.message
+end
