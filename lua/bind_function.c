@@ -137,6 +137,10 @@ static int from_script(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct tir *ir = tir_read(text, length, file, &err);
   if (!ir) return bind_raise(L, &err);
+  if (!tir_verify_scopes(ir, &err)) {
+    tir_free(ir);
+    return bind_raise(L, &err);
+  }
   tir_func f = tir_find_func(ir, "main");
   if (!f) {
     tir_free(ir);

@@ -95,6 +95,10 @@ struct tir *cli_read_module(const char *path, ms_error *err) {
   if (!text) return NULL;
   struct tir *ir = tir_read(text, length, path, err);
   free(text);
+  if (ir && !tir_verify_scopes(ir, err)) {
+    tir_free(ir);
+    ir = NULL;
+  }
   return ir;
 }
 

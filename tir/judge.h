@@ -5,6 +5,8 @@
  * blocks that use nothing of the loops around them but their bindings, regions that cover what the body touches (only
  * what is certainly outside is refused), names of buffers allocated once. Near-linear in the module's size. */
 bool tir_verify(const struct tir *ir, ms_error *err);
+/* All of that but the regions: what a text from outside must hold before it is scheduled. */
+bool tir_verify_scopes(const struct tir *ir, ms_error *err);
 
 /* ---- Functions that a run may call --------------------------------------------------------------------------------
  */

@@ -405,9 +405,9 @@ static bool verify_func(struct verifier *v, tir_func f) {
   return true;
 }
 
-bool tir_verify(const struct tir *ir, ms_error *err) {
+static bool verify(const struct tir *ir, bool regions, ms_error *err) {
   if (!tir_verify_storage(ir, err)) return false;
-  struct verifier v = {.ir = ir, .err = err};
+  struct verifier v = {.ir = ir, .err = err, .trusts_regions = !regions};
   v.vars = calloc(ir->vars.count + 1, sizeof *v.vars);
   v.buffers = calloc(ir->buffers.count + 1, sizeof *v.buffers);
   v.buffers_seen = calloc(ir->buffers.count + 1, sizeof *v.buffers_seen);
@@ -421,3 +421,7 @@ bool tir_verify(const struct tir *ir, ms_error *err) {
   free(v.expr_seen_at);
   return ok;
 }
+
+bool tir_verify(const struct tir *ir, ms_error *err) { return verify(ir, true, err); }
+
+bool tir_verify_scopes(const struct tir *ir, ms_error *err) { return verify(ir, false, err); }

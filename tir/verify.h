@@ -30,6 +30,7 @@ struct verifier {
   tir_stmt place;
   tir_block block; /* the innermost around `place` */
   uint32_t isolation;
+  bool trusts_regions; /* what blocks say they touch is not compared with what they touch */
 };
 
 /* Checks an access of the innermost block: `ranges` are indices (extents NULL) or minima and extents in turn. guarded:

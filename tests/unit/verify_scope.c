@@ -186,6 +186,20 @@ static void refuses_inner_regions_outside_of_outer_ones(void **state) {
   expect_code(read_function(A_C, OUTER("3")), MS_VERIFY_REGION, "block outer reads A");
 }
 
+/* A text's regions are taken as they are; its scopes are not. */
+static void scopes_alone_trust_regions(void **state) {
+  (void)state;
+  ms_error err = {0};
+  struct tir *ir = read_function(A_C, OUTER("3"));
+  assert_true(tir_verify_scopes(ir, &err));
+  tir_free(ir);
+  struct nest n = new_nest();
+  tir_stmt_at(n.ir, n.store)->store.value = tir_cast(n.ir, TIR_T_F32, loop_var(&n, n.i));
+  assert_false(tir_verify_scopes(n.ir, &err));
+  assert_int_equal(err.code, MS_VERIFY_ISOLATION);
+  tir_free(n.ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(accepts_what_is_well_formed),
@@ -198,6 +212,7 @@ int main(void) {
       cmocka_unit_test(refuses_accesses_outside_of_regions),
       cmocka_unit_test(accepts_what_is_not_certainly_outside),
       cmocka_unit_test(refuses_inner_regions_outside_of_outer_ones),
+      cmocka_unit_test(scopes_alone_trust_regions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
