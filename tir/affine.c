@@ -11,7 +11,6 @@
 #include <string.h>
 
 enum { MOST_DIGITS = 64, MOST_VARS = 32 };
-enum verdict { NO, YES, UNDECIDED };
 
 struct digit {
   int64_t lower, extent, scale;
@@ -101,16 +100,17 @@ static bool digits_join(const struct digit *low, const struct digit *high) {
 }
 
 /* The digits of one index: a mixed radix number times the least scale? */
-static enum verdict check_radix(const struct short_map *m, const struct digit *d, uint32_t count, int64_t *extent) {
+static enum iter_verdict check_radix(const struct short_map *m, const struct digit *d, uint32_t count,
+                                     int64_t *extent) {
   int64_t expected = d[0].scale;
   for (uint32_t i = 0; i < count; i++) {
     /* Iterators that overlap may still be recognized where no bijection is asked for. */
-    if (d[i].scale < expected) return m->check == TIR_MAP_BIJECTIVE ? NO : UNDECIDED;
-    if (d[i].scale > expected) return NO;
-    if (__builtin_mul_overflow(expected, d[i].extent, &expected)) return UNDECIDED;
+    if (d[i].scale < expected) return m->check == TIR_MAP_BIJECTIVE ? ITER_NO : ITER_UNDECIDED;
+    if (d[i].scale > expected) return ITER_NO;
+    if (__builtin_mul_overflow(expected, d[i].extent, &expected)) return ITER_UNDECIDED;
   }
   *extent = expected / d[0].scale;
-  return YES;
+  return ITER_YES;
 }
 
 static void describe(struct tir *ir, tir_expr index, int64_t constant, const struct tir_term *symbols,
@@ -123,12 +123,13 @@ static void describe(struct tir *ir, tir_expr index, int64_t constant, const str
   out->extent = tir_int(ir, type, extent);
 }
 
-static enum verdict read_index(struct short_map *m, tir_expr index, struct tir_progression *out) {
+/* scale: of the digits, 0 for a constant. */
+static enum iter_verdict read_index(struct short_map *m, tir_expr index, int64_t *scale, struct tir_progression *out) {
   struct tir_linear l = tir_linear_of(m->ir, index);
   struct tir_term symbols[MOST_DIGITS];
   uint32_t first = m->digit_count, symbol_count = 0;
   int64_t constant = l.constant, product;
-  if (l.count > MOST_DIGITS - first) return UNDECIDED;
+  if (l.count > MOST_DIGITS - first) return ITER_UNDECIDED;
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = m->ir->terms.at[l.first + i];
     struct digit *d = &m->digits[m->digit_count];
@@ -136,11 +137,11 @@ static enum verdict read_index(struct short_map *m, tir_expr index, struct tir_p
       symbols[symbol_count++] = t;
       continue;
     }
-    if (t.coefficient <= 0 || !read_digit(m, t.atom, d)) return UNDECIDED;
+    if (t.coefficient <= 0 || !read_digit(m, t.atom, d)) return ITER_UNDECIDED;
     if (m->min[d->var] != 0) {
       if (__builtin_mul_overflow(t.coefficient, m->min[d->var], &product) ||
           __builtin_add_overflow(constant, product, &constant))
-        return UNDECIDED;
+        return ITER_UNDECIDED;
     }
     if (m->simplify_trivial && m->extent[d->var] == 1) continue;
     d->scale = t.coefficient;
@@ -156,13 +157,14 @@ static enum verdict read_index(struct short_map *m, tir_expr index, struct tir_p
       for (uint32_t j = 0; j < i; j++)
         if (digits[i].var == digits[j].var) {
           m->repeats = true;
-          if (digits_join(&digits[j], &digits[i])) return UNDECIDED;
+          if (digits_join(&digits[j], &digits[i])) return ITER_UNDECIDED;
         }
-    enum verdict v = check_radix(m, digits, count, &extent);
-    if (v != YES) return v;
+    enum iter_verdict v = check_radix(m, digits, count, &extent);
+    if (v != ITER_YES) return v;
   }
-  if (out) describe(m->ir, index, constant, symbols, symbol_count, count ? digits[0].scale : 0, extent, out);
-  return YES;
+  *scale = count ? digits[0].scale : 0;
+  if (out) describe(m->ir, index, constant, symbols, symbol_count, *scale, extent, out);
+  return ITER_YES;
 }
 
 static void link_digits(struct short_map *m) {
@@ -218,16 +220,24 @@ static bool check_vars(struct short_map *m) {
   return true;
 }
 
-/* index_end (may be NULL): the number of digits after each index. */
-static enum verdict detect_shortly(struct short_map *m, const tir_expr *indices, uint32_t count,
-                                   struct tir_progression *out, uint32_t *index_end) {
-  if (!open_map(m)) return UNDECIDED;
+/* What is found of each index: all may be NULL. */
+struct short_result {
+  struct tir_progression *progressions;
+  int64_t *scales;
+  uint32_t *ends; /* the number of digits after it */
+};
+
+static enum iter_verdict detect_shortly(struct short_map *m, const tir_expr *indices, uint32_t count,
+                                        struct short_result out) {
+  if (!open_map(m)) return ITER_UNDECIDED;
   for (uint32_t i = 0; i < count; i++) {
-    enum verdict v = read_index(m, indices[i], out ? &out[i] : NULL);
-    if (v != YES) return m->repeats ? UNDECIDED : v;
-    if (index_end) index_end[i] = m->digit_count;
+    int64_t scale;
+    enum iter_verdict v = read_index(m, indices[i], &scale, out.progressions ? &out.progressions[i] : NULL);
+    if (v != ITER_YES) return m->repeats ? ITER_UNDECIDED : v;
+    if (out.scales) out.scales[i] = scale;
+    if (out.ends) out.ends[i] = m->digit_count;
   }
-  return check_vars(m) ? YES : m->repeats ? UNDECIDED : NO;
+  return check_vars(m) ? ITER_YES : m->repeats ? ITER_UNDECIDED : ITER_NO;
 }
 
 static void set_map(struct short_map *m, struct tir *ir, const tir_var *vars, uint32_t var_count,
@@ -266,8 +276,8 @@ static bool detect(struct tir *ir, const tir_expr *indices, uint32_t count, cons
   if (is_true(ir, predicate)) {
     struct short_map m;
     set_map(&m, ir, vars, var_count, check, simplify_trivial);
-    enum verdict v = detect_shortly(&m, indices, count, out, NULL);
-    if (v != UNDECIDED) return v == YES;
+    enum iter_verdict v = detect_shortly(&m, indices, count, (struct short_result){.progressions = out});
+    if (v != ITER_UNDECIDED) return v == ITER_YES;
   }
   struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial);
   if (!m) return false;
@@ -289,6 +299,14 @@ bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count
   return detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial, out, &exact);
 }
 
+enum iter_verdict iter_short_cover(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                                   uint32_t var_count, tir_expr predicate, int64_t *scales) {
+  struct short_map m;
+  if (!is_true(ir, predicate)) return ITER_UNDECIDED;
+  set_map(&m, ir, vars, var_count, TIR_MAP_SURJECTIVE, true);
+  return detect_shortly(&m, indices, count, (struct short_result){.scales = scales});
+}
+
 bool iter_covers_box(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                      tir_expr predicate, struct tir_progression *out) {
   bool exact;
@@ -297,32 +315,30 @@ bool iter_covers_box(struct tir *ir, const tir_expr *indices, uint32_t count, co
 
 enum { MOST_INDICES = 32 };
 
-/* Without the progressions, whose expressions nobody asks for. */
-static enum verdict is_affine_shortly(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                                      uint32_t var_count) {
+static bool is_affine_shortly(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                              uint32_t var_count, enum iter_verdict *verdict) {
   struct short_map m;
-  uint32_t end[MOST_INDICES];
+  int64_t scales[MOST_INDICES];
   set_map(&m, ir, vars, var_count, TIR_MAP_SURJECTIVE, false);
-  enum verdict v = detect_shortly(&m, indices, count, NULL, end);
-  for (uint32_t i = 0, first = 0; i < count && v == YES; first = end[i++])
-    if (first < end[i] && m.digits[first].scale != 1) v = NO;
-  return v;
+  *verdict = detect_shortly(&m, indices, count, (struct short_result){.scales = scales});
+  for (uint32_t i = 0; i < count && *verdict == ITER_YES; i++)
+    if (scales[i] > 1) *verdict = ITER_NO;
+  return *verdict == ITER_YES;
 }
 
 bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
-  struct tir_progression out[MOST_INDICES];
+  enum iter_verdict verdict = ITER_UNDECIDED;
   if (var_count == 0) return true;
   if (count > MOST_INDICES) return false;
-  if (is_true(ir, predicate)) {
-    enum verdict v = is_affine_shortly(ir, indices, count, vars, var_count);
-    if (v != UNDECIDED) return v == YES;
+  if (is_true(ir, predicate) && is_affine_shortly(ir, indices, count, vars, var_count, &verdict)) return true;
+  if (verdict == ITER_NO) return false;
+  struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, false);
+  for (uint32_t i = 0; m && i < count; i++) {
+    struct iter_sum sum = m->indices.at[i];
+    if (sum.count && !iter_is(m, m->splits.at[sum.first].scale, 1)) return false;
   }
-  if (!tir_detect_iter_map(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, false, out))
-    return false;
-  for (uint32_t i = 0; i < count; i++)
-    if (out[i].scale && !tir_is_const(ir, out[i].scale, 1)) return false;
-  return true;
+  return m != NULL;
 }
 
 /* Index arithmetic is simplified as it is made. What is left: iterators of one value, and quotients and remainders that
@@ -339,7 +355,7 @@ static bool is_simple(struct tir *ir, const tir_expr *indices, uint32_t count, c
   if (!is_true(ir, predicate)) return false;
   struct short_map m;
   set_map(&m, ir, vars, var_count, check, simplify_trivial);
-  return detect_shortly(&m, indices, count, NULL, NULL) != UNDECIDED;
+  return detect_shortly(&m, indices, count, (struct short_result){NULL}) != ITER_UNDECIDED;
 }
 
 void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
@@ -356,17 +372,17 @@ void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t cou
 }
 
 /* Inverts a map that the short way recognized. False: it is none, or one of scaled iterators. */
-static enum verdict invert_shortly(struct short_map *m, const tir_expr *indices, uint32_t count,
-                                   const tir_expr *outputs, uint32_t points, tir_expr *values) {
+static enum iter_verdict invert_shortly(struct short_map *m, const tir_expr *indices, uint32_t count,
+                                        const tir_expr *outputs, uint32_t points, tir_expr *values) {
   struct tir *ir = m->ir;
   struct tir_progression progressions[MOST_INDICES];
+  int64_t scales[MOST_INDICES];
   uint32_t end[MOST_INDICES];
-  if (count > MOST_INDICES) return UNDECIDED;
-  enum verdict verdict = detect_shortly(m, indices, count, progressions, end);
-  if (verdict != YES) return verdict;
+  if (count > MOST_INDICES) return ITER_UNDECIDED;
+  enum iter_verdict verdict = detect_shortly(m, indices, count, (struct short_result){progressions, scales, end});
+  if (verdict != ITER_YES) return verdict;
   for (uint32_t i = 0; i < count; i++)
-    if (progressions[i].scale && !tir_is_const(ir, progressions[i].scale, 1))
-      return tir_is_const(ir, progressions[i].scale, -1) ? UNDECIDED : NO;
+    if (scales[i] > 1) return ITER_NO;
   for (uint32_t p = 0; p < points; p++) {
     tir_expr *value = values + p * m->var_count;
     memset(value, 0, m->var_count * sizeof *value);
@@ -375,7 +391,7 @@ static enum verdict invert_shortly(struct short_map *m, const tir_expr *indices,
     for (uint32_t v = 0; v < m->var_count; v++)
       if (value[v] && m->min[v]) value[v] = tir_add(ir, value[v], tir_int(ir, tir_type_of(ir, value[v]), m->min[v]));
   }
-  return YES;
+  return ITER_YES;
 }
 
 bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
@@ -384,8 +400,8 @@ bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t co
   if (is_true(ir, predicate)) {
     struct short_map m;
     set_map(&m, ir, vars, var_count, TIR_MAP_BIJECTIVE, false);
-    enum verdict verdict = invert_shortly(&m, indices, count, outputs, points, values);
-    if (verdict != UNDECIDED) return verdict == YES;
+    enum iter_verdict verdict = invert_shortly(&m, indices, count, outputs, points, values);
+    if (verdict != ITER_UNDECIDED) return verdict == ITER_YES;
   }
   struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_BIJECTIVE, false);
   for (uint32_t p = 0; m && p < points; p++)

@@ -147,8 +147,12 @@ bool iter_invert(const struct tir_iter_map *m, const tir_expr *outputs, tir_expr
 
 /* ---- affine.c ---- */
 
-/* As tir_detect_iter_map for a surjective map with trivial iterators simplified, and only if what the indices cover is
- * all of the box of their progressions. */
+enum iter_verdict { ITER_NO, ITER_YES, ITER_UNDECIDED };
+/* The short way alone, for a surjective map with trivial iterators simplified; the scale of each index, 0 for a
+ * constant. Where it says yes, the indices cover the box between their ends in steps of their scales. */
+enum iter_verdict iter_short_cover(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                                   uint32_t var_count, tir_expr predicate, int64_t *scales);
+/* As tir_detect_iter_map for such a map, and only if what the indices cover is all of the box of their progressions. */
 bool iter_covers_box(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                      tir_expr predicate, struct tir_progression *out);
 

@@ -80,12 +80,21 @@ static struct tir_interval relax(const struct relaxation *r, tir_expr e);
 
 static const struct tir_interval everything;
 
+static bool is_relaxed(const struct relaxation *r, tir_var v) {
+  for (uint32_t i = 0; i < r->count; i++)
+    if (r->vars[i] == v) return true;
+  return false;
+}
+
+static bool has_constant_domain(const struct tir *ir, tir_var v) {
+  const struct tir_var_node *n = &ir->vars.at[v];
+  return n->min && n->extent && tir_is_int(ir, n->min) && tir_is_int(ir, n->extent);
+}
+
 /* A variable whose domain is being relaxed is a symbol in it: domains do not define each other in circles. */
 static struct tir_interval relax_var(const struct relaxation *r, tir_expr e) {
   tir_var v = tir_at(r->ir, e)->ref;
-  bool found = false;
-  for (uint32_t i = 0; i < r->count && !found; i++) found = r->vars[i] == v;
-  if (!found) return tir_point(e);
+  if (!is_relaxed(r, v)) return tir_point(e);
   const struct tir_var_node *n = &r->ir->vars.at[v];
   if (!n->min || !n->extent) return everything;
   struct tir_interval domain = tir_interval_of(r->ir, n->min, n->extent);
@@ -200,11 +209,56 @@ static tir_expr end_of_sum(struct tir *ir, tir_type type, struct tir_linear l, c
   return TIR_NONE;
 }
 
+static tir_expr sum_of(struct tir *ir, tir_type type, int64_t constant, const struct tir_term *terms, uint32_t count) {
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = constant;
+  for (uint32_t i = 0; i < count; i++) tir_sum_add_term(ir, &sum, terms[i].atom, terms[i].coefficient);
+  return tir_sum_close(ir, &sum, type);
+}
+
+/* The ends of a sum whose relaxed terms are variables of constant domains: nothing but numbers moves. `more` is added
+ * to the upper end. */
+static bool relax_plainly(const struct relaxation *r, tir_expr e, struct tir_linear l, int64_t more,
+                          struct tir_interval *out) {
+  struct tir *ir = r->ir;
+  struct tir_term kept[MOST_TERMS];
+  uint32_t count = 0;
+  bool rising = false; /* some term has a positive coefficient, and is written first */
+  int64_t low = l.constant, high = l.constant;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    const struct tir_expr_node *n = tir_at(ir, t.atom);
+    if (!(n->vars & r->mask) || (n->kind == TIR_VAR && !is_relaxed(r, n->ref))) {
+      kept[count++] = t;
+      rising |= t.coefficient > 0;
+      continue;
+    }
+    if (n->kind != TIR_VAR || !has_constant_domain(ir, n->ref)) return false;
+    int64_t at_low = t.coefficient > 0 ? n->lo : n->hi, at_high = t.coefficient > 0 ? n->hi : n->lo, p, q;
+    if (__builtin_mul_overflow(at_low, t.coefficient, &p) || __builtin_mul_overflow(at_high, t.coefficient, &q) ||
+        __builtin_add_overflow(low, p, &low) || __builtin_add_overflow(high, q, &high))
+      return false;
+  }
+  if (__builtin_add_overflow(high, more, &high)) return false;
+  tir_type type = tir_type_of(ir, e);
+  out->min = sum_of(ir, type, low, kept, count);
+  /* A sum ends with its constant. */
+  if (low == 0 && high > 0 && rising)
+    out->max = tir_binary(ir, TIR_ADD, out->min, tir_int(ir, type, high));
+  else
+    out->max = low == high ? out->min : sum_of(ir, type, high, kept, count);
+  out->empty = false;
+  return true;
+}
+
 static struct tir_interval relax(const struct relaxation *r, tir_expr e) {
   struct tir *ir = r->ir;
   if (!(tir_at(ir, e)->vars & r->mask)) return tir_point(e);
   struct tir_linear l = tir_linear_of(ir, e);
-  if ((l.count == 1 && tir_terms(ir, l)[0].atom == e) || l.count > MOST_TERMS) return relax_atom(r, e);
+  struct tir_interval plain;
+  if (l.count > MOST_TERMS) return relax_atom(r, e);
+  if (tir_is_index(ir, e) && relax_plainly(r, e, l, 0, &plain)) return plain;
+  if (l.count == 1 && tir_terms(ir, l)[0].atom == e) return relax_atom(r, e);
   struct tir_term terms[MOST_TERMS];
   struct tir_interval atoms[MOST_TERMS];
   for (uint32_t i = 0; i < l.count; i++) terms[i] = tir_terms(ir, l)[i];
@@ -227,6 +281,15 @@ struct tir_interval tir_relax(struct tir *ir, tir_expr e, const tir_var *relaxed
 }
 
 static struct tir_interval relax_range(const struct relaxation *r, tir_expr min, tir_expr extent) {
+  if (tir_is_int(r->ir, extent)) {
+    struct tir_interval points;
+    int64_t more = tir_at(r->ir, extent)->imm - 1;
+    struct tir_linear l = tir_linear_of(r->ir, min);
+    if (l.count <= MOST_TERMS && tir_is_index(r->ir, min) && relax_plainly(r, min, l, more, &points)) return points;
+    points = relax(r, min);
+    if (more && points.max) points.max = plus(r->ir, points.max, more);
+    return points;
+  }
   struct tir_interval i = tir_interval_of(r->ir, min, extent);
   if (i.min == i.max) return relax(r, i.min);
   return (struct tir_interval){relax(r, i.min).min, relax(r, i.max).max, false};
@@ -270,11 +333,21 @@ bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
                       tir_expr predicate, struct tir_interval *out) {
   tir_expr mins[MOST_RANK];
   struct tir_progression progressions[MOST_RANK];
+  int64_t scales[MOST_RANK];
   if (rank == 0) return true;
   if (rank > MOST_RANK) return false;
   for (uint32_t i = 0; i < rank; i++) {
     if (!tir_is_int(ir, ranges[2 * i + 1])) return false;
     mins[i] = ranges[2 * i];
+  }
+  switch (iter_short_cover(ir, mins, rank, relaxed, count, predicate, scales)) {
+  case ITER_NO: return false;
+  case ITER_YES: /* the box is what lies between the ends, unless steps are longer than what each step covers */
+    for (uint32_t i = 0; i < rank; i++)
+      if (tir_at(ir, ranges[2 * i + 1])->imm < scales[i]) return false;
+    tir_relax_region(ir, ranges, rank, relaxed, count, out);
+    return true;
+  default: break;
   }
   if (!iter_covers_box(ir, mins, rank, relaxed, count, predicate, progressions)) return false;
   for (uint32_t i = 0; i < rank; i++)

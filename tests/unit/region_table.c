@@ -1,0 +1,194 @@
+/* Regions against a table of what TVM says of them (data/regions.txt), and against what they really cover, counted.
+ *
+ * A line: relaxed variables : other variables; min , extent | …; predicate; exact: no, or lo , hi | …; upper bound; by
+ * interval arithmetic alone. Another table may be given as argument. */
+#include "prefix.h"
+#include "tir/analysis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { MOST = 16, FIELDS = 6 };
+
+struct one_case {
+  struct names names; /* the others first, so that the relaxed ones run slowest */
+  tir_var relaxed[MOST];
+  uint32_t relaxed_count, others, rank;
+  tir_expr ranges[2 * MOST], predicate;
+  const char *fields[FIELDS];
+};
+
+static const char *read_vars(struct one_case *c, const char *at, bool relaxed) {
+  char name[16];
+  int64_t min, extent;
+  int used;
+  while (sscanf(at, " %15s %ld %ld%n", name, &min, &extent, &used) == 3 && *name != ':') {
+    struct named *n = add_name(&c->names, name, min, extent);
+    if (relaxed) c->relaxed[c->relaxed_count++] = n->var;
+    at += used + strspn(at + used, " ,");
+  }
+  return at;
+}
+
+static void read_case(struct one_case *c, char *line, bool simplifies) {
+  for (int i = 0; i < FIELDS; i++) {
+    c->fields[i] = line;
+    line += strcspn(line, ";\n");
+    if (*line) *line++ = 0;
+  }
+  c->names = (struct names){.ir = tir_new(), .simplifies = simplifies};
+  c->relaxed_count = c->rank = 0;
+  read_vars(c, strchr(c->fields[0], ':') + 1, false);
+  c->others = c->names.count;
+  read_vars(c, c->fields[0], true);
+  for (const char *at = c->fields[1];; at++) {
+    c->ranges[2 * c->rank] = read_prefix(&c->names, &at);
+    at += strspn(at, " ,");
+    c->ranges[2 * c->rank++ + 1] = read_prefix(&c->names, &at);
+    at += strspn(at, " ");
+    if (*at != '|') break;
+  }
+  const char *at = c->fields[2];
+  c->predicate = strcmp(at, " true") ? read_prefix(&c->names, &at) : TIR_NONE;
+}
+
+static bool next_others(struct one_case *c) {
+  uint32_t count = c->names.count;
+  c->names.count = c->others;
+  bool more = next_values(&c->names);
+  c->names.count = count;
+  return more;
+}
+
+/* Equal for all values of the variables that are not relaxed. */
+static bool same_ends(struct one_case *c, const char *at, const struct tir_interval *got) {
+  for (uint32_t i = 0; i < c->rank; i++) {
+    at += strspn(at, " |");
+    if (!strncmp(at, "empty", 5)) return true; /* not told apart */
+    bool open = !strncmp(at, "none", 4), wrong = false;
+    if (open) return !got[i].min;
+    tir_expr min = read_prefix(&c->names, &at);
+    at += strspn(at, " ,");
+    tir_expr max = read_prefix(&c->names, &at);
+    if (got[i].empty || !got[i].min || !got[i].max) return false;
+    first_values(&c->names);
+    do {
+      if (value_of(&c->names, min, &wrong) != value_of(&c->names, got[i].min, &wrong)) return false;
+      if (value_of(&c->names, max, &wrong) != value_of(&c->names, got[i].max, &wrong)) return false;
+    } while (next_others(c));
+  }
+  return true;
+}
+
+/* Whether all that is covered lies inside, and with `exact` whether the box has no holes, for the present values of the
+ * other variables. Wide boxes are looked at in their corners only. */
+static bool holds_now(struct one_case *c, const struct tir_interval *box, bool exact) {
+  struct names *n = &c->names;
+  int64_t low[MOST], extent[MOST], total = 1;
+  bool wrong = false, inside = true, any = false;
+  for (uint32_t i = 0; i < c->rank; i++) {
+    if (box[i].empty || !box[i].min || !box[i].max) return true;
+    low[i] = value_of(n, box[i].min, &wrong);
+    extent[i] = value_of(n, box[i].max, &wrong) - low[i] + 1;
+    if (extent[i] <= 0) return true;
+    total *= extent[i];
+  }
+  bool *seen = total < 100000 ? calloc((size_t)total, sizeof *seen) : NULL;
+  int64_t found = 0;
+  for (uint32_t i = c->others; i < n->count; i++) n->at[i].value = n->at[i].min;
+  for (bool more = true; more && inside;) {
+    if (!c->predicate || value_of(n, c->predicate, &wrong)) {
+      int64_t first[MOST], width[MOST], at[MOST] = {0};
+      any = true;
+      for (uint32_t i = 0; i < c->rank; i++) {
+        first[i] = value_of(n, c->ranges[2 * i], &wrong) - low[i];
+        width[i] = value_of(n, c->ranges[2 * i + 1], &wrong);
+        inside &= first[i] >= 0 && first[i] + width[i] <= extent[i];
+      }
+      for (bool next = inside && seen; next;) {
+        int64_t place = 0;
+        for (uint32_t i = 0; i < c->rank; i++) place = place * extent[i] + first[i] + at[i];
+        found += !seen[place];
+        seen[place] = true;
+        uint32_t d = 0;
+        while (d < c->rank && ++at[d] == width[d]) at[d++] = 0;
+        next = d < c->rank;
+      }
+    }
+    more = false;
+    for (uint32_t i = c->others; i < n->count && !more; i++) {
+      more = ++n->at[i].value < n->at[i].min + n->at[i].extent;
+      if (!more) n->at[i].value = n->at[i].min;
+    }
+  }
+  bool full = !exact || !seen || found == total || !any;
+  free(seen);
+  return inside && full;
+}
+
+static bool holds(struct one_case *c, const struct tir_interval *box, bool exact) {
+  first_values(&c->names);
+  do
+    if (!holds_now(c, box, exact)) return false;
+  while (next_others(c));
+  return true;
+}
+
+static const char *check_case(struct one_case *c) {
+  struct tir *ir = c->names.ir;
+  struct tir_interval exact[MOST], upper[MOST], relaxed[MOST];
+  bool is_exact = tir_region_exact(ir, c->ranges, c->rank, c->relaxed, c->relaxed_count, c->predicate, exact);
+  tir_region_upper_bound(ir, c->ranges, c->rank, c->relaxed, c->relaxed_count, c->predicate, upper);
+  tir_relax_region(ir, c->ranges, c->rank, c->relaxed, c->relaxed_count, relaxed);
+  if (is_exact && !holds(c, exact, true)) return "not what it covers exactly";
+  if (!holds(c, upper, false)) return "no upper bound";
+  tir_expr predicate = c->predicate;
+  c->predicate = TIR_NONE;
+  if (!holds(c, relaxed, false)) return "no upper bound by intervals";
+  c->predicate = predicate;
+  if (c->names.simplifies) return NULL; /* simplified, more is known */
+  if (is_exact != (strcmp(c->fields[3], " no") != 0)) return is_exact ? "exact" : "not exact";
+  if (is_exact && !same_ends(c, c->fields[3], exact)) return "another exact region";
+  if (!same_ends(c, c->fields[4], upper)) return "another upper bound";
+  if (!same_ends(c, c->fields[5], relaxed)) return "another relaxed region";
+  return NULL;
+}
+
+static bool run_line(const char *line, bool simplifies) {
+  char copy[4096];
+  struct one_case c;
+  snprintf(copy, sizeof copy, "%s", line);
+  read_case(&c, copy, simplifies);
+  const char *why = check_case(&c);
+  if (why) fprintf(stderr, "%s (%s): %s", why, simplifies ? "simplified" : "raw", line);
+  tir_free(c.names.ir);
+  return !why;
+}
+
+static const char *table_path = TEST_ROOT "/unit/data/regions.txt";
+
+static void agrees_with_table(void **state) {
+  (void)state;
+  char line[4096];
+  FILE *f = fopen(table_path, "r");
+  assert_non_null(f);
+  unsigned failed = 0, lines = 0;
+  while (fgets(line, sizeof line, f)) {
+    if (*line == '#') continue;
+    failed += !run_line(line, false);
+    failed += !run_line(line, true);
+    lines++;
+  }
+  fclose(f);
+  assert_int_equal(failed, 0);
+  assert_true(lines > 100);
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1) table_path = argv[1];
+  const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_table)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
