@@ -185,26 +185,50 @@ static const struct iter_alias *find_alias(const struct tir_iter_map *m, const s
   return NULL;
 }
 
-static bool replace_aliases(struct tir_iter_map *m, struct iter_sum *sum) {
+/* A split that reaches below a piece with an alias, as the part above and the part below the piece's lower end. */
+static const struct iter_alias *cut_at_alias(const struct tir_iter_map *m, struct iter_split *split,
+                                             struct iter_split *below) {
   struct tir *ir = m->ir;
+  tir_expr end = tir_mul(ir, split->lower, split->extent);
+  for (uint32_t i = 0; i < m->aliases.count; i++) {
+    tir_expr lower = m->aliases.at[i].of.lower;
+    if (m->aliases.at[i].of.mark != split->mark || lower == split->lower) continue;
+    if (!iter_divides(m, lower, split->lower) || !iter_divides(m, end, lower)) continue;
+    tir_expr times = tir_floordiv(ir, lower, split->lower);
+    struct iter_split above = {split->mark, lower, tir_floordiv(ir, end, lower), tir_mul(ir, split->scale, times)};
+    const struct iter_alias *alias = iter_is(m, above.extent, 1) ? NULL : find_alias(m, &above);
+    if (!alias) continue;
+    *below = *split;
+    below->extent = times;
+    *split = above;
+    return alias;
+  }
+  return NULL;
+}
+
+static struct iter_split through_alias(const struct tir_iter_map *m, struct iter_split split,
+                                       const struct iter_alias *alias) {
+  struct tir *ir = m->ir;
+  tir_expr inside = tir_floordiv(ir, split.lower, alias->of.lower);
+  tir_expr extent = iter_same_piece(&split, &alias->of) ? alias->to.extent : split.extent;
+  split = (struct iter_split){alias->to.mark, tir_mul(ir, alias->to.lower, inside), extent, split.scale};
+  cut_to_mark(m, &split);
+  return split;
+}
+
+/* `cuts`: also of the upper parts of splits. */
+static bool replace_aliases(struct tir_iter_map *m, struct iter_sum *sum, bool cuts) {
   struct iter_split made[MOST_SPLITS];
   uint32_t count = 0;
   bool any = false;
-  if (!m->aliases.count || sum->count > MOST_SPLITS) return false;
+  if (!m->aliases.count || 2 * sum->count > MOST_SPLITS) return false;
   for (uint32_t i = sum->count; i-- > 0;) {
-    struct iter_split split = *split_at(m, *sum, i);
+    struct iter_split split = *split_at(m, *sum, i), below;
     const struct iter_alias *alias = find_alias(m, &split);
-    if (!alias) {
-      made[count++] = split;
-      continue;
-    }
-    any = true;
-    tir_expr inside = tir_floordiv(ir, split.lower, alias->of.lower);
-    tir_expr lower = tir_mul(ir, alias->to.lower, inside);
-    tir_expr extent = iter_same_piece(&split, &alias->of) ? alias->to.extent : split.extent;
-    split = (struct iter_split){alias->to.mark, lower, extent, split.scale};
-    cut_to_mark(m, &split);
-    bool zero = !iter_is(m, lower, 1) && iter_at_least(m, lower, m->marks.at[split.mark].extent);
+    if (!alias && cuts && (alias = cut_at_alias(m, &split, &below))) made[count++] = below;
+    if (alias) split = through_alias(m, split, alias);
+    any |= alias != NULL;
+    bool zero = alias && !iter_is(m, split.lower, 1) && iter_at_least(m, split.lower, m->marks.at[split.mark].extent);
     if (!zero) made[count++] = split;
   }
   if (any) *sum = sum_reversed(m, made, count, sum->base);
@@ -213,7 +237,7 @@ static bool replace_aliases(struct tir_iter_map *m, struct iter_sum *sum) {
 
 bool iter_join(struct tir_iter_map *m, struct iter_sum *sum) {
   bool changed = join_neighbours(m, sum);
-  while (replace_aliases(m, sum)) join_neighbours(m, sum), changed = true;
+  while (replace_aliases(m, sum, true)) join_neighbours(m, sum), changed = true;
   return changed;
 }
 
@@ -356,6 +380,6 @@ bool iter_fuse(struct tir_iter_map *m, struct iter_sum sum, bool early, struct i
   out->base = tir_add(ir, sum.base, f.extra_base);
   out->first = iter_add_splits(m, split);
   out->count = 1;
-  if (early) replace_aliases(m, out); /* the whole may be constrained, or a piece of what is */
+  if (early) replace_aliases(m, out, false); /* the whole may be constrained, or a piece of what is */
   return true;
 }

@@ -23,6 +23,9 @@ bool iter_divides(const struct tir_iter_map *m, tir_expr a, tir_expr b) {
     int64_t divisor = tir_at(ir, b)->imm;
     if (divisor == 0) return false;
     if (tir_is_int(ir, a)) return tir_at(ir, a)->imm % divisor == 0;
+    int64_t modulus, remainder;
+    tir_modular(ir, a, &modulus, &remainder);
+    if (modulus % divisor == 0) return remainder % divisor == 0;
   }
   if (iter_same(m, a, b)) return true;
   tir_expr rest = tir_floormod(ir, a, b);

@@ -318,9 +318,11 @@ static bool cover_progression(struct tir *ir, struct tir_progression p, tir_expr
     return true;
   }
   if (tir_type_of(ir, extent) != tir_type_of(ir, p.scale)) extent = tir_cast(ir, tir_type_of(ir, p.scale), extent);
-  if (p.scale != extent && !tir_prove(ir, tir_make(ir, TIR_GE, extent, p.scale))) return false;
   tir_expr reach = tir_mul(ir, plus(ir, p.extent, -1), p.scale);
-  if (tir_at(ir, p.scale)->hi < 0)
+  bool falls = tir_at(ir, p.scale)->hi < 0;
+  tir_expr step = falls ? tir_sub(ir, tir_int(ir, tir_type_of(ir, p.scale), 0), p.scale) : p.scale;
+  if (step != extent && !tir_prove(ir, tir_make(ir, TIR_GE, extent, step))) return false;
+  if (falls)
     *out = tir_interval_of(ir, tir_add(ir, p.base, reach), tir_sub(ir, extent, reach));
   else
     *out = tir_interval_of(ir, p.base, tir_add(ir, extent, reach));

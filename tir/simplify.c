@@ -65,6 +65,20 @@ static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t co
   return true;
 }
 
+/* A product, or a minimum or maximum, whose residue is known; the quotient of an extreme of two multiples is an extreme
+ * of quotients. TIR_NONE: it is not known. */
+static tir_expr divide_known(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr x, int64_t divisor) {
+  int64_t modulus, remainder;
+  struct tir_expr_node n = *tir_at(ir, x);
+  tir_modular(ir, x, &modulus, &remainder);
+  if (modulus % divisor) return TIR_NONE;
+  remainder = tir_floor_mod(remainder, divisor);
+  if (kind == TIR_FLOORMOD) return tir_int(ir, type, remainder);
+  if (n.kind == TIR_MUL || remainder) return TIR_NONE;
+  tir_expr d = tir_int(ir, type, divisor), a = tir_make(ir, TIR_FLOORDIV, n.a, d);
+  return tir_make(ir, (enum tir_kind)n.kind, a, tir_make(ir, TIR_FLOORDIV, n.b, d));
+}
+
 static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr x, int64_t divisor) {
   const struct tir_expr_node *n = tir_at(ir, x);
   if (n->kind == TIR_INT_IMM)
@@ -82,6 +96,10 @@ static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type
       tir_expr q = tir_make(ir, TIR_FLOORDIV, a, tir_int(ir, type, divisor));
       return tir_make(ir, TIR_FLOORMOD, q, tir_int(ir, type, inner / divisor));
     }
+  }
+  if (n->kind == TIR_MIN || n->kind == TIR_MAX || n->kind == TIR_MUL) {
+    tir_expr known = divide_known(ir, kind, type, x, divisor);
+    if (known) return known;
   }
   return tir_binary(ir, kind, x, tir_int(ir, type, divisor));
 }
@@ -298,8 +316,7 @@ static void tighten_by_domains(struct tir *ir, const struct tir_sum *sum, struct
   if (hi < d->hi) d->hi = hi;
 }
 
-/* Bounds of a - b. */
-static struct tir_bounds difference(struct tir *ir, tir_expr a, tir_expr b) {
+struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b) {
   struct tir_sum sum = tir_sum_open(ir);
   tir_sum_add(ir, &sum, a, 1);
   tir_sum_add(ir, &sum, b, -1);
@@ -321,7 +338,7 @@ static tir_expr absorb(const struct tir *ir, enum tir_kind kind, tir_expr inner,
 }
 
 static tir_expr make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
-  struct tir_bounds d = difference(ir, a, b);
+  struct tir_bounds d = tir_difference_bounds(ir, a, b);
   if (d.hi <= 0) return kind == TIR_MIN ? a : b;
   if (d.lo >= 0) return kind == TIR_MIN ? b : a;
   tir_expr one = absorb(ir, kind, a, b);
@@ -382,7 +399,7 @@ static tir_expr make_comparison(struct tir *ir, enum tir_kind kind, tir_expr a, 
     b = t;
     kind = kind == TIR_GT ? TIR_LT : TIR_LE;
   }
-  struct tir_bounds d = difference(ir, a, b);
+  struct tir_bounds d = tir_difference_bounds(ir, a, b);
   struct tir_bounds zero = {0, 0}, verdict = tir_binary_bounds(kind, d, zero);
   if (verdict.lo == verdict.hi) return truth(ir, verdict.lo);
   tir_type type = tir_type_of(ir, a);
@@ -459,24 +476,6 @@ tir_expr tir_and(struct tir *ir, tir_expr a, tir_expr b) {
     return tir_and(ir, tir_and(ir, a, n->a), right);
   }
   return has_conjunct(ir, a, b) ? a : make_logic(ir, TIR_AND, a, b);
-}
-
-/* ---- Proofs ---- */
-
-bool tir_prove_equal(struct tir *ir, tir_expr a, tir_expr b) {
-  if (a == b) return true;
-  if (tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
-  if (!tir_is_index(ir, a) || !tir_is_index(ir, b)) return tir_simplify(ir, a) == tir_simplify(ir, b);
-  struct tir_bounds d = difference(ir, a, b);
-  if (d.lo == 0 && d.hi == 0) return true;
-  if (!((tir_at(ir, a)->flags | tir_at(ir, b)->flags) & TIR_HAS_DIVMOD)) return false;
-  d = difference(ir, tir_simplify(ir, a), tir_simplify(ir, b));
-  return d.lo == 0 && d.hi == 0;
-}
-
-bool tir_prove(struct tir *ir, tir_expr condition) {
-  if (condition == TIR_NONE || tir_is_const(ir, condition, 1) || tir_at(ir, condition)->lo == 1) return true;
-  return tir_is_const(ir, tir_simplify(ir, condition), 1);
 }
 
 /* ---- Residues ---- */

@@ -334,6 +334,7 @@ tir_expr tir_from_terms(struct tir *ir, tir_type type, int64_t constant, const s
 /* True if both have the same value for all values of their variables within their domains; false: not shown. */
 bool tir_prove_equal(struct tir *ir, tir_expr a, tir_expr b);
 bool tir_prove(struct tir *ir, tir_expr condition);               /* a boolean expression is always true */
+bool tir_prove_under(struct tir *ir, tir_expr given, tir_expr condition); /* true wherever `given` is; TIR_NONE: everywhere */
 /* Largest m and some r in [0, m) with value = r (mod m); m = 0: the constant r. */
 void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainder);
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v);

@@ -127,6 +127,34 @@ static void proven_conditions_hold(void **state) {
   assert_true(proven > 500);
 }
 
+static void conditional_proofs_hold(void **state) {
+  (void)state;
+  unsigned proven = 0;
+  for (int round = 0; round < 6000; round++) {
+    struct names n;
+    draw_names(&n, draw(2));
+    tir_expr given = draw_condition(&n, 3), c = draw(2) ? draw_condition(&n, 3) : TIR_NONE;
+    if (!c) { /* a consequence, often: a given bound moved a little */
+      struct tir_expr_node g = *tir_at(n.ir, given);
+      bool compares = g.kind >= TIR_LT && g.kind <= TIR_GE;
+      c = compares ? make(&n, (enum tir_kind)g.kind, g.a, make(&n, TIR_ADD, g.b, draw_constant(&n))) : given;
+    }
+    if (tir_prove_under(n.ir, given, c) && !tir_prove(n.ir, c)) {
+      proven++;
+      first_values(&n);
+      do {
+        bool wrong = false;
+        if (!value_of(&n, given, &wrong) || value_of(&n, c, &wrong) || wrong) continue;
+        print_prefix(&n, given, stderr), fputs("\ndoes not give ", stderr);
+        print_prefix(&n, c, stderr), fputc('\n', stderr);
+        fail();
+      } while (next_values(&n));
+    }
+    tir_free(n.ir);
+  }
+  assert_true(proven > 200);
+}
+
 /* Residues hold for all values. */
 static void residues_hold(void **state) {
   (void)state;
@@ -150,6 +178,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(simplified_values_are_equal),
       cmocka_unit_test(proven_conditions_hold),
+      cmocka_unit_test(conditional_proofs_hold),
       cmocka_unit_test(residues_hold),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,251 @@
+/* Proofs of conditions over index expressions.
+ *
+ * A comparison is a difference that is not negative. Bounds of its terms decide most; else the difference is looked at
+ * in other forms, each at most it, or equal, up to a fixed number of steps:
+ *   - a minimum, maximum or choice among its terms is each of its operands in turn;
+ *   - c * fd(x, c) is x - fm(x, c), and fm(x, c) is x - c * fd(x, c), which may meet other terms in x;
+ *   - what is given not to be negative is taken away, times what makes a term meet and go.
+ * Source: the cases are those of TVM's rewriting simplifier; the last is Fourier and Motzkin's elimination, one fact a
+ * step. */
+#include "linear.h"
+
+enum { MOST_FACTS = 16, MOST_TERMS = 32, MOST_STEPS = 48, MOST_DEPTH = 5 };
+
+struct prover {
+  struct tir *ir;
+  tir_expr facts[MOST_FACTS]; /* not negative where the condition is asked for */
+  uint32_t fact_count;
+  int steps; /* left */
+};
+
+static bool is_not_negative(struct prover *p, tir_expr d, int depth);
+
+/* d with the term of `atom` replaced: scale * d + coefficient * (value - atom), the coefficient counted in. */
+static tir_expr replace_term(struct tir *ir, tir_expr d, struct tir_term t, tir_expr value, int64_t scale) {
+  struct tir_sum sum = tir_sum_open(ir);
+  int64_t times;
+  tir_sum_add(ir, &sum, d, scale);
+  if (__builtin_mul_overflow(t.coefficient, scale, &times) || times == INT64_MIN) sum.overflow = true;
+  tir_sum_add_term(ir, &sum, t.atom, -times);
+  if (value) tir_sum_add(ir, &sum, value, times);
+  tir_sum_recombine(ir, &sum);
+  if (!sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, d));
+  tir_sum_drop(ir, &sum);
+  return TIR_NONE;
+}
+
+static bool try_value(struct prover *p, tir_expr d, struct tir_term t, tir_expr value, int depth) {
+  if (tir_type_of(p->ir, value) != tir_type_of(p->ir, d) || !tir_is_index(p->ir, value)) return false;
+  tir_expr made = replace_term(p->ir, d, t, value, 1);
+  return made && is_not_negative(p, made, depth - 1);
+}
+
+/* A minimum that counts negatively is at most either operand, so one is enough; else both must do. */
+static bool try_cases(struct prover *p, tir_expr d, struct tir_term t, int depth) {
+  struct tir_expr_node n = *tir_at(p->ir, t.atom);
+  bool choice = n.kind == TIR_SELECT;
+  tir_expr a = choice ? n.b : n.a, b = choice ? n.c : n.b;
+  bool one_is_enough = n.kind == (t.coefficient < 0 ? TIR_MIN : TIR_MAX);
+  bool first = try_value(p, d, t, a, depth);
+  if (first == one_is_enough) return first;
+  return try_value(p, d, t, b, depth);
+}
+
+/* scale * d with fd(x, c) as (x - fm(x, c)) / c, scaled so that this leaves no fraction. */
+static bool try_without_quotient(struct prover *p, tir_expr d, struct tir_term t, int depth) {
+  struct tir *ir = p->ir;
+  struct tir_expr_node n = *tir_at(ir, t.atom);
+  int64_t divisor = tir_at(ir, n.b)->imm, scale = divisor / tir_gcd(divisor, t.coefficient), times;
+  tir_expr rest = tir_make(ir, TIR_FLOORMOD, n.a, n.b);
+  if (__builtin_mul_overflow(t.coefficient, scale, &times) || times == INT64_MIN) return false;
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, d, scale);
+  tir_sum_add_term(ir, &sum, t.atom, -times);
+  tir_sum_add(ir, &sum, n.a, times / divisor);
+  tir_sum_add(ir, &sum, rest, -(times / divisor));
+  if (sum.overflow) {
+    tir_sum_drop(ir, &sum);
+    return false;
+  }
+  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, d)), depth - 1);
+}
+
+static bool try_without_remainder(struct prover *p, tir_expr d, struct tir_term t, int depth) {
+  struct tir *ir = p->ir;
+  struct tir_expr_node n = *tir_at(ir, t.atom);
+  tir_expr quotient = tir_make(ir, TIR_FLOORDIV, n.a, n.b);
+  struct tir_sum sum = tir_sum_open(ir);
+  int64_t times;
+  if (__builtin_mul_overflow(t.coefficient, tir_at(ir, n.b)->imm, &times) || times == INT64_MIN) sum.overflow = true;
+  tir_sum_add(ir, &sum, d, 1);
+  tir_sum_add_term(ir, &sum, t.atom, -t.coefficient);
+  tir_sum_add(ir, &sum, n.a, t.coefficient);
+  tir_sum_add(ir, &sum, quotient, -times);
+  if (sum.overflow) {
+    tir_sum_drop(ir, &sum);
+    return false;
+  }
+  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, d)), depth - 1);
+}
+
+static bool try_term(struct prover *p, tir_expr d, struct tir_term t, int depth) {
+  const struct tir_expr_node *n = tir_at(p->ir, t.atom);
+  if (n->kind == TIR_MIN || n->kind == TIR_MAX || n->kind == TIR_SELECT) return try_cases(p, d, t, depth);
+  bool by_constant = tir_is_int(p->ir, n->b) && tir_at(p->ir, n->b)->imm > 0;
+  if (n->kind == TIR_FLOORDIV && by_constant) return try_without_quotient(p, d, t, depth);
+  return n->kind == TIR_FLOORMOD && by_constant && try_without_remainder(p, d, t, depth);
+}
+
+/* scale * d - times * fact, in which the terms of `atom` meet and go. */
+static bool try_fact(struct prover *p, tir_expr d, struct tir_term t, tir_expr fact, int depth) {
+  struct tir *ir = p->ir;
+  struct tir_linear l = tir_linear_of(ir, fact);
+  int64_t own = 0;
+  for (uint32_t i = 0; i < l.count; i++)
+    if (ir->terms.at[l.first + i].atom == t.atom) own = ir->terms.at[l.first + i].coefficient;
+  if (own == 0 || (own < 0) != (t.coefficient < 0) || own == INT64_MIN || t.coefficient == INT64_MIN) return false;
+  int64_t g = tir_gcd(own, t.coefficient), scale = own / g, times = t.coefficient / g;
+  struct tir_sum sum = tir_sum_open(ir);
+  tir_sum_add(ir, &sum, d, scale < 0 ? -scale : scale);
+  tir_sum_add(ir, &sum, fact, times < 0 ? times : -times);
+  tir_sum_recombine(ir, &sum);
+  if (sum.overflow) {
+    tir_sum_drop(ir, &sum);
+    return false;
+  }
+  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, d)), depth - 1);
+}
+
+static bool is_not_negative(struct prover *p, tir_expr d, int depth) {
+  struct tir *ir = p->ir;
+  if (tir_at(ir, d)->lo >= 0) return true;
+  struct tir_linear l = tir_linear_of(ir, d);
+  int64_t lo = l.constant;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    struct tir_bounds k = {t.coefficient, t.coefficient};
+    lo = tir_sat_add(lo, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, t.atom)).lo);
+  }
+  if (lo >= 0) return true;
+  if (depth == 0 || --p->steps < 0 || l.count > MOST_TERMS) return false;
+  struct tir_term terms[MOST_TERMS];
+  for (uint32_t i = 0; i < l.count; i++) terms[i] = ir->terms.at[l.first + i];
+  for (uint32_t i = 0; i < l.count; i++)
+    if (try_term(p, d, terms[i], depth)) return true;
+  for (uint32_t f = 0; f < p->fact_count; f++)
+    for (uint32_t i = 0; i < l.count; i++)
+      if (tir_type_of(ir, p->facts[f]) == tir_type_of(ir, d) && try_fact(p, d, terms[i], p->facts[f], depth))
+        return true;
+  return false;
+}
+
+/* a + constant <= b */
+static bool is_at_most(struct prover *p, tir_expr a, tir_expr b, int64_t constant) {
+  struct tir *ir = p->ir;
+  struct tir_bounds d = tir_difference_bounds(ir, a, b);
+  if (d.hi != TIR_POS_INF && d.hi <= -constant) return true;
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = -constant;
+  tir_sum_add(ir, &sum, b, 1);
+  tir_sum_add(ir, &sum, a, -1);
+  tir_sum_recombine(ir, &sum);
+  if (sum.overflow) {
+    tir_sum_drop(ir, &sum);
+    return false;
+  }
+  p->steps = MOST_STEPS;
+  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, a)), MOST_DEPTH);
+}
+
+static bool differs(struct prover *p, tir_expr a, tir_expr b) {
+  int64_t modulus, remainder;
+  if (is_at_most(p, a, b, 1) || is_at_most(p, b, a, 1)) return true;
+  tir_modular(p->ir, tir_sub(p->ir, a, b), &modulus, &remainder);
+  return remainder != 0;
+}
+
+static bool is_index_pair(const struct tir *ir, const struct tir_expr_node *n) {
+  return tir_is_index(ir, n->a) && tir_is_index(ir, n->b) && tir_type_of(ir, n->a) == tir_type_of(ir, n->b);
+}
+
+static bool holds(struct prover *p, tir_expr condition) {
+  struct tir_expr_node n = *tir_at(p->ir, condition);
+  if (n.lo == 1) return true;
+  if (n.hi == 0) return false;
+  if (n.kind == TIR_AND) return holds(p, n.a) && holds(p, n.b);
+  if (n.kind == TIR_OR) return holds(p, n.a) || holds(p, n.b);
+  if (n.kind < TIR_EQ || n.kind > TIR_GE || !is_index_pair(p->ir, &n)) return false;
+  switch (n.kind) {
+  case TIR_LT: return is_at_most(p, n.a, n.b, 1);
+  case TIR_LE: return is_at_most(p, n.a, n.b, 0);
+  case TIR_GT: return is_at_most(p, n.b, n.a, 1);
+  case TIR_GE: return is_at_most(p, n.b, n.a, 0);
+  case TIR_EQ: return is_at_most(p, n.a, n.b, 0) && is_at_most(p, n.b, n.a, 0);
+  default: return differs(p, n.a, n.b);
+  }
+}
+
+static void add_fact(struct prover *p, tir_expr more, tir_expr less, int64_t constant) {
+  struct tir *ir = p->ir;
+  if (p->fact_count == MOST_FACTS) return;
+  struct tir_sum sum = tir_sum_open(ir);
+  sum.constant = -constant;
+  tir_sum_add(ir, &sum, more, 1);
+  tir_sum_add(ir, &sum, less, -1);
+  if (sum.overflow)
+    tir_sum_drop(ir, &sum);
+  else
+    p->facts[p->fact_count++] = tir_sum_close(ir, &sum, tir_type_of(ir, more));
+}
+
+static void add_facts(struct prover *p, tir_expr given) {
+  struct tir_expr_node n = *tir_at(p->ir, given);
+  if (n.kind == TIR_AND) {
+    add_facts(p, n.a);
+    add_facts(p, n.b);
+  }
+  if (n.kind < TIR_EQ || n.kind > TIR_GE || !is_index_pair(p->ir, &n)) return;
+  if (n.kind == TIR_LT) add_fact(p, n.b, n.a, 1);
+  if (n.kind == TIR_GT) add_fact(p, n.a, n.b, 1);
+  if (n.kind == TIR_LE || n.kind == TIR_EQ) add_fact(p, n.b, n.a, 0);
+  if (n.kind == TIR_GE || n.kind == TIR_EQ) add_fact(p, n.a, n.b, 0);
+}
+
+bool tir_prove_under(struct tir *ir, tir_expr given, tir_expr condition) {
+  if (condition == TIR_NONE || tir_at(ir, condition)->lo == 1) return true;
+  struct prover p;
+  p.ir = ir;
+  p.fact_count = 0;
+  if (given) add_facts(&p, given);
+  if (holds(&p, condition)) return true;
+  tir_expr simple = tir_simplify(ir, condition);
+  return simple != condition && holds(&p, simple);
+}
+
+bool tir_prove(struct tir *ir, tir_expr condition) { return tir_prove_under(ir, TIR_NONE, condition); }
+
+/* Whether other forms of a sum may say more than its bounds. */
+static bool has_other_forms(struct tir *ir, tir_expr e) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  for (uint32_t i = 0; i < l.count; i++) {
+    const struct tir_expr_node *n = tir_at(ir, ir->terms.at[l.first + i].atom);
+    if (n->flags & TIR_HAS_DIVMOD || n->kind == TIR_MIN || n->kind == TIR_MAX || n->kind == TIR_SELECT) return true;
+  }
+  return false;
+}
+
+bool tir_prove_equal(struct tir *ir, tir_expr a, tir_expr b) {
+  if (a == b) return true;
+  if (tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
+  if (!tir_is_index(ir, a) || !tir_is_index(ir, b)) return tir_simplify(ir, a) == tir_simplify(ir, b);
+  struct tir_bounds d = tir_difference_bounds(ir, a, b);
+  if (d.lo == 0 && d.hi == 0) return true;
+  if (d.lo > 0 || d.hi < 0) return false;
+  if (!has_other_forms(ir, a) && !has_other_forms(ir, b)) return false;
+  tir_expr x = tir_simplify(ir, a), y = tir_simplify(ir, b);
+  if (x == y) return true;
+  struct prover p;
+  p.ir = ir;
+  p.fact_count = 0;
+  return is_at_most(&p, x, y, 0) && is_at_most(&p, y, x, 0);
+}
