@@ -44,7 +44,7 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_ALLREDUCE
+  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN
 };
 // clang-format on
 
@@ -143,6 +143,7 @@ struct view {
   int64_t offset;         /* of the first element, from the object's start, in elements */
   uint8_t size, format;   /* of an element */
   bool whole;             /* every index within the shape is within the object */
+  bool plain;             /* whole, and no one watches who touches the object */
   uint32_t rank;
   struct {
     int64_t extent, stride;
@@ -230,8 +231,10 @@ bool interp_make_match(struct machine *m, struct thread *t, const struct site *s
 bool interp_make_declare(struct machine *m, struct thread *t, const struct site *site);
 void *interp_take_memory(struct machine *m, const struct thread *t, uint64_t bytes); /* zeroed; NULL: refused */
 void interp_objects_free(struct machine *m, uint32_t first);                         /* from `first` on */
-/* Allocates touches for memory that threads of a kernel share, and drops them. */
-bool interp_watch_object(struct machine *m, const struct thread *t, struct object *o);
+/* From here on (first to last object) it is noted which thread, or iteration of a parallel loop, touches what; until
+ * the end of that. `t` is the thread that goes on. */
+bool interp_watch(struct machine *m, struct thread *t);
+void interp_unwatch(struct machine *m, struct thread *t);
 /* Whether thread `t` may read (write) `size` bytes at `element` of an object that threads share. */
 bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer);
 bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, int64_t element, bool same,

@@ -24,7 +24,7 @@ struct compiler {
   struct program *program;
   ms_error *err;
   bool failed;
-  bool in_kernel;
+  bool in_kernel, in_parallel;
   tir_stmt place;    /* the statement being compiled */
   operand *computed; /* by expression: where its value is, or NO_OPERAND */
   operand *var_at;   /* by variable: its register (the first of its lanes), or NO_OPERAND */

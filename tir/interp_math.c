@@ -264,7 +264,9 @@ double tir_fetch_element(tir_type type, const void *at) {
 
 void tir_put_element(tir_type type, void *at, double value) {
   union value v;
-  if (tir_type_is_float(type)) v.f = value;
-  else v.i = interp_to_int(type, value);
+  if (tir_type_is_float(type))
+    v.f = value;
+  else
+    v.i = interp_to_int(type, value);
   interp_put(interp_format(type), at, v);
 }

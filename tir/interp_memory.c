@@ -34,6 +34,7 @@ static struct object *new_object(struct machine *m, const struct thread *t) {
 
 static void free_contents(struct machine *m, struct object *o) {
   uint64_t bytes = o->capacity * (o->owned ? 2 : 1);
+  if (o->touches) bytes += (o->capacity / o->size + 1) * sizeof *o->touches;
   if (o->owned) free(o->data);
   free(o->shadow);
   free(o->touches);
@@ -72,10 +73,33 @@ static bool renew(struct machine *m, const struct thread *t, struct object *o, u
   return true;
 }
 
-bool interp_watch_object(struct machine *m, const struct thread *t, struct object *o) {
-  if (o->touches) return true;
+static bool watch_object(struct machine *m, const struct thread *t, struct object *o) {
+  if (o->touches || !o->size) return true;
   o->touches = interp_take_memory(m, t, (o->capacity / o->size + 1) * sizeof *o->touches);
   return o->touches != NULL;
+}
+
+static void refresh_views(const struct machine *m, struct thread *t) {
+  for (uint32_t i = 0; i < m->program->slots.count; i++)
+    if (t->own_views[i] && t->own_views[i]->object)
+      t->own_views[i]->plain = t->own_views[i]->whole && !t->own_views[i]->object->touches;
+}
+
+bool interp_watch(struct machine *m, struct thread *t) {
+  for (uint32_t i = 0; i < m->objects.count; i++)
+    if (!watch_object(m, t, m->objects.at[i])) return false;
+  refresh_views(m, t);
+  return true;
+}
+
+void interp_unwatch(struct machine *m, struct thread *t) {
+  for (uint32_t i = 0; i < m->objects.count; i++) {
+    struct object *o = m->objects.at[i];
+    if (o->touches) m->memory_used -= (o->capacity / o->size + 1) * sizeof *o->touches;
+    free(o->touches);
+    o->touches = NULL;
+  }
+  refresh_views(m, t);
 }
 
 /* ---- Views ---- */
@@ -125,6 +149,7 @@ static void place_view(struct view *v, struct object *o) {
   v->data = o->data + first * v->size;
   v->shadow = o->shadow + first * v->size;
   v->written = o->generation * 0x0101010101010101ull;
+  v->plain = v->whole && !o->touches;
 }
 
 /* Fills the shape, strides and offset that a site states; false: an extent is negative or the size too large. */
@@ -197,7 +222,7 @@ bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *s
   (*at)->life = life;
   if ((*at)->bytes != bytes)
     return interp_fail(m, t, MS_RUN_RACE, "threads allocate %s with different sizes", buffer_name(m, site->buffer));
-  if (life && !interp_watch_object(m, t, *at)) return false;
+  if (life && !watch_object(m, t, *at)) return false;
   place_view(v, *at);
   return true;
 }
@@ -259,7 +284,8 @@ static bool is_concurrent(const struct machine *m, const struct thread *t, uint3
 }
 
 static bool race(struct machine *m, struct thread *t, const char *what, int64_t element, tir_buffer buffer) {
-  return interp_fail(m, t, MS_RUN_RACE, "thread %u %s element %lld of the memory of %s", t->index, what,
+  return interp_fail(m, t, MS_RUN_RACE, "%s %u %s element %lld of the memory of %s",
+                     m->in_kernel ? "thread" : "the iteration of the parallel loop at", t->index, what,
                      (long long)element, buffer_name(m, buffer));
 }
 

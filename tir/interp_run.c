@@ -189,7 +189,6 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
   const struct instruction *code = m->program->code.at;
   const struct instruction *in = code + t->pc;
   union value *const r = t->regs;
-  const bool slow = m->in_kernel;
   int64_t patience = m->step_limit - m->steps < STOP_CHECK ? m->step_limit - m->steps : STOP_CHECK;
   int64_t granted = patience;
 
@@ -252,7 +251,7 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     BOUNDS##n int64_t element = ELEMENT##n;                                                                            \
     uint32_t shadow;                                                                                                   \
     float value;                                                                                                       \
-    if (slow | !v->whole) {                                                                                            \
+    if (!v->plain) {                                                                                                   \
       TRY(load_slow(m, t, in, element, &DST));                                                                         \
       NEXT;                                                                                                            \
     }                                                                                                                  \
@@ -267,7 +266,7 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     STEP BOUNDS##n int64_t element = ELEMENT##n;                                                                       \
     uint32_t shadow = (uint32_t)v->written;                                                                            \
     float value = (float)DST.f;                                                                                        \
-    if (slow | !v->whole) {                                                                                            \
+    if (!v->plain) {                                                                                                   \
       TRY(store_slow(m, t, in, element, DST));                                                                         \
       NEXT;                                                                                                            \
     }                                                                                                                  \
@@ -411,6 +410,15 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       in = code + in->b;
       break;
     case OP_THREAD: DST.i = t->at[in->a] + B.i; NEXT;
+    case OP_PARALLEL:
+      TRY(interp_watch(m, t));
+      m->grid_epoch = m->block_epoch = ++m->epoch;
+      NEXT;
+    case OP_ITERATION: t->index = (uint32_t)A.i; NEXT;
+    case OP_JOIN:
+      interp_unwatch(m, t);
+      m->epoch++;
+      NEXT;
     case OP_BARRIER:
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_BARRIER;

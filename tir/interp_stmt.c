@@ -11,6 +11,7 @@ struct frame {
   tir_stmt stmt, child; /* child: the next of the list being compiled */
   uint8_t phase;        /* lists begun */
   bool kernel;          /* the statement opened a kernel */
+  bool parallel;        /* it is a loop whose iterations may be at the same time */
   bool loops;           /* it is compiled as a loop */
   struct scope scope, list;
   uint32_t to_end;  /* jumps to the statement's end, chained by their targets; UINT32_MAX: none */
@@ -132,8 +133,13 @@ static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
     return;
   }
   const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
-  operand min = interp_expr(c, n->loop.min, 0);
-  open_loop(c, f, n->loop.var, min, interp_expr(c, n->loop.extent, 0));
+  operand min = interp_expr(c, n->loop.min, 0), count = interp_expr(c, n->loop.extent, 0);
+  /* The iterations of the outermost parallel loop of a lowered function have no order: races between them are found. */
+  f->parallel = n->loop_kind == TIR_PARALLEL && c->options && c->options->lowered && !c->in_kernel && !c->in_parallel;
+  if (f->parallel) interp_emit(c, OP_PARALLEL, 0, 0, 0, 0, 0);
+  open_loop(c, f, n->loop.var, min, count);
+  if (f->parallel) interp_emit(c, OP_ITERATION, 0, f->var, 0, 0, 0);
+  c->in_parallel = c->in_parallel || f->parallel;
 }
 
 static void begin_attr(struct compiler *c, struct frame *f, tir_stmt s) {
@@ -300,6 +306,10 @@ static void end(struct compiler *c, struct frame *f) {
     c->in_kernel = false;
   }
   patch(c, &f->to_end);
+  if (f->parallel) {
+    interp_emit(c, OP_JOIN, 0, 0, 0, 0, 0);
+    c->in_parallel = false;
+  }
   interp_leave(c, f->scope);
   c->reducer = f->reducer;
 }

@@ -142,20 +142,11 @@ static bool run_grid(struct machine *m, struct thread *threads, uint32_t count, 
   return true;
 }
 
-static bool watch_all(struct machine *m, const struct thread *t) {
-  for (uint32_t i = 0; i < m->objects.count; i++)
-    if (m->objects.at[i]->size && !interp_watch_object(m, t, m->objects.at[i])) return false;
-  return true;
-}
-
 /* Drops what the kernel allocated: objects from `first` on. */
-static void end_memory(struct machine *m, uint32_t first) {
+static void end_memory(struct machine *m, struct thread *host, uint32_t first) {
   memset(m->shared, 0, m->program->slots.count * sizeof *m->shared);
   interp_objects_free(m, first);
-  for (uint32_t i = 0; i < m->objects.count; i++) {
-    free(m->objects.at[i]->touches);
-    m->objects.at[i]->touches = NULL;
-  }
+  interp_unwatch(m, host);
 }
 
 bool interp_run_kernel(struct machine *m, struct thread *host, const struct site *site) {
@@ -171,7 +162,7 @@ bool interp_run_kernel(struct machine *m, struct thread *host, const struct site
   if (!threads) abort();
   uint64_t used = m->memory_used;
   uint32_t objects = m->objects.count;
-  bool ok = watch_all(m, host);
+  bool ok = interp_watch(m, host);
   for (uint64_t i = 0; ok && i < count; i++) ok = interp_thread_init(m, &threads[i], host);
   m->in_kernel = true;
   m->grid_epoch = m->epoch + 1;
@@ -179,7 +170,7 @@ bool interp_run_kernel(struct machine *m, struct thread *host, const struct site
   m->in_kernel = false;
   for (uint64_t i = 0; i < count; i++) interp_thread_free(m, &threads[i]);
   free(threads);
-  end_memory(m, objects);
+  end_memory(m, host, objects);
   m->memory_used = used;
   return ok;
 }

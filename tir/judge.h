@@ -67,7 +67,7 @@ struct tir_run_options {
 /* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
  * reported, float16 and bfloat16 rounded at each operation. Before lowering every loop runs serially whatever its kind,
  * loops bound to one thread tag nested in each other included. Lowered: loops bound to threads are threads that meet at
- * barriers and cross-thread reductions, and a race between them is refused.
+ * barriers and cross-thread reductions, iterations of parallel loops have no order, and a race between them is refused.
  *   args     borrowed; in order of parameters; sizes are checked; buffers are written in place
  *   options  borrowed; NULL: none
  * What the language leaves open: round and nearbyint go to even; a float too large for an integer saturates and NaN

@@ -130,6 +130,29 @@ static void names_the_thread_that_fails(void **state) {
               "C[64] is out of bounds: the shape is (64) (block 3, 0, 0, thread 15, 0, 0)");
 }
 
+/* ---- Parallel loops ---- */
+
+static void parallel_iterations_have_no_order(void **state) {
+  (void)state;
+  expect_code(read_function(A_C, "for i in T.parallel(8):", "    C[0] = A[i]"), MS_RUN_RACE,
+              "iteration of the parallel loop at 1 writes what another writes");
+  expect_code(read_function(A_C, "C[0] = T.float32(0)", "for i in T.parallel(8):", "    C[i + 1] = C[i]"), MS_RUN_RACE,
+              "at 1 reads what another writes");
+  expect_code(
+      read_function(A_C, "S = T.alloc_buffer((1,))", "for i in T.parallel(8):", "    S[0] = A[i]", "    C[i] = S[0]"),
+      MS_RUN_RACE, "the memory of S");
+}
+
+static void parallel_iterations_may_have_their_own(void **state) {
+  (void)state;
+  expect_ok(read_function(A_C, "for j in range(2):", "    for i in T.parallel(8):", "        S = T.alloc_buffer((1,))",
+                          "        S[0] = A[j * 8 + i]", "        for k in T.parallel(4):",
+                          "            C[k] = T.float32(2)", "        C[8 + j * 8 + i] = S[0] + C[0]"));
+  for (int i = 0; i < 16; i++) assert_true(c[8 + i] == a[i] + 2);
+  ms_error err = {0};
+  assert_true(run(read_function(A_C, "for i in T.parallel(8):", "    C[0] = A[i]"), false, &err));
+}
+
 /* ---- Cross-thread reduction ---- */
 
 /* Puts `attribute reduce_scope` of a sum around the statement that makes the call. */
@@ -185,6 +208,8 @@ int main(void) {
       TEST(tags_are_threads),
       TEST(before_lowering_threads_are_loops),
       TEST(names_the_thread_that_fails),
+      TEST(parallel_iterations_have_no_order),
+      TEST(parallel_iterations_may_have_their_own),
       TEST(reduces_across_threads),
       TEST(a_reduction_needs_its_function),
   };
