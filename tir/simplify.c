@@ -350,7 +350,7 @@ static tir_expr make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir
     int64_t x = tir_at(ir, n->b)->imm, y = tir_at(ir, b)->imm;
     return tir_binary(ir, kind, n->a, tir_int(ir, n->type, (kind == TIR_MIN) == (x < y) ? x : y));
   }
-  if (tir_is_int(ir, a) || (!tir_is_int(ir, b) && b < a)) return tir_binary(ir, kind, b, a);
+  if (tir_is_int(ir, a)) return tir_binary(ir, kind, b, a);
   return tir_binary(ir, kind, a, b);
 }
 

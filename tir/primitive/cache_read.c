@@ -1,8 +1,8 @@
 /* Cache read: blocks that read a buffer read a copy of it in another storage scope instead.
  *
  * Requires: the block has a read region of this number; the storage scope is known; at most one child of the scope
- *           writes the buffer, what its children read of it is written before, and the consumers come after it;
- *           parts that they match are matched in that storage scope.
+ *           writes the buffer, and what its children read of it is written before; consumers, if given, come after the
+ *           writer, and one is a child of the scope; parts of the buffer are matched in that storage scope only.
  * After:    a block that copies what is written (of an input: the region that the scope declares, or the whole buffer)
  *           stands before the first consumer, at the lowest place above both writer and consumer; first in the scope if
  *           the buffer is an input. In a loop the cache has the buffer's shape; in the scope itself only the region's.
@@ -33,7 +33,7 @@ static void keep_first(const struct tir *ir, tir_block *first, tir_block b) {
   if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
 }
 
-/* The first of the consumers given; the writer itself, if among them, keeps the buffer. */
+/* The first of the consumers given. The writer itself keeps the buffer, and blocks of other scopes are not asked. */
 static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
   *first = TIR_NONE;
   for (uint32_t i = 0; i < plan->count; i++) {
@@ -43,7 +43,7 @@ static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block 
   }
   if (*first && tir_compare_position(ir, *first, plan->writer) > 0) return true;
   tir_block wrong = *first ? *first : plan->writer;
-  return tir_refuse(ir, err, MS_CONSUMER_BEFORE_WRITER, wrong, "consumer `%s` does not come after the writer `%s`",
+  return tir_refuse(ir, err, MS_NO_CONSUMER_AFTER_WRITER, wrong, "consumer `%s` does not come after the writer `%s`",
                     tir_block_name(ir, wrong), tir_block_name(ir, plan->writer));
 }
 
@@ -141,9 +141,7 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
                   ms_error *err) {
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
-      !check_cover(ir, &plan->cache, err) ||
-      !tir_check_cache_consumers(ir, &plan->cache, plan->consumers, plan->count, err) ||
-      !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
+      !check_cover(ir, &plan->cache, err) || !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
     return false;
   if (!plan->writer)
     plan_input(ir, plan, block);

@@ -57,20 +57,6 @@ bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_bloc
   return false;
 }
 
-bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan *plan, const tir_block *consumers,
-                               uint32_t count, ms_error *err) {
-  bool child = count == 0;
-  for (uint32_t i = 0; i < count; i++) {
-    child |= tir_scope_of(ir, consumers[i]) == plan->scope;
-    if (!tir_is_below(ir, consumers[i], plan->scope))
-      return tir_refuse(ir, err, MS_CONSUMER_ELSEWHERE, consumers[i], "block `%s` is not inside `%s`",
-                        tir_block_name(ir, consumers[i]), tir_block_name(ir, plan->scope));
-  }
-  if (child) return true;
-  return tir_refuse(ir, err, MS_CONSUMER_ELSEWHERE, consumers[0], "no consumer is directly in the scope of `%s`",
-                    tir_block_name(ir, plan->scope));
-}
-
 bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err) {
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {

@@ -38,10 +38,6 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);
 /* The block is one of `count` consumers, or a child of one. */
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count);
-/* Every consumer stands in the scope, and one is a child of it. */
-bool tir_check_cache_consumers(const struct tir *ir, const struct tir_cache_plan *plan, const tir_block *consumers,
-                               uint32_t count, ms_error *err);
-
 /* What the block matches of the buffer can be matched of the cache: it is in the same storage scope. */
 bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err);
 

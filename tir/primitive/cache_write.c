@@ -1,8 +1,8 @@
 /* Cache write: a block writes a cache in another storage scope, and a further block copies it to the buffer.
  *
  * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
- *           the buffer; the block does not read it but as a reduction does, from its own init; parts that are matched
-           are matched in that storage scope.
+ *           the buffer; the block does not read it but as a reduction does, from its own init; parts of the
+ *           buffer are matched in that storage scope only.
  * After:    the block, what is in it, and the consumers given with their children use the cache. The copy stands before
  *           the first other block that reads the buffer, at the lowest place above it and the block; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written.
@@ -58,7 +58,6 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
                   ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   if (!tir_check_cached_buffer(ir, block, buffer_index, true, scope, cache, err) ||
-      !tir_check_cache_consumers(ir, cache, plan->consumers, plan->count, err) ||
       !tir_check_only_writer(ir, cache, &plan->writer, err))
     return false;
   assert(plan->writer == block);
