@@ -98,9 +98,10 @@ static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
     }
   }
   const struct tir_region *outer = region_of(ir, tir_block_at(ir, cache->scope)->reads, cache->buffer, &times);
-  tir_cache_whole(ir, cache);
   if (times == 1)
-    for (uint32_t i = 0; i < 2 * cache->rank; i++) cache->ranges[i] = ir->operands.at[outer->ranges + i];
+    tir_cache_region(ir, cache, outer);
+  else
+    tir_cache_whole(ir, cache);
 }
 
 /* Every child of the scope that reads the buffer reads what is written before it. */

@@ -160,6 +160,19 @@ static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block
   return true;
 }
 
+/* The conjuncts that none of the variables is in. */
+static tir_expr find_invariant(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
+  if (!predicate) return TIR_NONE;
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) {
+    tir_expr left = find_invariant(ir, n.a, vars, count);
+    return tir_and(ir, left, find_invariant(ir, n.b, vars, count));
+  }
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_uses_var(ir, predicate, vars[i])) return TIR_NONE;
+  return predicate;
+}
+
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested) {
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
@@ -178,8 +191,17 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   nested = tir_subst(ir, nested);
   tir_subst_clear(ir);
   tir_expr predicate = tir_and(ir, tir_stmt_at(ir, block)->block.predicate, nested);
+  plan->predicate = find_invariant(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
+}
+
+void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region) {
+  uint32_t ranges = region->ranges;
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    tir_expr min = ir->operands.at[ranges + 2 * i], extent = ir->operands.at[ranges + 2 * i + 1];
+    set_range(ir, plan, i, tir_interval_of(ir, min, extent));
+  }
 }
 
 void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
@@ -318,6 +340,7 @@ tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan
   const tir_expr *read = back ? stage.in_cache : stage.in_buffer, *written = back ? stage.in_buffer : stage.in_cache;
   tir_block block = tir_new_block(ir, tir_buffer_at(ir, cache)->name);
   tir_set_iters(ir, block, stage.iters, plan->rank);
+  tir_stmt_at(ir, block)->block.predicate = plan->predicate;
   struct tir_region reads = point_region(ir, from, read, plan->rank),
                     writes = point_region(ir, to, written, plan->rank);
   tir_set_reads(ir, block, &reads, 1);

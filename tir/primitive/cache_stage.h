@@ -14,6 +14,7 @@ struct tir_cache_plan {
   const char *storage; /* the cache's scope */
   tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
+  tir_expr predicate;  /* of the copy: conditions of the writer that hold for all of its region, or for none */
   uint32_t rank;
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK]; /* the region copied: min and extent of each dimension in turn */
 };
@@ -27,10 +28,12 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
 /* Places the copy between the writer and `user`, the first block that shall come after it (a child of the scope). */
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user);
-/* What `region` of `block` covers while the loops between the block and the copy run: plan->ranges, cut to the buffer.
- * `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
+/* What `region` of `block` covers while the loops between the block and the copy run: plan->ranges, cut to the buffer,
+ * and plan->predicate. `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested);
+/* The region as it stands, cut to the buffer. */
+void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region);
 /* The whole buffer. */
 void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
 /* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown.
