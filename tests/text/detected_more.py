@@ -62,7 +62,7 @@ class Module:
         for i0 in range(8):
             with T.sblock("vector"):
                 v = T.axis.spatial(8, i0)
-                T.reads(A[v:v + (v * 7 + 3), T.min(v, T.min(v * 8 + 2, 4)):T.min(v, T.min(v * 8 + 2, 4)) + (v * 8 - T.min(v, T.min(v * 8 + 2, 4)) + 17)])
+                T.reads(A[v:v + (v * 7 + 3), T.min(T.min(v * 8 + 2, 4), v):T.min(T.min(v * 8 + 2, 4), v) + (v * 8 - T.min(T.min(v * 8 + 2, 4), v) + 17)])
                 T.writes(B[T.min(v, 2):T.min(v, 2) + (T.max(v, 5) - T.min(v, 2) + 1), v * 8:v * 8 + 8])
                 x: T.let[T.int32] = v * 8
                 y: T.let[T.int32] = x + 2
