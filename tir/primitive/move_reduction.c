@@ -54,6 +54,18 @@ static bool check_rounds(const struct tir *ir, const struct tir_move *move, tir_
   return true;
 }
 
+/* No two instances are the same: the values are a one-to-one map of the variables in them. */
+static bool is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
+                          tir_expr predicate) {
+  uint32_t used = 0;
+  for (uint32_t k = 0; k < var_count; k++) {
+    bool found = false;
+    for (uint32_t i = 0; i < count && !found; i++) found = tir_uses_var(ir, values[i], vars[k]);
+    if (found) vars[used++] = vars[k];
+  }
+  return tir_detect_iter_map(ir, values, count, vars, used, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+}
+
 static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   uint32_t outside = 1 + tir_loop_vars(ir, move->loop, TIR_NONE, NULL, 0), count = move->iter_count;
   tir_var *vars = malloc((outside + 2 * (size_t)count) * sizeof *vars);
@@ -64,7 +76,7 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   for (uint32_t i = 0; i < count; i++) values[i] = value_of(ir, move, i, &vars[outside + i], &predicate);
   bool steps_outside;
   bool once = check_rounds(ir, move, move->loop, values, &steps_outside) &&
-              tir_detect_iter_map(ir, values, count, vars, outside + count, predicate, TIR_MAP_SURJECTIVE, true, NULL);
+              is_one_to_one(ir, values, count, vars, outside + count, predicate);
   free(vars);
   return once;
 }
