@@ -76,6 +76,7 @@ static void take_built(struct helper *h, struct builder *b, const struct message
   if (m->bytes < sizeof built) return;
   memcpy(&built, m->data, sizeof built);
   b->task = NULL;
+  b->child.fresh = false;
   c->result.build_seconds = child_seconds(&b->child);
   if (built.outcome != JIT_MEASURED) {
     finish(h, c, built.outcome, built.reason);
@@ -94,6 +95,11 @@ static void lose_builder(struct helper *h, struct builder *b, enum jit_outcome o
   struct candidate *c = b->task;
   b->task = NULL;
   if (!c) return;
+  if (outcome == JIT_BUILD_FAILED && !b->child.fresh && !c->rebuilt) { /* it may owe its end to another candidate */
+    c->rebuilt = true;
+    queue_move(&h->queue, c, QUEUED);
+    return;
+  }
   if (outcome == JIT_BUILD_TIMEOUT)
     snprintf(reason, sizeof reason, "building took more than %g s", h->w.hello.options.build_timeout);
   else
@@ -177,8 +183,8 @@ static void run_next(struct helper *h) {
 
 /* A runner that has run others may owe its end to one of them: the candidate gets a fresh one. */
 static bool try_again(struct helper *h, struct candidate *c) {
-  if (h->runner.fresh || c->retried) return false;
-  c->retried = true;
+  if (h->runner.fresh || c->rerun) return false;
+  c->rerun = true;
   child_end(&h->runner, NULL, 0);
   queue_move(&h->queue, c, READY);
   return true;

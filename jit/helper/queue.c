@@ -86,8 +86,8 @@ static void enlarge_known(struct queue *q) {
 bool queue_is_new(struct queue *q, const struct candidate *c) {
   if (2 * q->known_count >= q->known_capacity) enlarge_known(q);
   struct known *k = place_of(q, c->result.module_hash);
-  if (k->used) return false;
-  *k = (struct known){.hash = c->result.module_hash, .used = true};
+  if (k->used) return k->owner == c;
+  *k = (struct known){.hash = c->result.module_hash, .owner = c, .used = true};
   q->known_count++;
   return true;
 }
@@ -98,7 +98,8 @@ void queue_finish(struct queue *q, struct candidate *c) {
   c->object = NULL;
   if (!c->result.module_hash || !q->known_capacity) return;
   struct known *k = place_of(q, c->result.module_hash);
-  if (!k->used || k->result) return;
+  if (!k->used || k->owner != c) return;
+  k->owner = NULL;
   k->result = allocate(sizeof *k->result);
   *k->result = c->result;
 }

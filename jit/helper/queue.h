@@ -12,12 +12,13 @@ struct candidate {
   size_t bytes, object_bytes;
   struct measure_run run;
   struct jit_result result;
-  bool retried;
+  bool rebuilt, rerun; /* given to a fresh process, since the last one ended with it */
 };
 
 struct known { /* by hash of the scheduled module */
   uint64_t hash;
-  struct jit_result *result; /* NULL: none yet */
+  const struct candidate *owner; /* the first that gave it; while there is no result */
+  struct jit_result *result;     /* NULL: none yet */
   bool used;
 };
 

@@ -79,15 +79,16 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   return finish(c->out, JIT_WRONG, reason);
 }
 
-/* Timing may take this long beyond the few samples that are always taken, when the machine is not quiet. */
-static const double PATIENCE = 1.0;
+/* Timing may take this long, or a few runs, when the machine is not quiet. */
+static const double PATIENCE = 0.5;
+enum { FEW_RUNS = 5 };
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
   double most = r->w->hello.options.run_timeout;
   struct timing_plan plan = {.tolerance = r->w->hello.options.tolerance,
                              .once = once,
                              .hopeless = c->hopeless,
-                             .limit = fmin(most, fmax(PATIENCE, 10 * once))};
+                             .limit = fmin(most, fmax(PATIENCE, FEW_RUNS * once))};
   enter(r, STAGE_TIMING, most);
   bool ok = timing_measure(c->entry, r->arena.pointers, c->workspace, &plan, &c->out->timing);
   leave(r);
