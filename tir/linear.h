@@ -26,6 +26,10 @@ struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum
 static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum);
 /* Bounds of a - b: index expressions of one type. */
 struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b);
+/* a * b where neither is a constant, and a // b or a % b (floor) where b is none: TIR_NONE where that is not simpler.
+ */
+tir_expr tir_multiply(struct tir *ir, tir_expr a, tir_expr b);
+tir_expr tir_divide_by_product(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b);
 /* The expression of the sum, which is closed. Not to be called when the sum overflowed. */
 tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type);
 void tir_sum_drop(struct tir *ir, struct tir_sum *sum);

@@ -221,8 +221,11 @@ static tir_expr make_division(struct tir *ir, enum tir_kind kind, tir_expr a, ti
     if (nb->imm == 1) return remainder ? tir_int(ir, type, 0) : a;
     return divide(ir, kind, a, nb->imm);
   }
-  if (nb->lo > 0 && na->lo >= 0 && na->hi < nb->lo) return remainder ? a : tir_int(ir, type, 0);
-  if (a == b && nb->lo > 0) return tir_int(ir, type, remainder ? 0 : 1);
+  if (!tir_is_int(ir, b)) {
+    tir_expr divided = tir_divide_by_product(ir, kind, a, b);
+    if (divided) return divided;
+  }
+  na = tir_at(ir, a), nb = tir_at(ir, b);
   if (tir_is_int(ir, a) && tir_is_int(ir, b) && nb->imm < 0 && (nb->imm != -1 || na->imm > tir_type_bounds(type).lo))
     return tir_int(ir, type, remainder ? tir_floor_mod(na->imm, nb->imm) : tir_floor_div(na->imm, nb->imm));
   return tir_binary(ir, trunc ? (remainder ? TIR_MOD : TIR_DIV) : kind, a, b);
@@ -247,7 +250,7 @@ static tir_expr make_product(struct tir *ir, tir_expr a, tir_expr b) {
     a = b;
     b = c;
   }
-  if (!tir_is_int(ir, b)) return a < b ? tir_binary(ir, TIR_MUL, a, b) : tir_binary(ir, TIR_MUL, b, a);
+  if (!tir_is_int(ir, b)) return tir_multiply(ir, a, b);
   struct tir_sum sum = tir_sum_open(ir);
   tir_sum_add(ir, &sum, a, tir_at(ir, b)->imm);
   tir_sum_recombine(ir, &sum);

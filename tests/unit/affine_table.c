@@ -18,7 +18,7 @@ struct one_case {
   struct names names;
   tir_var vars[MOST];
   tir_expr indices[MOST];
-  uint32_t var_count, count;
+  uint32_t others, var_count, count; /* the names of others come first */
   tir_expr predicate;
   enum tir_map_check check;
   bool trivial;
@@ -33,17 +33,24 @@ static void split_fields(char *line, const char **fields) {
   }
 }
 
-static void read_vars(struct one_case *c, const char *at) {
+/* name min extent, …: the extent may be an expression of others. n and m are shapes. */
+static void read_vars(struct one_case *c, const char *at, bool iterates) {
   char name[16];
-  int64_t min, extent;
+  int64_t min;
   int used;
-  bool iterates = true;
-  while (sscanf(at, " %15s %ld %ld%n", name, &min, &extent, &used) == 3) {
-    struct named *n = add_name(&c->names, name, min, extent);
+  while (sscanf(at, " %15s %ld%n", name, &min, &used) == 2 && *name != ':') {
+    at += used;
+    tir_expr extent = read_prefix(&c->names, &at);
+    const struct tir_expr_node *e = tir_at(c->names.ir, extent);
+    struct named *n;
+    if (!strcmp(name, "n") || !strcmp(name, "m"))
+      n = add_symbol(&c->names, name, min, e->imm);
+    else if (e->kind == TIR_INT_IMM)
+      n = add_name(&c->names, name, min, e->imm);
+    else
+      n = add_ranged(&c->names, name, extent);
     if (iterates) c->vars[c->var_count++] = n->var;
-    at += used + strspn(at + used, " ");
-    if (*at == ':') iterates = false;
-    if (*at) at++;
+    at += strspn(at, " ,");
   }
 }
 
@@ -63,7 +70,10 @@ static void read_case(struct one_case *c, char *line, bool simplifies) {
   c->names = (struct names){.ir = tir_new(), .simplifies = simplifies};
   c->var_count = 0;
   split_fields(line, c->fields);
-  read_vars(c, c->fields[0]);
+  const char *others = strchr(c->fields[0], ':');
+  if (others) read_vars(c, others + 1, false);
+  c->others = c->names.count;
+  read_vars(c, c->fields[0], true);
   c->count = read_list(c, c->fields[1], c->indices);
   const char *at = c->fields[2];
   c->predicate = strcmp(at, " true") ? read_prefix(&c->names, &at) : TIR_NONE;
@@ -97,14 +107,39 @@ static bool same_progression(struct one_case *c, struct tir_progression p, const
   return same_values(c, scale, p.scale) && same_values(c, read_prefix(&c->names, &at), p.extent);
 }
 
-/* The values of the indices fill the box of their progressions, for each value of what is no iterator. */
-static bool fills_box(struct one_case *c, const struct tir_progression *out) {
+/* Counts the vars on, the others staying as they are. */
+static bool next_vars(struct one_case *c) {
+  for (uint32_t i = c->names.count; i-- > c->others;) {
+    struct named *n = &c->names.at[i];
+    bool wrong = false;
+    if (++n->value < n->min + (n->extent_expr ? value_of(&c->names, n->extent_expr, &wrong) : n->extent)) return true;
+    n->value = n->min;
+  }
+  return false;
+}
+
+static bool next_others(struct one_case *c) {
+  uint32_t count = c->names.count;
+  c->names.count = c->others;
+  bool more = next_values(&c->names);
+  c->names.count = count;
+  return more;
+}
+
+static bool is_empty(struct one_case *c) { /* a variable has no values at all */
+  bool wrong = false;
+  for (uint32_t i = c->others; i < c->names.count; i++)
+    if (c->names.at[i].extent_expr && value_of(&c->names, c->names.at[i].extent_expr, &wrong) <= 0) return true;
+  return false;
+}
+
+/* For the present values of the others. */
+static bool fills_box_now(struct one_case *c, const struct tir_progression *out) {
   struct names *n = &c->names;
   bool wrong = false;
   int64_t total = 1, origin[MOST], scale[MOST], extent[MOST];
-  first_values(n);
   for (uint32_t i = 0; i < c->count; i++) {
-    origin[i] = value_of(n, out[i].base, &wrong); /* other variables: at their minima */
+    origin[i] = value_of(n, out[i].base, &wrong);
     scale[i] = out[i].scale ? value_of(n, out[i].scale, &wrong) : 1;
     extent[i] = out[i].scale ? value_of(n, out[i].extent, &wrong) : 1;
     total *= extent[i];
@@ -113,9 +148,7 @@ static bool fills_box(struct one_case *c, const struct tir_progression *out) {
   bool *seen = calloc((size_t)total, sizeof *seen), inside = true;
   int64_t found = 0;
   do {
-    bool others = false;
-    for (uint32_t i = c->var_count; i < n->count; i++) others |= n->at[i].value != n->at[i].min;
-    if (others || (c->predicate && !value_of(n, c->predicate, &wrong))) continue;
+    if (c->predicate && !value_of(n, c->predicate, &wrong)) continue;
     int64_t place = 0;
     for (uint32_t i = 0; i < c->count; i++) {
       int64_t offset = value_of(n, c->indices[i], &wrong) - origin[i];
@@ -125,9 +158,19 @@ static bool fills_box(struct one_case *c, const struct tir_progression *out) {
     if (!inside) break;
     found += !seen[place];
     seen[place] = true;
-  } while (next_values(n));
+  } while (next_vars(c));
+  for (uint32_t i = c->others; i < n->count; i++) n->at[i].value = n->at[i].min;
   free(seen);
   return inside && (found == total || found == 0);
+}
+
+/* The values of the indices fill the box of their progressions. */
+static bool fills_box(struct one_case *c, const struct tir_progression *out) {
+  first_values(&c->names);
+  do
+    if (!is_empty(c) && !fills_box_now(c, out)) return false;
+  while (next_others(c));
+  return true;
 }
 
 static const char *check_verdict(struct one_case *c) {
@@ -190,7 +233,7 @@ static const char *check_inverse(struct one_case *c) {
     c->names.count = own + c->count;
     for (uint32_t i = 0; i < c->var_count; i++) {
       if (!values[i]) continue;
-      if (value_of(&c->names, values[i], &wrong) != c->names.at[i].value) return "wrongly inverted";
+      if (value_of(&c->names, values[i], &wrong) != c->names.at[c->others + i].value) return "wrongly inverted";
     }
     c->names.count = own;
   } while (next_values(&c->names));

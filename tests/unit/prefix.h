@@ -14,6 +14,7 @@ struct named {
   char name[16];
   tir_var var;
   int64_t min, extent, value;
+  tir_expr extent_expr; /* TIR_NONE: the extent is a constant */
 };
 struct names {
   struct tir *ir;
@@ -28,14 +29,34 @@ static inline struct named *find_name(struct names *names, const char *text, siz
   return NULL;
 }
 
-static inline struct named *add_name(struct names *names, const char *name, int64_t min, int64_t extent) {
+static inline struct named *new_name(struct names *names, const char *name, int64_t min, int64_t extent) {
   struct named *n = &names->at[names->count++];
   if (names->count > MOST_NAMED) abort();
+  *n = (struct named){.min = min, .extent = extent};
   snprintf(n->name, sizeof n->name, "%s", name);
-  n->min = min;
-  n->extent = extent;
+  return n;
+}
+
+static inline struct named *add_name(struct names *names, const char *name, int64_t min, int64_t extent) {
+  struct named *n = new_name(names, name, min, extent);
   n->var = tir_new_var(names->ir, TIR_VAR_LOOP, tir_name_of(names->ir, name), TIR_T_I32,
                        tir_int(names->ir, TIR_T_I32, min), tir_int(names->ir, TIR_T_I32, extent));
+  return n;
+}
+
+/* A variable whose domain is not told: a shape. Tried for the values [min, min + extent). */
+static inline struct named *add_symbol(struct names *names, const char *name, int64_t min, int64_t extent) {
+  struct named *n = new_name(names, name, min, extent);
+  n->var = tir_new_var(names->ir, TIR_VAR_PLAIN, tir_name_of(names->ir, name), TIR_T_I32, TIR_NONE, TIR_NONE);
+  return n;
+}
+
+/* A variable from 0 to an expression of names added before it. */
+static inline struct named *add_ranged(struct names *names, const char *name, tir_expr extent) {
+  struct named *n = new_name(names, name, 0, 0);
+  n->extent_expr = extent;
+  n->var = tir_new_var(names->ir, TIR_VAR_LOOP, tir_name_of(names->ir, name), TIR_T_I32,
+                       tir_int(names->ir, TIR_T_I32, 0), extent);
   return n;
 }
 
@@ -116,14 +137,16 @@ static inline int64_t value_of(const struct names *names, tir_expr e, bool *wron
   }
 }
 
-/* Sets the values of all names to their minima; next_values counts on. False: all were seen. */
+/* Sets the values of all names to their minima; next_values counts on, the last name fastest. False: all were seen. */
 static inline void first_values(struct names *names) {
   for (uint32_t i = 0; i < names->count; i++) names->at[i].value = names->at[i].min;
 }
 static inline bool next_values(struct names *names) {
-  for (uint32_t i = 0; i < names->count; i++) {
+  for (uint32_t i = names->count; i-- > 0;) {
     struct named *n = &names->at[i];
-    if (++n->value < n->min + n->extent) return true;
+    bool wrong = false;
+    int64_t extent = n->extent_expr ? value_of(names, n->extent_expr, &wrong) : n->extent;
+    if (++n->value < n->min + extent) return true;
     n->value = n->min;
   }
   return false;

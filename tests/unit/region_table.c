@@ -14,7 +14,7 @@
 enum { MOST = 16, FIELDS = 6 };
 
 struct one_case {
-  struct names names; /* the others first, so that the relaxed ones run slowest */
+  struct names names; /* the others first */
   tir_var relaxed[MOST];
   uint32_t relaxed_count, others, rank;
   tir_expr ranges[2 * MOST], predicate;
