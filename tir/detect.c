@@ -13,11 +13,20 @@ enum { MOST_RANK = 64 };
 /* What became of the accesses to one buffer so far. */
 struct access {
   tir_buffer buffer;
+  bool allocated;
   struct tir_interval *dims;
 };
 struct accesses {
   struct access *at;
   uint32_t count, capacity;
+};
+enum way { READ, WRITE, OPAQUE, WAYS }; /* opaque: through its pointer */
+
+/* Room for the accesses of most blocks; what needs more is allocated. */
+enum { FIRST_ACCESSES = 8, FIRST_DIMS = 64 };
+struct room {
+  struct access accesses[WAYS][FIRST_ACCESSES];
+  struct tir_interval dims[FIRST_DIMS];
 };
 
 /* What a variable stands for here: a let's value, or a loop variable of a domain narrowed by a condition. */
@@ -29,8 +38,9 @@ struct meaning {
 struct detector {
   struct tir *ir;
   tir_block block;
-  struct accesses reads, writes;
-  bool opaque;
+  struct accesses accesses[WAYS];
+  struct room *room;
+  uint32_t dims; /* used of the room's */
   tir_var *vars; /* loops inside the block around the place, narrowed ones in place of their originals */
   uint32_t var_count, var_capacity;
   struct meaning *meanings;
@@ -67,13 +77,23 @@ static bool is_outside(const struct detector *d, tir_buffer buffer) {
   return false;
 }
 
-static struct access *access_of(struct accesses *all, tir_buffer buffer, uint32_t rank) {
+static void enlarge(struct accesses *all, const struct access *first) {
+  struct access *at = all->at == first ? NULL : all->at;
+  at = tir_enlarge(at, &all->capacity, all->count + 1ull, sizeof *at);
+  if (all->at == first) memcpy(at, first, all->count * sizeof *at);
+  all->at = at;
+}
+
+static struct access *access_of(struct detector *d, enum way way, tir_buffer buffer, uint32_t rank) {
+  struct accesses *all = &d->accesses[way];
   for (uint32_t i = 0; i < all->count; i++)
     if (all->at[i].buffer == buffer) return &all->at[i];
-  if (all->count == all->capacity) all->at = tir_enlarge(all->at, &all->capacity, all->count + 1ull, sizeof *all->at);
+  if (all->count == all->capacity) enlarge(all, d->room->accesses[way]);
   struct access *a = &all->at[all->count++];
-  *a = (struct access){buffer, malloc((rank + 1) * sizeof *a->dims)};
+  bool fits = d->dims + rank <= FIRST_DIMS;
+  *a = (struct access){buffer, !fits, fits ? d->room->dims + d->dims : malloc(rank * sizeof *a->dims)};
   if (!a->dims) abort();
+  if (fits) d->dims += rank;
   for (uint32_t i = 0; i < rank; i++) a->dims[i] = tir_nothing();
   return a;
 }
@@ -122,10 +142,10 @@ static struct tir_interval join(struct tir *ir, struct tir_interval a, struct ti
   return tir_interval_union(ir, a, b);
 }
 
-static void record(struct detector *d, bool writes, tir_buffer buffer, struct tir_interval *dims) {
+static void record(struct detector *d, enum way way, tir_buffer buffer, struct tir_interval *dims) {
   if (!counts(d, buffer) && (!through_match(d, &buffer, dims) || !counts(d, buffer))) return;
   uint32_t rank = tir_buffer_at(d->ir, buffer)->rank;
-  struct access *a = access_of(writes ? &d->writes : &d->reads, buffer, rank);
+  struct access *a = access_of(d, way, buffer, rank);
   for (uint32_t i = 0; i < rank; i++) a->dims[i] = join(d->ir, a->dims[i], dims[i]);
 }
 
@@ -168,7 +188,7 @@ static struct tir_interval relax_index(struct detector *d, tir_expr e) {
   return base;
 }
 
-static void record_element(struct detector *d, bool writes, tir_buffer buffer, uint32_t first, uint32_t rank) {
+static void record_element(struct detector *d, enum way way, tir_buffer buffer, uint32_t first, uint32_t rank) {
   struct tir_interval dims[MOST_RANK];
   assert(rank <= MOST_RANK);
   for (uint32_t i = 0; i < rank; i++) {
@@ -181,10 +201,10 @@ static void record_element(struct detector *d, bool writes, tir_buffer buffer, u
       dims[i] = relax_index(d, index);
     }
   }
-  record(d, writes, buffer, dims);
+  record(d, way, buffer, dims);
 }
 
-static void record_region(struct detector *d, bool writes, struct tir_region region) {
+static void record_region(struct detector *d, enum way way, struct tir_region region) {
   struct tir_interval dims[MOST_RANK];
   uint32_t rank = tir_buffer_at(d->ir, region.buffer)->rank;
   assert(rank <= MOST_RANK);
@@ -194,10 +214,10 @@ static void record_region(struct detector *d, bool writes, struct tir_region reg
     struct tir_interval all = tir_interval_of(d->ir, min, extent);
     dims[i] = (struct tir_interval){relax_index(d, all.min).min, relax_index(d, all.max).max, false};
   }
-  record(d, writes, region.buffer, dims);
+  record(d, way, region.buffer, dims);
 }
 
-static void record_whole(struct detector *d, bool writes, tir_buffer buffer) {
+static void record_whole(struct detector *d, enum way way, tir_buffer buffer) {
   struct tir_interval dims[MOST_RANK];
   uint32_t rank = tir_buffer_at(d->ir, buffer)->rank;
   assert(rank <= MOST_RANK);
@@ -205,7 +225,11 @@ static void record_whole(struct detector *d, bool writes, tir_buffer buffer) {
     tir_expr extent = d->ir->operands.at[tir_buffer_at(d->ir, buffer)->shape + i];
     dims[i] = tir_interval_of(d->ir, tir_int(d->ir, tir_type_of(d->ir, extent), 0), extent);
   }
-  record(d, writes, buffer, dims);
+  record(d, way, buffer, dims);
+}
+
+static void record_opaque(struct detector *d, tir_buffer buffer) {
+  if (is_outside(d, buffer)) record_whole(d, OPAQUE, buffer);
 }
 
 /* ---- Conditions ---- */
@@ -368,9 +392,9 @@ static bool visit_access_ptr(struct detector *d, const struct tir_expr_node *n) 
   const struct tir_expr_node mask = *tir_at(d->ir, d->ir->operands.at[n->operands + 4]);
   if (data.kind != TIR_DATA || mask.kind != TIR_INT_IMM) return false;
   if ((mask.imm & 3) == 3)
-    d->opaque |= is_outside(d, data.ref);
+    record_opaque(d, data.ref);
   else if (mask.imm & 3)
-    record_whole(d, mask.imm & 2, data.ref);
+    record_whole(d, mask.imm & 2 ? WRITE : READ, data.ref);
   return true;
 }
 
@@ -379,10 +403,10 @@ static void visit_expr(struct detector *d, tir_expr e) {
   const struct tir_expr_node n = *tir_at(d->ir, e);
   if (n.kind <= TIR_NONE_IMM || n.kind == TIR_VAR) return;
   if (n.kind == TIR_DATA) {
-    d->opaque |= is_outside(d, n.ref);
+    record_opaque(d, n.ref);
     return;
   }
-  if (n.kind == TIR_LOAD) record_element(d, false, n.ref, n.operands, n.count);
+  if (n.kind == TIR_LOAD) record_element(d, READ, n.ref, n.operands, n.count);
   if (n.kind == TIR_CALL && n.count == 3 && !strcmp(tir_text(d->ir, n.ref), "if_then_else"))
     return visit_if_then_else(d, &n);
   if (n.kind == TIR_CALL && !strcmp(tir_text(d->ir, n.ref), "tvm_access_ptr") && visit_access_ptr(d, &n)) return;
@@ -408,8 +432,8 @@ static void visit_block(struct detector *d, tir_block b) {
     struct tir_iter iter = ir->iters.at[r.iters.first + i];
     push_meaning(d, iter.var, resolve(d, iter.binding));
   }
-  for (uint32_t i = 0; i < r.reads.count; i++) record_region(d, false, ir->regions.at[r.reads.first + i]);
-  for (uint32_t i = 0; i < r.writes.count; i++) record_region(d, true, ir->regions.at[r.writes.first + i]);
+  for (uint32_t i = 0; i < r.reads.count; i++) record_region(d, READ, ir->regions.at[r.reads.first + i]);
+  for (uint32_t i = 0; i < r.writes.count; i++) record_region(d, WRITE, ir->regions.at[r.writes.first + i]);
   restore(d, &s);
 }
 
@@ -440,7 +464,7 @@ static void visit_stmt(struct detector *d, tir_stmt s) {
   case TIR_BLOCK: visit_block(d, s); return;
   case TIR_IF: visit_branches(d, s); return;
   case TIR_STORE:
-    record_element(d, true, n.store.buffer, n.store.indices, tir_buffer_at(d->ir, n.store.buffer)->rank);
+    record_element(d, WRITE, n.store.buffer, n.store.indices, tir_buffer_at(d->ir, n.store.buffer)->rank);
     visit_expr(d, n.store.value);
     for (uint32_t i = 0; i < tir_buffer_at(d->ir, n.store.buffer)->rank; i++)
       visit_expr(d, d->ir->operands.at[n.store.indices + i]);
@@ -493,37 +517,61 @@ static bool is_among(const struct accesses *all, tir_buffer buffer) {
   return false;
 }
 
+/* What is used through its pointer counts as both, after the others. */
 static void set_regions(struct detector *d, bool writes) {
-  const struct accesses *all = writes ? &d->writes : &d->reads;
+  const struct accesses *all = &d->accesses[writes ? WRITE : READ], *opaque = &d->accesses[OPAQUE];
   bool reduction = tir_stmt_at(d->ir, d->block)->first[TIR_INIT] != TIR_NONE;
-  struct tir_region *regions = malloc((all->count + 1) * sizeof *regions);
+  struct tir_region on_stack[FIRST_ACCESSES], *regions = on_stack;
+  if (all->count + opaque->count > FIRST_ACCESSES) regions = malloc((all->count + opaque->count) * sizeof *regions);
   if (!regions) abort();
   uint32_t count = 0;
-  for (uint32_t i = 0; i < all->count; i++)
-    if (writes || !reduction || !is_among(&d->writes, all->at[i].buffer))
-      regions[count++] = region_of(d->ir, &all->at[i]);
+  for (uint32_t i = 0; i < all->count; i++) {
+    tir_buffer buffer = all->at[i].buffer;
+    bool reduced = !writes && reduction && is_among(&d->accesses[WRITE], buffer);
+    if (!reduced && !is_among(opaque, buffer)) regions[count++] = region_of(d->ir, &all->at[i]);
+  }
+  for (uint32_t i = 0; i < opaque->count; i++) regions[count++] = region_of(d->ir, &opaque->at[i]);
   if (writes)
     tir_set_writes(d->ir, d->block, regions, count);
   else
     tir_set_reads(d->ir, d->block, regions, count);
-  free(regions);
+  if (regions != on_stack) free(regions);
 }
 
-static void free_accesses(struct accesses *all) {
-  for (uint32_t i = 0; i < all->count; i++) free(all->at[i].dims);
-  free(all->at);
+static void open_detector(struct detector *d, struct tir *ir, tir_block block, struct room *room) {
+  *d = (struct detector){.ir = ir, .block = block, .room = room};
+  for (int way = 0; way < WAYS; way++) d->accesses[way] = (struct accesses){room->accesses[way], 0, FIRST_ACCESSES};
+  visit_list(d, tir_stmt_at(ir, block)->first[TIR_INIT]);
+  visit_list(d, tir_stmt_at(ir, block)->first[TIR_BODY]);
+}
+
+static void close_detector(struct detector *d) {
+  for (int way = 0; way < WAYS; way++) {
+    struct accesses *all = &d->accesses[way];
+    for (uint32_t i = 0; i < all->count; i++)
+      if (all->at[i].allocated) free(all->at[i].dims);
+    if (all->at != d->room->accesses[way]) free(all->at);
+  }
+  free(d->vars);
+  free(d->meanings);
 }
 
 bool tir_detect_regions(struct tir *ir, tir_block block, bool reads, bool writes) {
-  struct detector d = {.ir = ir, .block = block};
-  visit_list(&d, tir_stmt_at(ir, block)->first[TIR_INIT]);
-  visit_list(&d, tir_stmt_at(ir, block)->first[TIR_BODY]);
-  bool known = !d.opaque;
+  struct detector d;
+  struct room room;
+  open_detector(&d, ir, block, &room);
+  bool known = !d.accesses[OPAQUE].count;
   if (known && reads) set_regions(&d, false);
   if (known && writes) set_regions(&d, true);
-  free_accesses(&d.reads);
-  free_accesses(&d.writes);
-  free(d.vars);
-  free(d.meanings);
+  close_detector(&d);
   return known;
+}
+
+void tir_renew_regions(struct tir *ir, tir_block block) {
+  struct detector d;
+  struct room room;
+  open_detector(&d, ir, block, &room);
+  set_regions(&d, false);
+  set_regions(&d, true);
+  close_detector(&d);
 }

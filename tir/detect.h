@@ -10,5 +10,8 @@
  * block with an init, what it writes is not read. False, and nothing is changed, if a buffer from outside is used
  * through its pointer. Source: TensorIR's parser, whose results these are. */
 bool tir_detect_regions(struct tir *ir, tir_block block, bool reads, bool writes);
+/* Sets both likewise, whatever is used through its pointer: such a buffer counts as read and written, the whole of it,
+ * after the others. */
+void tir_renew_regions(struct tir *ir, tir_block block);
 
 #endif

@@ -7,6 +7,7 @@
  *           found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead. */
 #include "../affine.h"
+#include "../detect.h"
 #include "../loads.h"
 #include "inline.h"
 
@@ -133,7 +134,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   uint32_t count;
   tir_block *readers = collect_readers(ir, plan->buffer, on_stack, &count);
   for (uint32_t i = 0; i < count; i++) tir_rewrite_own_loads(ir, &rule, readers[i]);
-  for (uint32_t i = 0; i < count; i++) tir_renew_regions(ir, readers[i], plan->buffer, block);
+  for (uint32_t i = 0; i < count; i++) tir_renew_regions(ir, readers[i]);
   if (readers != on_stack) free(readers);
   tir_kill_leaf(ir, block);
   tir_remove_alloc(ir, plan->scope, plan->buffer);

@@ -1,10 +1,7 @@
 /* Inlining: checks, the removal of a block, and the regions of those that take over its work. */
 #include "inline.h"
 
-#include "../detect.h"
 #include "../loads.h"
-
-#include <stdlib.h>
 
 /* ---- Checks ---- */
 
@@ -73,48 +70,3 @@ tir_stmt tir_only_store(const struct tir *ir, tir_block block) {
 /* ---- Edits ---- */
 
 void tir_kill_leaf(struct tir *ir, tir_block block) { tir_kill(ir, top_of_leaf(ir, block)); }
-
-static bool names(const struct tir_region *regions, uint32_t count, tir_buffer buffer) {
-  for (uint32_t i = 0; i < count; i++)
-    if (regions[i].buffer == buffer) return true;
-  return false;
-}
-
-static struct tir_region whole_region(struct tir *ir, tir_buffer buffer) {
-  uint32_t rank = tir_buffer_at(ir, buffer)->rank, shape = tir_buffer_at(ir, buffer)->shape;
-  uint32_t first = tir_grow_operands(ir, 2 * rank);
-  for (uint32_t i = 0; i < rank; i++) {
-    tir_expr extent = ir->operands.at[shape + i], zero = tir_int(ir, tir_type_of(ir, extent), 0);
-    ir->operands.at[first + 2 * i] = zero;
-    ir->operands.at[first + 2 * i + 1] = extent;
-  }
-  return (struct tir_region){buffer, first};
-}
-
-/* The declared regions without those of `buffer`; of each buffer in `instead`, the whole. */
-static void replace_region(struct tir *ir, tir_block block, tir_buffer buffer, struct tir_span instead, bool write) {
-  struct tir_span old = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  struct tir_region *made = malloc(((size_t)old.count + instead.count + 1) * sizeof *made);
-  if (!made) abort();
-  uint32_t count = 0, kept;
-  bool dropped = false;
-  for (uint32_t i = 0; i < old.count; i++) {
-    struct tir_region r = ir->regions.at[old.first + i];
-    dropped |= r.buffer == buffer;
-    if (r.buffer != buffer && !names(ir->regions.at + instead.first, instead.count, r.buffer)) made[count++] = r;
-  }
-  kept = count;
-  for (uint32_t i = 0; dropped && i < instead.count; i++) {
-    tir_buffer b = ir->regions.at[instead.first + i].buffer;
-    if (!names(made + kept, count - kept, b)) made[count++] = whole_region(ir, b);
-  }
-  if (dropped && write) tir_set_writes(ir, block, made, count);
-  if (dropped && !write) tir_set_reads(ir, block, made, count);
-  free(made);
-}
-
-void tir_renew_regions(struct tir *ir, tir_block block, tir_buffer buffer, tir_block instead) {
-  if (tir_detect_regions(ir, block, true, true)) return;
-  replace_region(ir, block, buffer, tir_block_at(ir, instead)->reads, false);
-  replace_region(ir, block, buffer, tir_block_at(ir, instead)->writes, true);
-}

@@ -18,8 +18,5 @@ tir_stmt tir_only_store(const struct tir *ir, tir_block block);
 
 /* Kills the block and the loops around it that it leaves empty. */
 void tir_kill_leaf(struct tir *ir, tir_block block);
-/* Declares anew what a block reads and writes, now that its body no longer uses `buffer`. `instead`: what may be read
- * in its place, for bodies whose accesses cannot be told. */
-void tir_renew_regions(struct tir *ir, tir_block block, tir_buffer buffer, tir_block instead);
 
 #endif

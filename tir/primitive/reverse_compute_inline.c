@@ -11,6 +11,7 @@
  *
  * A producer's own predicate is kept beside the new one. */
 #include "../affine.h"
+#include "../detect.h"
 #include "../loads.h"
 #include "inline.h"
 
@@ -247,15 +248,15 @@ static void add_predicate(struct tir *ir, const struct plan *plan) {
   tir_stmt_at(ir, plan->producer)->block.predicate = predicate;
 }
 
-static void renew_regions(struct tir *ir, const struct plan *plan, tir_block block) {
+static void renew_regions(struct tir *ir, const struct plan *plan) {
   for (tir_stmt s = plan->producer; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_BLOCK)) tir_renew_regions(ir, s, plan->buffer, block);
+    if (tir_is(ir, s, TIR_BLOCK)) tir_renew_regions(ir, s);
 }
 
 static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
   replace_store(ir, plan);
   add_predicate(ir, plan);
-  renew_regions(ir, plan, block);
+  renew_regions(ir, plan);
   tir_kill_leaf(ir, block);
   tir_remove_alloc(ir, plan->scope, plan->buffer);
 }
