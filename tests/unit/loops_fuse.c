@@ -185,6 +185,43 @@ static void refuses_blocks_of_unknown_order(void **state) {
   tir_free(ir);
 }
 
+/* Sums of rows of 5: the loop over all elements in pieces of 3, or of whole rows. */
+static struct tir *fused_sum(int64_t piece) {
+  struct tir *ir = read_function(
+      "A: T.Buffer((6, 5), \"float32\"), S: T.Buffer((6,), \"float32\")",
+      "for i, k in T.grid(6, 5):", "    with T.sblock(\"S\"):", "        x, y = T.axis.remap(\"SR\", [i, k])",
+      "        T.reads(A[x, y])", "        T.writes(S[x])",
+      "        with T.init():", "            S[x] = T.float32(0.0)", "        S[x] = S[x] + A[x, y]");
+  tir_loop out[2];
+  tir_expr factors[] = {TIR_NONE, tir_int(ir, TIR_T_I32, piece)};
+  assert_accepted(fuse(ir, "S", "01", true, err));
+  assert_accepted(tir_split(ir, loop_of(ir, "S", 0), factors, 2, true, false, out, err));
+  return ir;
+}
+
+static void keeps_inits_first(void **state) {
+  (void)state;
+  struct tir *ir = fused_sum(3), *plain = fused_sum(3);
+  assert_refused(ir, MS_REORDER_INIT, reorder(ir, "S", "10", err));
+  tir_free(ir);
+  ir = fused_sum(10);
+  assert_accepted(reorder(ir, "S", "10", err));
+  assert_accepted(tir_equal_results(plain, 1, NULL, ir, 1, NULL, 1, err));
+  tir_free(plain);
+  tir_free(ir);
+}
+
+static void refuses_to_lose_bindings(void **state) {
+  (void)state;
+  struct tir *ir = copy_of_box();
+  tir_loop out[2];
+  tir_expr factors[] = {TIR_NONE, tir_int(ir, TIR_T_I32, 5)};
+  assert_accepted(tir_split(ir, loop_of(ir, "B", 0), factors, 2, true, false, out, err));
+  assert_refused(ir, MS_BINDING_LOST, fuse(ir, "B", "23", false, err));
+  assert_accepted(fuse(ir, "B", "23", true, err));
+  tir_free(ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fuses_three),
@@ -199,6 +236,8 @@ int main(void) {
       cmocka_unit_test(one_loop_keeps_its_place),
       cmocka_unit_test(refuses_to_reorder),
       cmocka_unit_test(refuses_blocks_of_unknown_order),
+      cmocka_unit_test(keeps_inits_first),
+      cmocka_unit_test(refuses_to_lose_bindings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

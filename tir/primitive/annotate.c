@@ -1,8 +1,8 @@
 /* Annotate, unannotate: a key and a value on a loop or block.
  *
  * Requires: annotate: nothing. Unannotate: the key is there.
- * After:    the loop or block bears the key; one that was there before keeps its value. Unannotate: it bears it no
- * more. Forward:  nothing. */
+ * After:    the loop or block bears the key; one that was there before keeps its value. Unannotate: it bears it not.
+ * Forward:  nothing. */
 #include "../analysis.h"
 
 static struct tir_span *annotations_of(struct tir *ir, tir_stmt target) {

@@ -1,8 +1,8 @@
 /* Parallel, vectorize, bind, unroll: how a loop's iterations are run.
  *
  * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
- * dataflow), and the loop stands in the bindings of spatial iterations only; of reductions too when it is bound to
- *           threadIdx: then the threads reduce together. Bind: a thread axis that exists.
+ *           dataflow), and the loop stands in the bindings of spatial iterations only; of reductions too when it is
+ *           bound to threadIdx: then the threads reduce together. Bind: a thread axis that exists.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "../analysis.h"

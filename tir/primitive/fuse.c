@@ -1,9 +1,11 @@
 /* Fuse: perfectly nested loops, outermost first, become one.
  *
- * Requires: no annotation, no thread binding; each loop starts at zero and is the only child of the one before it; no
- *           extent depends on a loop fused with it; where unit iterators are not preserved, no affine bindings are
- * lost. After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or
- * zero where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of extent 1.
+ * Requires: no annotation, no thread binding; each loop starts at zero and is the only child of the one before it;
+ *           no extent depends on a loop fused with it; where unit iterators are not preserved, no affine bindings
+ *           are lost.
+ * After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or
+ *           zero where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of
+ *           extent 1.
  * Forward:  the old loops are dead. */
 #include "loops.h"
 

@@ -1,9 +1,11 @@
 /* Reorder: loops of one nest take the given order; those between them that are not named keep their places.
  *
  * Requires: no loop is named twice; they lie in one nest whose loops, from the outermost named to the innermost, are
- *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only, bound
- * to affine iterators; no loop's range depends on one that would be inside it. After:    the same loops in the new
- * order. Forward:  nothing: loops keep their identity. */
+ *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only,
+ *           bound to affine iterators; no loop's range depends on one that would be inside it; what is fused of
+ *           spatial and reduction loops keeps its order, as long as the reduction has its init.
+ * After:    the same loops in the new order.
+ * Forward:  nothing: loops keep their identity. */
 #include "../analysis.h"
 
 #include <stdlib.h>
@@ -62,7 +64,62 @@ static bool check_chain(const struct tir *ir, const tir_loop *loops, uint32_t co
   return true;
 }
 
-static bool check_blocks(struct tir *ir, const struct plan *plan, ms_error *err) {
+static uint64_t mask_of(const struct tir *ir, tir_loop l) { return 1ull << (tir_stmt_at(ir, l)->loop.var & 63); }
+
+/* A quotient or remainder of several loops together: which values one of them has for an element depends on the others.
+ */
+static bool has_entangled_loops(struct tir *ir, const struct plan *plan, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_linear l = tir_linear_of(ir, ir->iters.at[i].binding);
+    for (uint32_t t = 0; t < l.count; t++) {
+      tir_expr atom = ir->terms.at[l.first + t].atom;
+      uint32_t loops = 0;
+      for (uint32_t d = 0; d < plan->depth && tir_at(ir, atom)->kind != TIR_VAR; d++)
+        loops += tir_uses_var(ir, atom, tir_stmt_at(ir, plan->chain[d])->loop.var);
+      if (loops > 1) return true;
+    }
+  }
+  return false;
+}
+
+/* Where loops of the nest are in spatial bindings and in reductions of `block`: those, and all that stand in a binding
+ * with one of them, outermost first. Loops of one iteration do not count. */
+static uint32_t find_tied(struct tir *ir, const struct plan *plan, tir_block block, tir_loop *tied) {
+  uint64_t spatial = 0, reduced = 0, mixed = 0, all = 0;
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    *(ir->iters.at[i].kind == TIR_REDUCE ? &reduced : &spatial) |= tir_at(ir, ir->iters.at[i].binding)->vars;
+  if (!(spatial & reduced) || !has_entangled_loops(ir, plan, block)) return 0;
+  for (uint32_t l = 0; l < plan->depth; l++)
+    if (tir_loop_extent(ir, plan->chain[l]) != 1 && tir_loop_iter_kinds(ir, plan->chain[l], block) == 3)
+      mixed |= mask_of(ir, plan->chain[l]);
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    uint64_t vars = tir_at(ir, ir->iters.at[i].binding)->vars;
+    if (vars & mixed) all |= vars;
+  }
+  uint32_t count = 0;
+  for (uint32_t l = 0; l < plan->depth; l++)
+    if (tir_loop_extent(ir, plan->chain[l]) != 1 && (all & mask_of(ir, plan->chain[l]))) tied[count++] = plan->chain[l];
+  return count;
+}
+
+/* A reduction's init runs where its iterations are at their minima, which must come first for each element. Loops that
+ * are reductions alone see to that in any order, and so do whole digits of loops; where what was fused of a spatial
+ * loop and a reduction was split across its digits, only the order of the pieces does. */
+static bool check_init_first(struct tir *ir, const struct plan *plan, tir_block block, tir_loop *tied, ms_error *err) {
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
+  uint32_t count = find_tied(ir, plan, block, tied), next = 0;
+  for (uint32_t i = 0; i < plan->depth && next < count; i++) {
+    if (!is_named(tied, count, plan->order[i])) continue;
+    if (plan->order[i] != tied[next++])
+      return tir_refuse(ir, err, MS_REORDER_INIT, block, "block `%s` binds a loop both spatially and as a reduction",
+                        tir_block_name(ir, block));
+  }
+  return true;
+}
+
+static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied, ms_error *err) {
   tir_loop bottom = plan->chain[plan->depth - 1];
   tir_stmt high = tir_stmt_at(ir, plan->chain[0])->parent;
   for (tir_stmt s = tir_next(ir, bottom, bottom); s;) {
@@ -76,6 +133,7 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, ms_error *err)
         return tir_refuse(ir, err, MS_BLOCK_ITER_OPAQUE, s, "this block has an opaque iteration");
     if (count && !tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(ir, s, high))
       return tir_refuse(ir, err, MS_BINDING_NOT_AFFINE, s, "this block's bindings are not affine");
+    if (!check_init_first(ir, plan, s, tied, err)) return false;
     s = tir_after(ir, s, bottom);
   }
   return true;
@@ -103,8 +161,8 @@ static void make_plan(const struct tir *ir, const tir_loop *loops, uint32_t coun
     plan->order[i] = is_named(loops, count, plan->chain[i]) ? loops[next++] : plan->chain[i];
 }
 
-static bool check(struct tir *ir, const struct plan *plan, ms_error *err) {
-  return check_blocks(ir, plan, err) && check_ranges(ir, plan, err);
+static bool check(struct tir *ir, const struct plan *plan, tir_loop *room, ms_error *err) {
+  return check_blocks(ir, plan, room, err) && check_ranges(ir, plan, err);
 }
 
 /* Loops of a nest have one child each, but for the innermost: only their links change. */
@@ -127,15 +185,15 @@ static void edit(struct tir *ir, const struct plan *plan) {
 }
 
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
-  tir_loop on_stack[2 * MOST_ON_STACK], bottom;
+  tir_loop on_stack[3 * MOST_ON_STACK], bottom;
   uint32_t depth;
   if (count < 2) return true;
   if (!check_named_once(ir, loops, count, err) || !check_chain(ir, loops, count, &bottom, &depth, err)) return false;
-  tir_loop *nest = depth > MOST_ON_STACK ? malloc(2 * (size_t)depth * sizeof *nest) : on_stack;
+  tir_loop *nest = depth > MOST_ON_STACK ? malloc(3 * (size_t)depth * sizeof *nest) : on_stack;
   if (!nest) abort();
   struct plan plan = {nest, nest + depth, depth};
   make_plan(ir, loops, count, bottom, &plan);
-  bool accepted = check(ir, &plan, err);
+  bool accepted = check(ir, &plan, nest + 2 * (size_t)depth, err);
   if (accepted) edit(ir, &plan);
   if (nest != on_stack) free(nest);
   return accepted;
