@@ -61,7 +61,7 @@ enum measure_message {
   MEASURE_RUN, /* struct measure_run, then the object */
   /* runner and reference to helper */
   MEASURE_RAN,      /* struct jit_result, whose id, hash and build time mean nothing */
-  MEASURE_REFERENCE /* double: the reference's tolerance; below 0, then text: it failed */
+  MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
 enum { MEASURE_VERSION = 1, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
@@ -78,6 +78,10 @@ struct measure_built {
   double seconds;
   uint64_t workspace;
   char name[128], reason[400];
+};
+struct measure_reference {
+  double tolerance; /* between results; below 0: it failed */
+  double seconds;   /* of one run, unscheduled; 0: it was interpreted */
 };
 struct measure_run {
   double best; /* 0: none yet */

@@ -63,7 +63,7 @@ static void share(struct tir_arguments *arguments) {
 
 bool workload_open(struct workload *w, const struct measure_hello *hello, const char *text, size_t length,
                    ms_error *err) {
-  *w = (struct workload){.hello = *hello, .f = hello->function, .tolerance = -1};
+  *w = (struct workload){.hello = *hello, .f = hello->function, .reference = {.tolerance = -1}};
   w->ir = tir_read(text, length, "workload", err);
   if (!w->ir) return false;
   if (w->f >= w->ir->funcs.count) return ms_fail(err, MS_NOT_MEASURABLE, "the workload has no function %u", w->f);
@@ -127,7 +127,7 @@ bool arena_compare(const struct arena *a, ms_error *err) {
     if (!a->w->written[i]) args[i].bytes = args[actual.count + i].bytes = 0; /* write-protected: as it was */
   }
   expected.args = args, actual.args = args + actual.count;
-  bool same = tir_same_arguments(a->w->ir, a->w->f, &expected, &actual, a->w->tolerance, err);
+  bool same = tir_same_arguments(a->w->ir, a->w->f, &expected, &actual, a->w->reference.tolerance, err);
   free(args);
   return same;
 }

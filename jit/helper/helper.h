@@ -9,15 +9,15 @@
 /* ---- What is measured (data.c) ---- */
 
 /* Made before the first fork; children see the same memory. Only the reference's process writes `expected`, and only
- * the helper `tolerance`. */
+ * the helper `reference`. */
 struct workload {
   struct measure_hello hello;
   struct tir *ir;
   tir_func f;
-  struct tir_arguments inputs;   /* arguments as each run finds them; data is shared */
-  struct tir_arguments expected; /* and as the reference leaves them */
-  bool *written;                 /* per parameter: the function may write it */
-  double tolerance;              /* between results; below 0: not known yet */
+  struct tir_arguments inputs;        /* arguments as each run finds them; data is shared */
+  struct tir_arguments expected;      /* and as the reference leaves them */
+  bool *written;                      /* per parameter: the function may write it */
+  struct measure_reference reference; /* tolerance below 0: not known yet */
 };
 bool workload_open(struct workload *w, const struct measure_hello *hello, const char *text, size_t length,
                    ms_error *err);

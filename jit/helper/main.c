@@ -139,16 +139,17 @@ static bool hear_reference(struct helper *h) {
   struct message m;
   char reason[2300], how[300];
   channel_fill(&h->reference.channel);
-  bool told = channel_take(&h->reference.channel, &m) && m.type == MEASURE_REFERENCE && m.bytes >= sizeof(double);
+  bool told =
+      channel_take(&h->reference.channel, &m) && m.type == MEASURE_REFERENCE && m.bytes >= sizeof h->w.reference;
   if (!told && h->reference.channel.fd >= 0) return true;
   if (told) {
-    memcpy(&h->w.tolerance, m.data, sizeof(double));
-    snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %.*s", (int)(m.bytes - sizeof(double)),
-             (const char *)m.data + sizeof(double));
+    memcpy(&h->w.reference, m.data, sizeof h->w.reference);
+    snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %.*s",
+             (int)(m.bytes - sizeof h->w.reference), (const char *)m.data + sizeof h->w.reference);
   }
   child_end(&h->reference, how, sizeof how);
   if (!told) snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %s", how);
-  if (h->w.tolerance >= 0) return true;
+  if (h->w.reference.tolerance >= 0) return true;
   give_up(h, reason);
   return false;
 }
@@ -253,7 +254,7 @@ static void take_turns(struct helper *h) {
   const struct queue *q = &h->queue;
   bool due = q->ready >= READY_BATCH || (q->ready && !q->queued && !q->building) ||
              (q->ready && measure_now() - h->ready_since >= READY_WAIT);
-  if (q->ready && (h->timing || due) && h->w.tolerance >= 0) {
+  if (q->ready && (h->timing || due) && h->w.reference.tolerance >= 0) {
     if (!h->timing) stop_builders(h);
     run_next(h);
   } else if (h->timing) {
@@ -277,7 +278,7 @@ static double watch(struct helper *h) {
     double left = 2.5 * o->run_timeout + 1 - child_seconds(&h->runner);
     if (left <= 0) lose_runner(h, true);
     soonest = left < soonest ? left : soonest;
-  } else if (h->queue.ready && h->w.tolerance >= 0) {
+  } else if (h->queue.ready && h->w.reference.tolerance >= 0) {
     double left = READY_WAIT - (measure_now() - h->ready_since);
     soonest = left < soonest ? left : soonest;
   }

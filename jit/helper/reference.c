@@ -22,7 +22,7 @@ static bool interpret(const struct workload *w, double *epsilon) {
   return ok;
 }
 
-static bool build_and_run(const struct workload *w, ms_error *err) {
+static bool build_and_run(const struct workload *w, double *seconds, ms_error *err) {
   struct arena arena;
   struct jit_options options = {.no_fast_math = true};
   struct jit_code *code = jit_compile(w->ir, w->f, &w->hello.target, &options, err);
@@ -32,7 +32,9 @@ static bool build_and_run(const struct workload *w, ms_error *err) {
   size_t bytes = jit_kernel_workspace(kernel);
   void *workspace = bytes ? guarded_new(bytes) : NULL;
   if (bytes && !workspace) return ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
+  double start = measure_now();
   int32_t status = jit_kernel_entry(kernel)(arena.pointers, workspace);
+  *seconds = measure_now() - start;
   if (status) return ms_fail(err, MS_ASSERTION, "the function's assertion failed (status %d)", status);
   for (uint32_t i = 0; i < arena.args.count; i++)
     if (w->written[i]) memcpy(w->expected.args[i].data, arena.args.args[i].data, arena.args.args[i].bytes);
@@ -83,12 +85,13 @@ static double tolerance_of(const struct workload *w, double epsilon) {
 
 void reference_main(struct channel *channel, const struct workload *w, struct note *note) {
   ms_error err = {.instruction = -1};
-  double epsilon = coarsest(w->ir), tolerance = -1, exact;
+  struct measure_reference told = {.tolerance = -1};
+  double epsilon = coarsest(w->ir), exact;
   note->stage = STAGE_FIRST_RUN;
   if (interpret(w, &exact))
-    tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);
-  else if (build_and_run(w, &err))
-    tolerance = tolerance_of(w, epsilon);
-  channel_send(channel, MEASURE_REFERENCE, &tolerance, sizeof tolerance, err.message, strlen(err.message));
+    told.tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);
+  else if (build_and_run(w, &told.seconds, &err))
+    told.tolerance = tolerance_of(w, epsilon);
+  channel_send(channel, MEASURE_REFERENCE, &told, sizeof told, err.message, strlen(err.message));
   channel_drain(channel);
 }

@@ -79,16 +79,19 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   return finish(c->out, JIT_WRONG, reason);
 }
 
-/* Timing may take this long, or a few runs, when the machine is not quiet. */
-static const double PATIENCE = 0.5;
-enum { FEW_RUNS = 5 };
+/* What timing may take where the machine is not quiet, at least in seconds and in runs: for those that are close to the
+ * best, and for the others. */
+static const struct patience { double seconds, runs; } close_ones = {0.5, 5}, far_ones = {0.15, 3};
+static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
   double most = r->w->hello.options.run_timeout;
+  bool is_close = c->best > 0 ? once < CLOSE * c->best : once < QUICK;
+  struct patience patience = is_close ? close_ones : far_ones;
   struct timing_plan plan = {.tolerance = r->w->hello.options.tolerance,
                              .once = once,
                              .hopeless = c->hopeless,
-                             .limit = fmin(most, fmax(PATIENCE, FEW_RUNS * once))};
+                             .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
   enter(r, STAGE_TIMING, most);
   bool ok = timing_measure(c->entry, r->arena.pointers, c->workspace, &plan, &c->out->timing);
   leave(r);
@@ -112,9 +115,10 @@ static bool check_and_time(struct running *r, struct candidate *c) {
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
                     struct jit_result *out) {
   ms_error err = {.instruction = -1};
-  double factor = r->w->hello.options.censor_factor;
+  double factor = r->w->hello.options.censor_factor, unscheduled = r->w->reference.seconds;
   struct candidate c = {
       .best = run->best, .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0, .out = out};
+  if (unscheduled > 0 && (c.hopeless <= 0 || unscheduled < c.hopeless)) c.hopeless = unscheduled;
   r->note->stage = STAGE_LOADING;
   struct jit_code *code = jit_code_of_object(object, bytes, run->workspace, run->name);
   struct jit_kernel *kernel = jit_load(code, &err);
