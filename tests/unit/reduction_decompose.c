@@ -87,6 +87,34 @@ static void keeps_the_loops_above(void **state) {
                   UPDATE("        "));
 }
 
+/* Fused loops are split again: the init needs of a guard what keeps its own bindings in their domains. */
+static struct tir *fused_sum(const char *loops, const char *spatial, const char *reduction, const char *guard) {
+  return read_function("A: T.Buffer((7, 24), \"float32\"), V: T.Buffer((7,), \"float32\")", loops,
+                       "    with T.sblock(\"B\"):", spatial, reduction, guard, SUM("    "));
+}
+
+static void leaves_guards_of_reductions(void **state) {
+  (void)state;
+  struct tir *ir =
+      fused_sum("for f_0, f_1 in T.grid(28, 24):", "        v_i = T.axis.spatial(7, f_0 // 4)",
+                "        v_k = T.axis.reduce(24, f_0 % 4 * 24 + f_1)", "        T.where(f_0 % 4 * 24 + f_1 < 24)");
+  tir_block init = decompose(ir, "B", 0);
+  assert_int_equal(tir_stmt_at(ir, init)->block.predicate, TIR_NONE);
+  tir_free(ir);
+}
+
+static void keeps_guards_of_the_spatial_domain(void **state) {
+  (void)state;
+  struct tir *ir =
+      fused_sum("for f_0, f_1 in T.grid(23, 8):", "        v_i = T.axis.spatial(7, f_0 // 3)",
+                "        v_k = T.axis.reduce(24, f_0 % 3 * 8 + f_1)", "        T.where(f_0 * 8 + f_1 < 168)");
+  tir_block init = decompose(ir, "B", 0);
+  tir_expr f_0 = tir_var_expr(ir, tir_stmt_at(ir, loop_of(ir, "B_init", 0))->loop.var);
+  tir_expr expected = tir_binary(ir, TIR_LT, f_0, tir_int(ir, TIR_T_I32, 21));
+  assert_int_equal(tir_stmt_at(ir, init)->block.predicate, expected);
+  tir_free(ir);
+}
+
 #define PAIR "A: T.Buffer((8, 20), \"float32\"), S: T.Buffer((), \"float32\"), Q: T.Buffer((), \"float32\")"
 
 static void needs_no_spatial_loop(void **state) {
@@ -186,6 +214,8 @@ int main(void) {
       cmocka_unit_test(inits_inside),
       cmocka_unit_test(copies_spatial_loops_with_kind_and_annotations),
       cmocka_unit_test(keeps_the_loops_above),
+      cmocka_unit_test(leaves_guards_of_reductions),
+      cmocka_unit_test(keeps_guards_of_the_spatial_domain),
       cmocka_unit_test(needs_no_spatial_loop),
       cmocka_unit_test(refuses_what_is_no_reduction),
       cmocka_unit_test(refuses_a_loop_elsewhere),

@@ -118,8 +118,28 @@ static void takes_apart_what_shares_loops(void **state) {
   tir_free(ir);
 }
 
+/* Loops of one iteration share their coefficient with the next: they come as they are nested. */
+static void orders_iterations_as_the_loops(void **state) {
+  (void)state;
+  struct tir *ir = read_function(AV, "for i, k_0, k_2, k_1, k_3 in T.grid(10, 4, 1, 9, 1):",
+                                 "    with T.sblock(\"B\"):", "        v_i = T.axis.spatial(10, i)",
+                                 "        v_k = T.axis.reduce(36, k_3 + k_1 + k_2 * 9 + k_0 * 9)", SUM("    "));
+  rfactor(ir, "B", 3, 0);
+  const struct tir_iter *iters = tir_iters(ir, block_named(ir, "B_rf"));
+  static const uint32_t nested[] = {3, 0, 1, 2, 4};
+  for (uint32_t i = 0; i < 5; i++)
+    assert_int_equal(tir_at(ir, iters[i].binding)->ref, tir_stmt_at(ir, loop_of(ir, "B_rf", nested[i]))->loop.var);
+  tir_free(ir);
+}
+
 static void refuses_a_guard_that_joins(void **state) {
   (void)state;
+  struct tir *even = read_function(
+      AV, "for i, k_0, k_1 in T.grid(10, 16, 3):", "    with T.sblock(\"B\"):", "        v_i = T.axis.spatial(10, i)",
+      "        v_k = T.axis.reduce(36, k_0 * 3 + k_1)", "        T.where(k_0 * 3 + k_1 < 36)", SUM("    "));
+  tir_block none;
+  assert_refused(even, MS_PARTIAL_NOT_AFFINE, tir_rfactor(even, loop_of(even, "B", 1), 0, &none, err));
+  tir_free(even);
   for (uint32_t loop = 1; loop <= 2; loop++) {
     struct tir *ir = read_function(
         AV, "for i, k_0, k_1 in T.grid(10, 4, 10):", "    with T.sblock(\"B\"):", "        v_i = T.axis.spatial(10, i)",
@@ -434,6 +454,7 @@ int main(void) {
       cmocka_unit_test(keeps_the_other_loops_reducing),
       cmocka_unit_test(keeps_predicates_and_annotations),
       cmocka_unit_test(takes_apart_what_shares_loops),
+      cmocka_unit_test(orders_iterations_as_the_loops),
       cmocka_unit_test(refuses_a_guard_that_joins),
       cmocka_unit_test(counts_the_axis_from_where_the_loop_starts),
       cmocka_unit_test(knows_the_identities),

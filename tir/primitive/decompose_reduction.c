@@ -6,8 +6,9 @@
  *           are not; the init touches no buffer that the block itself allocates or matches.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
- *           Its predicate is the reduction's where the other loops start. The reduction is NAME_update, without init;
- * it reads what it writes as well. Forward:  nothing dies: the reduction keeps its id as NAME_update. */
+ *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
+ * reduction is NAME_update, without init; it reads what it writes as well. Forward:  nothing dies: the reduction keeps
+ * its id as NAME_update. */
 #include "../analysis.h"
 #include "loops.h"
 
@@ -68,7 +69,32 @@ static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e)
   return false;
 }
 
-/* What the init runs under: the reduction's first round, which is where all loops that are left start. */
+/* The spatial bindings stay in their domains whatever the predicate says. */
+static bool is_within(const struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    if (ir->iters.at[i].kind != TIR_SPATIAL) continue;
+    const struct tir_expr_node *binding = tir_at(ir, ir->iters.at[i].binding);
+    struct tir_var_node v = ir->vars.at[ir->iters.at[i].var];
+    if (!tir_is_int(ir, v.min) || !tir_is_int(ir, v.extent)) return false;
+    int64_t min = tir_at(ir, v.min)->imm, extent = tir_at(ir, v.extent)->imm;
+    if (binding->lo < min || binding->hi > tir_sat_add(min, extent - 1)) return false;
+  }
+  return true;
+}
+
+/* What of a predicate the init runs under: the reduction's first round, which is where all loops that are left start. A
+ * conjunct that they stand in may go where it guards reductions only. */
+static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_expr e, bool within) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_AND) {
+    tir_expr right = n->b, left = predicate_of_init(ir, plan, n->a, within);
+    return tir_and(ir, left, predicate_of_init(ir, plan, right, within));
+  }
+  if (!uses_left(ir, plan, e)) return e;
+  return within ? TIR_NONE : tir_subst(ir, e);
+}
+
 static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   plan->predicate = tir_stmt_at(ir, block)->block.predicate;
   if (plan->predicate && plan->left) {
@@ -76,7 +102,7 @@ static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, m
       const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
       tir_subst_var(ir, n->loop.var, n->loop.min);
     }
-    plan->predicate = tir_subst(ir, plan->predicate);
+    plan->predicate = predicate_of_init(ir, plan, plan->predicate, is_within(ir, block));
     tir_subst_clear(ir);
   }
   bool depends = plan->predicate && uses_left(ir, plan, plan->predicate);

@@ -12,12 +12,12 @@
  * reduces BUFFER.rf over the loop; where NAME_rf has a predicate, so has the block: that of the first round, which
  * initialized the partial result. Forward:  the block and the loops that stay keep their ids; the other loops that
  * reduce are dead. */
-#include "../affine.h"
+#include "../analysis.h"
 #include "loops.h"
 
 #include <stdlib.h>
 
-enum { MOST_ON_STACK = 192, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
+enum { MOST_ON_STACK = 32, MOST_TERMS = 64, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
 
 struct plan {
   tir_block block, scope;
@@ -26,10 +26,8 @@ struct plan {
   tir_loop *loops, *copies, *removed; /* around the block, outermost first; those that will be dead */
   tir_var *iters;                     /* of the block of partial results, by loop; TIR_NONE: none made */
   uint32_t *joined;                   /* by loop: it gets an iteration of its own */
-  tir_var *vars;                      /* of the loops, and bindings: room for one a loop and iteration */
-  tir_expr *bindings;
-  uint32_t count, removed_count, at; /* at: of the loop given */
-  tir_expr predicate;                /* of the block that combines */
+  uint32_t count, removed_count, at;  /* at: of the loop given */
+  tir_expr predicate;                 /* of the block that combines */
 };
 
 /* ---- Check ---- */
@@ -150,22 +148,29 @@ static void join_loops(const struct tir *ir, const struct plan *plan) {
   }
 }
 
-/* The bindings of the partial results are independent, unless the predicate joins them. */
-static bool check_affine(struct tir *ir, const struct plan *plan, ms_error *err) {
-  tir_expr predicate = tir_stmt_at(ir, plan->block)->block.predicate;
-  struct tir_span iters = tir_block_at(ir, plan->block)->iters;
+static uint32_t count_loops(const struct tir *ir, const struct plan *plan, tir_expr e, bool *joined) {
   uint32_t count = 0;
-  join_loops(ir, plan);
-  if (!predicate) return true;
   for (uint32_t i = 0; i < plan->count; i++) {
-    plan->vars[i] = tir_stmt_at(ir, plan->loops[i])->loop.var;
-    if (plan->joined[i]) plan->bindings[count++] = tir_var_expr(ir, plan->vars[i]);
+    if (!tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) continue;
+    *joined |= plan->joined[i];
+    count++;
   }
-  for (uint32_t i = 0; i < iters.count; i++) {
-    const struct tir_iter *iter = &ir->iters.at[iters.first + i];
-    if (!is_taken_apart(ir, plan, iter)) plan->bindings[count++] = iter->binding;
-  }
-  if (tir_is_affine_map(ir, plan->bindings, count, plan->vars, plan->count, predicate)) return true;
+  return count;
+}
+
+/* The bindings of the partial results are independent, unless a conjunct of the predicate ties a loop that gets an
+ * iteration of its own to another. */
+static bool ties_joined(const struct tir *ir, const struct plan *plan, tir_expr predicate) {
+  const struct tir_expr_node *n = tir_at(ir, predicate);
+  if (n->kind == TIR_AND) return ties_joined(ir, plan, n->a) || ties_joined(ir, plan, n->b);
+  bool joined = false;
+  return count_loops(ir, plan, predicate, &joined) > 1 && joined;
+}
+
+static bool check_affine(const struct tir *ir, const struct plan *plan, ms_error *err) {
+  tir_expr predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  join_loops(ir, plan);
+  if (!predicate || !ties_joined(ir, plan, predicate)) return true;
   return tir_refuse(ir, err, MS_PARTIAL_NOT_AFFINE, plan->loops[plan->at],
                     "a guard of block `%s` joins this loop to others", tir_block_name(ir, plan->block));
 }
@@ -320,6 +325,38 @@ static bool push_iter_of_loop(void *data, tir_expr e) {
   return n.flags & TIR_HAS_VAR;
 }
 
+/* A place in the nest; expressions without loops come last. */
+static uint32_t place_of(const struct tir *ir, const struct plan *plan, tir_expr e) {
+  uint32_t i = 0;
+  while (i < plan->count && !tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) i++;
+  return i;
+}
+
+/* The loops of a binding in the order of its terms, by falling coefficient; those of loops of one iteration, which may
+ * share one, as they are nested. */
+static void push_iters_of(struct iters *s, tir_expr binding) {
+  struct tir *ir = s->ir;
+  struct tir_linear l = tir_linear_of(ir, binding);
+  struct tir_term terms[MOST_TERMS];
+  if (l.count > MOST_TERMS) {
+    tir_walk_expr(ir, binding, push_iter_of_loop, s);
+    return;
+  }
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    uint32_t at = i;
+    for (; at > 0; at--) {
+      const struct tir_term *before = &terms[at - 1];
+      if (before->coefficient > t.coefficient) break;
+      if (before->coefficient == t.coefficient && place_of(ir, s->plan, before->atom) <= place_of(ir, s->plan, t.atom))
+        break;
+      terms[at] = *before;
+    }
+    terms[at] = t;
+  }
+  for (uint32_t i = 0; i < l.count; i++) tir_walk_expr(ir, terms[i].atom, push_iter_of_loop, s);
+}
+
 /* The iterations of the new block. The substitution takes loops to their copies. */
 static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
@@ -329,7 +366,7 @@ static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
   for (uint32_t i = 0; i < old.count; i++) {
     struct tir_iter iter = ir->iters.at[old.first + i];
     if (is_taken_apart(ir, plan, &iter))
-      tir_walk_expr(ir, iter.binding, push_iter_of_loop, &s);
+      push_iters_of(&s, iter.binding);
     else
       push_iter(&s, iter.var, (enum tir_iter_kind)iter.kind, tir_subst(ir, iter.binding));
   }
@@ -468,29 +505,17 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
   return partial;
 }
 
-/* Divides up the room that a plan takes, or with NULL counts it. */
-static size_t lay_out(struct plan *plan, uint32_t iters, uint32_t *room) {
-  size_t n = plan->count;
-  if (room) {
-    plan->loops = room;
-    plan->copies = room + n;
-    plan->removed = room + 2 * n;
-    plan->iters = room + 3 * n;
-    plan->joined = room + 4 * n;
-    plan->vars = room + 5 * n;
-    plan->bindings = room + 6 * n;
-  }
-  return 7 * n + iters;
-}
-
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
   struct plan plan = {0};
   if (!find_block(ir, loop, &plan, err)) return false;
-  uint32_t on_stack[MOST_ON_STACK] = {0}, *room = on_stack, iters = tir_block_at(ir, plan.block)->iters.count;
-  size_t size = lay_out(&plan, iters, NULL);
-  if (size > MOST_ON_STACK) room = calloc(size, sizeof *room);
+  uint32_t on_stack[5 * MOST_ON_STACK] = {0}, *room = on_stack;
+  if (plan.count > MOST_ON_STACK) room = calloc(plan.count, 5 * sizeof *room);
   if (!room) abort();
-  lay_out(&plan, iters, room);
+  plan.loops = room;
+  plan.copies = room + plan.count;
+  plan.removed = room + 2 * plan.count;
+  plan.iters = room + 3 * plan.count;
+  plan.joined = room + 4 * plan.count;
   tir_loops_of(ir, plan.block, plan.loops, plan.count);
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, loop, factor_axis, &plan, err);
