@@ -39,7 +39,7 @@ return msched.rule {
   name = "multi_level_tiling",
   apply = function(sch, block, context)
     local structure, max_innermost, write_levels = context.tiling.structure, context.tiling.max_innermost, context.tiling.write_levels
-    if common.is_root(sch, block) or not common.needs_tiling(sch, block) then return {sch} end
+    if common.is_root(sch, block) or sch:annotation(block, "msched.register_tile") or not common.needs_tiling(sch, block) then return {sch} end
     local tiles = tile(sch, block, structure, max_innermost)
     local results = {}
     for _, level in ipairs(write_levels) do

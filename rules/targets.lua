@@ -3,7 +3,7 @@
 local targets = {}
 
 targets.llvm = {
-  rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll",
+  rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "register_tile", "multi_level_tiling", "parallel_vectorize_unroll",
            "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}},

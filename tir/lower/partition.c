@@ -47,10 +47,19 @@ static void certain_range(const struct threshold *t, int64_t *from, int64_t *to)
     *from = -edge > *from ? -edge : *from; /* v >= ceil(rest / -g) */
 }
 
+/* Narrows [*from, *to) to the values of v for which the condition may be true; false: it stays as it is. */
+static bool possible_range(const struct threshold *t, int64_t *from, int64_t *to) {
+  int64_t size = t->coefficient > 0 ? t->coefficient : -t->coefficient, edge = tir_floor_div(-t->rest.lo, size);
+  if (t->coefficient > 0 && edge + 1 < *to && edge + 1 > *from) return *to = edge + 1, true;
+  if (t->coefficient < 0 && -edge > *from && -edge < *to) return *from = -edge, true;
+  return false;
+}
+
 struct cuts {
   struct tir *ir;
   tir_var var;
-  int64_t min, max, from, to;
+  int64_t from, to;             /* where every condition so far is certain to hold */
+  int64_t false_from, false_to; /* where it is not the case that one is certain to fail */
   bool any;
 };
 
@@ -63,10 +72,10 @@ static bool is_conjunct_of_interest(void *data, tir_expr e) {
     if (!read_threshold(c->ir, e, c->var, &t)) return false;
     int64_t from = c->from, to = c->to;
     certain_range(&t, &from, &to);
-    if (to - from < 1 || (from == c->from && to == c->to)) return false;
-    c->from = from;
-    c->to = to;
-    c->any = true;
+    bool helps = to - from >= 1 && (from != c->from || to != c->to);
+    if (helps) c->from = from, c->to = to;
+    helps |= possible_range(&t, &c->false_from, &c->false_to);
+    c->any |= helps;
     return false;
   }
   return (n->flags & TIR_HAS_CALL) != 0;
@@ -107,20 +116,64 @@ static tir_stmt part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t exte
   return copy;
 }
 
+/* A parallel loop cannot be two: its body asks which part the iteration is in. */
+static void branch_on_part(struct tir *ir, tir_stmt loop, const int64_t *edges, int parts) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  tir_type type = ir->vars.at[n.loop.var].type;
+  tir_expr v = tir_var_expr(ir, n.loop.var);
+  tir_stmt copies[5];
+  for (int i = 0; i < parts; i++) copies[i] = part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
+  while (tir_stmt_at(ir, loop)->first[TIR_BODY]) tir_kill(ir, tir_stmt_at(ir, loop)->first[TIR_BODY]);
+  tir_stmt parent = loop;
+  enum tir_list list = TIR_BODY;
+  for (int i = 0; i < parts; i++) {
+    if (i + 1 < parts) {
+      tir_stmt test = tir_new_stmt(ir, TIR_IF);
+      tir_expr end = tir_int(ir, type, edges[i + 1]);
+      tir_stmt_at(ir, test)->test.condition = tir_binary(ir, TIR_LT, v, end);
+      tir_append(ir, parent, list, test);
+      parent = test;
+    }
+    enum tir_list into = i + 1 < parts ? TIR_BODY : parts > 1 ? TIR_ELSE : TIR_BODY;
+    tir_var part = tir_stmt_at(ir, copies[i])->loop.var;
+    tir_stmt bind = tir_new_stmt(ir, TIR_BIND);
+    tir_stmt_at(ir, bind)->bind.var = part;
+    tir_stmt_at(ir, bind)->bind.value = v;
+    tir_append(ir, parent, into, bind);
+    tir_move_children(ir, copies[i], TIR_BODY, parent, into);
+    tir_kill(ir, copies[i]);
+    list = TIR_ELSE;
+  }
+}
+
+static void add_edge(int64_t *edges, int *count, int64_t edge) {
+  if (edge > edges[*count - 1]) edges[(*count)++] = edge;
+}
+
 static bool cut(struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
-  if (n.loop_kind == TIR_THREAD_BINDING || n.loop_kind == TIR_VECTORIZED || n.loop_kind == TIR_PARALLEL) return false;
+  if (n.loop_kind == TIR_THREAD_BINDING || n.loop_kind == TIR_VECTORIZED) return false;
   int64_t extent = tir_loop_extent(ir, loop);
   if (extent < 2 || !tir_is_int(ir, n.loop.min)) return false;
-  int64_t min = tir_at(ir, n.loop.min)->imm;
-  struct cuts c = {ir, n.loop.var, min, min + extent, min, min + extent, false};
+  int64_t min = tir_at(ir, n.loop.min)->imm, end = min + extent;
+  struct cuts c = {ir, n.loop.var, min, end, min, end, false};
   gather(&c, loop);
-  if (!c.any || size_of(ir, low->body) + 2 * size_of(ir, loop) > MOST_STATEMENTS) return false;
-  int64_t edges[4] = {min, c.from, c.to, min + extent};
+  if (!c.any || size_of(ir, low->body) + 3 * size_of(ir, loop) > MOST_STATEMENTS) return false;
+  int64_t edges[6] = {min};
+  int count = 1;
+  add_edge(edges, &count, c.false_from < c.from ? c.false_from : c.from);
+  add_edge(edges, &count, c.from);
+  add_edge(edges, &count, c.to);
+  add_edge(edges, &count, c.false_to < end ? c.false_to : end);
+  add_edge(edges, &count, end);
+  if (count <= 2) return false;
+  if (n.loop_kind == TIR_PARALLEL) {
+    branch_on_part(ir, loop, edges, count - 1);
+    return true;
+  }
   tir_stmt at = loop;
-  for (int i = 0; i < 3; i++) {
-    if (edges[i + 1] <= edges[i]) continue;
+  for (int i = 0; i + 1 < count; i++) {
     tir_stmt part = part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
     tir_insert_after(ir, at, part);
     at = part;

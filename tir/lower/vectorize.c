@@ -74,6 +74,23 @@ static tir_expr widen_choice(struct vectors *v, tir_expr condition, tir_expr a, 
   return tir_select(ir, c, x, y);
 }
 
+static bool is_inside(const struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr extent = ir->operands.at[tir_buffer_at(ir, buffer)->shape + i];
+    const struct tir_expr_node *n = tir_at(ir, indices[i]);
+    if (n->lo < 0 || !tir_is_int(ir, extent) || n->hi >= tir_at(ir, extent)->imm) return false;
+  }
+  return true;
+}
+
+/* One element for all lanes: loaded plainly where it is surely in the buffer, else by the lanes that want it. */
+static tir_expr widen_scalar_load(struct vectors *v, struct tir_expr_node n, tir_expr *indices) {
+  if (!v->mask || is_inside(v->ir, n.ref, indices, n.count)) return tir_load(v->ir, n.ref, indices, n.count, TIR_NONE);
+  if (n.count == 0) return tir_load(v->ir, n.ref, indices, n.count, TIR_NONE);
+  indices[n.count - 1] = splat(v, indices[n.count - 1], v->lanes);
+  return tir_load(v->ir, n.ref, indices, n.count, splat(v, v->mask, v->lanes));
+}
+
 static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
   struct tir *ir = v->ir;
   const char *name = n.kind == TIR_CALL ? tir_text(ir, n.ref) : "";
@@ -93,8 +110,8 @@ static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
   }
   if (n.kind == TIR_LOAD) {
     if (vectors > 1) v->failed = true; /* the flat index would be a sum of vectors: left to the serial form */
-    tir_expr mask = v->mask && lanes > 1 ? splat(v, v->mask, lanes) : v->mask;
-    return tir_load(ir, n.ref, args, n.count, mask);
+    if (vectors == 0) return widen_scalar_load(v, n, args);
+    return tir_load(ir, n.ref, args, n.count, v->mask ? splat(v, v->mask, lanes) : TIR_NONE);
   }
   bool elementwise = tir_type_is_float(n.type) || tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL;
   static const char *const opaque[] = {"call_extern", "call_pure_extern", "tvm_access_ptr",

@@ -1,0 +1,103 @@
+-- Tiles a reduction for the registers, and packs what it reads again and again into panels.
+--
+-- The innermost tile is rows x vectors: the rows are unrolled, the vectors as wide as the machine's, and together they
+-- stay in registers while the innermost reduction runs (lower/promote.c). An input that is read along the vectorized
+-- iteration is copied into a panel, contiguous in the order of use (cache_read under the loop that picks the panel; the
+-- buffer shrinks to it in lower/compact.c). Tiles need not divide the extents: the rest runs under a condition, which
+-- lowering moves out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small.
+-- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
+local common = msched.load "rules.common"
+
+-- The iteration along which the written buffer is contiguous, and whether it is a product of two reads summed over
+-- reductions: what a register tile serves.
+local function analyze(sch, block)
+  if common.is_root(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return nil end
+  local kinds, loops = common.loop_kinds(sch, block)
+  local spatial, reduce = {}, {}
+  for i, l in ipairs(loops) do table.insert(kinds[i] == "spatial" and spatial or reduce, l) end
+  if #spatial < 1 or #reduce < 1 then return nil end
+  for i, l in ipairs(loops) do if not sch:extent(l) or (kinds[i] ~= "spatial" and kinds[i] ~= "reduce") then return nil end end
+  local inner
+  for _, l in ipairs(spatial) do
+    if sch:write_stride(block, 0, l) == 1 and (not inner or sch:extent(l) > sch:extent(inner)) then inner = l end
+  end
+  if not inner then return nil end
+  local a = {spatial = spatial, reduce = reduce, inner = inner}
+  for _, l in ipairs(spatial) do if l ~= inner and sch:extent(l) > 1 then a.rows = l end end
+  for _, l in ipairs(reduce) do if not a.longest or sch:extent(l) > sch:extent(a.longest) then a.longest = l end end
+  return a
+end
+
+-- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast.
+local function rows_for(context, vectors, extent)
+  local list, most = {}, context.target.vector_registers
+  for _, rows in ipairs {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
+    local used = rows * vectors + vectors + 1
+    if used <= most and rows * vectors * 3 >= most and rows <= extent then list[#list + 1] = rows end
+  end
+  return list
+end
+
+-- Reads of the block that move by one along the vectorized iteration: those are worth a panel.
+local function panels(sch, block, inner)
+  local list = {}
+  local written = sch:writes(block)[1].buffer
+  for i, r in ipairs(sch:reads(block)) do
+    if r.buffer ~= written and sch:read_stride(block, i - 1, inner) == 1 then list[#list + 1] = i - 1 end
+  end
+  return list
+end
+
+local function equal(list)
+  local chances = {}
+  for i = 1, #list do chances[i] = 1 / #list end
+  return chances
+end
+
+local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
+
+-- Chunks of rows (run in parallel), panels of columns, blocks of the longest reduction; inside: tiles of rows, the
+-- reductions, and the register tile.
+local function tile(sch, block, a, columns, rows)
+  local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
+  local chunk, rows_outer, rows_inner
+  if a.rows then
+    chunk, rows_outer, rows_inner = sch:split(a.rows, {msched.rest, sch:sample_categorical(CHUNKS, equal(CHUNKS)), sch:sample_categorical(rows, equal(rows))})
+  end
+  local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
+  local order = {}
+  local function add(l) if l then order[#order + 1] = l end end
+  for _, l in ipairs(a.spatial) do if l ~= a.inner and l ~= a.rows then add(l) end end
+  add(chunk) add(columns_outer) add(blocks) add(rows_outer)
+  for _, l in ipairs(a.reduce) do add(l == a.longest and rest or l) end
+  add(rows_inner) add(columns_inner)
+  sch:reorder(order)
+  sch:annotate(block, "msched.register_tile", 1)
+  return blocks
+end
+
+return msched.rule {
+  name = "register_tile",
+  apply = function(sch, block, context)
+    if not analyze(sch, block) then return {sch} end
+    local results = {sch}
+    for _, vectors in ipairs {1, 2, 3, 4} do
+      for _, pack in ipairs {true, false} do
+        local s = sch:copy()
+        local b = s:handle(block)
+        local a = analyze(s, b)
+        local columns = vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes)
+        local rows = rows_for(context, vectors, a.rows and s:extent(a.rows) or 1)
+        local reads = panels(s, b, a.inner)
+        if columns <= s:extent(a.inner) and (#rows > 0 or not a.rows) and (not pack or #reads > 0) then
+          local caches = {}
+          if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
+          local under = tile(s, b, a, columns, rows)
+          for _, cache in ipairs(caches) do s:compute_at(cache, under, {preserve_unit_loops = true}) end
+          results[#results + 1] = s
+        end
+      end
+    end
+    return results
+  end,
+}
