@@ -26,7 +26,7 @@ double measure_now(void) {
 static void reserve(struct bytes *b, size_t more) {
   if (b->first && b->first == b->count) b->first = b->count = 0;
   if (b->count + more <= b->capacity) return;
-  memmove(b->at, b->at + b->first, b->count - b->first);
+  if (b->count > b->first) memmove(b->at, b->at + b->first, b->count - b->first);
   b->count -= b->first, b->first = 0;
   if (b->count + more <= b->capacity) return;
   while (b->capacity < b->count + more) b->capacity = b->capacity ? 2 * b->capacity : CHUNK;

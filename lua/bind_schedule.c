@@ -246,6 +246,12 @@ static void set_argument(struct call_arguments *a, const struct vm_signature *si
     a->attrs[param - sig->inputs] = value;
 }
 
+static int missing_argument(lua_State *L, const struct vm_param *p, const char *expected) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)p->name_length, p->name);
+  return luaL_error(L, "argument `%s` is missing: %s is expected", name, expected);
+}
+
 /* Parameters come in the method's order; inputs are gathered in the table's order, of which a repeated one is last. */
 static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig,
                            struct call_arguments *a) {
@@ -291,8 +297,7 @@ static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_
       set_argument(a, sig, i, vm_list(&s->trace, VM_LIST, NULL, 0));
     } else {
       char text[64];
-      luaL_error(L, "argument `%.*s` is missing: %s is expected", (int)sig->at[i].name_length, sig->at[i].name,
-                 vm_param_text(&sig->at[i], text, sizeof text));
+      missing_argument(L, &sig->at[i], vm_param_text(&sig->at[i], text, sizeof text));
     }
   }
   /* The vm fills defaults from the first attribute that is not given. */
@@ -304,7 +309,7 @@ static void fill_defaults(lua_State *L, const struct vm_signature *sig, struct v
   for (int i = 0; i < sig->attrs; i++) {
     const struct vm_param *p = &sig->at[sig->inputs + i];
     if (attrs[i].kind != VM_NONE || p->optional) continue;
-    if (!p->standard) luaL_error(L, "argument `%.*s` is missing", (int)p->name_length, p->name);
+    if (!p->standard) missing_argument(L, p, "a value");
     char text[64];
     snprintf(text, sizeof text, "%.*s", (int)p->standard_length, p->standard);
     if (p->type == VM_T_BOOL || p->type == VM_T_BIT)

@@ -1,0 +1,51 @@
+-- Schedules by hand: methods, handles, traces; built, checked, timed.
+local ms = require "msched"
+local te = ms.te
+
+local function refuses(pattern, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok, "expected a refusal: " .. pattern)
+  assert(tostring(message):find(pattern, 1, true), "another message: " .. tostring(message))
+end
+
+local A, B = te.placeholder({40, 24}, "float32", "A"), te.placeholder({24, 56}, "float32", "B")
+local r = te.reduce_axis(24, "k")
+local C = te.compute({40, 56}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")
+local gemm = te.func("gemm", {A, B, C})
+
+local sch = ms.schedule(gemm, {seed = 1})
+local block = sch:get_sblock "C"
+local i, j, k = sch:get_loops(block)
+assert(sch:extent(i) == 40 and sch:loop_iter_kind(k) == "reduce" and sch:block_name(block) == "C")
+local i0, i1 = sch:split(i, {ms.rest, 8})
+local tiles = {sch:sample_perfect_tile(j, 2, 16)}
+assert(tiles[1]:value() * tiles[2]:value() == 56)
+local j0, j1 = sch:split(j, tiles)
+sch:reorder(i0, j0, k, i1, j1)
+sch:parallel(i0)
+sch:vectorize(j1)
+sch:decompose_reduction(block, k)
+local kernel = sch:build()
+assert(kernel:check() == 0)
+local seconds, low, high = kernel:time(table.unpack(ms.arrays_for(gemm, 1)))
+assert(low <= seconds and seconds <= high)
+
+-- The trace gives the same module again, through each of its forms.
+for _, form in ipairs {"text", "binary"} do
+  local again = ms.apply(gemm, ms.read_trace(sch.trace[form](sch.trace)))
+  assert(again:hash() == sch:hash(), form)
+end
+assert(ms.apply(gemm, ms.read_trace(sch.trace:json())):hash() == sch:hash())
+assert(sch:copy():hash() == sch:hash())
+
+refuses("removed it", sch.split, sch, i, {2, ms.rest})
+refuses("another schedule", function()
+  local other = ms.schedule(gemm)
+  return other:parallel(j0)
+end)
+refuses("there is no option", sch.compute_at, sch, block, j0, {nonsense = true})
+refuses("is missing", sch.split, sch)
+refuses("elements of float32 are expected", kernel, ms.array({40, 24}, "int32"), ms.array({24, 56}), ms.array({40, 56}))
+refuses("3 arguments are expected", kernel, ms.array {40, 24})
+refuses("at least 1", ms.array, {0})
+print "schedule: ok"
