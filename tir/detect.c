@@ -3,6 +3,7 @@
 
 #include "affine.h"
 #include "linear.h"
+#include "loads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,16 +48,26 @@ struct detector {
   uint32_t meaning_count, meaning_capacity;
 };
 
+/* An access seen once under the same loops and meanings needs no second look: visits are forgotten when these change.
+ */
 static void push_var(struct detector *d, tir_var v) {
   if (d->var_count == d->var_capacity)
     d->vars = tir_enlarge(d->vars, &d->var_capacity, d->var_count + 1ull, sizeof *d->vars);
   d->vars[d->var_count++] = v;
+  tir_forget_visits(d->ir);
 }
 
 static void push_meaning(struct detector *d, tir_var v, tir_expr value) {
   if (d->meaning_count == d->meaning_capacity)
     d->meanings = tir_enlarge(d->meanings, &d->meaning_capacity, d->meaning_count + 1ull, sizeof *d->meanings);
   d->meanings[d->meaning_count++] = (struct meaning){v, value};
+  tir_forget_visits(d->ir);
+}
+
+static void drop_meanings(struct detector *d, uint32_t count) {
+  if (d->meaning_count == count) return;
+  d->meaning_count = count;
+  tir_forget_visits(d->ir);
 }
 
 /* ---- Recording ---- */
@@ -353,16 +364,17 @@ struct state {
 };
 
 static struct state save(const struct detector *d) {
-  struct state s = {d->meaning_count, d->var_count, malloc((d->var_count + 1) * sizeof *s.vars),
-                    malloc((d->meaning_count + 1) * sizeof *s.values)};
-  if (!s.vars || !s.values) abort();
+  struct state s = {d->meaning_count, d->var_count, NULL, NULL};
+  if (s.var_count) s.vars = malloc(s.var_count * sizeof *s.vars);
+  if (s.meaning_count) s.values = malloc(s.meaning_count * sizeof *s.values);
+  if ((s.var_count && !s.vars) || (s.meaning_count && !s.values)) abort();
   if (d->var_count) memcpy(s.vars, d->vars, d->var_count * sizeof *s.vars);
   for (uint32_t i = 0; i < d->meaning_count; i++) s.values[i] = d->meanings[i].value;
   return s;
 }
 
 static void restore(struct detector *d, struct state *s) {
-  d->meaning_count = s->meaning_count;
+  drop_meanings(d, s->meaning_count); /* each narrowing adds one */
   d->var_count = s->var_count;
   if (s->var_count) memcpy(d->vars, s->vars, s->var_count * sizeof *s->vars);
   for (uint32_t i = 0; i < s->meaning_count; i++) d->meanings[i].value = s->values[i];
@@ -406,6 +418,7 @@ static void visit_expr(struct detector *d, tir_expr e) {
     record_opaque(d, n.ref);
     return;
   }
+  if (!(n.flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || tir_visited(d->ir, e)) return;
   if (n.kind == TIR_LOAD) record_element(d, READ, n.ref, n.operands, n.count);
   if (n.kind == TIR_CALL && n.count == 3 && !strcmp(tir_text(d->ir, n.ref), "if_then_else"))
     return visit_if_then_else(d, &n);
@@ -414,7 +427,7 @@ static void visit_expr(struct detector *d, tir_expr e) {
   uint32_t meanings = d->meaning_count;
   if (n.kind == TIR_LET) push_meaning(d, n.ref, resolve(d, n.a));
   visit_expr(d, n.b);
-  d->meaning_count = meanings;
+  drop_meanings(d, meanings);
   visit_expr(d, n.c);
   for (uint32_t i = 0; i < n.count; i++) visit_expr(d, d->ir->operands.at[n.operands + i]);
 }
@@ -455,6 +468,7 @@ static void visit_loop(struct detector *d, tir_stmt s) {
   push_var(d, n.loop.var);
   visit_list(d, n.first[TIR_BODY]);
   d->var_count--;
+  tir_forget_visits(d->ir);
 }
 
 static void visit_stmt(struct detector *d, tir_stmt s) {
@@ -486,7 +500,7 @@ static void visit_stmt(struct detector *d, tir_stmt s) {
 static void visit_list(struct detector *d, tir_stmt first) {
   uint32_t meanings = d->meaning_count;
   for (tir_stmt s = first; s; s = tir_stmt_at(d->ir, s)->next) visit_stmt(d, s);
-  d->meaning_count = meanings;
+  drop_meanings(d, meanings);
 }
 
 /* ---- Results ---- */
@@ -541,6 +555,7 @@ static void set_regions(struct detector *d, bool writes) {
 static void open_detector(struct detector *d, struct tir *ir, tir_block block, struct room *room) {
   *d = (struct detector){.ir = ir, .block = block, .room = room};
   for (int way = 0; way < WAYS; way++) d->accesses[way] = (struct accesses){room->accesses[way], 0, FIRST_ACCESSES};
+  tir_forget_visits(ir);
   visit_list(d, tir_stmt_at(ir, block)->first[TIR_INIT]);
   visit_list(d, tir_stmt_at(ir, block)->first[TIR_BODY]);
 }

@@ -157,6 +157,15 @@ static bool may_use_buffer(const struct tir *ir, tir_expr e) {
   return (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || n->kind == TIR_DATA;
 }
 
+void tir_forget_visits(struct tir *ir) { new_epoch(ir); }
+
+bool tir_visited(struct tir *ir, tir_expr e) {
+  tir_expr seen;
+  if (remembered(ir, e, &seen)) return true;
+  remember(ir, e, e);
+  return false;
+}
+
 /* ---- Rewriting ---- */
 
 enum { MOST_ON_STACK = 16 };
@@ -244,9 +253,7 @@ struct finding {
 };
 
 static void find_loads(struct tir *ir, struct finding *f, tir_expr e) {
-  tir_expr seen;
-  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD) || remembered(ir, e, &seen)) return;
-  remember(ir, e, e);
+  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD) || tir_visited(ir, e)) return;
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_LOAD && n.ref == f->buffer) {
     if (f->count < f->most) f->out[f->count] = e;
@@ -273,9 +280,7 @@ static bool loads_one_element(const struct tir *ir, const struct tir_expr_node *
 }
 
 static bool uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
-  tir_expr seen;
-  if (!e || !may_use_buffer(ir, e) || remembered(ir, e, &seen)) return false;
-  remember(ir, e, e);
+  if (!e || !may_use_buffer(ir, e) || tir_visited(ir, e)) return false;
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_DATA) return n.ref == buffer;
   if (n.kind <= TIR_DATA) return false;

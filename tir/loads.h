@@ -7,6 +7,11 @@
 
 #include "arena.h"
 
+/* Expressions are graphs: who walks one asks whether a node was met before, lest it be walked once for each way to it.
+ * tir_forget_visits begins anew; rewriting does too. */
+void tir_forget_visits(struct tir *ir);
+bool tir_visited(struct tir *ir, tir_expr e); /* since then; from now on it is */
+
 /* Puts map(context, e) in the place of each own expression e of `block`: conditions, values, indices of stores, ranges
  * of loops, bindings. A loop whose range changes gets a new variable. */
 void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
