@@ -116,6 +116,7 @@ struct pair {
   const struct tir *a, *b;
   tir_func fa, fb;
   uint64_t seed;
+  bool lowered; /* the second */
   struct layout layouts[MOST_PARAMS];
   double pads[MOST_PARAMS];
 };
@@ -167,6 +168,7 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   options.report = &ra;
   if (!tir_run(p->a, p->fa, x->args, x->count, &options, err)) return false;
   options.note_unwritten = false;
+  options.lowered = p->lowered;
   options.report = &rb;
   for (uint32_t i = 0; i < y->count; i++) y->args[i].unwritten = y->args[i].data && !(ra.read_first >> i & 1);
   if (!tir_run(p->b, p->fb, y->args, y->count, &options, err)) return false;
@@ -181,6 +183,13 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   return ok;
 }
 
+/* A lowered function's parameters have one dimension: sizes must agree, and a transformed layout is taken as it is. */
+static bool size_fits(const struct pair *p, uint32_t i, const struct tir_arg *x, const struct tir_arg *y) {
+  const struct layout *l = &p->layouts[i];
+  size_t bytes = l->place ? l->to_count * element_size(p->a, param_buffer(p->a, p->fa, i)) : x->bytes;
+  return bytes == y->bytes;
+}
+
 static bool shape_fits(struct layout *l, const struct tir_arg *x, const struct tir_arg *y, uint32_t rank_x,
                        uint32_t rank_y) {
   if (l->place) return layout_fit(l, y->shape, rank_y);
@@ -191,8 +200,10 @@ static bool shapes_fit(struct pair *p, const struct tir_arguments *x, const stru
   for (uint32_t i = 0; i < x->count; i++) {
     tir_buffer u = param_buffer(p->a, p->fa, i), v = param_buffer(p->b, p->fb, i);
     if (!u != !v) return false;
-    if (u && !shape_fits(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
-                         tir_buffer_at(p->b, v)->rank))
+    if (u && p->lowered && !size_fits(p, i, &x->args[i], &y->args[i])) return false;
+    if (u && !p->lowered &&
+        !shape_fits(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
+                    tir_buffer_at(p->b, v)->rank))
       return false;
   }
   return true;
@@ -239,8 +250,8 @@ static bool try_choice(struct pair *p, const struct case_map *maps, uint32_t cou
 }
 
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
-                uint64_t seed, ms_error *err) {
-  struct pair p = {.a = before, .b = after, .seed = seed};
+                bool lowered, uint64_t seed, ms_error *err) {
+  struct pair p = {.a = before, .b = after, .seed = seed, .lowered = lowered};
   p.fa = tir_find_func(before, "main");
   p.fb = tir_find_func(after, "main");
   if (!p.fa || !p.fb || param_count(before, p.fa) != param_count(after, p.fb) ||
@@ -265,7 +276,7 @@ bool case_equal(const struct tir *before, const struct tir *after, const struct 
 
 static struct tir *read_module(struct section s, const char *file, ms_error *err) {
   struct tir *ir = tir_read(s.at, s.length, file, err);
-  if (ir && tir_verify(ir, err)) return ir;
+  if (ir) return ir;
   tir_free(ir);
   return NULL;
 }
@@ -286,19 +297,31 @@ static struct tir *schedule(struct tir *before, struct section s, bool *refused,
   return after;
 }
 
-enum verdict case_judge(const char *text, const char *title, const char *file, bool ours, uint64_t seed,
+/* The module that is judged, verified; NULL: there is none. */
+static struct tir *module_after(struct tir *before, struct section after, struct section steps, const char *file,
+                                unsigned flags, bool *refused, ms_error *err) {
+  const struct tir_lower_options options = {0};
+  struct tir *ir = flags & CASE_OURS ? schedule(before, steps, refused, err) : read_module(after, file, err);
+  if (!ir || !(flags & CASE_LOWERED)) return ir;
+  tir_func f = tir_find_func(ir, "main");
+  if (f && tir_lower(ir, f, &options, err) && tir_verify(ir, err)) return ir;
+  tir_free(ir);
+  return NULL;
+}
+
+enum verdict case_judge(const char *text, const char *title, const char *file, unsigned flags, uint64_t seed,
                         ms_error *err) {
   struct section before = case_section(text, "before"), after = case_section(text, title);
   bool named = strlen(title) > strlen("after "), refused = false;
   struct section steps = case_section(text, named ? title + strlen("after ") : "trace");
-  if (!after.at && !ours) return CASE_REFUSED;
+  if (!after.at && !(flags & CASE_OURS)) return CASE_REFUSED;
   struct trace trace = read_trace(steps);
-  struct tir *a = read_module(before, file, err), *b = NULL;
-  if (a) b = ours ? schedule(a, steps, &refused, err) : read_module(after, file, err);
+  struct tir *a = read_module(before, file, err);
+  struct tir *b = a ? module_after(a, after, steps, file, flags, &refused, err) : NULL;
   enum verdict verdict = refused ? CASE_REFUSED : CASE_FAILED;
   if (b && trace.unsafe)
     verdict = CASE_UNSAFE;
-  else if (b && case_equal(a, b, trace.maps, trace.map_count, seed, err))
+  else if (b && case_equal(a, b, trace.maps, trace.map_count, flags & CASE_LOWERED, seed, err))
     verdict = CASE_EQUAL;
   for (uint32_t i = 0; i < trace.map_count; i++) free(trace.maps[i].lambda);
   tir_free(a);

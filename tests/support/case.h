@@ -15,22 +15,27 @@ bool case_after(const char *text, uint32_t n, char title[64]);
 /* The contents of a file, with a zero after them; NULL: it cannot be read. The caller frees. */
 char *case_read_file(const char *path);
 
-enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS };
 /* Judges the section `title` of a case, "after …", against "before"; its trace is the section "trace", or the one whose
  * title is the rest of `title`.
- * ours: not that section is judged, but what the trace gives when we replay it.
  * EQUAL: both modules pass the verifier and give equal results. REFUSED: there is no such section, or we refuse.
  * UNSAFE: the trace holds an instruction that may change what is computed; only the verifier was asked. FAILED: err
  * says why. Layouts of parameters that the trace transforms are followed. */
-enum verdict case_judge(const char *text, const char *title, const char *file, bool ours, uint64_t seed, ms_error *err);
+enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS };
+enum {
+  CASE_OURS = 1,    /* not that section is judged, but what the trace gives when we replay it */
+  CASE_LOWERED = 2, /* it is lowered, and run as such: threads and parallel loops are real */
+};
+enum verdict case_judge(const char *text, const char *title, const char *file, unsigned flags, uint64_t seed,
+                        ms_error *err);
 
-/* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order. */
+/* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order; lowered:
+ * after. */
 struct case_map {
   char *lambda;
   double pad;
 };
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
-                uint64_t seed, ms_error *err);
+                bool lowered, uint64_t seed, ms_error *err);
 /* The functions that cases call by name. */
 extern const struct tir_extern case_externs[];
 extern const uint32_t case_extern_count;

@@ -1,7 +1,8 @@
-/* judge_cases [--ours] [--seed N] [--verbose] [--peer] FILE|DIRECTORY…: judges the modules that cases hold by running
- * them, before and after the trace (support/case.h). Prints a line for each that fails, its name first, then totals;
- * exit status 1 if any failed.
+/* judge_cases [--ours] [--lower] [--seed N] [--verbose] [--peer] FILE|DIRECTORY…: judges the modules that cases hold by
+ * running them, before and after the trace (support/case.h). Prints a line for each that fails, its name first, then
+ * totals; exit status 1 if any failed.
  *   --ours  judges what we make of the trace instead of the module in the case
+ *   --lower lowers it first, and runs it with real threads
  *   --peer  the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
 
@@ -22,7 +23,7 @@ static void print_failure(const char *name, const char *message, bool whole) {
 }
 
 struct totals {
-  bool ours;
+  unsigned flags;
   uint32_t counts[CASE_VERDICTS];
   uint64_t seed;
   bool verbose;
@@ -36,7 +37,7 @@ static bool judge_file(const char *path, struct totals *totals) {
   }
   for (uint32_t n = 0; case_after(text, n, title) || n == 0; n++) {
     ms_error err = {0};
-    enum verdict verdict = case_judge(text, title, base_name(path), totals->ours, totals->seed, &err);
+    enum verdict verdict = case_judge(text, title, base_name(path), totals->flags, totals->seed, &err);
     totals->counts[verdict]++;
     bool named = strcmp(title, "after");
     snprintf(name, sizeof name, "%s%s%s", base_name(path), named ? " " : "", named ? title : "");
@@ -78,7 +79,9 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[i], "--verbose"))
       totals.verbose = true;
     else if (!strcmp(argv[i], "--ours"))
-      totals.ours = true;
+      totals.flags |= CASE_OURS;
+    else if (!strcmp(argv[i], "--lower"))
+      totals.flags |= CASE_LOWERED;
     else if (!strcmp(argv[i], "--peer"))
       peer = true;
     else if (!judge_path(argv[i], &totals))
