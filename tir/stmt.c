@@ -283,15 +283,56 @@ static tir_var renew_var(struct tir *ir, tir_var v) {
   return made;
 }
 
-static void renew_allocs(struct tir *ir, tir_block b) {
-  struct tir_span allocs = tir_block_at(ir, b)->allocs;
+/* A buffer like `old`, defined at `where`, that the copy uses in its place. */
+static tir_buffer renew_buffer(struct tir *ir, tir_buffer old, tir_stmt where) {
+  tir_buffer made = tir_grow_buffers(ir, 1);
+  ir->buffers.at[made] = ir->buffers.at[old];
+  ir->buffers.at[made].readers = ir->buffers.at[made].writers = TIR_NONE;
+  ir->buffers.at[made].where = where;
+  tir_subst_buffer(ir, old, made);
+  return made;
+}
+
+/* The variable that a view binds as a stride or offset is the copy's own too. */
+static tir_expr renew_bound(struct tir *ir, tir_expr e) {
+  if (!e || tir_at(ir, e)->kind != TIR_VAR) return e;
+  return tir_var_expr(ir, renew_var(ir, tir_at(ir, e)->ref));
+}
+
+static void renew_view(struct tir *ir, tir_buffer view) {
+  struct tir_span old = tir_buffer_at(ir, view)->strides;
+  uint32_t first = tir_add_operands(ir, tir_operands(ir, old.first), old.count);
+  for (uint32_t i = 0; i < old.count; i++) {
+    tir_expr stride = renew_bound(ir, ir->operands.at[first + i]);
+    ir->operands.at[first + i] = stride;
+  }
+  tir_expr offset = renew_bound(ir, tir_buffer_at(ir, view)->elem_offset);
+  tir_buffer_at(ir, view)->strides.first = first;
+  tir_buffer_at(ir, view)->elem_offset = offset;
+}
+
+static void renew_buffers(struct tir *ir, tir_block b) {
+  struct tir_span allocs = tir_block_at(ir, b)->allocs, matches = tir_block_at(ir, b)->matches;
   for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++) {
-    tir_buffer old = ir->operands.at[i], made = tir_grow_buffers(ir, 1);
-    ir->buffers.at[made] = ir->buffers.at[old];
-    ir->buffers.at[made].readers = ir->buffers.at[made].writers = TIR_NONE;
-    ir->buffers.at[made].where = b;
+    tir_buffer made = renew_buffer(ir, ir->operands.at[i], b);
     ir->operands.at[i] = made;
-    tir_subst_buffer(ir, old, made);
+  }
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+    tir_buffer made = renew_buffer(ir, ir->matches.at[i].buffer, b);
+    ir->matches.at[i].buffer = made;
+    renew_view(ir, made);
+  }
+}
+
+/* Views of data that the copy allocates are views of the copy's. */
+static void renew_data(struct tir *ir, tir_stmt copy) {
+  for (tir_stmt s = copy; s; s = tir_next(ir, s, copy)) {
+    if (!tir_is(ir, s, TIR_DECLARE)) continue;
+    tir_buffer b = tir_stmt_at(ir, s)->alloc.buffer;
+    tir_expr data = tir_buffer_at(ir, b)->data;
+    if (!data) continue;
+    data = tir_subst(ir, data);
+    tir_buffer_at(ir, b)->data = data;
   }
 }
 
@@ -310,9 +351,13 @@ tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt top) {
         tir_var v = renew_var(ir, ir->iters.at[i].var);
         ir->iters.at[i].var = v;
       }
-      renew_allocs(ir, s);
+      renew_buffers(ir, s);
+    } else if (tir_is(ir, s, TIR_ALLOC) || tir_is(ir, s, TIR_DECLARE)) {
+      tir_buffer made = renew_buffer(ir, tir_stmt_at(ir, s)->alloc.buffer, s);
+      tir_stmt_at(ir, s)->alloc.buffer = made;
     }
   }
+  renew_data(ir, copy);
   tir_subst_stmt(ir, copy);
   tir_subst_clear(ir);
   return copy;

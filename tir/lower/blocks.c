@@ -102,6 +102,19 @@ static void open_block(struct tir *ir, tir_block block) {
   if (predicate) wrap_in_if(ir, block, predicate);
 }
 
+/* What is left of matched buffers once accesses are moved are pointers to their data: the source's. */
+static void point_to_sources(struct tir *ir, tir_stmt body, const struct matched *m) {
+  bool any = false;
+  for (tir_buffer b = 1; b < m->count; b++) {
+    tir_buffer source = m->to[b];
+    if (!source) continue;
+    while (source < m->count && m->to[source]) source = m->to[source];
+    tir_subst_buffer(ir, b, source);
+    any = true;
+  }
+  if (any) tir_subst_stmt(ir, body);
+}
+
 bool lower_blocks(struct lowering *low) {
   struct tir *ir = low->ir;
   struct matched m = {ir, calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->buffers.count, sizeof(uint32_t)),
@@ -126,6 +139,7 @@ bool lower_blocks(struct lowering *low) {
   }
   tir_subst_stmt(ir, low->body);
   lower_rewrite(ir, low->body, to_source, &m);
+  point_to_sources(ir, low->body, &m);
   tir_subst_clear(ir);
   free(m.to);
   free(m.region);

@@ -185,6 +185,7 @@ static tir_stmt copy_loops(struct tir *ir, const struct nest *nest, tir_buffer r
     s = loop;
   }
   tir_stmt copy = tir_clone_stmt(ir, s); /* variables of its own */
+  tir_kill(ir, s);
   return copy;
 }
 
