@@ -41,12 +41,21 @@ void timing_summarize(double *samples, uint32_t n, struct jit_timing *out) {
 }
 
 static const double SHORTEST_SAMPLE = 20e-6; /* seconds; shorter kernels are called several times a sample */
+static const double SHORT_CALL = 1e-3;       /* below, what a cold call took says little of a warm one */
+
+static double seconds_of_call(jit_entry entry, void **args, void *workspace) {
+  double before = measure_now();
+  entry(args, workspace);
+  return measure_now() - before;
+}
 
 bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,
                     struct jit_timing *out) {
   double *samples = malloc(MOST_SAMPLES * sizeof *samples), start = measure_now();
   if (!samples) return false;
-  double once = plan->once > 1e-9 ? plan->once : 1e-9;
+  double once = plan->once;
+  if (once < SHORT_CALL) once = seconds_of_call(entry, args, workspace);
+  if (once < 1e-9) once = 1e-9;
   uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   *out = (struct jit_timing){0};
   for (uint32_t n = 0; n < MOST_SAMPLES;) {

@@ -42,8 +42,8 @@ static void leave(struct running *r) {
 
 /* ---- One candidate ---- */
 
-/* A first run is cold: it gets this much more before it counts as hopeless. */
-static const double COLD = 1e-3;
+/* A first run is cold, and the machine may be busy: it gets this much more before it counts as hopeless. */
+static const double COLD = 5e-3;
 
 struct candidate {
   jit_entry entry;

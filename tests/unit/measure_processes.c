@@ -107,6 +107,45 @@ static void stands_apart_from_the_terminal(void **state) {
   tir_free(ir);
 }
 
+/* Clock ticks of processor time; the process's own, all threads. */
+static long ticks_of(pid_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  FILE *file = fopen(path, "r");
+  if (!file) return 0;
+  size_t n = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  text[n] = 0;
+  unsigned long user = 0, system = 0;
+  const char *after = strrchr(text, ')');
+  assert_int_equal(sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system), 2);
+  return (long)(user + system);
+}
+
+/* While a candidate runs, of all our processes only the runner does, however much there is to build. */
+static void nothing_else_runs_meanwhile(void **state) {
+  (void)state;
+  struct tir *ir = counting();
+  struct jit_measurer *m = start_measurer(ir, &patient);
+  struct jit_result none;
+  submit_split(m, 1, 2, 4);
+  struct jit_result r = next_result(m);
+  expect(&r, 1, JIT_MEASURED, NULL);
+  submit_split(m, 2, 1, 2147483640); /* runs for seconds */
+  assert_int_equal(jit_measurer_next(m, 0.3, &none, NULL), 0);
+  for (int i = 0; i < 40; i++) submit_split(m, 3 + (uint64_t)i, 9 + i, 1000);
+  assert_int_equal(jit_measurer_next(m, 0.02, &none, NULL), 0);
+  struct pids pids = helper_of(getpid());
+  long before[MOST];
+  for (int i = 0; i < pids.count; i++) before[i] = ticks_of(pids.at[i]);
+  usleep(200000);
+  int busy = 0;
+  for (int i = 0; i < pids.count; i++) busy += ticks_of(pids.at[i]) > before[i] + 1;
+  assert_in_range(busy, 0, 1); /* none, where another program has the processor */
+  jit_measurer_free(m);
+  tir_free(ir);
+}
+
 static void goes_on_when_the_helper_is_killed(void **state) {
   (void)state;
   struct tir *ir = counting();
@@ -178,6 +217,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(frees_all),
       cmocka_unit_test(stands_apart_from_the_terminal),
+      cmocka_unit_test(nothing_else_runs_meanwhile),
       cmocka_unit_test(goes_on_when_the_helper_is_killed),
       cmocka_unit_test(runner_killed_from_outside_is_tried_again),
       cmocka_unit_test(leaves_nothing_when_the_host_is_killed),
