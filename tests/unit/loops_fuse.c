@@ -99,6 +99,11 @@ static void refuses_to_fuse(void **state) {
   assert_accepted(tir_bind(ir, loop_of(ir, "C", 1), "threadIdx.x", err));
   assert_refused(ir, MS_LOOP_ANNOTATED_OR_BOUND, fuse(ir, "C", "12", true, err));
   tir_free(ir);
+  ir = read_function("A: T.Buffer((65536, 65536), \"int8\")", "for i, j in T.grid(65536, 65536):",
+                     "    with T.sblock(\"A\"):", "        x, y = T.axis.remap(\"SS\", [i, j])", "        T.reads()",
+                     "        T.writes(A[x, y])", "        A[x, y] = T.int8(0)");
+  assert_refused(ir, MS_TOO_LARGE, fuse(ir, "A", "01", true, err));
+  tir_free(ir);
 }
 
 #define TRIANGLE                                                                                                       \

@@ -1,8 +1,8 @@
 /* Fuse: perfectly nested loops, outermost first, become one.
  *
  * Requires: no annotation, no thread binding; each loop starts at zero and is the only child of the one before it;
- *           no extent depends on a loop fused with it; where unit iterators are not preserved, no affine bindings
- *           are lost.
+ *           no extent depends on a loop fused with it; the product fits the variables' type; where unit iterators
+ *           are not preserved, no affine bindings are lost.
  * After:    a serial loop i_j_fused of the product's extent; each old variable is its quotient and remainder, or
  *           zero where its extent is 1. Unless unit iterators are preserved, bindings below do without loops of
  *           extent 1.
@@ -18,6 +18,25 @@ static bool check_pair(struct tir *ir, tir_loop outer, tir_loop inner, ms_error 
   return tir_refuse(ir, err, MS_LOOP_NOT_NESTED, inner, "the loop named before this one is not its parent");
 }
 
+static tir_type widest_type(const struct tir *ir, const tir_loop *loops, uint32_t count) {
+  tir_type widest = TIR_T_I32;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_type type = ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].type;
+    if (i == 0 || tir_type_bits(type) > tir_type_bits(widest)) widest = type;
+  }
+  return widest;
+}
+
+static bool check_product(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+  int64_t product = 1, most = tir_type_bounds(widest_type(ir, loops, count)).hi;
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t extent = tir_loop_extent(ir, loops[i]);
+    if (extent >= 0 && (__builtin_mul_overflow(product, extent, &product) || product > most))
+      return tir_refuse(ir, err, MS_TOO_LARGE, loops[i], "the fused extent leaves the loop variables' type");
+  }
+  return true;
+}
+
 static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
   if (count == 0) return tir_refuse(ir, err, MS_NO_LOOPS, TIR_NONE, "no loop is given");
   for (uint32_t i = 0; i < count; i++) {
@@ -28,7 +47,7 @@ static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_erro
       if (tir_uses_var(ir, extent, tir_stmt_at(ir, loops[j])->loop.var))
         return tir_refuse(ir, err, MS_EXTENT_DEPENDS_ON_LOOP, loops[i], "this loop's extent depends on loop %u", j);
   }
-  return true;
+  return check_product(ir, loops, count, err);
 }
 
 static tir_name fused_name(struct tir *ir, const tir_loop *loops, uint32_t count) {
@@ -36,15 +55,6 @@ static tir_name fused_name(struct tir *ir, const tir_loop *loops, uint32_t count
   for (uint32_t i = 1; i < count; i++)
     name = tir_name_join(ir, name, ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].name);
   return tir_name_suffix(ir, name, "_fused");
-}
-
-static tir_type widest_type(const struct tir *ir, const tir_loop *loops, uint32_t count) {
-  tir_type widest = TIR_T_I32;
-  for (uint32_t i = 0; i < count; i++) {
-    tir_type type = ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].type;
-    if (i == 0 || tir_type_bits(type) > tir_type_bits(widest)) widest = type;
-  }
-  return widest;
 }
 
 /* What lies between `lower` and `lower * extent` of the fused variable, in the simplifier's form: quotient first. */
