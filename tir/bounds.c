@@ -20,6 +20,8 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static struct tir_bounds product(struct tir_bounds a, struct tir_bounds b) {
+  if (b.lo == b.hi && !tir_is_inf(b.lo)) return tir_scale_bounds(b.lo, a);
+  if (a.lo == a.hi && !tir_is_inf(a.lo)) return tir_scale_bounds(a.lo, b);
   int64_t p = tir_sat_mul(a.lo, b.lo), q = tir_sat_mul(a.lo, b.hi), r = tir_sat_mul(a.hi, b.lo),
           s = tir_sat_mul(a.hi, b.hi);
   return (struct tir_bounds){least(least(p, q), least(r, s)), most(most(p, q), most(r, s))};
@@ -69,7 +71,7 @@ static struct tir_bounds truth(bool always, bool never) {
 
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b) {
   switch (kind) {
-  case TIR_ADD: return (struct tir_bounds){tir_sat_add(a.lo, b.lo), tir_sat_add(a.hi, b.hi)};
+  case TIR_ADD: return tir_add_bounds(a, b);
   case TIR_SUB: return (struct tir_bounds){tir_sat_add(a.lo, tir_sat_neg(b.hi)), tir_sat_add(a.hi, tir_sat_neg(b.lo))};
   case TIR_MUL: return product(a, b);
   case TIR_DIV: return quotient(a, b, false);

@@ -50,6 +50,15 @@ static inline int64_t tir_gcd(int64_t a, int64_t b) {
   return x > INT64_MAX ? 1 : (int64_t)x;
 }
 
+/* k times what is within bounds. */
+static inline struct tir_bounds tir_scale_bounds(int64_t k, struct tir_bounds b) {
+  int64_t p = tir_sat_mul(k, b.lo), q = tir_sat_mul(k, b.hi);
+  return k < 0 ? (struct tir_bounds){q, p} : (struct tir_bounds){p, q};
+}
+static inline struct tir_bounds tir_add_bounds(struct tir_bounds a, struct tir_bounds b) {
+  return (struct tir_bounds){tir_sat_add(a.lo, b.lo), tir_sat_add(a.hi, b.hi)};
+}
+
 /* The range of values of a type; (-inf, inf) for 64 bits and for what is no integer. */
 struct tir_bounds tir_type_bounds(tir_type type);
 /* Bounds of `kind` applied to operands within bounds. */

@@ -74,8 +74,7 @@ struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum
   struct tir_bounds b = {sum->constant, sum->constant};
   const struct tir_term *terms = tir_sum_terms(ir, sum);
   for (uint32_t i = 0; i < sum->count; i++) {
-    struct tir_bounds k = {terms[i].coefficient, terms[i].coefficient};
-    b = tir_binary_bounds(TIR_ADD, b, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, terms[i].atom)));
+    b = tir_add_bounds(b, tir_scale_bounds(terms[i].coefficient, tir_bounds_of(ir, terms[i].atom)));
   }
   return b;
 }

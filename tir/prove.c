@@ -123,8 +123,7 @@ static bool is_not_negative(struct prover *p, tir_expr d, int depth) {
   int64_t lo = l.constant;
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
-    struct tir_bounds k = {t.coefficient, t.coefficient};
-    lo = tir_sat_add(lo, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, t.atom)).lo);
+    lo = tir_sat_add(lo, tir_scale_bounds(t.coefficient, tir_bounds_of(ir, t.atom)).lo);
   }
   if (lo >= 0) return true;
   if (depth == 0 || --p->steps < 0 || l.count > MOST_TERMS) return false;

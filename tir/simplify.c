@@ -46,8 +46,7 @@ static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t co
   int64_t best_gcd = 0, best_low = 0;
   for (uint32_t high = count + 1; high-- > 0;) {
     if (high < count) {
-      struct tir_bounds k = {terms[high].coefficient, terms[high].coefficient};
-      tail = tir_binary_bounds(TIR_ADD, tail, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, terms[high].atom)));
+      tail = tir_add_bounds(tail, tir_scale_bounds(terms[high].coefficient, tir_bounds_of(ir, terms[high].atom)));
     }
     if (high > 1 || (remainder && count > 2)) continue; /* the form of iterators */
     int64_t g = divisor;
@@ -164,8 +163,7 @@ static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t d
   /* The rest lies between two multiples of the divisor: its quotient is known. */
   struct tir_bounds b = {rest_constant, rest_constant};
   for (uint32_t i = 0; i < rests; i++) {
-    struct tir_bounds k = {rest[i].coefficient, rest[i].coefficient};
-    b = tir_binary_bounds(TIR_ADD, b, tir_binary_bounds(TIR_MUL, k, tir_bounds_of(ir, rest[i].atom)));
+    b = tir_add_bounds(b, tir_scale_bounds(rest[i].coefficient, tir_bounds_of(ir, rest[i].atom)));
   }
   struct tir_sum sum = tir_sum_open(ir);
   struct split s;
