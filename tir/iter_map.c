@@ -34,6 +34,7 @@ bool iter_divides(const struct tir_iter_map *m, tir_expr a, tir_expr b) {
 
 bool iter_at_least(const struct tir_iter_map *m, tir_expr a, tir_expr b) {
   if (a == b) return true;
+  if (tir_is_int(m->ir, a) && tir_is_int(m->ir, b)) return tir_at(m->ir, a)->imm >= tir_at(m->ir, b)->imm;
   return tir_prove(m->ir, tir_make(m->ir, TIR_GE, a, b));
 }
 
@@ -376,6 +377,9 @@ static struct tir_iter_map *open_map(struct tir *ir, const tir_var *vars, uint32
   m->var_count = var_count;
   m->check = check;
   m->pads = m->needs_padding = m->ignores = false;
+  m->type = var_count ? ir->vars.at[vars[0]].type : TIR_T_I32;
+  m->zero = tir_int(ir, m->type, 0);
+  m->one = tir_int(ir, m->type, 1);
   m->mask = 0;
   for (uint32_t i = 0; i < var_count; i++) m->mask |= 1ull << (vars[i] & 63);
 #define ITER_ARRAY_CLEAR(type, name) m->name.count = 0;

@@ -72,6 +72,8 @@ struct tir_iter_map {
   uint32_t var_count;
   const tir_expr *given; /* the indices, as they came */
   uint32_t given_count;
+  tir_type type; /* of most amounts, with its 0 and 1 */
+  tir_expr zero, one;
   uint64_t mask;
   enum tir_map_check check;
   bool pads;          /* the first pass over the indices collects paddings */
@@ -89,7 +91,8 @@ struct tir_iter_map {
 
 #define ITER_ARRAY_ADD(type, name)                                                                                     \
   static inline uint32_t iter_add_##name(struct tir_iter_map *m, type value) {                                         \
-    m->name.at = (type *)tir_enlarge(m->name.at, &m->name.capacity, m->name.count + 1ull, sizeof(type));               \
+    if (m->name.count == m->name.capacity)                                                                             \
+      m->name.at = (type *)tir_enlarge(m->name.at, &m->name.capacity, m->name.count + 1ull, sizeof(type));             \
     m->name.at[m->name.count] = value;                                                                                 \
     return m->name.count++;                                                                                            \
   }
@@ -166,7 +169,8 @@ static inline bool iter_is(const struct tir_iter_map *m, tir_expr e, int64_t val
   return tir_is_const(m->ir, e, value);
 }
 static inline tir_expr iter_int(const struct tir_iter_map *m, tir_type type, int64_t value) {
-  return tir_int(m->ir, type, value);
+  bool kept = type == m->type && (value == 0 || value == 1);
+  return kept ? (value ? m->one : m->zero) : tir_int(m->ir, type, value);
 }
 
 #endif

@@ -9,7 +9,16 @@
  * step. */
 #include "linear.h"
 
-enum { MOST_FACTS = 16, MOST_TERMS = 32, MOST_STEPS = 48, MOST_DEPTH = 5 };
+enum { MOST_FACTS = 16, MOST_TERMS = 32, MOST_STEPS = 32, MOST_DEPTH = 5 };
+
+/* A difference: constant + sum of terms, in no order. It stays on the stack, so that a proof leaves nothing behind but
+ * the quotients and remainders that it looks at. */
+struct difference {
+  int64_t constant;
+  uint32_t count;
+  bool overflow;
+  struct tir_term terms[MOST_TERMS];
+};
 
 struct prover {
   struct tir *ir;
@@ -18,30 +27,51 @@ struct prover {
   int steps; /* left */
 };
 
-static bool is_not_negative(struct prover *p, tir_expr d, int depth);
+static bool is_not_negative(struct prover *p, const struct difference *d, int depth);
 
-/* d with the term of `atom` replaced: scale * d + coefficient * (value - atom), the coefficient counted in. */
-static tir_expr replace_term(struct tir *ir, tir_expr d, struct tir_term t, tir_expr value, int64_t scale) {
-  struct tir_sum sum = tir_sum_open(ir);
-  int64_t times;
-  tir_sum_add(ir, &sum, d, scale);
-  if (__builtin_mul_overflow(t.coefficient, scale, &times) || times == INT64_MIN) sum.overflow = true;
-  tir_sum_add_term(ir, &sum, t.atom, -times);
-  if (value) tir_sum_add(ir, &sum, value, times);
-  tir_sum_recombine(ir, &sum);
-  if (!sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, d));
-  tir_sum_drop(ir, &sum);
-  return TIR_NONE;
+static void add_term(struct difference *d, tir_expr atom, int64_t coefficient) {
+  uint32_t i = 0;
+  while (i < d->count && d->terms[i].atom != atom) i++;
+  if (i == d->count) {
+    if (i == MOST_TERMS) d->overflow = true;
+    if (i < MOST_TERMS && coefficient) d->terms[d->count++] = (struct tir_term){coefficient, atom};
+    return;
+  }
+  if (__builtin_add_overflow(d->terms[i].coefficient, coefficient, &coefficient)) d->overflow = true;
+  d->terms[i].coefficient = coefficient;
+  if (coefficient == 0) d->terms[i] = d->terms[--d->count];
 }
 
-static bool try_value(struct prover *p, tir_expr d, struct tir_term t, tir_expr value, int depth) {
-  if (tir_type_of(p->ir, value) != tir_type_of(p->ir, d) || !tir_is_index(p->ir, value)) return false;
-  tir_expr made = replace_term(p->ir, d, t, value, 1);
-  return made && is_not_negative(p, made, depth - 1);
+/* d += scale * e */
+static void add_scaled(struct prover *p, struct difference *d, tir_expr e, int64_t scale) {
+  struct tir_linear l = tir_linear_of(p->ir, e);
+  int64_t product;
+  if (__builtin_mul_overflow(l.constant, scale, &product) || __builtin_add_overflow(d->constant, product, &d->constant))
+    d->overflow = true;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = p->ir->terms.at[l.first + i];
+    if (__builtin_mul_overflow(t.coefficient, scale, &product)) d->overflow = true;
+    add_term(d, t.atom, product);
+  }
+}
+
+static void scale_by(struct difference *d, int64_t scale) {
+  if (scale == 1) return;
+  if (__builtin_mul_overflow(d->constant, scale, &d->constant)) d->overflow = true;
+  for (uint32_t i = 0; i < d->count; i++)
+    if (__builtin_mul_overflow(d->terms[i].coefficient, scale, &d->terms[i].coefficient)) d->overflow = true;
+}
+
+static bool try_value(struct prover *p, const struct difference *d, struct tir_term t, tir_expr value, int depth) {
+  if (tir_type_of(p->ir, value) != tir_type_of(p->ir, t.atom) || !tir_is_index(p->ir, value)) return false;
+  struct difference made = *d;
+  add_term(&made, t.atom, -t.coefficient);
+  add_scaled(p, &made, value, t.coefficient);
+  return is_not_negative(p, &made, depth - 1);
 }
 
 /* A minimum that counts negatively is at most either operand, so one is enough; else both must do. */
-static bool try_cases(struct prover *p, tir_expr d, struct tir_term t, int depth) {
+static bool try_cases(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
   struct tir_expr_node n = *tir_at(p->ir, t.atom);
   bool choice = n.kind == TIR_SELECT;
   tir_expr a = choice ? n.b : n.a, b = choice ? n.c : n.b;
@@ -52,108 +82,80 @@ static bool try_cases(struct prover *p, tir_expr d, struct tir_term t, int depth
 }
 
 /* scale * d with fd(x, c) as (x - fm(x, c)) / c, scaled so that this leaves no fraction. */
-static bool try_without_quotient(struct prover *p, tir_expr d, struct tir_term t, int depth) {
-  struct tir *ir = p->ir;
-  struct tir_expr_node n = *tir_at(ir, t.atom);
-  int64_t divisor = tir_at(ir, n.b)->imm, scale = divisor / tir_gcd(divisor, t.coefficient), times;
-  tir_expr rest = tir_make(ir, TIR_FLOORMOD, n.a, n.b);
+static bool try_without_quotient(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
+  struct tir_expr_node n = *tir_at(p->ir, t.atom);
+  int64_t divisor = tir_at(p->ir, n.b)->imm, scale = divisor / tir_gcd(divisor, t.coefficient), times;
   if (__builtin_mul_overflow(t.coefficient, scale, &times) || times == INT64_MIN) return false;
-  struct tir_sum sum = tir_sum_open(ir);
-  tir_sum_add(ir, &sum, d, scale);
-  tir_sum_add_term(ir, &sum, t.atom, -times);
-  tir_sum_add(ir, &sum, n.a, times / divisor);
-  tir_sum_add(ir, &sum, rest, -(times / divisor));
-  if (sum.overflow) {
-    tir_sum_drop(ir, &sum);
-    return false;
-  }
-  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, d)), depth - 1);
+  tir_expr rest = tir_make(p->ir, TIR_FLOORMOD, n.a, n.b);
+  struct difference made = *d;
+  scale_by(&made, scale);
+  add_term(&made, t.atom, -times);
+  add_scaled(p, &made, n.a, times / divisor);
+  add_scaled(p, &made, rest, -(times / divisor));
+  return is_not_negative(p, &made, depth - 1);
 }
 
-static bool try_without_remainder(struct prover *p, tir_expr d, struct tir_term t, int depth) {
-  struct tir *ir = p->ir;
-  struct tir_expr_node n = *tir_at(ir, t.atom);
-  tir_expr quotient = tir_make(ir, TIR_FLOORDIV, n.a, n.b);
-  struct tir_sum sum = tir_sum_open(ir);
+static bool try_without_remainder(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
+  struct tir_expr_node n = *tir_at(p->ir, t.atom);
   int64_t times;
-  if (__builtin_mul_overflow(t.coefficient, tir_at(ir, n.b)->imm, &times) || times == INT64_MIN) sum.overflow = true;
-  tir_sum_add(ir, &sum, d, 1);
-  tir_sum_add_term(ir, &sum, t.atom, -t.coefficient);
-  tir_sum_add(ir, &sum, n.a, t.coefficient);
-  tir_sum_add(ir, &sum, quotient, -times);
-  if (sum.overflow) {
-    tir_sum_drop(ir, &sum);
-    return false;
-  }
-  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, d)), depth - 1);
+  if (__builtin_mul_overflow(t.coefficient, tir_at(p->ir, n.b)->imm, &times) || times == INT64_MIN) return false;
+  tir_expr quotient = tir_make(p->ir, TIR_FLOORDIV, n.a, n.b);
+  struct difference made = *d;
+  add_term(&made, t.atom, -t.coefficient);
+  add_scaled(p, &made, n.a, t.coefficient);
+  add_scaled(p, &made, quotient, -times);
+  return is_not_negative(p, &made, depth - 1);
 }
 
-static bool try_term(struct prover *p, tir_expr d, struct tir_term t, int depth) {
+static bool try_term(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
   const struct tir_expr_node *n = tir_at(p->ir, t.atom);
   if (n->kind == TIR_MIN || n->kind == TIR_MAX || n->kind == TIR_SELECT) return try_cases(p, d, t, depth);
-  bool by_constant = tir_is_int(p->ir, n->b) && tir_at(p->ir, n->b)->imm > 0;
-  if (n->kind == TIR_FLOORDIV && by_constant) return try_without_quotient(p, d, t, depth);
-  return n->kind == TIR_FLOORMOD && by_constant && try_without_remainder(p, d, t, depth);
+  if (n->kind != TIR_FLOORDIV && n->kind != TIR_FLOORMOD) return false;
+  if (!tir_is_int(p->ir, n->b) || tir_at(p->ir, n->b)->imm <= 0 || !tir_is_index(p->ir, n->a)) return false;
+  return n->kind == TIR_FLOORDIV ? try_without_quotient(p, d, t, depth) : try_without_remainder(p, d, t, depth);
 }
 
 /* scale * d - times * fact, in which the terms of `atom` meet and go. */
-static bool try_fact(struct prover *p, tir_expr d, struct tir_term t, tir_expr fact, int depth) {
-  struct tir *ir = p->ir;
-  struct tir_linear l = tir_linear_of(ir, fact);
+static bool try_fact(struct prover *p, const struct difference *d, struct tir_term t, tir_expr fact, int depth) {
+  struct tir_linear l = tir_linear_of(p->ir, fact);
   int64_t own = 0;
   for (uint32_t i = 0; i < l.count; i++)
-    if (ir->terms.at[l.first + i].atom == t.atom) own = ir->terms.at[l.first + i].coefficient;
+    if (p->ir->terms.at[l.first + i].atom == t.atom) own = p->ir->terms.at[l.first + i].coefficient;
   if (own == 0 || (own < 0) != (t.coefficient < 0) || own == INT64_MIN || t.coefficient == INT64_MIN) return false;
   int64_t g = tir_gcd(own, t.coefficient), scale = own / g, times = t.coefficient / g;
-  struct tir_sum sum = tir_sum_open(ir);
-  tir_sum_add(ir, &sum, d, scale < 0 ? -scale : scale);
-  tir_sum_add(ir, &sum, fact, times < 0 ? times : -times);
-  tir_sum_recombine(ir, &sum);
-  if (sum.overflow) {
-    tir_sum_drop(ir, &sum);
-    return false;
-  }
-  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, d)), depth - 1);
+  struct difference made = *d;
+  scale_by(&made, scale < 0 ? -scale : scale);
+  add_scaled(p, &made, fact, times < 0 ? times : -times);
+  return is_not_negative(p, &made, depth - 1);
 }
 
-static bool is_not_negative(struct prover *p, tir_expr d, int depth) {
-  struct tir *ir = p->ir;
-  if (tir_at(ir, d)->lo >= 0) return true;
-  struct tir_linear l = tir_linear_of(ir, d);
-  int64_t lo = l.constant;
-  for (uint32_t i = 0; i < l.count; i++) {
-    struct tir_term t = ir->terms.at[l.first + i];
-    lo = tir_sat_add(lo, tir_scale_bounds(t.coefficient, tir_bounds_of(ir, t.atom)).lo);
-  }
-  if (lo >= 0) return true;
-  if (depth == 0 || --p->steps < 0 || l.count > MOST_TERMS) return false;
-  struct tir_term terms[MOST_TERMS];
-  for (uint32_t i = 0; i < l.count; i++) terms[i] = ir->terms.at[l.first + i];
-  for (uint32_t i = 0; i < l.count; i++)
-    if (try_term(p, d, terms[i], depth)) return true;
+static bool is_not_negative(struct prover *p, const struct difference *d, int depth) {
+  if (d->overflow) return false;
+  int64_t lo = d->constant;
+  for (uint32_t i = 0; i < d->count; i++)
+    lo = tir_sat_add(lo, tir_scale_bounds(d->terms[i].coefficient, tir_bounds_of(p->ir, d->terms[i].atom)).lo);
+  if (lo >= 0 && lo != TIR_POS_INF) return true;
+  if (depth == 0 || --p->steps < 0) return false;
+  for (uint32_t i = 0; i < d->count; i++)
+    if (try_term(p, d, d->terms[i], depth)) return true;
   for (uint32_t f = 0; f < p->fact_count; f++)
-    for (uint32_t i = 0; i < l.count; i++)
-      if (tir_type_of(ir, p->facts[f]) == tir_type_of(ir, d) && try_fact(p, d, terms[i], p->facts[f], depth))
-        return true;
+    for (uint32_t i = 0; i < d->count; i++)
+      if (try_fact(p, d, d->terms[i], p->facts[f], depth)) return true;
   return false;
 }
 
 /* a + constant <= b */
 static bool is_at_most(struct prover *p, tir_expr a, tir_expr b, int64_t constant) {
-  struct tir *ir = p->ir;
-  struct tir_bounds d = tir_difference_bounds(ir, a, b);
-  if (d.hi != TIR_POS_INF && d.hi <= -constant) return true;
-  struct tir_sum sum = tir_sum_open(ir);
-  sum.constant = -constant;
-  tir_sum_add(ir, &sum, b, 1);
-  tir_sum_add(ir, &sum, a, -1);
-  tir_sum_recombine(ir, &sum);
-  if (sum.overflow) {
-    tir_sum_drop(ir, &sum);
-    return false;
-  }
+  struct tir_bounds bounds = tir_difference_bounds(p->ir, a, b);
+  if (bounds.hi != TIR_POS_INF && bounds.hi <= -constant) return true;
+  struct difference d;
+  d.constant = -constant;
+  d.count = 0;
+  d.overflow = false;
+  add_scaled(p, &d, b, 1);
+  add_scaled(p, &d, a, -1);
   p->steps = MOST_STEPS;
-  return is_not_negative(p, tir_sum_close(ir, &sum, tir_type_of(ir, a)), MOST_DEPTH);
+  return is_not_negative(p, &d, MOST_DEPTH);
 }
 
 static bool differs(struct prover *p, tir_expr a, tir_expr b) {

@@ -424,10 +424,37 @@ static tir_expr make_logic(struct tir *ir, enum tir_kind kind, tir_expr a, tir_e
   return tir_binary(ir, kind, a, b);
 }
 
+/* Of constants. False: it has no value, or leaves 64 bits. */
+static bool fold(enum tir_kind kind, int64_t x, int64_t y, int64_t *out) {
+  switch (kind) {
+  case TIR_ADD: return !__builtin_add_overflow(x, y, out);
+  case TIR_SUB: return !__builtin_sub_overflow(x, y, out);
+  case TIR_MUL: return !__builtin_mul_overflow(x, y, out);
+  case TIR_FLOORDIV: return y > 0 && (*out = tir_floor_div(x, y), true);
+  case TIR_FLOORMOD: return y > 0 && (*out = tir_floor_mod(x, y), true);
+  case TIR_MIN: return *out = x < y ? x : y, true;
+  case TIR_MAX: return *out = x > y ? x : y, true;
+  case TIR_EQ: return *out = x == y, true;
+  case TIR_NE: return *out = x != y, true;
+  case TIR_LT: return *out = x < y, true;
+  case TIR_LE: return *out = x <= y, true;
+  case TIR_GT: return *out = x > y, true;
+  case TIR_GE: return *out = x >= y, true;
+  default: return false;
+  }
+}
+
 tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   if (kind == TIR_AND || kind == TIR_OR) return make_logic(ir, kind, a, b);
   if (!tir_is_index(ir, a) || !tir_is_index(ir, b) || tir_type_of(ir, a) != tir_type_of(ir, b))
     return tir_binary(ir, kind, a, b);
+  if (tir_is_int(ir, b)) {
+    int64_t x = tir_at(ir, a)->imm, y = tir_at(ir, b)->imm, folded;
+    if (y == 0 && (kind == TIR_ADD || kind == TIR_SUB)) return a;
+    if (y == 1 && (kind == TIR_MUL || kind == TIR_FLOORDIV)) return a;
+    if (tir_is_int(ir, a) && fold(kind, x, y, &folded))
+      return kind >= TIR_EQ ? truth(ir, folded) : tir_int(ir, tir_type_of(ir, a), folded);
+  }
   switch (kind) {
   case TIR_ADD: return make_sum(ir, a, b, 1);
   case TIR_SUB: return make_sum(ir, a, b, -1);
