@@ -24,16 +24,17 @@ struct search_script {
 };
 
 struct search_job {
-  const struct vm_trace *trace; /* a sketch or a parent, borrowed for the call; its decisions are kept where it has them */
-  uint64_t seed, candidate;     /* draws come from these */
-  bool draw_anew;               /* draw every decision, whatever the trace holds */
+  const struct vm_trace
+      *trace;               /* a sketch or a parent, borrowed for the call; its decisions are kept where it has them */
+  uint64_t seed, candidate; /* draws come from these */
+  bool draw_anew;           /* draw every decision, whatever the trace holds */
 };
 struct search_candidate {
   bool ok;
   ms_error err;
-  struct vm_trace *trace;       /* with the decisions used and the postprocessors' instructions; the caller's */
+  struct vm_trace *trace; /* with the decisions used and the postprocessors' instructions; the caller's */
   uint64_t module_hash;
-  float *features;              /* feature_rows x search_feature_count(); malloc'd; NULL unless asked */
+  float *features; /* feature_rows x search_feature_count(); malloc'd; NULL unless asked */
   uint32_t feature_rows;
 };
 
@@ -56,11 +57,12 @@ bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *
 struct search_model;
 struct search_model *search_model_new(const char *kind /* "xgboost", "random" */, uint64_t seed, ms_error *err);
 void search_model_free(struct search_model *model);
-/* Adds measured candidates; the label is throughput relative to the best. rows[i] rows of features[i] are candidate i. */
+/* Adds measured candidates; the label is throughput relative to the best. rows[i] rows of features[i] are candidate i.
+ */
 bool search_model_update(struct search_model *model, const float *const *features, const uint32_t *rows,
                          const double *seconds, uint32_t count, ms_error *err);
-bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows, uint32_t count,
-                          double *scores, ms_error *err);
+bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows,
+                          uint32_t count, double *scores, ms_error *err);
 
 #ifdef __cplusplus
 }

@@ -18,8 +18,8 @@ static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
   return n->kind == TIR_INT_IMM ? n->imm : -1;
 }
 bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l);
-/* The variables of the loops around `s`, innermost first, up to its block or below `high` (TIR_NONE: all). Returns their
- * number, stores at most `most`. */
+/* The variables of the loops around `s`, innermost first, up to its block or below `high` (TIR_NONE: all). Returns
+ * their number, stores at most `most`. */
 uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most);
 /* The only statement in a loop's body, or TIR_NONE. */
 tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
@@ -35,9 +35,9 @@ bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope,
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
-/* The scope is a stage pipeline (analysis_pipeline.c): no child writes what an earlier one reads, and what a child reads
- * of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once: primitives
- * keep the property, though splits and predicates may hide it. */
+/* The scope is a stage pipeline (analysis_pipeline.c): no child writes what an earlier one reads, and what a child
+ * reads of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once:
+ * primitives keep the property, though splits and predicates may hide it. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. Found once, like the
  * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
@@ -71,9 +71,18 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
 /* The commutative reducers that are known. An arg reducer keeps an index (first buffer) and its value (second); the
  * first and last kinds say which index wins among equal values, the plain ones keep what was there. */
 enum tir_reducer {
-  TIR_REDUCE_SUM, TIR_REDUCE_PRODUCT, TIR_REDUCE_MIN, TIR_REDUCE_MAX, TIR_REDUCE_SUM_PAIR,
-  TIR_REDUCE_ARGMAX, TIR_REDUCE_ARGMAX_FIRST, TIR_REDUCE_ARGMAX_LAST,
-  TIR_REDUCE_ARGMIN, TIR_REDUCE_ARGMIN_FIRST, TIR_REDUCE_ARGMIN_LAST, TIR_REDUCER_COUNT
+  TIR_REDUCE_SUM,
+  TIR_REDUCE_PRODUCT,
+  TIR_REDUCE_MIN,
+  TIR_REDUCE_MAX,
+  TIR_REDUCE_SUM_PAIR,
+  TIR_REDUCE_ARGMAX,
+  TIR_REDUCE_ARGMAX_FIRST,
+  TIR_REDUCE_ARGMAX_LAST,
+  TIR_REDUCE_ARGMIN,
+  TIR_REDUCE_ARGMIN_FIRST,
+  TIR_REDUCE_ARGMIN_LAST,
+  TIR_REDUCER_COUNT
 };
 enum { TIR_MOST_REDUCED = 2 }; /* buffers reduced by one block */
 
@@ -91,8 +100,8 @@ struct tir_reduction {
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
 /* The values of reducer(left, right), one a buffer. */
 void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out);
-/* Only loops stand between s and `top`, which is above it, and no let, allocation or declaration beside them holds at s:
- * what s does can be done elsewhere under copies of those loops. */
+/* Only loops stand between s and `top`, which is above it, and no let, allocation or declaration beside them holds at
+ * s: what s does can be done elsewhere under copies of those loops. */
 bool tir_only_loops_between(const struct tir *ir, tir_stmt s, tir_stmt top);
 
 /* ---- Regions (region.c) ---- */

@@ -21,8 +21,14 @@ TIR_ARRAYS(TIR_ARRAY_GROW)
 #undef TIR_ARRAY_GROW
 
 /* Hashes of what a walk has met; they hold where `epoch` is the walk's. */
-struct tir_hash_slot { uint64_t hash; uint32_t epoch; };
-struct tir_hash_buffer_slot { uint64_t hash; uint32_t declared, used, block; };
+struct tir_hash_slot {
+  uint64_t hash;
+  uint32_t epoch;
+};
+struct tir_hash_buffer_slot {
+  uint64_t hash;
+  uint32_t declared, used, block;
+};
 struct tir_hash_tables {
   struct tir_hash_slot *exprs, *vars;
   struct tir_hash_buffer_slot *buffers;
@@ -50,7 +56,7 @@ struct tir_scratch {
     uint32_t memo_capacity, epoch;
   } loads;
   struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
-  struct tir_term *terms; /* a stack of terms being summed */
+  struct tir_term *terms;        /* a stack of terms being summed */
   uint32_t term_count, term_capacity;
   struct tir_iter_map *iter_map; /* made when first used: iter_map.h */
 };

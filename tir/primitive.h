@@ -6,15 +6,16 @@
  * What each requires, makes and forwards stands at the top of its file. Source: TensorIR (ASPLOS 2023), section 3. */
 
 /* Finds what primitives ask of each scope: whether it is a stage pipeline, whether its blocks' reads are covered. To be
- * called once, of a workload that is to be scheduled and copied: what is found now is not looked for in each copy, nor in
- * a state where splits and predicates hide it. */
+ * called once, of a workload that is to be scheduled and copied: what is found now is not looked for in each copy, nor
+ * in a state where splits and predicates hide it. */
 void tir_find_pipelines(struct tir *ir);
 
 /* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops. Unless unit
  * iterators are preserved, bindings below do without loops of extent 1. */
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
                bool disable_predication, tir_loop *out, ms_error *err);
-bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out, ms_error *err);
+bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out,
+              ms_error *err);
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err);
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err);
 bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err);
@@ -29,21 +30,23 @@ bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block);
 
 /* index: among the possible places in the loop's body; -1 the last, -2 the first. */
 bool tir_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index, ms_error *err);
-bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index, ms_error *err);
+bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
+                            ms_error *err);
 /* The loops that tir_compute_at (forward) or tir_reverse_compute_at may move `block` to now, outermost first, as
  * SampleComputeLocation collects them. Returns their number, stores at most `most`. */
 uint32_t tir_compute_locations(struct tir *ir, tir_block block, tir_loop *out, uint32_t most);
 
 /* buffer_index: among the block's reads (writes). consumers: blocks that shall use the cache; none: all that can. */
-bool tir_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, const tir_block *consumers,
-                    uint32_t count, tir_block *out, ms_error *err);
-bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, const tir_block *consumers,
-                     uint32_t count, tir_block *out, ms_error *err);
+bool tir_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                    const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err);
+bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                     const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err);
 
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
 
-/* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …). */
+/* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
+ */
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);
 bool tir_unannotate(struct tir *ir, tir_stmt target, const char *key, ms_error *err);
 
@@ -53,4 +56,5 @@ bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block
 bool tir_get_child_blocks(struct tir *ir, tir_stmt of, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);
 bool tir_get_producers(struct tir *ir, tir_block block, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);
 bool tir_get_consumers(struct tir *ir, tir_block block, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);
-bool tir_get_output_blocks(struct tir *ir, tir_block scope, tir_block *out, uint32_t most, uint32_t *count, ms_error *err);
+bool tir_get_output_blocks(struct tir *ir, tir_block scope, tir_block *out, uint32_t most, uint32_t *count,
+                           ms_error *err);

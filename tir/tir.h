@@ -72,31 +72,53 @@ typedef uint32_t tir_func;   /* a function of the module */
 typedef uint32_t tir_type;
 enum tir_code { TIR_VOID, TIR_BOOL, TIR_INT, TIR_UINT, TIR_FLOAT, TIR_BFLOAT, TIR_HANDLE, TIR_STRING };
 #define TIR_TYPE(code, bits, lanes) ((tir_type)((code) << 24 | (bits) << 16 | (lanes)))
-#define TIR_T_VOID TIR_TYPE(TIR_VOID, 0, 0)
-#define TIR_T_BOOL TIR_TYPE(TIR_BOOL, 1, 1)
-#define TIR_T_I32 TIR_TYPE(TIR_INT, 32, 1)
-#define TIR_T_I64 TIR_TYPE(TIR_INT, 64, 1)
-#define TIR_T_F32 TIR_TYPE(TIR_FLOAT, 32, 1)
-#define TIR_T_HANDLE TIR_TYPE(TIR_HANDLE, 64, 1)
-#define TIR_T_STRING TIR_TYPE(TIR_STRING, 0, 1) /* string arguments and annotation values */
+#define TIR_T_VOID                  TIR_TYPE(TIR_VOID, 0, 0)
+#define TIR_T_BOOL                  TIR_TYPE(TIR_BOOL, 1, 1)
+#define TIR_T_I32                   TIR_TYPE(TIR_INT, 32, 1)
+#define TIR_T_I64                   TIR_TYPE(TIR_INT, 64, 1)
+#define TIR_T_F32                   TIR_TYPE(TIR_FLOAT, 32, 1)
+#define TIR_T_HANDLE                TIR_TYPE(TIR_HANDLE, 64, 1)
+#define TIR_T_STRING                TIR_TYPE(TIR_STRING, 0, 1) /* string arguments and annotation values */
 static inline enum tir_code tir_type_code(tir_type t) { return (enum tir_code)(t >> 24); }
 static inline int tir_type_bits(tir_type t) { return (int)(t >> 16 & 255); }
 static inline int tir_type_lanes(tir_type t) { return (int)(t & 0xffff); }
 static inline tir_type tir_type_with_lanes(tir_type t, int lanes) { return (t & ~0xffffu) | (tir_type)lanes; }
 static inline bool tir_type_is_int(tir_type t) { return tir_type_code(t) == TIR_INT || tir_type_code(t) == TIR_UINT; }
-static inline bool tir_type_is_float(tir_type t) { return tir_type_code(t) == TIR_FLOAT || tir_type_code(t) == TIR_BFLOAT; }
-bool tir_type_parse(const char *text, tir_type *out);     /* "float32", "int8x4", "bool", "handle" */
-const char *tir_type_text(tir_type t, char buffer[24]);   /* its inverse */
+static inline bool tir_type_is_float(tir_type t) {
+  return tir_type_code(t) == TIR_FLOAT || tir_type_code(t) == TIR_BFLOAT;
+}
+bool tir_type_parse(const char *text, tir_type *out);   /* "float32", "int8x4", "bool", "handle" */
+const char *tir_type_text(tir_type t, char buffer[24]); /* its inverse */
 
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
 
 enum tir_kind {
   TIR_BAD_EXPR, /* index 0 */
   /* leaves */
-  TIR_INT_IMM, TIR_FLOAT_IMM, TIR_STRING_IMM, TIR_NONE_IMM, TIR_VAR, TIR_DATA, /* TIR_DATA: a buffer's data pointer */
+  TIR_INT_IMM,
+  TIR_FLOAT_IMM,
+  TIR_STRING_IMM,
+  TIR_NONE_IMM,
+  TIR_VAR,
+  TIR_DATA, /* TIR_DATA: a buffer's data pointer */
   /* binary: a, b */
-  TIR_ADD, TIR_SUB, TIR_MUL, TIR_DIV, TIR_MOD, TIR_FLOORDIV, TIR_FLOORMOD, TIR_MIN, TIR_MAX,
-  TIR_EQ, TIR_NE, TIR_LT, TIR_LE, TIR_GT, TIR_GE, TIR_AND, TIR_OR,
+  TIR_ADD,
+  TIR_SUB,
+  TIR_MUL,
+  TIR_DIV,
+  TIR_MOD,
+  TIR_FLOORDIV,
+  TIR_FLOORMOD,
+  TIR_MIN,
+  TIR_MAX,
+  TIR_EQ,
+  TIR_NE,
+  TIR_LT,
+  TIR_LE,
+  TIR_GT,
+  TIR_GE,
+  TIR_AND,
+  TIR_OR,
   /* others */
   TIR_NOT,       /* a */
   TIR_CAST,      /* a */
@@ -113,29 +135,41 @@ enum tir_kind {
 };
 
 enum { /* flags, true of a node when true of any node below it */
-  TIR_HAS_LOAD = 1, TIR_HAS_CALL = 2, TIR_HAS_DIVMOD = 4, TIR_HAS_VAR = 8
+       TIR_HAS_LOAD = 1,
+       TIR_HAS_CALL = 2,
+       TIR_HAS_DIVMOD = 4,
+       TIR_HAS_VAR = 8
 };
 
 struct tir_expr_node {
   uint8_t kind, flags;
-  uint16_t count;  /* number of operands */
+  uint16_t count; /* number of operands */
   tir_type type;
   union {
-    struct { tir_expr a, b; };
-    int64_t imm;   /* TIR_INT_IMM */
-    double real;   /* TIR_FLOAT_IMM */
+    struct {
+      tir_expr a, b;
+    };
+    int64_t imm; /* TIR_INT_IMM */
+    double real; /* TIR_FLOAT_IMM */
   };
   tir_expr c;
   uint32_t ref;      /* variable, buffer or symbol (TIR_STRING_IMM, TIR_CALL) */
   uint32_t operands; /* first of `count` in tir.operands */
   uint32_t hash;
-  uint64_t vars;     /* bit (variable mod 64) of each variable below */
-  int64_t lo, hi;    /* bounds of an integer's value; INT64_MIN and INT64_MAX mean none */
+  uint64_t vars;  /* bit (variable mod 64) of each variable below */
+  int64_t lo, hi; /* bounds of an integer's value; INT64_MIN and INT64_MAX mean none */
 };
 
 /* An integer's linear form: constant + sum of coefficient * atom, atoms ascending. Atoms are whatever is no sum. */
-struct tir_term { int64_t coefficient; tir_expr atom; };
-struct tir_linear { int64_t constant; uint32_t first; uint32_t count; }; /* first: into tir.terms; UINT32_MAX: not yet made */
+struct tir_term {
+  int64_t coefficient;
+  tir_expr atom;
+};
+struct tir_linear {
+  int64_t constant;
+  uint32_t first;
+  uint32_t count;
+}; /* first: into tir.terms; UINT32_MAX: not yet made */
 
 enum tir_var_kind { TIR_VAR_PLAIN, TIR_VAR_LOOP, TIR_VAR_ITER, TIR_VAR_LET };
 struct tir_var_node {
@@ -151,37 +185,86 @@ struct tir_var_node {
 enum tir_stmt_kind {
   TIR_DEAD,     /* removed */
   TIR_FUNCTION, /* the root of a function's tree */
-  TIR_LOOP, TIR_BLOCK, TIR_STORE, TIR_IF, TIR_BIND, TIR_EVALUATE, TIR_WHILE, TIR_ASSERT, TIR_ATTR,
-  TIR_ALLOC, TIR_DECLARE /* flat: a buffer that lives for the rest of its list; DECLARE gives a view of data */
+  TIR_LOOP,
+  TIR_BLOCK,
+  TIR_STORE,
+  TIR_IF,
+  TIR_BIND,
+  TIR_EVALUATE,
+  TIR_WHILE,
+  TIR_ASSERT,
+  TIR_ATTR,
+  TIR_ALLOC,
+  TIR_DECLARE /* flat: a buffer that lives for the rest of its list; DECLARE gives a view of data */
 };
 enum tir_loop_kind { TIR_SERIAL, TIR_PARALLEL, TIR_VECTORIZED, TIR_UNROLLED, TIR_THREAD_BINDING };
 enum tir_iter_kind { TIR_SPATIAL, TIR_REDUCE, TIR_OPAQUE };
 enum tir_list { TIR_BODY, TIR_INIT, TIR_ELSE = TIR_INIT }; /* which list of its parent a statement is in */
 
-struct tir_span { uint32_t first, count; }; /* a run in one of the arrays; empty: count 0 */
+struct tir_span {
+  uint32_t first, count;
+}; /* a run in one of the arrays; empty: count 0 */
 
 struct tir_stmt_node {
   uint8_t kind, list, loop_kind, spare;
   tir_stmt parent, prev, next;
-  tir_stmt first[2], last[2]; /* children: TIR_BODY, and TIR_INIT (blocks) or TIR_ELSE (ifs) */
+  tir_stmt first[2], last[2];  /* children: TIR_BODY, and TIR_INIT (blocks) or TIR_ELSE (ifs) */
   struct tir_span annotations; /* in tir.annotations, ascending by key's text; loops, blocks, allocations */
   union {
-    struct { tir_var var; tir_expr min, extent; tir_symbol thread; } loop;          /* thread: "threadIdx.x", … */
-    struct { uint32_t record; tir_expr predicate; } block;                           /* predicate TIR_NONE: true */
-    struct { tir_buffer buffer; uint32_t indices; tir_expr value, predicate; } store; /* indices: in tir.operands */
-    struct { tir_expr condition, message; } test;                                    /* if, while, assert */
-    struct { tir_var var; tir_expr value; } bind;                                    /* holds for the rest of its list */
-    struct { tir_expr node, value; tir_symbol key; } attr;
-    struct { tir_expr value; } evaluate;
-    struct { tir_buffer buffer; } alloc; /* ALLOC, DECLARE */
-    struct { tir_func func; } function;
+    struct {
+      tir_var var;
+      tir_expr min, extent;
+      tir_symbol thread;
+    } loop; /* thread: "threadIdx.x", … */
+    struct {
+      uint32_t record;
+      tir_expr predicate;
+    } block; /* predicate TIR_NONE: true */
+    struct {
+      tir_buffer buffer;
+      uint32_t indices;
+      tir_expr value, predicate;
+    } store; /* indices: in tir.operands */
+    struct {
+      tir_expr condition, message;
+    } test; /* if, while, assert */
+    struct {
+      tir_var var;
+      tir_expr value;
+    } bind; /* holds for the rest of its list */
+    struct {
+      tir_expr node, value;
+      tir_symbol key;
+    } attr;
+    struct {
+      tir_expr value;
+    } evaluate;
+    struct {
+      tir_buffer buffer;
+    } alloc; /* ALLOC, DECLARE */
+    struct {
+      tir_func func;
+    } function;
   };
 };
 
-struct tir_iter { tir_var var; uint32_t kind; tir_expr binding; };   /* domain: of the variable */
-struct tir_region { tir_buffer buffer; uint32_t ranges; };           /* min, extent a dimension, in tir.operands */
-struct tir_match { tir_buffer buffer; struct tir_region source; };
-struct tir_annotation { tir_symbol key; tir_expr value; };
+struct tir_iter {
+  tir_var var;
+  uint32_t kind;
+  tir_expr binding;
+}; /* domain: of the variable */
+struct tir_region {
+  tir_buffer buffer;
+  uint32_t ranges;
+}; /* min, extent a dimension, in tir.operands */
+struct tir_match {
+  tir_buffer buffer;
+  struct tir_region source;
+};
+struct tir_annotation {
+  tir_symbol key;
+  tir_expr value;
+};
 
 struct tir_block_record {
   tir_block block;
@@ -190,24 +273,30 @@ struct tir_block_record {
   struct tir_span iters, reads, writes; /* in tir.iters, tir.regions */
   struct tir_span allocs;               /* in tir.operands: buffers */
   struct tir_span matches;              /* in tir.matches */
-  uint32_t facts;                       /* of its scope as a stage pipeline, and its region cover: analysis_pipeline.c */
+  uint32_t facts; /* of its scope as a stage pipeline, and its region cover: analysis_pipeline.c */
 };
 
 struct tir_buffer_node {
-  tir_symbol name, scope;     /* scope "global" unless said */
+  tir_symbol name, scope; /* scope "global" unless said */
   tir_type type;
-  uint32_t rank, shape;       /* shape: rank operands */
-  struct tir_span strides;    /* operands; empty: compact, row-major */
-  tir_expr elem_offset;       /* TIR_NONE: 0 */
-  tir_expr data;              /* TIR_NONE: its own; else the pointer it is a view of */
+  uint32_t rank, shape;    /* shape: rank operands */
+  struct tir_span strides; /* operands; empty: compact, row-major */
+  tir_expr elem_offset;    /* TIR_NONE: 0 */
+  tir_expr data;           /* TIR_NONE: its own; else the pointer it is a view of */
   uint32_t alignment, offset_factor;
   struct tir_span axis_separators;
-  uint32_t readers, writers;  /* heads of lists in tir.uses */
-  tir_stmt where;             /* the block or statement that allocates or matches it; TIR_NONE: a parameter */
+  uint32_t readers, writers; /* heads of lists in tir.uses */
+  tir_stmt where;            /* the block or statement that allocates or matches it; TIR_NONE: a parameter */
 };
-struct tir_use { tir_block block; uint32_t next; };
+struct tir_use {
+  tir_block block;
+  uint32_t next;
+};
 
-struct tir_param { tir_buffer buffer; tir_var var; }; /* a buffer, a scalar, or a handle that a buffer is matched on (both) */
+struct tir_param {
+  tir_buffer buffer;
+  tir_var var;
+}; /* a buffer, a scalar, or a handle that a buffer is matched on (both) */
 struct tir_func_node {
   tir_symbol name;
   tir_stmt body;          /* TIR_FUNCTION */
@@ -217,24 +306,37 @@ struct tir_func_node {
 };
 
 /* What became of a loop or block: appended by edits, read by vm. to TIR_NONE: it is dead. */
-struct tir_forward { tir_stmt from, to; };
+struct tir_forward {
+  tir_stmt from, to;
+};
 
-struct tir_symbol_node { uint32_t offset, length, hash; tir_block first_block; }; /* first_block: blocks of this name */
+struct tir_symbol_node {
+  uint32_t offset, length, hash;
+  tir_block first_block;
+}; /* first_block: blocks of this name */
 /* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b · PREFIX a preceded by symbol b */
 enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX, TIR_NAME_PREFIX };
-struct tir_name_node { uint16_t kind, depth; uint32_t a, b; };
+struct tir_name_node {
+  uint16_t kind, depth;
+  uint32_t a, b;
+};
 
 /* The arrays of the arena: element type, field. */
 #define TIR_ARRAYS(X)                                                                                                  \
-  X(struct tir_expr_node, exprs) X(struct tir_linear, linears) X(struct tir_term, terms) X(uint32_t, operands)          \
-  X(struct tir_var_node, vars) X(struct tir_name_node, names) X(struct tir_symbol_node, symbols) X(char, text)          \
-  X(struct tir_stmt_node, stmts) X(struct tir_block_record, blocks) X(struct tir_iter, iters)                           \
-  X(struct tir_region, regions) X(struct tir_match, matches) X(struct tir_annotation, annotations)                      \
-  X(struct tir_buffer_node, buffers) X(struct tir_use, uses) X(struct tir_func_node, funcs) X(struct tir_param, params) \
-  X(struct tir_forward, forwards) X(uint32_t, expr_slots) X(uint32_t, symbol_slots)
+  X(struct tir_expr_node, exprs)                                                                                       \
+  X(struct tir_linear, linears) X(struct tir_term, terms) X(uint32_t, operands) X(struct tir_var_node, vars)           \
+      X(struct tir_name_node, names) X(struct tir_symbol_node, symbols) X(char, text) X(struct tir_stmt_node, stmts)   \
+          X(struct tir_block_record, blocks) X(struct tir_iter, iters) X(struct tir_region, regions)                   \
+              X(struct tir_match, matches) X(struct tir_annotation, annotations) X(struct tir_buffer_node, buffers)    \
+                  X(struct tir_use, uses) X(struct tir_func_node, funcs) X(struct tir_param, params)                   \
+                      X(struct tir_forward, forwards) X(uint32_t, expr_slots) X(uint32_t, symbol_slots)
 
 struct tir {
-#define TIR_ARRAY_FIELD(type, name) struct { type *at; uint32_t count, capacity; } name;
+#define TIR_ARRAY_FIELD(type, name)                                                                                    \
+  struct {                                                                                                             \
+    type *at;                                                                                                          \
+    uint32_t count, capacity;                                                                                          \
+  } name;
   TIR_ARRAYS(TIR_ARRAY_FIELD)
 #undef TIR_ARRAY_FIELD
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
@@ -253,28 +355,32 @@ void tir_free(struct tir *ir);
 /* Makes `to` equal to `from`, reusing `to`'s memory. Cost: a memcpy an array. */
 void tir_copy(struct tir *to, const struct tir *from);
 /* An undo point for work that only appends (checks, analysis): tir_rewind forgets all that was interned since. */
-struct tir_mark { uint32_t exprs, linears, terms, operands, vars, names, symbols, text, regions, iters; };
+struct tir_mark {
+  uint32_t exprs, linears, terms, operands, vars, names, symbols, text, regions, iters;
+};
 struct tir_mark tir_mark(const struct tir *ir);
 void tir_rewind(struct tir *ir, const struct tir_mark *mark);
-/* A hash of one function, or with TIR_NONE the module: equal for equal structure whatever the names of variables and buffers
- * and the order of interning. Block names and annotations count. */
+/* A hash of one function, or with TIR_NONE the module: equal for equal structure whatever the names of variables and
+ * buffers and the order of interning. Block names and annotations count. */
 uint64_t tir_structural_hash(const struct tir *ir, tir_func func);
 /* Structural equality, of functions of one or two modules; `why` (may be NULL) receives the first difference. */
 bool tir_structural_equal(const struct tir *a, tir_func fa, const struct tir *b, tir_func fb, char *why, size_t size);
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-tir_symbol tir_symbol_of(struct tir *ir, const char *text);                     /* interns */
+tir_symbol tir_symbol_of(struct tir *ir, const char *text); /* interns */
 tir_symbol tir_symbol_n(struct tir *ir, const char *text, size_t length);
-tir_symbol tir_find_symbol(const struct tir *ir, const char *text);              /* TIR_NONE: never interned */
-static inline const char *tir_text(const struct tir *ir, tir_symbol s) { return ir->text.at + ir->symbols.at[s].offset; }
+tir_symbol tir_find_symbol(const struct tir *ir, const char *text); /* TIR_NONE: never interned */
+static inline const char *tir_text(const struct tir *ir, tir_symbol s) {
+  return ir->text.at + ir->symbols.at[s].offset;
+}
 tir_name tir_name_of(struct tir *ir, const char *text);
-tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number);       /* base_number */
-tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b);                  /* a_b */
-tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix);     /* base, then suffix as it is */
-tir_name tir_name_prefix(struct tir *ir, const char *prefix, tir_name base);     /* prefix as it is, then base */
+tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number);            /* base_number */
+tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b);                      /* a_b */
+tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix);         /* base, then suffix as it is */
+tir_name tir_name_prefix(struct tir *ir, const char *prefix, tir_name base);         /* prefix as it is, then base */
 size_t tir_name_render(const struct tir *ir, tir_name name, char *out, size_t size); /* length; always terminated */
-tir_symbol tir_symbol_suffix(struct tir *ir, tir_symbol base, const char *suffix); /* base, then suffix as it is */
+tir_symbol tir_symbol_suffix(struct tir *ir, tir_symbol base, const char *suffix);   /* base, then suffix as it is */
 /* A symbol from a format: tir_symbol_format(ir, "%s_%s", …). */
 tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -285,14 +391,15 @@ static inline tir_type tir_type_of(const struct tir *ir, tir_expr e) { return ir
 static inline const uint32_t *tir_operands(const struct tir *ir, uint32_t first) { return ir->operands.at + first; }
 uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count); /* copies; index of the first */
 
-tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min, tir_expr extent);
+tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
+                    tir_expr extent);
 static inline tir_expr tir_var_expr(const struct tir *ir, tir_var v) { return ir->vars.at[v].expr; }
 
 /* Raw nodes: nothing is folded (the reader's). Operands' types are the caller's affair. */
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value);
 tir_expr tir_float(struct tir *ir, tir_type type, double value);
 tir_expr tir_string(struct tir *ir, tir_symbol text);
-tir_expr tir_none(struct tir *ir);                                /* a None among arguments or annotations */
+tir_expr tir_none(struct tir *ir); /* a None among arguments or annotations */
 tir_expr tir_data(struct tir *ir, tir_buffer buffer);
 tir_expr tir_binary(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b);
 tir_expr tir_unary(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr a); /* NOT, CAST, BROADCAST */
@@ -328,13 +435,16 @@ static inline bool tir_is_const(const struct tir *ir, tir_expr e, int64_t value)
 
 /* The linear form of an integer expression; valid until the arena grows. */
 struct tir_linear tir_linear_of(struct tir *ir, tir_expr e);
-static inline const struct tir_term *tir_terms(const struct tir *ir, struct tir_linear l) { return ir->terms.at + l.first; }
+static inline const struct tir_term *tir_terms(const struct tir *ir, struct tir_linear l) {
+  return ir->terms.at + l.first;
+}
 /* The expression of a sum: terms need not be sorted or merged. */
 tir_expr tir_from_terms(struct tir *ir, tir_type type, int64_t constant, const struct tir_term *terms, uint32_t count);
 /* True if both have the same value for all values of their variables within their domains; false: not shown. */
 bool tir_prove_equal(struct tir *ir, tir_expr a, tir_expr b);
-bool tir_prove(struct tir *ir, tir_expr condition);               /* a boolean expression is always true */
-bool tir_prove_under(struct tir *ir, tir_expr given, tir_expr condition); /* true wherever `given` is; TIR_NONE: everywhere */
+bool tir_prove(struct tir *ir, tir_expr condition); /* a boolean expression is always true */
+bool tir_prove_under(struct tir *ir, tir_expr given,
+                     tir_expr condition); /* true wherever `given` is; TIR_NONE: everywhere */
 /* Largest m and some r in [0, m) with value = r (mod m); m = 0: the constant r. */
 void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainder);
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v);
@@ -347,7 +457,8 @@ void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, t
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value);
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to); /* loads, data pointers, statements, regions */
 tir_expr tir_subst(struct tir *ir, tir_expr e);
-tir_expr tir_subst_value(struct tir *ir, tir_expr e); /* conditions are not simplified: no branch of a body is decided */
+tir_expr tir_subst_value(struct tir *ir,
+                         tir_expr e);            /* conditions are not simplified: no branch of a body is decided */
 void tir_subst_stmt(struct tir *ir, tir_stmt s); /* the whole subtree: bindings, regions, predicates, extents, bodies */
 /* The same for variables of loops, which blocks with iterations know by their bindings and predicate only. */
 void tir_subst_loops(struct tir *ir, tir_stmt s);
@@ -356,20 +467,27 @@ void tir_subst_clear(struct tir *ir);
 /* ---- Statements: reading ----------------------------------------------------------------------------------------- */
 
 static inline struct tir_stmt_node *tir_stmt_at(const struct tir *ir, tir_stmt s) { return &ir->stmts.at[s]; }
-static inline bool tir_is(const struct tir *ir, tir_stmt s, enum tir_stmt_kind kind) { return ir->stmts.at[s].kind == kind; }
+static inline bool tir_is(const struct tir *ir, tir_stmt s, enum tir_stmt_kind kind) {
+  return ir->stmts.at[s].kind == kind;
+}
 static inline struct tir_block_record *tir_block_at(const struct tir *ir, tir_block b) {
   return &ir->blocks.at[ir->stmts.at[b].block.record];
 }
-static inline struct tir_iter *tir_iters(const struct tir *ir, tir_block b) { return ir->iters.at + tir_block_at(ir, b)->iters.first; }
+static inline struct tir_iter *tir_iters(const struct tir *ir, tir_block b) {
+  return ir->iters.at + tir_block_at(ir, b)->iters.first;
+}
 static inline struct tir_buffer_node *tir_buffer_at(const struct tir *ir, tir_buffer b) { return &ir->buffers.at[b]; }
-static inline const char *tir_block_name(const struct tir *ir, tir_block b) { return tir_text(ir, tir_block_at(ir, b)->name); }
+static inline const char *tir_block_name(const struct tir *ir, tir_block b) {
+  return tir_text(ir, tir_block_at(ir, b)->name);
+}
 /* The statement after s in a walk of the tree in order of text (init before body), staying below `top`; TIR_NONE: done.
  * tir_after skips what is below s. */
 tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top);
 tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top);
-bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above); /* strictly */
+bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above);    /* strictly */
 int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b); /* order of text; an ancestor comes first */
-tir_block tir_parent_block(const struct tir *ir, tir_stmt s); /* the block whose scope s is in; TIR_NONE above the root */
+tir_block tir_parent_block(const struct tir *ir,
+                           tir_stmt s); /* the block whose scope s is in; TIR_NONE above the root */
 tir_func tir_func_of(const struct tir *ir, tir_stmt s);
 tir_func tir_find_func(const struct tir *ir, const char *name); /* "main": also the only function of a module */
 tir_block tir_root_block(const struct tir *ir, tir_func f);     /* TIR_NONE: the function has none (lowered) */
@@ -386,19 +504,22 @@ tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent
 tir_block tir_new_block(struct tir *ir, tir_symbol name);
 tir_stmt tir_new_store(struct tir *ir, tir_buffer buffer, const tir_expr *indices, tir_expr value);
 tir_func tir_new_func(struct tir *ir, tir_symbol name); /* with its TIR_FUNCTION statement */
-tir_buffer tir_new_buffer(struct tir *ir, tir_symbol name, tir_type type, const tir_expr *shape, uint32_t rank, tir_symbol scope);
+tir_buffer tir_new_buffer(struct tir *ir, tir_symbol name, tir_type type, const tir_expr *shape, uint32_t rank,
+                          tir_symbol scope);
 void tir_append(struct tir *ir, tir_stmt parent, enum tir_list list, tir_stmt s);
 void tir_insert_before(struct tir *ir, tir_stmt at, tir_stmt s);
 void tir_insert_after(struct tir *ir, tir_stmt at, tir_stmt s);
-void tir_detach(struct tir *ir, tir_stmt s);                       /* takes s out of its list; s stays usable */
-void tir_replace(struct tir *ir, tir_stmt old, tir_stmt with);     /* with takes old's place; old is detached */
-void tir_wrap(struct tir *ir, tir_stmt s, tir_stmt outer);         /* outer takes s's place; s is appended to outer's body */
-void tir_move_children(struct tir *ir, tir_stmt from, enum tir_list list, tir_stmt to, enum tir_list to_list); /* appended */
+void tir_detach(struct tir *ir, tir_stmt s);                   /* takes s out of its list; s stays usable */
+void tir_replace(struct tir *ir, tir_stmt old, tir_stmt with); /* with takes old's place; old is detached */
+void tir_wrap(struct tir *ir, tir_stmt s, tir_stmt outer); /* outer takes s's place; s is appended to outer's body */
+void tir_move_children(struct tir *ir, tir_stmt from, enum tir_list list, tir_stmt to,
+                       enum tir_list to_list); /* appended */
 /* Takes s and all below it out for good: marks them dead, appends them to forwards, removes their blocks from the lists
  * by name and buffer. tir_kill_alone: s only; its body is put in its place. */
 void tir_kill(struct tir *ir, tir_stmt s);
 void tir_kill_alone(struct tir *ir, tir_stmt s);
-tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt s); /* deep copy, detached; blocks keep their names; new variables and iterators */
+tir_stmt tir_clone_stmt(struct tir *ir,
+                        tir_stmt s); /* deep copy, detached; blocks keep their names; new variables and iterators */
 void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to);
 
 /* Setters of a block keep the lists by name and buffer. Arrays are copied. */

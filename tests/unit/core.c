@@ -7,7 +7,11 @@
 
 #include <cmocka.h>
 
-struct fixture { struct tir *ir; tir_var i, j, f; tir_expr I, J, F; };
+struct fixture {
+  struct tir *ir;
+  tir_var i, j, f;
+  tir_expr I, J, F;
+};
 
 static tir_expr k(struct tir *ir, int64_t value) { return tir_int(ir, TIR_T_I32, value); }
 

@@ -44,8 +44,8 @@ struct tir_move {
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err);
 /* The rest; may be asked of several loops in turn. */
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err);
-/* For compute_at: whether tir_move_check_loop would accept, at index -1, every loop that is around all consumers and not
- * around the block. False: it is to be asked. */
+/* For compute_at: whether tir_move_check_loop would accept, at index -1, every loop that is around all consumers and
+ * not around the block. False: it is to be asked. */
 bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move);
 /* Makes the new nest under the loop last checked, and removes the old one. */
 void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops);
