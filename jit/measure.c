@@ -212,6 +212,7 @@ static void keep(struct jit_measurer *m, uint64_t id, const void *trace, size_t 
   if (!copy) abort();
   if (bytes) memcpy(copy, trace, bytes);
   m->pending[m->count++] = (struct pending){id, bytes, copy};
+  /* cppcheck-suppress memleak ; the list owns it */
 }
 
 static bool fail_again(const struct jit_measurer *m, ms_error *err) {

@@ -291,7 +291,7 @@ static int collect_model(lua_State *L) {
   return 0;
 }
 
-/* Reads candidates' features from the list at `at` into arrays held by a userdata that is pushed. */
+/* Reads candidates' features from the list at `at` into arrays held by userdata that are pushed. */
 struct lists {
   const float **features;
   uint32_t *rows;
@@ -300,10 +300,10 @@ struct lists {
 
 static struct lists read_lists(lua_State *L, int at, uint32_t *count) {
   *count = (uint32_t)luaL_len(L, at);
-  char *room = lua_newuserdatauv(L, (size_t)(*count + 1) * (sizeof(float *) + sizeof(double) + sizeof(uint32_t)), 0);
-  struct lists l = {(const float **)room, NULL, NULL};
-  l.numbers = (double *)(l.features + *count + 1);
-  l.rows = (uint32_t *)(l.numbers + *count);
+  struct lists l;
+  l.features = lua_newuserdatauv(L, (*count + 1) * sizeof *l.features, 0);
+  l.rows = lua_newuserdatauv(L, (*count + 1) * sizeof *l.rows, 0);
+  l.numbers = lua_newuserdatauv(L, (*count + 1) * sizeof *l.numbers, 0);
   for (uint32_t i = 0; i < *count; i++) {
     lua_rawgeti(L, at, (lua_Integer)i + 1);
     lua_getfield(L, -1, "features");

@@ -296,7 +296,7 @@ static void add_comparison(struct detector *d, struct bounds *all, tir_expr smal
   int64_t k = l.constant + strict, c = term.coefficient;
   if (c > 0)
     add_bound(all, (struct bound){i, INT64_MIN, tir_floor_div(-k, c)});
-  else
+  else if (c < 0)
     add_bound(all, (struct bound){i, -tir_floor_div(-k, -c), INT64_MAX});
 }
 

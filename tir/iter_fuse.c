@@ -164,8 +164,10 @@ static bool join_neighbours(struct tir_iter_map *m, struct iter_sum *sum) {
       last--;
       continue;
     }
+    /* cppcheck-suppress negativeIndex ; the loop's condition holds here */
     uint32_t mark = s.at[last].mark;
     int base = splits_of_mark(&s, mark) == 1 ? last : find_base(&s, mark, last);
+    /* cppcheck-suppress negativeIndex */
     gathered[count++] = splits_of_mark(&s, mark) == 1 ? s.at[last] : join_from(&s, base, last);
     s.used[base] = true;
   }

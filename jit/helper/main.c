@@ -341,7 +341,7 @@ static void serve(struct helper *h) {
 
 static bool read_hello(struct helper *h, ms_error *err) {
   struct message m;
-  struct measure_hello hello;
+  struct measure_hello hello = {0};
   if (channel_wait(&h->host, 60, &m) != 1 || m.type != MEASURE_HELLO) return false;
   if (m.bytes >= sizeof hello) memcpy(&hello, m.data, sizeof hello);
   if (m.bytes < sizeof hello || hello.version != MEASURE_VERSION || hello.size != sizeof hello)

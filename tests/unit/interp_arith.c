@@ -224,7 +224,7 @@ static void says_whether_it_rounded(void **state) {
   (void)state;
   float a[2] = {3, 7}, b[2];
   uint16_t h[2];
-  struct tir_run_report report;
+  struct tir_run_report report = {0};
   struct tir_run_options options = {.report = &report};
   ms_error err = {0};
   struct tir_arg args[2] = {{.data = a, .bytes = sizeof a}, {.data = b, .bytes = sizeof b, .unwritten = true}};
