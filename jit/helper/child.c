@@ -32,7 +32,8 @@ static void become_child(int socket, int log, pid_t helper) {
   dup2(socket, OWN_SOCKET);
   dup2(log, STDERR_FILENO);
   close_range(OWN_SOCKET + 1, ~0u, 0);
-  signal(SIGPIPE, SIG_DFL);
+  static const int fatal[] = {SIGPIPE, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+  for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) signal(fatal[i], SIG_DFL); /* a sanitizer's handlers go */
   limit_memory();
 }
 

@@ -9,12 +9,18 @@
 /* Loop iterations and stores that the interpreter does in a quarter of a second or so. */
 enum { QUICK_STEPS = 1 << 21 };
 
-static bool interpret(const struct workload *w, double *epsilon) {
+/* Where the interpreter cannot tell: it takes too long, or does not know a construct. */
+static bool is_left_open(enum ms_code code) {
+  return code == MS_RUN_STEPS || code == MS_RUN_MEMORY || code == MS_RUN_UNKNOWN_CALL || code == MS_RUN_UNSUPPORTED ||
+         code == MS_RUN_NEEDS_THREADS;
+}
+
+static bool interpret(const struct workload *w, double *epsilon, ms_error *err) {
   struct tir_arguments copy;
   struct tir_run_report report = {0};
   const struct tir_run_options options = {.most_steps = QUICK_STEPS, .report = &report};
   tir_copy_arguments(w->ir, w->f, &w->inputs, &copy);
-  bool ok = tir_run(w->ir, w->f, copy.args, copy.count, &options, NULL);
+  bool ok = tir_run(w->ir, w->f, copy.args, copy.count, &options, err);
   for (uint32_t i = 0; i < copy.count && ok; i++)
     if (w->written[i]) memcpy(w->expected.args[i].data, copy.args[i].data, copy.args[i].bytes);
   tir_arguments_free(&copy);
@@ -88,10 +94,11 @@ void reference_main(struct channel *channel, const struct workload *w, struct no
   struct measure_reference told = {.tolerance = -1};
   double epsilon = coarsest(w->ir), exact;
   note->stage = STAGE_FIRST_RUN;
-  if (interpret(w, &exact))
+  if (interpret(w, &exact, &err))
     told.tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);
-  else if (build_and_run(w, &told.seconds, &err))
+  else if (is_left_open(err.code) && build_and_run(w, &told.seconds, &err))
     told.tolerance = tolerance_of(w, epsilon);
+  if (told.tolerance >= 0) *err.message = 0;
   channel_send(channel, MEASURE_REFERENCE, &told, sizeof told, err.message, strlen(err.message));
   channel_drain(channel);
 }
