@@ -322,17 +322,15 @@ struct tir_name_node {
 };
 
 /* The arrays of the arena: element type, field. */
-#define TIR_ARRAYS(X)                                                                                                  \
-  X(struct tir_expr_node, exprs)                                                                                       \
-  X(struct tir_linear, linears)                                                                                        \
-  X(struct tir_term, terms)                                                                                            \
-  X(uint32_t, operands)                                                                                                \
-  X(struct tir_var_node, vars)                                                                                         \
-  X(struct tir_name_node, names) X(struct tir_symbol_node, symbols) X(char, text) X(struct tir_stmt_node, stmts)       \
-      X(struct tir_block_record, blocks) X(struct tir_iter, iters) X(struct tir_region, regions)                       \
-          X(struct tir_match, matches) X(struct tir_annotation, annotations) X(struct tir_buffer_node, buffers)        \
-              X(struct tir_use, uses) X(struct tir_func_node, funcs) X(struct tir_param, params)                       \
-                  X(struct tir_forward, forwards) X(uint32_t, expr_slots) X(uint32_t, symbol_slots)
+/* clang-format off */
+#define TIR_ARRAYS(X) \
+  X(struct tir_expr_node, exprs) X(struct tir_linear, linears) X(struct tir_term, terms) X(uint32_t, operands) \
+  X(struct tir_var_node, vars) X(struct tir_name_node, names) X(struct tir_symbol_node, symbols) X(char, text) \
+  X(struct tir_stmt_node, stmts) X(struct tir_block_record, blocks) X(struct tir_iter, iters) \
+  X(struct tir_region, regions) X(struct tir_match, matches) X(struct tir_annotation, annotations) \
+  X(struct tir_buffer_node, buffers) X(struct tir_use, uses) X(struct tir_func_node, funcs) X(struct tir_param, params) \
+  X(struct tir_forward, forwards) X(uint32_t, expr_slots) X(uint32_t, symbol_slots)
+/* clang-format on */
 
 struct tir {
 #define TIR_ARRAY_FIELD(type, name)                                                                                    \

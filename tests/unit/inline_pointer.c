@@ -111,7 +111,7 @@ static void inlines_long_chains(void **state) {
   if (!ir) fail_msg("%s", error.message);
   uint32_t before = ir->exprs.count;
   for (int b = 1; b < 40; b++) {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "B%d", b);
     assert_accepted(tir_compute_inline(ir, block_named(ir, name), err));
   }
