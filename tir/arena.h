@@ -70,4 +70,8 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy);
 /* A copy of annotations: those of one statement may be changed in place. */
 struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from);
 
+/* Substitution in one statement, not in what is below it. A loop whose range changes gets a new variable, which the map
+ * then leads to: statements are visited in order of text. */
+void tir_subst_one(struct tir *ir, tir_stmt s);
+
 #endif

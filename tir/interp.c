@@ -26,12 +26,20 @@ static const struct tir_param *params_of(const struct tir *ir, tir_func f) {
   return ir->params.at + ir->funcs.at[f].params.first;
 }
 
-/* Binds the variable that dimension d of a buffer is, if it is one and has no value. */
+/* Binds the variable that an extent is, or is a multiple of (a lowered function has (n * 64,) for (n, 64)), if it has
+ * no value. */
 static void bind_extent(const struct tir *ir, tir_expr e, int64_t extent, union value *values, bool *set) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind != TIR_VAR || set[n->ref]) return;
-  values[n->ref].i = extent;
-  set[n->ref] = true;
+  if (n->kind == TIR_CAST) {
+    bind_extent(ir, n->a, extent, values, set);
+  } else if (n->kind == TIR_MUL && (tir_is_int(ir, n->a) || tir_is_int(ir, n->b))) {
+    tir_expr factor = tir_is_int(ir, n->a) ? n->a : n->b;
+    if (tir_at(ir, factor)->imm > 0 && extent % tir_at(ir, factor)->imm == 0)
+      bind_extent(ir, factor == n->a ? n->b : n->a, extent / tir_at(ir, factor)->imm, values, set);
+  } else if (n->kind == TIR_VAR && !set[n->ref]) {
+    values[n->ref].i = extent;
+    set[n->ref] = true;
+  }
 }
 
 /* Binds the variables of a buffer's shape: from the shape that the argument states, or the only one from its size. */

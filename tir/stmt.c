@@ -276,9 +276,11 @@ static tir_stmt copy_tree(struct tir *ir, tir_stmt s) {
   return copy;
 }
 
+/* The copy's own variable: its domain is what the old one's has become. */
 static tir_var renew_var(struct tir *ir, tir_var v) {
   struct tir_var_node old = ir->vars.at[v];
-  tir_var made = tir_new_var(ir, (enum tir_var_kind)old.kind, old.name, old.type, old.min, old.extent);
+  tir_expr min = old.min ? tir_subst(ir, old.min) : TIR_NONE, extent = old.min ? tir_subst(ir, old.extent) : TIR_NONE;
+  tir_var made = tir_new_var(ir, (enum tir_var_kind)old.kind, old.name, old.type, min, extent);
   tir_subst_var(ir, v, tir_var_expr(ir, made));
   return made;
 }
@@ -324,41 +326,54 @@ static void renew_buffers(struct tir *ir, tir_block b) {
   }
 }
 
-/* Views of data that the copy allocates are views of the copy's. */
-static void renew_data(struct tir *ir, tir_stmt copy) {
-  for (tir_stmt s = copy; s; s = tir_next(ir, s, copy)) {
-    if (!tir_is(ir, s, TIR_DECLARE)) continue;
-    tir_buffer b = tir_stmt_at(ir, s)->alloc.buffer;
-    tir_expr data = tir_buffer_at(ir, b)->data;
-    if (!data) continue;
-    data = tir_subst(ir, data);
-    tir_buffer_at(ir, b)->data = data;
+static void renew_loop(struct tir *ir, tir_loop l) {
+  tir_var old = tir_stmt_at(ir, l)->loop.var, made = renew_var(ir, old);
+  struct tir_stmt_node *n = tir_stmt_at(ir, l);
+  n->loop.var = made;
+  n->loop.min = ir->vars.at[made].min;
+  n->loop.extent = ir->vars.at[made].extent;
+}
+
+static void renew_iters(struct tir *ir, tir_block b) {
+  struct tir_span iters = tir_block_at(ir, b)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    tir_var v = renew_var(ir, ir->iters.at[i].var);
+    ir->iters.at[i].var = v;
   }
 }
 
+static void renew_flat_buffer(struct tir *ir, tir_stmt s) {
+  tir_buffer made = renew_buffer(ir, tir_stmt_at(ir, s)->alloc.buffer, s);
+  tir_stmt_at(ir, s)->alloc.buffer = made;
+  tir_expr data = tir_buffer_at(ir, made)->data;
+  if (data) data = tir_subst(ir, data); /* of what the copy allocates */
+  tir_buffer_at(ir, made)->data = data;
+}
+
+/* In order of text: what a statement defines is renewed, and the statement substituted, before what is after it. */
 tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt top) {
   tir_stmt copy = copy_tree(ir, top);
   for (tir_stmt s = copy; s; s = tir_next(ir, s, copy)) {
-    if (tir_is(ir, s, TIR_LOOP)) {
-      tir_var v = renew_var(ir, tir_stmt_at(ir, s)->loop.var);
-      tir_stmt_at(ir, s)->loop.var = v;
-    } else if (tir_is(ir, s, TIR_BIND)) {
+    enum tir_stmt_kind kind = (enum tir_stmt_kind)tir_stmt_at(ir, s)->kind;
+    if (kind == TIR_LOOP) {
+      tir_var old = tir_stmt_at(ir, s)->loop.var;
+      renew_loop(ir, s);
+      tir_subst_one(ir, s);
+      tir_subst_var(ir, old, tir_var_expr(ir, tir_stmt_at(ir, s)->loop.var));
+      continue;
+    }
+    if (kind == TIR_BLOCK) {
+      renew_iters(ir, s);
+      renew_buffers(ir, s);
+    } else if (kind == TIR_ALLOC || kind == TIR_DECLARE) {
+      renew_flat_buffer(ir, s);
+    }
+    tir_subst_one(ir, s);
+    if (kind == TIR_BIND) {
       tir_var v = renew_var(ir, tir_stmt_at(ir, s)->bind.var);
       tir_stmt_at(ir, s)->bind.var = v;
-    } else if (tir_is(ir, s, TIR_BLOCK)) {
-      struct tir_span iters = tir_block_at(ir, s)->iters;
-      for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
-        tir_var v = renew_var(ir, ir->iters.at[i].var);
-        ir->iters.at[i].var = v;
-      }
-      renew_buffers(ir, s);
-    } else if (tir_is(ir, s, TIR_ALLOC) || tir_is(ir, s, TIR_DECLARE)) {
-      tir_buffer made = renew_buffer(ir, tir_stmt_at(ir, s)->alloc.buffer, s);
-      tir_stmt_at(ir, s)->alloc.buffer = made;
     }
   }
-  renew_data(ir, copy);
-  tir_subst_stmt(ir, copy);
   tir_subst_clear(ir);
   return copy;
 }

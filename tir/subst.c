@@ -273,8 +273,21 @@ static void subst_bindings(struct tir *ir, tir_block b) {
   tir_stmt_at(ir, b)->block.predicate = predicate && tir_is_const(ir, predicate, 1) ? TIR_NONE : predicate;
 }
 
+/* The extents, strides and offset of a buffer that is allocated or matched here. */
+static void subst_layout(struct tir *ir, tir_buffer buffer) {
+  struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
+  uint32_t shape = subst_operands(ir, b.shape, b.rank);
+  uint32_t strides = subst_operands(ir, b.strides.first, b.strides.count);
+  tir_expr offset = b.elem_offset ? tir_subst(ir, b.elem_offset) : TIR_NONE;
+  struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  n->shape = shape;
+  n->strides.first = strides;
+  n->elem_offset = offset;
+}
+
 static void subst_block(struct tir *ir, tir_block b) {
-  struct tir_span matches = tir_block_at(ir, b)->matches;
+  struct tir_span matches = tir_block_at(ir, b)->matches, allocs = tir_block_at(ir, b)->allocs;
+  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++) subst_layout(ir, ir->operands.at[i]);
   subst_bindings(ir, b);
   subst_regions(ir, b, false);
   subst_regions(ir, b, true);
@@ -296,7 +309,7 @@ static void subst_loop(struct tir *ir, tir_loop l) {
   s->loop.extent = new_extent;
 }
 
-static void subst_one(struct tir *ir, tir_stmt at) {
+void tir_subst_one(struct tir *ir, tir_stmt at) {
   struct tir_stmt_node s = *tir_stmt_at(ir, at);
   switch (s.kind) {
   case TIR_LOOP: subst_loop(ir, at); break;
@@ -327,13 +340,15 @@ static void subst_one(struct tir *ir, tir_stmt at) {
     tir_stmt_at(ir, at)->attr.value = value;
     break;
   }
+  case TIR_ALLOC:
+  case TIR_DECLARE: subst_layout(ir, s.alloc.buffer); break;
   default: break;
   }
   subst_annotations(ir, s.annotations);
 }
 
 void tir_subst_stmt(struct tir *ir, tir_stmt top) {
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) subst_one(ir, s);
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) tir_subst_one(ir, s);
 }
 
 void tir_subst_loops(struct tir *ir, tir_stmt top) {
@@ -342,7 +357,7 @@ void tir_subst_loops(struct tir *ir, tir_stmt top) {
       subst_bindings(ir, s);
       s = tir_after(ir, s, top);
     } else {
-      subst_one(ir, s);
+      tir_subst_one(ir, s);
       s = tir_next(ir, s, top);
     }
   }

@@ -134,10 +134,13 @@ static bool check_condition(struct verifier *v, tir_expr e) {
 
 /* ---- Buffers ---- */
 
-/* A variable that stands alone as an extent, stride or offset is defined by the buffer, if nothing else defines it. */
+/* A variable that stands alone as an extent, stride or offset, or in a multiple of it, is defined by the buffer, if
+ * nothing else defines it. */
 static bool check_layout_expr(struct verifier *v, tir_expr e, bool binds) {
   const struct tir_expr_node *n = tir_at(v->ir, e);
   if (binds && n->kind == TIR_VAR && !v->vars[n->ref].seen) return define_var(v, n->ref);
+  if (binds && n->kind == TIR_MUL && tir_is_int(v->ir, n->b)) return check_layout_expr(v, n->a, binds);
+  if (binds && n->kind == TIR_MUL && tir_is_int(v->ir, n->a)) return check_layout_expr(v, n->b, binds);
   return check_expr(v, e, false);
 }
 

@@ -85,7 +85,7 @@ static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
   tir_wrap(ir, s, test);
 }
 
-/* Iteration variables stay in what is left behind; they are substituted once, at the end. */
+/* What it leaves behind holds its iteration variables, which are substituted as the walk comes to it. */
 static void open_block(struct tir *ir, tir_block block) {
   tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
   if (tir_stmt_at(ir, block)->first[TIR_INIT]) {
@@ -99,7 +99,7 @@ static void open_block(struct tir *ir, tir_block block) {
     else
       tir_append(ir, block, TIR_BODY, init);
   }
-  if (predicate) wrap_in_if(ir, block, predicate);
+  if (predicate) wrap_in_if(ir, block, tir_subst_value(ir, predicate));
 }
 
 /* What is left of matched buffers once accesses are moved are pointers to their data: the source's. */
@@ -121,7 +121,10 @@ bool lower_blocks(struct lowering *low) {
                       ir->buffers.count};
   if (!m.to || !m.region) abort();
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (!tir_is(ir, s, TIR_BLOCK)) {
+      tir_subst_one(ir, s);
+      continue;
+    }
     open_block(ir, s);
     struct tir_span iters = tir_block_at(ir, s)->iters, matches = tir_block_at(ir, s)->matches;
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -137,7 +140,6 @@ bool lower_blocks(struct lowering *low) {
     next = tir_next(ir, s, low->body);
     if (tir_is(ir, s, TIR_BLOCK)) tir_kill_alone(ir, s);
   }
-  tir_subst_stmt(ir, low->body);
   lower_rewrite(ir, low->body, to_source, &m);
   point_to_sources(ir, low->body, &m);
   tir_subst_clear(ir);

@@ -42,13 +42,31 @@ static void add_site(struct site *site, tir_stmt s) {
   site->common = site->common ? common_ancestor(site->ir, site->common, s) : s;
 }
 
+static void add_writer(struct site *site, tir_block innermost) {
+  struct tir *ir = site->ir;
+  for (tir_block b = innermost; b && b != site->scope; b = tir_parent_block(ir, b))
+    add_site(site, site_of_writer(ir, b, site->scope));
+}
+
 static void find_site(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
   struct site *site = data;
   if (access->buffer != site->buffer) return;
   add_site(site, s);
-  if (!writes) return;
-  for (tir_block b = tir_parent_block(ir, s); b && b != site->scope; b = tir_parent_block(ir, b))
-    add_site(site, site_of_writer(ir, b, site->scope));
+  if (writes) add_writer(site, tir_parent_block(ir, s));
+}
+
+/* A block that views the buffer may write it through the view. */
+static void find_views(struct site *site) {
+  struct tir *ir = site->ir;
+  for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+      if (ir->matches.at[i].source.buffer != site->buffer) continue;
+      add_site(site, s);
+      add_writer(site, s);
+    }
+  }
 }
 
 /* A flat allocation stands in a list: the place before the first statement of the list that uses the buffer. */
@@ -56,6 +74,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   struct tir *ir = low->ir;
   struct site site = {ir, buffer, TIR_NONE, scope};
   lower_visit(ir, scope, find_site, &site);
+  find_views(&site);
   if (!site.common) return; /* never used */
   tir_stmt at = site.common;
   /* An allocation inside a block's init or an if's branch would end with it: stay at statements of a body, and never

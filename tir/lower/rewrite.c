@@ -139,10 +139,19 @@ void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data) 
   }
 }
 
+static bool views_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
+  if (!tir_is(ir, s, TIR_BLOCK)) return false;
+  struct tir_span matches = tir_block_at(ir, s)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    if (ir->matches.at[i].source.buffer == buffer) return true;
+  return false;
+}
+
 bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr all[4];
     uint32_t count = expressions_of(ir, s, all);
+    if (views_buffer(ir, s, buffer)) return true;
     for (uint32_t i = 0; i < count; i++)
       if (all[i] && tir_uses_buffer(ir, all[i], buffer)) return true;
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
