@@ -35,6 +35,7 @@ static int64_t bound_div(int64_t a, int64_t b, bool floor) {
 
 /* Division by a range that holds zero says nothing; else its corners. */
 static struct tir_bounds quotient(struct tir_bounds a, struct tir_bounds b, bool floor) {
+  if (b.lo > b.hi) return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF}; /* no value at all: contradictory facts */
   if (b.lo <= 0 && b.hi >= 0) {
     if (b.lo < 0) return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
     if (b.hi == 0) return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
@@ -46,6 +47,7 @@ static struct tir_bounds quotient(struct tir_bounds a, struct tir_bounds b, bool
 }
 
 static struct tir_bounds floor_remainder(struct tir_bounds a, struct tir_bounds b) {
+  if (b.lo > b.hi) return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
   if (b.lo < 0 || b.hi == 0) return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
   if (b.lo == 0) b.lo = 1;
   if (b.lo == b.hi && !tir_is_inf(a.lo) && !tir_is_inf(a.hi) && tir_floor_div(a.lo, b.lo) == tir_floor_div(a.hi, b.lo))
