@@ -300,7 +300,7 @@ end
 function commands.export(args)
   local options, ids = parse(args, {db = "text", o = "text", output = "text", target = "text"})
   local path = options.output or options.o
-  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .h .c .ll .s") end
+  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .h .ll .s") end
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
   local func = store:get_workload(r.workload)
