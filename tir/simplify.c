@@ -15,8 +15,7 @@
 
 /* ---- Quotients and remainders ---- */
 
-/* Splits `sum` (which stays open) for division by `divisor` into g * high + low, 0 <= low < g, with g the largest such
- * divisor of `divisor`. Terms of high are marked by *high_count leading terms after sorting by coefficient. */
+/* Largest coefficients first, ties by age of the atom. */
 static void sort_by_coefficient(struct tir_term *terms, uint32_t count) {
   for (uint32_t i = 1; i < count; i++) {
     struct tir_term t = terms[i];
@@ -37,6 +36,8 @@ struct split {
   int64_t low_constant, high_constant;
 };
 
+/* Splits terms and constant for division by `divisor` into g * high + low, 0 <= low < g, with g the largest such
+ * divisor of `divisor`. Sorts the terms: those of high come first. */
 static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t count, int64_t constant, int64_t divisor,
                        bool remainder, struct split *out) {
   sort_by_coefficient(terms, count);

@@ -61,8 +61,8 @@ static bool updates_itself(struct tir *ir, tir_stmt store) {
   return s.same > 0 && !s.other && !n.store.predicate;
 }
 
-static bool uses_any(struct tir *ir, tir_expr e, const struct nest *nest, bool repeats_only) {
-  (void)repeats_only;
+/* Whether an expression depends on a loop that repeats the tile. */
+static bool uses_repeating_loop(struct tir *ir, tir_expr e, const struct nest *nest) {
   for (tir_stmt l = nest->store; l != nest->top;) {
     l = tir_stmt_at(ir, l)->parent;
     if (!tir_is(ir, l, TIR_LOOP)) continue;
@@ -103,7 +103,7 @@ static bool read_nest(struct tir *ir, tir_stmt store, struct nest *nest) {
       break;
     }
     tir_expr c = tir_stmt_at(ir, nest->conditions[i])->test.condition;
-    if (uses_any(ir, c, nest, true) || (tir_at(ir, c)->flags & TIR_HAS_LOAD)) return false;
+    if (uses_repeating_loop(ir, c, nest) || (tir_at(ir, c)->flags & TIR_HAS_LOAD)) return false;
   }
   uint32_t inside = 0; /* tile loops that stand above the repeated ones are no part of it */
   while (inside < nest->tiles && tir_is_below(ir, nest->tile[inside], nest->top)) inside++;
