@@ -1,0 +1,145 @@
+-- What the commands that are written in Lua share: options, messages, output, files of functions.
+-- What is the user's mistake is raised as {status =, message =}.
+local ms = msched
+local cli = {DONE = 0, FAILED = 1, USAGE = 2}
+
+function cli.refuse(format, ...) error({status = cli.FAILED, message = string.format(format, ...)}, 0) end
+function cli.misuse(format, ...) error({status = cli.USAGE, message = string.format(format, ...)}, 0) end
+local refuse, misuse = cli.refuse, cli.misuse
+
+-- ---- Arguments -------------------------------------------------------------------------------------------------
+
+-- options: name → "flag", "text", "number" or "list". Gives a table of options, and positional arguments; what follows
+-- "--" is `rest`.
+function cli.parse(args, options)
+  local given, positional, rest, i = {}, {}, {}, 1
+  while i <= #args do
+    local a = args[i]
+    if a == "--" then
+      rest = table.move(args, i + 1, #args, 1, {})
+      break
+    end
+    local name, inline = a:match("^%-%-([%w-]+)=(.*)$")
+    name = name or a:match("^%-%-([%w-]+)$")
+    if not name then
+      if a:sub(1, 1) == "-" and a ~= "-" then misuse("unknown option %s", a) end
+      positional[#positional + 1] = a
+    else
+      local kind = options[name]
+      if not kind then misuse("unknown option --%s", name) end
+      if kind == "flag" then
+        if inline then misuse("--%s takes no value", name) end
+        given[name] = true
+      else
+        if not inline then i = i + 1 end
+        local value = inline or args[i]
+        if not value then misuse("--%s takes a value", name) end
+        if kind == "number" then
+          value = tonumber(value)
+          if not value or value < 0 then misuse("--%s: a number of at least 0 is expected, not `%s`", name, inline or args[i]) end
+        end
+        if kind == "list" then given[name] = table.move({value}, 1, 1, #(given[name] or {}) + 1, given[name] or {})
+        else given[name] = value end
+      end
+    end
+    i = i + 1
+  end
+  return given, positional, rest
+end
+
+function cli.whole(options, name)
+  local value = options[name]
+  if value == nil then return nil end
+  local exact = math.tointeger(value)
+  if not exact then misuse("--%s: an integer is expected", name) end
+  return exact
+end
+
+-- ---- Output ----------------------------------------------------------------------------------------------------
+
+function cli.json_text(x)
+  if type(x) == "string" then
+    local body = x:gsub('[%c"\\\127]', function(c)
+      if c == '"' or c == "\\" then return "\\" .. c end
+      return string.format("\\u%04x", c:byte())
+    end)
+    return '"' .. body .. '"'
+  end
+  if type(x) == "boolean" or math.type(x) == "integer" then return tostring(x) end
+  if type(x) == "number" then return x == x and math.abs(x) < math.huge and string.format("%.9g", x) or "null" end
+  if type(x) ~= "table" then return "null" end
+  local parts = {}
+  if #x > 0 then
+    for i, y in ipairs(x) do parts[i] = cli.json_text(y) end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  for _, k in ipairs(ms.sorted_keys(x)) do parts[#parts + 1] = cli.json_text(tostring(k)) .. ":" .. cli.json_text(x[k]) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+function cli.put_json(object)
+  io.stdout:write(cli.json_text(object), "\n")
+  io.stdout:flush()
+end
+
+function cli.time_text(seconds)
+  if seconds >= 1 then return string.format("%.3f s", seconds) end
+  if seconds >= 1e-3 then return string.format("%.3f ms", seconds * 1e3) end
+  return string.format("%.2f us", seconds * 1e6)
+end
+
+function cli.rate_text(flops, seconds)
+  if not flops or flops == 0 or seconds <= 0 then return "" end
+  local rate = flops / seconds / 1e9
+  return string.format(rate >= 100 and "%.0f GFLOP/s" or "%.1f GFLOP/s", rate)
+end
+
+function cli.reasons_text(table_)
+  local parts = {}
+  for _, k in ipairs(ms.sorted_keys(table_)) do parts[#parts + 1] = string.format("%s %d", (k:gsub("_", " ")), table_[k]) end
+  return #parts > 0 and table.concat(parts, ", ") or "none"
+end
+
+-- ---- Functions from files --------------------------------------------------------------------------------------
+
+local function read_file(path)
+  if path == "-" then return io.read("a") end
+  local file, message = io.open(path, "rb")
+  if not file then refuse("%s", message) end
+  local text = file:read("a")
+  file:close()
+  if not text then refuse("%s: cannot be read", path) end
+  return text
+end
+
+local function is_function(x) return type(x) == "userdata" and getmetatable(x) and getmetatable(x).__name == "msched.function" end
+
+-- The functions of a file: Lua that returns them, called with `rest`, or TVMScript.
+function cli.functions_of(path, rest)
+  local list = {}
+  if path:find("%.lua$") then
+    local chunk, message = loadfile(path, "t")
+    if not chunk then refuse("%s", message) end
+    local ok, made = pcall(chunk, table.unpack(rest))
+    if not ok then refuse("%s", tostring(made)) end
+    if is_function(made) then made = {made} end
+    if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
+    for i, f in ipairs(made) do
+      if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
+      list[i] = f
+    end
+  else
+    local ok, f = pcall(ms.from_script, read_file(path), path)
+    if not ok then refuse("%s", tostring(f)) end
+    list[1] = f
+  end
+  return list
+end
+
+function cli.open_store(path, read_only)
+  local ok, store = pcall(ms.store, path, {read_only = read_only})
+  if not ok then refuse("%s", tostring(store)) end
+  return store
+end
+
+return cli
