@@ -83,6 +83,15 @@ struct jit_timing {
 bool jit_time(const struct jit_kernel *kernel, void **args, double tolerance, double limit, struct jit_timing *out,
               ms_error *err);
 
+/* One of several calls whose times are compared. */
+struct jit_contender {
+  void (*call)(void *data);
+  void *data;
+};
+/* Times them in turn, in short slices with a rest before each so that one's idle threads do not take the other's cores:
+ * what disturbs the machine disturbs all alike. Each gets `seconds` of slices. false: no memory. */
+bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out);
+
 enum jit_outcome {
   JIT_MEASURED,
   JIT_CENSORED, /* with a time */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -72,4 +73,45 @@ bool timing_measure(jit_entry entry, void **args, void *workspace, const struct 
   }
   free(samples);
   return true;
+}
+
+/* ---- In turn ---- */
+
+/* In seconds. Threads that wait for work spin for some milliseconds before they sleep. */
+static const double SLICE = 0.03;
+static const struct timespec rest = {.tv_nsec = 20 * 1000 * 1000};
+enum { WARMING_CALLS = 2, LEAST_SLICES = 8 };
+
+struct samples {
+  double *at;
+  uint32_t count, calls; /* calls a sample */
+};
+
+static void time_slice(const struct jit_contender *c, struct samples *s) {
+  nanosleep(&rest, NULL);
+  double before = measure_now();
+  for (int i = 0; i < WARMING_CALLS; i++) c->call(c->data);
+  double start = measure_now(), once = fmax((start - before) / WARMING_CALLS, 1e-9);
+  if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
+  do {
+    before = measure_now();
+    for (uint32_t i = 0; i < s->calls; i++) c->call(c->data);
+    double after = measure_now();
+    s->at[s->count++] = (after - before) / s->calls;
+  } while (s->count < MOST_SAMPLES && measure_now() - start < SLICE);
+}
+
+bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
+  struct samples *all = calloc(count, sizeof *all);
+  bool ok = all != NULL;
+  for (uint32_t i = 0; ok && i < count; i++) ok = (all[i].at = malloc(MOST_SAMPLES * sizeof(double))) != NULL;
+  double end = measure_now() + seconds * count;
+  for (uint32_t round = 0; ok && (round < LEAST_SLICES || measure_now() < end); round++)
+    for (uint32_t i = 0; i < count; i++) /* each goes first in its turn */
+      if (all[(round + i) % count].count < MOST_SAMPLES)
+        time_slice(&contenders[(round + i) % count], &all[(round + i) % count]);
+  for (uint32_t i = 0; ok && i < count; i++) timing_summarize(all[i].at, all[i].count, &out[i]);
+  for (uint32_t i = 0; all && i < count; i++) free(all[i].at);
+  free(all);
+  return ok;
 }

@@ -41,6 +41,7 @@ void bind_functions(lua_State *L); /* adds to the module on the top of the stack
 void bind_schedules(lua_State *L);
 void bind_arrays(lua_State *L);
 void bind_kernels(lua_State *L);
+void bind_vendors(lua_State *L);
 
 struct bound_function {
   struct tir *ir;
@@ -75,6 +76,8 @@ struct bound_array {
 struct bound_array *bind_check_array(lua_State *L, int at);
 /* Pushes a new array of zeros; raises when memory is out. */
 struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type);
+
+struct jit_kernel *bind_check_kernel(lua_State *L, int at); /* borrowed from what is there */
 
 /* Raises err's message (and its code in front). */
 int bind_raise(lua_State *L, const ms_error *err);

@@ -12,6 +12,10 @@ struct bound_kernel {
 
 static struct bound_kernel *check_kernel(lua_State *L, int at) { return luaL_checkudata(L, at, BOUND_KERNEL); }
 
+struct jit_kernel *bind_check_kernel(lua_State *L, int at) {
+  return check_kernel(L, at)->kernel;
+}
+
 static int collect(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   jit_kernel_free(k->kernel);

@@ -196,7 +196,7 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
   return done;
 }
 
-int cli_bench(const struct cli_command *self, int argc, char **argv) {
+static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   struct options o = {.seconds = 3, .seed = 1, .data = MSCHED_BENCH_DATA};
   const struct cli_option options[] = {
       {.name = "--json", .flag = &o.json},         {.name = "--profile", .flag = &o.profile},
@@ -206,10 +206,17 @@ int cli_bench(const struct cli_command *self, int argc, char **argv) {
   };
   int count;
   if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
-  if (count != 1 || strcmp(argv[0], "replay") != 0) return cli_wrong_usage(self, "name a benchmark: replay");
+  if (count != 1) return cli_wrong_usage(self, "bench replay takes options only");
   for (int w = 0; w < WORKLOADS; w++) {
     ms_error err = {.instruction = -1};
     if (!bench_workload(workloads[w], &o, &err)) return cli_report(&err, NULL, o.json);
   }
   return CLI_DONE;
+}
+
+/* The other benchmarks tune, and are written in Lua (bench.lua). */
+int cli_bench(const struct cli_command *self, int argc, char **argv) {
+  for (int i = 0; i < argc; i++)
+    if (!strcmp(argv[i], "replay")) return bench_replay(self, argc, argv);
+  return cli_lua(self, argc, argv);
 }

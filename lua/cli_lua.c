@@ -27,6 +27,8 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   lua_getglobal(L, "msched");
   lua_pushcfunction(L, is_terminal);
   lua_setfield(L, -2, "is_terminal");
+  lua_pushliteral(L, MSCHED_BENCH_DATA);
+  lua_setfield(L, -2, "bench_data");
   lua_getfield(L, -1, "load");
   lua_pushliteral(L, "lua.commands");
   int status = CLI_FAILED;

@@ -242,6 +242,8 @@ function commands.doctor(args)
   return DONE
 end
 
+commands.bench = function(args) return ms.load "lua.bench"(args) end
+
 -- Runs a command; a mistake of the user's is a message and its status.
 return function(name, ...)
   local args = {...}

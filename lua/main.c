@@ -8,8 +8,12 @@ const struct cli_command cli_commands[] = {
      "Schedules the function of a TVMScript file by a trace, and prints it.", cli_apply},
     {"run", "IR [--trace T] [--seed N] [--json]",
      "Runs a function on the reference interpreter; with a trace, compares the scheduled function with it.", cli_run},
-    {"bench", "replay [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] [--json]",
-     "Measures: replay, traces a second on one core.", cli_bench},
+    {"bench",
+     "replay [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] [--json], or "
+     "gemm | tune [--trials N] [--seed N] [--target T] [--peer PYTHON] [--data DIR] [--json] [-- M N K…]",
+     "Measures: replay, traces a second on one core; gemm, tuned matrix products beside vendors'; tune, seconds a "
+     "trial.",
+     cli_bench},
     {"tune",
      "FILE [--task N] [--target T] [--trials N] [--seconds N] [--seed N] [--rules FILE] [--policy P] [--model M] "
      "[--jobs N] [--rule-timeout S] [--simulate] [--db PATH] [--json] [-- ARG…]",

@@ -186,6 +186,7 @@ static int open_module(lua_State *L) {
   bind_schedules(L);
   bind_arrays(L);
   bind_kernels(L);
+  if (!script_of(L)->limits.sandbox) bind_vendors(L);
   bind_searching(L, script_of(L)->limits.sandbox);
   lua_pushcfunction(L, load_own);
   lua_setfield(L, -2, "load");

@@ -82,7 +82,7 @@ function Env:take(c, r)
     end
   end
   if r.measured or r.censored then learn(self, c, r.seconds) end
-  self.listen {event = "trial", id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, hash = c.hash,
+  self.listen {event = "trial", id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, low = r.low, high = r.high, hash = c.hash,
                candidate = c.candidate, reason = r.reason, env = self}
 end
 

@@ -46,6 +46,10 @@ check "unknown option" 2 "unknown option --fly" "$msched" apply --fly
 check "no number" 2 'takes a number, not "x"' "$msched" apply --seed x "$dir/add.py" "$dir/good.json"
 check "no trace" 2 "usage: msched apply" "$msched" apply "$dir/add.py"
 check "help of a command" 0 "usage: msched apply" "$msched" apply --help
+check "bench gemm" 0 '"bench":"gemm"' "$msched" bench gemm --trials 2 --json -- 32 24 40
+check "bench tune" 0 "tune: 2 trials" "$msched" bench tune --trials 2 -- 32 24 40
+check "bench of nothing" 2 "name a benchmark" "$msched" bench fly
+check "bench of half a shape" 2 "three extents" "$msched" bench gemm -- 32 24
 check "help of an instruction" 0 "sch:split(loop, {factors…}" "$msched" help Split
 check "help of a query" 0 "read_stride" "$msched" help read_stride
 check "help of nothing" 1 "nothing is named" "$msched" help fly

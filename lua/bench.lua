@@ -1,0 +1,163 @@
+-- msched bench gemm, bench tune: what tuning a matrix product gives, beside vendors' libraries, and what a trial costs.
+local ms = msched
+local cli, tune = ms.load "lua.cli", ms.load "search.tune"
+local te, ops = ms.te, ms.ops
+
+local function gemm(m, n, k)
+  local A, B = te.placeholder({m, k}, "float32", "A"), te.placeholder({k, n}, "float32", "B")
+  return te.func("gemm", {A, B, ops.matmul(A, B)})
+end
+
+-- ---- Tuning in a store of its own ------------------------------------------------------------------------------
+
+-- Calls body(store) with an empty store, which is removed afterwards.
+local function with_store(body)
+  local path = os.tmpname()
+  local file = path .. ".db"
+  local results = table.pack(pcall(function() return body(ms.store(file)) end))
+  collectgarbage() -- closes it
+  for _, name in ipairs {path, file, file .. "-lock"} do os.remove(name) end
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- Tunes as `msched tune` does. Gives the environment of the search, and what was counted: trials whose interval was
+-- within 2 % of the median, and those that were stopped as hopeless.
+local function tune_gemm(func, options, progress)
+  return with_store(function(store)
+    local tight, censored = 0, 0
+    local env = tune.run(func, {
+      trials = options.trials, seed = options.seed, target = options.target, store = store,
+      listen = function(e)
+        if e.event == "trial" and e.status == "measured" and e.high - e.low <= 0.04 * e.seconds then tight = tight + 1 end
+        if e.event == "trial" and e.status == "censored" then censored = censored + 1 end
+        progress(e)
+      end,
+    })
+    if ms.interrupted() then cli.refuse("interrupted") end
+    if not env.fastest then cli.refuse("no candidate could be measured; failed: %s", cli.reasons_text(env.failures)) end
+    return env, tight, censored
+  end)
+end
+
+local function progress_line(name)
+  if not ms.is_terminal() then return function() end end
+  return function(e)
+    local best = e.env and e.env.fastest
+    if e.event == "end" then io.stderr:write("\r\27[K")
+    elseif best then io.stderr:write(string.format("\r\27[K%s: trial %d of %d, best %s", name, e.env.done, e.env.trials, cli.time_text(best.seconds))) end
+  end
+end
+
+-- ---- The peer --------------------------------------------------------------------------------------------------
+
+-- Runs a script of tests/bench with the peer's Python; the last line that is an object is its answer.
+local function ask_peer(options, script, ...)
+  local words = {options.peer, options.data .. "/" .. script, ...}
+  for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
+  local pipe = io.popen(table.concat(words, " ") .. " 2>/dev/null", "r")
+  local answer
+  for line in pipe:lines() do
+    if line:sub(1, 1) == "{" then answer = line end
+  end
+  local ok = pipe:close()
+  if not ok or not answer then cli.refuse("the peer does not answer: %s %s", options.peer, script) end
+  local seconds, best = answer:match '"seconds_per_trial": ([%d.e+-]+)', answer:match '"best_seconds": ([%d.e+-]+)'
+  return tonumber(seconds), tonumber(best)
+end
+
+-- ---- bench gemm ------------------------------------------------------------------------------------------------
+
+local SHAPES = {{1024, 1024, 1024}, {512, 512, 512}, {768, 1000, 1152}}
+local SECONDS = 3 -- of timing, each
+
+local function bench_shape(shape, options, vendors)
+  local m, n, k = table.unpack(shape)
+  local name = string.format("%dx%dx%d", m, n, k)
+  local func = gemm(m, n, k)
+  local env = tune_gemm(func, options, progress_line(name))
+  local kernel = ms.build(ms.apply(func, env.fastest.trace):func(), {target = env.target.text, reference = func})
+  local arrays, other = ms.arrays_for(func, 1), ms.array({m, n})
+  kernel:run(table.unpack(arrays))
+  local times = ms.time_products(kernel, vendors, SECONDS, arrays[1], arrays[2], other)
+  local rows = {}
+  for i, v in ipairs(vendors) do
+    v:multiply(arrays[1], arrays[2], other)
+    rows[i] = {name = v:name(), seconds = times[i + 1].seconds, low = times[i + 1].low, high = times[i + 1].high,
+               difference = arrays[3]:difference(other)}
+  end
+  if options.peer then
+    local _, best = ask_peer(options, "peer_tune.py", m, n, k, env.done)
+    rows[#rows + 1] = {name = "peer", seconds = best}
+  end
+  local ours, flops = times[1], func:flops()
+  if options.json then
+    local line = {bench = "gemm", shape = name, trials = env.done, tuning_seconds = env.seconds, seconds = ours.seconds, low = ours.low, high = ours.high}
+    for _, r in ipairs(rows) do line[r.name:lower()] = {seconds = r.seconds, ratio = r.seconds / ours.seconds, difference = r.difference} end
+    cli.put_json(line)
+    return
+  end
+  print(string.format("%-14s msched %9s [%s, %s] %s, %d trials in %.1f s", name, cli.time_text(ours.seconds), cli.time_text(ours.low),
+                      cli.time_text(ours.high), cli.rate_text(flops, ours.seconds), env.done, env.seconds))
+  for _, r in ipairs(rows) do
+    print(string.format("%-14s %-9s %9s %s, msched is %.2f times as fast%s", "", r.name, cli.time_text(r.seconds), cli.rate_text(flops, r.seconds),
+                        r.seconds / ours.seconds, r.difference and string.format(", differs by %g", r.difference) or ""))
+  end
+end
+
+local function bench_gemm(options)
+  local vendors = ms.vendors(ms.target(options.target or "native").cores)
+  if not options.json then
+    for _, v in ipairs(vendors) do print(tostring(v)) end
+    if #vendors == 0 then print("no vendor's library is installed: libopenblas0 and libdnnl2 are looked for") end
+  end
+  for _, shape in ipairs(options.shapes) do bench_shape(shape, options, vendors) end
+end
+
+-- ---- bench tune ------------------------------------------------------------------------------------------------
+
+local function bench_tune(options)
+  local m, n, k = table.unpack(options.shapes[1])
+  local func = gemm(m, n, k)
+  local env, tight, censored = tune_gemm(func, options, progress_line "tune")
+  local each = env.seconds / env.done
+  local peer = options.peer and ask_peer(options, "peer_tune.py", m, n, k, env.done)
+  if options.json then
+    cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight, censored = censored,
+                  failures = env.failures, refused = env.refused, best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer,
+                  ratio = peer and peer / each}
+    return
+  end
+  print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d other; not counted: %s; best %s %s",
+                      env.done, env.seconds, each, tight, censored, env.done - tight - censored, cli.reasons_text(env.failures),
+                      cli.time_text(env.fastest.seconds), cli.rate_text(func:flops(), env.fastest.seconds)))
+  if peer then print(string.format("peer: %.2f s a trial, %.0f times as long", peer, peer / each)) end
+end
+
+-- The shapes given after `--`, or those that are always measured.
+local function shapes_of(extents)
+  if #extents == 0 then return SHAPES end
+  local shapes = {}
+  for i, text in ipairs(extents) do
+    local extent = math.tointeger(tonumber(text))
+    if not extent or extent < 1 then cli.misuse("an extent of at least 1 is expected, not `%s`", text) end
+    local s = (i - 1) // 3 + 1
+    shapes[s] = shapes[s] or {}
+    table.insert(shapes[s], extent)
+  end
+  if #extents % 3 ~= 0 then cli.misuse("a shape is three extents: M N K") end
+  return shapes
+end
+
+local benchmarks = {gemm = bench_gemm, tune = bench_tune}
+
+return function(args)
+  local options, names, rest = cli.parse(args, {trials = "number", seed = "number", target = "text", peer = "text", data = "text", json = "flag"})
+  local run = benchmarks[names[1]]
+  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, gemm or tune") end
+  options.trials, options.seed = cli.whole(options, "trials") or 128, cli.whole(options, "seed")
+  options.shapes = shapes_of(rest)
+  options.data = options.data or ms.bench_data
+  run(options)
+  return cli.DONE
+end
