@@ -45,6 +45,13 @@ bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, con
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
 
+/* Of the buffer of the block's write region `buffer_index`: its storage scope; the alignment of an axis (negative: from
+ * the end) to `factor` elements plus `offset`; its element type, values cast as they are stored and loaded. */
+bool tir_set_scope(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, ms_error *err);
+bool tir_storage_align(struct tir *ir, tir_block block, int buffer_index, int axis, int factor, int offset,
+                       ms_error *err);
+bool tir_unsafe_set_dtype(struct tir *ir, tir_block block, uint32_t buffer_index, const char *dtype, ms_error *err);
+
 /* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
  */
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);

@@ -1,0 +1,126 @@
+/* Buffers under change: who uses them, and the way from one to another. */
+#include "buffer.h"
+
+#include "../loads.h"
+
+#include <stdlib.h>
+
+/* ---- Checks ---- */
+
+bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool write, tir_buffer *out, ms_error *err) {
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  if (index >= span.count)
+    return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has %u %s regions: there is no %u",
+                      tir_block_name(ir, block), span.count, write ? "write" : "read", index);
+  *out = ir->regions.at[span.first + index].buffer;
+  uint32_t rank = tir_buffer_at(ir, *out)->rank;
+  if (rank <= TIR_MOST_RANK) return true;
+  return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions", tir_buffer_name(ir, *out), rank);
+}
+
+static bool allocates(const struct tir *ir, tir_stmt where, tir_buffer buffer) {
+  if (!where || !tir_is(ir, where, TIR_BLOCK)) return false;
+  struct tir_span allocs = tir_block_at(ir, where)->allocs;
+  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
+    if (ir->operands.at[i] == buffer) return true;
+  return false;
+}
+
+bool tir_check_allocated(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  if (allocates(ir, tir_buffer_at(ir, buffer)->where, buffer)) return true;
+  return tir_refuse(ir, err, MS_BUFFER_NOT_ALLOCATED, block, "buffer `%s` is allocated by no block",
+                    tir_buffer_name(ir, buffer));
+}
+
+/* ---- Users ---- */
+
+void tir_blocks_free(struct tir_blocks *blocks) {
+  if (blocks->at != blocks->on_stack) free(blocks->at);
+}
+
+static bool holds(const struct tir_blocks *blocks, tir_block b) {
+  for (uint32_t i = 0; i < blocks->count; i++)
+    if (blocks->at[i] == b) return true;
+  return false;
+}
+
+/* Keeps the inner ones before those around them. */
+static void add_block(const struct tir *ir, struct tir_blocks *out, tir_block b) {
+  uint32_t i = out->count++;
+  for (; i > 0 && tir_is_below(ir, b, out->at[i - 1]); i--) out->at[i] = out->at[i - 1];
+  out->at[i] = b;
+}
+
+void tir_find_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers}, most = 0;
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) most++;
+  out->count = 0;
+  out->at = most > TIR_MOST_USERS ? malloc(most * sizeof *out->at) : out->on_stack;
+  if (!out->at) abort();
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if ((!top || b == top || tir_is_below(ir, b, top)) && !holds(out, b)) add_block(ir, out, b);
+    }
+}
+
+/* ---- Changes ---- */
+
+void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change, tir_block block) {
+  struct tir_load_rule rule = {change->from, change->to, change->load, change->context};
+  tir_rewrite_own_loads(ir, &rule, block);
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == change->from)
+      change->store(ir, change->context, s);
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+}
+
+enum { MOST_REGIONS = 32 };
+
+static void retarget(struct tir *ir, tir_block block, bool write, tir_buffer from, tir_buffer to) {
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
+  bool found = false;
+  for (uint32_t i = span.first; i < span.first + span.count; i++) found |= ir->regions.at[i].buffer == from;
+  if (!found) return;
+  if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
+  if (!made) abort();
+  for (uint32_t i = 0; i < span.count; i++) {
+    made[i] = ir->regions.at[span.first + i];
+    if (made[i].buffer == from) made[i].buffer = to;
+  }
+  if (write)
+    tir_set_writes(ir, block, made, span.count);
+  else
+    tir_set_reads(ir, block, made, span.count);
+  if (made != on_stack) free(made);
+}
+
+void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to) {
+  retarget(ir, block, false, from, to);
+  retarget(ir, block, true, from, to);
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    if (ir->matches.at[i].source.buffer == from) ir->matches.at[i].source.buffer = to;
+}
+
+tir_buffer tir_copy_buffer(struct tir *ir, tir_buffer from) {
+  tir_buffer made = tir_grow_buffers(ir, 1);
+  struct tir_buffer_node n = *tir_buffer_at(ir, from);
+  n.readers = n.writers = n.where = TIR_NONE;
+  *tir_buffer_at(ir, made) = n;
+  return made;
+}
+
+void tir_replace_alloc(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to) {
+  struct tir_span old = tir_block_at(ir, block)->allocs;
+  uint32_t first = tir_grow_operands(ir, old.count);
+  for (uint32_t i = 0; i < old.count; i++) {
+    tir_buffer b = ir->operands.at[old.first + i];
+    ir->operands.at[first + i] = b == from ? to : b;
+  }
+  tir_block_at(ir, block)->allocs.first = first;
+  tir_buffer_at(ir, to)->where = block;
+}
