@@ -185,19 +185,29 @@ static int fill_random(lua_State *L) {
   return 1;
 }
 
-/* The largest difference of two arrays of one size. */
+static void check_size(lua_State *L, const struct bound_array *a, const struct bound_array *b) {
+  if (a->count != b->count) luaL_error(L, "arrays of %I and %I elements", (LUAI_UACINT)a->count, (LUAI_UACINT)b->count);
+}
+
+/* difference(other [, before]): the largest, and of how many elements: where `other` is no longer what it was `before`,
+ * or of all. */
 static int difference(lua_State *L) {
-  struct bound_array *a = bind_check_array(L, 1), *b = bind_check_array(L, 2);
-  if (a->count != b->count)
-    return luaL_error(L, "arrays of %I and %I elements", (LUAI_UACINT)a->count, (LUAI_UACINT)b->count);
+  struct bound_array *a = bind_check_array(L, 1), *b = bind_check_array(L, 2),
+                     *before = lua_isnoneornil(L, 3) ? NULL : bind_check_array(L, 3);
+  check_size(L, a, b);
+  if (before) check_size(L, a, before);
   double most = 0;
+  lua_Integer compared = 0;
   for (size_t i = 0; i < a->count; i++) {
     double x = get(a, i), y = get(b, i), d = fabs(x - y);
+    if (before && y == get(before, i)) continue;
     if (isnan(x) != isnan(y)) d = INFINITY;
     if (d > most) most = d;
+    compared++;
   }
   lua_pushnumber(L, most);
-  return 1;
+  lua_pushinteger(L, compared);
+  return 2;
 }
 
 static int text(lua_State *L) {

@@ -160,6 +160,19 @@ static int interpret(lua_State *L) {
   return 0;
 }
 
+/* interpret_samples(function, seed, samples, arguments…): what so many elements of each output need, and little else */
+static int interpret_samples(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  lua_Integer seed = luaL_checkinteger(L, 2), samples = luaL_checkinteger(L, 3);
+  luaL_argcheck(L, samples > 0 && samples <= UINT32_MAX, 3, "a number from 1 on is expected");
+  struct run_arguments args;
+  read_arguments(L, f->ir, f->func, 4, &args);
+  ms_error err = {.instruction = -1};
+  if (!tir_run_samples(f->ir, f->func, args.interpreted, args.count, NULL, (uint64_t)seed, (uint32_t)samples, &err))
+    return bind_raise(L, &err);
+  return 0;
+}
+
 static int export(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   struct bound_function *f = function_of(L, 1);
@@ -234,6 +247,10 @@ void bind_kernels(lua_State *L) {
   static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   luaL_setfuncs(L, meta, 0);
   lua_pop(L, 1);
-  static const luaL_Reg functions[] = {{"build", build}, {"interpret", interpret}, {"target", target}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"build", build},
+                                       {"interpret", interpret},
+                                       {"interpret_samples", interpret_samples},
+                                       {"target", target},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

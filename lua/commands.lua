@@ -149,16 +149,16 @@ function commands.replay(args)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local kernel = ms.build(sch:func(), {target = options.target or r.target, reference = func})
   local base = ms.build(func, {target = options.target or r.target})
-  local got, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
-  kernel:run(table.unpack(got))
-  base:run(table.unpack(want))
-  local most = 0.0
-  for i = 1, #got do most = math.max(most, got[i]:difference(want[i])) end
-  local seconds, low, high, runs = kernel:time(table.unpack(got))
-  if options.json then put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, difference = most, recorded = r.seconds}
+  local most = ms.compare(kernel, function(...) base:run(...) end, 1)
+  local sampled, samples = kernel:check {tolerance = math.huge}
+  local seconds, low, high, runs = kernel:time(table.unpack(ms.arrays_for(func, 1)))
+  if options.json then
+    put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, difference = most, recorded = r.seconds,
+              interpreted = sampled, interpreted_elements = samples}
   else
-    print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s; differs from the unscheduled function by %g", r.id:sub(1, 12), time_text(seconds),
-                        rate_text(func:flops(), seconds), time_text(low), time_text(high), runs, time_text(r.seconds), most))
+    print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s", r.id:sub(1, 12), time_text(seconds), rate_text(func:flops(), seconds),
+                        time_text(low), time_text(high), runs, time_text(r.seconds)))
+    print(string.format("differs from the unscheduled function, built: by %g, everywhere; interpreted: by %g, at %d elements", most, sampled, samples))
   end
   return DONE
 end

@@ -55,18 +55,37 @@ local function arrays_for(func, seed)
 end
 ms.arrays_for = arrays_for
 
--- Largest difference from the unscheduled function, on integers: exact for sums; raises when it is past `tolerance`.
+-- Runs a kernel, and `reference` (called with the arguments), on equal arrays of small integers: the largest difference
+-- among the elements that the reference wrote, and their number.
+function ms.compare(k, reference, seed)
+  local func = k:func()
+  local got, want, before = arrays_for(func, seed), arrays_for(func, seed), arrays_for(func, seed)
+  k:run(table.unpack(got))
+  reference(table.unpack(want))
+  local most, compared = 0.0, 0
+  for i = 1, #got do
+    local difference, count = got[i]:difference(want[i], before[i])
+    most, compared = math.max(most, difference), compared + count
+  end
+  return most, compared
+end
+
+local INTERPRETED = 1 << 24 -- operations: more than that are checked by samples
+local SAMPLES = 16
+
+-- Compares with the unscheduled function on the interpreter, everywhere or, where that would take long, at as many
+-- elements of each output as options.samples says. Gives the largest difference and the number of elements compared;
+-- raises when it is past options.tolerance.
 function kernel.check(k, options)
   options = options or {}
   local reference = k:reference() or k:func()
-  local seed, tolerance = options.seed or 1, options.tolerance or 1e-3
-  local got, want = arrays_for(k:func(), seed), arrays_for(reference, seed)
-  k:run(table.unpack(got))
-  ms.interpret(reference, table.unpack(want))
-  local most = 0.0
-  for i = 1, #got do most = math.max(most, got[i]:difference(want[i])) end
+  local seed, tolerance, samples = options.seed or 1, options.tolerance or 1e-3, options.samples
+  if not samples and reference:flops() > INTERPRETED then samples = SAMPLES end
+  local most, compared = ms.compare(k, function(...)
+    if samples then ms.interpret_samples(reference, seed, samples, ...) else ms.interpret(reference, ...) end
+  end, seed)
   if not (most <= tolerance) then error(string.format("the kernel differs from the unscheduled function by %g", most), 2) end
-  return most
+  return most, compared
 end
 
 -- ms.tune(function, options) gives the best kernel; what it needs is loaded when it is first called.

@@ -11,7 +11,7 @@
 
 /* ---- Arguments ---- */
 
-static uint64_t draw(uint64_t seed, uint64_t stream, uint64_t number) { /* splitmix64 of a counter */
+uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number) {
   uint64_t x = seed + stream * 0xD1B54A32D192ED03u + (number + 1) * 0x9E3779B97F4A7C15u;
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
   x = (x ^ x >> 27) * 0x94D049BB133111EBu;
@@ -43,7 +43,7 @@ static bool extent_value(struct making *k, tir_expr e, int64_t *out) {
     return true;
   }
   if (n->kind == TIR_VAR) {
-    if (!k->set[n->ref]) k->values[n->ref] = 9 + (int64_t)(draw(k->seed, UINT32_MAX, n->ref) % 16);
+    if (!k->set[n->ref]) k->values[n->ref] = 9 + (int64_t)(tir_drawn(k->seed, UINT32_MAX, n->ref) % 16);
     k->set[n->ref] = true;
     *out = k->values[n->ref];
     return true;
@@ -86,7 +86,7 @@ static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, ui
   tir_type t = tir_type_with_lanes(type, 1);
   enum format format = interp_format(t);
   for (uint64_t i = 0; i < count; i++) {
-    int64_t x = small_integer(t, draw(seed, stream, i));
+    int64_t x = small_integer(t, tir_drawn(seed, stream, i));
     union value v = {.i = x};
     if (tir_type_is_float(t)) v.f = (double)x;
     interp_put(format, data + i * (uint64_t)interp_format_size(format), v);
@@ -124,7 +124,7 @@ static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *o
       continue;
     }
     tir_type t = k->ir->vars.at[p->var].type;
-    if (!k->set[p->var]) k->values[p->var] = 1 + (int64_t)(draw(k->seed, i, 0) % 8);
+    if (!k->set[p->var]) k->values[p->var] = 1 + (int64_t)(tir_drawn(k->seed, i, 0) % 8);
     k->set[p->var] = true;
     out->args[i].scalar = interp_wrap(t, k->values[p->var]);
     out->args[i].real = (double)k->values[p->var];

@@ -124,6 +124,12 @@ static void begin_threads(struct compiler *c, struct frame *f, tir_stmt s, const
   }
 }
 
+static const struct tir_fixed_loop *find_fixed(const struct compiler *c, tir_loop loop) {
+  for (uint32_t i = 0; c->options && i < c->options->fixed_count; i++)
+    if (c->options->fixed[i].loop == loop) return &c->options->fixed[i];
+  return NULL;
+}
+
 static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
   tir_var var;
   tir_expr extent;
@@ -133,7 +139,9 @@ static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
     return;
   }
   const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
-  operand min = interp_expr(c, n->loop.min, 0), count = interp_expr(c, n->loop.extent, 0);
+  const struct tir_fixed_loop *fixed = find_fixed(c, s);
+  operand min = fixed ? interp_int(c, fixed->value) : interp_expr(c, n->loop.min, 0),
+          count = fixed ? interp_int(c, 1) : interp_expr(c, n->loop.extent, 0);
   /* The iterations of the outermost parallel loop of a lowered function have no order: races between them are found. */
   f->parallel = n->loop_kind == TIR_PARALLEL && c->options && c->options->lowered && !c->in_kernel && !c->in_parallel;
   if (f->parallel) interp_emit(c, OP_PARALLEL, 0, 0, 0, 0, 0);

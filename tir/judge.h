@@ -54,6 +54,11 @@ struct tir_run_report {
   double epsilon;      /* of the coarsest float type that was rounded to; 0: every float result was exact */
   uint64_t read_first; /* bit i: argument i was unwritten, and read before it was written (note_unwritten) */
 };
+/* A loop that runs for one value of its variable. */
+struct tir_fixed_loop {
+  tir_loop loop;
+  int64_t value;
+};
 struct tir_run_options {
   int64_t most_steps;               /* 0: no limit; loop iterations and stores */
   uint64_t most_memory;             /* bytes, the interpreter's own counted; 0: 4 GiB */
@@ -61,6 +66,8 @@ struct tir_run_options {
   const volatile int *stop;         /* not 0: the run ends with an error; NULL: never */
   const struct tir_extern *externs; /* borrowed for the run */
   uint32_t extern_count;
+  const struct tir_fixed_loop *fixed; /* borrowed for the run */
+  uint32_t fixed_count;
   bool note_unwritten;           /* reading what is unwritten of an argument is noted in the report, not refused */
   struct tir_run_report *report; /* filled; NULL: not wanted */
 };
@@ -74,6 +81,11 @@ struct tir_run_options {
  * gives 0; Select, and, or compute only what decides. false: err says what failed and where. Shares nothing. */
 bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
              const struct tir_run_options *options, ms_error *err);
+
+/* Runs what `samples` elements of each output need, drawn from the seed, and no more than that as far as blocks can be
+ * computed where they are read: outputs elsewhere are left as they were. Where no loop can be cut, all is run once. */
+bool tir_run_samples(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
+                     const struct tir_run_options *options, uint64_t seed, uint32_t samples, ms_error *err);
 
 /* One element as stored in memory, and as the number it is: exact for floats and for integers of up to 53 bits. Storing
  * rounds as the interpreter does; an integer saturates. The type has one lane. */

@@ -18,6 +18,7 @@ sed -n 's/.*"event":"trial".*"id":"\([0-9a-f]*\)".*/\1/p' "$work/tune.json" | wh
   "$msched" show "$each" --db "$db" --json >/dev/null || fail "record $each is lost"
 done
 "$msched" replay "$id" --db "$db" --json | grep -q '"difference":0' || fail "replay differs"
+"$msched" replay "$id" --db "$db" --json | grep -q '"interpreted":0,' || fail "replay differs from the interpreter"
 "$msched" export "$id" -o "$work/gemm.so" --db "$db"
 "$msched" export "$id" -o "$work/gemm.h" --db "$db"
 cat >"$work/use.c" <<'C'

@@ -1,0 +1,89 @@
+/* Runs of what a few outputs need: equal to a whole run where they wrote, and cut down where they can be. */
+#include "script.h"
+
+enum { SAMPLES = 5 };
+static const double UNTOUCHED = -77;
+
+/* Runs whole and by samples; every element that the samples wrote is equal. Gives how many those are. */
+static uint32_t run_both(struct tir *ir, struct tir_run_report *whole, struct tir_run_report *sampled) {
+  struct tir_arguments expected, actual;
+  ms_error err = {0};
+  tir_func f = tir_find_func(ir, "main");
+  struct tir_run_options options = {.report = whole};
+  assert_true(tir_make_arguments(ir, f, 1, &expected, &err));
+  uint32_t last = expected.count - 1, count = (uint32_t)(expected.args[last].bytes / sizeof(float)), written = 0;
+  float *want = expected.args[last].data;
+  for (uint32_t i = 0; i < count; i++) want[i] = (float)UNTOUCHED;
+  tir_copy_arguments(ir, f, &expected, &actual);
+  if (!tir_run(ir, f, expected.args, expected.count, &options, &err)) fail_msg("%s", err.message);
+  options.report = sampled;
+  if (!tir_run_samples(ir, f, actual.args, actual.count, &options, 1, SAMPLES, &err)) fail_msg("%s", err.message);
+  float *got = actual.args[last].data;
+  for (uint32_t i = 0; i < count; i++) {
+    if (got[i] == (float)UNTOUCHED) continue;
+    assert_true(got[i] == want[i]);
+    written++;
+  }
+  tir_arguments_free(&expected);
+  tir_arguments_free(&actual);
+  tir_free(ir);
+  return written;
+}
+
+#define A_C "A: T.Buffer((32, 64), \"float32\"), C: T.Buffer((32, 64), \"float32\")"
+
+static void cuts_a_chain(void **state) {
+  (void)state;
+  struct tir_run_report whole = {0}, sampled = {0};
+  struct tir *ir = read_function(
+      A_C, "B = T.sblock_alloc_buffer((32, 64), \"float32\")", "S = T.sblock_alloc_buffer((32,), \"float32\")",
+      "for i, j in T.grid(32, 64):", "    with T.sblock(\"B\"):", "        vi, vj = T.axis.remap(\"SS\", [i, j])",
+      "        B[vi, vj] = A[vi, vj] + T.float32(1)",
+      "for i, k in T.grid(32, 64):", "    with T.sblock(\"S\"):", "        vi, vk = T.axis.remap(\"SR\", [i, k])",
+      "        with T.init():", "            S[vi] = T.float32(0)", "        S[vi] = S[vi] + B[vi, vk]",
+      "for i, j in T.grid(32, 64):", "    with T.sblock(\"C\"):", "        vi, vj = T.axis.remap(\"SS\", [i, j])",
+      "        C[vi, vj] = B[vi, vj] * S[vi]");
+  assert_int_equal(run_both(ir, &whole, &sampled), SAMPLES);
+  assert_true(sampled.steps * 20 < whole.steps); /* the last sample's: a row of B and its sum */
+}
+
+static void keeps_a_loop_that_reduces_elsewhere(void **state) {
+  (void)state;
+  struct tir_run_report whole, sampled;
+  struct tir *ir = read_function(
+      "A: T.Buffer((32, 64), \"float32\"), D: T.Buffer((32, 64), \"float32\"), C: T.Buffer((64,), \"float32\")",
+      "for i, j in T.grid(32, 64):", "    with T.sblock(\"D\"):", "        vi, vj = T.axis.remap(\"SS\", [i, j])",
+      "        D[vi, vj] = A[vi, vj]", "    with T.sblock(\"C\"):", "        vi, vj = T.axis.remap(\"RS\", [i, j])",
+      "        with T.init():", "            C[vj] = T.float32(0)", "        C[vj] = C[vj] + A[vi, vj]");
+  assert_in_range(run_both(ir, &whole, &sampled), 2, SAMPLES); /* j is cut, i is not */
+}
+
+static void runs_whole_what_another_reads(void **state) {
+  (void)state;
+  struct tir_run_report whole, sampled;
+  struct tir *ir =
+      read_function("A: T.Buffer((32,), \"float32\"), B: T.Buffer((32,), \"float32\"), C: T.Buffer((32,), \"float32\")",
+                    "for i in range(32):", "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(32, i)",
+                    "        B[vi] = A[vi] + T.float32(1)",
+                    "for i in range(32):", "    with T.sblock(\"C\"):", "        vi = T.axis.spatial(32, i)",
+                    "        C[vi] = B[31 - vi]");
+  assert_in_range(run_both(ir, &whole, &sampled), 2, SAMPLES);
+  assert_true(sampled.steps >= 32); /* B is an output that C reads: all of it is computed */
+}
+
+static void runs_whole_without_blocks(void **state) {
+  (void)state;
+  struct tir_run_report whole, sampled;
+  struct tir *ir = read_function(A_C, "for i, j in T.grid(32, 64):", "    C[i, j] = A[i, j]");
+  assert_int_equal(run_both(ir, &whole, &sampled), 32 * 64);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cuts_a_chain),
+      cmocka_unit_test(keeps_a_loop_that_reduces_elsewhere),
+      cmocka_unit_test(runs_whole_what_another_reads),
+      cmocka_unit_test(runs_whole_without_blocks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
