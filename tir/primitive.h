@@ -52,6 +52,14 @@ bool tir_storage_align(struct tir *ir, tir_block block, int buffer_index, int ax
                        ms_error *err);
 bool tir_unsafe_set_dtype(struct tir *ir, tir_block block, uint32_t buffer_index, const char *dtype, ms_error *err);
 
+/* An index map: results as expressions over parameters, which are variables without a domain, and constants. */
+struct tir_index_map {
+  uint32_t param_count, result_count; /* 16 at most each */
+  tir_expr params[16], results[16];
+};
+/* The block's iterations become what the map makes of them, each with a loop of its own. */
+bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct tir_index_map *map, ms_error *err);
+
 /* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
  */
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);

@@ -29,3 +29,10 @@ bool vm_do_unsafe_set_dtype(struct vm_run *r, const struct vm_step *s) {
          tir_unsafe_set_dtype(r->ir, block, buffer_index(r, s, 0), vm_string_at(r, vm_attr(r, s, 1)), r->err) &&
          vm_give(r, s, NULL, 0);
 }
+
+bool vm_do_transform_block_layout(struct vm_run *r, const struct vm_step *s) {
+  tir_block block;
+  struct tir_index_map map;
+  return vm_get_block(r, vm_input(r, s, 0), &block) && vm_get_map(r, vm_attr(r, s, 0), &map) &&
+         tir_transform_block_layout(r->ir, block, &map, r->err) && vm_give(r, s, NULL, 0);
+}

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static uint32_t add_operands(struct vm_plan *plan, uint32_t count) {
+uint32_t vm_plan_operands(struct vm_plan *plan, uint32_t count) {
   uint64_t size = (uint64_t)plan->operand_count + count;
   if (size > plan->operand_capacity)
     plan->operands = tir_enlarge(plan->operands, &plan->operand_capacity, size, sizeof *plan->operands);
@@ -43,7 +43,7 @@ static tir_expr make_annotation(struct tir *ir, const struct vm_steps *s, const 
 static struct vm_operand prepare_value(struct vm_plan *plan, const struct vm_value *v, bool annotation);
 
 static struct vm_operand prepare_list(struct vm_plan *plan, const struct vm_value *v, bool annotation) {
-  uint32_t first = add_operands(plan, v->count);
+  uint32_t first = vm_plan_operands(plan, v->count);
   for (uint32_t i = 0; i < v->count; i++) {
     struct vm_operand item = prepare_value(plan, &plan->steps->values[v->first + i], annotation);
     plan->operands[first + i] = item;
@@ -65,6 +65,7 @@ static struct vm_operand prepare_value(struct vm_plan *plan, const struct vm_val
                                .count = v->first};
   case VM_LIST:
   case VM_MAP: return prepare_list(plan, v, annotation);
+  case VM_INDEX_MAP: return vm_prepare_map(plan, v);
   default: return (struct vm_operand){.kind = VM_AT_NONE};
   }
 }
@@ -78,7 +79,7 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
                          .first_output = i->first_output,
                          .draw = i->draw,
                          .decision = i->decision};
-  step.operands = add_operands(plan, i->inputs + i->attrs);
+  step.operands = vm_plan_operands(plan, i->inputs + i->attrs);
   for (uint32_t n = 0; n < i->inputs + i->attrs; n++) {
     uint32_t p = n < i->inputs ? (n < sig.inputs ? n : sig.inputs - 1u) : sig.inputs + (n - i->inputs);
     struct vm_operand operand = prepare_value(plan, &plan->steps->values[i->values + n], sig.at[p].type == VM_T_VALUE);

@@ -13,7 +13,8 @@ enum vm_operand_kind {
   VM_AT_STRING, /* value: its symbol in the workload; count: where it stands in the steps' text */
   VM_AT_LIST,   /* value: the first of `count` operands of the plan */
   VM_AT_EXPR,   /* value: an annotation value, made once in the workload */
-  VM_AT_DICT    /* as a list: keys (VM_AT_EXPR) and values in turn */
+  VM_AT_DICT,   /* as a list: keys (VM_AT_EXPR) and values in turn */
+  VM_AT_MAP     /* an index map of `count` parameters; value: its first operand, see index_expr.c */
 };
 struct vm_operand {
   union {
@@ -41,6 +42,10 @@ struct vm_plan {
   uint32_t count, operand_count, capacity, operand_capacity;
 };
 
+/* Room for `count` operands of a plan; the first of them. */
+uint32_t vm_plan_operands(struct vm_plan *plan, uint32_t count);
+/* The operand of an index map: its variables and, where no drawn number is in them, results are made once. */
+struct vm_operand vm_prepare_map(struct vm_plan *plan, const struct vm_value *v);
 /* Appends instructions [first, last) of the steps to a plan. */
 void vm_plan_add(struct vm_plan *plan, uint32_t first, uint32_t last);
 
@@ -90,6 +95,9 @@ bool vm_get_blocks(struct vm_run *r, const struct vm_operand *list, tir_block *o
 static inline int64_t vm_get_int(const struct vm_run *r, const struct vm_operand *o) {
   return o->kind == VM_AT_INT ? o->value : o->kind == VM_AT_SLOT ? r->slots[o->value] : VM_NIL;
 }
+
+/* An index map. False: refused, it has too many indices, or a number that does not fit its type or was left open. */
+bool vm_get_map(struct vm_run *r, const struct vm_operand *o, struct tir_index_map *out);
 
 /* Working memory for lists of statements: at least `count` entries, until the next call. */
 uint32_t *vm_out(struct vm_run *r, uint32_t count);

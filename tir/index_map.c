@@ -1,0 +1,122 @@
+/* Index maps on expressions. */
+#include "index_map.h"
+
+#include "iter_map.h"
+
+/* ---- Results ---- */
+
+struct application {
+  struct tir *ir;
+  const struct tir_index_map *map;
+  const tir_expr *args;
+  tir_type type;
+  bool simplify;
+};
+
+static tir_expr widened(struct tir *ir, tir_expr e, tir_type type) {
+  return tir_type_of(ir, e) == type ? e : tir_cast(ir, type, e);
+}
+
+static tir_expr apply(const struct application *a, tir_expr e) {
+  struct tir *ir = a->ir;
+  const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_INT_IMM) return tir_int(ir, a->type, n.imm);
+  if (n.kind == TIR_VAR) {
+    for (uint32_t i = 0; i < a->map->param_count; i++)
+      if (a->map->params[i] == e) return a->args[i];
+    return e;
+  }
+  tir_expr x = apply(a, n.a), y = apply(a, n.b);
+  if (tir_type_of(ir, x) != tir_type_of(ir, y)) x = widened(ir, x, a->type), y = widened(ir, y, a->type);
+  return a->simplify ? tir_make(ir, (enum tir_kind)n.kind, x, y) : tir_binary(ir, (enum tir_kind)n.kind, x, y);
+}
+
+static void apply_all(struct tir *ir, const struct tir_index_map *map, const tir_expr *args, bool simplify,
+                      tir_expr *out) {
+  struct application a = {ir, map, args, TIR_T_I32, simplify};
+  for (uint32_t i = 0; i < map->param_count; i++)
+    if (tir_type_bits(tir_type_of(ir, args[i])) > tir_type_bits(a.type) || i == 0) a.type = tir_type_of(ir, args[i]);
+  for (uint32_t i = 0; i < map->result_count; i++) out[i] = apply(&a, map->results[i]);
+}
+
+void tir_map_as_written(struct tir *ir, const struct tir_index_map *map, const tir_expr *args, tir_expr *out) {
+  apply_all(ir, map, args, false, out);
+}
+
+void tir_map_indices(struct tir *ir, const struct tir_index_map *map, const tir_expr *args, tir_expr *out) {
+  apply_all(ir, map, args, true, out);
+}
+
+/* ---- Shapes ---- */
+
+/* The terms of an index are orthogonal: its extent is that of the largest. */
+static tir_expr extent_of(struct tir_iter_map *m, struct iter_sum sum, tir_type type) {
+  struct tir *ir = m->ir;
+  tir_expr extent = tir_int(ir, type, 1);
+  for (uint32_t i = 0; i < sum.count; i++) {
+    const struct iter_split split = m->splits.at[sum.first + i];
+    tir_expr reach = tir_mul(ir, split.extent, split.scale);
+    extent = i ? tir_make(ir, TIR_MAX, extent, reach) : reach;
+  }
+  return extent;
+}
+
+static bool shape_by_bounds(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                            uint32_t var_count, tir_expr *shape) {
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_interval reach = tir_relax(ir, tir_simplify(ir, indices[i]), vars, var_count);
+    if (reach.empty || !reach.min || !reach.max || !tir_is_const(ir, reach.min, 0)) return false;
+    shape[i] = tir_interval_extent(ir, reach);
+  }
+  return true;
+}
+
+bool tir_mapped_shape(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                      tir_expr *shape) {
+  struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, TIR_NONE, TIR_MAP_ANY, false);
+  if (!m) return shape_by_bounds(ir, indices, count, vars, var_count, shape);
+  for (uint32_t i = 0; i < count; i++) {
+    struct iter_sum sum = m->indices.at[i];
+    if (!tir_is_const(ir, sum.base, 0)) return false;
+    shape[i] = extent_of(m, sum, tir_type_of(ir, indices[i]));
+    const struct tir_expr_node *n = tir_at(ir, shape[i]);
+    if (n->kind == TIR_INT_IMM && n->imm <= 0) return false;
+  }
+  return true;
+}
+
+/* ---- Inverses ---- */
+
+/* A variable of one value need not be told apart. */
+static bool fill_units(struct tir *ir, const tir_var *vars, uint32_t var_count, tir_expr *values) {
+  for (uint32_t i = 0; i < var_count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[vars[i]];
+    if (!values[i] && tir_is_const(ir, v->extent, 1)) values[i] = v->min;
+    if (!values[i]) return false;
+  }
+  return true;
+}
+
+bool tir_invert_bijection(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                          uint32_t var_count, const tir_expr *outputs, tir_expr *values) {
+  return tir_inverse_affine_map(ir, indices, count, vars, var_count, TIR_NONE, outputs, 1, values) &&
+         fill_units(ir, vars, var_count, values);
+}
+
+static void add_outside(struct tir *ir, tir_expr *padding, tir_expr outside) {
+  if (tir_is_const(ir, outside, 0) || tir_prove(ir, tir_not(ir, outside))) return;
+  *padding = *padding ? tir_make(ir, TIR_OR, *padding, outside) : outside;
+}
+
+bool tir_invert_padding(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                        uint32_t var_count, const tir_expr *outputs, tir_expr *values, tir_expr *padding) {
+  struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, TIR_NONE, TIR_MAP_ANY, false);
+  if (!m || !iter_invert(m, outputs, values) || !fill_units(ir, vars, var_count, values)) return false;
+  *padding = TIR_NONE;
+  for (uint32_t i = 0; i < var_count; i++) {
+    struct tir_var_node v = ir->vars.at[vars[i]];
+    add_outside(ir, padding, tir_make(ir, TIR_LT, values[i], v.min));
+    add_outside(ir, padding, tir_make(ir, TIR_LE, tir_add(ir, v.min, v.extent), values[i]));
+  }
+  return true;
+}
