@@ -18,7 +18,7 @@ struct script_limits {
   size_t bytes;   /* of Lua memory; 0: none */
   double seconds; /* of one call into the state, between script_start and script_stop; 0: none */
   bool patient;   /* an interrupt is not raised in scripts: who calls them looks at it */
-  bool sandbox;   /* rules: no io, os, debug, native libraries, bytecode; pairs in order; no math.random */
+  bool sandbox;   /* rules from files: see sandbox.c */
 };
 /* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */
 lua_State *script_new(const struct script_limits *limits, ms_error *err);
@@ -30,6 +30,12 @@ void script_interrupt(void);
 bool script_interrupted(void);
 /* Calls the function on the stack under its arguments, with a traceback in err on failure. */
 bool script_call(lua_State *L, int arguments, int results, ms_error *err);
+/* The same, with the message alone: for what `limited` calls. */
+bool script_try(lua_State *L, int arguments, int results, ms_error *err);
+/* Memory that C holds for a value of the state counts as the state's; `charged` is what was counted for it so far.
+ * Raises when the limit is passed: the value must be the state's already. */
+void script_charge(lua_State *L, size_t *charged, size_t bytes);
+void script_discharge(lua_State *L, size_t *charged);
 /* Loads (text only, no bytecode) and runs a file; its results are left on the stack. "-": standard input. */
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
 /* Where te.lua and the rules are: MSCHED_LUA_PATH, the source tree of a build, or the installed folder. */
@@ -42,10 +48,14 @@ void bind_schedules(lua_State *L);
 void bind_arrays(lua_State *L);
 void bind_kernels(lua_State *L);
 void bind_vendors(lua_State *L);
+void bind_targets(lua_State *L);
+void bind_parts(lua_State *L);   /* limited.c */
+void sandbox_open(lua_State *L); /* the libraries of a sandboxed state (sandbox.c) */
 
 struct bound_function {
   struct tir *ir;
   tir_func func;
+  size_t charged;
 };
 #define BOUND_FUNCTION "msched.function"
 #define BOUND_SCHEDULE "msched.schedule"
@@ -57,13 +67,13 @@ struct bound_function {
 struct bound_function *bind_check_function(lua_State *L, int at);
 /* Pushes a function that owns the module. */
 void bind_push_function(lua_State *L, struct tir *ir, tir_func f);
+void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f);
 struct vm_schedule *bind_check_schedule(lua_State *L, int at);
-/* Pushes a schedule that owns `schedule`; the workload at `workload` (a stack index, or 0) is kept with it. */
-void bind_push_schedule(lua_State *L, struct vm_schedule *schedule, int workload);
 /* Pushes a schedule that is borrowed until bind_release_schedule: for postprocessors. */
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule);
 void bind_release_schedule(lua_State *L, int at);
 struct vm_trace *bind_check_trace(lua_State *L, int at);
+struct vm_trace *bind_test_trace(lua_State *L, int at);     /* NULL: it is none */
 void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */
 
 struct bound_array {
@@ -79,6 +89,8 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
 
 struct jit_kernel *bind_check_kernel(lua_State *L, int at); /* borrowed from what is there */
 
+/* What getmetatable gives for the type whose metatable is on the top: its name, so that no script gets at its __gc. */
+void bind_hide_metatable(lua_State *L, const char *name);
 /* Raises err's message (and its code in front). */
 int bind_raise(lua_State *L, const ms_error *err);
 /* Reads options: the field of the table at `at`, or the default. */

@@ -237,6 +237,7 @@ void bind_arrays(lua_State *L) {
   static const luaL_Reg methods[] = {{"shape", shape},        {"type", type_name},        {"tolist", to_list},
                                      {"random", fill_random}, {"difference", difference}, {NULL, NULL}};
   luaL_newmetatable(L, BOUND_ARRAY);
+  bind_hide_metatable(L, BOUND_ARRAY);
   luaL_newlib(L, methods);
   lua_pushcclosure(L, read_element, 1);
   lua_setfield(L, -2, "__index");

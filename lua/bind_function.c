@@ -5,19 +5,33 @@
 #include <string.h>
 
 struct bound_function *bind_check_function(lua_State *L, int at) {
-  return luaL_checkudata(L, at, BOUND_FUNCTION);
+  struct bound_function *b = luaL_checkudata(L, at, BOUND_FUNCTION);
+  if (!b->ir) luaL_error(L, "this function is no more");
+  return b;
 }
 
 void bind_push_function(lua_State *L, struct tir *ir, tir_func f) {
   struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (struct bound_function){ir, f};
+  *b = (struct bound_function){ir, f, 0};
   luaL_setmetatable(L, BOUND_FUNCTION);
+  script_charge(L, &b->charged, tir_bytes(ir));
+}
+
+/* The userdata comes first: should the state's memory be out, nothing is lost. */
+void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f) {
+  struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
+  *b = (struct bound_function){NULL, f, 0};
+  luaL_setmetatable(L, BOUND_FUNCTION);
+  b->ir = tir_new();
+  tir_copy(b->ir, ir);
+  script_charge(L, &b->charged, tir_bytes(b->ir));
 }
 
 static int collect(lua_State *L) {
-  struct bound_function *b = bind_check_function(L, 1);
+  struct bound_function *b = luaL_checkudata(L, 1, BOUND_FUNCTION);
   tir_free(b->ir);
   b->ir = NULL;
+  script_discharge(L, &b->charged);
   return 0;
 }
 
@@ -156,6 +170,7 @@ void bind_functions(lua_State *L) {
   luaL_newmetatable(L, BOUND_FUNCTION);
   lua_pushcfunction(L, collect);
   lua_setfield(L, -2, "__gc");
+  bind_hide_metatable(L, BOUND_FUNCTION);
   lua_pushcfunction(L, script);
   lua_setfield(L, -2, "__tostring");
   luaL_newlib(L, methods);

@@ -239,6 +239,7 @@ void bind_kernels(lua_State *L) {
                                      {"run", call},
                                      {NULL, NULL}};
   luaL_newmetatable(L, BOUND_KERNEL);
+  bind_hide_metatable(L, BOUND_KERNEL);
   lua_newtable(L);
   luaL_setfuncs(L, methods, 0);
   lua_pushvalue(L, -1);
@@ -250,7 +251,11 @@ void bind_kernels(lua_State *L) {
   static const luaL_Reg functions[] = {{"build", build},
                                        {"interpret", interpret},
                                        {"interpret_samples", interpret_samples},
-                                       {"target", target},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+}
+
+void bind_targets(lua_State *L) {
+  lua_pushcfunction(L, target);
+  lua_setfield(L, -2, "target");
 }

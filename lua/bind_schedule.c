@@ -7,6 +7,7 @@
 struct bound_schedule {
   struct vm_schedule *schedule;
   bool borrowed;
+  size_t charged;
 };
 struct bound_handle {
   uint32_t variable;
@@ -20,21 +21,38 @@ struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
   return b->schedule;
 }
 
-static void push(lua_State *L, struct vm_schedule *schedule, bool borrowed, int workload) {
+/* Counts what the schedule at `at` holds; a borrowed one is its owner's. */
+static void charge(lua_State *L, int at) {
+  struct bound_schedule *b = lua_touserdata(L, at);
+  if (b->borrowed) return;
+  const struct vm_steps *steps = b->schedule->trace.steps;
+  script_charge(L, &b->charged,
+                tir_bytes(b->schedule->ir) + steps->instruction_capacity * sizeof *steps->instructions +
+                    steps->value_capacity * sizeof *steps->values + steps->text_capacity);
+}
+
+/* Pushes a schedule without its memory, which fill() gives it: should the state's memory be out, nothing is lost. The
+ * workload at `workload` (a stack index, or 0) is kept with it. */
+static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
   if (workload) workload = lua_absindex(L, workload);
   struct bound_schedule *b = lua_newuserdatauv(L, sizeof *b, 1);
-  *b = (struct bound_schedule){schedule, borrowed};
+  *b = (struct bound_schedule){NULL, borrowed, 0};
   luaL_setmetatable(L, BOUND_SCHEDULE);
   if (workload) {
     lua_pushvalue(L, workload);
     lua_setiuservalue(L, -2, 1);
   }
+  return b;
 }
 
-void bind_push_schedule(lua_State *L, struct vm_schedule *schedule, int workload) {
-  push(L, schedule, false, workload);
+static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *schedule, const ms_error *err) {
+  if (!schedule) return bind_raise(L, err);
+  b->schedule = schedule;
+  charge(L, lua_gettop(L));
+  return 1;
 }
-void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) { push(L, schedule, true, 0); }
+
+void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) { push(L, true, 0)->schedule = schedule; }
 void bind_release_schedule(lua_State *L, int at) {
   ((struct bound_schedule *)luaL_checkudata(L, at, BOUND_SCHEDULE))->schedule = NULL;
 }
@@ -43,6 +61,7 @@ static int collect_schedule(lua_State *L) {
   struct bound_schedule *b = luaL_checkudata(L, 1, BOUND_SCHEDULE);
   if (!b->borrowed) vm_schedule_free(b->schedule);
   b->schedule = NULL;
+  script_discharge(L, &b->charged);
   return 0;
 }
 
@@ -355,6 +374,7 @@ static int perform(lua_State *L) {
     err.instruction = -1; /* a call is named by its line of Lua */
     return bind_raise(L, &err);
   }
+  charge(L, 1);
   luaL_checkstack(L, (int)count + 4, "too many results");
   for (uint32_t i = 0; i < count; i++) push_handle(L, 1, first + i);
   return (int)count;
@@ -381,9 +401,7 @@ static int ask(lua_State *L) {
 
 static int schedule_text(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  struct tir *copy = tir_new();
-  tir_copy(copy, s->ir);
-  bind_push_function(L, copy, tir_find_func(copy, "main"));
+  bind_push_function_copy(L, s->ir, tir_find_func(s->ir, "main"));
   lua_getfield(L, -1, "script");
   lua_insert(L, -2);
   lua_call(L, 1, 1);
@@ -393,9 +411,7 @@ static int schedule_text(lua_State *L) {
 /* func(): the scheduled function as it is now. */
 static int schedule_function(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  struct tir *copy = tir_new();
-  tir_copy(copy, s->ir);
-  bind_push_function(L, copy, tir_find_func(copy, "main"));
+  bind_push_function_copy(L, s->ir, tir_find_func(s->ir, "main"));
   return 1;
 }
 
@@ -406,10 +422,8 @@ static int schedule_copy(lua_State *L) {
   struct vm_draws draws = {
       .mode = VM_STRICT, .decisions = &s->trace, .seed = s->draws.seed, .candidate = s->draws.candidate};
   ms_error err = {.instruction = -1};
-  struct vm_schedule *copy = vm_apply(f->ir, &s->trace, &draws, &err);
-  if (!copy) return bind_raise(L, &err);
-  bind_push_schedule(L, copy, -1);
-  return 1;
+  struct bound_schedule *copy = push(L, false, -1);
+  return fill(L, copy, vm_apply(f->ir, &s->trace, &draws, &err), &err);
 }
 
 /* handle(other): the same variable in a copy of the schedule it came from. */
@@ -450,31 +464,42 @@ static int schedule_index(lua_State *L) {
 /* schedule(function [, {seed = 1}]) */
 static int new_schedule(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
-  struct vm_schedule *s = vm_schedule_new(f->ir, (uint64_t)bind_option_int(L, 2, "seed", 1));
-  bind_push_schedule(L, s, 1);
-  return 1;
+  uint64_t seed = (uint64_t)bind_option_int(L, 2, "seed", 1);
+  struct bound_schedule *made = push(L, false, 1);
+  return fill(L, made, vm_schedule_new(f->ir, seed), NULL);
 }
 
 /* ---- Traces ---- */
 
 struct bound_trace {
   struct vm_trace *trace;
+  size_t charged;
 };
 
 struct vm_trace *bind_check_trace(lua_State *L, int at) {
-  return ((struct bound_trace *)luaL_checkudata(L, at, BOUND_TRACE))->trace;
+  struct bound_trace *b = luaL_checkudata(L, at, BOUND_TRACE);
+  if (!b->trace) luaL_error(L, "this trace is no more");
+  return b->trace;
+}
+
+struct vm_trace *bind_test_trace(lua_State *L, int at) {
+  struct bound_trace *b = luaL_testudata(L, at, BOUND_TRACE);
+  return b ? b->trace : NULL;
 }
 
 void bind_push_trace(lua_State *L, struct vm_trace *trace) {
   struct bound_trace *b = lua_newuserdatauv(L, sizeof *b, 0);
-  b->trace = trace;
+  *b = (struct bound_trace){trace, 0};
   luaL_setmetatable(L, BOUND_TRACE);
+  script_charge(L, &b->charged,
+                sizeof *trace + trace->capacity * (sizeof *trace->decisions + 1)); /* steps are shared */
 }
 
 static int collect_trace(lua_State *L) {
   struct bound_trace *b = luaL_checkudata(L, 1, BOUND_TRACE);
   vm_trace_free(b->trace);
   b->trace = NULL;
+  script_discharge(L, &b->charged);
   return 0;
 }
 
@@ -593,10 +618,8 @@ static int apply(lua_State *L) {
                            .seed = (uint64_t)bind_option_int(L, 3, "seed", 1),
                            .candidate = (uint64_t)bind_option_int(L, 3, "candidate", 0)};
   ms_error err = {.instruction = -1};
-  struct vm_schedule *s = vm_apply(f->ir, trace, &draws, &err);
-  if (!s) return bind_raise(L, &err);
-  bind_push_schedule(L, s, 1);
-  return 1;
+  struct bound_schedule *made = push(L, false, 1);
+  return fill(L, made, vm_apply(f->ir, trace, &draws, &err), &err);
 }
 
 /* ---- Registration ---- */
@@ -620,6 +643,7 @@ static void add_table_methods(lua_State *L) {
 static void add_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction collector,
                      lua_CFunction text) {
   luaL_newmetatable(L, name);
+  bind_hide_metatable(L, name);
   lua_newtable(L);
   luaL_setfuncs(L, methods, 0);
   lua_setfield(L, -2, "__index");
@@ -655,6 +679,7 @@ void bind_schedules(lua_State *L) {
   lua_setfield(L, -2, "__len");
   lua_pop(L, 1);
   luaL_newmetatable(L, BOUND_SCHEDULE);
+  bind_hide_metatable(L, BOUND_SCHEDULE);
   lua_newtable(L);
   add_table_methods(L);
   luaL_setfuncs(L, schedule_methods, 0);

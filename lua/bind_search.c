@@ -1,4 +1,4 @@
-/* Searching from Lua: streams of numbers, pools, cost models, measurers, stores. */
+/* Searching from Lua: pools, cost models, measurers, stores. */
 #include "bind_search.h"
 #include "bind.h"
 
@@ -9,34 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-#define BOUND_STREAM   "msched.stream"
 #define BOUND_POOL     "msched.pool"
 #define BOUND_MODEL    "msched.model"
 #define BOUND_MEASURER "msched.measurer"
 #define BOUND_STORE    "msched.store"
 #define BOUND_FEATURES "msched.features"
-
-/* ---- Streams: stream(seed, candidate, draw, attempt) ---- */
-
-static int new_stream(lua_State *L) {
-  struct vm_stream s = vm_stream_of((uint64_t)luaL_checkinteger(L, 1), (uint64_t)luaL_optinteger(L, 2, 0),
-                                    (uint32_t)luaL_optinteger(L, 3, 0), (uint64_t)luaL_optinteger(L, 4, 0));
-  *(struct vm_stream *)lua_newuserdatauv(L, sizeof s, 0) = s;
-  luaL_setmetatable(L, BOUND_STREAM);
-  return 1;
-}
-
-static int stream_below(lua_State *L) {
-  lua_Integer bound = luaL_checkinteger(L, 2);
-  luaL_argcheck(L, bound > 0 && bound <= UINT32_MAX, 2, "a bound from 1 on is expected");
-  lua_pushinteger(L, vm_stream_below(luaL_checkudata(L, 1, BOUND_STREAM), (uint32_t)bound));
-  return 1;
-}
-
-static int stream_unit(lua_State *L) {
-  lua_pushnumber(L, vm_stream_unit(luaL_checkudata(L, 1, BOUND_STREAM)));
-  return 1;
-}
 
 /* ---- Features of one candidate ---- */
 
@@ -72,6 +49,17 @@ static int features_call(lua_State *L) {
   return 1;
 }
 
+/* features(schedule): as pool:replay gives them for a candidate */
+static int features_of(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  struct bound_features *f = lua_newuserdatauv(L, sizeof *f, 0);
+  *f = (struct bound_features){NULL, 0};
+  luaL_setmetatable(L, BOUND_FEATURES);
+  ms_error err = {.instruction = -1};
+  if (!search_features(s->ir, tir_find_func(s->ir, "main"), &f->rows, &f->count, &err)) return bind_raise(L, &err);
+  return 1;
+}
+
 static int feature_names(lua_State *L) {
   lua_newtable(L);
   for (uint32_t i = 0; i < search_feature_count(); i++) {
@@ -89,60 +77,11 @@ struct bound_pool {
   struct search_script script;
 };
 
-static void *open_script(void *data, ms_error *err) {
-  struct script_files *files = data;
-  struct script_limits limits = {.bytes = (size_t)256 << 20, .seconds = files->timeout, .sandbox = true};
-  lua_State *L = script_new(&limits, err);
-  if (!L) return NULL;
-  lua_pushstring(L, files->target);
-  lua_setglobal(L, "MSCHED_TARGET");
-  lua_getglobal(L, "msched");
-  lua_getfield(L, -1, "load");
-  lua_remove(L, -2);
-  lua_pushliteral(L, "rules.worker");
-  script_start(L);
-  bool ok = script_call(L, 1, 1, err);
-  for (uint32_t i = 0; ok && i < files->count; i++) ok = script_run_file(L, files->paths[i], 0, 0, err);
-  script_stop(L);
-  if (ok) { /* the worker's function that postprocesses stays in the registry */
-    lua_setfield(L, LUA_REGISTRYINDEX, "msched.postprocess");
-    return L;
-  }
-  script_close(L);
-  return NULL;
-}
-
-static void close_script(void *data, void *state) {
-  (void)data;
-  script_close(state);
-}
-
-static bool postprocess(void *data, void *state, struct vm_schedule *schedule, ms_error *err) {
-  lua_State *L = state;
-  (void)data;
-  lua_settop(L, 0);
-  lua_getfield(L, LUA_REGISTRYINDEX, "msched.postprocess");
-  bind_push_borrowed_schedule(L, schedule);
-  lua_pushvalue(L, -1);
-  lua_insert(L, 1); /* kept to be released */
-  script_start(L);
-  bool ok = script_call(L, 1, 2, err);
-  script_stop(L);
-  if (ok && !lua_toboolean(L, -2))
-    ok = ms_fail(err, MS_POSTPROC, "postprocessor %s refuses it", lua_isstring(L, -1) ? lua_tostring(L, -1) : "?");
-  bind_release_schedule(L, 1);
-  lua_settop(L, 0);
-  return ok;
-}
-
 static int collect_pool(lua_State *L) {
   struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
   search_pool_free(p->pool);
   p->pool = NULL;
-  for (uint32_t i = 0; i < p->files.count; i++) free(p->files.paths[i]);
-  free(p->files.paths);
-  p->files.paths = NULL;
-  p->files.count = 0;
+  script_files_free(&p->files);
   return 0;
 }
 
@@ -153,21 +92,8 @@ static int new_pool(lua_State *L) {
   struct bound_pool *p = lua_newuserdatauv(L, sizeof *p, 0);
   memset(p, 0, sizeof *p);
   luaL_setmetatable(L, BOUND_POOL);
-  p->files.timeout = (double)bind_option_int(L, 2, "timeout", 10);
-  snprintf(p->files.target, sizeof p->files.target, "%s", bind_option_text(L, 2, "target", "native"));
-  if (lua_getfield(L, 2, "files") == LUA_TTABLE) {
-    lua_Integer count = luaL_len(L, -1);
-    p->files.paths = calloc((size_t)count + 1, sizeof *p->files.paths);
-    if (!p->files.paths) return luaL_error(L, "no memory");
-    for (lua_Integer i = 1; i <= count; i++) {
-      lua_rawgeti(L, -1, i);
-      p->files.paths[p->files.count] = strdup(luaL_checkstring(L, -1));
-      p->files.count++;
-      lua_pop(L, 1);
-    }
-  }
-  lua_pop(L, 1);
-  p->script = (struct search_script){&p->files, open_script, close_script, postprocess};
+  script_files_read(L, 2, &p->files);
+  p->script = (struct search_script){&p->files, script_files_open, script_files_close, script_files_postprocess};
   ms_error err = {.instruction = -1};
   p->pool = search_pool_new(f->ir, f->func, &p->script, (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
   return p->pool ? 1 : bind_raise(L, &err);
@@ -738,6 +664,7 @@ static int versions(lua_State *L) {
 
 static void add_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction collector) {
   luaL_newmetatable(L, name);
+  bind_hide_metatable(L, name);
   lua_newtable(L);
   luaL_setfuncs(L, methods, 0);
   lua_setfield(L, -2, "__index");
@@ -748,12 +675,7 @@ static void add_type(lua_State *L, const char *name, const luaL_Reg *methods, lu
   lua_pop(L, 1);
 }
 
-void bind_searching(lua_State *L, bool sandbox) {
-  static const luaL_Reg stream[] = {{"below", stream_below}, {"unit", stream_unit}, {NULL, NULL}};
-  add_type(L, BOUND_STREAM, stream, NULL);
-  lua_pushcfunction(L, new_stream);
-  lua_setfield(L, -2, "stream");
-  if (sandbox) return; /* a rule starts no process and opens no store */
+void bind_searching(lua_State *L) {
   static const luaL_Reg pool[] = {{"replay", pool_replay}, {"close", collect_pool}, {NULL, NULL}};
   static const luaL_Reg model[] = {{"update", model_update}, {"predict", model_predict}, {NULL, NULL}};
   static const luaL_Reg measurer[] = {{"submit", measurer_submit},
@@ -792,6 +714,7 @@ void bind_searching(lua_State *L, bool sandbox) {
                                        {"measurer", new_measurer},
                                        {"store", new_store},
                                        {"feature_names", feature_names},
+                                       {"features", features_of},
                                        {"clock", clock_seconds},
                                        {"interrupted", interrupted},
                                        {"versions", versions},

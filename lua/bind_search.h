@@ -2,20 +2,31 @@
 #ifndef MSCHED_LUA_BIND_SEARCH_H
 #define MSCHED_LUA_BIND_SEARCH_H
 
+#include "vm/vm.h"
+
 #include <lua.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a worker's state loads: the target's rules, then the user's files. */
+/* What a sandboxed state loads: the target's rules, then the user's files (bind_rules.c). */
 struct script_files {
   char **paths;
   uint32_t count;
   double timeout;
   char target[1400];
 };
+#define SCRIPT_MEMORY ((size_t)256 << 20) /* that such a state may take, schedules included */
+void script_files_read(lua_State *L, int at, struct script_files *files); /* from options; freed by the caller */
+void script_files_free(struct script_files *files);
+/* What a pool is given: data is a script_files, a state is a lua_State. */
+void *script_files_open(void *data, ms_error *err);
+void script_files_close(void *data, void *state);
+bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, ms_error *err);
 
-/* Adds streams, and out of a sandbox pools, models, measurers and stores, to the module on the top of the stack. */
-void bind_searching(lua_State *L, bool sandbox);
+/* Each adds to the module on the top of the stack. */
+void bind_streams(lua_State *L);
+void bind_boxes(lua_State *L);
+void bind_searching(lua_State *L); /* pools, models, measurers, stores */
 /* Makes a replay that runs return soon; async-signal-safe. */
 void bind_search_interrupt(void);
 

@@ -112,7 +112,7 @@ local function read_file(path)
   return text
 end
 
-local function is_function(x) return type(x) == "userdata" and getmetatable(x) and getmetatable(x).__name == "msched.function" end
+local function is_function(x) return ms.type(x) == "function" end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript.
 function cli.functions_of(path, rest)

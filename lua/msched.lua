@@ -26,6 +26,10 @@ local function definer(kind, required)
     for _, field in ipairs(required) do
       if type(t[field]) ~= "function" then error(string.format("ms.%s %s: `%s` is a function", kind, t.name, field), 2) end
     end
+    if kind == "mutator" then
+      if t.weight == nil then t.weight = 0.1 end
+      if type(t.weight) ~= "number" or not (t.weight >= 0) then error(string.format("ms.mutator %s: `weight` is a number of at least 0", t.name), 2) end
+    end
     t.kind = kind
     table.insert(ms.registered[kind], t)
     return t
@@ -37,6 +41,8 @@ ms.mutator = definer("mutator", {"apply"})
 ms.policy = definer("policy", {"run"})
 
 -- ---- Schedules -------------------------------------------------------------------------------------------------
+
+if not ms.build then return true end -- a sandbox has no kernels, and does not tune
 
 local schedule, kernel = ms.schedule_methods, ms.kernel_methods
 

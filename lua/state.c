@@ -1,18 +1,14 @@
 /* Lua states: made, limited, interrupted. */
+#include "state.h"
 #include "bind.h"
 #include "bind_search.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-struct script { /* what a state's allocator and hook know; found through the allocator's data */
-  struct script_limits limits;
-  size_t used;
-  double deadline; /* of the call that runs; 0: none */
-};
 
 static volatile sig_atomic_t interrupted;
 
@@ -42,21 +38,41 @@ static void *allocate(void *data, void *at, size_t old_size, size_t size) {
   return to;
 }
 
-static struct script *script_of(lua_State *L) {
+struct script *script_of(lua_State *L) {
   void *data;
   lua_getallocf(L, &data);
   return data;
 }
 
-/* Raised anew each period: a pcall that swallows the error gains one period only. */
-enum { HOOK_PERIOD = 10000 };
+bool script_is_late(const struct script *s) { return s->deadline > 0 && now() > s->deadline; }
 
-static void watch(lua_State *L, lua_Debug *unused) {
+/* Once it is late, the hook raises at every instruction: a pcall that swallows the error gains nothing, since the next
+ * instruction after it raises again. */
+void script_watch(lua_State *L, lua_Debug *unused) {
   (void)unused;
   struct script *s = script_of(L);
-  if (interrupted && !s->limits.patient) luaL_error(L, "interrupted");
-  if (s->deadline > 0 && now() > s->deadline)
-    luaL_error(L, "this script ran longer than %f seconds; see --rule-timeout", s->limits.seconds);
+  bool stop = interrupted && !s->limits.patient;
+  bool late = script_is_late(s);
+  lua_sethook(L, script_watch, LUA_MASKCOUNT, stop || late ? 1 : SCRIPT_HOOK_PERIOD);
+  if (stop) luaL_error(L, "interrupted");
+  if (late) luaL_error(L, "it runs longer than it may");
+}
+
+const char script_no_memory[] = "not enough memory"; /* as Lua says it */
+
+void script_charge(lua_State *L, size_t *charged, size_t bytes) {
+  struct script *s = script_of(L);
+  s->used = s->used - *charged + bytes;
+  *charged = bytes;
+  if (!s->limits.bytes || s->used <= s->limits.bytes) return;
+  lua_gc(L, LUA_GCCOLLECT);
+  if (s->used <= s->limits.bytes) return;
+  lua_pushstring(L, script_no_memory);
+  lua_error(L);
+}
+void script_discharge(lua_State *L, size_t *charged) {
+  script_of(L)->used -= *charged;
+  *charged = 0;
 }
 
 void script_start(lua_State *L) {
@@ -65,92 +81,66 @@ void script_start(lua_State *L) {
 }
 void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
 
-/* ---- What a sandboxed script sees ---- */
-
-static int ordered_next(lua_State *L) { /* (list of keys, position) of an iterator made by ordered_pairs */
-  lua_Integer i = luaL_checkinteger(L, lua_upvalueindex(3)) + 1;
-  lua_pushinteger(L, i);
-  lua_replace(L, lua_upvalueindex(3));
-  if (lua_rawgeti(L, lua_upvalueindex(1), i) == LUA_TNIL) return 1;
-  lua_pushvalue(L, -1);
-  lua_gettable(L, lua_upvalueindex(2));
-  return 2;
-}
-
-static int by_key(lua_State *L) {
-  bool a = lua_type(L, 1) == LUA_TNUMBER, b = lua_type(L, 2) == LUA_TNUMBER;
-  if (a && b)
-    lua_pushboolean(L, lua_compare(L, 1, 2, LUA_OPLT));
-  else if (a != b)
-    lua_pushboolean(L, a);
-  else
-    lua_pushboolean(L, strcmp(lua_tostring(L, 1), lua_tostring(L, 2)) < 0);
-  return 1;
-}
-
-/* pairs in an order that is the same in every run: numbers ascending, then strings. Other keys have no order. */
-static int ordered_pairs(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TTABLE);
-  lua_getglobal(L, "table");
-  lua_getfield(L, -1, "sort");
-  lua_newtable(L);
-  lua_Integer count = 0;
-  lua_pushnil(L);
-  while (lua_next(L, 1)) {
-    lua_pop(L, 1);
-    int type = lua_type(L, -1);
-    if (type != LUA_TNUMBER && type != LUA_TSTRING)
-      return luaL_error(L, "pairs: a key of type %s has no order that is the same in every run", luaL_typename(L, -1));
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, -3, ++count);
-  }
-  lua_pushvalue(L, -2);
-  lua_pushvalue(L, -2);
-  lua_pushcfunction(L, by_key);
-  lua_call(L, 2, 0);
-  lua_pushvalue(L, 1);
-  lua_pushinteger(L, 0);
-  lua_pushcclosure(L, ordered_next, 3);
-  return 1;
-}
-
-static const char *const hidden[] = {"dofile", "loadfile", "load", "collectgarbage"};
-static const char *const hidden_math[] = {"random", "randomseed"};
-
-static void hide(lua_State *L, const char *table, const char *const *names, size_t count) {
-  lua_getglobal(L, table);
-  for (size_t i = 0; i < count; i++) {
-    lua_pushnil(L);
-    lua_setfield(L, -2, names[i]);
-  }
-  lua_pop(L, 1);
-}
-
-static const luaL_Reg safe_libraries[] = {{LUA_GNAME, luaopen_base},       {LUA_COLIBNAME, luaopen_coroutine},
-                                          {LUA_TABLIBNAME, luaopen_table}, {LUA_STRLIBNAME, luaopen_string},
-                                          {LUA_UTF8LIBNAME, luaopen_utf8}, {LUA_MATHLIBNAME, luaopen_math}};
-
-static void open_sandbox(lua_State *L) {
-  for (size_t i = 0; i < sizeof safe_libraries / sizeof *safe_libraries; i++) {
-    luaL_requiref(L, safe_libraries[i].name, safe_libraries[i].func, 1);
-    lua_pop(L, 1);
-  }
-  hide(L, LUA_GNAME, hidden, sizeof hidden / sizeof *hidden);
-  hide(L, LUA_MATHLIBNAME, hidden_math, sizeof hidden_math / sizeof *hidden_math);
-  static const char *const dump[] = {"dump"};
-  hide(L, LUA_STRLIBNAME, dump, 1);
-  lua_pushcfunction(L, ordered_pairs);
-  lua_setglobal(L, "pairs");
-  lua_pushnil(L);
-  lua_setglobal(L, "next");
-}
-
 /* ---- Where our Lua files are ---- */
 
 const char *script_root(void) {
   const char *given = getenv("MSCHED_LUA_PATH");
   if (given && *given) return given;
   return access(MSCHED_SOURCE_ROOT "/lua/te.lua", R_OK) == 0 ? MSCHED_SOURCE_ROOT : MSCHED_DATA_ROOT;
+}
+
+static int close_file(lua_State *L) {
+  FILE **file = lua_touserdata(L, 1);
+  if (*file) fclose(*file);
+  *file = NULL;
+  return 0;
+}
+
+/* Pushes the chunk of one of our files; messages call it msched/NAME, which tells it from a user's. */
+static void load_file(lua_State *L, const char *path, const char *name) {
+  FILE **file = lua_newuserdatauv(L, sizeof *file, 0);
+  *file = NULL;
+  lua_newtable(L);
+  lua_pushcfunction(L, close_file);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  *file = fopen(path, "r");
+  if (!*file) luaL_error(L, "%s: %s", path, strerror(errno));
+  luaL_Buffer text;
+  luaL_buffinit(L, &text);
+  for (size_t got = 1; got;) {
+    got = fread(luaL_prepbuffer(&text), 1, LUAL_BUFFERSIZE, *file);
+    luaL_addsize(&text, got);
+  }
+  luaL_pushresult(&text);
+  fclose(*file);
+  *file = NULL;
+  size_t length;
+  const char *chunk = lua_tolstring(L, -1, &length);
+  if (luaL_loadbufferx(L, chunk, length, lua_pushfstring(L, SCRIPT_OWN "%s", name), "t") != LUA_OK) lua_error(L);
+  lua_replace(L, -4);
+  lua_pop(L, 2);
+}
+
+/* where(): the place in the user's file that the call comes from, "" if there is none. */
+static int where(lua_State *L) {
+  lua_Debug at;
+  for (int level = 1; lua_getstack(L, level, &at); level++) {
+    lua_getinfo(L, "Sl", &at);
+    if (at.currentline <= 0 || !strncmp(at.source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1)) continue;
+    lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
+    return 1;
+  }
+  lua_pushliteral(L, "");
+  return 1;
+}
+
+/* type(x): "function", "schedule", "trace", …; nil for what is not of this module. */
+static int type_of(lua_State *L) {
+  const char *name = luaL_getmetafield(L, 1, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : "";
+  if (!lua_isuserdata(L, 1) || strncmp(name, "msched.", 7) != 0) return 0;
+  lua_pushstring(L, name + 7);
+  return 1;
 }
 
 /* require "msched.NAME" in a sandbox and out of it: a file of ours, loaded once a state. */
@@ -163,7 +153,7 @@ static int load_own(lua_State *L) {
   int n = snprintf(file, sizeof file, "%s/", script_root());
   for (const char *c = name; *c && n + 6 < (int)sizeof file; c++) file[n++] = *c == '.' ? '/' : *c;
   snprintf(file + n, sizeof file - (size_t)n, ".lua");
-  if (luaL_loadfilex(L, file, "t") != LUA_OK) return lua_error(L);
+  load_file(L, file, name);
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);
   if (lua_isnil(L, -1)) lua_pop(L, 1), lua_pushboolean(L, 1);
@@ -172,24 +162,24 @@ static int load_own(lua_State *L) {
   return 1;
 }
 
-static int sandbox_require(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
-  if (!strcmp(name, "msched")) return lua_getglobal(L, "msched"), 1;
-  return luaL_error(L, "require \"%s\": a rule may require \"msched\" only", name);
-}
-
 static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1; }
 
 static int open_module(lua_State *L) {
   lua_newtable(L);
   bind_functions(L);
   bind_schedules(L);
-  bind_arrays(L);
-  bind_kernels(L);
-  if (!script_of(L)->limits.sandbox) bind_vendors(L);
-  bind_searching(L, script_of(L)->limits.sandbox);
-  lua_pushcfunction(L, load_own);
-  lua_setfield(L, -2, "load");
+  bind_targets(L);
+  bind_streams(L);
+  bind_parts(L);
+  if (!script_of(L)->limits.sandbox) { /* a rule runs no code, starts no process and opens no store */
+    bind_arrays(L);
+    bind_kernels(L);
+    bind_vendors(L);
+    bind_searching(L);
+    bind_boxes(L);
+  }
+  static const luaL_Reg functions[] = {{"load", load_own}, {"where", where}, {"type", type_of}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
   lua_setglobal(L, "msched");
   lua_pushcfunction(L, load_own);
   lua_pushliteral(L, "lua.msched"); /* adds what is written in Lua: te, ops, rules, tune */
@@ -199,9 +189,7 @@ static int open_module(lua_State *L) {
 
 static int open_state(lua_State *L) {
   if (script_of(L)->limits.sandbox) {
-    open_sandbox(L);
-    lua_pushcfunction(L, sandbox_require);
-    lua_setglobal(L, "require");
+    sandbox_open(L);
   } else {
     luaL_openlibs(L);
     lua_getglobal(L, "package");
@@ -227,7 +215,7 @@ lua_State *script_new(const struct script_limits *limits, ms_error *err) {
     script_close(L);
     return NULL;
   }
-  lua_sethook(L, watch, LUA_MASKCOUNT, HOOK_PERIOD);
+  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
   return L;
 }
 
@@ -247,9 +235,11 @@ static int with_traceback(lua_State *L) {
   return 1;
 }
 
-bool script_call(lua_State *L, int arguments, int results, ms_error *err) {
+static int as_text(lua_State *L) { return luaL_tolstring(L, 1, NULL), 1; }
+
+static bool call_handled(lua_State *L, lua_CFunction handler, int arguments, int results, ms_error *err) {
   int function = lua_gettop(L) - arguments;
-  lua_pushcfunction(L, with_traceback);
+  lua_pushcfunction(L, handler);
   lua_insert(L, function);
   int status = lua_pcall(L, arguments, results, function);
   lua_remove(L, function);
@@ -259,6 +249,13 @@ bool script_call(lua_State *L, int arguments, int results, ms_error *err) {
   ms_fail(err, MS_SCRIPT, "%s", message ? message : "error without a message");
   lua_pop(L, 1);
   return false;
+}
+
+bool script_call(lua_State *L, int arguments, int results, ms_error *err) {
+  return call_handled(L, with_traceback, arguments, results, err);
+}
+bool script_try(lua_State *L, int arguments, int results, ms_error *err) {
+  return call_handled(L, as_text, arguments, results, err);
 }
 
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err) {
@@ -272,6 +269,11 @@ bool script_run_file(lua_State *L, const char *path, int arguments, int results,
 }
 
 /* ---- Small things that bindings share ---- */
+
+void bind_hide_metatable(lua_State *L, const char *name) {
+  lua_pushstring(L, name);
+  lua_setfield(L, -2, "__metatable");
+}
 
 int bind_raise(lua_State *L, const ms_error *err) {
   if (err->instruction >= 0) return luaL_error(L, "instruction %d: %s", err->instruction, err->message);

@@ -1,16 +1,35 @@
--- What a replay worker's state holds: the target's postprocessors, and those that the user's files register. Gives the
--- function that the worker calls on each schedule.
+-- What a sandboxed state holds, a replay worker's or the one that opens the space: the target's rules, postprocessors and
+-- mutators, then those that the user's files register. Gives the functions that C calls.
 local targets, space = msched.load "rules.targets", msched.load "rules.space"
+local limited, registered = msched.limited, msched.registered
 local context = targets.context(msched.target(MSCHED_TARGET))
-local own = space.load(context.postprocs)
-local builtin = #msched.registered.postproc
+local rules, postprocs, mutators = space.load(context.rules), space.load(context.postprocs), space.load(context.mutators)
 
-return function(sch)
-  local ok, why = space.postprocess(sch, own)
-  if not ok then return false, why end
-  for i = builtin + 1, #msched.registered.postproc do
-    local p = msched.registered.postproc[i]
-    if p.apply(sch) == false then return false, p.name end
-  end
-  return true
+local worker = {}
+
+-- Runs a user's file; what it registers comes after the target's.
+function worker.load(chunk, path)
+  limited("file", {name = path, apply = chunk})
+  for _, r in ipairs(registered.rule) do rules[#rules + 1] = r end
+  for _, p in ipairs(registered.postproc) do postprocs[#postprocs + 1] = p end
+  for _, m in ipairs(registered.mutator) do mutators[#mutators + 1] = {m, m.weight} end
+  for _, kind in ipairs {"rule", "postproc", "mutator"} do registered[kind] = {} end
 end
+
+function worker.postprocess(sch) return space.postprocess(sch, postprocs) end
+
+function worker.sketches(func, seed)
+  local traces = {}
+  for i, sch in ipairs(space.generate(func, context, rules, seed)) do traces[i] = sch.trace end
+  return traces
+end
+
+function worker.mutators()
+  local list = {}
+  for i, m in ipairs(mutators) do list[i] = {m[1].name, m[2]} end
+  return list
+end
+
+function worker.mutate(i, trace, stream) return space.mutate(mutators[i][1], trace, stream) end
+
+return worker

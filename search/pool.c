@@ -33,6 +33,7 @@ struct search_pool {
   uint32_t job_count;
   bool features;
   const volatile bool *stop;
+  atomic_bool failed; /* a script did: the rest of the round is left */
   atomic_uint next;
 };
 
@@ -57,8 +58,10 @@ static void run_job(struct worker *w, uint32_t i) {
   memset(out, 0, sizeof *out);
   out->err.instruction = -1;
   if (!vm_replay(w->schedule, pool->plans[i], &draws, &out->err)) return;
-  if (pool->script.postprocess && !pool->script.postprocess(pool->script.data, w->state, w->schedule, &out->err))
+  if (pool->script.postprocess && !pool->script.postprocess(pool->script.data, w->state, w->schedule, &out->err)) {
+    if (out->err.code == MS_SCRIPT) atomic_store(&pool->failed, true);
     return;
+  }
   finish(pool, w, out);
 }
 
@@ -73,7 +76,8 @@ static void *work(void *data) {
     bool leaving = pool->leaving;
     pthread_mutex_unlock(&pool->lock);
     if (leaving) return NULL;
-    for (uint32_t i; (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !(pool->stop && *pool->stop);)
+    for (uint32_t i; (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) &&
+                     !(pool->stop && *pool->stop);)
       run_job(w, i);
     pthread_mutex_lock(&pool->lock);
     if (--pool->busy == 0) pthread_cond_signal(&pool->done);
@@ -174,6 +178,7 @@ bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs,
   pool->stop = stop;
   make_plans(pool);
   atomic_store(&pool->next, 0);
+  atomic_store(&pool->failed, false);
   pool->busy = pool->count;
   pool->round++;
   pthread_cond_broadcast(&pool->wake);

@@ -42,7 +42,8 @@ struct search_pool;
 struct search_pool *search_pool_new(const struct tir *workload, tir_func f, const struct search_script *script,
                                     uint32_t workers, ms_error *err);
 void search_pool_free(struct search_pool *pool);
-/* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop turns true. */
+/* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop turns true or a script fails (MS_SCRIPT).
+ */
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
                         struct search_candidate *out, const volatile bool *stop, ms_error *err);
 

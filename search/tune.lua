@@ -25,15 +25,28 @@ end
 function Env:replay(jobs)
   if #jobs == 0 then return {} end
   local made, refused, script_error = self.pool:replay(jobs, self.features)
-  if script_error then error(script_error, 0) end
+  if script_error and not self:stopped() then error(script_error, 0) end
   for _, reason in ipairs(msched.sorted_keys(refused)) do count(self.refused, reason, refused[reason]) end
   for i, c in ipairs(made) do
     if c then
       c.sketch_trace = c.trace:simplified(false)
       c.candidate = jobs[i].candidate
+      if #self.postprocs > 0 then made[i] = self:postprocess(c) end
     end
   end
   return made
+end
+
+-- The user's postprocessors that are closures of this state run here, after those that the pool's workers hold.
+function Env:postprocess(c)
+  local sch = msched.apply(self.func, c.trace)
+  if not space.check(sch, self.postprocs) then
+    count(self.refused, "postproc")
+    return false
+  end
+  c.trace, c.hash = sch.trace, sch:hash()
+  if self.features then c.features = msched.features(sch) end
+  return c
 end
 
 function Env:is_known(hash) return self.known[hash] ~= nil end
@@ -142,27 +155,29 @@ local function resume(self)
   end
 end
 
--- The user's rule files: what they register is added to the target's.
-local function load_files(files)
-  for _, path in ipairs(files) do
-    local chunk, message = loadfile(path, "t")
-    if not chunk then error(message, 0) end
-    chunk()
-  end
+-- What the script registered with ms.rule and its like, then what the options hold.
+local function own(kind, given)
+  local list = table.move(msched.registered[kind], 1, #msched.registered[kind], 1, {})
+  return table.move(given or {}, 1, #(given or {}), #list + 1, list)
 end
 
-local function own(kind, before) return table.move(msched.registered[kind], before + 1, #msched.registered[kind], 1, {}) end
-
--- The rules, mutators and sketches of a function on a target. options.files: rules of the user's.
+-- The sketches of a function on a target, as schedules; the mutators; the postprocessors that run in this state. The
+-- target's rules and those of options.files run in a sandbox; closures (registered, or options.rules, options.postprocs,
+-- options.mutators) run here. Each call has options.rule_timeout seconds.
 function tune.open(func, target, options)
-  local context = targets.context(target)
-  local rules, mutators = space.load(context.rules), space.load(context.mutators)
-  space.load(context.postprocs)
-  local before_rules, before_mutators = #msched.registered.rule, #msched.registered.mutator
-  load_files(options.files or {})
-  for _, r in ipairs(own("rule", before_rules)) do rules[#rules + 1] = r end
-  for _, m in ipairs(own("mutator", before_mutators)) do mutators[#mutators + 1] = {m, m.weight or 0.1} end
-  return space.generate(func, context, rules, options.seed), mutators, context
+  local timeout = options.rule_timeout or 10
+  msched.rule_timeout(timeout)
+  local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout}
+  local sketches, mutators = {}, {}
+  for i, trace in ipairs(box:sketches(func, options.seed)) do sketches[i] = msched.apply(func, trace) end
+  sketches = space.extend(func, targets.context(target), own("rule", options.rules), sketches)
+  for i, m in ipairs(box:mutators()) do
+    mutators[i] = {{name = m[1], apply = function(trace, stream) return box:mutate(i, trace, stream) end}, m[2]}
+  end
+  for _, m in ipairs(own("mutator", options.mutators)) do
+    mutators[#mutators + 1] = {{name = m.name, apply = function(trace, stream) return space.mutate(m, trace, stream) end}, m.weight}
+  end
+  return sketches, mutators, own("postproc", options.postprocs)
 end
 
 local function policy_of(name)
@@ -173,7 +188,7 @@ local function policy_of(name)
   error("there is no policy `" .. name .. "`; known are evolutionary and replay_trace", 0)
 end
 
--- tune.run(function, options): target, trials, seconds, seed, files, policy, jobs, db, simulate, model, rule_timeout,
+-- tune.run(function, options): target, trials, seconds, seed, files, rules, postprocs, mutators, policy, jobs, db, simulate, model, rule_timeout,
 -- listen (gets events). Gives the environment: fastest {id, seconds, trace}, counts, store.
 function tune.run(func, options)
   local target = msched.target(options.target or "native")
@@ -184,8 +199,11 @@ function tune.run(func, options)
   }, Env)
   if options.seconds then self.deadline = self.started + options.seconds end
   local policy = policy_of(options.policy or "evolutionary")
-  local sketches, mutators = tune.open(func, target, {files = options.files, seed = self.seed})
-  self.mutators, self.sketches = mutators, {}
+  local sketches, mutators, postprocs = tune.open(func, target, {
+    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = self.seed,
+    rule_timeout = options.rule_timeout,
+  })
+  self.mutators, self.postprocs, self.sketches = mutators, postprocs, {}
   for i, s in ipairs(sketches) do self.sketches[i] = s.trace:simplified(false) end
   self.store = options.store or msched.store(options.db)
   self.workload = self.store:put_workload(func)

@@ -87,6 +87,14 @@ void tir_copy(struct tir *to, const struct tir *from) {
 #undef COPY_ARRAY
 }
 
+size_t tir_bytes(const struct tir *ir) {
+  size_t bytes = sizeof *ir;
+#define ADD_ARRAY(type, name) bytes += ir->name.capacity * sizeof(type);
+  TIR_ARRAYS(ADD_ARRAY)
+#undef ADD_ARRAY
+  return bytes;
+}
+
 struct tir_mark tir_mark(const struct tir *ir) {
   return (struct tir_mark){ir->exprs.count, ir->linears.count, ir->terms.count, ir->operands.count, ir->vars.count,
                            ir->names.count, ir->symbols.count, ir->text.count,  ir->regions.count,  ir->iters.count};

@@ -355,6 +355,7 @@ struct tir *tir_new(void);
 void tir_free(struct tir *ir);
 /* Makes `to` equal to `from`, reusing `to`'s memory. Cost: a memcpy an array. */
 void tir_copy(struct tir *to, const struct tir *from);
+size_t tir_bytes(const struct tir *ir); /* of memory held, working memory aside */
 /* An undo point for work that only appends (checks, analysis): tir_rewind forgets all that was interned since. */
 struct tir_mark {
   uint32_t exprs, linears, terms, operands, vars, names, symbols, text, regions, iters;

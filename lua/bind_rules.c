@@ -1,0 +1,286 @@
+/* Rules from files: states that hold them, for the pool's workers and for opening the space; streams of numbers. */
+#include "bind.h"
+#include "bind_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BOUND_STREAM "msched.stream"
+#define BOUND_BOX    "msched.box"
+
+/* ---- Streams: stream(seed, candidate, draw, attempt) ---- */
+
+static int new_stream(lua_State *L) {
+  struct vm_stream s = vm_stream_of((uint64_t)luaL_checkinteger(L, 1), (uint64_t)luaL_optinteger(L, 2, 0),
+                                    (uint32_t)luaL_optinteger(L, 3, 0), (uint64_t)luaL_optinteger(L, 4, 0));
+  *(struct vm_stream *)lua_newuserdatauv(L, sizeof s, 0) = s;
+  luaL_setmetatable(L, BOUND_STREAM);
+  return 1;
+}
+
+static int stream_below(lua_State *L) {
+  lua_Integer bound = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, bound > 0 && bound <= UINT32_MAX, 2, "a bound from 1 on is expected");
+  lua_pushinteger(L, vm_stream_below(luaL_checkudata(L, 1, BOUND_STREAM), (uint32_t)bound));
+  return 1;
+}
+
+static int stream_unit(lua_State *L) {
+  lua_pushnumber(L, vm_stream_unit(luaL_checkudata(L, 1, BOUND_STREAM)));
+  return 1;
+}
+
+void bind_streams(lua_State *L) {
+  static const luaL_Reg methods[] = {{"below", stream_below}, {"unit", stream_unit}, {NULL, NULL}};
+  luaL_newmetatable(L, BOUND_STREAM);
+  bind_hide_metatable(L, BOUND_STREAM);
+  luaL_newlib(L, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+  lua_pushcfunction(L, new_stream);
+  lua_setfield(L, -2, "stream");
+}
+
+/* ---- States that hold the target's rules and the user's files (rules/worker.lua) ---- */
+
+void script_files_read(lua_State *L, int at, struct script_files *files) {
+  lua_getfield(L, at, "timeout");
+  files->timeout = luaL_optnumber(L, -1, 10);
+  snprintf(files->target, sizeof files->target, "%s", bind_option_text(L, at, "target", "native"));
+  if (lua_getfield(L, at, "files") == LUA_TTABLE) {
+    lua_Integer count = luaL_len(L, -1);
+    files->paths = calloc((size_t)count + 1, sizeof *files->paths);
+    if (!files->paths) luaL_error(L, "no memory");
+    for (lua_Integer i = 1; i <= count; i++) {
+      lua_rawgeti(L, -1, i);
+      files->paths[files->count] = strdup(luaL_checkstring(L, -1));
+      files->count++;
+      lua_pop(L, 1);
+    }
+  }
+  lua_pop(L, 2);
+}
+
+void script_files_free(struct script_files *files) {
+  for (uint32_t i = 0; i < files->count; i++) free(files->paths[i]);
+  free(files->paths);
+  files->paths = NULL;
+  files->count = 0;
+}
+
+/* worker.lua gives a table of functions, which stays in the registry. A call may find the state's memory out at any
+ * step, so all of it runs protected: `function` is a C function on the light userdata `data`. What it returns is left
+ * on the stack, and read without making anything. */
+static const char worker[] = "msched.worker", lent[] = "msched.lent";
+
+static bool protected(lua_State *L, lua_CFunction function, void *data, int results, ms_error *err) {
+  lua_settop(L, 0);
+  lua_pushcfunction(L, function);
+  lua_pushlightuserdata(L, data);
+  return script_try(L, 1, results, err);
+}
+
+static void push_worker(lua_State *L, const char *function) {
+  lua_getfield(L, LUA_REGISTRYINDEX, worker);
+  lua_getfield(L, -1, function);
+  lua_remove(L, -2);
+}
+
+static int load_worker(lua_State *L) {
+  const struct script_files *files = lua_touserdata(L, 1);
+  lua_pushstring(L, files->target);
+  lua_setglobal(L, "MSCHED_TARGET");
+  lua_getglobal(L, "msched");
+  lua_getfield(L, -1, "load");
+  lua_pushliteral(L, "rules.worker");
+  lua_call(L, 1, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, worker);
+  for (uint32_t i = 0; i < files->count; i++) {
+    push_worker(L, "load");
+    if (luaL_loadfilex(L, files->paths[i], "t") != LUA_OK) return lua_error(L);
+    lua_pushstring(L, files->paths[i]);
+    lua_call(L, 2, 0);
+  }
+  return 0;
+}
+
+void *script_files_open(void *data, ms_error *err) {
+  struct script_files *files = data;
+  struct script_limits limits = {.bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true};
+  lua_State *L = script_new(&limits, err);
+  if (L && !protected(L, load_worker, files, 0, err)) {
+    script_close(L);
+    L = NULL;
+  }
+  return L;
+}
+
+void script_files_close(void *data, void *state) {
+  (void)data;
+  script_close(state);
+}
+
+static int postprocess(lua_State *L) {
+  bind_push_borrowed_schedule(L, lua_touserdata(L, 1));
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, lent);
+  push_worker(L, "postprocess");
+  lua_insert(L, -2);
+  lua_call(L, 1, 2);
+  return 2;
+}
+
+bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, ms_error *err) {
+  lua_State *L = state;
+  (void)data;
+  bool ok = protected(L, postprocess, schedule, 2, err);
+  if (ok && !lua_toboolean(L, -2))
+    ok = ms_fail(err, MS_POSTPROC, "postprocessor %s refuses it", lua_isstring(L, -1) ? lua_tostring(L, -1) : "?");
+  if (lua_getfield(L, LUA_REGISTRYINDEX, lent) == LUA_TUSERDATA) bind_release_schedule(L, -1);
+  lua_settop(L, 0);
+  return ok;
+}
+
+/* ---- Boxes: such a state, for opening the space and for mutating ---- */
+
+static lua_State **check_box(lua_State *L) { return luaL_checkudata(L, 1, BOUND_BOX); }
+
+static lua_State *open_box(lua_State *L) {
+  lua_State *box = *check_box(L);
+  if (!box) luaL_error(L, "the box is closed");
+  return box;
+}
+
+static int collect_box(lua_State *L) {
+  lua_State **box = check_box(L);
+  script_close(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int collect_files(lua_State *L) {
+  script_files_free(lua_touserdata(L, 1));
+  return 0;
+}
+
+/* box({files = {…}, target =, timeout =}) */
+static int new_box(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_State **box = lua_newuserdatauv(L, sizeof *box, 0);
+  *box = NULL;
+  luaL_setmetatable(L, BOUND_BOX);
+  struct script_files *files = lua_newuserdatauv(L, sizeof *files, 0);
+  memset(files, 0, sizeof *files);
+  if (luaL_newmetatable(L, "msched.files")) {
+    lua_pushcfunction(L, collect_files);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  script_files_read(L, 1, files);
+  ms_error err = {.instruction = -1};
+  *box = script_files_open(files, &err);
+  lua_pop(L, 1);
+  return *box ? 1 : bind_raise(L, &err);
+}
+
+struct sketching {
+  const struct bound_function *function;
+  lua_Integer seed;
+};
+
+static int sketch(lua_State *L) {
+  const struct sketching *s = lua_touserdata(L, 1);
+  push_worker(L, "sketches");
+  bind_push_function_copy(L, s->function->ir, s->function->func);
+  lua_pushinteger(L, s->seed);
+  lua_call(L, 2, 1);
+  return 1;
+}
+
+/* box:sketches(function, seed): the design space, as a list of traces */
+static int box_sketches(lua_State *L) {
+  lua_State *box = open_box(L);
+  struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1)};
+  ms_error err = {.instruction = -1};
+  if (!protected(box, sketch, &s, 1, &err)) return bind_raise(L, &err);
+  lua_newtable(L);
+  for (lua_Integer i = 1; lua_rawgeti(box, -1, i) != LUA_TNIL; i++, lua_pop(box, 1)) {
+    struct vm_trace *trace = bind_test_trace(box, -1);
+    if (!trace) return luaL_error(L, "the space holds what is no trace");
+    bind_push_trace(L, vm_trace_copy(trace));
+    lua_rawseti(L, -2, i);
+  }
+  return 1;
+}
+
+static int list_mutators(lua_State *L) {
+  push_worker(L, "mutators");
+  lua_call(L, 0, 1);
+  return 1;
+}
+
+/* box:mutators(): a list of {name, weight} */
+static int box_mutators(lua_State *L) {
+  lua_State *box = open_box(L);
+  ms_error err = {.instruction = -1};
+  if (!protected(box, list_mutators, NULL, 1, &err)) return bind_raise(L, &err);
+  lua_newtable(L);
+  for (lua_Integer i = 1; lua_rawgeti(box, -1, i) == LUA_TTABLE; i++, lua_pop(box, 3)) {
+    bool named = lua_rawgeti(box, -1, 1) == LUA_TSTRING;
+    lua_rawgeti(box, -2, 2);
+    lua_createtable(L, 2, 0);
+    lua_pushstring(L, named ? lua_tostring(box, -2) : "?");
+    lua_rawseti(L, -2, 1);
+    lua_pushnumber(L, lua_tonumber(box, -1));
+    lua_rawseti(L, -2, 2);
+    lua_rawseti(L, -2, i);
+  }
+  return 1;
+}
+
+struct mutation {
+  lua_Integer mutator;
+  const struct vm_trace *trace;
+  struct vm_stream *stream; /* goes on from where the mutator left it */
+};
+
+static int mutate(lua_State *L) {
+  const struct mutation *m = lua_touserdata(L, 1);
+  struct vm_stream *stream = lua_newuserdatauv(L, sizeof *stream, 0);
+  *stream = *m->stream;
+  luaL_setmetatable(L, BOUND_STREAM);
+  push_worker(L, "mutate");
+  lua_pushinteger(L, m->mutator);
+  bind_push_trace(L, vm_trace_copy(m->trace));
+  lua_pushvalue(L, 2);
+  lua_call(L, 3, 1);
+  *m->stream = *stream;
+  return 1;
+}
+
+/* box:mutate(number of the mutator, trace, stream): a trace, or nil */
+static int box_mutate(lua_State *L) {
+  lua_State *box = open_box(L);
+  struct mutation m = {luaL_checkinteger(L, 2), bind_check_trace(L, 3), luaL_checkudata(L, 4, BOUND_STREAM)};
+  ms_error err = {.instruction = -1};
+  if (!protected(box, mutate, &m, 1, &err)) return bind_raise(L, &err);
+  if (lua_isnil(box, -1)) return 0;
+  struct vm_trace *trace = bind_test_trace(box, -1);
+  if (!trace) return luaL_error(L, "a mutator gave what is no trace");
+  bind_push_trace(L, vm_trace_copy(trace));
+  return 1;
+}
+
+void bind_boxes(lua_State *L) {
+  static const luaL_Reg methods[] = {
+      {"sketches", box_sketches}, {"mutators", box_mutators}, {"mutate", box_mutate}, {NULL, NULL}};
+  luaL_newmetatable(L, BOUND_BOX);
+  bind_hide_metatable(L, BOUND_BOX);
+  luaL_newlib(L, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, collect_box);
+  lua_setfield(L, -2, "__gc");
+  lua_pop(L, 1);
+  lua_pushcfunction(L, new_box);
+  lua_setfield(L, -2, "box");
+}

@@ -1,0 +1,106 @@
+/* Calls of rules, postprocessors and mutators: stopped when they are late, and named when they fail. */
+#include "bind.h"
+#include "state.h"
+
+#include <string.h>
+
+/* The line of the innermost frame in the file of the part, or 0. */
+static int line_in(lua_State *L, const char *source) {
+  lua_Debug at;
+  for (int level = 0; lua_getstack(L, level, &at); level++)
+    if (lua_getinfo(L, "Sl", &at) && !strcmp(at.source, source)) return at.currentline;
+  return 0;
+}
+
+struct part { /* what is called: a rule, its name and where its function begins */
+  const char *kind, *name;
+  lua_Debug at;
+};
+
+static struct part part_of(lua_State *L, int kind, int table) {
+  struct part p = {.kind = lua_tostring(L, kind), .name = "?"};
+  if (lua_getfield(L, table, "name") == LUA_TSTRING) p.name = lua_tostring(L, -1); /* the table keeps it */
+  lua_getfield(L, table, "apply");
+  lua_getinfo(L, ">S", &p.at);
+  lua_pop(L, 1);
+  return p;
+}
+
+static const char *advice(const struct part *p) {
+  bool own = !strncmp(p->at.source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1);
+  return own ? "it cannot open the space of this function" : "mend it, or leave it out";
+}
+
+/* Where the error is raised, the stack still tells the line. Upvalues: kind, part. */
+static int explain(lua_State *L) {
+  struct script *s = script_of(L);
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, lua_upvalueindex(2));
+  struct part p = part_of(L, 2, 3);
+  int line = line_in(L, p.at.source);
+  char head[512];
+  snprintf(head, sizeof head, "%s `%s` (%s:%d)", p.kind, p.name, p.at.short_src, p.at.linedefined);
+  if (script_interrupted()) return lua_pushliteral(L, "interrupted"), 1;
+  if (script_is_late(s)) {
+    size_t at = strlen(head);
+    snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->limits.seconds);
+    lua_pushfstring(L, "%s, and was at line %d; make it end sooner, or allow more with --rule-timeout", head, line);
+    return 1;
+  }
+  const char *message = luaL_tolstring(L, 1, NULL);
+  if (!strcmp(message, script_no_memory)) return 1;
+  char place[300];
+  snprintf(place, sizeof place, "%s:%d:", p.at.short_src, line);
+  if (line && !strstr(message, place))
+    lua_pushfstring(L, "%s: %s %s; %s", head, place, message, advice(&p));
+  else
+    lua_pushfstring(L, "%s: %s; %s", head, message, advice(&p));
+  return 1;
+}
+
+static int fail_of_memory(lua_State *L) {
+  struct part p = part_of(L, 1, 2);
+  lua_pushfstring(L, "%s `%s` (%s:%d) needs more than %I MiB of memory; keep fewer schedules and tables at a time",
+                  p.kind, p.name, p.at.short_src, p.at.linedefined, (LUAI_UACINT)(script_of(L)->limits.bytes >> 20));
+  return lua_error(L);
+}
+
+/* limited(kind, part, arguments…): part.apply(arguments…), stopped when it is late or the user interrupts; an error
+ * names the part, its place and what to do. Inside another limited call the other's clock runs on. */
+static int limited(lua_State *L) {
+  struct script *s = script_of(L);
+  luaL_checkstring(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  if (lua_getfield(L, 2, "apply") != LUA_TFUNCTION) return luaL_error(L, "a part has no function `apply`");
+  lua_insert(L, 3);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 2);
+  lua_pushcclosure(L, explain, 2);
+  lua_insert(L, 3);
+  double before = s->deadline;
+  bool patient = s->limits.patient;
+  if (before <= 0) script_start(L);
+  s->limits.patient = false;
+  int status = lua_pcall(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
+  s->limits.patient = patient;
+  s->deadline = before;
+  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
+  if (status == LUA_OK) return lua_gettop(L) - 3;
+  if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) return fail_of_memory(L);
+  return lua_error(L);
+}
+
+/* rule_timeout(seconds): of each limited call in a state that has no limit of its own. */
+static int rule_timeout(lua_State *L) {
+  script_of(L)->limits.seconds = luaL_checknumber(L, 1);
+  return 0;
+}
+
+void bind_parts(lua_State *L) {
+  lua_pushcfunction(L, limited);
+  lua_setfield(L, -2, "limited");
+  if (script_of(L)->limits.sandbox) return; /* a sandbox does not choose its limits */
+  lua_pushcfunction(L, rule_timeout);
+  lua_setfield(L, -2, "rule_timeout");
+}

@@ -1,0 +1,21 @@
+/* A Lua state's limits: what its allocator and its hook know. Internal to state.c and limited.c. */
+#ifndef MSCHED_LUA_STATE_H
+#define MSCHED_LUA_STATE_H
+
+#include "bind.h"
+
+struct script { /* found through the allocator's data */
+  struct script_limits limits;
+  size_t used;     /* by Lua, and by what C holds for it */
+  double deadline; /* of the call that runs; 0: none */
+};
+struct script *script_of(lua_State *L);
+bool script_is_late(const struct script *s);
+/* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
+enum { SCRIPT_HOOK_PERIOD = 10000 };
+void script_watch(lua_State *L, lua_Debug *unused);
+extern const char script_no_memory[];
+/* Names of chunks of our own files begin so. */
+#define SCRIPT_OWN "=msched/"
+
+#endif
