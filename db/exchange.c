@@ -1,6 +1,7 @@
 /* The store as lines of JSON: workloads, then records; traces as Lua text, which keeps draw ids. */
 #include "store.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,10 @@ static void write_line(struct writing *w, json_t *object) {
   json_decref(object);
 }
 
+/* JSON has no infinity: an end of an interval that is not known is null. */
+static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+static double number_or_infinity(const json_t *x) { return json_is_number(x) ? json_number_value(x) : INFINITY; }
+
 static bool write_record(void *data, const struct db_record *r) {
   struct writing *w = data;
   static const char *const statuses[] = {"measured", "censored", "failed"};
@@ -31,12 +36,12 @@ static bool write_record(void *data, const struct db_record *r) {
   db_id_text(&r->id, id);
   db_id_text(&r->workload, workload);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
-  write_line(w,
-             json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s}", "record", id,
-                       "workload", workload, "target", r->target, "module", hash, "status", statuses[r->status],
-                       "seconds", r->seconds, "low", r->low, "high", r->high, "runs", (json_int_t)r->runs, "reason",
-                       r->reason, "versions", r->versions, "seed", (json_int_t)r->seed, "candidate",
-                       (json_int_t)r->candidate, "when", (json_int_t)r->when, "unsafe", (int)r->unsafe, "trace", text));
+  write_line(w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s}", "record",
+                          id, "workload", workload, "target", r->target, "module", hash, "status", statuses[r->status],
+                          "seconds", number_or_null(r->seconds), "low", number_or_null(r->low), "high",
+                          number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
+                          r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
+                          (json_int_t)r->when, "unsafe", (int)r->unsafe, "trace", text));
   free(text);
   return !w->failed;
 }
@@ -103,8 +108,9 @@ static bool parse_id(const char *text, db_id *out) {
 
 static bool import_workload(struct db *db, const json_t *object, const char *file, size_t line, ms_error *err) {
   const char *script = text_of(object, "script");
-  struct tir *ir = tir_read(script, strlen(script), file, err);
-  if (!ir) return false;
+  ms_error why = {.instruction = -1};
+  struct tir *ir = tir_read(script, strlen(script), "script", &why);
+  if (!ir) return bad_line(file, line, why.message, err);
   db_id id;
   tir_func f = tir_find_func(ir, "main");
   bool ok = f ? db_put_workload(db, ir, f, &id, err)
@@ -123,14 +129,17 @@ static bool import_record(struct db *db, const json_t *object, const char *file,
   r.module_hash = strtoull(text_of(object, "module"), NULL, 16);
   r.seconds = json_number_value(json_object_get(object, "seconds"));
   r.low = json_number_value(json_object_get(object, "low"));
-  r.high = json_number_value(json_object_get(object, "high"));
+  r.high = number_or_infinity(json_object_get(object, "high"));
   r.runs = (uint32_t)json_integer_value(json_object_get(object, "runs"));
   r.seed = (uint64_t)json_integer_value(json_object_get(object, "seed"));
   r.candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
   r.when = json_integer_value(json_object_get(object, "when"));
-  r.unsafe = json_is_true(json_object_get(object, "unsafe"));
-  struct vm_trace *trace = vm_read_lua(text, strlen(text), err);
-  if (!trace) return false;
+  if (!(r.seconds >= 0 && r.low >= 0 && r.high >= 0 && json_integer_value(json_object_get(object, "runs")) >= 0))
+    return bad_line(file, line, "times and runs are not negative", err);
+  ms_error why = {.instruction = -1};
+  struct vm_trace *trace = vm_read_lua(text, strlen(text), &why);
+  if (!trace) return bad_line(file, line, why.message, err);
+  r.unsafe = !vm_trace_is_safe(trace);
   void *bytes = vm_write_binary(trace, &r.trace_bytes);
   vm_trace_free(trace);
   r.trace = bytes;

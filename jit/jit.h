@@ -125,6 +125,7 @@ struct jit_measurer_options {
   double censor_factor; /* a candidate slower than this many times the best is stopped in the middle; 0: 3 */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
+  const volatile bool *stop; /* NULL, or: starting ends soon, with an error, when it turns true */
 };
 /* The helper is found beside the running program, in the installed libexec, or at MSCHED_HELPER. */
 struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,

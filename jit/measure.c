@@ -163,9 +163,15 @@ static void set_defaults(struct jit_measurer_options *o) {
   o->code.dump = NULL;
 }
 
-static bool wait_until_ready(struct jit_measurer *m, ms_error *err) {
+/* The helper makes the reference's results before it is ready. */
+static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stopped, ms_error *err) {
   struct message message;
-  int got = channel_wait(&m->channel, 60, &message);
+  double end = measure_now() + 60;
+  int got = 0;
+  while (!got && measure_now() < end) {
+    if (stopped && *stopped) return ms_fail(err, MS_NO_HELPER, "interrupted while the helper started");
+    got = channel_wait(&m->channel, 0.1, &message);
+  }
   if (got == 1 && message.type == MEASURE_READY) return true;
   if (got == 1 && message.type == MEASURE_FAILED)
     return ms_fail(err, MS_NOT_MEASURABLE, "%.*s", (int)message.bytes, (const char *)message.data);
@@ -182,7 +188,7 @@ struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, co
   if (options) m->hello.options = *options;
   set_defaults(&m->hello.options);
   m->workload = tir_print(workload, TIR_NONE, 0);
-  if (start(m, err) && wait_until_ready(m, err)) return m;
+  if (start(m, err) && wait_until_ready(m, options ? options->stop : NULL, err)) return m;
   jit_measurer_free(m);
   return NULL;
 }

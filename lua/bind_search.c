@@ -278,7 +278,8 @@ static int new_measurer(lua_State *L) {
   struct jit_target target;
   ms_error err = {.instruction = -1};
   if (!jit_target_parse(bind_option_text(L, 2, "target", "native"), &target, &err)) return bind_raise(L, &err);
-  struct jit_measurer_options options = {.builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
+  struct jit_measurer_options options = {.stop = &stop_pool,
+                                         .builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
                                          .check_best_only = bind_option_bool(L, 2, "check_best_only", false),
                                          .code = {.no_fast_math = !bind_option_bool(L, 2, "fast_math", true)}};
   *m = jit_measurer_new(f->ir, f->func, &target, &options, &err);

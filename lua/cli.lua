@@ -100,6 +100,13 @@ function cli.reasons_text(table_)
   return #parts > 0 and table.concat(parts, ", ") or "none"
 end
 
+-- --rule-timeout, in seconds.
+function cli.timeout(options)
+  local seconds = options["rule-timeout"]
+  if seconds and seconds <= 0 then misuse("--rule-timeout: a number of seconds above 0 is expected") end
+  return seconds
+end
+
 -- ---- Functions from files --------------------------------------------------------------------------------------
 
 local function read_file(path)
@@ -120,7 +127,7 @@ function cli.functions_of(path, rest)
   if path:find("%.lua$") then
     local chunk, message = loadfile(path, "t")
     if not chunk then refuse("%s", message) end
-    local ok, made = pcall(chunk, table.unpack(rest))
+    local ok, made = ms.heeding(chunk, table.unpack(rest))
     if not ok then refuse("%s", tostring(made)) end
     if is_function(made) then made = {made} end
     if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 static void on_interrupt(int unused) {
@@ -15,12 +16,13 @@ static int is_terminal(lua_State *L) {
   return 1;
 }
 
-/* The interrupt ends loops in an orderly way: commands look at it, so the hook must not raise in them. */
+/* Tuning looks at the interrupt, and ends in an orderly way; the hook must not raise in it. A second one kills, as the
+ * first does with the other commands: a store takes no harm from it. */
 int cli_lua(const struct cli_command *self, int argc, char **argv) {
   ms_error err = {.instruction = -1};
-  struct sigaction action = {.sa_handler = on_interrupt};
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  bool tunes = !strcmp(self->name, "tune");
+  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+  if (tunes) sigaction(SIGINT, &action, NULL), sigaction(SIGTERM, &action, NULL);
   struct script_limits limits = {.patient = true};
   lua_State *L = script_new(&limits, &err);
   if (!L) return cli_report(&err, NULL, false);

@@ -11,7 +11,8 @@ static void on_interrupt(int unused) {
 
 int cli_script(int argc, char **argv) {
   ms_error err = {.instruction = -1};
-  signal(SIGINT, on_interrupt);
+  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}; /* a second one kills */
+  sigaction(SIGINT, &action, NULL);
   lua_State *L = script_new(NULL, &err);
   if (!L) return cli_report(&err, NULL, false);
   lua_createtable(L, argc, 1);

@@ -71,17 +71,20 @@ function commands.tune(args)
   if task and (task < 1 or task > #all) then misuse("--task %d: the file has %d", task, #all) end
   local tune = ms.load "search.tune"
   local store = open_store(options.db)
-  local failed = false
+  local failed, kept = false, 0
   for i, func in ipairs(all) do
     if (not task or task == i) and not ms.interrupted() then
-      local env = tune.run(func, {
+      local ok, env = pcall(tune.run, func, {
         target = options.target, trials = whole(options, "trials"), seconds = options.seconds, seed = whole(options, "seed"), files = options.rules,
-        policy = options.policy, jobs = whole(options, "jobs"), rule_timeout = whole(options, "rule-timeout"), model = options.model,
+        policy = options.policy, jobs = whole(options, "jobs"), rule_timeout = cli.timeout(options), model = options.model,
         simulate = options.simulate, store = store, listen = reporter(func, options.json, ms.is_terminal()),
       })
-      failed = failed or not env.fastest
+      if not ok then
+        if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
+        error(env, 0)
+      end
+      failed, kept = failed or not env.fastest, kept + env.kept
       if not options.json then
-        if ms.interrupted() then print(string.format("stopped; %d results are kept in %s", env.done, store:path())) end
         if env.fastest and env.fastest.id then
           local short = env.fastest.id
           print(string.format("next:  msched show %s    msched replay %s    msched export %s -o %s.so", short, short, short, func:name()))
@@ -91,6 +94,7 @@ function commands.tune(args)
       end
     end
   end
+  if ms.interrupted() then refuse("interrupted; %d results of this run are kept in %s, and the next run goes on from there", kept, store:path()) end
   return failed and FAILED or DONE
 end
 
@@ -206,11 +210,13 @@ end
 -- ---- space, doctor ---------------------------------------------------------------------------------------------
 
 function commands.space(args)
-  local options, files, rest = parse(args, {target = "text", rules = "list", json = "flag", seed = "number"})
+  local options, files, rest = parse(args, {target = "text", rules = "list", json = "flag", seed = "number", ["rule-timeout"] = "number"})
   if #files ~= 1 then misuse("give one file") end
   local tune = ms.load "search.tune"
   for _, func in ipairs(functions_of(files[1], rest)) do
-    local sketches = tune.open(func, ms.target(options.target or "native"), {files = options.rules, seed = whole(options, "seed")})
+    local sketches = tune.open(func, ms.target(options.target or "native"), {
+      files = options.rules, seed = whole(options, "seed"), rule_timeout = cli.timeout(options),
+    })
     for i, sch in ipairs(sketches) do
       if options.json then put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script()}
       else

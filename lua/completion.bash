@@ -29,7 +29,7 @@ _msched() {
   replay) options="--target --db --json" ;;
   export) options="-o --target --db" ;;
   db) options="list check compact export import --db --json" ;;
-  space) options="--target --rules --seed --json --" ;;
+  space) options="--target --rules --rule-timeout --seed --json --" ;;
   doctor) options="--json" ;;
   help) options="instructions queries apply run bench tune top show replay export db space doctor" ;;
   esac

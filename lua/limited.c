@@ -91,6 +91,20 @@ static int limited(lua_State *L) {
   return lua_error(L);
 }
 
+/* heeding(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
+static int heeding(lua_State *L) {
+  struct script *s = script_of(L);
+  bool patient = s->limits.patient;
+  luaL_checkany(L, 1);
+  s->limits.patient = false;
+  int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+  s->limits.patient = patient;
+  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
+  lua_pushboolean(L, status == LUA_OK);
+  lua_insert(L, 1);
+  return lua_gettop(L);
+}
+
 /* rule_timeout(seconds): of each limited call in a state that has no limit of its own. */
 static int rule_timeout(lua_State *L) {
   script_of(L)->limits.seconds = luaL_checknumber(L, 1);
@@ -103,4 +117,6 @@ void bind_parts(lua_State *L) {
   if (script_of(L)->limits.sandbox) return; /* a sandbox does not choose its limits */
   lua_pushcfunction(L, rule_timeout);
   lua_setfield(L, -2, "rule_timeout");
+  lua_pushcfunction(L, heeding);
+  lua_setfield(L, -2, "heeding");
 }

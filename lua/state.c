@@ -122,10 +122,11 @@ static void load_file(lua_State *L, const char *path, const char *name) {
   lua_pop(L, 2);
 }
 
-/* where(): the place in the user's file that the call comes from, "" if there is none. */
+/* where(): the place in the user's file that the call comes from, as "file:line: ", or "" if there is none. */
 static int where(lua_State *L) {
   lua_Debug at;
-  for (int level = 1; lua_getstack(L, level, &at); level++) {
+  luaL_checkstack(L, 2, NULL);
+  for (int level = 0; lua_getstack(L, level, &at); level++) {
     lua_getinfo(L, "Sl", &at);
     if (at.currentline <= 0 || !strncmp(at.source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1)) continue;
     lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
@@ -276,8 +277,13 @@ void bind_hide_metatable(lua_State *L, const char *name) {
 }
 
 int bind_raise(lua_State *L, const ms_error *err) {
-  if (err->instruction >= 0) return luaL_error(L, "instruction %d: %s", err->instruction, err->message);
-  return luaL_error(L, "%s", err->message);
+  where(L);
+  if (err->instruction >= 0)
+    lua_pushfstring(L, "instruction %d: %s", err->instruction, err->message);
+  else
+    lua_pushstring(L, err->message);
+  lua_concat(L, 2);
+  return lua_error(L);
 }
 
 int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise) {

@@ -83,6 +83,7 @@ function Env:take(c, r)
   if status == "failed" then count(self.failures, r.outcome) end
   local id, short
   if not self.simulate then
+    self.kept = self.kept + 1
     id, short = self.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status,
                                 seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, reason = r.reason,
                                 seed = self.seed, candidate = c.candidate}
@@ -194,7 +195,7 @@ function tune.run(func, options)
   local target = msched.target(options.target or "native")
   local self = setmetatable({
     func = func, target = target, trials = options.trials or 64, seed = options.seed or 1, done = 0, idle = 0, submitted = 0,
-    next_candidate = 0, resumed = 0, known = {}, measured = {}, refused = {}, failures = {}, lessons = {}, simulate = options.simulate,
+    next_candidate = 0, resumed = 0, kept = 0, known = {}, measured = {}, refused = {}, failures = {}, lessons = {}, simulate = options.simulate,
     listen = options.listen or function() end, batch = options.batch or 64, started = msched.clock(),
   }, Env)
   if options.seconds then self.deadline = self.started + options.seconds end
@@ -217,7 +218,8 @@ function tune.run(func, options)
     if self.fastest then self.measurer:set_best(self.fastest.seconds) end
   end
   self.listen {event = "start", env = self}
-  policy.run(self)
+  local ok, message = pcall(policy.run, self)
+  if not ok and not self:stopped() then error(message, 0) end
   self.pool:close()
   if self.measurer then self.measurer:close() end
   self.seconds = msched.clock() - self.started
