@@ -49,4 +49,15 @@ bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t co
                             uint32_t var_count, tir_expr predicate, const tir_expr *outputs, uint32_t points,
                             tir_expr *values);
 
+/* Index i as outer * inner_extent + inner, where `inner`, within [0, inner_extent), is of the first `inner_count`
+ * variables alone and `outer`, within [0, outer_extent), of the others. predicates: of the outer variables, then of the
+ * inner ones; together they say what `predicate` said. False: there is no such division, or none is known.
+ * (TVM: SubspaceDivide.) */
+struct tir_division {
+  tir_expr outer, outer_extent, inner, inner_extent;
+};
+bool tir_divide_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                    uint32_t inner_count, tir_expr predicate, bool simplify_trivial, struct tir_division *out,
+                    tir_expr predicates[2]);
+
 #endif

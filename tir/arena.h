@@ -43,6 +43,7 @@ struct tir_scratch {
     uint32_t *changed_vars, *changed_buffers;
     uint32_t changed_var_count, changed_var_capacity, changed_buffer_count, changed_buffer_capacity;
     uint64_t mask;
+    bool orders; /* tir_subst_order */
     unsigned how; /* the way of the last rewriting */
     struct {
       uint32_t epoch, to;
@@ -73,5 +74,7 @@ struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from);
 /* Substitution in one statement, not in what is below it. A loop whose range changes gets a new variable, which the map
  * then leads to: statements are visited in order of text. */
 void tir_subst_one(struct tir *ir, tir_stmt s);
+/* Until the map is cleared: comparisons in which something is substituted come out as < and <=, where they stay. */
+void tir_subst_order(struct tir *ir);
 
 #endif

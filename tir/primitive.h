@@ -45,6 +45,11 @@ bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, con
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
 
+/* Makes one block of a loop and what is below it, or of blocks that follow one another, with the loops around each. */
+bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_block *out, ms_error *err);
+bool tir_blockize_blocks(struct tir *ir, const tir_block *blocks, uint32_t count, bool preserve_unit_iters,
+                         tir_block *out, ms_error *err);
+
 /* Of the buffer of the block's write region `buffer_index`: its storage scope; the alignment of an axis (negative: from
  * the end) to `factor` elements plus `offset`; its element type, values cast as they are stored and loaded. */
 bool tir_set_scope(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, ms_error *err);

@@ -51,8 +51,11 @@ void tir_subst_clear(struct tir *ir) {
     s->subst.buffer_to[s->subst.changed_buffers[i]] = TIR_NONE;
   s->subst.changed_var_count = s->subst.changed_buffer_count = 0;
   s->subst.mask = 0;
+  s->subst.orders = false;
   new_epoch(ir);
 }
+
+void tir_subst_order(struct tir *ir) { ir->scratch->subst.orders = true; }
 
 static tir_buffer mapped_buffer(const struct tir *ir, tir_buffer b) {
   const struct tir_scratch *s = ir->scratch;
@@ -137,6 +140,8 @@ static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   if (is_part(ir, &n)) return rewrite_part(ir, e, how);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = rewrite(ir, n.a, how), b = rewrite(ir, n.b, how);
+    bool turned = ir->scratch->subst.orders && (n.kind == TIR_GT || n.kind == TIR_GE);
+    if (turned && (how & KEEP_CONDITIONS)) return tir_binary(ir, n.kind == TIR_GT ? TIR_LT : TIR_LE, b, a);
     if (n.kind >= TIR_EQ && (how & KEEP_CONDITIONS)) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
     return tir_make(ir, (enum tir_kind)n.kind, a, b);
   }

@@ -52,6 +52,7 @@ static const struct {
     [VM_T_BLOCK] = {"block", "a block", "blocks"},
     [VM_T_LOOP] = {"loop", "a loop", "loops"},
     [VM_T_LOCATION] = {"location", "a loop", "loops"},
+    [VM_T_NEST] = {"nest", "a loop or a list of blocks", "loops or lists of blocks"},
     [VM_T_PLACE] = {"place", "a block or a loop", "blocks or loops"},
     [VM_T_INT] = {"int", "an integer", "integers"},
     [VM_T_REAL] = {"real", "a number", "numbers"},

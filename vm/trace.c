@@ -202,6 +202,7 @@ static bool refuse_value(const struct check *c, const struct vm_value *v) {
 static bool type_fits(uint8_t have, uint8_t want) {
   switch (want) {
   case VM_T_LOOP:
+  case VM_T_NEST:
   case VM_T_LOCATION: return have == VM_T_LOOP || have == VM_T_LOCATION;
   case VM_T_PLACE: return have == VM_T_BLOCK || have == VM_T_LOOP || have == VM_T_LOCATION;
   case VM_T_REAL: return false;
@@ -267,10 +268,20 @@ static bool is_none(const struct vm_steps *s, const struct vm_value *v) {
   return v->kind == VM_NONE || (v->kind == VM_STRING && v->count == 4 && !memcmp(s->text + v->first, "None", 4));
 }
 
+static bool is_list_of_blocks(const struct vm_steps *s, const struct vm_value *v) {
+  if (v->kind != VM_LIST) return false;
+  for (uint32_t i = 0; i < v->count; i++) {
+    const struct vm_value *item = &s->values[v->first + i];
+    if (item->kind != VM_REF || item->ref >= s->variables || s->types[item->ref] != VM_T_BLOCK) return false;
+  }
+  return true;
+}
+
 static bool check_value(const struct check *c, struct vm_value *v) {
   if (c->param->optional && is_none(c->trace->steps, v)) return *v = vm_none(), true;
   if (!c->param->list && c->attribute && v->kind == VM_INT && v->integer != (int32_t)v->integer)
     return refuse_value(c, v);
+  if (c->param->type == VM_T_NEST && is_list_of_blocks(c->trace->steps, v)) return true;
   if (!c->param->list) return check_one(c, v);
   if (v->kind != VM_LIST) return refuse_value(c, v);
   for (uint32_t i = 0; i < v->count; i++) {

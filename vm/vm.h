@@ -47,6 +47,7 @@ enum vm_type {
   VM_T_LOOP,
   VM_T_LOCATION,
   VM_T_PLACE,
+  VM_T_NEST, /* a loop, or a list of blocks */
   VM_T_INT,
   VM_T_REAL,
   VM_T_BOOL,

@@ -1,0 +1,478 @@
+/* Blockize: a loop and all below it become one block, whose iterations are those parts of the inner block's that the
+ * loops further out make.
+ *
+ * Requires: one block below the loop, in a scope; only loops between both; each of its bindings is outer * extent +
+ *           inner, where the inner loops make `inner` and the others `outer`, or of one kind of loops alone; an init is
+ *           guarded by spatial iterations only.
+ * After:    the block NAME_o stands in the loop's place, with an iteration v_o for each v of the block; it reads and
+ *           writes what the block does in all its inner iterations. In it are the loops, and the block, which keeps the
+ *           iterations v_i of more than one value. An init becomes that of NAME_o: the block NAME_init in copies of the
+ *           loops that it needs. The block then reads what it updates.
+ * Forward:  nothing dies: loops and block keep their ids.
+ *
+ * A list of blocks, one after the other in one list of statements, becomes one block likewise.
+ * Requires: the blocks' outer parts are the same, and spatial; nothing stands between them.
+ * After:    the block outer_NAME_NAME_… with all of them and their loops; it reads and writes, of each buffer, the
+ *           union of what they do. */
+#include "blockize.h"
+#include "../loads.h"
+#include "loops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Check ---- */
+
+static bool uses_any(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_uses_var(ir, e, tir_stmt_at(ir, loops[i])->loop.var)) return true;
+  return false;
+}
+
+/* Without a map: each iteration as a whole belongs to one side. */
+static bool divide_trivially(struct tir *ir, struct tir_blockize_plan *plan, uint32_t loop_count) {
+  for (uint32_t i = 0; i < plan->iter_count; i++) {
+    struct tir_iter iter = tir_iters(ir, plan->block)[i];
+    const struct tir_var_node *v = &ir->vars.at[iter.var];
+    tir_expr extent = v->extent, zero = tir_int(ir, tir_type_of(ir, extent), 0);
+    tir_expr one = tir_int(ir, tir_type_of(ir, extent), 1);
+    if (!tir_is_const(ir, ir->vars.at[iter.var].min, 0)) return false;
+    bool inner = uses_any(ir, iter.binding, plan->loops, plan->inner_count);
+    bool outer = uses_any(ir, iter.binding, plan->loops + plan->inner_count, loop_count - plan->inner_count);
+    if (inner && outer) return false;
+    if (inner)
+      plan->parts[i] = (struct tir_division){zero, one, iter.binding, extent};
+    else if (outer || !tir_is_const(ir, iter.binding, 0))
+      plan->parts[i] = (struct tir_division){iter.binding, extent, zero, one};
+    else
+      plan->parts[i] = (struct tir_division){zero, one, zero, one};
+  }
+  plan->predicates[0] = plan->predicates[1] = TIR_NONE;
+  return true;
+}
+
+static bool divide(struct tir *ir, struct tir_blockize_plan *plan, uint32_t loop_count) {
+  tir_var vars[TIR_MOST_BLOCKIZED];
+  tir_expr bindings[TIR_MOST_BLOCKIZED];
+  for (uint32_t i = 0; i < loop_count; i++) vars[i] = tir_stmt_at(ir, plan->loops[i])->loop.var;
+  for (uint32_t i = 0; i < plan->iter_count; i++) bindings[i] = tir_iters(ir, plan->block)[i].binding;
+  tir_expr predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  if (tir_divide_map(ir, bindings, plan->iter_count, vars, loop_count, plan->inner_count, predicate,
+                     !plan->preserve_unit_iters, plan->parts, plan->predicates))
+    return true;
+  return !predicate && divide_trivially(ir, plan, loop_count);
+}
+
+static bool ranges_use(const struct tir *ir, const struct tir_blockize_plan *plan, tir_var v) {
+  for (uint32_t i = 0; i < plan->inner_count; i++) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
+    if (tir_uses_var(ir, n->loop.min, v) || tir_uses_var(ir, n->loop.extent, v)) return true;
+  }
+  for (uint32_t i = 0; i < plan->iter_count; i++)
+    if (tir_uses_var(ir, plan->parts[i].inner_extent, v)) return true;
+  return false;
+}
+
+/* What is put into a block knows the loops around it by the block's iterations only. */
+static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, uint32_t loop_count, ms_error *err) {
+  for (uint32_t l = plan->inner_count; l < loop_count; l++) {
+    tir_var v = tir_stmt_at(ir, plan->loops[l])->loop.var;
+    bool bound = false;
+    for (uint32_t i = 0; i < plan->iter_count && !bound; i++) bound = plan->parts[i].outer == tir_var_expr(ir, v);
+    if (!bound && ranges_use(ir, plan, v))
+      return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
+                        "a range around block `%s` depends on a loop that no iteration stands for",
+                        tir_block_name(ir, plan->block));
+  }
+  return true;
+}
+
+/* The inner block's initialization runs under the inner predicate, where loops that reduce mean nothing. */
+static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+  if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT] || !plan->predicates[1]) return true;
+  for (uint32_t l = 0; l < plan->inner_count; l++) {
+    if (!tir_uses_var(ir, plan->predicates[1], tir_stmt_at(ir, plan->loops[l])->loop.var)) continue;
+    if (tir_loop_iter_kinds(ir, plan->loops[l], plan->block) == 1u << TIR_SPATIAL) continue;
+    return tir_refuse(ir, err, MS_BLOCKIZE_INIT_PREDICATE, plan->block,
+                      "the init of block `%s` would run under a condition on a reduction",
+                      tir_block_name(ir, plan->block));
+  }
+  return true;
+}
+
+bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
+                        struct tir_blockize_plan *plan, ms_error *err) {
+  plan->block = block;
+  plan->preserve_unit_iters = preserve_unit_iters;
+  plan->iter_count = tir_block_at(ir, block)->iters.count;
+  plan->inner_count = 0;
+  uint32_t count = 0;
+  bool inside = true;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
+    inside &= s != top;
+    if (count == TIR_MOST_BLOCKIZED || plan->iter_count > TIR_MOST_BLOCKIZED)
+      return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops or iterations");
+    plan->loops[count++] = s;
+    plan->inner_count += inside;
+  }
+  if (!divide(ir, plan, count))
+    return tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, block,
+                      "the bindings of block `%s` are not divided by the loops from here on",
+                      tir_block_name(ir, block));
+  return check_ranges(ir, plan, count, err) && check_init(ir, plan, err);
+}
+
+/* The statement is the block, or loops around it and nothing else. */
+static bool is_nest_of(const struct tir *ir, tir_stmt s, tir_block block) {
+  while (s && s != block && tir_is(ir, s, TIR_LOOP)) s = tir_only_child(ir, s);
+  return s == block;
+}
+
+bool tir_check_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, struct tir_blockize_plan *plan,
+                        ms_error *err) {
+  tir_block block;
+  uint32_t blocks = tir_child_blocks(ir, loop, &block, 1);
+  if (blocks != 1) return tir_refuse(ir, err, MS_NOT_ONE_CHILD_BLOCK, loop, "%u blocks are below this loop", blocks);
+  if (!is_nest_of(ir, loop, block))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, loop, "more than loops stands between this and block `%s`",
+                      tir_block_name(ir, block));
+  return tir_check_division(ir, block, tir_stmt_at(ir, loop)->parent, preserve_unit_iters, plan, err);
+}
+
+/* ---- Edit ---- */
+
+/* The iterations of both blocks. */
+struct iterations {
+  struct tir_iter outer[TIR_MOST_BLOCKIZED], inner[TIR_MOST_BLOCKIZED];
+  uint32_t inner_count;
+};
+
+static tir_var new_iter(struct tir *ir, tir_var from, const char *suffix, tir_expr extent) {
+  tir_name name = tir_name_suffix(ir, ir->vars.at[from].name, suffix);
+  tir_type type = tir_type_of(ir, extent);
+  return tir_new_var(ir, TIR_VAR_ITER, name, type, tir_int(ir, type, 0), extent);
+}
+
+static bool is_constant(const struct tir *ir, const struct tir_blockize_plan *plan) {
+  bool constant = true;
+  for (uint32_t l = 0; l < plan->inner_count && constant; l++)
+    constant = tir_loop_extent(ir, plan->loops[l]) >= 0 && tir_is_int(ir, tir_stmt_at(ir, plan->loops[l])->loop.min);
+  for (uint32_t i = 0; i < plan->iter_count && constant; i++) constant = tir_is_int(ir, plan->parts[i].inner_extent);
+  return constant;
+}
+
+/* The ranges of the inner loops and iterations, in terms of the outer block's iterations. A loop of a new range has a
+ * new variable: the bindings follow. */
+static void bind_ranges(struct tir *ir, struct tir_blockize_plan *plan, const struct iterations *made) {
+  if (is_constant(ir, plan)) return;
+  for (uint32_t i = 0; i < plan->iter_count; i++) {
+    const struct tir_expr_node *outer = tir_at(ir, plan->parts[i].outer);
+    if (outer->kind == TIR_VAR) tir_subst_var(ir, outer->ref, tir_var_expr(ir, made->outer[i].var));
+  }
+  if (plan->inner_count) tir_subst_loops(ir, plan->loops[plan->inner_count - 1]);
+  for (uint32_t i = 0; i < plan->iter_count; i++) {
+    plan->parts[i].inner = tir_subst(ir, plan->parts[i].inner);
+    plan->parts[i].inner_extent = tir_subst(ir, plan->parts[i].inner_extent);
+  }
+  plan->predicates[1] = tir_subst(ir, plan->predicates[1]);
+  tir_subst_clear(ir);
+}
+
+static void make_outer(struct tir *ir, const struct tir_blockize_plan *plan, struct iterations *made) {
+  for (uint32_t i = 0; i < plan->iter_count; i++) {
+    struct tir_iter iter = tir_iters(ir, plan->block)[i];
+    const struct tir_division *part = &plan->parts[i];
+    made->outer[i] = (struct tir_iter){new_iter(ir, iter.var, "_o", part->outer_extent), iter.kind, part->outer};
+  }
+}
+
+/* Leaves in the substitution what each old iteration has become. */
+static void make_inner(struct tir *ir, const struct tir_blockize_plan *plan, struct iterations *made) {
+  made->inner_count = 0;
+  for (uint32_t i = 0; i < plan->iter_count; i++) {
+    struct tir_iter iter = tir_iters(ir, plan->block)[i];
+    const struct tir_division *part = &plan->parts[i];
+    tir_expr outer = tir_var_expr(ir, made->outer[i].var), value = outer;
+    bool unit = tir_is_const(ir, part->outer_extent, 1);
+    if (!tir_is_const(ir, part->inner_extent, 1)) {
+      tir_var inner = new_iter(ir, iter.var, "_i", part->inner_extent);
+      made->inner[made->inner_count++] = (struct tir_iter){inner, iter.kind, part->inner};
+      value = tir_var_expr(ir, inner);
+      if (!unit) value = tir_add(ir, tir_mul(ir, outer, part->inner_extent), value);
+    } else if (unit && !plan->preserve_unit_iters) {
+      value = part->outer;
+    }
+    tir_subst_var(ir, iter.var, value);
+  }
+}
+
+enum { MOST_RANK = 32 };
+
+/* What a region covers in all inner iterations; the whole dimension where that is not known. */
+static struct tir_region relaxed_region(struct tir *ir, struct tir_region region, const struct iterations *made) {
+  tir_var vars[TIR_MOST_BLOCKIZED];
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval covered[MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  assert(rank <= MOST_RANK);
+  for (uint32_t i = 0; i < made->inner_count; i++) vars[i] = made->inner[i].var;
+  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
+  tir_relax_region(ir, ranges, rank, vars, made->inner_count, covered);
+  for (uint32_t i = 0; i < rank; i++) {
+    bool known = !covered[i].empty && covered[i].min && covered[i].max;
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + i];
+    ranges[2 * i] = known ? covered[i].min : tir_int(ir, tir_type_of(ir, shape), 0);
+    ranges[2 * i + 1] = known ? tir_interval_extent(ir, covered[i]) : shape;
+  }
+  return tir_new_region(ir, region.buffer, ranges);
+}
+
+static bool uses_var(struct tir *ir, void *context, tir_expr e) { return tir_uses_var(ir, e, *(tir_var *)context); }
+
+/* The init of the outer block. */
+static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_block outer) {
+  struct tir_iter iters[TIR_MOST_BLOCKIZED];
+  tir_loop nest[TIR_MOST_BLOCKIZED];
+  uint32_t count = 0, loops = 0;
+  tir_symbol name = tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_init");
+  tir_block init = tir_new_block(ir, name);
+  tir_move_children(ir, plan->block, TIR_INIT, init, TIR_BODY);
+  for (uint32_t i = 0; i < tir_block_at(ir, plan->block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, plan->block)[i];
+    if (iter.kind == TIR_SPATIAL && tir_any_own_expr(ir, init, uses_var, &iter.var)) iters[count++] = iter;
+  }
+  for (uint32_t l = plan->inner_count; l-- > 0;) {
+    bool used = false;
+    for (uint32_t i = 0; i < count && !used; i++)
+      used = tir_uses_var(ir, iters[i].binding, tir_stmt_at(ir, plan->loops[l])->loop.var);
+    if (used) nest[loops++] = plan->loops[l];
+  }
+  struct tir_span writes = tir_block_at(ir, plan->block)->writes;
+  tir_set_writes(ir, init, ir->regions.at + writes.first, writes.count);
+  tir_stmt_at(ir, init)->block.predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  if (loops) tir_copy_nest(ir, nest, loops, "", nest);
+  for (uint32_t i = 0; i < count; i++) {
+    tir_var old = iters[i].var;
+    iters[i].var = new_iter(ir, old, "_init", ir->vars.at[old].extent);
+    tir_subst_var(ir, old, tir_var_expr(ir, iters[i].var));
+  }
+  tir_set_iters(ir, init, iters, count);
+  tir_subst_stmt(ir, init);
+  tir_subst_clear(ir);
+  tir_append(ir, loops ? nest[loops - 1] : outer, loops ? TIR_BODY : TIR_INIT, init);
+  if (loops) tir_append(ir, outer, TIR_INIT, nest[0]);
+}
+
+/* A block that updates what was initialized elsewhere reads it first. */
+static void read_what_is_updated(struct tir *ir, tir_block block) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count);
+  for (uint32_t i = 0; i < writes.count; i++) ir->regions.at[first + i] = ir->regions.at[writes.first + i];
+  for (uint32_t i = 0; i < reads.count; i++) ir->regions.at[first + writes.count + i] = ir->regions.at[reads.first + i];
+  tir_set_reads(ir, block, ir->regions.at + first, reads.count + writes.count);
+}
+
+/* Turns the block into the inner one. */
+static void narrow_block(struct tir *ir, const struct tir_blockize_plan *plan, const struct iterations *made) {
+  tir_subst_order(ir);
+  tir_subst_stmt(ir, plan->block);
+  tir_subst_clear(ir);
+  tir_set_iters(ir, plan->block, made->inner, made->inner_count);
+  tir_stmt_at(ir, plan->block)->block.predicate = plan->predicates[1];
+}
+
+static void relax_regions(struct tir *ir, tir_block block, tir_block outer, const struct iterations *made) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count);
+  for (uint32_t i = 0; i < reads.count + writes.count; i++) {
+    uint32_t from = i < reads.count ? reads.first + i : writes.first + i - reads.count;
+    struct tir_region r = relaxed_region(ir, ir->regions.at[from], made);
+    ir->regions.at[first + i] = r;
+  }
+  tir_set_reads(ir, outer, ir->regions.at + first, reads.count);
+  tir_set_writes(ir, outer, ir->regions.at + first + reads.count, writes.count);
+}
+
+/* The nest of one block, as it stands in the outer block. */
+static tir_stmt narrow_nest(struct tir *ir, struct tir_blockize_plan *plan, struct iterations *made) {
+  bind_ranges(ir, plan, made);
+  make_inner(ir, plan, made);
+  narrow_block(ir, plan, made);
+  return plan->inner_count ? plan->loops[plan->inner_count - 1] : plan->block;
+}
+
+tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
+  struct iterations made;
+  tir_block block = plan->block, outer = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_o"));
+  make_outer(ir, plan, &made);
+  tir_stmt nest = narrow_nest(ir, plan, &made);
+  tir_set_iters(ir, outer, made.outer, plan->iter_count);
+  tir_stmt_at(ir, outer)->block.predicate = plan->predicates[0];
+  relax_regions(ir, block, outer, &made);
+  tir_wrap(ir, nest, outer);
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return outer;
+  make_init(ir, plan, outer);
+  read_what_is_updated(ir, block);
+  return outer;
+}
+
+bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_block *out, ms_error *err) {
+  struct tir_blockize_plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  if (!tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  *out = tir_edit_blockize(ir, &plan);
+  return true;
+}
+
+/* ---- A list of blocks ---- */
+
+struct group {
+  struct tir_blockize_plan *plans;
+  uint32_t count;
+  tir_stmt top, *nests; /* the statements in top's list that are the blocks and their loops */
+};
+
+/* The statement in the list of `top` that is `block` or around it. */
+static tir_stmt child_around(const struct tir *ir, tir_stmt top, tir_block block) {
+  tir_stmt s = block;
+  while (s && tir_stmt_at(ir, s)->parent != top) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+static bool check_order(const struct tir *ir, const struct group *g, const tir_block *blocks, ms_error *err) {
+  for (uint32_t i = 0; i < g->count; i++) {
+    g->nests[i] = child_around(ir, g->top, blocks[i]);
+    if (!g->nests[i] || (i > 0 && tir_stmt_at(ir, g->nests[i])->prev != g->nests[i - 1]) ||
+        tir_stmt_at(ir, g->nests[i])->list != TIR_BODY)
+      return tir_refuse(ir, err, MS_BLOCKIZE_NOT_CONSECUTIVE, blocks[i], "block `%s` does not follow the one before it",
+                        tir_block_name(ir, blocks[i]));
+    if (!is_nest_of(ir, g->nests[i], blocks[i]))
+      return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, g->nests[i],
+                        "more than loops stands between this and block `%s`", tir_block_name(ir, blocks[i]));
+    if (tir_stmt_at(ir, blocks[i])->first[TIR_INIT])
+      return tir_refuse(ir, err, MS_BLOCK_HAS_INIT, blocks[i], "block `%s` has an init", tir_block_name(ir, blocks[i]));
+  }
+  return true;
+}
+
+/* Both blocks have the same outer iterations. */
+static bool same_outer(struct tir *ir, const struct tir_blockize_plan *a, const struct tir_blockize_plan *b) {
+  tir_expr yes = tir_int(ir, TIR_T_BOOL, 1);
+  bool same = a->iter_count == b->iter_count &&
+              (a->predicates[0] ? a->predicates[0] : yes) == (b->predicates[0] ? b->predicates[0] : yes);
+  for (uint32_t i = 0; i < a->iter_count && same; i++)
+    same = tir_iters(ir, a->block)[i].kind == tir_iters(ir, b->block)[i].kind &&
+           tir_prove_equal(ir, a->parts[i].outer_extent, b->parts[i].outer_extent) &&
+           tir_prove_equal(ir, a->parts[i].outer, b->parts[i].outer);
+  return same;
+}
+
+static bool check_group(struct tir *ir, struct group *g, const tir_block *blocks, bool preserve_unit_iters,
+                        ms_error *err) {
+  g->top = tir_stmt_at(ir, blocks[0])->parent;
+  for (uint32_t i = 1; i < g->count; i++) g->top = tir_lowest_common_ancestor(ir, g->top, blocks[i]);
+  if (!g->top || !tir_scope_of(ir, blocks[0]))
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, blocks[0], "block `%s` is in no scope", tir_block_name(ir, blocks[0]));
+  if (!check_order(ir, g, blocks, err)) return false;
+  for (uint32_t i = 0; i < g->count; i++) {
+    if (!tir_check_division(ir, blocks[i], g->top, preserve_unit_iters, &g->plans[i], err)) return false;
+    if (!same_outer(ir, &g->plans[0], &g->plans[i]))
+      return tir_refuse(ir, err, MS_BLOCKIZE_OUTER_DIFFERS, blocks[i],
+                        "the outer iterations of block `%s` are not those of `%s`", tir_block_name(ir, blocks[i]),
+                        tir_block_name(ir, blocks[0]));
+  }
+  return true;
+}
+
+/* Adds a region to those from `first` on: to that of its buffer, if there is one. */
+static void unite(struct tir *ir, uint32_t first, uint32_t *count, struct tir_region region) {
+  uint32_t at = 0, rank = tir_buffer_at(ir, region.buffer)->rank;
+  while (at < *count && ir->regions.at[first + at].buffer != region.buffer) at++;
+  if (at == *count) {
+    ir->regions.at[first + (*count)++] = region;
+    return;
+  }
+  tir_expr ranges[2 * MOST_RANK];
+  uint32_t old = ir->regions.at[first + at].ranges;
+  for (uint32_t d = 0; d < rank; d++) {
+    const tir_expr *a = ir->operands.at + old + 2 * d, *b = ir->operands.at + region.ranges + 2 * d;
+    tir_expr a_min = a[0], a_extent = a[1], b_min = b[0], b_extent = b[1];
+    struct tir_interval both = tir_interval_of(ir, a_min, a_extent);
+    both = tir_interval_union(ir, both, tir_interval_of(ir, b_min, b_extent));
+    bool known = both.min && both.max;
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + d];
+    ranges[2 * d] = known ? both.min : tir_int(ir, tir_type_of(ir, shape), 0);
+    ranges[2 * d + 1] = known ? tir_interval_extent(ir, both) : shape;
+  }
+  region = tir_new_region(ir, region.buffer, ranges);
+  ir->regions.at[first + at] = region;
+}
+
+static void unite_regions(struct tir *ir, const struct group *g, tir_block outer, const struct iterations *made,
+                          bool writes) {
+  uint32_t all = 0, count = 0;
+  for (uint32_t i = 0; i < g->count; i++) {
+    const struct tir_block_record *r = tir_block_at(ir, g->plans[i].block);
+    all += writes ? r->writes.count : r->reads.count;
+  }
+  uint32_t first = tir_grow_regions(ir, all);
+  for (uint32_t i = 0; i < g->count; i++) {
+    const struct tir_block_record *r = tir_block_at(ir, g->plans[i].block);
+    struct tir_span span = writes ? r->writes : r->reads;
+    for (uint32_t k = 0; k < span.count; k++)
+      unite(ir, first, &count, relaxed_region(ir, ir->regions.at[span.first + k], &made[i]));
+  }
+  if (writes)
+    tir_set_writes(ir, outer, ir->regions.at + first, count);
+  else
+    tir_set_reads(ir, outer, ir->regions.at + first, count);
+}
+
+static tir_symbol name_group(struct tir *ir, const struct group *g) {
+  tir_symbol name = tir_symbol_of(ir, "outer_");
+  for (uint32_t i = 0; i < g->count; i++)
+    name = tir_symbol_format(ir, "%s%s_", tir_text(ir, name), tir_block_name(ir, g->plans[i].block));
+  return name;
+}
+
+static tir_block edit_group(struct tir *ir, const struct group *g, struct iterations *made) {
+  tir_block outer = tir_new_block(ir, name_group(ir, g));
+  for (uint32_t i = 0; i < g->count; i++) {
+    if (i > 0)
+      memcpy(made[i].outer, made[0].outer, sizeof made[0].outer);
+    else
+      make_outer(ir, &g->plans[i], &made[i]);
+    narrow_nest(ir, &g->plans[i], &made[i]);
+  }
+  tir_set_iters(ir, outer, made[0].outer, g->plans[0].iter_count);
+  tir_stmt_at(ir, outer)->block.predicate = g->plans[0].predicates[0];
+  unite_regions(ir, g, outer, made, false);
+  unite_regions(ir, g, outer, made, true);
+  tir_insert_before(ir, g->nests[0], outer);
+  for (uint32_t i = 0; i < g->count; i++) {
+    tir_detach(ir, g->nests[i]);
+    tir_append(ir, outer, TIR_BODY, g->nests[i]);
+  }
+  return outer;
+}
+
+bool tir_blockize_blocks(struct tir *ir, const tir_block *blocks, uint32_t count, bool preserve_unit_iters,
+                         tir_block *out, ms_error *err) {
+  if (!count) return ms_fail(err, MS_BLOCKIZE_NO_BLOCKS, "the list of blocks is empty");
+  struct group g = {malloc(count * sizeof *g.plans), count, TIR_NONE, malloc(count * sizeof *g.nests)};
+  struct iterations *made = malloc(count * sizeof *made);
+  if (!g.plans || !g.nests || !made) abort();
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = check_group(ir, &g, blocks, preserve_unit_iters, err);
+  if (accepted)
+    *out = edit_group(ir, &g, made);
+  else
+    tir_rewind(ir, &mark);
+  free(made);
+  free(g.nests);
+  free(g.plans);
+  return accepted;
+}
