@@ -36,12 +36,21 @@ function common.lengths(sch, block)
   return spatial, reduce
 end
 
--- Tiling pays where a region read leaves out a spatial iteration: its elements are used again.
+-- A rule has given the block its loops.
+function common.is_tiled(sch, block)
+  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or sch:annotation(block, "msched.register_tile") ~= nil
+end
+
+-- Tiling pays in a reduction where a region read leaves out a spatial iteration: its elements are used again and again.
 function common.needs_tiling(sch, block)
   if sch:annotation(block, "schedule_rule") == "None" then return false end
   if #sch:writes(block) ~= 1 or not sch:is_trivial(block) then return false end
-  local kinds = sch:iter_kinds(block)
-  for _, kind in ipairs(kinds) do if kind == "opaque" then return false end end
+  local kinds, reduces = sch:iter_kinds(block), false
+  for _, kind in ipairs(kinds) do
+    if kind == "opaque" then return false end
+    reduces = reduces or kind == "reduce"
+  end
+  if not reduces then return false end
   local written = {}
   for _, r in ipairs(sch:writes(block)) do written[r.buffer] = true end
   local reads, uses = sch:reads(block), sch:read_uses(block)
@@ -80,6 +89,14 @@ function common.is_contiguous(sch, block, loop)
     moves = moves or step == 1
   end
   return moves
+end
+
+-- The block that writes the block's result out already, and could do so tile by tile; nil: there is none.
+function common.only_consumer(sch, block)
+  local consumers = sch:consumers(block)
+  if #consumers ~= 1 then return nil end
+  local consumer = sch:get_consumers(block)
+  if common.is_spatial(sch, consumer) and #sch:producers(consumer) == 1 then return consumer end
 end
 
 -- A trace with another choice in one of its categorical draws that `wanted` accepts; nil: there is none.

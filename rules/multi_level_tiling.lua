@@ -26,27 +26,19 @@ local function tile(sch, block, structure, max_innermost)
   return tiles
 end
 
--- The consumer that writes the block's result out already, if there is one that can be moved; else a cache is made.
-local function writer(sch, block)
-  local consumers = {sch:get_consumers(block)}
-  if #consumers == 1 and common.is_spatial(sch, consumers[1]) and #sch:producers(consumers[1]) == 1 then
-    return consumers[1], true
-  end
-  return sch:cache_write(block, 0, "global"), false
-end
-
 return msched.rule {
   name = "multi_level_tiling",
   apply = function(sch, block, context)
     local structure, max_innermost, write_levels = context.tiling.structure, context.tiling.max_innermost, context.tiling.write_levels
-    if common.is_root(sch, block) or sch:annotation(block, "msched.register_tile") or not common.needs_tiling(sch, block) then return {sch} end
+    if common.is_root(sch, block) or common.is_tiled(sch, block) or not common.needs_tiling(sch, block) then return {sch} end
     local tiles = tile(sch, block, structure, max_innermost)
     local results = {}
     for _, level in ipairs(write_levels) do
       local under = tiles[level][#tiles[level]]
       if under then
         local s = sch:copy()
-        local out = writer(s, s:handle(block))
+        local b = s:handle(block)
+        local out = common.only_consumer(s, b) or s:cache_write(b, 0, "global")
         s:reverse_compute_at(out, s:handle(under), {preserve_unit_loops = true})
         results[#results + 1] = s
       end

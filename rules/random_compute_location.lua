@@ -5,7 +5,7 @@ local function applies(sch, block)
   if common.is_root(sch, block) or #sch:consumers(block) == 0 then return false end
   local kinds, loops = common.loop_kinds(sch, block)
   if #loops == 0 then return false end
-  if sch:annotation(block, "meta_schedule.tiling_structure") or #sch:writes(block) ~= 1 then return false end
+  if common.is_tiled(sch, block) or #sch:writes(block) ~= 1 then return false end
   if sch:annotation(block, "meta_schedule.random_compute_producer") then return false end
   for _, kind in ipairs(kinds) do if kind ~= "spatial" and kind ~= "reduce" then return false end end
   return not common.needs_tiling(sch, block)

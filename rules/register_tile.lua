@@ -22,8 +22,9 @@ local function analyze(sch, block)
     if sch:write_stride(block, 0, l) == 1 and (not inner or sch:extent(l) > sch:extent(inner)) then inner = l end
   end
   if not inner then return nil end
-  local a = {spatial = spatial, reduce = reduce, inner = inner}
+  local a = {outer = {}, reduce = reduce, inner = inner}
   for _, l in ipairs(spatial) do if l ~= inner and sch:extent(l) > 1 then a.rows = l end end
+  for _, l in ipairs(spatial) do if l ~= inner and l ~= a.rows then table.insert(a.outer, l) end end
   for _, l in ipairs(reduce) do if not a.longest or sch:extent(l) > sch:extent(a.longest) then a.longest = l end end
   return a
 end
@@ -56,24 +57,28 @@ end
 
 local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
 
--- Chunks of rows (run in parallel), panels of columns, blocks of the longest reduction; inside: tiles of rows, the
--- reductions, and the register tile.
+-- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the longest
+-- reduction; what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
+-- Gives the loops that the panels are packed under, and that the result is written out under.
 local function tile(sch, block, a, columns, rows)
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
-  local chunk, rows_outer, rows_inner
+  local outer, outer_rest, chunk, rows_outer, rows_inner
+  if #a.outer > 0 then
+    local all = #a.outer > 1 and sch:fuse(a.outer) or a.outer[1]
+    outer, outer_rest = sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
+  end
   if a.rows then
     chunk, rows_outer, rows_inner = sch:split(a.rows, {msched.rest, sch:sample_categorical(CHUNKS, equal(CHUNKS)), sch:sample_categorical(rows, equal(rows))})
   end
   local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
   local order = {}
   local function add(l) if l then order[#order + 1] = l end end
-  for _, l in ipairs(a.spatial) do if l ~= a.inner and l ~= a.rows then add(l) end end
-  add(chunk) add(columns_outer) add(blocks) add(rows_outer)
+  add(outer) add(chunk) add(columns_outer) add(blocks) add(outer_rest) add(rows_outer)
   for _, l in ipairs(a.reduce) do add(l == a.longest and rest or l) end
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
   sch:annotate(block, "msched.register_tile", 1)
-  return blocks
+  return blocks, columns_outer
 end
 
 return msched.rule {
@@ -92,8 +97,10 @@ return msched.rule {
         if columns <= s:extent(a.inner) and (#rows > 0 or not a.rows) and (not pack or #reads > 0) then
           local caches = {}
           if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
-          local under = tile(s, b, a, columns, rows)
-          for _, cache in ipairs(caches) do s:compute_at(cache, under, {preserve_unit_loops = true}) end
+          local packed_under, written_under = tile(s, b, a, columns, rows)
+          for _, cache in ipairs(caches) do s:compute_at(cache, packed_under, {preserve_unit_loops = true}) end
+          local consumer = common.only_consumer(s, b)
+          if consumer then s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true}) end
           results[#results + 1] = s
         end
       end

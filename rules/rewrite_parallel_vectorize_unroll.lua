@@ -4,18 +4,18 @@ local common = msched.load "rules.common"
 
 local NOTES = {"meta_schedule.parallel", "meta_schedule.vectorize", "meta_schedule.unroll_explicit", "meta_schedule.unroll_implicit"}
 
--- How many outer loops can be run in parallel, and inner ones vectorized: both plain spatial, the first not past a loop
--- with several children, the second with unit strides.
-local function adjust(sch, block, loops, max_parallel, max_vector)
+-- How many outer loops are run in parallel: the fewest that give as many jobs as are wanted (a thread takes its share of
+-- them at once, so more do no harm); and how many inner ones are vectorized. Both are plain spatial loops, the first not
+-- past a loop with several children, the second with unit strides.
+local function adjust(sch, block, loops, jobs, max_vector)
   local n, fusible, vectors = #loops, 0, 0
-  if max_parallel then
+  if jobs then
     local product = 1
     for i = 1, n do
       if sch:loop_iter_kind(loops[i]) ~= "spatial" or sch:loop_kind(loops[i]) ~= "serial" then break end
-      product = product * (sch:extent(loops[i]) or max_parallel + 1)
-      if product > max_parallel then break end
+      product = product * (sch:extent(loops[i]) or jobs)
       fusible = i
-      if sch:child_count(loops[i]) > 1 then break end
+      if product >= jobs or sch:child_count(loops[i]) > 1 then break end
     end
   end
   if max_vector then
