@@ -127,7 +127,7 @@ struct jit_measurer_options {
   struct jit_options code;
   const volatile bool *stop; /* NULL, or: starting ends soon, with an error, when it turns true */
 };
-/* The helper is found beside the running program, in the installed libexec, or at MSCHED_HELPER. */
+/* The helper is MSCHED_HELPER, or stands beside this library or program, or in its prefix's libexec. */
 struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
                                       const struct jit_measurer_options *options, ms_error *err);
 void jit_measurer_free(struct jit_measurer *measurer);
@@ -138,6 +138,13 @@ bool jit_measurer_submit(struct jit_measurer *measurer, uint64_t id, const void 
 int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_result *out, ms_error *err);
 /* Tells the fastest time known, so that slow candidates are stopped early. */
 void jit_measurer_set_best(struct jit_measurer *measurer, double seconds);
+
+/* ---- Installed files ----------------------------------------------------------------------------------------------
+ */
+
+/* Finds a file by its path below the folder of this library (of the program, if it is linked into it), or below one of
+ * so many parents of that folder. False: there is none, or its path is longer than `size`. */
+bool jit_find_near(const char *file, int parents, char *out, size_t size);
 
 #ifdef __cplusplus
 }

@@ -27,13 +27,28 @@ static bool orc_failed(LLVMErrorRef error, ms_error *err) {
   return true;
 }
 
+/* Where generated code finds what it calls: in what the process exports, and in libraries that are loaded but not seen
+ * by it, as when this library is part of a module that another program loaded. */
+static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_error *err) {
+  static const char *const names[] = {NULL, "libgomp.so.1", "libm.so.6"};
+  char prefix = LLVMOrcLLJITGetGlobalPrefix(orc);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    LLVMOrcDefinitionGeneratorRef found;
+    LLVMErrorRef error = names[i]
+                             ? LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(&found, names[i], prefix, NULL, NULL)
+                             : LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&found, prefix, NULL, NULL);
+    if (orc_failed(error, err)) return false;
+    LLVMOrcJITDylibAddGenerator(library, found);
+  }
+  return true;
+}
+
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   jit_start_llvm();
   (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
   struct jit_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel) abort();
   kernel->workspace_bytes = code->workspace;
-  LLVMOrcDefinitionGeneratorRef process;
   LLVMOrcExecutorAddress address;
   if (orc_failed(LLVMOrcCreateLLJIT(&kernel->orc, NULL), err)) {
     free(kernel);
@@ -43,14 +58,11 @@ struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   size_t bytes;
   const char *object = jit_code_object(code, &bytes);
   LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
-  char prefix = LLVMOrcLLJITGetGlobalPrefix(kernel->orc);
-  if (!orc_failed(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, NULL, NULL), err)) {
-    LLVMOrcJITDylibAddGenerator(library, process);
-    if (!orc_failed(LLVMOrcLLJITAddObjectFile(kernel->orc, library, copy), err) &&
-        !orc_failed(LLVMOrcLLJITLookup(kernel->orc, &address, code->name), err)) {
-      kernel->entry = (jit_entry)(uintptr_t)address;
-      return kernel;
-    }
+  if (add_libraries(kernel->orc, library, err) &&
+      !orc_failed(LLVMOrcLLJITAddObjectFile(kernel->orc, library, copy), err) &&
+      !orc_failed(LLVMOrcLLJITLookup(kernel->orc, &address, code->name), err)) {
+    kernel->entry = (jit_entry)(uintptr_t)address;
+    return kernel;
   }
   jit_kernel_free(kernel);
   return NULL;

@@ -2,9 +2,7 @@
 #define _GNU_SOURCE
 #include "measure.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
@@ -45,33 +43,18 @@ const char *jit_outcome_text(enum jit_outcome outcome) {
 
 static const char helper_name[] = "msched-helper";
 
-static bool is_program(const char *path) { return access(path, X_OK) == 0; }
-
-/* The directory of a file, then `rest`. */
-static bool beside(const char *file, const char *rest, char *out, size_t size) {
-  char copy[PATH_MAX];
-  snprintf(copy, sizeof copy, "%s", file);
-  return snprintf(out, size, "%s/%s%s", dirname(copy), rest, helper_name) < (int)size && is_program(out);
-}
-
 static bool find_helper(char *out, size_t size, ms_error *err) {
   const char *named = getenv("MSCHED_HELPER");
   if (named && *named) {
     snprintf(out, size, "%s", named);
-    return is_program(out) || ms_fail(err, MS_NO_HELPER, "MSCHED_HELPER=%s cannot be run", named);
+    return access(out, X_OK) == 0 || ms_fail(err, MS_NO_HELPER, "MSCHED_HELPER=%s cannot be run", named);
   }
-  char program[PATH_MAX] = "";
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  if (length > 0 && beside(program, "", out, size)) return true;
-  if (length > 0 && beside(program, "../libexec/msched/", out, size)) return true;
-  Dl_info library;
-  if (dladdr((void *)&jit_measurer_new, &library) && library.dli_fname &&
-      (beside(library.dli_fname, "", out, size) || beside(library.dli_fname, "../libexec/msched/", out, size) ||
-       beside(library.dli_fname, "../../libexec/msched/", out, size)))
+  if (jit_find_near(helper_name, 0, out, size) || jit_find_near(MSCHED_LIBEXEC_NAME "/msched-helper", 2, out, size))
     return true;
   snprintf(out, size, "%s/%s", MSCHED_LIBEXEC, helper_name);
-  return is_program(out) ||
-         ms_fail(err, MS_NO_HELPER, "%s is neither beside %s nor in %s", helper_name, program, MSCHED_LIBEXEC);
+  return access(out, X_OK) == 0 ||
+         ms_fail(err, MS_NO_HELPER, "%s is neither beside this program or library, nor in its prefix, nor in %s",
+                 helper_name, MSCHED_LIBEXEC);
 }
 
 /* The helper's environment: ours without what would change how many threads a kernel gets, or how they wait. */

@@ -38,8 +38,11 @@ void script_charge(lua_State *L, size_t *charged, size_t bytes);
 void script_discharge(lua_State *L, size_t *charged);
 /* Loads (text only, no bytecode) and runs a file; its results are left on the stack. "-": standard input. */
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
-/* Where te.lua and the rules are: MSCHED_LUA_PATH, the source tree of a build, or the installed folder. */
-const char *script_root(void);
+/* The path of a file of ours, such as "lua/te.lua" or "tests/bench": under MSCHED_LUA_PATH, else in the source tree of
+ * a build, else where it is installed. */
+void script_path(const char *file, char *out, size_t size);
+/* Makes the module `msched` in a state, as a global and as the result: what require calls in a Lua that is not ours. */
+int luaopen_msched(lua_State *L);
 
 /* ---- Types: each registers its metatable ---- */
 

@@ -4,9 +4,11 @@
  * time and are not counted. A replay ends with the structural hash of the scheduled module; their exclusive or is
  * printed. One in a thousand goes through the verifier, and its decisions, given to a strict replay, must yield the
  * same hash. Nothing is remembered from one replay to the next. */
+#include "bind.h"
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +199,9 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
 }
 
 static int bench_replay(const struct cli_command *self, int argc, char **argv) {
-  struct options o = {.seconds = 3, .seed = 1, .data = MSCHED_BENCH_DATA};
+  char data[PATH_MAX];
+  script_path("tests/bench", data, sizeof data);
+  struct options o = {.seconds = 3, .seed = 1, .data = data};
   const struct cli_option options[] = {
       {.name = "--json", .flag = &o.json},         {.name = "--profile", .flag = &o.profile},
       {.name = "--seconds", .number = &o.seconds}, {.name = "--seed", .number = &o.seed},

@@ -2,6 +2,7 @@
 #include "bind.h"
 #include "cli.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +30,9 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   lua_getglobal(L, "msched");
   lua_pushcfunction(L, is_terminal);
   lua_setfield(L, -2, "is_terminal");
-  lua_pushliteral(L, MSCHED_BENCH_DATA);
+  char data[PATH_MAX];
+  script_path("tests/bench", data, sizeof data);
+  lua_pushstring(L, data);
   lua_setfield(L, -2, "bench_data");
   lua_getfield(L, -1, "load");
   lua_pushliteral(L, "lua.commands");

@@ -4,11 +4,11 @@
 #include "bind_search.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
 
@@ -38,10 +38,11 @@ static void *allocate(void *data, void *at, size_t old_size, size_t size) {
   return to;
 }
 
+/* A state that another program made has no limits, and is interrupted as that program likes. */
 struct script *script_of(lua_State *L) {
+  static _Thread_local struct script foreign;
   void *data;
-  lua_getallocf(L, &data);
-  return data;
+  return lua_getallocf(L, &data) == allocate ? data : &foreign;
 }
 
 bool script_is_late(const struct script *s) { return s->deadline > 0 && now() > s->deadline; }
@@ -81,13 +82,7 @@ void script_start(lua_State *L) {
 }
 void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
 
-/* ---- Where our Lua files are ---- */
-
-const char *script_root(void) {
-  const char *given = getenv("MSCHED_LUA_PATH");
-  if (given && *given) return given;
-  return access(MSCHED_SOURCE_ROOT "/lua/te.lua", R_OK) == 0 ? MSCHED_SOURCE_ROOT : MSCHED_DATA_ROOT;
-}
+/* ---- The module ---- */
 
 static int close_file(lua_State *L) {
   FILE **file = lua_touserdata(L, 1);
@@ -150,10 +145,10 @@ static int load_own(lua_State *L) {
   luaL_argcheck(L, !strstr(name, "..") && *name != '/', 1, "a name such as \"lua.te\" is expected");
   if (luaL_getsubtable(L, LUA_REGISTRYINDEX, "msched.loaded"), lua_getfield(L, -1, name) != LUA_TNIL) return 1;
   lua_pop(L, 1);
-  char file[512];
-  int n = snprintf(file, sizeof file, "%s/", script_root());
-  for (const char *c = name; *c && n + 6 < (int)sizeof file; c++) file[n++] = *c == '.' ? '/' : *c;
-  snprintf(file + n, sizeof file - (size_t)n, ".lua");
+  char file[PATH_MAX];
+  script_path(luaL_gsub(L, name, ".", "/"), file, sizeof file - sizeof ".lua");
+  strcat(file, ".lua");
+  lua_pop(L, 1);
   load_file(L, file, name);
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);
@@ -165,7 +160,7 @@ static int load_own(lua_State *L) {
 
 static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1; }
 
-static int open_module(lua_State *L) {
+int luaopen_msched(lua_State *L) {
   lua_newtable(L);
   bind_functions(L);
   bind_schedules(L);
@@ -185,7 +180,8 @@ static int open_module(lua_State *L) {
   lua_pushcfunction(L, load_own);
   lua_pushliteral(L, "lua.msched"); /* adds what is written in Lua: te, ops, rules, tune */
   lua_call(L, 1, 0);
-  return 0;
+  lua_getglobal(L, "msched");
+  return 1;
 }
 
 static int open_state(lua_State *L) {
@@ -199,7 +195,7 @@ static int open_state(lua_State *L) {
     lua_setfield(L, -2, "msched");
     lua_pop(L, 2);
   }
-  return open_module(L);
+  return luaopen_msched(L);
 }
 
 lua_State *script_new(const struct script_limits *limits, ms_error *err) {
