@@ -3,12 +3,35 @@
  * A loop too long to write out becomes serial: the compiler may still unroll it. */
 #include "lower.h"
 
+#include <string.h>
+
 enum { MOST_COPIES = 4096 }; /* statements that one unrolled loop may become */
 
 static uint32_t statements_below(const struct tir *ir, tir_stmt top) {
   uint32_t count = 0;
   for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top)) count++;
   return count;
+}
+
+/* A branch inside a store's value splits the code around it, which is dear to compile: it counts as so many stores. */
+enum { STEPS_OF_BRANCH = 8 };
+
+struct branch_count {
+  const struct tir *ir;
+  int64_t branches;
+};
+
+static bool count_branch(void *data, tir_expr e) {
+  struct branch_count *c = data;
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  c->branches += n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "if_then_else");
+  return true;
+}
+
+static int64_t steps_of_store(const struct tir *ir, tir_stmt store) {
+  struct branch_count count = {.ir = ir};
+  tir_walk_expr(ir, tir_stmt_at(ir, store)->store.value, count_branch, &count);
+  return 1 + STEPS_OF_BRANCH * count.branches;
 }
 
 /* Stores executed by one iteration of what is below, -1 when not constant. */
@@ -23,6 +46,8 @@ static int64_t steps_below(const struct tir *ir, tir_stmt top) {
     } else if (tir_is(ir, s, TIR_IF)) {
       inner = steps_below(ir, s);
       if (inner < 0) return -1;
+    } else if (tir_is(ir, s, TIR_STORE)) {
+      inner = steps_of_store(ir, s);
     }
     if (__builtin_add_overflow(steps, inner, &steps)) return -1;
   }
