@@ -110,6 +110,22 @@ static int params(lua_State *L) {
   return 1;
 }
 
+/* escape(): nil, or {block, buffer, nth, dimension, low, high, extent} of a load that can leave its buffer */
+static int escape(lua_State *L) {
+  struct bound_function *b = bind_check_function(L, 1);
+  struct tir_escape e;
+  if (!tir_find_escape(b->ir, b->func, &e)) return 0;
+  lua_newtable(L);
+  lua_pushstring(L, tir_block_name(b->ir, e.block)), lua_setfield(L, -2, "block");
+  lua_pushstring(L, tir_text(b->ir, tir_buffer_at(b->ir, e.buffer)->name)), lua_setfield(L, -2, "buffer");
+  lua_pushinteger(L, e.nth), lua_setfield(L, -2, "nth");
+  lua_pushinteger(L, e.dimension + 1), lua_setfield(L, -2, "dimension");
+  lua_pushinteger(L, e.low), lua_setfield(L, -2, "low");
+  lua_pushinteger(L, e.high), lua_setfield(L, -2, "high");
+  lua_pushinteger(L, e.extent), lua_setfield(L, -2, "extent");
+  return 1;
+}
+
 struct counting {
   const struct tir *ir;
   double count;
@@ -165,8 +181,8 @@ static int from_script(lua_State *L) {
 }
 
 void bind_functions(lua_State *L) {
-  static const luaL_Reg methods[] = {{"script", script}, {"name", name},   {"hash", hash},
-                                     {"params", params}, {"flops", flops}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"script", script}, {"name", name},     {"hash", hash}, {"params", params},
+                                     {"flops", flops},   {"escape", escape}, {NULL, NULL}};
   luaL_newmetatable(L, BOUND_FUNCTION);
   lua_pushcfunction(L, collect);
   lua_setfield(L, -2, "__gc");

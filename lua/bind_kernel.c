@@ -248,10 +248,8 @@ void bind_kernels(lua_State *L) {
   static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   luaL_setfuncs(L, meta, 0);
   lua_pop(L, 1);
-  static const luaL_Reg functions[] = {{"build", build},
-                                       {"interpret", interpret},
-                                       {"interpret_samples", interpret_samples},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"build", build}, {"interpret", interpret}, {"interpret_samples", interpret_samples}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }
 

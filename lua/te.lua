@@ -5,13 +5,16 @@
 --   local C = te.compute({M, N}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")
 --   local gemm = te.func("gemm", {A, B, C})
 --
--- An expression is a table with a type; numbers take the type of what they are combined with. An index starts at 0.
+-- An expression is a table with a type; numbers take the type of what they are combined with. An index starts at 0, and one
+-- that can leave its tensor is refused; te.if_then_else guards an access, te.select does not, since it computes both.
 local ms = msched
 local te = {}
 
 local Expr, Tensor, Axis = {}, {}, {}
 
-local function fail(format, ...) error("te: " .. string.format(format, ...), 3) end
+-- A refusal names the line of the user's script that asked.
+local function fail_at(place, format, ...) error(place .. "te: " .. string.format(format, ...), 0) end
+local function fail(format, ...) fail_at(ms.where(), format, ...) end
 
 -- ---- Types -----------------------------------------------------------------------------------------------------
 
@@ -143,18 +146,39 @@ te.select = choice("Select")             -- both are computed
 
 -- ---- Tensors ---------------------------------------------------------------------------------------------------
 
+-- Indices are of int32; a tensor's bytes and a loop nest's iterations are counted in int64, far below its limit.
+local MOST_EXTENT, MOST_BYTES, MOST_ITERATIONS = 2147483647, 1 << 40, 2.0 ^ 60
+local bytes_of = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4, uint32 = 4,
+                  float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
+
+local function check_type(type_, what)
+  if not bytes_of[type_] then fail("%s: `%s` is no type of elements", what, tostring(type_)) end
+  return type_
+end
+
+local function check_size(shape, dtype, what)
+  local bytes = bytes_of[dtype] + 0.0
+  for _, extent in ipairs(shape) do bytes = bytes * extent end
+  if bytes > MOST_BYTES then fail("%s: %s of %s are %.3g bytes, more than memory holds", what, table.concat(shape, " x "), dtype, bytes) end
+end
+
 local function check_shape(shape, what)
   if type(shape) ~= "table" then fail("%s: the shape is a list of extents", what) end
+  local listed, all = 0, 0
+  for _ in ipairs(shape) do listed = listed + 1 end
+  for _ in pairs(shape) do all = all + 1 end
+  if listed ~= all then fail("%s: the shape is a list of extents; extent %d is missing", what, listed + 1) end
   for i, extent in ipairs(shape) do
     if math.type(extent) ~= "integer" or extent < 1 then
       fail("%s: extent %d is %s; it is an integer of at least 1", what, i, tostring(extent))
     end
+    if extent > MOST_EXTENT then fail("%s: extent %d is %d, more than memory holds", what, i, extent) end
   end
 end
 
 local function load(tensor, indices)
   if #indices ~= #tensor.shape then fail("%s has %d dimensions, not %d", tensor.name, #tensor.shape, #indices) end
-  local node = {op = "load", tensor = tensor, type = tensor.type}
+  local node = {op = "load", tensor = tensor, type = tensor.type, place = ms.where()}
   for i, x in ipairs(indices) do
     node[i] = lift(x)
     if not is_int(node[i].type) then fail("index %d of %s is of type %s", i, tensor.name, node[i].type) end
@@ -181,15 +205,21 @@ local function check_name(name)
 end
 
 function te.placeholder(shape, dtype, name)
-  check_shape(shape, name or "placeholder")
-  return setmetatable({kind = "placeholder", shape = shape, type = dtype or "float32", name = check_name(name or fresh "P")}, Tensor)
+  name = check_name(name or fresh "P")
+  dtype = check_type(dtype or "float32", name)
+  check_shape(shape, name)
+  check_size(shape, dtype, name)
+  return setmetatable({kind = "placeholder", shape = shape, type = dtype, name = name}, Tensor)
 end
 
 -- A reduction's axis: extent, or {first, last + 1}.
 function te.reduce_axis(range, name)
   local low, high = 0, range
   if type(range) == "table" then low, high = range[1], range[2] end
-  if math.type(low) ~= "integer" or math.type(high) ~= "integer" or high <= low then fail("a reduction's range is not empty") end
+  if math.type(low) ~= "integer" or math.type(high) ~= "integer" or high <= low then
+    fail("a reduction's range is of integers and not empty, not from %s to %s", tostring(low), tostring(high))
+  end
+  if low < -MOST_EXTENT or high > MOST_EXTENT or high - low > MOST_EXTENT then fail("a reduction from %d to %d is too long", low, high) end
   local axis = {low = low, extent = high - low, name = check_name(name or fresh "r")}
   axis.var = expr {op = "var", name = "v_" .. axis.name, type = "int32", axis = axis}
   return setmetatable(axis, Axis)
@@ -237,12 +267,22 @@ end
 te.argmax = arg_reducer(te.gt, te.min_value, "argmax") -- te.argmax({index, value}, axes): gives both
 te.argmin = arg_reducer(te.lt, te.max_value, "argmin")
 
+-- Variables are the operation's own: its indices, and the axes that it reduces over.
+local function check_vars(x, known, what)
+  if x.op == "var" and not known[x] then
+    if x.axis then fail("%s: axis %s is used, but not reduced over", what, x.axis.name) end
+    fail("%s: an index of another operation is used", what)
+  end
+  for _, y in ipairs(x.op == "reduce" and x.values or x) do check_vars(y, known, what) end
+end
+
 -- compute(shape, f [, name]): f gets an index a dimension and gives an expression, or a list of them: several tensors of
 -- one shape, computed together.
 function te.compute(shape, f, name)
   name = check_name(name or fresh "T")
   check_shape(shape, name)
-  local op = {name = name, shape = shape, axes = {}, outputs = {}}
+  if type(f) ~= "function" then fail("%s: a function of the indices is expected, not a %s", name, type(f)) end
+  local op = {name = name, shape = shape, axes = {}, outputs = {}, loads = {}}
   local vars = {}
   for i = 1, #shape do
     local given = debug and debug.getlocal(f, i)
@@ -258,8 +298,17 @@ function te.compute(shape, f, name)
     op.outputs = x.op == "reduce" and x.many and x.values or {x}
     if x.op == "reduce" then op.reduce = x end
   end
+  local known = {}
+  for _, v in ipairs(vars) do known[v] = true end
+  for _, a in ipairs(op.reduce and op.reduce.axes or {}) do known[a.var] = true end
+  for _, x in ipairs(op.outputs) do check_vars(x, known, name) end
+  local iterations = 1.0
+  for _, a in ipairs(op.axes) do iterations = iterations * a.extent end
+  for _, a in ipairs(op.reduce and op.reduce.axes or {}) do iterations = iterations * a.extent end
+  if iterations > MOST_ITERATIONS then fail("%s: %.3g iterations are more than can be counted", name, iterations) end
   local tensors = {}
   for i, x in ipairs(op.outputs) do
+    check_size(shape, x.type, name)
     local suffix = #op.outputs > 1 and "_v" .. (i - 1) or ""
     tensors[i] = setmetatable({kind = "compute", op = op, shape = shape, type = x.type, name = name .. suffix}, Tensor)
   end
@@ -281,16 +330,18 @@ local function number_text(value, type)
   return type == "int32" and tostring(value) or string.format("T.%s(%d)", type, value)
 end
 
-local function text_of(x)
+-- The text of an expression; its loads are added to `loads`, in order.
+local function text_of(x, loads)
+  if x.op == "load" then loads[#loads + 1] = x end
   if x.op == "const" then return number_text(x.value, x.type) end
   if x.op == "literal" then return is_float(x.type) and string.format("T.%s(%s)", x.type, x.text) or x.type == "int32" and x.text or string.format("T.%s(%s)", x.type, x.text) end
   if x.op == "var" then return x.name end
-  if x.op == "binary" then return "(" .. text_of(x[1]) .. " " .. x.text .. " " .. text_of(x[2]) .. ")" end
-  if x.op == "not" then return "(not " .. text_of(x[1]) .. ")" end
-  if x.op == "cast" then return string.format('T.Cast("%s", %s)', x.type, text_of(x[1])) end
+  if x.op == "binary" then return "(" .. text_of(x[1], loads) .. " " .. x.text .. " " .. text_of(x[2], loads) .. ")" end
+  if x.op == "not" then return "(not " .. text_of(x[1], loads) .. ")" end
+  if x.op == "cast" then return string.format('T.Cast("%s", %s)', x.type, text_of(x[1], loads)) end
   if x.op == "reduce" then fail("a reduction stands alone: %s is part of a larger expression", x.name) end
   local parts = {}
-  for i, y in ipairs(x) do parts[i] = text_of(y) end
+  for i, y in ipairs(x) do parts[i] = text_of(y, loads) end
   if x.op == "load" then
     return #parts == 0 and x.tensor.name .. "[()]" or string.format("%s[%s]", x.tensor.name, table.concat(parts, ", "))
   end
@@ -312,7 +363,8 @@ end
 -- The block's statements: stores, or a reduction's init and update.
 local function body_lines(op, put)
   local at = indices_text(op)
-  local function store(depth, t, x) put(depth, "%s[%s] = %s", t.name, at, text_of(x)) end
+  op.loads = {}
+  local function store(depth, t, x) put(depth, "%s[%s] = %s", t.name, at, text_of(x, op.loads)) end
   if not op.reduce then
     for i, x in ipairs(op.outputs) do store(3, op.tensors[i], x) end
     return
@@ -325,7 +377,7 @@ local function body_lines(op, put)
   put(3, "with T.init():")
   for i, x in ipairs(identity) do store(4, op.tensors[i], cast(lift(x, types[i]), types[i])) end
   if #combined == 1 then return store(3, op.tensors[1], combined[1]) end
-  for i, x in ipairs(combined) do put(3, "v_%s: T.let[T.%s] = %s", op.tensors[i].name, types[i], text_of(x)) end
+  for i, x in ipairs(combined) do put(3, "v_%s: T.let[T.%s] = %s", op.tensors[i].name, types[i], text_of(x, op.loads)) end
   for i in ipairs(combined) do put(3, "%s[%s] = v_%s", op.tensors[i].name, at, op.tensors[i].name) end
 end
 
@@ -381,6 +433,22 @@ local function operations(params)
   return order, is_param
 end
 
+-- An index that can leave its buffer is refused here, before anything reads past it.
+local function check_loads(func, order)
+  local e = func:escape()
+  if not e then return end
+  local place = ""
+  for _, op in ipairs(order) do
+    if op.name == e.block then
+      local load_ = op.loads[e.nth]
+      for _, l in ipairs(op.loads) do if not load_ or load_.tensor.name ~= e.buffer then load_ = l.tensor.name == e.buffer and l or load_ end end
+      place = load_ and load_.place or ""
+    end
+  end
+  fail_at(place, "%s: index %d of %s can be from %d to %d, but its extent is %d; guard the access with te.if_then_else, or bound the index", e.block,
+          e.dimension, e.buffer, e.low, e.high, e.extent)
+end
+
 local function tensor_text(t)
   local extents = {}
   for i, e in ipairs(t.shape) do extents[i] = tostring(e) end
@@ -415,7 +483,9 @@ function te.func(name, params)
     end
   end
   for _, op in ipairs(order) do block_lines(op, put, taken) end
-  return ms.from_script(table.concat(lines, "\n") .. "\n", name)
+  local func = ms.from_script(table.concat(lines, "\n") .. "\n", name)
+  check_loads(func, order)
+  return func
 end
 
 return te

@@ -43,4 +43,73 @@ refuses("cast one of them", function()
   local H = te.placeholder({6, 10}, "float16", "H")
   return te.compute({6, 10}, function(i, j) return A[{i, j}] + H[{i, j}] end)
 end)
+
+-- An index that can leave its buffer is refused where the function is defined; the line is that of the access.
+local function line() return debug.getinfo(2, "l").currentline end
+local function escapes(pattern, at, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok, "expected a refusal: " .. pattern)
+  assert(message:find(pattern, 1, true), "another message: " .. message)
+  assert(message:find("te.lua:" .. at .. ": te: ", 1, true), "another place than line " .. at .. ": " .. message)
+end
+local X = te.placeholder({56}, "float32", "X")
+local J = te.placeholder({8}, "int32", "J")
+local function one(n, value) return te.func("f", {X, J, (te.compute({n}, value, "Y"))}) end
+
+escapes("Y: index 1 of X can be from -1 to 54, but its extent is 56", line() + 1, function()
+  one(56, function(i) return X[{i - 1}] end)
+end)
+escapes("index 1 of X can be from 0 to 56", line(), one, 57, function(i) return X[{i}] end)
+escapes("index 1 of X can be from 8 to 63", line() + 2, one, 56, function(i)
+  return X[{i}] +
+    X[{i + 8}] -- the second access is the one that leaves
+end)
+escapes("index 1 of X can be from -1 to 55", line(), one, 58, function(i) return te.if_then_else(te.lt(i, 57), X[{i - 1}], 0) end)
+escapes("index 1 of X can be from 0 to 56", line(), one, 58, function(i) return te.if_then_else(te.ge(i, 1), X[{i - 1}], 0) end)
+escapes("index 1 of X can be from -1 to 56", line(), one, 58, function(i) return te.select(te.all(te.ge(i, 1), te.lt(i, 57)), X[{i - 1}], 0) end)
+escapes("index 1 of X can be from", line(), one, 8, function(i) return X[{J[{i}]}] end)
+escapes("index 1 of X can be from 0 to 165", line() + 3, function()
+  local r = te.reduce_axis(56, "r")
+  one(56, function(i)
+    return te.sum(X[{i * 2 + r}], r)
+  end)
+end)
+escapes("axis r is used, but not reduced over", line(), function() te.compute({56}, function(i) return X[{i}] + te.reduce_axis(3, "r") end, "Y") end)
+escapes("index 2 of A can be from 0 to 14", line() + 2, function()
+  local r = te.reduce_axis(10, "r")
+  te.func("f", {A, (te.compute({6}, function(i) return te.sum(A[{i, r + i}], r) end, "Y"))})
+end)
+
+-- What stays within is taken: guards, their opposites, alternatives, quotients, clamps.
+one(58, function(i) return te.if_then_else(te.all(te.ge(i, 1), te.lt(i, 57)), X[{i - 1}], 0) end)
+one(58, function(i) return te.if_then_else(te.any(te.lt(i, 1), te.ge(i, 57)), 0, X[{i - 1}]) end)
+one(58, function(i) return te.if_then_else(te.any(te.lt(i, 10), te.lt(i, 56)), X[{i}], 0) end)
+one(112, function(i) return X[{i // 2}] + X[{i % 56}] end)
+one(56, function(i) return X[{55 - i}] + X[{te.minimum(te.maximum(i - 3, 0), 55)}] end)
+one(8, function(i) return te.if_then_else(te.all(te.ge(J[{i}], 0), te.lt(J[{i}], 56)), X[{J[{i}]}], 0) end)
+agree(te.func("guarded", {X, J, (te.compute({58}, function(i)
+  return te.if_then_else(te.any(te.lt(i, 1), te.ge(i, 57)), -1.0, X[{i - 1}])
+end, "Y"))}))
+
+-- Extents and sizes.
+local huge = math.maxinteger
+escapes("extent 1 is 0", line() + 1, function()
+  te.placeholder({0}, "float32", "Z")
+end)
+escapes("extent 2 is -4", line(), function() te.compute({3, -4}, function(i, j) return i + j end, "Z") end)
+escapes("extent 1 is 1.5", line(), function() te.placeholder({1.5}, "float32", "Z") end)
+escapes("extent 1 is missing", line(), function() te.placeholder({nil, 2}, "float32", "Z") end)
+escapes("extent 2 is missing", line(), function() te.placeholder({4, n = 2}, "float32", "Z") end)
+escapes("more than memory holds", line(), function() te.placeholder({huge}, "float32", "Z") end)
+escapes("more than memory holds", line(), function() te.placeholder({1000000, 1000000}, "float32", "Z") end)
+escapes("more than memory holds", line(), function() te.placeholder({2147483647, 2147483647, 2147483647, 2147483647, 2147483647}, "float32", "Z") end)
+escapes("more than memory holds", line(), function() te.compute({1 << 20, 1 << 20}, function(i, j) return te.cast(i + j, "float32") end, "Z") end)
+escapes("are more than can be counted", line() + 1, function()
+  te.compute({1 << 16, 1 << 16}, function() return te.sum(te.const(1.0), {te.reduce_axis(1 << 30, "p"), te.reduce_axis(1 << 10, "q")}) end, "Z")
+end)
+escapes("not from 0 to 0", line(), function() te.reduce_axis(0, "k") end)
+escapes("not from 3 to 2", line(), function() te.reduce_axis({3, 2}, "k") end)
+escapes("is too long", line(), function() te.reduce_axis(huge, "k") end)
+escapes("`float33` is no type", line(), function() te.placeholder({3}, "float33", "Z") end)
+escapes("a function of the indices is expected", line(), function() te.compute({3}, 7, "Z") end)
 print "te: ok"
