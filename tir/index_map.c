@@ -108,15 +108,49 @@ static void add_outside(struct tir *ir, tir_expr *padding, tir_expr outside) {
   *padding = *padding ? tir_make(ir, TIR_OR, *padding, outside) : outside;
 }
 
+/* end <= value, where all that is divided by `factor` is padded to a multiple of it: in the group where the end is,
+ * what comes after the end. */
+static tir_expr beyond(struct tir *ir, tir_expr value, tir_expr end, tir_expr factor) {
+  tir_expr group = tir_make(ir, TIR_EQ, tir_floordiv(ir, value, factor), tir_floordiv(ir, end, factor));
+  tir_expr rest = tir_make(ir, TIR_LE, tir_floormod(ir, end, factor), tir_floormod(ir, value, factor));
+  return tir_make(ir, TIR_AND, group, rest);
+}
+
+static tir_expr padding_factor(const struct tir_iter_map *m, uint32_t var) {
+  for (uint32_t i = 0; i < m->paddings.count; i++) {
+    const struct iter_padding *p = &m->paddings.at[i];
+    if (m->marks.at[p->mark].var == var + 1 && tir_is_const(m->ir, p->left, 0)) return p->factor;
+  }
+  return TIR_NONE;
+}
+
+/* From the indices of an element follow its own: else two elements share a place. */
+static bool tells_apart(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                        uint32_t var_count, const tir_expr *outputs, const tir_expr *values) {
+  tir_expr back[TIR_MOST_MAP_RANK];
+  for (uint32_t i = 0; i < count; i++) tir_subst_var(ir, tir_at(ir, outputs[i])->ref, indices[i]);
+  for (uint32_t i = 0; i < var_count; i++) back[i] = tir_subst(ir, values[i]);
+  tir_subst_clear(ir);
+  for (uint32_t i = 0; i < var_count; i++)
+    if (!tir_prove_equal(ir, back[i], tir_var_expr(ir, vars[i]))) return false;
+  return true;
+}
+
 bool tir_invert_padding(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                         uint32_t var_count, const tir_expr *outputs, tir_expr *values, tir_expr *padding) {
   struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, TIR_NONE, TIR_MAP_ANY, false);
-  if (!m || !iter_invert(m, outputs, values) || !fill_units(ir, vars, var_count, values)) return false;
+  if (!m || !iter_invert(m, outputs, values) || !fill_units(ir, vars, var_count, values) ||
+      !tells_apart(ir, indices, count, vars, var_count, outputs, values))
+    return false;
   *padding = TIR_NONE;
   for (uint32_t i = 0; i < var_count; i++) {
     struct tir_var_node v = ir->vars.at[vars[i]];
+    tir_expr end = tir_add(ir, v.min, v.extent), factor = padding_factor(m, i);
+    tir_expr outside = tir_make(ir, TIR_LE, end, values[i]);
+    if (factor && tir_is_const(ir, v.min, 0) && !tir_prove(ir, tir_not(ir, outside)))
+      outside = beyond(ir, values[i], end, factor);
     add_outside(ir, padding, tir_make(ir, TIR_LT, values[i], v.min));
-    add_outside(ir, padding, tir_make(ir, TIR_LE, tir_add(ir, v.min, v.extent), values[i]));
+    add_outside(ir, padding, outside);
   }
   return true;
 }

@@ -36,3 +36,42 @@ bool vm_do_transform_block_layout(struct vm_run *r, const struct vm_step *s) {
   return vm_get_block(r, vm_input(r, s, 0), &block) && vm_get_map(r, vm_attr(r, s, 0), &map) &&
          tir_transform_block_layout(r->ir, block, &map, r->err) && vm_give(r, s, NULL, 0);
 }
+
+enum { BUFFER_READ, BUFFER_WRITTEN };
+
+/* Which of the block's lists: type 0 its reads, 1 its writes. */
+static bool get_side(struct vm_run *r, const struct vm_operand *o, bool *write) {
+  *write = o->value == BUFFER_WRITTEN;
+  return *write || o->value == BUFFER_READ ||
+         ms_fail(r->err, MS_INVALID_ARGUMENT, "the buffer index type is %lld, not 0 or 1", (long long)o->value);
+}
+
+/* A number becomes one of the buffer's type where it is one: an integer for integers, else a real. */
+static tir_expr make_pad(struct vm_run *r, tir_block block, uint32_t index, bool write, tir_expr given) {
+  struct tir *ir = r->ir;
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  if (index >= span.count) return given;
+  tir_type type = tir_buffer_at(ir, ir->regions.at[span.first + index].buffer)->type;
+  const struct tir_expr_node n = *tir_at(ir, given);
+  if (n.kind == TIR_INT_IMM && n.type != TIR_T_BOOL && tir_type_is_int(type)) return tir_int(ir, type, n.imm);
+  if (n.kind == TIR_FLOAT_IMM && tir_type_is_float(type)) return tir_float(ir, type, n.real);
+  return given;
+}
+
+bool vm_do_transform_layout(struct vm_run *r, const struct vm_step *s) {
+  tir_block block;
+  struct tir_index_map map;
+  bool write;
+  const struct vm_operand *pad = vm_attr(r, s, 2);
+  if (!vm_get_block(r, vm_input(r, s, 0), &block) || !vm_get_map(r, vm_input(r, s, 1), &map) ||
+      !get_side(r, vm_attr(r, s, 1), &write))
+    return false;
+  uint32_t index = buffer_index(r, s, 0);
+  tir_expr value = pad->kind == VM_AT_EXPR ? (tir_expr)pad->value : TIR_NONE;
+  if (value && tir_at(r->ir, value)->kind != TIR_NONE_IMM)
+    value = make_pad(r, block, index, write, value);
+  else
+    value = TIR_NONE;
+  return tir_transform_layout(r->ir, block, index, write, &map, value, vm_attr(r, s, 3)->value, r->err) &&
+         vm_give(r, s, NULL, 0);
+}

@@ -44,11 +44,12 @@ static bool holds(const struct tir_blocks *blocks, tir_block b) {
   return false;
 }
 
-/* Keeps the inner ones before those around them. */
+/* Before the first that is around it: what is inside it stands before that too. */
 static void add_block(const struct tir *ir, struct tir_blocks *out, tir_block b) {
-  uint32_t i = out->count++;
-  for (; i > 0 && tir_is_below(ir, b, out->at[i - 1]); i--) out->at[i] = out->at[i - 1];
-  out->at[i] = b;
+  uint32_t at = 0;
+  while (at < out->count && !tir_is_below(ir, b, out->at[at])) at++;
+  for (uint32_t i = out->count++; i > at; i--) out->at[i] = out->at[i - 1];
+  out->at[at] = b;
 }
 
 void tir_find_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
