@@ -16,6 +16,15 @@ bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t 
                bool disable_predication, tir_loop *out, ms_error *err);
 bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out,
               ms_error *err);
+/* Loops in their order in the new body; *out: the innermost of the merged nest. */
+bool tir_merge(struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop *out, ms_error *err);
+/* Factors: the parts' lengths, in order; at most one is TIR_FACTOR_OPEN. Writes *parts loops, count + 1 at most. */
+#define TIR_FACTOR_OPEN INT64_MIN
+bool tir_loop_partition(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, tir_loop *out,
+                        uint32_t *parts, ms_error *err);
+bool tir_add_unit_loop(struct tir *ir, tir_stmt target, tir_loop *out, ms_error *err); /* target: a block or loop */
+/* order[i]: the number, from 0, of the iteration that shall be the i-th. */
+bool tir_reorder_block_iter_var(struct tir *ir, tir_block block, const int64_t *order, uint32_t count, ms_error *err);
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err);
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err);
 bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err);

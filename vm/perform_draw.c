@@ -76,9 +76,11 @@ static bool fit_tile(struct vm_run *r, int64_t extent, int64_t most, int64_t *ti
   return true;
 }
 
-/* A symbolic extent has one tile: all in the first loop, left open. */
-static bool give_open_tile(struct vm_run *r, const struct vm_step *s, const int64_t *decided, uint32_t n) {
-  int64_t tile[MOST_FACTORS] = {VM_NIL}, noted[MOST_FACTORS] = {-1};
+/* A symbolic extent has one tile: all in the first loop, left open (VM_NIL). So has one that a partition's factor does
+ * not divide; its first factor is -1, which no split takes: there is no such partition. */
+static bool give_open_tile(struct vm_run *r, const struct vm_step *s, int64_t open, const int64_t *decided,
+                           uint32_t n) {
+  int64_t tile[MOST_FACTORS] = {open}, noted[MOST_FACTORS] = {-1};
   for (uint32_t i = 1; i < n; i++) tile[i] = noted[i] = 1;
   for (uint32_t i = 0; decided && r->draws->mode == VM_STRICT && i < n; i++)
     if (decided[i] != noted[i]) return refuse_decision(r, decided[i], "a factor of a loop whose extent is not known");
@@ -98,7 +100,7 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
   const int64_t *decided;
   if (!vm_get_decision(r, s, (uint32_t)n, &decided)) return false;
   tir_expr bound = tir_stmt_at(r->ir, loop)->loop.extent;
-  if (!tir_is_int(r->ir, bound)) return give_open_tile(r, s, decided, (uint32_t)n);
+  if (!tir_is_int(r->ir, bound)) return give_open_tile(r, s, VM_NIL, decided, (uint32_t)n);
   int64_t extent = tir_at(r->ir, bound)->imm;
   if (extent < 1)
     return tir_refuse(r->ir, r->err, MS_INVALID_ARGUMENT, loop, "the loop's extent is %lld", (long long)extent);
@@ -109,6 +111,75 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
   } else {
     for (int64_t i = 0; i < n; i++) tile[i] = decided[i];
     if (!fit_tile(r, extent, most, tile, (uint32_t)n)) return false;
+  }
+  if (!vm_give_numbers(r, s, tile, (uint32_t)n)) return false;
+  vm_set_decision(r, s, tile, (uint32_t)n);
+  return true;
+}
+
+/* ---- SamplePartitionedTile --------------------------------------------------------------------------------------- */
+
+/* The factors from `position` on: their product shall be a multiple of `factor`. */
+struct partition {
+  int64_t position, factor;
+};
+
+static bool is_partitioned(const struct partition *p, const int64_t *tile, uint32_t n) {
+  int64_t product = 1;
+  for (uint32_t i = (uint32_t)p->position; i < n; i++)
+    if (tile[i] < 1 || __builtin_mul_overflow(product, tile[i], &product)) return false;
+  return product % p->factor == 0;
+}
+
+/* As perfect tiles; where the inner factors do not fit, the peer's choice: the factor asked for, and the rest outside.
+ */
+static bool fit_partition(struct vm_run *r, int64_t extent, const struct partition *p, int64_t *tile, uint32_t n) {
+  if (is_partitioned(p, tile, n)) return fit_tile(r, extent, 0, tile, n);
+  if (r->draws->mode == VM_STRICT)
+    return ms_fail(r->err, MS_DECISION, "the inner factors of the tile decided are no multiple of %lld",
+                   (long long)p->factor);
+  for (uint32_t i = 0; i < n; i++) tile[i] = 1;
+  tile[0] = extent / p->factor;
+  tile[p->position] *= p->factor;
+  return true;
+}
+
+/* Rejection keeps the draw uniform; where few tiles fit, the factor goes to the partition's first loop in the end, and
+ * the rest is drawn. */
+static void draw_partition(struct vm_stream *stream, int64_t extent, const struct partition *p, int64_t *tile,
+                           uint32_t n) {
+  enum { TRIES = 64 };
+  for (int i = 0; i < TRIES; i++) {
+    vm_draw_tile(stream, extent, n, 0, tile);
+    if (is_partitioned(p, tile, n)) return;
+  }
+  vm_draw_tile(stream, extent / p->factor, n, 0, tile);
+  tile[p->position] *= p->factor;
+}
+
+bool vm_do_sample_partitioned_tile(struct vm_run *r, const struct vm_step *s) {
+  tir_loop loop;
+  if (!vm_get_loop(r, vm_input(r, s, 0), &loop)) return false;
+  int64_t n = vm_attr(r, s, 0)->value, tile[MOST_FACTORS];
+  struct partition p = {vm_attr(r, s, 1)->value, vm_attr(r, s, 2)->value};
+  if (n < 2 || n > MOST_FACTORS) return ms_fail(r->err, MS_INVALID_ARGUMENT, "n is %lld", (long long)n);
+  if (p.position < 0 || p.position >= n || p.factor < 1)
+    return ms_fail(r->err, MS_INVALID_ARGUMENT, "partition_pos is %lld and innerpart_factor %lld, with n %lld",
+                   (long long)p.position, (long long)p.factor, (long long)n);
+  const int64_t *decided;
+  if (!vm_get_decision(r, s, (uint32_t)n, &decided)) return false;
+  tir_expr bound = tir_stmt_at(r->ir, loop)->loop.extent;
+  int64_t extent = tir_is_int(r->ir, bound) ? tir_at(r->ir, bound)->imm : 0;
+  if (tir_is_int(r->ir, bound) && extent < 1)
+    return tir_refuse(r->ir, r->err, MS_INVALID_ARGUMENT, loop, "the loop's extent is %lld", (long long)extent);
+  if (!extent) return give_open_tile(r, s, VM_NIL, decided, (uint32_t)n);
+  if (extent % p.factor) return give_open_tile(r, s, -1, decided, (uint32_t)n);
+  if (!decided) {
+    struct vm_stream stream = vm_stream_for(r, s);
+    draw_partition(&stream, extent, &p, tile, (uint32_t)n);
+  } else {
+    for (int64_t i = 0; i < n; i++) tile[i] = decided[i];
+    if (!fit_partition(r, extent, &p, tile, (uint32_t)n)) return false;
   }
   if (!vm_give_numbers(r, s, tile, (uint32_t)n)) return false;
   vm_set_decision(r, s, tile, (uint32_t)n);

@@ -43,6 +43,41 @@ bool vm_do_reorder(struct vm_run *r, const struct vm_step *s) {
   return get_loops(r, s, &loops) && tir_reorder(r->ir, loops, s->inputs, r->err) && vm_give(r, s, NULL, 0);
 }
 
+bool vm_do_merge(struct vm_run *r, const struct vm_step *s) {
+  tir_loop *loops, merged;
+  return get_loops(r, s, &loops) && tir_merge(r->ir, loops, s->inputs, &merged, r->err) && vm_give_one(r, s, merged);
+}
+
+enum { MOST_PARTS = 64 };
+
+bool vm_do_loop_partition(struct vm_run *r, const struct vm_step *s) {
+  tir_loop loop;
+  int64_t factors[MOST_PARTS];
+  uint32_t count = s->inputs - 1, parts, *loops = vm_out(r, count + 1);
+  if (count > MOST_PARTS) return ms_fail(r->err, MS_TOO_LARGE, "a partition into %u parts", count);
+  for (uint32_t i = 0; i < count; i++) factors[i] = vm_get_int(r, vm_input(r, s, i + 1));
+  return vm_get_loop(r, vm_input(r, s, 0), &loop) &&
+         tir_loop_partition(r->ir, loop, factors, count, loops, &parts, r->err) && vm_give(r, s, loops, parts);
+}
+
+bool vm_do_add_unit_loop(struct vm_run *r, const struct vm_step *s) {
+  tir_stmt target;
+  tir_loop loop;
+  return vm_get_place(r, vm_input(r, s, 0), &target) && tir_add_unit_loop(r->ir, target, &loop, r->err) &&
+         vm_give_one(r, s, loop);
+}
+
+bool vm_do_reorder_block_iter_var(struct vm_run *r, const struct vm_step *s) {
+  enum { MOST_ITERS = 256 };
+  tir_block block;
+  int64_t order[MOST_ITERS];
+  const struct vm_operand *list = vm_input(r, s, 1);
+  if (list->count > MOST_ITERS) return ms_fail(r->err, MS_TOO_LARGE, "an order of %u iterations", list->count);
+  for (uint32_t i = 0; i < list->count; i++) order[i] = vm_get_int(r, r->operands + list->value + i);
+  return vm_get_block(r, vm_input(r, s, 0), &block) &&
+         tir_reorder_block_iter_var(r->ir, block, order, list->count, r->err) && vm_give(r, s, NULL, 0);
+}
+
 bool vm_do_parallel(struct vm_run *r, const struct vm_step *s) {
   tir_loop loop;
   return vm_get_loop(r, vm_input(r, s, 0), &loop) && tir_parallel(r->ir, loop, r->err) && vm_give(r, s, NULL, 0);
