@@ -1,6 +1,7 @@
 /* Interned expressions: one index for one text. Nodes are written once, with their facts. */
 #include "arena.h"
 #include "bounds.h"
+#include "slots.h"
 #include "verify.h"
 
 #include <string.h>
@@ -31,25 +32,15 @@ static inline bool is_node(const struct tir *ir, tir_expr e, uint32_t hash, enum
   return !count || !memcmp(ir->operands.at + x->operands, operands, count * sizeof(uint32_t));
 }
 
+static inline uint32_t kept_hash(const struct tir *ir, uint32_t e) { return ir->exprs.at[e].hash; }
+
 static void enlarge_slots(struct tir *ir) {
-  uint32_t count = ir->expr_slots.count;
-  tir_grow_expr_slots(ir, count);
-  memset(ir->expr_slots.at, 0, 2 * (size_t)count * sizeof(uint32_t));
-  uint32_t mask = 2 * count - 1;
-  for (tir_expr e = 1; e < ir->exprs.count; e++) {
-    uint32_t i = ir->exprs.at[e].hash & mask;
-    while (ir->expr_slots.at[i]) i = (i + 1) & mask;
-    ir->expr_slots.at[i] = e;
-  }
+  tir_grow_expr_slots(ir, ir->expr_slots.count);
+  slots_fill(ir, ir->expr_slots.at, ir->expr_slots.count, ir->exprs.count, kept_hash);
 }
 
 void tir_unintern(struct tir *ir, uint32_t mark) {
-  uint32_t mask = ir->expr_slots.count - 1;
-  for (tir_expr e = ir->exprs.count; e-- > mark;) {
-    uint32_t i = ir->exprs.at[e].hash & mask;
-    while (ir->expr_slots.at[i] != e) i = (i + 1) & mask;
-    ir->expr_slots.at[i] = TIR_NONE;
-  }
+  slots_empty(ir, ir->expr_slots.at, ir->expr_slots.count, ir->exprs.count, mark, kept_hash);
 }
 
 /* ---- Facts of a new node ---- */

@@ -1,5 +1,6 @@
 /* Interned strings, and names made of others. */
 #include "arena.h"
+#include "slots.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -16,16 +17,11 @@ static uint32_t slot_of(const struct tir *ir, const char *text, size_t length, u
   }
 }
 
+static inline uint32_t hash_of(const struct tir *ir, uint32_t s) { return ir->symbols.at[s].hash; }
+
 static void enlarge_slots(struct tir *ir) {
-  uint32_t count = ir->symbol_slots.count;
-  tir_grow_symbol_slots(ir, count);
-  memset(ir->symbol_slots.at, 0, 2 * (size_t)count * sizeof(uint32_t));
-  uint32_t mask = 2 * count - 1;
-  for (tir_symbol s = 1; s < ir->symbols.count; s++) {
-    uint32_t i = ir->symbols.at[s].hash & mask;
-    while (ir->symbol_slots.at[i]) i = (i + 1) & mask;
-    ir->symbol_slots.at[i] = s;
-  }
+  tir_grow_symbol_slots(ir, ir->symbol_slots.count);
+  slots_fill(ir, ir->symbol_slots.at, ir->symbol_slots.count, ir->symbols.count, hash_of);
 }
 
 tir_symbol tir_symbol_n(struct tir *ir, const char *text, size_t length) {
@@ -72,14 +68,8 @@ tir_symbol tir_symbol_suffix(struct tir *ir, tir_symbol base, const char *suffix
   return tir_symbol_n(ir, text, length + more);
 }
 
-/* Entries were added last first out: taking them away in reverse order restores the table as it was. */
 void tir_unintern_symbols(struct tir *ir, uint32_t mark) {
-  uint32_t mask = ir->symbol_slots.count - 1;
-  for (tir_symbol s = ir->symbols.count; s-- > mark;) {
-    uint32_t i = ir->symbols.at[s].hash & mask;
-    while (ir->symbol_slots.at[i] != s) i = (i + 1) & mask;
-    ir->symbol_slots.at[i] = TIR_NONE;
-  }
+  slots_empty(ir, ir->symbol_slots.at, ir->symbol_slots.count, ir->symbols.count, mark, hash_of);
 }
 
 /* A name derived this often from others keeps its last form: rendering stays shallow, and the printer tells names

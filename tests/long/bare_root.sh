@@ -63,4 +63,4 @@ if [ "${BARE_TEST:-1}" != 0 ]; then
   say "./msched test"
   inside './msched test'
 fi
-say "both commands work"
+say "done"
