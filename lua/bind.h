@@ -92,8 +92,11 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
 
 struct jit_kernel *bind_check_kernel(lua_State *L, int at); /* borrowed from what is there */
 
-/* What getmetatable gives for the type whose metatable is on the top: its name, so that no script gets at its __gc. */
-void bind_hide_metatable(lua_State *L, const char *name);
+/* Registers a type: `meta` are its metamethods, `methods` what __index finds. getmetatable gives the name only, so that
+ * no script gets at __gc. */
+void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta);
+/* Pushes zeroed memory that `collect` releases what it points to, for what C holds where Lua may raise. */
+void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect);
 /* Raises err's message (and its code in front). */
 int bind_raise(lua_State *L, const ms_error *err);
 /* Reads options: the field of the table at `at`, or the default. */

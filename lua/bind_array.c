@@ -236,14 +236,13 @@ static int text(lua_State *L) {
 void bind_arrays(lua_State *L) {
   static const luaL_Reg methods[] = {{"shape", shape},        {"type", type_name},        {"tolist", to_list},
                                      {"random", fill_random}, {"difference", difference}, {NULL, NULL}};
-  luaL_newmetatable(L, BOUND_ARRAY);
-  bind_hide_metatable(L, BOUND_ARRAY);
-  luaL_newlib(L, methods);
-  lua_pushcclosure(L, read_element, 1);
-  lua_setfield(L, -2, "__index");
   static const luaL_Reg meta[] = {
       {"__newindex", write_element}, {"__len", length}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
-  luaL_setfuncs(L, meta, 0);
+  bind_type(L, BOUND_ARRAY, methods, meta);
+  luaL_getmetatable(L, BOUND_ARRAY);
+  lua_getfield(L, -1, "__index");
+  lua_pushcclosure(L, read_element, 1); /* finds methods, and elements */
+  lua_setfield(L, -2, "__index");
   lua_pop(L, 1);
   lua_pushcfunction(L, new_array);
   lua_setfield(L, -2, "array");

@@ -47,13 +47,7 @@ static int free_text(lua_State *L) {
 }
 
 static void push_printed(lua_State *L, const struct tir *ir, tir_func f, unsigned flags) {
-  struct held_text *held = lua_newuserdatauv(L, sizeof *held, 0);
-  held->text = NULL;
-  if (luaL_newmetatable(L, "msched.text")) {
-    lua_pushcfunction(L, free_text);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  struct held_text *held = bind_hold(L, sizeof *held, "msched.text", free_text);
   held->text = tir_print(ir, f, flags);
   lua_pushstring(L, held->text ? held->text : "");
   lua_remove(L, -2);
@@ -183,15 +177,8 @@ static int from_script(lua_State *L) {
 void bind_functions(lua_State *L) {
   static const luaL_Reg methods[] = {{"script", script}, {"name", name},     {"hash", hash}, {"params", params},
                                      {"flops", flops},   {"escape", escape}, {NULL, NULL}};
-  luaL_newmetatable(L, BOUND_FUNCTION);
-  lua_pushcfunction(L, collect);
-  lua_setfield(L, -2, "__gc");
-  bind_hide_metatable(L, BOUND_FUNCTION);
-  lua_pushcfunction(L, script);
-  lua_setfield(L, -2, "__tostring");
-  luaL_newlib(L, methods);
-  lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
+  static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
+  bind_type(L, BOUND_FUNCTION, methods, meta);
   lua_pushcfunction(L, from_script);
   lua_setfield(L, -2, "from_script");
 }

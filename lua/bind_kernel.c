@@ -238,15 +238,11 @@ void bind_kernels(lua_State *L) {
                                      {"reference", kernel_reference},
                                      {"run", call},
                                      {NULL, NULL}};
-  luaL_newmetatable(L, BOUND_KERNEL);
-  bind_hide_metatable(L, BOUND_KERNEL);
-  lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
-  lua_pushvalue(L, -1);
-  lua_setfield(L, -4, "kernel_methods");
-  lua_setfield(L, -2, "__index");
   static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
-  luaL_setfuncs(L, meta, 0);
+  bind_type(L, BOUND_KERNEL, methods, meta);
+  luaL_getmetatable(L, BOUND_KERNEL);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "kernel_methods"); /* for those written in Lua */
   lua_pop(L, 1);
   static const luaL_Reg functions[] = {
       {"build", build}, {"interpret", interpret}, {"interpret_samples", interpret_samples}, {NULL, NULL}};

@@ -32,11 +32,8 @@ static int stream_unit(lua_State *L) {
 
 void bind_streams(lua_State *L) {
   static const luaL_Reg methods[] = {{"below", stream_below}, {"unit", stream_unit}, {NULL, NULL}};
-  luaL_newmetatable(L, BOUND_STREAM);
-  bind_hide_metatable(L, BOUND_STREAM);
-  luaL_newlib(L, methods);
-  lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
+  static const luaL_Reg meta[] = {{NULL, NULL}};
+  bind_type(L, BOUND_STREAM, methods, meta);
   lua_pushcfunction(L, new_stream);
   lua_setfield(L, -2, "stream");
 }
@@ -169,13 +166,7 @@ static int new_box(lua_State *L) {
   lua_State **box = lua_newuserdatauv(L, sizeof *box, 0);
   *box = NULL;
   luaL_setmetatable(L, BOUND_BOX);
-  struct script_files *files = lua_newuserdatauv(L, sizeof *files, 0);
-  memset(files, 0, sizeof *files);
-  if (luaL_newmetatable(L, "msched.files")) {
-    lua_pushcfunction(L, collect_files);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_setmetatable(L, -2);
+  struct script_files *files = bind_hold(L, sizeof *files, "msched.files", collect_files);
   script_files_read(L, 1, files);
   ms_error err = {.instruction = -1};
   *box = script_files_open(files, &err);
@@ -274,13 +265,8 @@ static int box_mutate(lua_State *L) {
 void bind_boxes(lua_State *L) {
   static const luaL_Reg methods[] = {
       {"sketches", box_sketches}, {"mutators", box_mutators}, {"mutate", box_mutate}, {NULL, NULL}};
-  luaL_newmetatable(L, BOUND_BOX);
-  bind_hide_metatable(L, BOUND_BOX);
-  luaL_newlib(L, methods);
-  lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, collect_box);
-  lua_setfield(L, -2, "__gc");
-  lua_pop(L, 1);
+  static const luaL_Reg meta[] = {{"__gc", collect_box}, {NULL, NULL}};
+  bind_type(L, BOUND_BOX, methods, meta);
   lua_pushcfunction(L, new_box);
   lua_setfield(L, -2, "box");
 }

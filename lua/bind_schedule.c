@@ -640,22 +640,6 @@ static void add_table_methods(lua_State *L) {
   }
 }
 
-static void add_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction collector,
-                     lua_CFunction text) {
-  luaL_newmetatable(L, name);
-  bind_hide_metatable(L, name);
-  lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
-  lua_setfield(L, -2, "__index");
-  if (collector) {
-    lua_pushcfunction(L, collector);
-    lua_setfield(L, -2, "__gc");
-  }
-  lua_pushcfunction(L, text);
-  lua_setfield(L, -2, "__tostring");
-  lua_pop(L, 1);
-}
-
 void bind_schedules(lua_State *L) {
   static const luaL_Reg schedule_methods[] = {{"func", schedule_function},
                                               {"copy", schedule_copy},
@@ -672,27 +656,20 @@ void bind_schedules(lua_State *L) {
                                            {"simplified", trace_simplified},
                                            {"with_decision", trace_with_decision},
                                            {NULL, NULL}};
-  add_type(L, BOUND_HANDLE, handle_methods, NULL, handle_text);
-  add_type(L, BOUND_TRACE, trace_methods, collect_trace, trace_text);
-  luaL_getmetatable(L, BOUND_TRACE);
-  lua_pushcfunction(L, trace_length);
-  lua_setfield(L, -2, "__len");
-  lua_pop(L, 1);
-  luaL_newmetatable(L, BOUND_SCHEDULE);
-  bind_hide_metatable(L, BOUND_SCHEDULE);
-  lua_newtable(L);
+  static const luaL_Reg schedule_meta[] = {{"__gc", collect_schedule}, {"__tostring", schedule_text}, {NULL, NULL}};
+  static const luaL_Reg handle_meta[] = {{"__tostring", handle_text}, {NULL, NULL}};
+  static const luaL_Reg trace_meta[] = {
+      {"__gc", collect_trace}, {"__tostring", trace_text}, {"__len", trace_length}, {NULL, NULL}};
+  bind_type(L, BOUND_HANDLE, handle_methods, handle_meta);
+  bind_type(L, BOUND_TRACE, trace_methods, trace_meta);
+  bind_type(L, BOUND_SCHEDULE, schedule_methods, schedule_meta);
+  luaL_getmetatable(L, BOUND_SCHEDULE);
+  lua_getfield(L, -1, "__index");
   add_table_methods(L);
-  luaL_setfuncs(L, schedule_methods, 0);
   lua_pushvalue(L, -1);
-  lua_setfield(L, -3, "methods"); /* for completion, and for methods written in Lua */
+  lua_setfield(L, -4, "schedule_methods"); /* for completion, and for those written in Lua */
   lua_pushcclosure(L, schedule_index, 1);
   lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, collect_schedule);
-  lua_setfield(L, -2, "__gc");
-  lua_pushcfunction(L, schedule_text);
-  lua_setfield(L, -2, "__tostring");
-  lua_getfield(L, -1, "methods");
-  lua_setfield(L, -3, "schedule_methods");
   lua_pop(L, 1);
   bind_push_trace(L, vm_trace_new());
   lua_setfield(L, LUA_REGISTRYINDEX, "msched.answers");

@@ -26,8 +26,11 @@ bool script_files_postprocess(void *data, void *state, struct vm_schedule *sched
 /* Each adds to the module on the top of the stack. */
 void bind_streams(lua_State *L);
 void bind_boxes(lua_State *L);
-void bind_searching(lua_State *L); /* pools, models, measurers, stores */
+void bind_searching(lua_State *L); /* pools, features, models */
+void bind_measurers(lua_State *L);
+void bind_stores(lua_State *L);
 /* Makes a replay that runs return soon; async-signal-safe. */
 void bind_search_interrupt(void);
+const volatile bool *bind_search_stopped(void); /* whether it was called */
 
 #endif

@@ -189,13 +189,8 @@ static int time_products(lua_State *L) {
 
 void bind_vendors(lua_State *L) {
   static const luaL_Reg methods[] = {{"name", vendor_name}, {"multiply", multiply}, {NULL, NULL}};
-  luaL_newmetatable(L, BOUND_VENDOR);
-  lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
-  lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, vendor_text);
-  lua_setfield(L, -2, "__tostring");
-  lua_pop(L, 1);
+  static const luaL_Reg meta[] = {{"__tostring", vendor_text}, {NULL, NULL}};
+  bind_type(L, BOUND_VENDOR, methods, meta);
   static const luaL_Reg functions[] = {{"vendors", open_vendors}, {"time_products", time_products}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -93,12 +93,7 @@ static int close_file(lua_State *L) {
 
 /* Pushes the chunk of one of our files; messages call it msched/NAME, which tells it from a user's. */
 static void load_file(lua_State *L, const char *path, const char *name) {
-  FILE **file = lua_newuserdatauv(L, sizeof *file, 0);
-  *file = NULL;
-  lua_newtable(L);
-  lua_pushcfunction(L, close_file);
-  lua_setfield(L, -2, "__gc");
-  lua_setmetatable(L, -2);
+  FILE **file = bind_hold(L, sizeof *file, "msched.file", close_file);
   *file = fopen(path, "r");
   if (!*file) luaL_error(L, "%s: %s", path, strerror(errno));
   luaL_Buffer text;
@@ -172,6 +167,8 @@ int luaopen_msched(lua_State *L) {
     bind_kernels(L);
     bind_vendors(L);
     bind_searching(L);
+    bind_measurers(L);
+    bind_stores(L);
     bind_boxes(L);
   }
   static const luaL_Reg functions[] = {{"load", load_own}, {"where", where}, {"type", type_of}, {NULL, NULL}};
@@ -267,9 +264,25 @@ bool script_run_file(lua_State *L, const char *path, int arguments, int results,
 
 /* ---- Small things that bindings share ---- */
 
-void bind_hide_metatable(lua_State *L, const char *name) {
+void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta) {
+  luaL_newmetatable(L, name);
+  luaL_setfuncs(L, meta, 0);
   lua_pushstring(L, name);
   lua_setfield(L, -2, "__metatable");
+  lua_newtable(L);
+  luaL_setfuncs(L, methods, 0);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}
+
+void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect) {
+  void *held = memset(lua_newuserdatauv(L, size, 0), 0, size);
+  if (luaL_newmetatable(L, name)) {
+    lua_pushcfunction(L, collect);
+    lua_setfield(L, -2, "__gc");
+  }
+  lua_setmetatable(L, -2);
+  return held;
 }
 
 int bind_raise(lua_State *L, const ms_error *err) {

@@ -36,7 +36,7 @@ strings=$(grep -rlF "$source" "$here/lib/cmake" "$here/lib/pkgconfig" "$here/sha
 [ -z "$strings" ] || fail "these name the source tree: $strings"
 
 # ---- C: shared and static, by CMake
-cmake -S "$source/tests/install" -B cmake -DCMAKE_PREFIX_PATH="$here" >cmake.log 2>&1 || fail "$(cat cmake.log)"
+cmake -G Ninja -S "$source/tests/install" -B cmake -DCMAKE_PREFIX_PATH="$here" >cmake.log 2>&1 || fail "$(cat cmake.log)"
 cmake --build cmake >cmake.log 2>&1 || fail "$(cat cmake.log)"
 uses() { # what, command: prints the scheduled function, measures it
   what=$1

@@ -1,0 +1,94 @@
+/* Measurers in Lua: candidates go in, results come out in order. */
+#include "bind.h"
+#include "bind_search.h"
+
+#include <stdlib.h>
+
+#define BOUND_MEASURER "msched.measurer"
+
+static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
+
+/* measurer(function, {target =, builders =, check_best_only =, fast_math =}) */
+static int new_measurer(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, 0);
+  *m = NULL;
+  luaL_setmetatable(L, BOUND_MEASURER);
+  struct jit_target target;
+  ms_error err = {.instruction = -1};
+  if (!jit_target_parse(bind_option_text(L, 2, "target", "native"), &target, &err)) return bind_raise(L, &err);
+  struct jit_measurer_options options = {.stop = bind_search_stopped(),
+                                         .builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
+                                         .check_best_only = bind_option_bool(L, 2, "check_best_only", false),
+                                         .code = {.no_fast_math = !bind_option_bool(L, 2, "fast_math", true)}};
+  *m = jit_measurer_new(f->ir, f->func, &target, &options, &err);
+  return *m ? 1 : bind_raise(L, &err);
+}
+
+static int collect_measurer(lua_State *L) {
+  jit_measurer_free(*check_measurer(L));
+  *check_measurer(L) = NULL;
+  return 0;
+}
+
+static struct jit_measurer *open_measurer(lua_State *L) {
+  struct jit_measurer *m = *check_measurer(L);
+  if (!m) luaL_error(L, "the measurer is closed");
+  return m;
+}
+
+/* measurer:submit(id, trace) */
+static int measurer_submit(lua_State *L) {
+  struct jit_measurer *m = open_measurer(L);
+  size_t bytes;
+  void *binary = vm_write_binary(bind_check_trace(L, 3), &bytes);
+  ms_error err = {.instruction = -1};
+  bool ok = jit_measurer_submit(m, (uint64_t)luaL_checkinteger(L, 2), binary, bytes, &err);
+  free(binary);
+  return ok ? 0 : bind_raise(L, &err);
+}
+
+/* measurer:next(wait): nil, or {id, hash, outcome, seconds, low, high, runs, repeated, build_seconds, check_seconds,
+ * time_seconds, reason} */
+static int measurer_next(lua_State *L) {
+  struct jit_result r;
+  char hash[20];
+  ms_error err = {.instruction = -1};
+  int got = jit_measurer_next(open_measurer(L), luaL_optnumber(L, 2, 0.2), &r, &err);
+  if (got < 0) return bind_raise(L, &err);
+  if (!got) return 0;
+  snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r.module_hash);
+  lua_newtable(L);
+  lua_pushinteger(L, (lua_Integer)r.id), lua_setfield(L, -2, "id");
+  lua_pushstring(L, hash), lua_setfield(L, -2, "hash");
+  lua_pushstring(L, jit_outcome_text(r.outcome)), lua_setfield(L, -2, "outcome");
+  lua_pushboolean(L, r.outcome == JIT_MEASURED), lua_setfield(L, -2, "measured");
+  lua_pushboolean(L, r.outcome == JIT_CENSORED), lua_setfield(L, -2, "censored");
+  lua_pushnumber(L, r.timing.seconds), lua_setfield(L, -2, "seconds");
+  lua_pushnumber(L, r.timing.low), lua_setfield(L, -2, "low");
+  lua_pushnumber(L, r.timing.high), lua_setfield(L, -2, "high");
+  lua_pushinteger(L, r.timing.runs), lua_setfield(L, -2, "runs");
+  lua_pushboolean(L, r.repeated), lua_setfield(L, -2, "repeated");
+  lua_pushnumber(L, r.build_seconds), lua_setfield(L, -2, "build_seconds");
+  lua_pushnumber(L, r.check_seconds), lua_setfield(L, -2, "check_seconds");
+  lua_pushnumber(L, r.time_seconds), lua_setfield(L, -2, "time_seconds");
+  lua_pushstring(L, r.reason), lua_setfield(L, -2, "reason");
+  return 1;
+}
+
+static int measurer_set_best(lua_State *L) {
+  jit_measurer_set_best(open_measurer(L), luaL_checknumber(L, 2));
+  return 0;
+}
+
+void bind_measurers(lua_State *L) {
+  static const luaL_Reg methods[] = {{"submit", measurer_submit},
+                                     {"next", measurer_next},
+                                     {"set_best", measurer_set_best},
+                                     {"close", collect_measurer},
+                                     {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__gc", collect_measurer}, {NULL, NULL}};
+  bind_type(L, BOUND_MEASURER, methods, meta);
+  lua_pushcfunction(L, new_measurer);
+  lua_setfield(L, -2, "measurer");
+}
