@@ -171,6 +171,16 @@ void tir_reader_bind(struct tir_reader *r, tir_symbol word, enum tir_binding_kin
 struct tir_binding tir_reader_lookup(const struct tir_reader *r, tir_symbol word);
 
 uint32_t tir_reader_push_item(struct tir_reader *r, struct tir_item value);
+/* Values that are gathered before they are put down: a run of items is contiguous, and reading a value may push some.
+ */
+struct tir_values {
+  struct tir_item small[8], *at;
+  uint32_t count, capacity;
+};
+void tir_values_begin(struct tir_values *values);
+void tir_values_add(struct tir_values *values, struct tir_item value);
+/* If `good`, takes `close` and puts the values down as items from *first on; frees what was gathered. */
+bool tir_values_end(struct tir_values *values, struct tir_reader *r, bool good, char close, uint32_t *first);
 /* Registers the depth of a node just made from registered ones; false (TOO_LARGE) past the limit. */
 bool tir_reader_note(struct tir_reader *r, uint32_t token, tir_expr e);
 /* A value as an expression: numbers become int32 (int64 when they must), float32, bool. */

@@ -22,41 +22,27 @@ static bool read_keyword(struct tir_reader *r, struct tir_args *args) {
 }
 
 bool tir_read_args(struct tir_reader *r, struct tir_args *args) {
-  struct tir_item small[6], *values = small;
-  uint32_t count = 0, capacity = 6;
+  struct tir_values values;
+  struct tir_item value;
+  tir_values_begin(&values);
   args->keyword_count = 0;
   char close = tir_reader_take_char(r, '[') ? ']' : ')'; /* T.Buffer[…] of long ago */
   if (close == ')' && !tir_reader_expect_char(r, '(', "before the arguments")) return false;
   bool good = true;
   while (good && !tir_reader_is_char(r, close)) {
     bool keyword = tir_reader_token(r, r->at)->kind == TIR_TOKEN_NAME && tir_reader_is(r, r->at + 1, TIR_PUNCT('=', 0));
-    if (count == capacity) {
-      struct tir_item *larger = malloc(2 * capacity * sizeof *larger);
-      if (!larger) abort();
-      memcpy(larger, values, count * sizeof *larger);
-      if (values != small) free(values);
-      values = larger;
-      capacity *= 2;
-    }
     if (keyword)
       good = read_keyword(r, args);
     else if (args->keyword_count)
       good = tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected a keyword argument");
-    else if (count == TIR_MOST_ARGS)
+    else if (values.count == TIR_MOST_ARGS)
       good = tir_reader_fail(r, r->at, MS_TOO_LARGE, "too many arguments");
-    else
-      good = tir_read_value(r, &values[count++]);
+    else if ((good = tir_read_value(r, &value)))
+      tir_values_add(&values, value);
     if (!good || !tir_reader_take_char(r, ',')) break;
   }
-  if (good)
-    good = tir_reader_take_char(r, close) || tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected ',' or '%c'", close);
-  if (good) {
-    args->first = r->item_count;
-    args->count = count;
-    for (uint32_t i = 0; i < count; i++) tir_reader_push_item(r, values[i]);
-  }
-  if (values != small) free(values);
-  return good;
+  args->count = values.count;
+  return tir_values_end(&values, r, good, close, &args->first);
 }
 
 bool tir_arg_at(struct tir_reader *r, struct tir_args *args, uint32_t position, const char *keyword,

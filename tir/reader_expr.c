@@ -1,7 +1,6 @@
 /* Expressions: Python's operators, by precedence climbing; lists, names and calls. */
 #include "reader.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Operators ---- */
@@ -293,40 +292,27 @@ static bool read_unary(struct tir_reader *r, struct tir_item *out) {
 
 /* ---- Lists, tuples, dictionaries ---- */
 
-/* Gathers values up to `close`; a run of items must be contiguous, so they are put down after all are read. */
+/* The values up to `close`; pairs: keys and values in turn. */
 static bool read_items(struct tir_reader *r, char close, bool pairs, struct tir_item *out, bool *comma) {
-  struct tir_item small[8], *values = small;
-  uint32_t count = 0, capacity = 8;
+  struct tir_values values;
+  struct tir_item value;
+  tir_values_begin(&values);
   bool good = true;
   *comma = false;
   while (good && !tir_reader_is_char(r, close)) {
-    if (count + 2 > TIR_MOST_ARGS) {
+    if (values.count + 2 > TIR_MOST_ARGS) {
       good = tir_reader_fail(r, r->at, MS_TOO_LARGE, "there are more than %d elements", TIR_MOST_ARGS);
       break;
     }
-    if (count + 2 > capacity) {
-      struct tir_item *larger = malloc(2 * capacity * sizeof *larger);
-      if (!larger) abort();
-      memcpy(larger, values, count * sizeof *larger);
-      if (values != small) free(values);
-      values = larger;
-      capacity *= 2;
-    }
-    good = tir_read_value(r, &values[count++]);
-    if (good && pairs) good = tir_reader_expect_char(r, ':', "after the key") && tir_read_value(r, &values[count++]);
+    if ((good = tir_read_value(r, &value))) tir_values_add(&values, value);
+    if (good && pairs && (good = tir_reader_expect_char(r, ':', "after the key") && tir_read_value(r, &value)))
+      tir_values_add(&values, value);
     if (!good || !tir_reader_is_char(r, ',')) break;
     *comma = true;
     r->at++;
   }
-  if (good)
-    good = tir_reader_take_char(r, close) || tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected ',' or '%c'", close);
-  if (good) {
-    out->first = r->item_count;
-    out->count = count;
-    for (uint32_t i = 0; i < count; i++) tir_reader_push_item(r, values[i]);
-  }
-  if (values != small) free(values);
-  return good;
+  out->count = values.count;
+  return tir_values_end(&values, r, good, close, &out->first);
 }
 
 static bool read_bracketed(struct tir_reader *r, struct tir_item *out) {

@@ -123,6 +123,32 @@ uint32_t tir_reader_push_item(struct tir_reader *r, struct tir_item value) {
   return r->item_count++;
 }
 
+void tir_values_begin(struct tir_values *values) {
+  values->at = values->small;
+  values->count = 0;
+  values->capacity = sizeof values->small / sizeof *values->small;
+}
+
+void tir_values_add(struct tir_values *values, struct tir_item value) {
+  if (values->count == values->capacity) {
+    bool moved = values->at != values->small;
+    values->capacity *= 2;
+    values->at = realloc(moved ? values->at : NULL, values->capacity * sizeof *values->at);
+    if (!values->at) abort();
+    if (!moved) memcpy(values->at, values->small, sizeof values->small);
+  }
+  values->at[values->count++] = value;
+}
+
+bool tir_values_end(struct tir_values *values, struct tir_reader *r, bool good, char close, uint32_t *first) {
+  if (good)
+    good = tir_reader_take_char(r, close) || tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected ',' or '%c'", close);
+  *first = r->item_count;
+  for (uint32_t i = 0; good && i < values->count; i++) tir_reader_push_item(r, values->at[i]);
+  if (values->at != values->small) free(values->at);
+  return good;
+}
+
 struct tir_item tir_item_of_expr(tir_expr e, uint32_t token) {
   return (struct tir_item){.kind = TIR_ITEM_EXPR, .token = token, .expr = e};
 }

@@ -2,11 +2,7 @@
 local ms = require "msched"
 local te = ms.te
 
-local function refuses(pattern, f, ...)
-  local ok, message = pcall(f, ...)
-  assert(not ok, "expected a refusal: " .. pattern)
-  assert(tostring(message):find(pattern, 1, true), "another message: " .. tostring(message))
-end
+local refuses = dofile(arg[0]:match "^.*/" .. "refuses.lua")
 
 -- Every operator: compiled and interpreted alike.
 local function agree(func, tolerance)

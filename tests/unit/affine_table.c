@@ -2,17 +2,11 @@
  * each index runs through, the simplified indices and the inverse, whether the expressions come raw or simplified.
  *
  * A line: variables [: other variables]; indices; predicate; check trivial; no, or yes and a progression an index;
- * simplified indices; the inverse in o0, o1, …. Another table may be given as argument. */
-#include "prefix.h"
+ * simplified indices; the inverse in o0, o1, …. */
+#include "table.h"
 #include "tir/iter_map.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-enum { MOST = 16 };
+enum { MOST = 16, FIELDS = 7 };
 
 struct one_case {
   struct names names;
@@ -22,16 +16,8 @@ struct one_case {
   tir_expr predicate;
   enum tir_map_check check;
   bool trivial;
-  const char *fields[7];
+  const char *fields[FIELDS];
 };
-
-static void split_fields(char *line, const char **fields) {
-  for (int i = 0; i < 7; i++) {
-    fields[i] = line;
-    line += strcspn(line, ";\n");
-    if (*line) *line++ = 0;
-  }
-}
 
 /* name min extent, …: the extent may be an expression of others. n and m are shapes. */
 static void read_vars(struct one_case *c, const char *at, bool iterates) {
@@ -69,7 +55,7 @@ static void read_case(struct one_case *c, char *line, bool simplifies) {
   int trivial;
   c->names = (struct names){.ir = tir_new(), .simplifies = simplifies};
   c->var_count = 0;
-  split_fields(line, c->fields);
+  split_fields(line, c->fields, FIELDS);
   const char *others = strchr(c->fields[0], ':');
   if (others) read_vars(c, others + 1, false);
   c->others = c->names.count;
@@ -240,40 +226,14 @@ static const char *check_inverse(struct one_case *c) {
   return NULL;
 }
 
-static bool run_line(const char *line, bool simplifies) {
-  char copy[4096];
+static const char *run_case(char *line, bool simplifies) {
   struct one_case c;
-  snprintf(copy, sizeof copy, "%s", line);
-  read_case(&c, copy, simplifies);
+  read_case(&c, line, simplifies);
   const char *why = check_verdict(&c);
   if (!why) why = check_inverse(&c);
   if (!why) why = check_simplified(&c);
-  if (why) fprintf(stderr, "%s (%s): %s", why, simplifies ? "simplified" : "raw", line);
   tir_free(c.names.ir);
-  return !why;
+  return why;
 }
 
-static const char *table_path = TEST_ROOT "/unit/data/iter_maps.txt";
-
-static void agrees_with_table(void **state) {
-  (void)state;
-  char line[4096];
-  FILE *f = fopen(table_path, "r");
-  assert_non_null(f);
-  unsigned failed = 0, lines = 0;
-  while (fgets(line, sizeof line, f)) {
-    if (*line == '#') continue;
-    failed += !run_line(line, false);
-    failed += !run_line(line, true);
-    lines++;
-  }
-  fclose(f);
-  assert_int_equal(failed, 0);
-  assert_true(lines > 100);
-}
-
-int main(int argc, char **argv) {
-  if (argc > 1) table_path = argv[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_table)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(int argc, char **argv) { return run_table(argc, argv, TEST_ROOT "/unit/data/iter_maps.txt"); }

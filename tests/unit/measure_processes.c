@@ -72,13 +72,19 @@ static void submit_split(struct jit_measurer *m, uint64_t id, int outer, int inn
 
 static const struct jit_measurer_options patient = {.run_timeout = 60, .censor_factor = 1e9};
 
-static void frees_all(void **state) {
-  (void)state;
-  struct tir *ir = counting();
+/* Its processes are all there once a candidate was measured. */
+static struct jit_measurer *start_and_measure(struct tir *ir) {
   struct jit_measurer *m = start_measurer(ir, &patient);
   submit_split(m, 1, 2, 4);
   struct jit_result r = next_result(m);
   expect(&r, 1, JIT_MEASURED, NULL);
+  return m;
+}
+
+static void frees_all(void **state) {
+  (void)state;
+  struct tir *ir = counting();
+  struct jit_measurer *m = start_and_measure(ir);
   submit_split(m, 2, 1, 2147483640); /* runs for seconds */
   struct jit_result none;
   assert_int_equal(jit_measurer_next(m, 0.1, &none, NULL), 0);
@@ -92,10 +98,7 @@ static void frees_all(void **state) {
 static void stands_apart_from_the_terminal(void **state) {
   (void)state;
   struct tir *ir = counting();
-  struct jit_measurer *m = start_measurer(ir, &patient);
-  submit_split(m, 1, 2, 4);
-  struct jit_result r = next_result(m);
-  expect(&r, 1, JIT_MEASURED, NULL);
+  struct jit_measurer *m = start_and_measure(ir);
   struct pids pids = helper_of(getpid());
   for (int i = 0; i < pids.count; i++) {
     pid_t parent, group;
@@ -126,11 +129,8 @@ static long ticks_of(pid_t pid) {
 static void nothing_else_runs_meanwhile(void **state) {
   (void)state;
   struct tir *ir = counting();
-  struct jit_measurer *m = start_measurer(ir, &patient);
+  struct jit_measurer *m = start_and_measure(ir);
   struct jit_result none;
-  submit_split(m, 1, 2, 4);
-  struct jit_result r = next_result(m);
-  expect(&r, 1, JIT_MEASURED, NULL);
   submit_split(m, 2, 1, 2147483640); /* runs for seconds */
   assert_int_equal(jit_measurer_next(m, 0.3, &none, NULL), 0);
   for (int i = 0; i < 40; i++) submit_split(m, 3 + (uint64_t)i, 9 + i, 1000);
@@ -149,17 +149,14 @@ static void nothing_else_runs_meanwhile(void **state) {
 static void goes_on_when_the_helper_is_killed(void **state) {
   (void)state;
   struct tir *ir = counting();
-  struct jit_measurer *m = start_measurer(ir, &patient);
-  submit_split(m, 1, 2, 4);
-  struct jit_result r = next_result(m);
-  expect(&r, 1, JIT_MEASURED, NULL);
+  struct jit_measurer *m = start_and_measure(ir);
   struct pids pids = helper_of(getpid());
   kill(pids.at[0], SIGKILL);
   expect_gone(&pids); /* its children die with it */
   submit_split(m, 2, 4, 2);
   submit_split(m, 3, 8, 1);
   for (uint64_t id = 2; id <= 3; id++) {
-    r = next_result(m);
+    struct jit_result r = next_result(m);
     expect(&r, id, JIT_MEASURED, NULL);
   }
   jit_measurer_free(m);

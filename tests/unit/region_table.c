@@ -1,15 +1,9 @@
 /* Regions against a table of what TVM says of them (data/regions.txt), and against what they really cover, counted.
  *
  * A line: relaxed variables : other variables; min , extent | …; predicate; exact: no, or lo , hi | …; upper bound; by
- * interval arithmetic alone. Another table may be given as argument. */
-#include "prefix.h"
+ * interval arithmetic alone. */
+#include "table.h"
 #include "tir/analysis.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { MOST = 16, FIELDS = 6 };
 
@@ -34,11 +28,7 @@ static const char *read_vars(struct one_case *c, const char *at, bool relaxed) {
 }
 
 static void read_case(struct one_case *c, char *line, bool simplifies) {
-  for (int i = 0; i < FIELDS; i++) {
-    c->fields[i] = line;
-    line += strcspn(line, ";\n");
-    if (*line) *line++ = 0;
-  }
+  split_fields(line, c->fields, FIELDS);
   c->names = (struct names){.ir = tir_new(), .simplifies = simplifies};
   c->relaxed_count = c->rank = 0;
   read_vars(c, strchr(c->fields[0], ':') + 1, false);
@@ -157,38 +147,12 @@ static const char *check_case(struct one_case *c) {
   return NULL;
 }
 
-static bool run_line(const char *line, bool simplifies) {
-  char copy[4096];
+static const char *run_case(char *line, bool simplifies) {
   struct one_case c;
-  snprintf(copy, sizeof copy, "%s", line);
-  read_case(&c, copy, simplifies);
+  read_case(&c, line, simplifies);
   const char *why = check_case(&c);
-  if (why) fprintf(stderr, "%s (%s): %s", why, simplifies ? "simplified" : "raw", line);
   tir_free(c.names.ir);
-  return !why;
+  return why;
 }
 
-static const char *table_path = TEST_ROOT "/unit/data/regions.txt";
-
-static void agrees_with_table(void **state) {
-  (void)state;
-  char line[4096];
-  FILE *f = fopen(table_path, "r");
-  assert_non_null(f);
-  unsigned failed = 0, lines = 0;
-  while (fgets(line, sizeof line, f)) {
-    if (*line == '#') continue;
-    failed += !run_line(line, false);
-    failed += !run_line(line, true);
-    lines++;
-  }
-  fclose(f);
-  assert_int_equal(failed, 0);
-  assert_true(lines > 100);
-}
-
-int main(int argc, char **argv) {
-  if (argc > 1) table_path = argv[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(agrees_with_table)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(int argc, char **argv) { return run_table(argc, argv, TEST_ROOT "/unit/data/regions.txt"); }
