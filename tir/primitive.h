@@ -79,6 +79,10 @@ bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct ti
 bool tir_transform_layout(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                           const struct tir_index_map *map, tir_expr pad_value, bool assume_injective, ms_error *err);
 
+/* Has the block use a copy of the buffer of its read or write `buffer_index`, indexed by its iterations; out: the block
+ * that copies. */
+bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err);
+
 /* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
  */
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);

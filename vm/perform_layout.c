@@ -75,3 +75,10 @@ bool vm_do_transform_layout(struct vm_run *r, const struct vm_step *s) {
   return tir_transform_layout(r->ir, block, index, write, &map, value, vm_attr(r, s, 3)->value, r->err) &&
          vm_give(r, s, NULL, 0);
 }
+
+bool vm_do_reindex(struct vm_run *r, const struct vm_step *s) {
+  tir_block block, made;
+  bool write;
+  return vm_get_block(r, vm_input(r, s, 0), &block) && get_side(r, vm_attr(r, s, 1), &write) &&
+         tir_reindex(r->ir, block, buffer_index(r, s, 0), write, &made, r->err) && vm_give_one(r, s, made);
+}

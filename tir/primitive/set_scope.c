@@ -2,7 +2,7 @@
  *
  * Requires: the block has a write region of this number; the storage scope is known; a block allocates the buffer. A
  *           buffer that is in the scope already may be any.
- * After:    the buffer, and what blocks match of it, is in the scope.
+ * After:    the buffer, and what blocks match of it, is in the scope, and named after it.
  * Forward:  nothing. */
 #include "buffer.h"
 #include "cache_stage.h"
@@ -18,7 +18,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, const char *s
 
 static void edit(struct tir *ir, tir_buffer buffer, tir_symbol scope) {
   if (tir_buffer_at(ir, buffer)->scope == scope) return;
+  tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, buffer), tir_text(ir, scope));
   tir_buffer_at(ir, buffer)->scope = scope;
+  tir_buffer_at(ir, buffer)->name = name;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int list = 0; list < 2; list++)
     for (uint32_t u = lists[list]; u; u = ir->uses.at[u].next) {

@@ -1,0 +1,176 @@
+/* Copying stages, and blocks that use a buffer at one place. */
+#include "copy_stage.h"
+
+#include "../loads.h"
+
+#include <stdlib.h>
+
+/* ---- Making ---- */
+
+struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank) {
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  for (uint32_t i = 0; i < rank; i++) {
+    ranges[2 * i] = at[i];
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, at[i]), 1);
+  }
+  return tir_new_region(ir, buffer, ranges);
+}
+
+tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir_block *out) {
+  tir_block block = tir_new_block(ir, s->name);
+  tir_set_iters(ir, block, s->iters, s->iter_count);
+  tir_stmt_at(ir, block)->block.predicate = s->predicate;
+  struct tir_region reads = tir_point_region(ir, s->from, s->from_at, s->from_rank),
+                    writes = tir_point_region(ir, s->to, s->to_at, s->to_rank);
+  tir_set_reads(ir, block, &reads, 1);
+  tir_set_writes(ir, block, &writes, 1);
+  tir_expr value = tir_load(ir, s->from, s->from_at, s->from_rank, TIR_NONE);
+  tir_append(ir, block, TIR_BODY, tir_new_store(ir, s->to, s->to_at, value));
+  tir_stmt nest = block;
+  for (uint32_t i = s->loop_count; i-- > 0;) {
+    struct tir_var_node v = ir->vars.at[s->loops[i]];
+    tir_loop loop = tir_new_loop(ir, s->loops[i], v.min, v.extent, TIR_SERIAL);
+    tir_append(ir, loop, TIR_BODY, nest);
+    nest = loop;
+  }
+  *out = block;
+  return nest;
+}
+
+/* ---- Finding ---- */
+
+struct finding {
+  tir_buffer buffer;
+  struct tir_single_access *out;
+  uint32_t found;
+  bool differs;
+};
+
+static void meet(struct tir *ir, struct finding *f, const tir_expr *indices) {
+  for (uint32_t i = 0; i < f->out->rank; i++) {
+    if (!f->found) f->out->at[i] = indices[i];
+    f->differs = f->differs || !tir_prove_equal(ir, f->out->at[i], indices[i]);
+  }
+  f->found++;
+}
+
+enum { MOST_LOADS = 64 };
+
+static bool meet_loads(struct tir *ir, void *context, tir_expr e) {
+  struct finding *f = context;
+  tir_expr loads[MOST_LOADS], indices[TIR_MOST_RANK];
+  uint32_t count = tir_find_loads(ir, e, f->buffer, loads, MOST_LOADS);
+  f->differs = f->differs || count > MOST_LOADS || tir_uses_opaquely(ir, e, f->buffer);
+  for (uint32_t i = 0; i < count && !f->differs; i++) {
+    struct tir_expr_node n = *tir_at(ir, loads[i]);
+    for (uint32_t d = 0; d < n.count; d++) indices[d] = ir->operands.at[n.operands + d];
+    meet(ir, f, indices);
+  }
+  return false;
+}
+
+static void meet_stores(struct tir *ir, struct finding *f, tir_block block) {
+  tir_expr indices[TIR_MOST_RANK];
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind != TIR_STORE || n->store.buffer != f->buffer) continue;
+    f->differs = f->differs || n->store.predicate;
+    for (uint32_t d = 0; d < f->out->rank; d++) indices[d] = ir->operands.at[n->store.indices + d];
+    meet(ir, f, indices);
+  }
+}
+
+struct outside {
+  const struct tir *ir;
+  struct tir_span iters;
+  bool found;
+};
+
+/* A variable that is neither an iteration of the block nor one of the function's. */
+static bool find_outside(void *data, tir_expr e) {
+  struct outside *o = data;
+  const struct tir_expr_node *n = tir_at(o->ir, e);
+  if (n->kind != TIR_VAR || o->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN) return true;
+  for (uint32_t i = 0; i < o->iters.count; i++)
+    if (o->ir->iters.at[o->iters.first + i].var == n->ref) return true;
+  o->found = true;
+  return true;
+}
+
+static bool is_over_iters(struct tir *ir, tir_block block, const struct tir_single_access *access) {
+  struct outside o = {ir, tir_block_at(ir, block)->iters, false};
+  for (uint32_t i = 0; i < access->rank; i++) {
+    if (tir_at(ir, access->at[i])->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) return false;
+    tir_walk_expr(ir, access->at[i], find_outside, &o);
+  }
+  return !o.found;
+}
+
+bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
+    if (ir->regions.at[i].buffer == buffer) return true;
+  return false;
+}
+
+bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, struct tir_single_access *out,
+                            ms_error *err) {
+  if (tir_block_at(ir, block)->matches.count || tir_child_blocks(ir, block, NULL, 0))
+    return tir_refuse(ir, err, MS_NOT_A_LEAF, block, "block `%s` holds other blocks, or views",
+                      tir_block_name(ir, block));
+  struct finding f = {.buffer = buffer, .out = out};
+  out->rank = tir_buffer_at(ir, buffer)->rank;
+  meet_stores(ir, &f, block);
+  tir_any_own_expr(ir, block, meet_loads, &f);
+  if (f.found && !f.differs && is_over_iters(ir, block, out)) return true;
+  return tir_refuse(ir, err, MS_NOT_ONE_ACCESS, block, "block `%s` does not use buffer `%s` at one place",
+                    tir_block_name(ir, block), tir_buffer_name(ir, buffer));
+}
+
+/* ---- Replacing ---- */
+
+struct replacement {
+  tir_buffer to;
+  const tir_expr *at;
+  uint32_t rank;
+};
+
+static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  (void)indices, (void)count;
+  const struct replacement *r = context;
+  return tir_load(ir, r->to, r->at, r->rank, TIR_NONE);
+}
+
+static void store(struct tir *ir, void *context, tir_stmt s) {
+  const struct replacement *r = context;
+  uint32_t first = tir_add_operands(ir, r->at, r->rank);
+  tir_stmt_at(ir, s)->store.buffer = r->to;
+  tir_stmt_at(ir, s)->store.indices = first;
+}
+
+enum { MOST_REGIONS = 64 };
+
+static void replace_regions(struct tir *ir, tir_block block, bool write, tir_buffer from, const struct replacement *r) {
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
+  if (!tir_has_region_of(ir, span, from)) return;
+  if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
+  if (!made) abort();
+  for (uint32_t i = 0; i < span.count; i++) {
+    made[i] = ir->regions.at[span.first + i];
+    if (made[i].buffer == from) made[i] = tir_point_region(ir, r->to, r->at, r->rank);
+  }
+  if (write)
+    tir_set_writes(ir, block, made, span.count);
+  else
+    tir_set_reads(ir, block, made, span.count);
+  if (made != on_stack) free(made);
+}
+
+void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, const tir_expr *at,
+                        uint32_t rank) {
+  struct replacement r = {to, at, rank};
+  struct tir_buffer_change change = {from, to, load, store, &r};
+  tir_change_own_uses(ir, &change, block);
+  replace_regions(ir, block, false, from, &r);
+  replace_regions(ir, block, true, from, &r);
+}

@@ -1,0 +1,38 @@
+/* A stage that copies between a buffer and another of its elements in other places, iterations chosen by the caller.
+ * Internal to primitive/. */
+#ifndef MSCHED_TIR_PRIMITIVE_COPY_STAGE_H
+#define MSCHED_TIR_PRIMITIVE_COPY_STAGE_H
+
+#include "buffer.h"
+
+enum { TIR_MOST_STAGE = 64 };
+
+struct tir_copy_stage {
+  tir_symbol name;
+  tir_buffer from, to;
+  uint32_t loop_count, iter_count, from_rank, to_rank;
+  tir_var loops[TIR_MOST_STAGE]; /* outermost first */
+  struct tir_iter iters[TIR_MOST_STAGE];
+  tir_expr predicate;                                    /* over the loops; TIR_NONE: true */
+  tir_expr from_at[TIR_MOST_RANK], to_at[TIR_MOST_RANK]; /* over the iterations */
+};
+/* The stage, detached: its outermost statement. */
+tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *stage, tir_block *block);
+/* A region of one element. */
+struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank);
+
+/* All uses of a buffer in a block, which has no blocks in it, as loads and stores at one place. */
+struct tir_single_access {
+  tir_expr at[TIR_MOST_RANK]; /* over the block's iterations */
+  uint32_t rank;
+};
+/* Refuses a block that holds others, and uses of the buffer that are none or differ, are opaque, load, or depend on
+ * what is no iteration of the block. */
+bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, struct tir_single_access *out,
+                            ms_error *err);
+/* All uses become uses of `to` at `at`; so do the block's regions. */
+void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, const tir_expr *at,
+                        uint32_t rank);
+bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer);
+
+#endif

@@ -1,0 +1,186 @@
+/* Reindex: a block uses a copy of a buffer whose dimensions are the block's iterations.
+ *
+ * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, within its shape,
+ *           which depends on its iterations alone; it does not both read and write it. The scope is a stage pipeline.
+ *           The loops around the block hold one another and nothing else. What is read is written before them; what is
+ *           written is read after them, and the block writes for each value of its iterations.
+ * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
+ * written), over the domains of the iterations that the place depends on. The block uses the new buffer. Forward:
+ * nothing dies. */
+#include "copy_stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct plan {
+  tir_block scope;
+  tir_buffer buffer;
+  bool write;
+  tir_stmt top; /* the outermost loop around the block, or the block */
+  struct tir_single_access access;
+  tir_var covered[TIR_MOST_RANK]; /* iterations that the place depends on, in order */
+  uint32_t count;
+};
+
+/* ---- Check ---- */
+
+static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  tir_stmt s = block, parent = tir_stmt_at(ir, s)->parent;
+  for (; parent != plan->scope; s = parent, parent = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, parent, TIR_LOOP) && (s == block || tir_only_child(ir, parent) == s)) continue;
+    return tir_refuse(ir, err, MS_LOOP_NOT_ONLY_CHILD, parent, "more than loops is around block `%s`",
+                      tir_block_name(ir, block));
+  }
+  plan->top = s;
+  return true;
+}
+
+/* No other block of the nest, nor one on the wrong side of it, may have to do with the copy. */
+static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->buffer);
+  uint32_t uses = plan->write ? n->readers : n->writers;
+  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (!tir_is_below(ir, b, plan->scope) || b == block) continue;
+    bool inside = b == plan->top || tir_is_below(ir, b, plan->top);
+    bool after = tir_compare_position(ir, b, plan->top) > 0;
+    if (!inside && (plan->write || !after)) continue;
+    return tir_refuse(ir, err, MS_REINDEX_ORDER, b, "block `%s` %s buffer `%s` between the copy and block `%s`",
+                      tir_block_name(ir, b), plan->write ? "reads" : "writes", tir_buffer_name(ir, plan->buffer),
+                      tir_block_name(ir, block));
+  }
+  return true;
+}
+
+static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t d = 0; d < plan->access.rank; d++) plan->access.at[d] = tir_simplify(ir, plan->access.at[d]);
+  plan->count = 0;
+  for (uint32_t i = 0; i < iters.count; i++) {
+    tir_var v = ir->iters.at[iters.first + i].var;
+    bool used = false;
+    for (uint32_t d = 0; d < plan->access.rank; d++) used = used || tir_uses_var(ir, plan->access.at[d], v);
+    if (used && plan->count < TIR_MOST_RANK) plan->covered[plan->count++] = v;
+  }
+}
+
+/* The copy is not under the conditions that the block's body may have: each place must exist. */
+static bool check_bounds(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  for (uint32_t d = 0; d < plan->access.rank; d++) {
+    tir_expr at = plan->access.at[d], end = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + d];
+    if (tir_type_of(ir, at) != tir_type_of(ir, end)) end = tir_cast(ir, tir_type_of(ir, at), end);
+    tir_expr zero = tir_int(ir, tir_type_of(ir, at), 0);
+    if (tir_prove(ir, tir_make(ir, TIR_LE, zero, at)) && tir_prove(ir, tir_make(ir, TIR_LT, at, end))) continue;
+    return tir_refuse(ir, err, MS_REINDEX_BOUNDS, block, "index %u of buffer `%s` may leave it: a condition guards it",
+                      d, tir_buffer_name(ir, plan->buffer));
+  }
+  return true;
+}
+
+enum { MOST_LOOPS = 64 };
+
+/* What is copied back was written: for every value of each iteration, as far as that is known. */
+static bool check_domains(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  if (!plan->write || count > MOST_LOOPS) return true;
+  for (uint32_t i = 0; i < iters.count; i++) {
+    struct tir_iter iter = ir->iters.at[iters.first + i];
+    struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[iter.var].min, ir->vars.at[iter.var].extent);
+    tir_expr range[2] = {iter.binding, tir_int(ir, tir_type_of(ir, iter.binding), 1)};
+    if (!tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers) ||
+        tir_interval_covers(ir, covers, domain))
+      continue;
+    return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block, "iteration %u of block `%s` does not run over its domain", i,
+                      tir_block_name(ir, block));
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, struct plan *plan, ms_error *err) {
+  plan->write = write;
+  if (!tir_check_buffer_of(ir, block, index, write, &plan->buffer, err)) return false;
+  plan->scope = tir_scope_of(ir, block);
+  if (!plan->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  struct tir_span other = write ? tir_block_at(ir, block)->reads : tir_block_at(ir, block)->writes;
+  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !check_nest(ir, block, plan, err)) return false;
+  if (tir_has_region_of(ir, other, plan->buffer))
+    return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads and writes buffer `%s`",
+                      tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
+  if (!tir_find_single_access(ir, block, plan->buffer, &plan->access, err)) return false;
+  simplify_access(ir, block, plan);
+  return check_bounds(ir, block, plan, err) && check_order(ir, block, plan, err) && check_domains(ir, block, plan, err);
+}
+
+/* ---- Edit ---- */
+
+static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
+  tir_expr shape[TIR_MOST_RANK];
+  for (uint32_t i = 0; i < plan->count; i++) {
+    struct tir_var_node v = ir->vars.at[plan->covered[i]];
+    shape[i] = tir_add(ir, v.min, v.extent);
+  }
+  struct tir_buffer_node like = *tir_buffer_at(ir, plan->buffer);
+  tir_buffer made =
+      tir_new_buffer(ir, tir_symbol_suffix(ir, like.name, "_reindex"), like.type, shape, plan->count, like.scope);
+  tir_buffer_at(ir, made)->alignment = like.alignment;
+  tir_buffer_at(ir, made)->offset_factor = like.offset_factor;
+  tir_add_alloc(ir, plan->scope, made);
+  return made;
+}
+
+static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem, uint32_t i, tir_var like) {
+  char name[16];
+  snprintf(name, sizeof name, "%s%u", stem, i);
+  struct tir_var_node v = ir->vars.at[like];
+  return tir_new_var(ir, kind, tir_name_of(ir, name), v.type, v.min, v.extent);
+}
+
+static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer made) {
+  struct tir_copy_stage s = {.loop_count = plan->count, .iter_count = plan->count};
+  tir_expr at[TIR_MOST_RANK], by_iters[TIR_MOST_RANK];
+  for (uint32_t i = 0; i < plan->count; i++) {
+    s.loops[i] = new_var(ir, TIR_VAR_LOOP, "ax", i, plan->covered[i]);
+    tir_var v = new_var(ir, TIR_VAR_ITER, "v", i, plan->covered[i]);
+    s.iters[i] = (struct tir_iter){v, TIR_SPATIAL, tir_var_expr(ir, s.loops[i])};
+    by_iters[i] = tir_var_expr(ir, v);
+    tir_subst_var(ir, plan->covered[i], by_iters[i]);
+  }
+  for (uint32_t d = 0; d < plan->access.rank; d++) at[d] = tir_subst(ir, plan->access.at[d]);
+  tir_subst_clear(ir);
+  s.from = plan->write ? made : plan->buffer;
+  s.to = plan->write ? plan->buffer : made;
+  s.from_rank = plan->write ? plan->count : plan->access.rank;
+  s.to_rank = plan->write ? plan->access.rank : plan->count;
+  memcpy(s.from_at, plan->write ? by_iters : at, s.from_rank * sizeof *at);
+  memcpy(s.to_at, plan->write ? at : by_iters, s.to_rank * sizeof *at);
+  s.name = tir_symbol_suffix(ir, tir_buffer_at(ir, s.to)->name, "_reindex");
+  tir_block block;
+  tir_stmt nest = tir_make_copy_stage(ir, &s, &block);
+  if (plan->write)
+    tir_insert_after(ir, plan->top, nest);
+  else
+    tir_insert_before(ir, plan->top, nest);
+  return block;
+}
+
+static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
+  tir_expr at[TIR_MOST_RANK];
+  tir_buffer made = make_buffer(ir, plan);
+  for (uint32_t i = 0; i < plan->count; i++) at[i] = tir_var_expr(ir, plan->covered[i]);
+  tir_replace_access(ir, block, plan->buffer, made, at, plan->count);
+  return make_stage(ir, plan, made);
+}
+
+bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, buffer_index, write, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  *out = edit(ir, block, &plan);
+  return true;
+}
