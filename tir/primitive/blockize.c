@@ -84,6 +84,13 @@ static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, u
                         "a range around block `%s` depends on a loop that no iteration stands for",
                         tir_block_name(ir, plan->block));
   }
+  /* The outer block says what all inner iterations touch: it cannot, if their ranges follow loops inside it. */
+  for (uint32_t l = 0; l < plan->inner_count; l++)
+    for (uint32_t i = 0; i < plan->iter_count; i++)
+      if (tir_uses_var(ir, plan->parts[i].inner_extent, tir_stmt_at(ir, plan->loops[l])->loop.var))
+        return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
+                          "the range of an iteration of block `%s` depends on a loop that goes into the new block",
+                          tir_block_name(ir, plan->block));
   return true;
 }
 
