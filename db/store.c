@@ -62,7 +62,11 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   case MDB_PAGE_NOTFOUND:
     return ms_fail(err, MS_STORE, "%s: the store is damaged (%s); `msched db export` saves what can be read", path,
                    mdb_strerror(code));
-  case ENOSPC: return ms_fail(err, MS_STORE, "%s: the disk is full; nothing was written", path);
+  case ENOSPC:
+  case EDQUOT: return ms_fail(err, MS_STORE, "%s: the disk is full; what was committed before is kept", path);
+  case EIO: /* LMDB says so when less than a page was written, as when the room ends in the middle of one */
+    return ms_fail(err, MS_STORE, "%s: no room, or the disk fails; what was committed before is kept", path);
+  case EFBIG: return ms_fail(err, MS_STORE, "%s: the file may not grow; what was committed before is kept", path);
   case EACCES:
   case EROFS: return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
   case ENOENT: return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", path);
@@ -102,7 +106,7 @@ static bool make_folders(const char *path, ms_error *err) {
 /* LMDB maps what it is given: a file that is not its own must be told apart first, and one cut short would be a bus
  * error later. Its two first pages carry a magic number and the last page in use. */
 static bool looks_like_store(struct db *db, ms_error *err) {
-  int file = open(db->path, O_RDONLY | O_CLOEXEC);
+  int file = open(db->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return errno == ENOENT || db_failed(db, errno, "open", err);
   struct stat s;
   bool ok = fstat(file, &s) == 0;

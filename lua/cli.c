@@ -106,9 +106,16 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
   size_t length;
   char *text = cli_read_file(path, &length, err);
   if (!text) return NULL;
-  struct vm_trace *trace = vm_read_trace(text, length, err);
+  ms_error why = {.instruction = -1};
+  struct vm_trace *trace = vm_read_trace(text, length, &why);
   free(text);
-  return trace;
+  if (trace) return trace;
+  if (why.instruction >= 0)
+    ms_fail(err, why.code, "%s: instruction %d: %s", path, why.instruction, why.message);
+  else
+    ms_fail(err, why.code, "%s: %s", path, why.message);
+  err->instruction = why.instruction;
+  return NULL;
 }
 
 void cli_print_json(json_t *object) {

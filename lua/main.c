@@ -1,6 +1,7 @@
 /* msched: the program. A table of subcommands. */
 #include "cli.h"
 
+#include <signal.h>
 #include <string.h>
 
 const struct cli_command cli_commands[] = {
@@ -34,6 +35,7 @@ const struct cli_command cli_commands[] = {
 };
 
 int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */
   const char *name = argc > 1 ? argv[1] : "--help";
   if (!strcmp(name, "--help") || !strcmp(name, "-h")) return cli_help(NULL, 0, NULL);
   if (!strcmp(name, "--version")) return puts("msched " MSCHED_VERSION), CLI_DONE;

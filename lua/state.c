@@ -287,7 +287,7 @@ void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction colle
 
 int bind_raise(lua_State *L, const ms_error *err) {
   where(L);
-  if (err->instruction >= 0)
+  if (err->instruction >= 0 && strncmp(err->message, "instruction ", 12) != 0)
     lua_pushfstring(L, "instruction %d: %s", err->instruction, err->message);
   else
     lua_pushstring(L, err->message);

@@ -206,12 +206,12 @@ function tune.run(func, options)
   })
   self.mutators, self.postprocs, self.sketches = mutators, postprocs, {}
   for i, s in ipairs(sketches) do self.sketches[i] = s.trace:simplified(false) end
-  self.store = options.store or msched.store(options.db)
-  self.workload = self.store:put_workload(func)
   self.features = policy.name ~= "replay_trace"
   self.model = msched.model(options.model or "xgboost", self.seed)
   self.pool = msched.pool(func, {jobs = options.jobs or target.cores, files = options.files or {}, target = options.target or "native",
                                  timeout = options.rule_timeout or 10})
+  self.store = options.store or msched.store(options.db)
+  self.workload = self.store:put_workload(func)
   resume(self)
   if not self.simulate then
     self.measurer = msched.measurer(func, {target = options.target or "native"})

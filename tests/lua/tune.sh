@@ -43,13 +43,23 @@ C
 cc -O1 -o "$work/use" "$work/use.c" "$work/gemm.so" -Wl,-rpath,"$work"
 "$work/use" || fail "the exported kernel is wrong"
 ldd "$work/gemm.so" | grep -vE 'statically linked|linux-vdso|libgomp|libm\.|libc\.|ld-linux' && fail "the library needs more than libc, libm and libgomp"
-# simulated twice, with 1 job and 2: the same trials in the same order
-for jobs in 1 2; do
-  "$msched" tune "$root/lua/examples/gemm.lua" --trials 32 --seed 3 --jobs $jobs --simulate --db "$db" --json -- 64 64 64 |
-    grep '"event":"trial"' >"$work/simulated.$jobs" || true
+# simulated twice with 1 job and twice with 2: the same trials in the same order, some of them from the store (seed 1, as
+# above), and the store as it was
+"$msched" db export "$work/before" --db "$db"
+for seed in 1 3; do
+  for run in first second; do
+    for jobs in 1 2; do
+      "$msched" tune "$root/lua/examples/gemm.lua" --trials 96 --seed $seed --jobs $jobs --simulate --db "$db" --json -- 64 64 64 >"$work/out" || true
+      grep '"event":"trial"' "$work/out" >"$work/simulated.$seed.$run.$jobs" || fail "nothing was simulated"
+      cmp "$work/simulated.$seed.first.1" "$work/simulated.$seed.$run.$jobs" || fail "seed $seed, $run run, $jobs jobs: other trials"
+    done
+  done
 done
-cmp "$work/simulated.1" "$work/simulated.2" || fail "the number of jobs shows in the trials"
-[ -s "$work/simulated.1" ] || fail "nothing was simulated"
+[ "$(wc -l <"$work/simulated.3.first.1")" -ge 96 ] || fail "too few trials were simulated"
+grep -q '"status":"measured"' "$work/simulated.1.first.1" || fail "none was answered from the store"
+cmp -s "$work/simulated.1.first.1" "$work/simulated.3.first.1" && fail "the seed does not show in the trials"
+"$msched" db export "$work/after" --db "$db"
+cmp "$work/before" "$work/after" || fail "simulating changed the store"
 # a user's own rule
 cat >"$work/rule.lua" <<'L'
 local ms = require "msched"

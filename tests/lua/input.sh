@@ -1,0 +1,169 @@
+#!/bin/sh
+# Bad input on the command line: exit 1 (usage: 2), one message with its place, and the store as it was.
+# usage: input.sh MSCHED ROOT
+set -eu
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+db=$work/store.db
+gemm=$root/lua/examples/gemm.lua
+fail() { echo "input.sh: $*" >&2; exit 1; }
+
+refused() { # status, words of the message, command…
+  status=$1 words=$2
+  shift 2
+  set +e
+  timeout 60 "$@" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  set -e
+  [ "$got" = "$status" ] || fail "status $got for $status: $*: $(cat "$work/err")"
+  grep -qF -- "$words" "$work/err" || fail "no \`$words\` in: $(cat "$work/err"), of: $*"
+  grep -qE "stack traceback|msched/(lua|search|rules)\\." "$work/err" && fail "our own places in the message of: $*: $(cat "$work/err")"
+  return 0
+}
+
+"$msched" tune "$gemm" --trials 4 --policy replay_trace --db "$db" --json -- 32 32 32 >/dev/null
+"$msched" db export "$work/before" --db "$db"
+id=$("$msched" top --db "$db" --json | head -n 1 | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
+
+# ---- Scripts
+echo 'return {' >"$work/syntax.lua"
+printf 'local x\nerror "oh"' >"$work/raise.lua"
+printf 'local x\nx.y = 1' >"$work/index.lua"
+echo 'error {1}' >"$work/table.lua"
+echo 'return 7' >"$work/none.lua"
+echo 'return {1}' >"$work/number.lua"
+echo 'return {}' >"$work/empty.lua"
+printf 'local te = require "msched".te\nlocal A = te.placeholder({0}, "float32", "A")' >"$work/zero.lua"
+printf 'local te = require "msched".te\nlocal A = te.placeholder({4}, "float32", "A")\nlocal B = te.compute({4}, function(i)\nreturn A[{i + 1}] end, "B")\nreturn {te.func("f", {A, B})}' >"$work/leaves.lua"
+for command in tune space; do
+  store=$([ $command = tune ] && echo "--db $db" || true)
+  refused 1 "syntax.lua:2:" "$msched" $command "$work/syntax.lua" $store
+  refused 1 "raise.lua:2: oh" "$msched" $command "$work/raise.lua" $store
+  refused 1 "index.lua:2:" "$msched" $command "$work/index.lua" $store
+  refused 1 "table" "$msched" $command "$work/table.lua" $store
+  refused 1 "returns no function" "$msched" $command "$work/none.lua" $store
+  refused 1 "result 1 is no function but a number" "$msched" $command "$work/number.lua" $store
+  refused 1 "returns no function" "$msched" $command "$work/empty.lua" $store
+  refused 1 "zero.lua:2: te: A: extent 1 is 0" "$msched" $command "$work/zero.lua" $store
+  refused 1 "leaves.lua:4: te: B: index 1 of A can be from 1 to 4" "$msched" $command "$work/leaves.lua" $store
+  refused 1 "No such file" "$msched" $command "$work/nothing.lua" $store
+  refused 1 "No such file" "$msched" $command "$work/nothing.py" $store
+  refused 1 "extent 2 is -3" "$msched" $command "$gemm" $store -- 4 4 -3
+  refused 1 "extent 1 is missing" "$msched" $command "$gemm" $store -- x 4 4
+  refused 1 "more than memory holds" "$msched" $command "$gemm" $store -- 2000000000 4 2000000000
+  refused 1 "not known" "$msched" $command "$gemm" --target toaster $store
+  refused 1 "unknown cpu" "$msched" $command "$gemm" --target "llvm -mcpu=abacus" $store
+  refused 2 "unknown option --nonsense" "$msched" $command "$gemm" --nonsense $store
+  refused 2 "unknown option -z" "$msched" $command "$gemm" -z $store
+  refused 2 "give one file" "$msched" $command $store
+  refused 2 "--rule-timeout" "$msched" $command "$gemm" --rule-timeout 0 $store
+  refused 2 "--seed" "$msched" $command "$gemm" --seed 1.5 $store
+  refused 2 "--seed" "$msched" $command "$gemm" --seed x $store
+done
+refused 2 "--task 2" "$msched" tune "$gemm" --task 2 --db "$db"
+refused 2 "--trials" "$msched" tune "$gemm" --trials -3 --db "$db"
+refused 2 "--db takes a value" "$msched" tune "$gemm" --db
+refused 1 "no policy" "$msched" tune "$gemm" --policy nonsense --db "$db" -- 8 8 8
+refused 1 "model" "$msched" tune "$gemm" --model nonsense --db "$db" -- 8 8 8
+refused 1 "script.lua:1: oh" sh -c "echo 'error \"oh\"' >'$work/script.lua'; '$msched' '$work/script.lua' 2>&1 | sed '/^stack traceback/,\$d' >&2; exit 1"
+
+# ---- Functions and traces
+cat >"$work/add.py" <<'P'
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1.0)
+P
+head -c 150 "$work/add.py" >"$work/cut.py"
+refused 1 "cut.py:" "$msched" tune "$work/cut.py" --db "$db"
+refused 1 "cut.py:" "$msched" space "$work/cut.py"
+refused 1 "cut.py:" "$msched" run "$work/cut.py"
+look='["GetSBlock",[],["B","main"],["b0"]],["GetLoops",["b0"],[],["l1"]]'
+trace() { # words of the message, the rest of the trace
+  printf '%s' "$2" >"$work/t.json"
+  refused 1 "$1" "$msched" apply "$work/add.py" "$work/t.json"
+}
+trace "t.json: instruction 0: " '[[["Teleport",[],[],[]]],[]]'
+trace "t.json: instruction 0: GetSBlock" '[[["GetSBlock",[],[],["b0"]]],[]]'
+trace "t.json: instruction 0: GetSBlock" '[[["GetSBlock",[],[7,"main"],["b0"]]],[]]'
+trace "instruction 2" "[[$look,[\"Split\",[],[1,0],[\"l2\"]]],[]]"
+trace "instruction 2" "[[$look,[\"Parallel\",[\"b0\"],[],[]]],[]]"
+trace "instruction 2" "[[$look,[\"Parallel\",[\"l9\"],[],[]]],[]]"
+trace "instruction 2" "[[$look,[\"Split\",[\"l1\",0,4],[1,0],[\"l2\",\"l3\"]]],[]]"
+trace "instruction 2" "[[$look,[\"Split\",[\"l1\",-1,4],[1,0],[\"l2\",\"l3\"]]],[]]"
+trace "instruction 2" "[[$look,[\"Split\",[\"l1\",9223372036854775807,9223372036854775807],[1,0],[\"l2\",\"l3\"]]],[]]"
+trace "instruction 2" "[[$look,[\"SamplePerfectTile\",[\"l1\"],[2,16],[\"v2\",\"v3\"]]],[[2,[3,3]]]]"
+trace "instruction 2" "[[$look,[\"SamplePerfectTile\",[\"l1\"],[2,16],[\"v2\",\"v3\"]]],[[2,[-8,-1]]]]"
+trace "t.json: " "[[$look"
+
+# ---- Stores
+refused 1 "no record" "$msched" show 00000000 --db "$db"
+refused 1 "4 hexadecimal digits" "$msched" show zz --db "$db"
+refused 2 "ID" "$msched" show --db "$db"
+refused 1 "no store" "$msched" top --db "$work/none.db"
+refused 1 "suffix" "$msched" export "$id" -o "$work/gemm.exe" --db "$db"
+refused 2 "-o FILE" "$msched" export "$id" --db "$db"
+refused 2 "db list" "$msched" db nonsense --db "$db"
+other() { # words of the message; the file $work/other.db stays as it is
+  cp "$work/other.db" "$work/kept.db"
+  for command in "tune $gemm --trials 1" "top" "show $id" "replay $id" "db check" "db compact" "db export" "db import $work/before"; do
+    refused 1 "$1" "$msched" $command --db "$work/other.db"
+  done
+  cmp "$work/other.db" "$work/kept.db" || fail "another program's file was changed: $1"
+}
+echo 'SQLite format 3 and so on' >"$work/other.db" && other 'no store of msched'
+head -c 20000 /dev/zero >"$work/other.db" && other 'no store of msched'
+for bytes in 1 100 4096 5000 8191 12288; do
+  head -c $bytes "$db" >"$work/other.db"
+  other "$([ $bytes -lt 5000 ] && echo 'no store of msched' || echo 'cut short')"
+done
+refused 1 "is no file" "$msched" top --db "$work"
+mkfifo "$work/fifo"
+refused 1 "is no file" "$msched" top --db "$work/fifo"
+
+# A store that may not be written, by a user whom that binds.
+as_other=
+[ "$(id -u)" = 0 ] && as_other="setpriv --reuid=65534 --regid=65534 --clear-groups"
+mkdir "$work/locked" && cp "$db" "$work/locked/store.db" && chmod 0444 "$work/locked/store.db" && chmod 0555 "$work/locked" && chmod 0755 "$work"
+if [ -z "$as_other" ] || $as_other "$msched" --version >/dev/null 2>&1; then
+  refused 1 "cannot be written" $as_other "$msched" tune "$gemm" --trials 1 --db "$work/locked/store.db" -- 32 32 32
+  refused 1 "cannot be written" $as_other "$msched" db import "$work/before" --db "$work/locked/store.db"
+  refused 1 "ermission" $as_other "$msched" tune "$gemm" --trials 1 --db "$work/locked/new/store.db" -- 32 32 32
+  $as_other "$msched" top --db "$work/locked/store.db" | grep -q "$id" || fail "a store that may not be written is not read"
+  $as_other "$msched" db check --db "$work/locked/store.db" | grep -qx clean || fail "check of a store that may not be written"
+fi
+
+# No room: the file may not grow. What was committed is kept, and the store is whole.
+cp "$db" "$work/full.db"
+blocks=$(($(wc -c <"$work/full.db") / 512))
+refused 1 "committed before is kept" sh -c 'ulimit -f "$1" && shift && exec "$@"' sh "$blocks" "$msched" tune "$gemm" --trials 64 --db "$work/full.db" -- 48 32 32
+"$msched" db check --db "$work/full.db" | grep -qx clean || fail "a full store is not clean"
+"$msched" show "$id" --db "$work/full.db" >/dev/null || fail "a record is lost in a full store"
+refused 1 "committed before is kept" sh -c 'ulimit -f 1 && exec "$@"' sh "$msched" tune "$gemm" --trials 1 --db "$work/small.db" -- 32 32 32
+
+# Open twice: refused in one process, shared by two.
+printf 'local ms = require "msched"\nlocal a = ms.store(arg[1])\nlocal b = ms.store(arg[1])' >"$work/twice.lua"
+"$msched" "$work/twice.lua" "$work/full.db" >/dev/null 2>"$work/err" && fail "a store was opened twice"
+grep -q "twice.lua:3: .*open already" "$work/err" || fail "opened twice: $(cat "$work/err")"
+"$msched" tune "$gemm" --trials 6 --seed 5 --db "$work/both.db" --json -- 32 32 48 >"$work/one" &
+"$msched" tune "$gemm" --trials 6 --seed 9 --db "$work/both.db" --json -- 32 32 48 >"$work/two" || fail "two at once"
+wait $! || fail "two at once"
+"$msched" db check --db "$work/both.db" | grep -qx clean || fail "two at once: check"
+sed -n 's/.*"event":"trial".*"id":"\([0-9a-f]*\)".*/\1/p' "$work/one" "$work/two" | while read -r each; do
+  "$msched" show "$each" --trace --db "$work/both.db" >/dev/null || fail "two at once: record $each is lost"
+done
+
+# Imports are refused at their line; what came before it is kept.
+{ head -n 1 "$work/before"; echo '{"record":"x","workload":"nonsense"}'; } >"$work/import"
+refused 1 "import:2:" "$msched" db import "$work/import" --db "$work/import.db"
+echo '{' >"$work/import" && refused 1 "import:1:" "$msched" db import "$work/import" --db "$work/import.db"
+sed 's/sch:/sch:un/' "$work/before" >"$work/import" && refused 1 "import:2:" "$msched" db import "$work/import" --db "$work/import.db"
+"$msched" db check --db "$work/import.db" | grep -qx clean || fail "check after imports"
+
+"$msched" db check --db "$db" | grep -qx clean || fail "db check"
+"$msched" db export "$work/after" --db "$db"
+cmp "$work/before" "$work/after" || fail "the store changed"
+echo "input: ok"
