@@ -7,6 +7,10 @@ local rules, postprocs, mutators = space.load(context.rules), space.load(context
 
 local root = arg[1]
 local examples = {{"gemm", 48, 64, 80}, {"gemm", 37, 50, 29}, {"conv2d_bn_relu", 12, 8}, {"softmax", 8, 24}}
+do -- TVMScript is a door like Lua
+  local file <close> = assert(io.open(root .. "/lua/examples/gemm.py"))
+  assert(ms.from_script(file:read "a", "gemm.py"):hash() == assert(loadfile(root .. "/lua/examples/gemm.lua"))()[1]:hash())
+end
 for _, e in ipairs(examples) do
   local func = assert(loadfile(root .. "/lua/examples/" .. e[1] .. ".lua"))(table.unpack(e, 2))[1]
   local sketches = space.generate(func, context, rules)
