@@ -27,6 +27,8 @@ void script_start(lua_State *L); /* the clock of `seconds` starts */
 void script_stop(lua_State *L);
 /* Asks every state to stop at its next step; async-signal-safe. */
 void script_interrupt(void);
+/* Forgets it: an interactive session goes on. */
+void script_resume(void);
 bool script_interrupted(void);
 /* Calls the function on the stack under its arguments, with a traceback in err on failure. */
 bool script_call(lua_State *L, int arguments, int results, ms_error *err);

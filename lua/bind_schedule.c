@@ -399,12 +399,15 @@ static int ask(lua_State *L) {
 
 /* ---- Other methods of schedules ---- */
 
+/* script([{colour = true}]) */
 static int schedule_text(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
+  lua_settop(L, 2);
   bind_push_function_copy(L, s->ir, tir_find_func(s->ir, "main"));
   lua_getfield(L, -1, "script");
   lua_insert(L, -2);
-  lua_call(L, 1, 1);
+  lua_pushvalue(L, 2);
+  lua_call(L, 2, 1);
   return 1;
 }
 

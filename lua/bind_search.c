@@ -144,6 +144,7 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
 
 static volatile bool stop_pool;
 void bind_search_interrupt(void) { stop_pool = true; }
+void bind_search_resume(void) { stop_pool = false; }
 const volatile bool *bind_search_stopped(void) { return &stop_pool; }
 
 /* pool:replay(jobs, features): jobs {trace =, seed =, candidate =, anew =}; a list of candidates {trace, hash,

@@ -31,6 +31,7 @@ void bind_measurers(lua_State *L);
 void bind_stores(lua_State *L);
 /* Makes a replay that runs return soon; async-signal-safe. */
 void bind_search_interrupt(void);
+void bind_search_resume(void);
 const volatile bool *bind_search_stopped(void); /* whether it was called */
 
 #endif

@@ -20,7 +20,12 @@ int cli_bench(const struct cli_command *self, int argc, char **argv);
 int cli_help(const struct cli_command *self, int argc, char **argv);
 
 int cli_lua(const struct cli_command *self, int argc, char **argv);
+int cli_repl(void);
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
+
+/* Prints what is known of a command, an instruction or a query, or a list: "commands", "instructions", "queries".
+ * False: nothing is named so. */
+bool help_explain(const char *name);
 
 /* Options may stand anywhere before "--"; "-" alone is an argument. */
 struct cli_option {

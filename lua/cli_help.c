@@ -6,7 +6,8 @@
 static int width_of(const char *words) { return (int)strcspn(words, " "); }
 
 static void list_commands(void) {
-  printf("usage: msched COMMAND [ARGUMENT…]\n\ncommands:\n");
+  printf("usage: msched COMMAND [ARGUMENT…]\n       msched FILE.lua [ARGUMENT…]   runs a script\n       msched         "
+         "               reads a session's lines\n\ncommands:\n");
   for (const struct cli_command *c = cli_commands; c->name; c++) printf("  %-8s %s\n", c->name, c->doc);
   printf("\noptions:\n  --help     this text\n  --version  the version\n\n"
          "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
@@ -68,18 +69,23 @@ static bool explain_command(const char *name) {
   return false;
 }
 
+bool help_explain(const char *name) {
+  if (!strcmp(name, "commands")) return list_commands(), true;
+  if (!strcmp(name, "instructions")) return list_instructions(), true;
+  if (!strcmp(name, "queries")) return list_queries(), true;
+  enum vm_query query = vm_find_query(name, strlen(name));
+  if (query < VM_QUERY_COUNT) return explain_query(query), true;
+  enum vm_kind kind = vm_find_kind(name, strlen(name));
+  if (kind < VM_KIND_COUNT) return explain_instruction(kind), true;
+  return explain_command(name);
+}
+
 int cli_help(const struct cli_command *self, int argc, char **argv) {
   int count;
   if (!cli_parse(self, argc, argv, NULL, 0, &count)) return CLI_USAGE;
   if (count > 1) return cli_wrong_usage(self, "give one name");
   if (!count) return list_commands(), CLI_DONE;
-  if (!strcmp(argv[0], "instructions")) return list_instructions(), CLI_DONE;
-  if (!strcmp(argv[0], "queries")) return list_queries(), CLI_DONE;
-  enum vm_query query = vm_find_query(argv[0], strlen(argv[0]));
-  if (query < VM_QUERY_COUNT) return explain_query(query), CLI_DONE;
-  enum vm_kind kind = vm_find_kind(argv[0], strlen(argv[0]));
-  if (kind < VM_KIND_COUNT) return explain_instruction(kind), CLI_DONE;
-  if (explain_command(argv[0])) return CLI_DONE;
+  if (help_explain(argv[0])) return CLI_DONE;
   fprintf(stderr, "msched help: nothing is named \"%s\"; see `msched help instructions` and `msched help queries`\n",
           argv[0]);
   return CLI_FAILED;

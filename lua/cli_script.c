@@ -1,6 +1,7 @@
 /* msched FILE.lua [ARG…]: runs a script. */
 #include "bind.h"
 #include "cli.h"
+#include "repl.h"
 
 #include <signal.h>
 
@@ -15,6 +16,11 @@ int cli_script(int argc, char **argv) {
   sigaction(SIGINT, &action, NULL);
   lua_State *L = script_new(NULL, &err);
   if (!L) return cli_report(&err, NULL, false);
+  lua_pushcfunction(L, repl_colour_print);
+  if (!script_call(L, 0, 0, &err)) {
+    script_close(L);
+    return cli_report(&err, NULL, false);
+  }
   lua_createtable(L, argc, 1);
   for (int i = 0; i < argc; i++) {
     lua_pushstring(L, argv[i]);

@@ -36,7 +36,8 @@ const struct cli_command cli_commands[] = {
 
 int main(int argc, char **argv) {
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */
-  const char *name = argc > 1 ? argv[1] : "--help";
+  if (argc < 2) return cli_repl();
+  const char *name = argv[1];
   if (!strcmp(name, "--help") || !strcmp(name, "-h")) return cli_help(NULL, 0, NULL);
   if (!strcmp(name, "--version")) return puts("msched " MSCHED_VERSION), CLI_DONE;
   for (const struct cli_command *c = cli_commands; c->name; c++)

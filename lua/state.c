@@ -16,6 +16,10 @@ void script_interrupt(void) {
   interrupted = 1;
   bind_search_interrupt();
 }
+void script_resume(void) {
+  interrupted = 0;
+  bind_search_resume();
+}
 bool script_interrupted(void) { return interrupted != 0; }
 
 static double now(void) {

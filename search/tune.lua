@@ -228,7 +228,7 @@ function tune.run(func, options)
 end
 
 -- What ms.tune gives: the best kernel found.
-local Best = {}
+local Best = {__name = "msched.best"}
 Best.__index = Best
 function Best:schedule() return msched.apply(self.func, self.trace) end
 function Best:build(options)

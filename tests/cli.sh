@@ -38,7 +38,7 @@ echo "[[$look,[\"Split\",[\"l1\",2,3],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/bad.js
 echo "[[$look" >"$dir/broken.json"
 echo "def" >"$dir/broken.py"
 
-check "no arguments" 0 "usage: msched" "$msched"
+check "no arguments" 0 "42" sh -c "echo 6 '*' 7 | '$msched'"
 check "--help" 0 "usage: msched" "$msched" --help
 check "--version" 0 "msched " "$msched" --version
 check "unknown command" 2 'unknown command "fly"' "$msched" fly

@@ -1,0 +1,261 @@
+/* msched without arguments: an interactive session. On a terminal lines are edited (repl_edit.c); from a pipe they are
+ * read as they are, without prompts. What an input does is what a script may do: nothing in it ends the session but the
+ * end of the input and os.exit. */
+#include "repl.h"
+#include "cli.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct session {
+  lua_State *L;
+  struct repl_editor *editor; /* NULL: lines come from standard input as they are */
+  char *line;                 /* of standard input */
+  size_t line_capacity;
+  char *text; /* the input so far: lines that together are no chunk yet */
+  size_t length;
+  uint32_t capacity;
+  int show; /* in the registry */
+  bool failed;
+};
+
+#define CHUNK "=input"
+
+/* ---- What the part in Lua asks of C ---- */
+
+bool repl_wants_colour(void) {
+  const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(no && *no) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static int kind(lua_State *L) { /* "schedule", "trace", …; nil for what is not of this module */
+  if (lua_type(L, 1) != LUA_TUSERDATA && lua_type(L, 1) != LUA_TTABLE) return 0;
+  const char *name = luaL_getmetafield(L, 1, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : "";
+  if (strncmp(name, "msched.", 7) != 0) return 0;
+  lua_pushstring(L, name + 7);
+  return 1;
+}
+
+/* methods(value, or a type's name): the table of its methods, or nil. Where __index is one of ours, it holds the table.
+ */
+static int methods(lua_State *L) {
+  lua_settop(L, 1);
+  if (lua_type(L, 1) == LUA_TSTRING) {
+    if (luaL_getmetatable(L, lua_pushfstring(L, "msched.%s", lua_tostring(L, 1))) != LUA_TTABLE) return 0;
+    lua_pushliteral(L, "__index");
+    lua_rawget(L, -2);
+  } else if (luaL_getmetafield(L, 1, "__index") == LUA_TNIL) {
+    return 0;
+  }
+  if (lua_iscfunction(L, -1) && !lua_getupvalue(L, -1, 1)) return 0;
+  return lua_istable(L, -1);
+}
+
+static int explain(lua_State *L) {
+  lua_pushboolean(L, help_explain(luaL_checkstring(L, 1)));
+  return 1;
+}
+
+void repl_push(lua_State *L) {
+  static const luaL_Reg functions[] = {{"kind", kind}, {"methods", methods}, {"explain", explain}, {NULL, NULL}};
+  lua_getglobal(L, "msched");
+  lua_getfield(L, -1, "load");
+  lua_pushliteral(L, "lua.repl");
+  lua_call(L, 1, 1);
+  luaL_newlib(L, functions);
+  lua_pushboolean(L, repl_wants_colour());
+  lua_setfield(L, -2, "colour");
+  lua_call(L, 1, 1);
+  lua_remove(L, -2);
+}
+
+int repl_colour_print(lua_State *L) {
+  if (!repl_wants_colour()) return 0;
+  repl_push(L);
+  lua_getfield(L, -1, "print");
+  lua_setglobal(L, "print");
+  return 0;
+}
+
+/* ---- The input as a chunk ---- */
+
+enum compiled { RUNNABLE, INCOMPLETE, WRONG };
+
+static bool load(struct session *s, const char *before, size_t skipped) {
+  lua_State *L = s->L;
+  size_t extra = strlen(before), size = extra + s->length - skipped;
+  char *chunk = malloc(size + 1); /* held across no call that raises: loading is protected */
+  if (!chunk) return lua_pushliteral(L, "not enough memory"), false;
+  memcpy(chunk, before, extra);
+  memcpy(chunk + extra, s->text + skipped, s->length - skipped);
+  bool loaded = luaL_loadbufferx(L, chunk, size, CHUNK, "t") == LUA_OK;
+  free(chunk);
+  return loaded;
+}
+
+/* The length of a leading `local` that can be left out, so that the names stay when the input has run. */
+static size_t leading_local(const struct session *s) {
+  size_t start = strspn(s->text, " \t\n"), word = start + 5;
+  if (strncmp(s->text + start, "local", 5) != 0 || !strchr(" \t\n", s->text[word]) || !s->text[word]) return 0;
+  return word;
+}
+
+/* Leaves a function or, for WRONG, a message on the stack. */
+static enum compiled compile(struct session *s) {
+  lua_State *L = s->L;
+  if (load(s, "return ", 0)) return RUNNABLE;
+  lua_pop(L, 1);
+  size_t skipped = leading_local(s);
+  if (skipped) {
+    if (load(s, "", skipped)) return RUNNABLE;
+    lua_pop(L, 1);
+  }
+  if (load(s, "", 0)) return RUNNABLE;
+  size_t length;
+  const char *message = lua_tolstring(L, -1, &length);
+  if (message && length >= 5 && !strcmp(message + length - 5, "<eof>")) return lua_pop(L, 1), INCOMPLETE;
+  return WRONG;
+}
+
+/* ---- Running it ---- */
+
+static int as_message(lua_State *L) {
+  if (lua_istable(L, 1) && lua_getfield(L, 1, "message") == LUA_TSTRING) return 1;
+  luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+/* The message on the stack, popped. Lines of the input are numbered where there are several. */
+static void report(struct session *s) {
+  const char *message = lua_tostring(s->L, -1);
+  if (!message) message = "an error without a message";
+  bool one = !memchr(s->text, '\n', s->length ? s->length - 1 : 0);
+  if (one && !strncmp(message, "input:1: ", 9)) message += 9;
+  fflush(stdout);
+  fprintf(stderr, "msched: %s\n", message);
+  lua_pop(s->L, 1);
+  s->failed = true;
+}
+
+static bool call(lua_State *L, int arguments) {
+  int function = lua_gettop(L) - arguments;
+  lua_pushcfunction(L, as_message);
+  lua_insert(L, function);
+  bool done = lua_pcall(L, arguments, LUA_MULTRET, function) == LUA_OK;
+  lua_remove(L, function);
+  return done;
+}
+
+/* Runs the function on the stack and shows what it gives. */
+static void run(struct session *s) {
+  lua_State *L = s->L;
+  script_resume();
+  bool done = call(L, 0);
+  int results = lua_gettop(L);
+  if (done && results) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, s->show);
+    lua_insert(L, 1);
+    done = lua_checkstack(L, 8) && call(L, results);
+  }
+  if (!done) {
+    report(s);
+    script_resume();
+    lua_settop(L, 0);
+    lua_gc(L, LUA_GCCOLLECT); /* processes and files of what failed go now */
+  }
+  lua_settop(L, 0);
+  fflush(stdout);
+}
+
+/* ---- The loop ---- */
+
+static enum repl_input read_line(struct session *s, const char **line, size_t *length) {
+  if (s->editor) return repl_edit(s->editor, s->length ? ">> " : "> ", line, length);
+  ssize_t got = getline(&s->line, &s->line_capacity, stdin);
+  if (got < 0) return REPL_END;
+  if (got && s->line[got - 1] == '\n') got--;
+  *line = s->line, *length = (size_t)got;
+  return REPL_LINE;
+}
+
+static void append(struct session *s, const char *line, size_t length) {
+  if (!s->length && length && *line == '=') line++, length--; /* as in older Lua */
+  s->text = tir_enlarge(s->text, &s->capacity, (uint64_t)s->length + length + 2, 1);
+  memcpy(s->text + s->length, line, length);
+  s->length += length;
+  s->text[s->length++] = '\n';
+  s->text[s->length] = 0;
+}
+
+static void take_line(struct session *s, const char *line, size_t length) {
+  append(s, line, length);
+  enum compiled what = compile(s);
+  if (what == INCOMPLETE) return;
+  if (what == WRONG)
+    report(s);
+  else
+    run(s);
+  s->length = 0;
+}
+
+static void loop(struct session *s) {
+  const char *line;
+  size_t length;
+  for (enum repl_input got; (got = read_line(s, &line, &length)) != REPL_END;) {
+    if (got == REPL_LINE)
+      take_line(s, line, length);
+    else
+      s->length = 0;
+  }
+  if (s->length) { /* cut short */
+    load(s, "", 0);
+    report(s);
+  }
+}
+
+static void on_interrupt(int unused) {
+  (void)unused;
+  script_interrupt();
+}
+
+static int open_session(lua_State *L) {
+  struct session *s = lua_touserdata(L, 1);
+  repl_push(L);
+  lua_getglobal(L, "msched");
+  lua_getfield(L, -1, "te");
+  lua_setglobal(L, "te");
+  lua_setglobal(L, "ms");
+  lua_getfield(L, -1, "help");
+  lua_setglobal(L, "help");
+  lua_getfield(L, -1, "print");
+  lua_setglobal(L, "print");
+  lua_getfield(L, -1, "show");
+  s->show = luaL_ref(L, LUA_REGISTRYINDEX);
+  if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+    lua_getfield(L, -1, "complete");
+    s->editor = repl_editor_new(L, luaL_ref(L, LUA_REGISTRYINDEX));
+  }
+  return 0;
+}
+
+int cli_repl(void) {
+  ms_error err = {.instruction = -1};
+  struct sigaction action = {.sa_handler = on_interrupt};
+  sigaction(SIGINT, &action, NULL);
+  struct session s = {.L = script_new(NULL, &err)};
+  if (!s.L) return cli_report(&err, NULL, false);
+  lua_pushcfunction(s.L, open_session);
+  lua_pushlightuserdata(s.L, &s);
+  bool done = script_call(s.L, 1, 0, &err);
+  bool terminal = s.editor != NULL;
+  if (terminal) printf("msched " MSCHED_VERSION "; help() explains, Ctrl-D leaves\n");
+  if (done) loop(&s);
+  repl_editor_free(s.editor);
+  script_close(s.L);
+  free(s.line);
+  free(s.text);
+  if (!done) return cli_report(&err, NULL, false);
+  return s.failed && !terminal ? CLI_FAILED : CLI_DONE;
+}

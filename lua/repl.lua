@@ -1,0 +1,240 @@
+-- The part of the interactive session that is written in Lua: how values are shown, what Tab completes, help.
+-- The session (repl.c) loads it with `host`, what C knows: kind(x), the type of one of our values; methods(x), the table
+-- of its methods; explain(name), which prints what the tables say; colour, whether the terminal takes it.
+local ms = msched
+local docs = ms.load "lua.docs"
+local stdout, print_line = io.stdout, print -- the user may replace them
+
+return function(host)
+  local repl = {}
+
+  -- ---- How values are shown ------------------------------------------------------------------------------------
+
+  local KEYWORDS = {}
+  for word in ("and break do else elseif end false for function goto if in local nil not or repeat return then true until while"):gmatch "%a+" do
+    KEYWORDS[word] = true
+  end
+
+  -- Lua text in the colours that TVMScript is printed in.
+  local function coloured(text)
+    text = text:gsub('("[^"\n]*")', "\27[32m%1\27[0m")
+    return (text:gsub("%f[%w_][%a_][%w_]*", function(word) return KEYWORDS[word] and "\27[35m" .. word .. "\27[0m" or nil end))
+  end
+
+  local show
+
+  local MOST, DEEPEST = 64, 3 -- entries of a table that are shown, and tables in tables
+
+  local function show_table(t, depth)
+    if depth >= DEEPEST then return "{…}" end
+    local parts, length = {}, math.min(rawlen(t), MOST)
+    for i = 1, length do parts[i] = show(rawget(t, i), depth + 1) end
+    for _, k in ipairs(repl.keys(t)) do
+      if #parts > MOST then break end
+      if not (math.type(k) == "integer" and k >= 1 and k <= rawlen(t)) then
+        local name = type(k) == "string" and k:match "^[%a_][%w_]*$" or "[" .. show(k, DEEPEST) .. "]"
+        parts[#parts + 1] = name .. " = " .. show(rawget(t, k), depth + 1)
+      end
+    end
+    if rawlen(t) > MOST or #parts > MOST then parts[#parts + 1] = "…" end
+    return "{" .. table.concat(parts, ", ") .. "}"
+  end
+
+  -- Tensors are tables of te; what else has a metatable says itself what it is.
+  local function show_object(x)
+    local kind, shape = rawget(x, "kind"), rawget(x, "shape")
+    if (kind == "placeholder" or kind == "compute") and type(shape) == "table" then
+      return string.format("tensor %s: %s[%s]", x.name, x.type, table.concat(shape, ", "))
+    end
+    return docs.is_expression(x) and "expression of " .. tostring(x.type) or tostring(x)
+  end
+
+  -- At depth 0 as a whole; inside tables strings are quoted, and what takes many lines is named by its type.
+  function show(x, depth)
+    if type(x) == "string" then return depth > 0 and string.format("%q", x) or x end
+    if type(x) == "table" then return getmetatable(x) == nil and show_table(x, depth) or show_object(x) end
+    if rawequal(x, ms.rest) then return "ms.rest" end
+    local kind = host.kind(x)
+    if depth > 0 and kind and kind ~= "handle" then return "<" .. kind .. ">" end
+    if kind == "function" or kind == "schedule" then return (x:script {colour = host.colour}:gsub("\n$", "")) end
+    if kind == "trace" then
+      local text = x:text():gsub("\n$", "")
+      return host.colour and coloured(text) or text
+    end
+    return tostring(x)
+  end
+
+  -- What an input gave, a line each.
+  function repl.show(...)
+    for i = 1, select("#", ...) do stdout:write(show((select(i, ...)), 0), "\n") end
+  end
+
+  -- print, with our values as they are shown.
+  function repl.print(...)
+    local parts = table.pack(...)
+    for i = 1, parts.n do parts[i] = host.kind(parts[i]) and show(parts[i], 0) or tostring(parts[i]) end
+    stdout:write(table.concat(parts, "\t"), "\n")
+  end
+
+  -- Any table's keys: numbers, strings, then others in no order.
+  function repl.keys(t)
+    local keys = {}
+    for k in next, t do keys[#keys + 1] = k end
+    table.sort(keys, function(a, b)
+      local x, y = type(a), type(b)
+      if x ~= y then return x < y end
+      return (x == "number" or x == "string") and a < b
+    end)
+    return keys
+  end
+
+  -- ---- Completion ----------------------------------------------------------------------------------------------
+
+  local function add(list, seen, name, start)
+    if type(name) == "string" and not seen[name] and name:sub(1, #start) == start and name:find "^[%a_][%w_]*$" then
+      seen[name] = true
+      list[#list + 1] = name
+    end
+  end
+
+  -- What a path of names such as "a.b" is now; reads tables only, and calls nothing.
+  local function value_of(path)
+    local x = _G
+    for name in path:gmatch "[%a_][%w_]*" do
+      if type(x) ~= "table" then return nil end
+      x = rawget(x, name)
+    end
+    return x
+  end
+
+  local function methods_of(x)
+    if type(x) == "string" then return string end
+    return type(x) == "table" and x or host.methods(x)
+  end
+
+  local function schedules(path)
+    local named = path and value_of(path)
+    if host.kind(named) == "schedule" then return {named} end
+    local list = {}
+    for _, k in ipairs(repl.keys(_G)) do
+      local x = rawget(_G, k)
+      if host.kind(x) == "schedule" then list[#list + 1] = x end
+    end
+    return list
+  end
+
+  local function block_names(path, start)
+    local list, seen = {}, {}
+    for _, sch in ipairs(schedules(path)) do
+      local ok, names = pcall(sch.block_names, sch)
+      for _, name in ipairs(ok and names or {}) do
+        if not seen[name] and name:sub(1, #start) == start then
+          seen[name] = true
+          list[#list + 1] = name
+        end
+      end
+    end
+    table.sort(list)
+    return list
+  end
+
+  -- What may stand in place of the end of `text`: the end that is replaced, and the words, sorted. A block's name takes
+  -- its closing quote with it.
+  function repl.complete(text)
+    local path, quote, start = text:match "([%a_][%w_.]*)%s*:%s*get_sblock%s*%(?%s*([\"'])([^\"']*)$"
+    if path then
+      local names = block_names(path, start)
+      for i, name in ipairs(names) do names[i] = name .. quote end
+      return start, names
+    end
+    local _, quotes = text:gsub("[\"']", "")
+    if quotes % 2 == 1 then return "", {} end
+    local list, seen, mark = {}, {}, nil
+    path, mark, start = text:match "([%a_][%w_.]*)%s*([.:])%s*([%w_]*)$"
+    if path then
+      local x = value_of(path)
+      local members = methods_of(x)
+      if not members and x == nil and mark == ":" then members = ms.schedule_methods end -- nothing is known: most are schedules
+      for k, member in next, members or {} do
+        if mark == "." and host.methods(x) == nil or type(member) == "function" then add(list, seen, k, start) end
+      end
+      if mark == "." and host.kind(x) == "schedule" then add(list, seen, "trace", start) end
+    else
+      start = text:match "[%a_][%w_]*$" or ""
+      if text:find "[.:%d]$" then return "", {} end
+      for k in next, _G do add(list, seen, k, start) end
+      for k in next, KEYWORDS do add(list, seen, k, start) end
+    end
+    table.sort(list)
+    return start, list
+  end
+
+  -- ---- Help ----------------------------------------------------------------------------------------------------
+
+  local GENERAL = [[
+An expression shows its value; what is not complete goes on after `>> `. A `local` at the start of an input is kept.
+Tab completes names, members, methods and names of blocks; Ctrl-C stops what runs; Ctrl-D leaves.
+
+  ms, te          the module and its tensor expressions: help(ms), help(te)
+  help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value
+  help(sch.split) one function or method; help "split" is the same
+  help "commands" the program's commands; also "instructions", "queries"
+]]
+
+  local function explain_doc(d)
+    print_line(d.owner .. d.mark .. d.name .. d.args .. (d.gives and "  ->  " .. d.gives or ""))
+    print_line("  " .. d.doc)
+  end
+
+  local function list_docs(owner)
+    for _, d in ipairs(docs.list) do
+      if d.owner == owner then print_line(string.format("  %-48s %s", d.mark .. d.name .. d.args, d.doc)) end
+    end
+  end
+
+  local function explain_name(name)
+    local found = host.explain(name)
+    for _, d in ipairs(docs.list) do
+      if not found and (d.name == name or d.owner .. d.mark .. d.name == name) then
+        explain_doc(d)
+        found = true
+      end
+    end
+    if not found then print_line(string.format("nothing is named %q; help() says where to look", name)) end
+  end
+
+  local MODULES = {[ms] = "ms", [ms.te] = "te", [ms.ops] = "ops"}
+
+  local function explain_function(f)
+    for k, method in next, ms.schedule_methods do
+      if rawequal(method, f) and host.explain(k) then return true end
+    end
+    for _, d in ipairs(docs.list) do
+      if rawequal(docs.value(d, host.methods), f) then explain_doc(d) return true end
+    end
+    return false
+  end
+
+  function repl.help(...)
+    if select("#", ...) == 0 then stdout:write(GENERAL) return end
+    local x = ...
+    local kind = host.kind(x)
+    if type(x) == "string" then return explain_name(x) end
+    if MODULES[x] then
+      print_line(docs.about[MODULES[x]])
+      return list_docs(MODULES[x])
+    end
+    if type(x) == "function" and explain_function(x) then return end
+    if kind and docs.about[kind] then
+      print_line(docs.about[kind])
+      list_docs(kind)
+      if kind == "schedule" then print_line "instructions, each a method:" host.explain "instructions" print_line "queries, each a method:" host.explain "queries" end
+      return
+    end
+    if docs.is_expression(x) then print_line(docs.about.expression) return end
+    local what = type(x) == "table" and getmetatable(x) and show(x, 0) or "a " .. (kind or type(x))
+    print_line(what .. "; help() says what can be explained")
+  end
+
+  return repl
+end

@@ -1,0 +1,137 @@
+#!/bin/sh
+# The interactive session on a pipe: no prompts, values shown, mistakes reported, the session going on.
+# usage: repl.sh MSCHED ROOT
+set -u
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "repl.sh: $*" >&2; failed=1; }
+
+says() { # what, expected status, expected output and messages; the input is read from standard input
+  "$msched" >"$work/out" 2>"$work/err"
+  got=$?
+  [ $got -eq "$2" ] || fail "$1: status $got, not $2"
+  cat "$work/err" >>"$work/out"
+  printf '%s\n' "$3" | cmp -s - "$work/out" || { fail "$1:"; printf '%s\n' "$3" | diff - "$work/out" >&2; }
+}
+holds() { # what, words of the output; the input is read from standard input
+  "$msched" >"$work/out" 2>&1 || fail "$1: status $?"
+  grep -qF -- "$2" "$work/out" || { fail "$1: no \"$2\" in:"; cat "$work/out" >&2; }
+}
+
+says "expressions" 0 '2
+a
+nil
+{1, 2, x = "y"}
+{[true] = 3}' <<'L'
+1 + 1
+"a", nil
+{1, 2, x = "y"}
+-- a remark
+
+={[true] = 3}
+L
+says "chunks of several lines" 0 '6
+10' <<'L'
+function sum(t)
+  local s = 0
+  for _, x in ipairs(t) do
+    s = s + x
+  end
+  return s
+end
+sum {1,
+  2, 3}
+local kept = 10
+kept
+L
+says "mistakes" 1 '1
+3
+msched: attempt to perform arithmetic on a nil value
+msched: syntax error near '"'+'"'
+msched: input:2: oh
+msched: told
+msched: 17
+msched: resulting string too large
+msched: stack overflow
+msched: unfinished string near '"'\"x'" <<'L'
+nil + 1
+x +
+1
+do
+error "oh"
+end
+error {message = "told"}
+error(setmetatable({}, {__tostring = function() return "17" end}))
+string.rep("x", 1 << 60)
+function f() return f() + 1 end f()
+"x
+1 + 2
+L
+says "an input cut short" 1 'msched: input:2: unexpected symbol near <eof>' <<'L'
+for i = 1,
+L
+[ -z "$("$msched" 2>&1 </dev/null)" ] || fail "no input"
+printf 'return 5' | "$msched" | grep -qx 5 || fail "a last line without its end"
+printf 'os.exit(3)\n' | "$msched"
+[ $? -eq 3 ] || fail "os.exit"
+printf 'io.read()\nasked\n7\n' | "$msched" | tr '\n' ' ' | grep -qx 'asked 7 ' || fail "io.read reads on"
+
+cat >"$work/schedule.lua" <<'L'
+local ms = require "msched"
+local A = te.placeholder({8, 8}, "float32", "A")
+local B = te.compute({8, 8}, function(i, j) return A[{i, j}] + 1 end, "B")
+local sch = ms.schedule(te.func("f", {A, B}))
+local block = sch:get_sblock "B"
+local i, j = sch:get_loops(block)
+L
+ask() { { cat "$work/schedule.lua"; printf '%s\n' "$@"; } >"$work/in"; }
+ask 'A' 'block' 'i' 'ms.rest' '{i}' '{sch}'
+says "our values" 0 'tensor A: float32[8, 8]
+block B
+loop i
+ms.rest
+{loop i}
+{<schedule>}' <"$work/in"
+ask 'i0, i1 = sch:split(i, {2, ms.rest})' 'print(sch)'
+holds "a schedule" 'for i_0, i_1, j in T.grid(2, 4, 8):' <"$work/in"
+grep -q "$(printf '\033')" "$work/out" && fail "colour on a pipe"
+ask 'sch.trace'
+holds "a trace" 'v.b0 = sch:get_sblock("B", "main")' <"$work/in"
+ask 'sch:split(i, {2, 4})' 'i'
+holds "after a schedule" 'loop i' <"$work/in"
+ask 'help(sch)'
+holds "help of a schedule" 'Splits a loop by factors' <"$work/in"
+grep -q ':copy()' "$work/out" || fail "help of a schedule has no method copy"
+grep -q 'read_stride' "$work/out" || fail "help of a schedule has no queries"
+ask 'help(sch.split)' 'help "read_stride"' 'help(sch.can_inline)'
+holds "help of methods" 'factors                input: an integer or None, one or more' <"$work/in"
+grep -q 'preserve_unit_iters    attribute: a boolean (true if left out)' "$work/out" || fail "help lacks a default"
+grep -q 'asked of    block:block index:int loop:loop' "$work/out" || fail "help of a query"
+for words in 'help()|Tab completes' 'help(ms)|.build(' 'help(te)|.placeholder(' 'help(ms.build)|fast_math' 'help(te.lt)|a < b' \
+  'help "tune"|usage: msched tune' 'help(sch.trace)|:with_decision(' 'help(ms.ops)|.softmax(' 'help(sch.copy)|by replaying' \
+  'help "array:tolist"|flat list' 'help(A)|tensor' 'help(3)|number' 'help "fly"|nothing is named' 'help(nil)|nil'; do
+  ask "${words%%|*}"
+  holds "${words%%|*}" "${words#*|}" <"$work/in"
+done
+
+# Every member of the module is explained, and nothing is explained that is not there.
+cat >"$work/docs.lua" <<'L'
+local ms = require "msched"
+local docs = ms.load "lua.docs"
+local known = {}
+for _, d in ipairs(docs.list) do
+  known[d.owner .. "." .. d.name] = true
+  local owner = ({ms = ms, te = ms.te, ops = ms.ops, schedule = ms.schedule_methods, kernel = ms.kernel_methods})[d.owner]
+  if owner and not owner[d.name] then print("explained, but not there: " .. d.owner .. "." .. d.name) end
+end
+for owner, words in pairs(docs.others) do for word in words:gmatch "[%w_]+" do known[owner .. "." .. word] = true end end
+for owner, t in pairs {ms = ms, te = ms.te, ops = ms.ops, kernel = ms.kernel_methods} do
+  for k in pairs(t) do if not known[owner .. "." .. k] then print("not explained: " .. owner .. "." .. k) end end
+end
+L
+"$msched" "$work/docs.lua" >"$work/out"
+[ -s "$work/out" ] && fail "$(cat "$work/out")"
+[ $failed -eq 0 ] && echo "repl: ok"
+exit $failed

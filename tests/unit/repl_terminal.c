@@ -1,0 +1,211 @@
+/* The interactive session on a terminal: prompts, completion, history, interrupts, colour. MSCHED_PROGRAM: the program.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 20000 };
+
+struct terminal {
+  pid_t child;
+  int fd;
+  char seen[1 << 16];     /* what came, a 0 after it */
+  size_t length, read_to; /* what was expected so far ends at read_to */
+};
+
+static char home[] = "/tmp/msched_repl_XXXXXX";
+
+static void fill(struct terminal *t) {
+  struct pollfd ready = {.fd = t->fd, .events = POLLIN};
+  if (poll(&ready, 1, PATIENCE_MS) != 1) fail_msg("nothing came for long; so far: %s", t->seen + t->read_to);
+  ssize_t got = read(t->fd, t->seen + t->length, sizeof t->seen - 1 - t->length);
+  if (got <= 0) fail_msg("the session has ended; so far: %s", t->seen + t->read_to);
+  t->length += (size_t)got;
+  t->seen[t->length] = 0;
+}
+
+/* Waits for the text, after what was expected before. */
+static void expect(struct terminal *t, const char *text) {
+  char *at;
+  while (!(at = strstr(t->seen + t->read_to, text))) fill(t);
+  t->read_to = (size_t)(at - t->seen) + strlen(text);
+}
+
+static void type(struct terminal *t, const char *keys) {
+  assert_int_equal(write(t->fd, keys, strlen(keys)), strlen(keys));
+}
+
+/* A line, what it shows, and the next prompt. */
+static void ask(struct terminal *t, const char *line, const char *answer) {
+  type(t, line);
+  type(t, "\r");
+  expect(t, answer);
+  expect(t, "> ");
+}
+
+static void start(struct terminal *t, const char *no_color) {
+  memset(t, 0, sizeof *t);
+  struct winsize size = {.ws_row = 40, .ws_col = 150};
+  t->child = forkpty(&t->fd, NULL, NULL, &size);
+  assert_true(t->child >= 0);
+  if (!t->child) {
+    const char *program = getenv("MSCHED_PROGRAM");
+    setenv("HOME", home, 1);
+    setenv("TERM", "xterm", 1);
+    unsetenv("XDG_STATE_HOME");
+    if (no_color)
+      setenv("NO_COLOR", no_color, 1);
+    else
+      unsetenv("NO_COLOR");
+    execl(program, program, (char *)NULL);
+    _exit(127);
+  }
+  expect(t, "help() explains");
+  expect(t, "> ");
+}
+
+static void leave(struct terminal *t) {
+  type(t, "\x04");
+  int status;
+  char rest[4096];
+  struct pollfd ready = {.fd = t->fd, .events = POLLIN};
+  while (poll(&ready, 1, PATIENCE_MS) == 1 && read(t->fd, rest, sizeof rest) > 0) {}
+  if (!(ready.revents & (POLLHUP | POLLIN))) kill(t->child, SIGKILL); /* it does not leave */
+  assert_int_equal(waitpid(t->child, &status, 0), t->child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  close(t->fd);
+}
+
+static void make_schedule(struct terminal *t) {
+  ask(t, "local A = te.placeholder({8, 8}, 'float32', 'A')", "");
+  ask(t, "local B = te.compute({8, 8}, function(i, j) return A[{i, j}] + 1 end, 'plus_one')", "");
+  ask(t, "sch = ms.schedule(te.func('f', {A, B})); return 40 + 2", "\n42");
+}
+
+static void test_lines(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  ask(&t, "20 + 3", "\n23");
+  type(&t, "for i = 1, 2 do\r");
+  expect(&t, ">> ");
+  type(&t, "print(i * 111)\r");
+  expect(&t, ">> ");
+  ask(&t, "end", "\n222");
+  ask(&t, "nil + 1", "msched: attempt to perform arithmetic on a nil value");
+  ask(&t, "'\xc3\xa9\xe2\x82\xac'", "\n\xc3\xa9\xe2\x82\xac");
+  leave(&t);
+}
+
+static void test_completion(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  make_schedule(&t);
+  ask(&t, "te.placeh\t == te.placeholder and 'same'", "\nsame");
+  ask(&t, "ms.read_t\t == ms.read_trace and 'same'", "\nsame");
+  ask(&t, "sch.child_c\t == sch.child_count and 'same'", "\nsame");
+  ask(&t, "#sch:iter_k\t(sch:get_sblock \"plus_one\")", "\n2");
+  ask(&t, "sch:block_name(sch:get_sblock \"plu\t)", "\nplus_one");
+  ask(&t, "type(sch.trac\t)", "\nuserdata");
+  ask(&t, "sch.get_l\t == sch.get_loops and 'same'", "\nsame");
+  type(&t, "te.argm\t"); /* several */
+  expect(&t, "argmax  argmin");
+  expect(&t, "te.argm");
+  ask(&t, "ax == te.argmax and 'same'", "\nsame");
+  type(&t, "f\t"); /* keywords and globals */
+  expect(&t, "false");
+  expect(&t, "function");
+  type(&t, "\x15");
+  ask(&t, "\t7 * 3", "\n21"); /* at the start of a line: blanks */
+  leave(&t);
+}
+
+static void test_interrupts(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  type(&t, "print 'runs' while true do pcall(function() while true do end end) end\r");
+  expect(&t, "\nruns");
+  type(&t, "\x03");
+  expect(&t, "msched: interrupted");
+  expect(&t, "> ");
+  ask(&t, "6 * 7", "\n42");
+  type(&t, "this is no line (");
+  expect(&t, "(");
+  type(&t, "\x03");
+  expect(&t, "\n");
+  expect(&t, "> ");
+  ask(&t, "7 * 7", "\n49");
+  type(&t, "print(\r");
+  expect(&t, ">> ");
+  type(&t, "\x03");
+  expect(&t, "> ");
+  ask(&t, "8 * 8", "\n64");
+  leave(&t);
+}
+
+static void test_history(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  ask(&t, "1000 + 234", "\n1234");
+  ask(&t, "5", "\n5");
+  leave(&t);
+  char file[sizeof home + 40];
+  snprintf(file, sizeof file, "%s/.local/state/msched/history", home);
+  assert_int_equal(access(file, R_OK), 0);
+  start(&t, NULL);
+  ask(&t, "\x1b[A\x1b[A", "\n1234");
+  leave(&t);
+}
+
+static void test_colour(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  make_schedule(&t);
+  type(&t, "sch\r");
+  expect(&t, "\x1b[");
+  expect(&t, "prim_func");
+  expect(&t, "> ");
+  ask(&t, "sch:get_sblock 'plus_one'", "block plus_one");
+  type(&t, "sch.trace\r");
+  expect(&t, "\x1b[35mreturn\x1b[0m");
+  expect(&t, "> ");
+  leave(&t);
+  start(&t, "1");
+  make_schedule(&t);
+  type(&t, "print(sch)\r");
+  expect(&t, "\n    @T.prim_func(s_tir=True)\r\n    def f(A: T.Buffer((8, 8), \"float32\")");
+  expect(&t, "\r\n> ");
+  leave(&t);
+}
+
+static int remove_home(void **unused) {
+  (void)unused;
+  char command[sizeof home + 16];
+  snprintf(command, sizeof command, "rm -rf %s", home);
+  return system(command);
+}
+
+int main(void) {
+  if (!getenv("MSCHED_PROGRAM")) return fprintf(stderr, "MSCHED_PROGRAM is not set\n"), 77;
+  if (!mkdtemp(home)) return 1;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_lines),   cmocka_unit_test(test_completion), cmocka_unit_test(test_interrupts),
+      cmocka_unit_test(test_history), cmocka_unit_test(test_colour),
+  };
+  return cmocka_run_group_tests(tests, NULL, remove_home);
+}
