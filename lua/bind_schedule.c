@@ -8,9 +8,10 @@ struct bound_schedule {
   struct vm_schedule *schedule;
   bool borrowed;
   size_t charged;
+  uint32_t *left, undone, undone_capacity; /* how many variables each undo left */
 };
 struct bound_handle {
-  uint32_t variable;
+  uint32_t variable, undone; /* undone: how often the schedule's instructions had been undone when it was given */
 }; /* user value 1: its schedule */
 
 enum { MOST_ARGUMENTS = 64 };
@@ -36,7 +37,7 @@ static void charge(lua_State *L, int at) {
 static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
   if (workload) workload = lua_absindex(L, workload);
   struct bound_schedule *b = lua_newuserdatauv(L, sizeof *b, 1);
-  *b = (struct bound_schedule){NULL, borrowed, 0};
+  *b = (struct bound_schedule){.borrowed = borrowed};
   luaL_setmetatable(L, BOUND_SCHEDULE);
   if (workload) {
     lua_pushvalue(L, workload);
@@ -48,6 +49,9 @@ static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
 static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *schedule, const ms_error *err) {
   if (!schedule) return bind_raise(L, err);
   b->schedule = schedule;
+  lua_getiuservalue(L, -1, 1);
+  schedule->workload = bind_check_function(L, -1)->ir;
+  lua_pop(L, 1);
   charge(L, lua_gettop(L));
   return 1;
 }
@@ -61,6 +65,8 @@ static int collect_schedule(lua_State *L) {
   struct bound_schedule *b = luaL_checkudata(L, 1, BOUND_SCHEDULE);
   if (!b->borrowed) vm_schedule_free(b->schedule);
   b->schedule = NULL;
+  free(b->left);
+  b->left = NULL;
   script_discharge(L, &b->charged);
   return 0;
 }
@@ -70,16 +76,26 @@ static int collect_schedule(lua_State *L) {
 static void push_handle(lua_State *L, int schedule, uint32_t variable) {
   schedule = lua_absindex(L, schedule);
   struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, 1);
-  h->variable = variable;
+  *h = (struct bound_handle){variable, ((struct bound_schedule *)lua_touserdata(L, schedule))->undone};
   luaL_setmetatable(L, BOUND_HANDLE);
   lua_pushvalue(L, schedule);
   lua_setiuservalue(L, -2, 1);
 }
 
-/* The variable of the handle at `at`, which must belong to the schedule at stack index 1. */
-static uint32_t check_handle(lua_State *L, int at) {
+/* The handle at `at`; pushes its schedule. Raises where the instruction that gave it was undone. */
+static struct bound_handle *check_given(lua_State *L, int at) {
   struct bound_handle *h = luaL_checkudata(L, at, BOUND_HANDLE);
   lua_getiuservalue(L, at, 1);
+  bind_check_schedule(L, -1);
+  const struct bound_schedule *b = lua_touserdata(L, -1);
+  for (uint32_t i = h->undone; i < b->undone; i++)
+    if (h->variable >= b->left[i]) luaL_error(L, "the instruction that gave this handle was undone");
+  return h;
+}
+
+/* The variable of the handle at `at`, which must belong to the schedule at stack index 1. */
+static uint32_t check_handle(lua_State *L, int at) {
+  struct bound_handle *h = check_given(L, at);
   if (!lua_rawequal(L, -1, 1))
     luaL_error(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
   lua_pop(L, 1);
@@ -92,8 +108,7 @@ static char type_letter(const struct vm_schedule *s, uint32_t variable) {
 }
 
 static int handle_text(lua_State *L) {
-  struct bound_handle *h = luaL_checkudata(L, 1, BOUND_HANDLE);
-  lua_getiuservalue(L, 1, 1);
+  struct bound_handle *h = check_given(L, 1);
   struct vm_schedule *s = bind_check_schedule(L, -1);
   tir_stmt at = vm_statement(s, h->variable);
   char letter = type_letter(s, h->variable), name[256];
@@ -112,13 +127,19 @@ static int handle_text(lua_State *L) {
 
 /* handle:value(): the number drawn. */
 static int handle_value(lua_State *L) {
-  struct bound_handle *h = luaL_checkudata(L, 1, BOUND_HANDLE);
-  lua_getiuservalue(L, 1, 1);
+  struct bound_handle *h = check_given(L, 1);
   struct vm_schedule *s = bind_check_schedule(L, -1);
   if (s->slots[h->variable] == VM_NIL)
     lua_pushnil(L);
   else
     lua_pushinteger(L, s->slots[h->variable]);
+  return 1;
+}
+
+/* handle:name(): what conditions call it. */
+static int handle_name(lua_State *L) {
+  struct bound_handle *h = check_given(L, 1);
+  lua_pushfstring(L, "%c%d", type_letter(bind_check_schedule(L, -1), h->variable), (int)h->variable);
   return 1;
 }
 
@@ -432,10 +453,26 @@ static int schedule_copy(lua_State *L) {
 /* handle(other): the same variable in a copy of the schedule it came from. */
 static int schedule_handle(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  struct bound_handle *h = luaL_checkudata(L, 2, BOUND_HANDLE);
+  struct bound_handle *h = check_given(L, 2);
   if (h->variable >= s->trace.steps->variables) return luaL_error(L, "this schedule has no such handle");
   push_handle(L, 1, h->variable);
   return 1;
+}
+
+/* undo([count]): takes back the last instructions. */
+static int schedule_undo(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  struct bound_schedule *b = lua_touserdata(L, 1);
+  lua_Integer count = luaL_optinteger(L, 2, 1);
+  ms_error err = {.instruction = -1};
+  luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of instructions is expected");
+  if (b->borrowed) return luaL_error(L, "a schedule that was lent cannot be undone");
+  if (b->undone == b->undone_capacity)
+    b->left = tir_enlarge(b->left, &b->undone_capacity, (uint64_t)b->undone + 1, sizeof *b->left);
+  if (!vm_undo(s, (uint32_t)count, &err)) return bind_raise(L, &err);
+  b->left[b->undone++] = s->trace.steps->variables;
+  charge(L, 1);
+  return 0;
 }
 
 static int schedule_workload(lua_State *L) {
@@ -528,6 +565,15 @@ static int trace_binary(lua_State *L) {
 
 static int trace_simplified(lua_State *L) {
   bind_push_trace(L, vm_trace_simplified(bind_check_trace(L, 1), lua_toboolean(L, 2)));
+  return 1;
+}
+
+/* head(n): its first n instructions. */
+static int trace_head(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer n = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, n >= 0 && n <= t->steps->count, 2, "more instructions than there are");
+  bind_push_trace(L, vm_trace_head(t, (uint32_t)n));
   return 1;
 }
 
@@ -648,15 +694,17 @@ void bind_schedules(lua_State *L) {
                                               {"copy", schedule_copy},
                                               {"handle", schedule_handle},
                                               {"workload", schedule_workload},
+                                              {"undo", schedule_undo},
                                               {"hash", schedule_hash},
                                               {"script", schedule_text},
                                               {NULL, NULL}};
-  static const luaL_Reg handle_methods[] = {{"value", handle_value}, {NULL, NULL}};
+  static const luaL_Reg handle_methods[] = {{"value", handle_value}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg trace_methods[] = {{"json", trace_json},
                                            {"text", trace_text},
                                            {"binary", trace_binary},
                                            {"draws", trace_draws},
                                            {"simplified", trace_simplified},
+                                           {"head", trace_head},
                                            {"with_decision", trace_with_decision},
                                            {NULL, NULL}};
   static const luaL_Reg schedule_meta[] = {{"__gc", collect_schedule}, {"__tostring", schedule_text}, {NULL, NULL}};

@@ -45,6 +45,7 @@ ms.policy = definer("policy", {"run"})
 if not ms.build then return true end -- a sandbox has no kernels, and does not tune
 
 local schedule, kernel = ms.schedule_methods, ms.kernel_methods
+ms.load "lua.condition"
 
 function schedule.build(sch, options)
   options = options or {}

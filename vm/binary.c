@@ -57,7 +57,7 @@ static void put_value(struct vm_text *out, const struct vm_steps *s, const struc
     break;
   case VM_INDEX_MAP:
     put_byte(out, TAG_INDEX_MAP), put_byte(out, v->bare);
-    vm_put_index_map(&map, s, v);
+    vm_put_formula(&map, s, v);
     put_bytes(out, map.at, map.size);
     free(map.at);
     break;
@@ -187,8 +187,9 @@ static bool get_map(struct reader *r, struct vm_value *out) {
   uint64_t length;
   if (r->at == r->end) return fail(r, "an index map is cut short");
   uint8_t width = *r->at++;
-  if (!get_bytes(r, &text, &length) || !vm_read_index_map(r->trace, NULL, text, length, out, r->err)) return false;
-  out->bare = width == 64 ? 64 : 32;
+  enum vm_type type = width == VM_CONDITION ? VM_T_CONDITION : VM_T_MAP;
+  if (!get_bytes(r, &text, &length) || !vm_read_formula(r->trace, NULL, type, text, length, out, r->err)) return false;
+  if (type == VM_T_MAP) out->bare = width == 64 ? 64 : 32;
   return true;
 }
 

@@ -1,12 +1,18 @@
 /* Index maps: parameters and results. Read from the text of a Python lambda and from TVM's node graph (today's and the
- * one before, whose fields are strings), written as both.
+ * one before, whose fields are strings), written as both. Conditions over drawn numbers: text alone, in the same
+ * grammar and more.
  *
  *   map     = "lambda" [name {"," name}] ":" result
  *   result  = "(" [item {"," item}] [","] ")" | "[" … "]" | sum       the whole
  *   item    = "(" sum {"," sum} [","] ")" | sum                        pairs are flattened
  *   sum     = product {("+" | "-") product}
  *   product = factor {("*" | "//" | "%") factor}
- *   factor  = "-" factor | number | name | "(" sum ")" | ["T."] function "(" sum ["," sum] ")" */
+ *   factor  = "-" factor | number | name | "(" sum ")" | ["T."] function "(" sum ["," sum] ")"
+ *
+ *   condition  = conjunct {"or" conjunct}                             as any sum in parentheses may be, here
+ *   conjunct   = negation {"and" negation}
+ *   negation   = "not" negation | sum [("<" | "<=" | ">" | ">=" | "==" | "!=" | "~=") sum]
+ * A truth is 1 or 0, and what is not 0 is true: "not x" is x == 0. */
 #include "index_map.h"
 
 #include <ctype.h>
@@ -29,20 +35,28 @@ static const struct {
     {TIR_MOD, NULL, "truncmod", "Mod"},
     {TIR_MIN, NULL, "min", "Min"},
     {TIR_MAX, NULL, "max", "Max"},
+    {TIR_LE, "<=", "", "LE"}, /* a sign that begins another stands after it */
+    {TIR_LT, "<", "", "LT"},
+    {TIR_GE, ">=", "", "GE"},
+    {TIR_GT, ">", "", "GT"},
+    {TIR_EQ, "==", "", "EQ"},
+    {TIR_NE, "!=", "", "NE"},
+    {TIR_AND, "and", "", "And"},
+    {TIR_OR, "or", "", "Or"},
 };
-enum { OPERATORS = sizeof operators / sizeof operators[0] };
+enum { OPERATORS = sizeof operators / sizeof operators[0], COMPARISONS = 9, LOGIC = 15 };
 
 struct builder {
   struct vm_trace *trace;
   const struct vm_names *names; /* of what was drawn; or NULL */
   struct vm_value params[VM_MOST_MAP], results[VM_MOST_MAP];
   uint32_t param_count, result_count, nodes;
-  bool wide;
+  bool wide, condition;
   ms_error *err;
 };
 
 static bool fail(struct builder *b, const char *what) {
-  return ms_fail(b->err, MS_BAD_TRACE, "an index map: %s", what);
+  return ms_fail(b->err, MS_BAD_TRACE, "%s: %s", b->condition ? "a condition" : "an index map", what);
 }
 
 static bool count_node(struct builder *b) { return ++b->nodes <= MOST_NODES || fail(b, "it is too large"); }
@@ -76,7 +90,8 @@ static bool find_name(struct builder *b, const char *name, size_t length, struct
     *out = (struct vm_value){.kind = VM_PARAM, .ref = i};
     return true;
   }
-  if (find_drawn(b, name, length, &variable)) return *out = vm_ref(variable), true;
+  if (find_drawn(b, name, length, &variable) && b->trace->steps->types[variable] == VM_T_INT)
+    return *out = vm_ref(variable), true;
   return fail(b, "a name is neither a parameter nor drawn");
 }
 
@@ -98,7 +113,7 @@ static void finish(struct builder *b, struct vm_value *out) {
   memcpy(items + b->param_count, b->results, b->result_count * sizeof *items);
   *out = vm_list(b->trace, VM_INDEX_MAP, items, b->param_count + b->result_count);
   out->op = (uint16_t)b->param_count;
-  out->bare = b->wide ? 64 : 32;
+  out->bare = b->condition ? VM_CONDITION : b->wide ? 64 : 32;
 }
 
 /* ---- The text of a lambda ---------------------------------------------------------------------------------------- */
@@ -106,6 +121,7 @@ static void finish(struct builder *b, struct vm_value *out) {
 struct lexer {
   struct builder *b;
   const char *at, *end;
+  bool condition;
 };
 
 static void skip_space(struct lexer *l) {
@@ -128,6 +144,7 @@ static size_t name_length(const struct lexer *l) {
 }
 
 static bool parse_sum(struct lexer *l, int depth, struct vm_value *out);
+static bool parse_condition(struct lexer *l, int depth, struct vm_value *out);
 
 static bool parse_number(struct lexer *l, struct vm_value *out) {
   int64_t value = 0;
@@ -146,7 +163,7 @@ static bool parse_call(struct lexer *l, int depth, const char *name, size_t leng
     *out = left;
     return take(l, ")") || fail(l->b, "expected )");
   }
-  for (int i = 0; i < OPERATORS; i++) {
+  for (int i = 0; i < COMPARISONS; i++) {
     if (strlen(operators[i].function) != length || memcmp(operators[i].function, name, length) != 0) continue;
     if (!take(l, ",") || !parse_sum(l, depth + 1, &right) || !take(l, ")"))
       return fail(l->b, "a call takes two arguments");
@@ -164,7 +181,9 @@ static bool parse_factor(struct lexer *l, int depth, struct vm_value *out) {
     *out = v.kind == VM_INT ? vm_int(-v.integer) : apply(l->b, TIR_SUB, vm_int(0), v);
     return count_node(l->b);
   }
-  if (take(l, "(")) return parse_sum(l, depth + 1, out) && (take(l, ")") || fail(l->b, "expected )"));
+  if (take(l, "("))
+    return (l->condition ? parse_condition : parse_sum)(l, depth + 1, out) &&
+           (take(l, ")") || fail(l->b, "expected )"));
   if (l->at < l->end && isdigit((unsigned char)*l->at)) return parse_number(l, out);
   bool prefixed = take(l, "T.");
   const char *name = l->at;
@@ -199,6 +218,60 @@ static bool parse_sum(struct lexer *l, int depth, struct vm_value *out) {
     if (!parse_product(l, depth, &right) || !count_node(l->b)) return false;
     *out = apply(l->b, kind, *out, right);
   }
+}
+
+static bool take_word(struct lexer *l, const char *word) {
+  skip_space(l);
+  size_t length = name_length(l);
+  if (length != strlen(word) || memcmp(l->at, word, length) != 0) return false;
+  l->at += length;
+  return true;
+}
+
+static bool parse_negation(struct lexer *l, int depth, struct vm_value *out) {
+  struct vm_value right;
+  if (depth > VM_MOST_DEPTH) return fail(l->b, "it is nested too deep");
+  if (take_word(l, "not")) {
+    if (!parse_negation(l, depth + 1, &right)) return false;
+    *out = apply(l->b, TIR_EQ, right, vm_int(0));
+    return count_node(l->b);
+  }
+  if (!parse_sum(l, depth, out)) return false;
+  for (int i = COMPARISONS; i < LOGIC; i++) {
+    if (!take(l, operators[i].symbol) && !(operators[i].kind == TIR_NE && take(l, "~="))) continue;
+    if (!parse_sum(l, depth, &right)) return false;
+    *out = apply(l->b, operators[i].kind, *out, right);
+    return count_node(l->b);
+  }
+  return true;
+}
+
+static bool parse_conjunct(struct lexer *l, int depth, struct vm_value *out) {
+  struct vm_value right;
+  if (!parse_negation(l, depth, out)) return false;
+  while (take_word(l, "and")) {
+    if (!parse_negation(l, depth, &right) || !count_node(l->b)) return false;
+    *out = apply(l->b, TIR_AND, *out, right);
+  }
+  return true;
+}
+
+static bool parse_condition(struct lexer *l, int depth, struct vm_value *out) {
+  struct vm_value right;
+  if (!parse_conjunct(l, depth, out)) return false;
+  while (take_word(l, "or")) {
+    if (!parse_conjunct(l, depth, &right) || !count_node(l->b)) return false;
+    *out = apply(l->b, TIR_OR, *out, right);
+  }
+  return true;
+}
+
+static bool parse_whole_condition(struct lexer *l) {
+  struct vm_value v;
+  l->condition = true;
+  if (!parse_condition(l, 0, &v) || !add_result(l->b, v)) return false;
+  skip_space(l);
+  return l->at == l->end || fail(l->b, "expected its end");
 }
 
 /* A parenthesis opens a tuple unless an operator follows where it closes. */
@@ -302,7 +375,7 @@ static bool read_node(struct graph *g, json_int_t i, struct vm_value *out);
 
 static bool read_binary(struct graph *g, json_t *node, struct vm_value *out) {
   const char *type = type_of(node);
-  for (int i = 0; i < OPERATORS; i++) {
+  for (int i = 0; i < COMPARISONS; i++) {
     if (strcmp(operators[i].node, type) != 0) continue;
     struct vm_value left, right;
     if (!read_node(g, number_field(node, "a"), &left) || !read_node(g, number_field(node, "b"), &right)) return false;
@@ -354,21 +427,23 @@ static bool read_graph(struct graph *g, json_t *root) {
   return true;
 }
 
-bool vm_read_index_map(struct vm_trace *trace, const struct vm_names *names, const char *text, size_t length,
-                       struct vm_value *out, ms_error *err) {
+bool vm_read_formula(struct vm_trace *trace, const struct vm_names *names, enum vm_type type, const char *text,
+                     size_t length, struct vm_value *out, ms_error *err) {
   struct builder *b = calloc(1, sizeof *b);
   char *copy = malloc(length + 1); /* the text may stand in the trace, which grows */
   if (!b || !copy) abort();
   memcpy(copy, text, length);
-  *b = (struct builder){.trace = trace, .names = names, .err = err};
+  *b = (struct builder){.trace = trace, .names = names, .condition = type == VM_T_CONDITION, .err = err};
+  struct lexer l = {.b = b, .at = copy, .end = copy + length};
   bool done = false;
-  if (length && *copy == '{') {
+  if (b->condition) {
+    done = parse_whole_condition(&l);
+  } else if (length && *copy == '{') {
     json_t *root = json_loadb(copy, length, 0, NULL);
     struct graph g = {.b = b};
     done = root ? read_graph(&g, root) : fail(b, "it is no JSON");
     json_decref(root);
   } else {
-    struct lexer l = {b, copy, copy + length};
     done = parse_lambda(&l);
   }
   if (done) finish(b, out);
@@ -385,10 +460,21 @@ static int operator_of(const struct vm_value *v) {
   return 0;
 }
 
+enum { BY_ITSELF = 6, COMPARED = 3 }; /* of what binds as a whole; of comparisons, which do not chain */
+
 static int precedence(const struct vm_value *v) {
   if (v->kind == VM_INT && v->integer < 0) return 0;
-  if (v->kind != VM_APPLY || !operators[operator_of(v)].symbol) return 3;
-  return v->op == TIR_ADD || v->op == TIR_SUB ? 1 : 2;
+  if (v->kind != VM_APPLY || !operators[operator_of(v)].symbol) return BY_ITSELF;
+  switch (v->op) {
+  case TIR_OR: return 1;
+  case TIR_AND: return 2;
+  case TIR_ADD:
+  case TIR_SUB: return 4;
+  case TIR_MUL:
+  case TIR_FLOORDIV:
+  case TIR_FLOORMOD: return 5;
+  default: return COMPARED;
+  }
 }
 
 static void put_expr(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map,
@@ -406,19 +492,24 @@ static void put_expr(struct vm_text *text, const struct vm_steps *s, const struc
   } else {
     int op = operator_of(v), p = precedence(v);
     const struct vm_value *items = &s->values[v->first];
-    if (p == 3) vm_putf(text, "T.%s(", operators[op].function);
-    put_expr(text, s, map, &items[0], p == 3 ? 0 : p);
-    if (p == 3)
+    bool call = p == BY_ITSELF;
+    if (call) vm_putf(text, "T.%s(", operators[op].function);
+    put_expr(text, s, map, &items[0], call ? 0 : p == COMPARED ? p + 1 : p);
+    if (call)
       vm_put(text, ", ", 2);
     else
       vm_putf(text, " %s ", operators[op].symbol);
-    put_expr(text, s, map, &items[1], p == 3 ? 0 : p + 1);
-    if (p == 3) vm_put(text, ")", 1);
+    put_expr(text, s, map, &items[1], call ? 0 : p + 1);
+    if (call) vm_put(text, ")", 1);
   }
   if (parens) vm_put(text, ")", 1);
 }
 
-void vm_put_index_map(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map) {
+void vm_put_formula(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map) {
+  if (map->bare == VM_CONDITION) {
+    put_expr(text, s, map, &s->values[map->first], 0);
+    return;
+  }
   vm_put(text, "lambda", 6);
   for (uint32_t i = 0; i < map->op; i++) {
     const struct vm_value *p = &s->values[map->first + i];

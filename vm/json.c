@@ -92,10 +92,10 @@ static bool read_column(struct reader *r, json_t *j, bool input, const struct vm
     struct vm_value *v = &(*out)[i];
     if (!read_value(r, json_array_get(j, i), input, 0, v)) return false;
     const struct vm_steps *s = r->trace->steps;
-    bool map = i < count && params[i].type == VM_T_MAP && v->kind == VM_STRING &&
+    bool map = i < count && vm_is_formula(params[i].type) && v->kind == VM_STRING &&
                !(params[i].optional && v->count == 4 && !memcmp(s->text + v->first, "None", 4));
     if (!map) continue;
-    if (!vm_read_index_map(r->trace, &r->names, s->text + v->first, v->count, v, r->err)) {
+    if (!vm_read_formula(r->trace, &r->names, params[i].type, s->text + v->first, v->count, v, r->err)) {
       if (r->err) r->err->instruction = r->instruction;
       return false;
     }
@@ -223,6 +223,17 @@ static json_t *write_string(const struct vm_steps *s, const struct vm_value *v, 
   return out;
 }
 
+static json_t *write_formula(const struct vm_steps *s, const struct vm_value *v) {
+  struct vm_text text = {0};
+  if (v->bare == VM_CONDITION)
+    vm_put_formula(&text, s, v), vm_put(&text, "", 1);
+  else
+    text.at = vm_write_index_graph(s, v);
+  json_t *out = json_string(text.at);
+  free(text.at);
+  return out;
+}
+
 static json_t *write_value(const struct vm_steps *s, const struct vm_value *v, bool input) {
   char name[16];
   switch (v->kind) {
@@ -233,12 +244,7 @@ static json_t *write_value(const struct vm_steps *s, const struct vm_value *v, b
   case VM_REF: vm_variable_name(s, v->ref, name); return json_string(name);
   case VM_LIST:
   case VM_MAP: return write_items(s, v, input);
-  case VM_INDEX_MAP: {
-    char *graph = vm_write_index_graph(s, v);
-    json_t *out = json_string(graph);
-    free(graph);
-    return out;
-  }
+  case VM_INDEX_MAP: return write_formula(s, v);
   default: return input ? json_string("None") : json_null();
   }
 }

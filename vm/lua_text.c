@@ -339,8 +339,8 @@ static bool sort_arguments(struct reader *r, const struct call *c, const struct 
       continue;
     }
     if (v.kind == VM_NONE && sig->at[p].standard && !sig->at[p].optional) v = vm_default_value(r->trace, &sig->at[p]);
-    if (sig->at[p].type == VM_T_MAP && v.kind == VM_STRING &&
-        !vm_read_index_map(r->trace, &r->names, r->trace->steps->text + v.first, v.count, &v, r->err))
+    if (vm_is_formula(sig->at[p].type) && v.kind == VM_STRING &&
+        !vm_read_formula(r->trace, &r->names, sig->at[p].type, r->trace->steps->text + v.first, v.count, &v, r->err))
       return false;
     add_item(to, v);
   }
@@ -469,7 +469,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
   case VM_MAP: put_items(text, s, s->values + v->first, v->count, v->kind == VM_MAP); break;
   case VM_INDEX_MAP: {
     struct vm_text map = {0};
-    vm_put_index_map(&map, s, v);
+    vm_put_formula(&map, s, v);
     put_string(text, map.at, map.size);
     free(map.at);
     break;

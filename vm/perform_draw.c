@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static bool refuse_decision(struct vm_run *r, int64_t decision, const char *what) {
   return ms_fail(r->err, MS_DECISION, "the decision %lld is %s", (long long)decision, what);
@@ -36,21 +37,47 @@ static int64_t draw_by_weight(struct vm_stream stream, const struct vm_operand *
   return last; /* rounding left a rest */
 }
 
+static bool admits_candidate(struct vm_run *r, const struct vm_step *s, const struct vm_operand *candidates,
+                             int64_t choice) {
+  return vm_admits(r, s, &r->operands[candidates->value + choice].value, 1);
+}
+
+/* By weight, among the candidates that Asserts admit but for the one given, which they do not. False: there is none. */
+static bool draw_other(struct vm_run *r, const struct vm_step *s, const struct vm_operand *candidates,
+                       const struct vm_operand *weights, int64_t *choice) {
+  struct vm_stream stream = vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt + 1);
+  double sum = 0, at = vm_stream_unit(&stream);
+  int64_t refused = *choice;
+  uint8_t *admitted = calloc(candidates->count, 1);
+  if (!admitted) abort();
+  for (int64_t i = 0; i < candidates->count; i++) {
+    admitted[i] = i != refused && weights[i].real > 0 && admits_candidate(r, s, candidates, i);
+    if (admitted[i]) sum += weights[i].real;
+  }
+  at *= sum;
+  for (int64_t i = 0; i < candidates->count && at >= 0; i++) {
+    if (!admitted[i]) continue;
+    *choice = i;
+    at -= weights[i].real;
+  }
+  free(admitted);
+  return sum > 0 || vm_no_number(r, s);
+}
+
 bool vm_do_sample_categorical(struct vm_run *r, const struct vm_step *s) {
   const struct vm_operand *candidates = vm_attr(r, s, 0), *weights = vm_attr(r, s, 1);
   const int64_t *decided;
   double sum = 0;
   if (!check_weights(r, candidates, weights, &sum) || !vm_get_decision(r, s, 1, &decided)) return false;
-  int64_t choice, count = candidates->count;
-  if (!decided) {
-    choice = draw_by_weight(vm_stream_for(r, s), r->operands + weights->value, weights->count, sum);
-  } else {
-    choice = *decided;
-    if (choice < 0 || choice >= count) {
-      if (r->draws->mode == VM_STRICT) return refuse_decision(r, choice, "no candidate's number");
-      choice = choice < 0 ? 0 : count - 1;
-    }
+  int64_t choice = decided ? *decided : 0, count = candidates->count;
+  if (choice < 0 || choice >= count) {
+    if (r->draws->mode == VM_STRICT) return refuse_decision(r, choice, "no candidate's number");
+    choice = choice < 0 ? 0 : count - 1;
   }
+  if (!decided) choice = draw_by_weight(vm_stream_for(r, s), r->operands + weights->value, weights->count, sum);
+  enum vm_verdict verdict = vm_judge(r, s, &r->operands[candidates->value + choice].value, 1, decided);
+  if (verdict == VM_BACK) return false;
+  if (verdict == VM_OTHER && !draw_other(r, s, candidates, r->operands + weights->value, &choice)) return false;
   if (!vm_give_numbers(r, s, &r->operands[candidates->value + choice].value, 1)) return false;
   vm_set_decision(r, s, &choice, 1);
   return true;
@@ -112,6 +139,9 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
     for (int64_t i = 0; i < n; i++) tile[i] = decided[i];
     if (!fit_tile(r, extent, most, tile, (uint32_t)n)) return false;
   }
+  struct vm_tile_rule rule = {extent, most, 0, 1, (uint32_t)n};
+  enum vm_verdict verdict = vm_judge(r, s, tile, (uint32_t)n, decided);
+  if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, &rule, tile))) return false;
   if (!vm_give_numbers(r, s, tile, (uint32_t)n)) return false;
   vm_set_decision(r, s, tile, (uint32_t)n);
   return true;
@@ -181,6 +211,9 @@ bool vm_do_sample_partitioned_tile(struct vm_run *r, const struct vm_step *s) {
     for (int64_t i = 0; i < n; i++) tile[i] = decided[i];
     if (!fit_partition(r, extent, &p, tile, (uint32_t)n)) return false;
   }
+  struct vm_tile_rule rule = {extent, 0, p.position, p.factor, (uint32_t)n};
+  enum vm_verdict verdict = vm_judge(r, s, tile, (uint32_t)n, decided);
+  if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, &rule, tile))) return false;
   if (!vm_give_numbers(r, s, tile, (uint32_t)n)) return false;
   vm_set_decision(r, s, tile, (uint32_t)n);
   return true;

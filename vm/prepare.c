@@ -92,8 +92,11 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
   plan->at[plan->count++] = step;
 }
 
-void vm_plan_add(struct vm_plan *plan, uint32_t first, uint32_t last) {
+void vm_plan_set(struct vm_plan *plan, uint32_t first, uint32_t last) {
+  plan->first = first;
+  plan->count = plan->operand_count = plan->assert_count = 0;
   for (uint32_t i = first; i < last; i++) prepare_instruction(plan, &plan->steps->instructions[i]);
+  vm_plan_match(plan);
 }
 
 struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace) {
@@ -101,7 +104,8 @@ struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace) {
   struct vm_plan *plan = tir_enlarge(NULL, &one, 1, sizeof *plan);
   *plan = (struct vm_plan){.workload = workload, .steps = vm_steps_retain(trace->steps)};
   tir_find_pipelines(workload);
-  vm_plan_add(plan, 0, plan->steps->count);
+  vm_plan_set(plan, 0, plan->steps->count);
+  vm_plan_constrain(plan);
   return plan;
 }
 
@@ -110,5 +114,6 @@ void vm_plan_free(struct vm_plan *plan) {
   vm_steps_release(plan->steps);
   free(plan->at);
   free(plan->operands);
+  free(plan->asserts);
   free(plan);
 }

@@ -5,6 +5,8 @@
 #include "steps.h"
 #include "table.h"
 
+#include <assert.h>
+
 enum vm_operand_kind {
   VM_AT_NONE,
   VM_AT_SLOT,   /* value: the variable */
@@ -32,22 +34,30 @@ struct vm_step {
   uint32_t outputs, first_output;
   uint32_t draw, decision;
   tir_func func; /* where a name is looked up; TIR_NONE: there is no such function */
+  uint32_t jump; /* If, Else, For: the step of its Else or End; End: of what it ends; VM_NO_JUMP: there is none */
+  uint32_t asserts, assert_count; /* of a draw: Asserts that are decided with it, in the plan's asserts */
 };
+#define VM_NO_JUMP UINT32_MAX
+enum { VM_MOST_NESTED = 16, VM_MOST_ROUNDS = 4096 }; /* of If and For */
 
 struct vm_plan {
   struct tir *workload; /* borrowed */
   struct vm_steps *steps;
   struct vm_step *at;
   struct vm_operand *operands;
-  uint32_t count, operand_count, capacity, operand_capacity;
+  uint32_t *asserts; /* steps */
+  uint32_t first;    /* the instruction of step 0 */
+  uint32_t count, operand_count, assert_count, capacity, operand_capacity, assert_capacity;
 };
 
 /* Room for `count` operands of a plan; the first of them. */
 uint32_t vm_plan_operands(struct vm_plan *plan, uint32_t count);
 /* The operand of an index map: its variables and, where no drawn number is in them, results are made once. */
 struct vm_operand vm_prepare_map(struct vm_plan *plan, const struct vm_value *v);
-/* Appends instructions [first, last) of the steps to a plan. */
-void vm_plan_add(struct vm_plan *plan, uint32_t first, uint32_t last);
+/* Makes instructions [first, last) of the steps the plan's. */
+void vm_plan_set(struct vm_plan *plan, uint32_t first, uint32_t last);
+void vm_plan_match(struct vm_plan *plan);     /* control.c: which If, Else, For and End belong together */
+void vm_plan_constrain(struct vm_plan *plan); /* constrain.c: which draws decide which Asserts */
 
 /* One replay, or one recorded call, as the performing functions see it. */
 struct vm_run {
@@ -62,7 +72,16 @@ struct vm_run {
   uint32_t made;           /* recording: how many came */
   const int64_t *decision; /* recording: what the caller decides, of `decision_count` */
   uint32_t decision_count;
+  bool holds;     /* recording: of an If, its condition; of a For, that there is a round */
+  uint32_t next;  /* the step to go on with */
+  uint32_t depth; /* For loops that are under way, and their numbers of rounds */
+  int64_t rounds[VM_MOST_NESTED];
 };
+/* Performs the steps of r's plan; false: refused, err has the instruction. */
+bool vm_perform_steps(struct vm_run *r);
+bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t instruction); /* adds number and kind */
+void vm_apply_forwards(struct vm_schedule *sch, uint32_t variables);
+void vm_fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instructions);
 
 static inline const struct vm_operand *vm_input(const struct vm_run *r, const struct vm_step *s, uint32_t i) {
   return r->operands + s->operands + i;
@@ -118,5 +137,55 @@ void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *n
 static inline struct vm_stream vm_stream_for(const struct vm_run *r, const struct vm_step *s) {
   return vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt);
 }
+
+/* In builds that check, an instruction that breaks the module ends the program. */
+static inline void vm_verify(const struct tir *ir) {
+#ifdef MSCHED_CHECK
+  ms_error err = {0};
+  if (!tir_verify(ir, &err)) {
+    fprintf(stderr, "%s\n", err.message);
+    assert(!"an instruction broke the module");
+  }
+#else
+  (void)ir;
+#endif
+}
+
+/* ---- Conditions over drawn numbers ---- */
+
+const struct vm_value *vm_condition_of(const struct vm_steps *s, const struct vm_instruction *i);
+/* False: it has no value: a number was left open or not drawn, too large a product, a division by 0. */
+bool vm_holds(const struct vm_steps *s, const struct vm_value *condition, const int64_t *slots, bool *holds);
+
+/* ---- Draws under Asserts (constrain.c) ---- */
+
+/* Whether numbers may be drawn here: the Asserts that they decide hold, and they have not led to a dead end. */
+bool vm_admits(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);
+enum vm_verdict {
+  VM_TAKE,  /* the numbers will do; or they were decided, and the Assert will refuse them */
+  VM_OTHER, /* others are to be drawn */
+  VM_BACK   /* a draw before this one is made otherwise: the replay starts again */
+};
+enum vm_verdict vm_judge_drawn(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count,
+                               bool decided);
+static inline enum vm_verdict vm_judge(struct vm_run *r, const struct vm_step *s, const int64_t *numbers,
+                                       uint32_t count, bool decided) {
+  if (!s->assert_count && !r->schedule->dead_ends) return VM_TAKE;
+  return vm_judge_drawn(r, s, numbers, count, decided);
+}
+/* No number may be drawn here. Returns false: the replay starts again with another draw before this one, or, where
+ * there is none to change, is refused. */
+bool vm_no_number(struct vm_run *r, const struct vm_step *s);
+/* Tiles of n factors of `extent`, the last at most `most` (0: no limit), those from `position` on together a multiple
+ * of `factor`. */
+struct vm_tile_rule {
+  int64_t extent, most, position, factor;
+  uint32_t n;
+};
+/* An admissible tile other than the one given, each equally likely; false: vm_no_number's. */
+bool vm_draw_other_tile(struct vm_run *r, const struct vm_step *s, const struct vm_tile_rule *rule, int64_t *tile);
+void vm_forget_dead_ends(struct vm_schedule *sch);
+
+void vm_close_branches(struct vm_schedule *sch); /* record.c: forgets what is open */
 
 #endif

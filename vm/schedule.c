@@ -1,4 +1,4 @@
-/* Schedules: replaying a plan, and performing one instruction after another. */
+/* Schedules: replaying a plan. */
 #include "run.h"
 
 #include <assert.h>
@@ -31,10 +31,12 @@ void vm_schedule_free(struct vm_schedule *sch) {
   free(sch->slots);
   free(sch->ends);
   free(sch->out);
+  vm_forget_dead_ends(sch);
+  vm_close_branches(sch);
   free(sch);
 }
 
-static void fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instructions) {
+void vm_fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instructions) {
   if (variables > sch->slot_capacity)
     sch->slots = tir_enlarge(sch->slots, &sch->slot_capacity, variables, sizeof *sch->slots);
   if (instructions > sch->end_capacity)
@@ -47,7 +49,7 @@ static void fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t inst
 
 /* Blocks and loops keep their ids unless an edit says that another took their place. `variables`: how many have a
  * value. */
-static void apply_forwards(struct vm_schedule *sch, uint32_t variables) {
+void vm_apply_forwards(struct vm_schedule *sch, uint32_t variables) {
   const struct tir *ir = sch->ir;
   for (uint32_t f = sch->forwards; f < ir->forwards.count; f++) {
     struct tir_forward forward = ir->forwards.at[f];
@@ -118,7 +120,7 @@ static bool take_outputs(struct vm_run *r, const struct vm_step *s, uint32_t cou
     return ms_fail(r->err, MS_ARITY, "gives %u output%s, and gave %u when it was recorded", count,
                    count == 1 ? "" : "s", s->outputs);
   }
-  fit_slots(r->schedule, s->first_output + count, 0);
+  vm_fit_slots(r->schedule, s->first_output + count, 0);
   r->slots = r->schedule->slots;
   return true;
 }
@@ -162,7 +164,7 @@ void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *n
 /* ---- Performing -------------------------------------------------------------------------------------------------- */
 
 /* A refusal gets the instruction's number and kind. */
-static bool refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
+bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
   if (!err) return false;
   err->instruction = (int)i;
   if (err->brief) return false;
@@ -175,18 +177,6 @@ static bool refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
   memcpy(err->message, prefix, (size_t)length);
   err->message[rest + (size_t)length] = 0;
   return false;
-}
-
-static inline void verify(const struct tir *ir) {
-#ifdef MSCHED_CHECK
-  ms_error err = {0};
-  if (!tir_verify(ir, &err)) {
-    fprintf(stderr, "%s\n", err.message);
-    assert(!"an instruction broke the module");
-  }
-#else
-  (void)ir;
-#endif
 }
 
 uint64_t vm_ticks(void) {
@@ -216,27 +206,36 @@ static void start_replay(struct vm_schedule *sch, const struct vm_plan *plan, co
   sch->draws = *draws;
   sch->draws.decisions = NULL;
   vm_trace_adopt(&sch->trace, plan->steps);
-  fit_slots(sch, plan->steps->variables, plan->count);
+  vm_fit_slots(sch, plan->steps->variables, plan->count);
 }
 
-static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws,
-                        ms_error *err) {
-  struct vm_run r = {.ir = sch->ir,
-                     .schedule = sch,
-                     .plan = plan,
-                     .draws = draws,
-                     .operands = plan->operands,
-                     .slots = sch->slots,
-                     .err = err};
-  for (uint32_t i = 0; i < plan->count; i++) {
+bool vm_perform_steps(struct vm_run *r) {
+  struct vm_schedule *sch = r->schedule;
+  const struct vm_plan *plan = r->plan;
+  for (uint32_t i = 0; i < plan->count; i = r->next) {
     const struct vm_step *step = &plan->at[i];
-    bool done = sch->profile ? perform_timed(&r, step, plan->steps->instructions[i].kind) : step->perform(&r, step);
-    sch->ends[i] = sch->ir->forwards.count;
-    if (!done) return refuse_at(err, plan->steps, i);
-    if (sch->forwards != sch->ir->forwards.count) apply_forwards(sch, step->first_output + step->outputs);
-    verify(sch->ir);
+    r->next = i + 1;
+    bool done =
+        sch->profile ? perform_timed(r, step, plan->steps->instructions[plan->first + i].kind) : step->perform(r, step);
+    sch->ends[plan->first + i] = sch->ir->forwards.count;
+    if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
+    if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
+    vm_verify(sch->ir);
   }
   return true;
+}
+
+/* A draw that finds no number may ask for another of one before it: then all starts again. */
+static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws,
+                        ms_error *err) {
+  struct vm_run r = {.plan = plan, .draws = draws, .operands = plan->operands, .schedule = sch, .err = err};
+  for (;;) {
+    r.ir = sch->ir, r.slots = sch->slots, r.depth = 0;
+    sch->again = false;
+    if (vm_perform_steps(&r)) return true;
+    if (!sch->again) return false;
+    start_replay(sch, plan, draws);
+  }
 }
 
 bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err) {
@@ -245,6 +244,7 @@ bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct
   start_replay(sch, plan, draws);
   if (profile) profile->copying += vm_ticks() - start;
   bool done = perform_all(sch, plan, draws, err);
+  if (sch->dead_ends) vm_forget_dead_ends(sch);
   if (profile) profile->replaying += vm_ticks() - start;
   return done;
 }
@@ -258,53 +258,4 @@ struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace,
   if (done) return sch;
   vm_schedule_free(sch);
   return NULL;
-}
-
-/* Makes the last instruction of the schedule's trace ready on its own; its outputs follow the variables there are. */
-static const struct vm_plan *prepare_last(struct vm_schedule *sch) {
-  struct vm_steps *steps = sch->trace.steps;
-  struct vm_plan *plan = sch->step;
-  plan->workload = sch->ir;
-  plan->steps = steps; /* for the call */
-  plan->count = plan->operand_count = 0;
-  vm_plan_add(plan, steps->count - 1, steps->count);
-  plan->at[0].first_output = steps->variables;
-  plan->at[0].decision = steps->decisions;
-  return plan;
-}
-
-bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
-             const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
-             uint32_t *first, uint32_t *count, ms_error *err) {
-  struct vm_trace *trace = &sch->trace;
-  vm_trace_own(trace);
-  struct vm_trace_mark mark = vm_trace_mark(trace);
-  if (!vm_append_inputs(trace, kind, inputs, input_count, attrs, attr_count, VM_NO_DRAW, err)) return false;
-  uint32_t n = trace->steps->count - 1;
-  const struct vm_plan *plan = prepare_last(sch);
-  fit_slots(sch, trace->steps->variables, n + 1);
-  struct vm_run r = {.ir = sch->ir,
-                     .schedule = sch,
-                     .plan = plan,
-                     .draws = &sch->draws,
-                     .operands = plan->operands,
-                     .slots = sch->slots,
-                     .err = err,
-                     .recording = true,
-                     .decision = decision,
-                     .decision_count = decision_count};
-  bool done = plan->at[0].perform(&r, &plan->at[0]);
-  if (!done) refuse_at(err, trace->steps, n);
-  sch->step->steps = NULL;
-  if (done && !vm_append_outputs(trace, r.made, err)) done = false;
-  if (!done) {
-    vm_trace_rewind(trace, &mark);
-    return false;
-  }
-  *first = trace->steps->instructions[n].first_output;
-  *count = r.made;
-  sch->ends[n] = sch->ir->forwards.count;
-  apply_forwards(sch, trace->steps->variables);
-  verify(sch->ir);
-  return true;
 }

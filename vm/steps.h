@@ -38,8 +38,8 @@ struct vm_text {
 };
 void vm_put(struct vm_text *text, const char *bytes, size_t length);
 void vm_putf(struct vm_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* An index map as the text of a lambda. */
-void vm_put_index_map(struct vm_text *text, const struct vm_steps *steps, const struct vm_value *map);
+/* An index map as the text of a lambda, or a condition. */
+void vm_put_formula(struct vm_text *text, const struct vm_steps *steps, const struct vm_value *map);
 /* The shortest decimal that reads back as the same number, with a point or exponent; inf and nan as C prints them. */
 void vm_put_real(struct vm_text *text, double value);
 
@@ -59,8 +59,12 @@ bool vm_name_find(const struct vm_names *names, const char *text, size_t length,
 /* "b3": by the variable's type and number. */
 int vm_variable_name(const struct vm_steps *steps, uint32_t variable, char out[16]);
 
-/* Reads an index map from the text of a lambda, or from TVM's node graph as JSON. names: of what was drawn, or NULL. */
-bool vm_read_index_map(struct vm_trace *trace, const struct vm_names *names, const char *text, size_t length,
-                       struct vm_value *out, ms_error *err);
+/* Whether a parameter of the type holds a formula, which stands in traces as text. */
+static inline bool vm_is_formula(uint8_t type) { return type == VM_T_MAP || type == VM_T_CONDITION; }
+enum { VM_CONDITION = 1 }; /* `bare` of a VM_INDEX_MAP that is a condition: no parameters, one result */
+/* Reads an index map from the text of a lambda, or from TVM's node graph as JSON; or a condition from its text. names:
+ * of what was drawn; NULL: the names that we write. */
+bool vm_read_formula(struct vm_trace *trace, const struct vm_names *names, enum vm_type type, const char *text,
+                     size_t length, struct vm_value *out, ms_error *err);
 
 #endif

@@ -61,6 +61,7 @@ static const struct {
     [VM_T_STRING] = {"string", "a string", "strings"},
     [VM_T_VALUE] = {"value", "an annotation value", "annotation values"},
     [VM_T_MAP] = {"map", "an index map", "index maps"},
+    [VM_T_CONDITION] = {"condition", "a condition", "conditions"},
 };
 
 /* type = "[" name "]" | name, then "?" | "+" | "*" in any order, then "=" default */

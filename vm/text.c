@@ -80,7 +80,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
     }
     vm_putf(text, v->kind == VM_LIST ? "]" : "}");
     break;
-  case VM_INDEX_MAP: vm_put_index_map(text, s, v); break;
+  case VM_INDEX_MAP: vm_put_formula(text, s, v); break;
   default: vm_putf(text, "an expression"); break;
   }
 }

@@ -258,8 +258,9 @@ static bool check_one(const struct check *c, struct vm_value *v) {
   case VM_T_STRING: return v->kind == VM_STRING || refuse_value(c, v);
   case VM_T_VALUE: return check_annotation(c, v, 0) || refuse_value(c, v);
   case VM_T_MAP:
-    if (v->kind != VM_STRING) return v->kind == VM_INDEX_MAP || refuse_value(c, v);
-    return vm_read_index_map(c->trace, NULL, s->text + v->first, v->count, v, c->err);
+  case VM_T_CONDITION:
+    if (v->kind == VM_STRING) return vm_read_formula(c->trace, NULL, want, s->text + v->first, v->count, v, c->err);
+    return (v->kind == VM_INDEX_MAP && (v->bare == VM_CONDITION) == (want == VM_T_CONDITION)) || refuse_value(c, v);
   default: return refuse_value(c, v); /* only a variable stands for a statement */
   }
 }

@@ -54,7 +54,8 @@ enum vm_type {
   VM_T_BIT,
   VM_T_STRING,
   VM_T_VALUE,
-  VM_T_MAP
+  VM_T_MAP,
+  VM_T_CONDITION /* over drawn numbers */
 };
 struct vm_param {
   const char *name, *standard; /* standard: the default's text, or NULL; both end at a space or the text's end */
@@ -88,7 +89,8 @@ enum vm_value_kind {
   VM_REF,       /* ref: a variable of the trace */
   VM_LIST,      /* count values at steps->values + first */
   VM_MAP,       /* as a list: key (VM_STRING) and value in turn */
-  VM_INDEX_MAP, /* as a list: the parameters' names (VM_STRING; op of them), then the results as expressions */
+  VM_INDEX_MAP, /* as a list: the parameters' names (VM_STRING; op of them), then the results as expressions; of a
+                   condition: no parameters, one result */
   VM_PARAM,     /* in an index map: parameter number `ref` */
   VM_APPLY      /* in an index map: operator `op` (enum tir_kind) on the list's values */
 };
@@ -237,6 +239,10 @@ struct vm_schedule {
   struct vm_plan *step;       /* working memory of vm_call */
   uint32_t *out;              /* working memory of instructions */
   uint32_t out_capacity;
+  struct tir *workload;           /* borrowed: what Assert and vm_undo replay; NULL: they are refused */
+  struct vm_branch *branches;     /* If and For that are being recorded */
+  struct vm_dead_ends *dead_ends; /* of one replay: draws that led to no end */
+  bool again;                     /* the replay is to start again */
 };
 enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
 #define VM_NIL INT64_MIN /* an open factor: what a perfect tile gives first for a symbolic extent */
@@ -252,11 +258,17 @@ bool vm_replay(struct vm_schedule *schedule, const struct vm_plan *plan, const s
 struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws,
                              ms_error *err);
 
-/* Performs one instruction and records it; values live in schedule->trace. *first: its first output's variable, of
- * *count. False: refused; neither module nor trace has changed. decision: NULL, or what to decide (strictly). */
+/* Performs one instruction and records it; values live in schedule->trace. Both branches of an If are performed as they
+ * are recorded, the one not taken on a copy that is thrown away; so is the body of a For without a round. An Assert
+ * that does not hold has the draws that decide it drawn again, and what follows them replayed. *first: its first
+ * output's variable, of *count. False: refused; neither module nor trace has changed. decision: NULL, or what to decide
+ * (strictly). */
 bool vm_call(struct vm_schedule *schedule, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
              const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
              uint32_t *first, uint32_t *count, ms_error *err);
+/* Takes back the last `count` instructions, an If or For with all it holds as one, by replaying those before them.
+ * False: refused, and nothing has changed. Variables that they gave are gone. */
+bool vm_undo(struct vm_schedule *schedule, uint32_t count, ms_error *err);
 /* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */
 tir_stmt vm_statement(const struct vm_schedule *schedule, uint32_t variable);
 

@@ -1,0 +1,88 @@
+-- Assert, If, For and undo, as a script records them.
+local ms = require "msched"
+local te = ms.te
+
+local A = te.placeholder({64, 48}, "float32", "A")
+local B = te.compute({64, 48}, function(i, j) return A[{i, j}] * 2.0 end, "B")
+local func = te.func("twice", {A, B})
+
+local function fails(words, body)
+  local ok, message = pcall(body)
+  assert(not ok and message:find(words, 1, true), message or "no error")
+end
+
+local function same_in_all_forms(sch)
+  for _, form in ipairs {"text", "json", "binary"} do
+    local trace = ms.read_trace(sch.trace[form](sch.trace))
+    assert(ms.apply(func, trace):hash() == sch:hash(), form)
+    local short = trace:simplified(true)
+    assert(ms.apply(func, ms.read_trace(short[form](short))):hash() == sch:hash(), form .. ", simplified")
+  end
+end
+
+-- An Assert that does not hold has its numbers drawn again, and what followed them replayed.
+local sch = ms.schedule(func, {seed = 3})
+local i, j = sch:get_loops(sch:get_sblock "B")
+local rows, columns = {sch:sample_perfect_tile(i, 2)}, {sch:sample_perfect_tile(j, 2)}
+local i0, i1 = sch:split(i, rows)
+sch:assert("r * c == 64", {r = rows[2], c = columns[2]})
+assert(rows[2]:value() * columns[2]:value() == 64 and sch:extent(i1) == rows[2]:value())
+sch:assert(function(r, c) return r:ge(c) & ~(c:eq(1)) end, rows[2], columns[2])
+assert(rows[2]:value() >= columns[2]:value() and columns[2]:value() > 1)
+for seed = 1, 50 do
+  local again = ms.apply(func, sch.trace, {anew = true, seed = seed})
+  local r, c = again:handle(rows[2]):value(), again:handle(columns[2]):value()
+  assert(r * c == 64 and r >= c and c > 1)
+end
+local before, length = sch:hash(), #sch.trace
+fails("no numbers that can be drawn satisfy", function() sch:assert("r * c == 17", {r = rows[2], c = columns[2]}) end)
+fails("which is not given", function() sch:assert("q > 1", {r = rows[2]}) end)
+fails("expected its end", function() sch:assert("r > 1 2", {r = rows[2]}) end)
+assert(sch:hash() == before and #sch.trace == length)
+
+-- Both branches are recorded, one is done.
+local function mark(loop, key) return function(s) s:annotate(loop, key, 1) end end
+sch:if_("r > 1000", {r = rows[2]}, mark(i0, "large"), mark(i0, "small"))
+assert(not sch:script():find "large" and sch:script():find "small")
+sch:if_(function(r) return r:gt(0) end, rows[2], function(s)
+  s:unroll(i1)
+  s:if_("0", function(t) t:parallel(i0) end)
+end)
+assert(sch:script():find "T.unroll" and not sch:script():find "T.parallel")
+same_in_all_forms(sch)
+
+-- A For does its body once a round; what is in a branch that is not taken has no value.
+sch:for_(3, function(s, round)
+  s:annotate(j, "round", round)
+  s:if_("x < 2", {x = round}, function(t) t:unannotate(j, "round") end)
+end)
+assert(sch:script():find '"round": 2')
+local hidden
+sch:unannotate(j, "round")
+sch:for_(0, function(s) hidden = s:split(j, {ms.rest, 2}) end)
+assert(tostring(hidden):find "gone" and sch:extent(j) == 48)
+same_in_all_forms(sch)
+fails("does not hold", function() sch:if_("1", function(s) s:assert("1 > 2") end) end)
+sch:end_()
+fails("no If or For is open", function() sch:end_() end)
+fails("no If is open", function() sch:else_() end)
+fails("draw before the For", function() sch:for_(2, function(s) s:sample_categorical({1, 2}, {0.5, 0.5}) end) end)
+fails("an If or For is open", function() sch:undo() end)
+sch:end_()
+
+-- Undo takes an If with its End at once; handles of what was undone are refused, others stay.
+local fresh = ms.schedule(func)
+local x, y = fresh:get_loops(fresh:get_sblock "B")
+local start = fresh:hash()
+local x0, x1 = fresh:split(x, {ms.rest, 4})
+fresh:if_("1", function(s) s:unroll(x1) end)
+fresh:undo()
+assert(not fresh:script():find "T.unroll")
+fresh:undo()
+assert(fresh:hash() == start and fresh:extent(x) == 64)
+fails("was undone", function() fresh:unroll(x1) end)
+fresh:split(x, {ms.rest, 8})
+fails("was undone", function() fresh:unroll(x1) end)
+fails("there are 3", function() fresh:undo(4) end)
+assert(fresh:extent(y) == 48)
+print "control: ok"

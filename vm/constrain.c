@@ -1,0 +1,283 @@
+/* Draws under Asserts: a number is drawn only if the Asserts that it decides hold. Where none is left, the last draw
+ * before it that can have to do with that is made again without the number that led there, and so on backwards: no
+ * number is tried twice, and if nothing is left, nothing satisfies the Asserts.
+ * Source: Prosser, "Hybrid algorithms for the constraint satisfaction problem", 1993: conflict-directed backjumping. */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Which draws decide which Asserts ---------------------------------------------------------------------------- */
+
+/* Calls visit for the variables in a value. */
+static void visit_variables(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
+                            void *data) {
+  if (v->kind == VM_REF) visit(data, v->ref);
+  if (v->kind != VM_LIST && v->kind != VM_MAP && v->kind != VM_INDEX_MAP && v->kind != VM_APPLY) return;
+  for (uint32_t i = 0; i < v->count; i++) visit_variables(s, &s->values[v->first + i], visit, data);
+}
+
+/* The instruction that gives a variable. */
+static uint32_t giver_of(const struct vm_steps *s, uint32_t variable) {
+  uint32_t low = 0, high = s->count; /* the last with first_output <= variable that gives anything */
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (s->instructions[middle].first_output <= variable)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+struct last_draw {
+  const struct vm_steps *steps;
+  int64_t last; /* -1: none; -2: something that is no draw is among them */
+};
+
+static void find_last_draw(void *data, uint32_t variable) {
+  struct last_draw *l = data;
+  uint32_t giver = giver_of(l->steps, variable);
+  if (l->steps->instructions[giver].draw == VM_NO_DRAW) l->last = -2;
+  if (l->last != -2 && giver > l->last) l->last = giver;
+}
+
+/* The last draw that an Assert depends on; -1: there is none that could be made otherwise. */
+static int64_t last_draw_of(const struct vm_steps *s, const struct vm_instruction *assertion) {
+  struct last_draw l = {s, -1};
+  visit_variables(s, vm_condition_of(s, assertion), find_last_draw, &l);
+  return l.last;
+}
+
+/* Asserts outside of branches are sure to be met. Each is listed with the last of its draws: counted, given room, put
+ * there. */
+void vm_plan_constrain(struct vm_plan *plan) {
+  const struct vm_steps *s = plan->steps;
+  for (int pass = 0; pass < 2; pass++) {
+    uint32_t depth = 0, room = 0;
+    for (uint32_t i = 0; i < plan->count; i++) {
+      enum vm_kind kind = s->instructions[i].kind;
+      depth += kind == VM_If || kind == VM_For;
+      depth -= kind == VM_End && depth;
+      if (kind != VM_Assert || depth) continue;
+      int64_t last = last_draw_of(s, &s->instructions[i]);
+      if (last < 0) continue;
+      struct vm_step *draw = &plan->at[last];
+      if (pass) plan->asserts[draw->asserts + draw->assert_count] = i;
+      draw->assert_count++;
+      plan->assert_count += !pass;
+    }
+    if (pass || !plan->assert_count) return;
+    plan->asserts = tir_enlarge(plan->asserts, &plan->assert_capacity, plan->assert_count, sizeof *plan->asserts);
+    for (uint32_t i = 0; i < plan->count; i++) {
+      plan->at[i].asserts = room;
+      room += plan->at[i].assert_count;
+      plan->at[i].assert_count = 0;
+    }
+  }
+}
+
+/* ---- Dead ends --------------------------------------------------------------------------------------------------- */
+
+/* Numbers that a draw must not give again while the draws before it stay as they are, and what is to blame. */
+struct vm_dead_ends {
+  int64_t *entries; /* step, count, numbers… */
+  uint32_t size, capacity, restarts;
+  uint32_t steps; /* of the plan */
+  uint32_t unmet; /* the step of an Assert that was not met */
+  uint8_t *blame; /* steps x steps: blame[s * steps + d]: draw d has a part in s having found no number */
+};
+enum { MOST_RESTARTS = 100000 };
+
+void vm_forget_dead_ends(struct vm_schedule *sch) {
+  if (!sch->dead_ends) return;
+  free(sch->dead_ends->entries);
+  free(sch->dead_ends->blame);
+  free(sch->dead_ends);
+  sch->dead_ends = NULL;
+}
+
+static struct vm_dead_ends *dead_ends_of(struct vm_run *r) {
+  struct vm_schedule *sch = r->schedule;
+  if (sch->dead_ends) return sch->dead_ends;
+  sch->dead_ends = calloc(1, sizeof *sch->dead_ends);
+  if (!sch->dead_ends) abort();
+  sch->dead_ends->steps = r->plan->count;
+  sch->dead_ends->blame = calloc((size_t)r->plan->count * r->plan->count, 1);
+  if (!sch->dead_ends->blame) abort();
+  return sch->dead_ends;
+}
+
+static void add_dead_end(struct vm_dead_ends *d, uint32_t step, const int64_t *numbers, uint32_t count) {
+  uint64_t size = (uint64_t)d->size + 2 + count;
+  if (size > d->capacity) d->entries = tir_enlarge(d->entries, &d->capacity, size, sizeof *d->entries);
+  int64_t *at = d->entries + d->size;
+  at[0] = step, at[1] = count;
+  memcpy(at + 2, numbers, count * sizeof *numbers);
+  d->size = (uint32_t)size;
+}
+
+/* Those of draws after `step` held only for the number it had. */
+static void drop_after(struct vm_dead_ends *d, uint32_t step) {
+  uint32_t to = 0;
+  for (uint32_t from = 0, length; from < d->size; from += length) {
+    length = 2 + (uint32_t)d->entries[from + 1];
+    if (d->entries[from] > step) continue;
+    memmove(d->entries + to, d->entries + from, length * sizeof *d->entries);
+    to += length;
+  }
+  d->size = to;
+  for (uint32_t s = step + 1; s < d->steps; s++) memset(d->blame + (size_t)s * d->steps, 0, d->steps);
+}
+
+static bool is_dead_end(const struct vm_dead_ends *d, uint32_t step, const int64_t *numbers, uint32_t count) {
+  for (uint32_t at = 0; d && at < d->size; at += 2 + (uint32_t)d->entries[at + 1])
+    if (d->entries[at] == step && d->entries[at + 1] == count &&
+        !memcmp(d->entries + at + 2, numbers, count * sizeof *numbers))
+      return true;
+  return false;
+}
+
+/* ---- Drawing ----------------------------------------------------------------------------------------------------- */
+
+bool vm_admits(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
+  if (is_dead_end(r->schedule->dead_ends, (uint32_t)(s - r->plan->at), numbers, count)) return false;
+  if (s->assert_count) memcpy(r->slots + s->first_output, numbers, count * sizeof *numbers);
+  for (uint32_t i = 0; i < s->assert_count; i++) {
+    const struct vm_instruction *assertion = &r->plan->steps->instructions[r->plan->asserts[s->asserts + i]];
+    bool holds;
+    /* without a value, it is refused where it stands */
+    if (vm_holds(r->plan->steps, vm_condition_of(r->plan->steps, assertion), r->slots, &holds) && !holds) return false;
+  }
+  return true;
+}
+
+/* A draw takes what it would take without Asserts where that will do: so it takes the same when a replay starts again.
+ */
+static bool go_back(struct vm_run *r, const struct vm_step *s);
+enum vm_verdict vm_judge_drawn(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count,
+                               bool decided) {
+  if (vm_admits(r, s, numbers, count)) return VM_TAKE;
+  if (!decided || r->draws->mode == VM_REPAIR) return VM_OTHER;
+  return go_back(r, s) ? VM_BACK : VM_TAKE;
+}
+
+/* Tiles, one after the other, the innermost factor first; each admissible one takes the place of those before it with
+ * the chance of one in their number. */
+struct tiling {
+  struct vm_run *r;
+  const struct vm_step *s;
+  const struct vm_tile_rule *rule;
+  struct vm_stream stream;
+  uint32_t found;
+  int64_t tile[64], refused[64], *out;
+};
+
+static void consider(struct tiling *t) {
+  int64_t inner = 1;
+  for (int64_t i = t->rule->position; i < t->rule->n; i++) inner *= t->tile[i];
+  if (inner % t->rule->factor || !memcmp(t->tile, t->refused, t->rule->n * sizeof *t->tile)) return;
+  if (!vm_admits(t->r, t->s, t->tile, t->rule->n)) return;
+  if (!vm_stream_below(&t->stream, ++t->found)) memcpy(t->out, t->tile, t->rule->n * sizeof *t->tile);
+}
+
+static void try_factors(struct tiling *t, uint32_t at, int64_t rest);
+
+static void try_factor(struct tiling *t, uint32_t at, int64_t rest, int64_t factor) {
+  if (at == t->rule->n - 1 && t->rule->most && factor > t->rule->most) return;
+  t->tile[at] = factor;
+  if (at)
+    try_factors(t, at - 1, rest / factor);
+  else
+    consider(t);
+}
+
+/* The outermost factor is the rest. */
+static void try_factors(struct tiling *t, uint32_t at, int64_t rest) {
+  if (!at) {
+    try_factor(t, 0, rest, rest);
+    return;
+  }
+  for (int64_t f = 1; f <= rest / f; f++) {
+    if (rest % f) continue;
+    try_factor(t, at, rest, f);
+    if (rest / f != f) try_factor(t, at, rest, rest / f);
+  }
+}
+
+bool vm_draw_other_tile(struct vm_run *r, const struct vm_step *s, const struct vm_tile_rule *rule, int64_t *tile) {
+  struct tiling t = {.r = r, .s = s, .rule = rule, .out = tile};
+  t.stream = vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt + 1);
+  memcpy(t.refused, tile, rule->n * sizeof *tile);
+  try_factors(&t, rule->n - 1, rule->extent);
+  return t.found || vm_no_number(r, s);
+}
+
+/* ---- Going back -------------------------------------------------------------------------------------------------- */
+
+/* The draws that a variable's instruction depends on: what it was given, in turn; and what edits before it were given,
+ * where it looked at the module. */
+struct causes {
+  const struct vm_steps *steps;
+  uint8_t *seen, *blame;
+};
+
+static void blame_variable(void *data, uint32_t variable);
+
+static void blame_instruction(struct causes *c, uint32_t i) {
+  if (c->seen[i]) return;
+  c->seen[i] = 1;
+  const struct vm_instruction *at = &c->steps->instructions[i];
+  if (at->draw != VM_NO_DRAW) c->blame[i] = 1;
+  for (uint32_t v = 0; v < at->inputs + at->attrs; v++)
+    visit_variables(c->steps, &c->steps->values[at->values + v], blame_variable, c);
+  if (vm_kind_info(at->kind)->effect != VM_EFFECT_look) return;
+  for (uint32_t before = 0; before < i; before++)
+    if (vm_kind_info(c->steps->instructions[before].kind)->effect == VM_EFFECT_edit) blame_instruction(c, before);
+}
+
+static void blame_variable(void *data, uint32_t variable) {
+  struct causes *c = data;
+  blame_instruction(c, giver_of(c->steps, variable));
+}
+
+/* Whether the draw took what it liked in this replay, so that it may take something else. Places are no numbers: no
+ * condition looks at them. */
+static bool was_free(const struct vm_run *r, uint32_t step) {
+  const struct vm_trace *given = r->draws->decisions;
+  const struct vm_step *s = &r->plan->at[step];
+  if (r->plan->steps->instructions[r->plan->first + step].kind == VM_SampleComputeLocation) return false;
+  return r->draws->mode == VM_REPAIR || !given || given->decided[s->decision] != VM_DECIDED;
+}
+
+/* Has the last draw before the step that has a part in this made otherwise. False: there is none. */
+static bool go_back(struct vm_run *r, const struct vm_step *s) {
+  struct vm_dead_ends *d = dead_ends_of(r);
+  uint32_t step = (uint32_t)(s - r->plan->at), back = step;
+  uint8_t *blame = d->blame + (size_t)step * d->steps, *seen = calloc(d->steps, 1);
+  if (!seen) abort();
+  struct causes c = {r->plan->steps, seen, blame};
+  if (s->assert_count) d->unmet = r->plan->asserts[s->asserts];
+  blame_instruction(&c, step);
+  for (uint32_t i = 0; i < s->assert_count; i++) blame_instruction(&c, r->plan->asserts[s->asserts + i]);
+  free(seen);
+  while (back > 0 && !(blame[back - 1] && was_free(r, back - 1))) back--;
+  if (!back || ++d->restarts > MOST_RESTARTS) return false;
+  const struct vm_step *other = &r->plan->at[--back];
+  for (uint32_t i = 0; i < back; i++) d->blame[(size_t)back * d->steps + i] |= blame[i];
+  drop_after(d, back);
+  add_dead_end(d, back, r->slots + other->first_output, other->outputs);
+  r->schedule->again = true;
+  return ms_fail(r->err, MS_UNSATISFIABLE, "%s", ""), true;
+}
+
+bool vm_no_number(struct vm_run *r, const struct vm_step *s) {
+  char condition[200];
+  if (go_back(r, s)) return false;
+  const struct vm_dead_ends *d = r->schedule->dead_ends;
+  const struct vm_steps *steps = r->plan->steps;
+  vm_print_value(steps, vm_attrs_of(steps, &steps->instructions[d->unmet]), condition, sizeof condition);
+  return ms_fail(r->err, MS_UNSATISFIABLE, "%s: %s (instruction %u)",
+                 d->restarts > MOST_RESTARTS ? "too many draws lead nowhere" : "no numbers that can be drawn satisfy",
+                 condition, d->unmet);
+}

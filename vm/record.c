@@ -1,0 +1,250 @@
+/* Performing one instruction after another, each recorded; taking them back.
+ *
+ * While an If is recorded, each branch is performed where the If began: what the condition chooses stays, what it does
+ * not choose is thrown away. The body of a For is performed once as it is recorded, and the other rounds at its End. */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- States of a schedule that are come back to ------------------------------------------------------------------ */
+
+struct state {
+  struct tir *ir; /* NULL: none */
+  int64_t *slots;
+  uint32_t variables, forwards;
+};
+
+static struct state save(const struct vm_schedule *sch) {
+  struct state s = {.ir = tir_new(), .variables = sch->trace.steps->variables, .forwards = sch->forwards};
+  tir_copy(s.ir, sch->ir);
+  s.slots = malloc((s.variables + 1) * sizeof *s.slots);
+  if (!s.slots) abort();
+  if (s.variables) memcpy(s.slots, sch->slots, s.variables * sizeof *s.slots);
+  return s;
+}
+
+static void drop(struct state *s) {
+  if (!s->ir) return;
+  tir_free(s->ir);
+  free(s->slots);
+  *s = (struct state){0};
+}
+
+/* Variables given since then have no value. */
+static void restore(struct vm_schedule *sch, const struct state *s) {
+  tir_copy(sch->ir, s->ir);
+  if (s->variables) memcpy(sch->slots, s->slots, s->variables * sizeof *s->slots);
+  for (uint32_t v = s->variables; v < sch->trace.steps->variables; v++) sch->slots[v] = VM_NIL;
+  sch->forwards = s->forwards;
+}
+
+/* ---- Branches ---------------------------------------------------------------------------------------------------- */
+
+struct vm_branch {
+  struct vm_branch *outer;
+  uint32_t opener;            /* the If, its Else, or the For */
+  bool taken;                 /* what is recorded now stays */
+  struct state before, after; /* where it began; what the taken branch came to */
+};
+
+static void close_branch(struct vm_schedule *sch) {
+  struct vm_branch *b = sch->branches;
+  sch->branches = b->outer;
+  drop(&b->before);
+  drop(&b->after);
+  free(b);
+}
+
+void vm_close_branches(struct vm_schedule *sch) {
+  while (sch->branches) close_branch(sch);
+}
+
+static enum vm_kind kind_at(const struct vm_schedule *sch, uint32_t i) {
+  return sch->trace.steps->instructions[i].kind;
+}
+
+/* Before the instruction is performed: what it ends is open. */
+static bool check_branch(const struct vm_schedule *sch, enum vm_kind kind, uint32_t n, ms_error *err) {
+  const struct vm_branch *b = sch->branches;
+  if (kind == VM_Else && !(b && kind_at(sch, b->opener) == VM_If))
+    return ms_fail(err, MS_UNBALANCED, "no If is open"), vm_refuse_at(err, sch->trace.steps, n);
+  if (kind == VM_End && !b)
+    return ms_fail(err, MS_UNBALANCED, "no If or For is open"), vm_refuse_at(err, sch->trace.steps, n);
+  uint32_t depth = 0;
+  bool in_for = false;
+  for (; b; b = b->outer) depth++, in_for |= kind_at(sch, b->opener) == VM_For;
+  if (in_for && vm_kind_info(kind)->effect == VM_EFFECT_draw)
+    return ms_fail(err, MS_DRAW_IN_FOR, "a draw has one decision for all rounds: draw before the For"),
+           vm_refuse_at(err, sch->trace.steps, n);
+  if ((kind == VM_If || kind == VM_For) && depth == VM_MOST_NESTED)
+    return ms_fail(err, MS_UNBALANCED, "more than %d are open", VM_MOST_NESTED), vm_refuse_at(err, sch->trace.steps, n);
+  return true;
+}
+
+static void open_branch(struct vm_schedule *sch, uint32_t n, bool taken) {
+  struct vm_branch *b = calloc(1, sizeof *b);
+  if (!b) abort();
+  *b = (struct vm_branch){.outer = sch->branches, .opener = n, .taken = taken, .before = save(sch)};
+  sch->branches = b;
+}
+
+static void open_else(struct vm_schedule *sch, uint32_t n) {
+  struct vm_branch *b = sch->branches;
+  if (b->taken) b->after = save(sch);
+  restore(sch, &b->before);
+  b->opener = n;
+  b->taken = !b->taken;
+}
+
+/* The rounds of a For after the first, from what stands between it and its End. */
+static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t end, ms_error *err) {
+  const struct vm_instruction *loop = &sch->trace.steps->instructions[opener];
+  const struct vm_value *count = vm_inputs_of(sch->trace.steps, loop);
+  int64_t rounds = count->kind == VM_INT ? count->integer : sch->slots[count->ref];
+  struct vm_plan *plan = sch->step;
+  plan->workload = sch->ir, plan->steps = sch->trace.steps;
+  vm_plan_set(plan, opener + 1, end);
+  struct vm_run r = {.ir = sch->ir,
+                     .schedule = sch,
+                     .plan = plan,
+                     .draws = &sch->draws,
+                     .operands = plan->operands,
+                     .slots = sch->slots,
+                     .err = err};
+  struct state before = save(sch);
+  bool done = true;
+  for (int64_t round = 1; done && round < rounds; round++) {
+    sch->slots[loop->first_output] = round;
+    done = vm_perform_steps(&r);
+  }
+  plan->steps = NULL;
+  if (!done) restore(sch, &before);
+  drop(&before);
+  return done;
+}
+
+static bool end_branch(struct vm_schedule *sch, uint32_t n, ms_error *err) {
+  struct vm_branch *b = sch->branches;
+  if (kind_at(sch, b->opener) == VM_For && b->taken && !perform_rounds(sch, b->opener, n, err)) return false;
+  if (!b->taken) {
+    /* what the branch that was taken gave keeps its value */
+    bool has_after = b->after.ir != NULL;
+    restore(sch, has_after ? &b->after : &b->before);
+  }
+  close_branch(sch);
+  return true;
+}
+
+/* After the instruction was performed; n is its number. */
+static bool steer(struct vm_schedule *sch, enum vm_kind kind, uint32_t n, bool holds, ms_error *err) {
+  if (kind == VM_If || kind == VM_For) open_branch(sch, n, holds);
+  if (kind == VM_Else) open_else(sch, n);
+  return kind != VM_End || end_branch(sch, n, err);
+}
+
+/* ---- Replaying what there is ------------------------------------------------------------------------------------- */
+
+/* Makes the schedule what a trace gives on its workload. False: nothing has changed. */
+static bool become(struct vm_schedule *sch, const struct vm_trace *trace, const struct vm_draws *draws, ms_error *err) {
+  struct vm_plan *plan = vm_prepare(sch->workload, trace);
+  struct vm_schedule *other = vm_schedule_new(NULL, 0);
+  bool done = vm_replay(other, plan, draws, err);
+  if (done) {
+    struct vm_schedule old = *sch;
+    sch->ir = other->ir, sch->trace = other->trace, sch->slots = other->slots, sch->ends = other->ends;
+    sch->slot_capacity = other->slot_capacity, sch->end_capacity = other->end_capacity;
+    sch->forwards = other->forwards;
+    other->ir = old.ir, other->trace = old.trace, other->slots = old.slots, other->ends = old.ends;
+  }
+  vm_schedule_free(other);
+  vm_plan_free(plan);
+  return done;
+}
+
+/* Draws the numbers of the last instruction, an Assert that does not hold, again. */
+static bool draw_again(struct vm_schedule *sch, ms_error *err) {
+  if (!vm_append_outputs(&sch->trace, 0, err)) return false;
+  struct vm_trace *trace = vm_trace_copy(&sch->trace);
+  struct vm_draws draws = sch->draws;
+  draws.mode = VM_REPAIR, draws.decisions = trace;
+  bool done = become(sch, trace, &draws, err);
+  vm_trace_free(trace);
+  return done;
+}
+
+bool vm_undo(struct vm_schedule *sch, uint32_t count, ms_error *err) {
+  const struct vm_steps *s = sch->trace.steps;
+  uint32_t n = s->count;
+  if (sch->branches || !sch->workload)
+    return ms_fail(err, MS_CANNOT_UNDO, "%s", sch->branches ? "an If or For is open" : "the workload is not known");
+  for (uint32_t i = 0; i < count; i++) {
+    if (!n) return ms_fail(err, MS_CANNOT_UNDO, "there are %u", i);
+    uint32_t depth = 0;
+    do {
+      enum vm_kind kind = s->instructions[--n].kind;
+      depth += kind == VM_End;
+      depth -= kind == VM_If || kind == VM_For;
+    } while (depth);
+  }
+  struct vm_trace *head = vm_trace_head(&sch->trace, n);
+  struct vm_draws draws = sch->draws;
+  draws.mode = VM_STRICT, draws.decisions = head;
+  bool done = become(sch, head, &draws, err);
+  vm_trace_free(head);
+  return done;
+}
+
+/* ---- One instruction --------------------------------------------------------------------------------------------- */
+
+/* Makes the last instruction of the schedule's trace ready on its own; its outputs follow the variables there are. */
+static const struct vm_plan *prepare_last(struct vm_schedule *sch) {
+  struct vm_steps *steps = sch->trace.steps;
+  struct vm_plan *plan = sch->step;
+  plan->workload = sch->ir;
+  plan->steps = steps; /* for the call */
+  vm_plan_set(plan, steps->count - 1, steps->count);
+  plan->at[0].perform = vm_performer(steps->instructions[steps->count - 1].kind);
+  plan->at[0].first_output = steps->variables;
+  plan->at[0].decision = steps->decisions;
+  return plan;
+}
+
+bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
+             const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
+             uint32_t *first, uint32_t *count, ms_error *err) {
+  struct vm_trace *trace = &sch->trace;
+  vm_trace_own(trace);
+  struct vm_trace_mark mark = vm_trace_mark(trace);
+  if (!vm_append_inputs(trace, kind, inputs, input_count, attrs, attr_count, VM_NO_DRAW, err)) return false;
+  uint32_t n = trace->steps->count - 1;
+  const struct vm_plan *plan = prepare_last(sch);
+  vm_fit_slots(sch, trace->steps->variables, n + 1);
+  struct vm_run r = {.ir = sch->ir,
+                     .schedule = sch,
+                     .plan = plan,
+                     .draws = &sch->draws,
+                     .operands = plan->operands,
+                     .slots = sch->slots,
+                     .err = err,
+                     .recording = true,
+                     .decision = decision,
+                     .decision_count = decision_count};
+  bool done = check_branch(sch, kind, n, err);
+  if (done && !plan->at[0].perform(&r, &plan->at[0])) done = vm_refuse_at(err, trace->steps, n);
+  sch->step->steps = NULL;
+  if (!done && kind == VM_Assert && err->code == MS_ASSERT_FAILS && sch->workload && !sch->branches)
+    done = draw_again(sch, err);
+  if (done && !vm_append_outputs(trace, r.made, err)) done = false;
+  if (done && !steer(sch, kind, n, r.holds, err)) done = false;
+  if (!done) {
+    vm_trace_rewind(trace, &mark);
+    return false;
+  }
+  *first = trace->steps->instructions[n].first_output;
+  *count = r.made;
+  sch->ends[n] = sch->ir->forwards.count;
+  vm_apply_forwards(sch, trace->steps->variables);
+  vm_verify(sch->ir);
+  return true;
+}
