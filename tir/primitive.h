@@ -83,6 +83,12 @@ bool tir_transform_layout(struct tir *ir, tir_block block, uint32_t buffer_index
  * that copies. */
 bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err);
 
+/* As tir_cache_read and tir_cache_write, for one element, which the block's iterations put where the map says. */
+bool tir_reindex_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                            const struct tir_index_map *map, tir_block *out, ms_error *err);
+bool tir_reindex_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                             const struct tir_index_map *map, tir_block *out, ms_error *err);
+
 /* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
  */
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);

@@ -82,3 +82,21 @@ bool vm_do_reindex(struct vm_run *r, const struct vm_step *s) {
   return vm_get_block(r, vm_input(r, s, 0), &block) && get_side(r, vm_attr(r, s, 1), &write) &&
          tir_reindex(r->ir, block, buffer_index(r, s, 0), write, &made, r->err) && vm_give_one(r, s, made);
 }
+
+typedef bool (*reindexing)(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                           const struct tir_index_map *map, tir_block *out, ms_error *err);
+
+static bool reindex_cache(struct vm_run *r, const struct vm_step *s, reindexing make) {
+  tir_block block, made;
+  struct tir_index_map map;
+  return vm_get_block(r, vm_input(r, s, 0), &block) && vm_get_map(r, vm_input(r, s, 1), &map) &&
+         make(r->ir, block, buffer_index(r, s, 0), vm_string_at(r, vm_attr(r, s, 1)), &map, &made, r->err) &&
+         vm_give_one(r, s, made);
+}
+
+bool vm_do_reindex_cache_read(struct vm_run *r, const struct vm_step *s) {
+  return reindex_cache(r, s, tir_reindex_cache_read);
+}
+bool vm_do_reindex_cache_write(struct vm_run *r, const struct vm_step *s) {
+  return reindex_cache(r, s, tir_reindex_cache_write);
+}

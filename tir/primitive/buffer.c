@@ -1,6 +1,8 @@
 /* Buffers under change: who uses them, and the way from one to another. */
 #include "buffer.h"
 
+#include "../affine.h"
+#include "../linear.h"
 #include "../loads.h"
 
 #include <stdlib.h>
@@ -105,6 +107,43 @@ void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
     if (ir->matches.at[i].source.buffer == from) ir->matches.at[i].source.buffer = to;
+}
+
+/* ---- Indices ---- */
+
+static void add_var(const struct tir *ir, struct tir_vars_in *out, tir_var v) {
+  const struct tir_var_node *n = &ir->vars.at[v];
+  if (!n->min || !n->extent || out->count == TIR_MOST_VARS_IN) return;
+  out->units = out->units || tir_is_const(ir, n->extent, 1);
+  out->at[out->count++] = v;
+}
+
+void tir_find_vars_in(const struct tir *ir, tir_block block, struct tir_vars_in *out) {
+  out->count = 0;
+  out->units = false;
+  for (tir_block b = block; b; b = tir_parent_block(ir, b)) {
+    struct tir_span iters = tir_block_at(ir, b)->iters;
+    for (uint32_t i = 0; i < iters.count; i++) add_var(ir, out, ir->iters.at[iters.first + i].var);
+  }
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    if (tir_is(ir, s, TIR_LOOP)) add_var(ir, out, tir_stmt_at(ir, s)->loop.var);
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+}
+
+void tir_simplify_access(struct tir *ir, const struct tir_vars_in *vars, const tir_expr *indices, uint32_t count,
+                         tir_expr *out) {
+  tir_expr plain[TIR_MOST_RANK];
+  bool sums = false;
+  assert(count <= TIR_MOST_RANK);
+  for (uint32_t i = 0; i < count; i++) {
+    plain[i] = indices[i];
+    sums = sums || (tir_is_index(ir, indices[i]) && tir_at(ir, indices[i])->kind > TIR_VAR);
+  }
+  if (sums && vars->units)
+    tir_simplify_iter_map(ir, plain, count, vars->at, vars->count, TIR_NONE, TIR_MAP_SURJECTIVE, true, out);
+  for (uint32_t i = 0; i < count; i++)
+    if (!sums || !vars->units || tir_at(ir, plain[i])->kind == TIR_VAR) out[i] = plain[i];
 }
 
 tir_buffer tir_copy_buffer(struct tir *ir, tir_buffer from) {

@@ -5,7 +5,7 @@
 
 #include "../analysis.h"
 
-enum { TIR_MOST_RANK = 16, TIR_MOST_USERS = 64 };
+enum { TIR_MOST_RANK = 16, TIR_MOST_USERS = 64, TIR_MOST_VARS_IN = 64 };
 
 /* The buffer of a block's read or write number `index`; refuses an index out of range, and more dimensions than
  * TIR_MOST_RANK. */
@@ -39,6 +39,17 @@ struct tir_buffer_change {
 void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change, tir_block block);
 /* The block's regions of `from` become the same of `to`; so do the sources of its matches. */
 void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to);
+
+/* Variables with domains that hold in a block: its iterations, those of blocks around it, loops in it. */
+struct tir_vars_in {
+  tir_var at[TIR_MOST_VARS_IN];
+  uint32_t count;
+  bool units; /* some have one value only */
+};
+void tir_find_vars_in(const struct tir *ir, tir_block block, struct tir_vars_in *out);
+/* Indices of an access in that block, in simplest form: variables of one value stand alone or not at all. */
+void tir_simplify_access(struct tir *ir, const struct tir_vars_in *vars, const tir_expr *indices, uint32_t count,
+                         tir_expr *out);
 
 /* A buffer like `from`, not yet allocated anywhere, used by none. */
 tir_buffer tir_copy_buffer(struct tir *ir, tir_buffer from);

@@ -80,30 +80,28 @@ static void meet_stores(struct tir *ir, struct finding *f, tir_block block) {
   }
 }
 
-struct outside {
+/* Loops, and what is bound, in the block: other variables are iterations, its own or of blocks around it. */
+struct inner {
   const struct tir *ir;
-  struct tir_span iters;
   bool found;
 };
 
-/* A variable that is neither an iteration of the block nor one of the function's. */
-static bool find_outside(void *data, tir_expr e) {
-  struct outside *o = data;
-  const struct tir_expr_node *n = tir_at(o->ir, e);
-  if (n->kind != TIR_VAR || o->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN) return true;
-  for (uint32_t i = 0; i < o->iters.count; i++)
-    if (o->ir->iters.at[o->iters.first + i].var == n->ref) return true;
-  o->found = true;
+static bool find_inner(void *data, tir_expr e) {
+  struct inner *inner = data;
+  const struct tir_expr_node *n = tir_at(inner->ir, e);
+  if (n->kind != TIR_VAR) return true;
+  uint32_t kind = inner->ir->vars.at[n->ref].kind;
+  inner->found = inner->found || kind == TIR_VAR_LOOP || kind == TIR_VAR_LET;
   return true;
 }
 
-static bool is_over_iters(struct tir *ir, tir_block block, const struct tir_single_access *access) {
-  struct outside o = {ir, tir_block_at(ir, block)->iters, false};
+static bool is_over_iters(const struct tir *ir, const struct tir_single_access *access) {
+  struct inner inner = {ir, false};
   for (uint32_t i = 0; i < access->rank; i++) {
     if (tir_at(ir, access->at[i])->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) return false;
-    tir_walk_expr(ir, access->at[i], find_outside, &o);
+    tir_walk_expr(ir, access->at[i], find_inner, &inner);
   }
-  return !o.found;
+  return !inner.found;
 }
 
 bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
@@ -121,7 +119,7 @@ bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, 
   out->rank = tir_buffer_at(ir, buffer)->rank;
   meet_stores(ir, &f, block);
   tir_any_own_expr(ir, block, meet_loads, &f);
-  if (f.found && !f.differs && is_over_iters(ir, block, out)) return true;
+  if (f.found && !f.differs && is_over_iters(ir, out)) return true;
   return tir_refuse(ir, err, MS_NOT_ONE_ACCESS, block, "block `%s` does not use buffer `%s` at one place",
                     tir_block_name(ir, block), tir_buffer_name(ir, buffer));
 }

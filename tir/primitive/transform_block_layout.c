@@ -159,6 +159,57 @@ static void renew_predicate(struct tir *ir, tir_block block, const struct plan *
   tir_stmt_at(ir, block)->block.predicate = predicate;
 }
 
+struct accesses {
+  tir_buffer buffer;
+  struct tir_vars_in vars;
+};
+
+static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  const struct accesses *a = context;
+  tir_expr simple[TIR_MOST_RANK];
+  tir_simplify_access(ir, &a->vars, indices, count, simple);
+  return tir_load(ir, a->buffer, simple, count, TIR_NONE);
+}
+
+static void store(struct tir *ir, void *context, tir_stmt s) {
+  const struct accesses *a = context;
+  tir_expr indices[TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, a->buffer)->rank;
+  for (uint32_t i = 0; i < rank; i++) indices[i] = ir->operands.at[tir_stmt_at(ir, s)->store.indices + i];
+  tir_simplify_access(ir, &a->vars, indices, rank, indices);
+  uint32_t first = tir_add_operands(ir, indices, rank);
+  tir_stmt_at(ir, s)->store.indices = first;
+}
+
+static void simplify_region(struct tir *ir, uint32_t region, const struct tir_vars_in *vars) {
+  struct tir_region r = ir->regions.at[region];
+  uint32_t rank = tir_buffer_at(ir, r.buffer)->rank;
+  tir_expr mins[TIR_MOST_RANK], ranges[2 * TIR_MOST_RANK];
+  for (uint32_t i = 0; i < rank; i++) mins[i] = ir->operands.at[r.ranges + 2 * i];
+  tir_simplify_access(ir, vars, mins, rank, mins);
+  for (uint32_t i = 0; i < rank; i++) {
+    ranges[2 * i] = mins[i];
+    ranges[2 * i + 1] = ir->operands.at[r.ranges + 2 * i + 1];
+  }
+  ir->regions.at[region].ranges = tir_add_operands(ir, ranges, 2 * rank);
+}
+
+/* Iterations of one value leave the sums that index buffers. */
+static void simplify_accesses(struct tir *ir, tir_block block) {
+  struct accesses a;
+  struct tir_buffer_change change = {.load = load, .store = store, .context = &a};
+  tir_find_vars_in(ir, block, &a.vars);
+  if (!a.vars.units) return;
+  struct tir_span lists[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int list = 0; list < 2; list++)
+    for (uint32_t i = lists[list].first; i < lists[list].first + lists[list].count; i++) {
+      a.buffer = change.from = change.to = ir->regions.at[i].buffer;
+      if (tir_buffer_at(ir, a.buffer)->rank > TIR_MOST_RANK) continue;
+      tir_change_own_uses(ir, &change, block);
+      simplify_region(ir, i, &a.vars);
+    }
+}
+
 static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_expr loops[TIR_MOST_MAP_RANK];
   struct tir_iter iters[TIR_MOST_MAP_RANK];
@@ -170,6 +221,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_subst_stmt(ir, block);
   tir_subst_clear(ir);
   tir_set_iters(ir, block, iters, plan->map->result_count);
+  simplify_accesses(ir, block);
 }
 
 bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct tir_index_map *map, ms_error *err) {

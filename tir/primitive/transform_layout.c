@@ -21,7 +21,8 @@ struct plan {
   const struct tir_index_map *map;
   struct tir_index_map within; /* the map, simplified for indices within the buffer */
   struct tir_padded_layout layout;
-  tir_buffer to; /* made by the edit */
+  tir_buffer to;           /* made by the edit */
+  struct tir_vars_in vars; /* of the block that the edit is at */
   tir_var dims[TIR_MOST_RANK];
   tir_expr indices[TIR_MOST_RANK]; /* the map's results over `dims`, as written */
   struct tir_full_nest nests[MOST_NESTS];
@@ -121,6 +122,7 @@ static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uin
   tir_expr mapped[TIR_MOST_RANK];
   assert(count == plan->layout.rank);
   tir_map_indices(ir, &plan->within, indices, mapped);
+  tir_simplify_access(ir, &plan->vars, mapped, plan->layout.new_rank, mapped);
   return tir_load(ir, plan->to, mapped, plan->layout.new_rank, TIR_NONE);
 }
 
@@ -129,6 +131,7 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
   tir_expr indices[TIR_MOST_RANK], mapped[TIR_MOST_RANK];
   for (uint32_t i = 0; i < plan->layout.rank; i++) indices[i] = ir->operands.at[tir_stmt_at(ir, s)->store.indices + i];
   tir_map_indices(ir, &plan->within, indices, mapped);
+  tir_simplify_access(ir, &plan->vars, mapped, plan->layout.new_rank, mapped);
   uint32_t first = tir_add_operands(ir, mapped, plan->layout.new_rank);
   tir_stmt_at(ir, s)->store.buffer = plan->to;
   tir_stmt_at(ir, s)->store.indices = first;
@@ -202,11 +205,15 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < plan->nest_count; i++) tir_fill_padding(ir, &plan->layout, &plan->nests[i], plan->to);
   bool top_uses = false;
   for (uint32_t i = 0; i < users.count; i++) {
+    tir_find_vars_in(ir, users.at[i], &plan->vars);
     tir_change_own_uses(ir, &change, users.at[i]);
     renew_regions(ir, users.at[i], plan);
     top_uses |= users.at[i] == top;
   }
-  if (!top_uses && top) tir_change_own_uses(ir, &change, top);
+  if (!top_uses && top) {
+    tir_find_vars_in(ir, top, &plan->vars);
+    tir_change_own_uses(ir, &change, top);
+  }
   tir_blocks_free(&users);
 }
 

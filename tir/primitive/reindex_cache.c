@@ -1,0 +1,299 @@
+/* Reindex cache read, reindex cache write: a block uses a cache of a buffer in another storage scope, with its elements
+ * where an index map of the block's iterations puts them.
+ *
+ * Requires: the block has a read (write) region of this number, a single element, at which all its uses of the buffer
+ *           are; no blocks in it; the storage scope is known; the scope is a stage pipeline. The map takes the block's
+ *           iterations, uses those that the region uses, and tells their elements apart. What is read is written by one
+ *           block at most, before; what is written by this block alone, which does not read it.
+ * After:    a block copies each element to the cache, or from it, in copies of the loops that its iterations are bound
+ *           to: before the block, at the lowest place after the writer, first in the scope for an input; after the
+ *           block, before the first that reads the buffer, else last in the scope. Conditions on those loops are kept.
+ * Forward:  nothing dies. */
+#include "../index_map.h"
+#include "cache_stage.h"
+#include "copy_stage.h"
+
+#include <string.h>
+
+struct plan {
+  struct tir_cache_plan cache;
+  const struct tir_index_map *map;
+  bool write;
+  tir_expr old_at[TIR_MOST_RANK]; /* the region's element */
+  tir_expr written[TIR_MOST_MAP_RANK],
+      new_at[TIR_MOST_MAP_RANK]; /* the map over the iterations: as written, simplified */
+  tir_expr shape[TIR_MOST_MAP_RANK];
+  struct tir_copy_stage stage;                          /* loops, iterations and predicate: copies */
+  tir_var iters[TIR_MOST_STAGE], loops[TIR_MOST_STAGE]; /* of the block, that are copied */
+};
+
+/* ---- Check: the place ---- */
+
+static tir_block find_first_reader(const struct tir *ir, const struct plan *plan, tir_block writer) {
+  tir_block first = TIR_NONE;
+  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == writer || tir_scope_of(ir, b) != plan->cache.scope || tir_compare_position(ir, b, writer) < 0) continue;
+    if (!first || tir_compare_position(ir, b, first) < 0) first = b;
+  }
+  return first;
+}
+
+static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  struct tir_cache_plan *cache = &plan->cache;
+  tir_block writer, reader = block;
+  if (!tir_check_only_writer(ir, cache, &writer, err)) return false;
+  if (plan->write) {
+    struct tir_span reads = tir_block_at(ir, block)->reads;
+    if (tir_has_region_of(ir, reads, cache->buffer))
+      return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes",
+                        tir_block_name(ir, block));
+    reader = find_first_reader(ir, plan, block);
+  }
+  cache->before = plan->write ? TIR_NONE : tir_stmt_at(ir, cache->scope)->first[TIR_BODY];
+  if (!writer || !reader) return true;
+  if (tir_compare_position(ir, reader, writer) <= 0)
+    return tir_refuse(ir, err, MS_NO_CONSUMER_AFTER_WRITER, reader, "block `%s` does not come after the writer `%s`",
+                      tir_block_name(ir, reader), tir_block_name(ir, writer));
+  tir_place_cache(ir, cache, writer, reader);
+  return true;
+}
+
+/* ---- Check: the elements ---- */
+
+static bool read_region(struct tir *ir, tir_block block, uint32_t index, struct plan *plan, ms_error *err) {
+  struct tir_span span = plan->write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  uint32_t ranges = ir->regions.at[span.first + index].ranges;
+  for (uint32_t d = 0; d < plan->cache.rank; d++) {
+    plan->old_at[d] = ir->operands.at[ranges + 2 * d];
+    if (tir_is_const(ir, ir->operands.at[ranges + 2 * d + 1], 1)) continue;
+    return tir_refuse(ir, err, MS_REGION_NOT_POINT, block, "block `%s` uses more than one element of `%s`",
+                      tir_block_name(ir, block), tir_buffer_name(ir, plan->cache.buffer));
+  }
+  return true;
+}
+
+/* What the block does with the buffer it does there. */
+static bool check_access(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_single_access access;
+  if (!tir_find_single_access(ir, block, plan->cache.buffer, &access, err)) return false;
+  for (uint32_t d = 0; d < access.rank; d++)
+    if (!tir_prove_equal(ir, access.at[d], plan->old_at[d]))
+      return tir_refuse(ir, err, MS_NOT_ONE_ACCESS, block, "block `%s` uses another element of `%s` than it declares",
+                        tir_block_name(ir, block), tir_buffer_name(ir, plan->cache.buffer));
+  return true;
+}
+
+static bool use_var(const struct tir *ir, const tir_expr *exprs, uint32_t count, tir_var v) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_uses_var(ir, exprs[i], v)) return true;
+  return false;
+}
+
+static bool map_elements(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  const struct tir_index_map *map = plan->map;
+  tir_var vars[TIR_MOST_MAP_RANK];
+  tir_expr args[TIR_MOST_MAP_RANK];
+  if (iters.count != map->param_count)
+    return tir_refuse(ir, err, MS_INDEX_MAP_RANK, block, "the map takes %u indices; block `%s` has %u iterations",
+                      map->param_count, tir_block_name(ir, block), iters.count);
+  for (uint32_t i = 0; i < iters.count; i++) {
+    vars[i] = ir->iters.at[iters.first + i].var;
+    args[i] = tir_var_expr(ir, vars[i]);
+  }
+  tir_map_as_written(ir, map, args, plan->written);
+  tir_map_indices(ir, map, args, plan->new_at);
+  for (uint32_t i = 0; i < iters.count; i++) {
+    bool in_old = use_var(ir, plan->old_at, plan->cache.rank, vars[i]);
+    if (in_old != use_var(ir, plan->written, map->result_count, vars[i]))
+      return tir_refuse(ir, err, MS_REINDEX_ITERS, block, "iteration %u of block `%s` is only in %s indices", i,
+                        tir_block_name(ir, block), in_old ? "the buffer's" : "the cache's");
+    if (in_old) plan->iters[plan->stage.iter_count++] = vars[i];
+  }
+  if (tir_mapped_shape(ir, plan->written, map->result_count, vars, iters.count, plan->shape)) return true;
+  return tir_refuse(ir, err, MS_INDEX_MAP_SHAPE, block, "the indices that the map gives have no shape");
+}
+
+/* Each of `these` is one of `those`. */
+static bool are_among(struct tir *ir, const tir_expr *these, uint32_t count, const tir_expr *those, uint32_t others) {
+  for (uint32_t i = 0; i < count; i++) {
+    bool found = false;
+    for (uint32_t j = 0; j < others && !found; j++)
+      found = tir_type_of(ir, these[i]) == tir_type_of(ir, those[j]) && tir_prove_equal(ir, these[i], those[j]);
+    if (!found) return false;
+  }
+  return true;
+}
+
+/* The map tells elements apart: from its results follow the iterations, or it gives the buffer's own indices. */
+static bool check_map(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  uint32_t count = plan->map->result_count, rank = plan->cache.rank;
+  tir_expr outputs[TIR_MOST_MAP_RANK], values[TIR_MOST_STAGE], padding;
+  tir_name name = tir_name_of(ir, "axis");
+  for (uint32_t i = 0; i < count; i++) {
+    tir_type type = tir_type_of(ir, plan->shape[i]);
+    tir_var v = tir_new_var(ir, TIR_VAR_PLAIN, name, type, tir_int(ir, type, 0), plan->shape[i]);
+    outputs[i] = tir_var_expr(ir, v);
+  }
+  if (tir_invert_padding(ir, plan->written, count, plan->iters, plan->stage.iter_count, outputs, values, &padding) ||
+      (are_among(ir, plan->old_at, rank, plan->new_at, count) &&
+       are_among(ir, plan->new_at, count, plan->old_at, rank)))
+    return true;
+  return tir_refuse(ir, err, MS_INDEX_MAP_NOT_INVERTED, block, "the map does not tell the elements of `%s` apart",
+                    tir_buffer_name(ir, plan->cache.buffer));
+}
+
+/* ---- Check: the loops ---- */
+
+static tir_expr binding_of(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  uint32_t i = iters.first;
+  while (ir->iters.at[i].var != v) i++;
+  return ir->iters.at[i].binding;
+}
+
+static tir_var copy_var(struct tir *ir, tir_var v, tir_expr min, tir_expr extent) {
+  struct tir_var_node n = ir->vars.at[v];
+  return tir_new_var(ir, (enum tir_var_kind)n.kind, n.name, n.type, min, extent);
+}
+
+/* Copies the loops under the place that the copied iterations are bound to; substitution of them stands after it. */
+static bool copy_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  struct tir_copy_stage *s = &plan->stage;
+  tir_var around[TIR_MOST_STAGE];
+  tir_expr bindings[TIR_MOST_STAGE];
+  tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
+  uint32_t count = tir_loop_vars(ir, block, high, around, TIR_MOST_STAGE);
+  if (count > TIR_MOST_STAGE) return tir_refuse(ir, err, MS_TOO_LARGE, block, "%u loops are around the block", count);
+  for (uint32_t i = 0; i < s->iter_count; i++) bindings[i] = binding_of(ir, block, plan->iters[i]);
+  for (uint32_t i = count; i-- > 0;) {
+    if (!use_var(ir, bindings, s->iter_count, around[i])) continue;
+    struct tir_var_node v = ir->vars.at[around[i]];
+    plan->loops[s->loop_count] = around[i];
+    s->loops[s->loop_count] = copy_var(ir, around[i], tir_subst(ir, v.min), tir_subst(ir, v.extent));
+    tir_subst_var(ir, around[i], tir_var_expr(ir, s->loops[s->loop_count]));
+    s->loop_count++;
+  }
+  for (uint32_t i = 0; i < s->iter_count; i++)
+    s->iters[i] = (struct tir_iter){TIR_NONE, TIR_SPATIAL, tir_subst(ir, bindings[i])};
+  return true;
+}
+
+/* Conditions on the loops that are copied hold for the copy; a condition on both those and others cannot be told. */
+static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, uint64_t others) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_AND) return copy_conditions(ir, n.a, plan, others) && copy_conditions(ir, n.b, plan, others);
+  bool ours = false;
+  for (uint32_t i = 0; i < plan->stage.loop_count; i++) ours = ours || tir_uses_var(ir, e, plan->loops[i]);
+  if (!ours) return true;
+  plan->stage.predicate = tir_and(ir, plan->stage.predicate, tir_subst(ir, e));
+  return !(n.vars & others);
+}
+
+/* The bits of the loops' variables under the place that are not copied. */
+static uint64_t mask_of_others(const struct tir *ir, tir_block block, const struct plan *plan) {
+  uint64_t mask = 0;
+  tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != high; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    tir_var v = tir_stmt_at(ir, s)->loop.var;
+    bool copied = false;
+    for (uint32_t i = 0; i < plan->stage.loop_count; i++) copied = copied || plan->loops[i] == v;
+    if (!copied) mask |= 1ull << (v & 63);
+  }
+  for (uint32_t i = 0; i < plan->stage.loop_count; i++) mask &= ~(1ull << (plan->loops[i] & 63));
+  return mask;
+}
+
+static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
+  if (!tir_only_loops_between(ir, block, high))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops is around block `%s`",
+                      tir_block_name(ir, block));
+  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  bool copied = copy_loops(ir, block, plan, err);
+  bool told = !copied || !predicate || copy_conditions(ir, predicate, plan, mask_of_others(ir, block, plan));
+  tir_subst_clear(ir);
+  if (told) return copied;
+  return tir_refuse(ir, err, MS_REINDEX_PREDICATE, block, "the predicate of block `%s` binds loops to others",
+                    tir_block_name(ir, block));
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t index, const char *scope, struct plan *plan,
+                  ms_error *err) {
+  return tir_check_cached_buffer(ir, block, index, plan->write, scope, &plan->cache, err) &&
+         tir_check_stage_pipeline(ir, plan->cache.scope, err) && find_place(ir, block, plan, err) &&
+         read_region(ir, block, index, plan, err) && map_elements(ir, block, plan, err) &&
+         check_access(ir, block, plan, err) && check_map(ir, block, plan, err) && check_loops(ir, block, plan, err);
+}
+
+/* ---- Edit ---- */
+
+static tir_buffer make_cache(struct tir *ir, const struct plan *plan) {
+  tir_buffer cache = tir_copy_buffer(ir, plan->cache.buffer);
+  tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, plan->cache.buffer), plan->cache.storage);
+  tir_symbol scope = tir_symbol_of(ir, plan->cache.storage);
+  uint32_t shape = tir_add_operands(ir, plan->shape, plan->map->result_count);
+  struct tir_buffer_node *n = tir_buffer_at(ir, cache);
+  if (n->strides.count == n->rank) n->strides.count = 0; /* they were of the old shape */
+  n->name = name;
+  n->scope = scope;
+  n->shape = shape;
+  n->rank = plan->map->result_count;
+  n->data = n->elem_offset = TIR_NONE;
+  tir_add_alloc(ir, plan->cache.scope, cache);
+  return cache;
+}
+
+static tir_block make_stage(struct tir *ir, struct plan *plan, tir_buffer cache) {
+  struct tir_copy_stage *s = &plan->stage;
+  tir_expr old_at[TIR_MOST_RANK], new_at[TIR_MOST_RANK];
+  uint32_t rank = plan->cache.rank, count = plan->map->result_count;
+  for (uint32_t i = 0; i < s->iter_count; i++) {
+    struct tir_var_node v = ir->vars.at[plan->iters[i]];
+    s->iters[i].var = copy_var(ir, plan->iters[i], v.min, v.extent);
+  }
+  for (uint32_t i = 0; i < s->iter_count; i++) tir_subst_var(ir, plan->iters[i], tir_var_expr(ir, s->iters[i].var));
+  for (uint32_t i = 0; i < rank; i++) old_at[i] = tir_subst(ir, plan->old_at[i]);
+  for (uint32_t i = 0; i < count; i++) new_at[i] = tir_subst(ir, plan->new_at[i]);
+  tir_subst_clear(ir);
+  s->name = tir_buffer_at(ir, cache)->name;
+  s->from = plan->write ? cache : plan->cache.buffer;
+  s->to = plan->write ? plan->cache.buffer : cache;
+  s->from_rank = plan->write ? count : rank;
+  s->to_rank = plan->write ? rank : count;
+  memcpy(s->from_at, plan->write ? new_at : old_at, s->from_rank * sizeof *old_at);
+  memcpy(s->to_at, plan->write ? old_at : new_at, s->to_rank * sizeof *old_at);
+  tir_block block;
+  tir_stmt nest = tir_make_copy_stage(ir, s, &block);
+  if (plan->cache.before)
+    tir_insert_before(ir, plan->cache.before, nest);
+  else
+    tir_append(ir, plan->cache.scope, TIR_BODY, nest);
+  return block;
+}
+
+static bool perform(struct tir *ir, tir_block block, uint32_t index, bool write, const char *scope,
+                    const struct tir_index_map *map, tir_block *out, ms_error *err) {
+  struct plan plan = {.map = map, .write = write};
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, index, scope, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  tir_buffer cache = make_cache(ir, &plan);
+  tir_replace_access(ir, block, plan.cache.buffer, cache, plan.new_at, map->result_count);
+  *out = make_stage(ir, &plan, cache);
+  return true;
+}
+
+bool tir_reindex_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                            const struct tir_index_map *map, tir_block *out, ms_error *err) {
+  return perform(ir, block, buffer_index, false, scope, map, out, err);
+}
+
+bool tir_reindex_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
+                             const struct tir_index_map *map, tir_block *out, ms_error *err) {
+  return perform(ir, block, buffer_index, true, scope, map, out, err);
+}
