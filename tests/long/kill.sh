@@ -37,7 +37,7 @@ for round in $(seq "$rounds"); do
   kill -0 $pid 2>/dev/null || fail "it ended by itself: $(cat "$work/err")"
   kill -9 $pid
   wait $pid 2>/dev/null && fail "it was not killed"
-  session_ended $pid >"$work/left" || fail "processes are left: $(tr '\n' ' ' <"$work/left")"
+  session_ended $pid 100 >"$work/left" || fail "processes are left: $(tr '\n' ' ' <"$work/left")"
   pid=
   ids "$work/out" >>"$work/promised"
   [ -z "$(ids "$work/out")" ] || committed=$((committed + 1))

@@ -11,12 +11,12 @@ session_left() { # session
   return 0
 }
 
-# Waits until no process of a session is left, some seconds at most; prints those that are.
-session_ended() { # session
+# Waits until no process of a session is left, so many tries of 50 ms at most; prints those that are.
+session_ended() { # session, tries
   tries=0
   while [ -n "$(session_left "$1")" ]; do
     tries=$((tries + 1))
-    [ $tries -le 100 ] || { session_left "$1"; return 1; }
+    [ $tries -le "$2" ] || { session_left "$1"; return 1; }
     sleep 0.05
   done
 }
