@@ -181,12 +181,20 @@ function tune.open(func, target, options)
   return sketches, mutators, own("postproc", options.postprocs)
 end
 
+-- A policy by name, or from a file: it asks for pools and measuring, so it runs with the rights of the program.
 local function policy_of(name)
+  if name:find("%.lua$") then
+    local chunk, message = loadfile(name, "t")
+    if not chunk then error(message, 0) end
+    local policy = chunk()
+    if type(policy) ~= "table" or policy.kind ~= "policy" then error(name .. ": the file returns no policy; end it with `return ms.policy {…}`", 0) end
+    return policy
+  end
   if not name:find("^[%w_]+$") then error("there is no policy `" .. name .. "`", 0) end
   local ok, policy = pcall(msched.load, "search." .. name)
-  if ok then return policy end
+  if ok and type(policy) == "table" and policy.kind == "policy" then return policy end
   for _, p in ipairs(msched.registered.policy) do if p.name == name then return p end end
-  error("there is no policy `" .. name .. "`; known are evolutionary and replay_trace", 0)
+  error("there is no policy `" .. name .. "`; known are evolutionary, replay_trace, and files that return one", 0)
 end
 
 -- tune.run(function, options): target, trials, seconds, seed, files, rules, postprocs, mutators, policy, jobs, db, simulate, model, rule_timeout,

@@ -69,6 +69,10 @@ ms.rule {name = "note", apply = function(sch, block)
 end}
 L
 "$msched" space "$root/lua/examples/gemm.lua" --rules "$work/rule.lua" -- 16 16 16 | grep -q '"mine"' || fail "the rule did nothing"
+# a policy from a file
+printf 'local policy = require("msched").policy {name = "mine", run = function(env) print("mine runs") require("msched").load("search.replay_trace").run(env) end}\nreturn policy' >"$work/policy.lua"
+"$msched" tune "$root/lua/examples/gemm.lua" --policy "$work/policy.lua" --trials 1 --db "$work/policy.db" -- 16 16 16 >"$work/out"
+grep -q "mine runs" "$work/out" || fail "the policy of a file did not run"
 # refusals: status, and a message
 refuses() { # status, words of the message, command…
   status=$1 words=$2
@@ -85,6 +89,8 @@ echo 'error "oh"' >"$work/raise.lua"
 echo 'return 7' >"$work/none.lua"
 printf 'while true do end' >"$work/loop.lua"
 refuses 1 'expected' "$msched" tune "$work/syntax.lua" --db "$db"
+refuses 1 'returns no policy' "$msched" tune "$root/lua/examples/gemm.lua" --policy "$work/none.lua" --db "$db"
+refuses 1 'syntax.lua:' "$msched" tune "$root/lua/examples/gemm.lua" --policy "$work/syntax.lua" --db "$db"
 refuses 1 'oh' "$msched" tune "$work/raise.lua" --db "$db"
 refuses 1 'returns no function' "$msched" tune "$work/none.lua" --db "$db"
 refuses 2 'unknown option' "$msched" tune "$root/lua/examples/gemm.lua" --nonsense
