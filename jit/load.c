@@ -37,6 +37,10 @@ static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_er
     LLVMErrorRef error = names[i]
                              ? LLVMOrcCreateDynamicLibrarySearchGeneratorForPath(&found, names[i], prefix, NULL, NULL)
                              : LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&found, prefix, NULL, NULL);
+    if (names[i] && error) { /* not there: another gives what it would, or the code's lookup says what is missing */
+      LLVMConsumeError(error);
+      continue;
+    }
     if (orc_failed(error, err)) return false;
     LLVMOrcJITDylibAddGenerator(library, found);
   }

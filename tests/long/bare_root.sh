@@ -3,7 +3,7 @@
 # nothing else. Needs root, debootstrap and the network; takes the mirror from this machine's apt sources.
 # usage: bare_root.sh [FOLDER]   FOLDER is kept, and used again if it holds a root; without it a temporary one is removed.
 #   BARE_TRIALS=N    tunes with N trials (64)
-#   BARE_TEST=0      leaves out `./msched test`, the longer of the two
+#   BARE_STAGES=…    the stages of `./msched test`, the longer of the two (all); `none` leaves it out
 set -eu
 source=$(CDPATH= cd -- "$(dirname -- "$0")/../.." && pwd)
 suite=bookworm
@@ -59,8 +59,8 @@ say "./msched tune lua/examples/gemm.lua"
 inside "./msched tune lua/examples/gemm.lua --trials ${BARE_TRIALS:-64}"
 say "again, with nothing to install or build"
 inside './msched --version' 2>&1 | grep -E 'installing|configuring|building' && { say "it was set up twice"; exit 1; }
-if [ "${BARE_TEST:-1}" != 0 ]; then
-  say "./msched test"
-  inside './msched test'
+if [ "${BARE_STAGES:-}" != none ]; then
+  say "./msched test ${BARE_STAGES:-}"
+  inside "./msched test ${BARE_STAGES:-}"
 fi
 say "done"
