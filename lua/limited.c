@@ -66,6 +66,19 @@ static int fail_of_memory(lua_State *L) {
   return lua_error(L);
 }
 
+/* Our hook is there during a call; after it the one of before, which in a state of another program may be its own. */
+struct hook {
+  lua_Hook function;
+  int mask, count;
+};
+static struct hook take_hook(lua_State *L) {
+  struct hook before = {lua_gethook(L), lua_gethookmask(L), lua_gethookcount(L)};
+  if (before.function == script_watch) before.count = SCRIPT_HOOK_PERIOD; /* it is 1 where something is late */
+  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
+  return before;
+}
+static void give_hook(lua_State *L, struct hook before) { lua_sethook(L, before.function, before.mask, before.count); }
+
 /* limited(kind, part, arguments…): part.apply(arguments…), stopped when it is late or the user interrupts; an error
  * names the part, its place and what to do. Inside another limited call the other's clock runs on. */
 static int limited(lua_State *L) {
@@ -82,10 +95,11 @@ static int limited(lua_State *L) {
   bool patient = s->limits.patient;
   if (before <= 0) script_start(L);
   s->limits.patient = false;
+  struct hook hook = take_hook(L);
   int status = lua_pcall(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
+  give_hook(L, hook);
   s->limits.patient = patient;
   s->deadline = before;
-  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
   if (status == LUA_OK) return lua_gettop(L) - 3;
   if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) return fail_of_memory(L);
   return lua_error(L);
@@ -97,9 +111,10 @@ static int heeding(lua_State *L) {
   bool patient = s->limits.patient;
   luaL_checkany(L, 1);
   s->limits.patient = false;
+  struct hook hook = take_hook(L);
   int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+  give_hook(L, hook);
   s->limits.patient = patient;
-  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
   lua_pushboolean(L, status == LUA_OK);
   lua_insert(L, 1);
   return lua_gettop(L);

@@ -18,3 +18,11 @@ assert(not pcall(sch.split, sch, outer, {1, 3})) -- a refusal is an error like a
 
 local best = ms.tune(rows, {trials = 2, db = arg[1]})
 print(best)
+
+-- A rule is stopped in time here too, and the program's own hook is there again afterwards.
+local function hook() end
+debug.sethook(hook, "", 1000)
+ms.rule {name = "endless", apply = function() while true do end end}
+local ok, message = pcall(ms.tune, rows, {trials = 2, db = arg[1], rule_timeout = 0.2})
+assert(not ok and tostring(message):find("rule `endless`", 1, true), message)
+assert(debug.gethook() == hook)

@@ -89,6 +89,7 @@ trace() { # words of the message, the rest of the trace
 trace "t.json: instruction 0: " '[[["Teleport",[],[],[]]],[]]'
 trace "t.json: instruction 0: GetSBlock" '[[["GetSBlock",[],[],["b0"]]],[]]'
 trace "t.json: instruction 0: GetSBlock" '[[["GetSBlock",[],[7,"main"],["b0"]]],[]]'
+trace "takes 2 attributes, and 3 are given" '[[["GetSBlock",[],["B","main","extra"],["b0"]]],[]]'
 trace "instruction 2" "[[$look,[\"Split\",[],[1,0],[\"l2\"]]],[]]"
 trace "instruction 2" "[[$look,[\"Parallel\",[\"b0\"],[],[]]],[]]"
 trace "instruction 2" "[[$look,[\"Parallel\",[\"l9\"],[],[]]],[]]"

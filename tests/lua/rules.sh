@@ -110,6 +110,10 @@ assert(best.seconds > 0 and seen.rule > 0 and seen.postproc > 0 and seen.mutator
 ms.rule {name = "endless", apply = function(sch) while true do end end}
 local ok, message = pcall(ms.tune, gemm, {trials = 8, db = arg[3], rule_timeout = 0.2})
 assert(not ok and tostring(message):find("rule `endless`", 1, true) and tostring(message):find("inline.lua:8", 1, true), message)
+local function hook() end
+debug.sethook(hook, "", 1000)
+ok, message = pcall(ms.tune, gemm, {trials = 8, db = arg[3], rule_timeout = 0.2})
+assert(not ok and debug.gethook() == hook, "the hook of before")
 L
 "$msched" "$work/inline.lua" "$gemm" "$work/inline.db" "$work/endless.db" || fail "closures"
 
