@@ -12,7 +12,7 @@ struct bound_schedule {
 };
 struct bound_handle {
   uint32_t variable, undone; /* undone: how often the schedule's instructions had been undone when it was given */
-}; /* user value 1: its schedule */
+};                           /* user value 1: its schedule */
 
 enum { MOST_ARGUMENTS = 64 };
 
@@ -568,6 +568,19 @@ static int trace_simplified(lua_State *L) {
   return 1;
 }
 
+/* uses(i): the instructions whose results instruction i takes, numbered from 0 as it is. */
+static int trace_uses(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer i = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, i >= 0 && i < t->steps->count, 2, "no such instruction");
+  uint8_t *uses = lua_newuserdatauv(L, t->steps->count, 0);
+  vm_uses(t, (uint32_t)i, uses);
+  lua_newtable(L);
+  for (uint32_t n = 0; n < t->steps->count; n++)
+    if (uses[n]) lua_pushinteger(L, n), lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  return 1;
+}
+
 /* head(n): its first n instructions. */
 static int trace_head(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
@@ -690,14 +703,10 @@ static void add_table_methods(lua_State *L) {
 }
 
 void bind_schedules(lua_State *L) {
-  static const luaL_Reg schedule_methods[] = {{"func", schedule_function},
-                                              {"copy", schedule_copy},
-                                              {"handle", schedule_handle},
-                                              {"workload", schedule_workload},
-                                              {"undo", schedule_undo},
-                                              {"hash", schedule_hash},
-                                              {"script", schedule_text},
-                                              {NULL, NULL}};
+  static const luaL_Reg schedule_methods[] = {{"func", schedule_function}, {"copy", schedule_copy},
+                                              {"handle", schedule_handle}, {"workload", schedule_workload},
+                                              {"undo", schedule_undo},     {"hash", schedule_hash},
+                                              {"script", schedule_text},   {NULL, NULL}};
   static const luaL_Reg handle_methods[] = {{"value", handle_value}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg trace_methods[] = {{"json", trace_json},
                                            {"text", trace_text},
@@ -705,6 +714,7 @@ void bind_schedules(lua_State *L) {
                                            {"draws", trace_draws},
                                            {"simplified", trace_simplified},
                                            {"head", trace_head},
+                                           {"uses", trace_uses},
                                            {"with_decision", trace_with_decision},
                                            {NULL, NULL}};
   static const luaL_Reg schedule_meta[] = {{"__gc", collect_schedule}, {"__tostring", schedule_text}, {NULL, NULL}};

@@ -124,7 +124,8 @@ function commands.top(args)
 end
 
 function commands.show(args)
-  local options, ids = parse(args, {db = "text", json = "flag", trace = "flag", lua = "flag"})
+  local options, ids = parse(args, {db = "text", json = "flag", trace = "flag", lua = "flag", diff = "flag", explain = "number"})
+  local wanted = whole(options, "explain")
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
   local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
@@ -134,11 +135,17 @@ function commands.show(args)
               hash = r.hash, reason = r.reason}
     return DONE
   end
+  local colour = ms.is_terminal() and not os.getenv "NO_COLOR"
+  if options.diff or wanted then
+    local found = ms.load "lua.explain".print(func, trace, {wanted = wanted, dependents = wanted ~= nil, colour = colour})
+    if not found then refuse("there is no instruction %d: the trace has %d", wanted or 0, #trace) end
+    return DONE
+  end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
   print(string.format("record %s: %s, %s [%s, %s], %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), time_text(r.low), time_text(r.high), r.runs,
                       r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
-  print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
+  print(sch:script {colour = colour})
   print(trace:text())
   return DONE
 end

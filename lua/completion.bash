@@ -25,7 +25,7 @@ _msched() {
   bench) options="replay gemm tune --seconds --count --seed --profile --trials --target --peer --data --json --" ;;
   tune) options="--task --target --trials --seconds --seed --rules --policy --model --jobs --rule-timeout --simulate --db --json --" ;;
   top) options="-k --target --db --json" ;;
-  show) options="--trace --lua --db --json" ;;
+  show) options="--trace --lua --diff --explain --db --json" ;;
   replay) options="--target --db --json" ;;
   export) options="-o --target --db" ;;
   db) options="list check compact export import --db --json" ;;

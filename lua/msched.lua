@@ -95,6 +95,13 @@ function kernel.check(k, options)
   return most, compared
 end
 
+-- schedule:explain([n]) prints what an instruction did and what builds on it; loaded when it is first called.
+function schedule.explain(...)
+  schedule.explain = nil
+  ms.load "lua.explain"
+  return schedule.explain(...)
+end
+
 -- ms.tune(function, options) gives the best kernel; what it needs is loaded when it is first called.
 function ms.tune(...)
   ms.tune = nil

@@ -9,27 +9,6 @@
 
 /* ---- Which draws decide which Asserts ---------------------------------------------------------------------------- */
 
-/* Calls visit for the variables in a value. */
-static void visit_variables(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
-                            void *data) {
-  if (v->kind == VM_REF) visit(data, v->ref);
-  if (v->kind != VM_LIST && v->kind != VM_MAP && v->kind != VM_INDEX_MAP && v->kind != VM_APPLY) return;
-  for (uint32_t i = 0; i < v->count; i++) visit_variables(s, &s->values[v->first + i], visit, data);
-}
-
-/* The instruction that gives a variable. */
-static uint32_t giver_of(const struct vm_steps *s, uint32_t variable) {
-  uint32_t low = 0, high = s->count; /* the last with first_output <= variable that gives anything */
-  while (high - low > 1) {
-    uint32_t middle = low + (high - low) / 2;
-    if (s->instructions[middle].first_output <= variable)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 struct last_draw {
   const struct vm_steps *steps;
   int64_t last; /* -1: none; -2: something that is no draw is among them */
@@ -37,7 +16,7 @@ struct last_draw {
 
 static void find_last_draw(void *data, uint32_t variable) {
   struct last_draw *l = data;
-  uint32_t giver = giver_of(l->steps, variable);
+  uint32_t giver = vm_giver_of(l->steps, variable);
   if (l->steps->instructions[giver].draw == VM_NO_DRAW) l->last = -2;
   if (l->last != -2 && giver > l->last) l->last = giver;
 }
@@ -45,7 +24,7 @@ static void find_last_draw(void *data, uint32_t variable) {
 /* The last draw that an Assert depends on; -1: there is none that could be made otherwise. */
 static int64_t last_draw_of(const struct vm_steps *s, const struct vm_instruction *assertion) {
   struct last_draw l = {s, -1};
-  visit_variables(s, vm_condition_of(s, assertion), find_last_draw, &l);
+  vm_visit_variables(s, vm_condition_of(s, assertion), find_last_draw, &l);
   return l.last;
 }
 
@@ -230,7 +209,7 @@ static void blame_instruction(struct causes *c, uint32_t i) {
   const struct vm_instruction *at = &c->steps->instructions[i];
   if (at->draw != VM_NO_DRAW) c->blame[i] = 1;
   for (uint32_t v = 0; v < at->inputs + at->attrs; v++)
-    visit_variables(c->steps, &c->steps->values[at->values + v], blame_variable, c);
+    vm_visit_variables(c->steps, &c->steps->values[at->values + v], blame_variable, c);
   if (vm_kind_info(at->kind)->effect != VM_EFFECT_look) return;
   for (uint32_t before = 0; before < i; before++)
     if (vm_kind_info(c->steps->instructions[before].kind)->effect == VM_EFFECT_edit) blame_instruction(c, before);
@@ -238,7 +217,7 @@ static void blame_instruction(struct causes *c, uint32_t i) {
 
 static void blame_variable(void *data, uint32_t variable) {
   struct causes *c = data;
-  blame_instruction(c, giver_of(c->steps, variable));
+  blame_instruction(c, vm_giver_of(c->steps, variable));
 }
 
 /* Whether the draw took what it liked in this replay, so that it may take something else. Places are no numbers: no

@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls visit for each variable below a value, in lists and maps too. */
-static void visit_refs(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
-                       void *data) {
-  if (v->kind == VM_REF) visit(data, v->ref);
-  if (v->kind != VM_LIST && v->kind != VM_MAP && v->kind != VM_INDEX_MAP && v->kind != VM_APPLY) return;
-  for (uint32_t i = 0; i < v->count; i++) visit_refs(s, &s->values[v->first + i], visit, data);
-}
-
 static void mark_used(void *data, uint32_t variable) { ((uint8_t *)data)[variable] = 1; }
 
 /* keep[i]: whether instruction i stays. From the last to the first: one that only looks or draws stays if something
@@ -26,7 +18,8 @@ static void find_live(const struct vm_steps *s, uint32_t count, uint8_t *keep) {
     keep[n] = effect == VM_EFFECT_edit || effect == VM_EFFECT_mark;
     for (uint32_t o = 0; o < i->outputs && !keep[n]; o++) keep[n] = used[i->first_output + o];
     if (!keep[n]) continue;
-    for (uint32_t v = 0; v < i->inputs + i->attrs; v++) visit_refs(s, &s->values[i->values + v], mark_used, used);
+    for (uint32_t v = 0; v < i->inputs + i->attrs; v++)
+      vm_visit_variables(s, &s->values[i->values + v], mark_used, used);
   }
   free(used);
 }

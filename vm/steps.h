@@ -24,6 +24,10 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
 bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err); /* of the last instruction */
 /* What a parameter that is left out stands for. */
 struct vm_value vm_default_value(struct vm_trace *trace, const struct vm_param *param);
+/* Calls visit for each variable below a value, in lists, maps and formulas too. */
+void vm_visit_variables(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
+                        void *data);
+uint32_t vm_giver_of(const struct vm_steps *s, uint32_t variable); /* the instruction that gives it */
 /* Undo point of a trace that is its steps' only holder. */
 struct vm_trace_mark {
   uint32_t count, value_count, text_size, variables, decisions, next_draw;

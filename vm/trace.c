@@ -405,6 +405,46 @@ bool vm_append(struct vm_trace *trace, enum vm_kind kind, const struct vm_value 
   return true;
 }
 
+/* ---- What depends on what ---------------------------------------------------------------------------------------- */
+
+void vm_visit_variables(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
+                        void *data) {
+  if (v->kind == VM_REF) visit(data, v->ref);
+  if (v->kind != VM_LIST && v->kind != VM_MAP && v->kind != VM_INDEX_MAP && v->kind != VM_APPLY) return;
+  for (uint32_t i = 0; i < v->count; i++) vm_visit_variables(s, &s->values[v->first + i], visit, data);
+}
+
+/* Variables are numbered in the order of instructions: the last that begins at it or before gives it. */
+uint32_t vm_giver_of(const struct vm_steps *s, uint32_t variable) {
+  uint32_t low = 0, high = s->count;
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (s->instructions[middle].first_output <= variable)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+struct givers {
+  const struct vm_steps *steps;
+  uint8_t *uses;
+};
+
+static void note_giver(void *data, uint32_t variable) {
+  struct givers *g = data;
+  g->uses[vm_giver_of(g->steps, variable)] = 1;
+}
+
+void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses) {
+  const struct vm_steps *s = trace->steps;
+  const struct vm_instruction *i = &s->instructions[instruction];
+  struct givers g = {s, uses};
+  memset(uses, 0, s->count);
+  for (uint32_t v = 0; v < i->inputs + i->attrs; v++) vm_visit_variables(s, &s->values[i->values + v], note_giver, &g);
+}
+
 /* ---- Names of variables ------------------------------------------------------------------------------------------ */
 
 int vm_variable_name(const struct vm_steps *steps, uint32_t variable, char out[16]) {

@@ -166,6 +166,9 @@ bool vm_decide(struct vm_trace *trace, uint32_t instruction, const int64_t *valu
 void vm_forget_decisions(struct vm_trace *trace);    /* opens all */
 bool vm_trace_is_safe(const struct vm_trace *trace); /* holds no unsafe instruction */
 
+/* uses[n], for all instructions: whether `instruction` takes something that instruction n gives. */
+void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses);
+
 /* Appending, for readers of text forms and bindings. Values live in the trace; make them bottom up. */
 struct vm_value vm_string(struct vm_trace *trace, const char *text, size_t length);
 struct vm_value vm_list(struct vm_trace *trace, enum vm_value_kind kind, const struct vm_value *items, uint32_t count);

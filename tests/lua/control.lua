@@ -85,4 +85,18 @@ fresh:split(x, {ms.rest, 8})
 fails("was undone", function() fresh:unroll(x1) end)
 fails("there are 3", function() fresh:undo(4) end)
 assert(fresh:extent(y) == 48)
+
+-- What an instruction did, and what builds on it.
+local explain = ms.load "lua.explain"
+local steps = explain.steps(func, sch.trace)
+local marks = {}
+for _, step in ipairs(steps) do
+  local text = step.text:match "sch:([%w_]+)"
+  marks[text] = marks[text] or ""
+  for _, c in ipairs(step.changes) do if c[1] ~= " " then marks[text] = marks[text] .. c[1] end end
+end
+assert(marks.split:find "+" and marks.split:find "-" and marks.sample_perfect_tile == "" and marks.get_loops == "")
+assert(steps[#steps].last == #sch.trace - 1)
+local direct, indirect = explain.dependents(sch.trace, 2) -- the first tile
+assert(direct[1] == 4 and #indirect > 0)
 print "control: ok"

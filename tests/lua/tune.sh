@@ -19,6 +19,11 @@ sed -n 's/.*"event":"trial".*"id":"\([0-9a-f]*\)".*/\1/p' "$work/tune.json" | wh
 done
 "$msched" replay "$id" --db "$db" --json | grep -q '"difference":0' || fail "replay differs"
 "$msched" replay "$id" --db "$db" --json | grep -q '"interpreted":0,' || fail "replay differs from the interpreter"
+"$msched" show "$id" --db "$db" --diff >"$work/diff"
+grep -q "+ .*for .* in T.grid" "$work/diff" && grep -q "^    - " "$work/diff" || fail "no difference is shown"
+loops=$(sed -n 's/^ *\([0-9]*\)  v\.l.*get_loops.*/\1/p' "$work/diff" | head -n 1)
+"$msched" show "$id" --db "$db" --explain "$loops" | grep -q "used by: [0-9]" || fail "the loops of the block are used"
+"$msched" show "$id" --db "$db" --explain 1000 && fail "there is no instruction 1000"
 "$msched" export "$id" -o "$work/gemm.so" --db "$db"
 "$msched" export "$id" -o "$work/gemm.h" --db "$db"
 cat >"$work/use.c" <<'C'
