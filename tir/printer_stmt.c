@@ -29,11 +29,13 @@ static uint32_t occurrences(const struct tir *ir, const struct tir_buffer_node *
   return c.n;
 }
 
-/* A variable that this buffer is the first to use, and uses once: it needs no declaration of its own. */
+/* A variable that this buffer is the first to use, and uses once: it needs no declaration of its own, if it is of the
+ * type that it is given without one, the first dimension's. */
 static bool is_own(const struct tir_printer *p, const struct tir_buffer_node *b, tir_expr e) {
   const struct tir_expr_node *n = tir_at(p->ir, e);
-  return n->kind == TIR_VAR && !tir_has_name(p, n->ref) && p->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN &&
-         occurrences(p->ir, b, n->ref) == 1;
+  tir_type type = b->rank ? tir_type_of(p->ir, p->ir->operands.at[b->shape]) : TIR_T_I32;
+  return n->kind == TIR_VAR && n->type == type && !tir_has_name(p, n->ref) &&
+         p->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN && occurrences(p->ir, b, n->ref) == 1;
 }
 
 struct undeclared {
