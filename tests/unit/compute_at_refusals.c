@@ -230,6 +230,52 @@ static void reads_only_what_is_there(void **state) {
   tir_free(ir);
 }
 
+/* B is written, then copied to C. */
+#define COPIED(loops, value, condition)                                                                                \
+  read_function(                                                                                                       \
+      "A: T.Buffer((40,), \"float32\"), C: T.Buffer((40,), \"float32\")", "B = T.sblock_alloc_buffer((40,))",          \
+      "for i, j in T.grid(" loops "):", "    with T.sblock(\"B\"):", "        v = T.axis.spatial(40, " value ")",      \
+      "        " condition, "        T.reads(A[v])", "        T.writes(B[v])", "        B[v] = A[v]",                  \
+      "for i in range(40):", "    with T.sblock(\"C\"):", "        v = T.axis.spatial(40, i)",                         \
+      "        T.reads(B[v])", "        T.writes(C[v])", "        C[v] = B[v]")
+
+static void leaves_no_gap(void **state) {
+  (void)state;
+  ms_error error = {0};
+  struct tir *ir = COPIED("4, 10", "j * 4 + i", "");
+  assert_refused(ir, MS_MOVE_COVER, reverse_compute_at(ir, "C", "B", 0, -1, err));
+  assert_true(reverse_compute_at(ir, "C", "B", 1, -1, &error));
+  tir_free(ir);
+}
+
+static void is_written_under_conditions_of_its_own(void **state) {
+  (void)state;
+  ms_error error = {0};
+  struct tir *ir = COPIED("10, 6", "i * 4 + j", "T.where(j < 4)");
+  assert_refused(ir, MS_MOVE_COVER, reverse_compute_at(ir, "C", "B", 0, -1, err));
+  tir_free(ir);
+  ir = COPIED("11, 4", "i * 4 + j", "T.where(i * 4 + j < 40)"); /* the limit of its domain, no more */
+  assert_true(reverse_compute_at(ir, "C", "B", 0, -1, &error));
+  tir_free(ir);
+}
+
+static void reads_what_is_written_whole(void **state) {
+  (void)state;
+  /* Nobody reads E: it could go anywhere, but not into the loop that writes B step by step. */
+  struct tir *ir =
+      read_function("A: T.Buffer((40,), \"float32\"), C: T.Buffer((40,), \"float32\")",
+                    "B = T.sblock_alloc_buffer((40,))", "E = T.sblock_alloc_buffer((40,))",
+                    "for i in range(40):", "    with T.sblock(\"B\"):", "        v = T.axis.spatial(40, i)",
+                    "        T.reads(A[v])", "        T.writes(B[v])", "        B[v] = A[v]",
+                    "    for j in range(2):", "        with T.sblock(\"C\"):", "            v = T.axis.spatial(40, i)",
+                    "            T.reads(B[v])", "            T.writes(C[v])", "            C[v] = B[v]",
+                    "for i in range(40):", "    with T.sblock(\"E\"):", "        v = T.axis.spatial(40, i)",
+                    "        T.reads(B[v])", "        T.writes(E[v])", "        E[v] = B[v]");
+  assert_refused(ir, MS_MOVE_COVER, compute_at(ir, "E", "C", 0, -1, err));
+  assert_refused(ir, MS_MOVE_COVER, compute_at(ir, "E", "C", 1, -1, err));
+  tir_free(ir);
+}
+
 static void leaves_no_instance_out(void **state) {
   (void)state;
   /* The padding has instances that read nothing: no producer asks for them. */
@@ -274,6 +320,9 @@ int main(void) {
       cmocka_unit_test(takes_no_step_twice),
       cmocka_unit_test(must_know_the_iterations),
       cmocka_unit_test(reads_only_what_is_there),
+      cmocka_unit_test(leaves_no_gap),
+      cmocka_unit_test(is_written_under_conditions_of_its_own),
+      cmocka_unit_test(reads_what_is_written_whole),
       cmocka_unit_test(leaves_no_instance_out),
       cmocka_unit_test(keeps_predicates_it_can_express),
   };

@@ -128,6 +128,18 @@ static bool find_limits(const struct tir *ir, const struct tir_move *move, struc
   return true;
 }
 
+/* Whether a loop around both the block and the other loop (or that loop) runs through some of the block's iterations.
+ */
+static bool runs_in_part(const struct tir *ir, tir_block block, tir_loop loop) {
+  for (tir_stmt s = tir_lowest_common_ancestor(ir, block, loop); !tir_is(ir, s, TIR_BLOCK);
+       s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_stmt_at(ir, s)->loop.var)) return true;
+  }
+  return false;
+}
+
 /* Nothing requires the block, so that the loop may stand anywhere: those on the other side must stay there. Where the
  * block is required, they do by their order in the text. */
 static bool find_other_limits(const struct tir *ir, const struct tir_move *move, struct limits *limits, ms_error *err) {
@@ -146,6 +158,10 @@ static bool find_other_limits(const struct tir *ir, const struct tir_move *move,
         return tir_refuse(ir, err, MS_MOVE_ORDER, move->loop, "%s `%s` of block `%s` is on the wrong side of this loop",
                           consumers ? "consumer" : "producer", tir_block_name(ir, other),
                           tir_block_name(ir, move->block));
+      if (!consumers && runs_in_part(ir, other, move->loop))
+        return tir_refuse(ir, err, MS_MOVE_COVER, move->loop,
+                          "producer `%s` writes a part only in each round of the loops around both",
+                          tir_block_name(ir, other));
     }
   }
   return true;
@@ -197,7 +213,8 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   if (!find_place(ir, move, &limits, index, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
-  return tir_move_find_domains(ir, move, err) && tir_move_check_reduction(ir, move, err);
+  if (!tir_move_find_domains(ir, move, err) || !tir_move_check_reduction(ir, move, err)) return false;
+  return move->to_consumers || tir_move_check_written(ir, move, err);
 }
 
 /* A let before `s` or before what is around it: what is bound there may not be in scope elsewhere. */

@@ -58,6 +58,10 @@ tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_doma
 bool tir_move_find_domains(struct tir *ir, struct tir_move *move, ms_error *err);
 /* Finds what is kept of the block's predicate (move_predicate.c). */
 bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *err);
+/* A conjunct of the block's predicate that says that a binding is below the end of its iteration's domain. */
+bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct);
+/* For reverse_compute_at: what the block will read has been written there (move_written.c). */
+bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err);
 

@@ -6,8 +6,7 @@
 
 #include <stdlib.h>
 
-/* A conjunct that says that a binding is below the end of its iteration's domain. */
-static bool is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct) {
+bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct) {
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     struct tir_var_node v = ir->vars.at[iter.var];
@@ -20,7 +19,7 @@ static bool is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct) {
 static bool all_domain_ends(struct tir *ir, tir_block block, tir_expr predicate) {
   struct tir_expr_node n = *tir_at(ir, predicate);
   if (n.kind == TIR_AND) return all_domain_ends(ir, block, n.a) && all_domain_ends(ir, block, n.b);
-  return is_domain_end(ir, block, predicate) || is_domain_end(ir, block, tir_simplify(ir, predicate));
+  return tir_is_domain_end(ir, block, predicate) || tir_is_domain_end(ir, block, tir_simplify(ir, predicate));
 }
 
 /* Under the predicate the bindings still take every value of the domains. */

@@ -1,0 +1,178 @@
+/* Whether all that a consumer will read under its new loop has been written there. Its iterations run from the first to
+ * the last element that its producers write below the loop; none between them may be left out, by steps longer than
+ * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
+#include "move_domain.h"
+
+enum { MOST_STEPS = 32, MOST_LOOPS = 64 };
+
+/* ---- Steps ---- */
+
+/* The sum of terms, of which the relaxed run, plus [0, width): by which steps it is covered. */
+struct steps {
+  uint32_t count;
+  struct {
+    int64_t step, times;
+  } at[MOST_STEPS]; /* ascending by step */
+};
+
+static bool add_step(struct steps *s, int64_t step, int64_t times) {
+  if (step < 0) step = -step;
+  if (times <= 1 || step == 0) return true;
+  if (s->count == MOST_STEPS || step < 0) return false;
+  uint32_t i = s->count++;
+  for (; i > 0 && s->at[i - 1].step > step; i--) s->at[i] = s->at[i - 1];
+  s->at[i].step = step;
+  s->at[i].times = times;
+  return true;
+}
+
+/* Adds the terms of `e`, times `scale`; false: it is not known by which steps it runs. */
+static bool add_steps(struct tir *ir, const struct tir_relaxed *r, tir_block producer, tir_expr e, int64_t scale,
+                      struct steps *s) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    const struct tir_expr_node *n = tir_at(ir, t.atom);
+    int iter = n->kind == TIR_VAR && producer ? tir_iter_of(ir, producer, n->ref) : -1;
+    if (__builtin_mul_overflow(t.coefficient, scale, &t.coefficient)) return false;
+    if (iter >= 0) {
+      if (!add_steps(ir, r, TIR_NONE, tir_iters(ir, producer)[iter].binding, t.coefficient, s)) return false;
+      continue;
+    }
+    if (n->kind != TIR_VAR) {
+      if (n->flags & TIR_HAS_VAR) return false;
+      continue;
+    }
+    if (!tir_is_relaxed(r, n->ref)) continue;
+    tir_expr extent = ir->vars.at[n->ref].extent;
+    if (!extent || !tir_is_int(ir, extent) || !add_step(s, t.coefficient, tir_at(ir, extent)->imm)) return false;
+  }
+  return true;
+}
+
+/* Some element between the first and the last is certainly left out. */
+static bool leaves_gaps(struct tir *ir, const struct tir_relaxed *r, tir_block producer, tir_expr min,
+                        tir_expr extent) {
+  struct steps s;
+  s.count = 0;
+  if (!tir_is_int(ir, extent) || !add_steps(ir, r, producer, min, 1, &s)) return false;
+  int64_t reach = tir_at(ir, extent)->imm, more;
+  for (uint32_t i = 0; i < s.count; i++) {
+    if (s.at[i].step > reach) return true;
+    if (__builtin_mul_overflow(s.at[i].step, s.at[i].times - 1, &more) || __builtin_add_overflow(reach, more, &reach))
+      return false;
+  }
+  return false;
+}
+
+/* The block reads every element between the first and the last in that dimension: an iteration of its own runs there
+ * one by one. */
+static bool reads_all(struct tir *ir, tir_block block, tir_buffer buffer, uint32_t dimension) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t k = reads.first; k < reads.first + reads.count; k++) {
+    if (ir->regions.at[k].buffer != buffer) continue;
+    struct tir_linear l = tir_linear_of(ir, ir->operands.at[ir->regions.at[k].ranges + 2 * dimension]);
+    for (uint32_t i = 0; i < l.count; i++) {
+      struct tir_term t = ir->terms.at[l.first + i];
+      bool one = t.coefficient == 1 || t.coefficient == -1;
+      if (one && tir_at(ir, t.atom)->kind == TIR_VAR && tir_iter_of(ir, block, tir_at(ir, t.atom)->ref) >= 0)
+        return true;
+    }
+  }
+  return false;
+}
+
+/* What the producer writes of a buffer that the block reads has gaps in some dimension. */
+static bool has_gaps(struct tir *ir, const struct tir_move *move, tir_block producer, struct tir_region region) {
+  struct tir_relaxed r;
+  bool gaps = false;
+  tir_open_relaxed(ir, move, producer, region.buffer, &r);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !gaps; d++)
+    gaps = leaves_gaps(ir, &r, producer, ir->operands.at[region.ranges + 2 * d],
+                       ir->operands.at[region.ranges + 2 * d + 1]) &&
+           reads_all(ir, move->block, region.buffer, d);
+  tir_close_relaxed(&r);
+  return gaps;
+}
+
+static bool reads_buffer(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t k = reads.first; k < reads.first + reads.count; k++)
+    if (ir->regions.at[k].buffer == buffer) return true;
+  return false;
+}
+
+/* All writes of the buffer leave gaps, so that none fills those of another. */
+static bool buffer_has_gaps(struct tir *ir, const struct tir_move *move, tir_buffer buffer) {
+  for (uint32_t i = 0; i < move->required_count; i++) {
+    struct tir_span writes = tir_block_at(ir, move->required[i])->writes;
+    for (uint32_t k = writes.first; k < writes.first + writes.count; k++)
+      if (ir->regions.at[k].buffer == buffer && !has_gaps(ir, move, move->required[i], ir->regions.at[k])) return false;
+  }
+  return true;
+}
+
+/* ---- Conditions ---- */
+
+/* Only loops below the new place that run through no spatial iteration decide: every element is written, in one of
+ * their rounds or another. */
+static bool decided_by_reductions(const struct tir *ir, const struct tir_move *move, tir_block producer,
+                                  tir_expr condition) {
+  bool below = true;
+  for (tir_stmt s = tir_stmt_at(ir, producer)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
+    below &= s != move->loop;
+    if (!tir_is(ir, s, TIR_LOOP) || !tir_uses_var(ir, condition, tir_stmt_at(ir, s)->loop.var)) continue;
+    if (!below) return false;
+    for (uint32_t i = 0; i < tir_block_at(ir, producer)->iters.count; i++) {
+      struct tir_iter iter = tir_iters(ir, producer)[i];
+      if (iter.kind == TIR_SPATIAL && tir_uses_var(ir, iter.binding, tir_stmt_at(ir, s)->loop.var)) return false;
+    }
+  }
+  return true;
+}
+
+/* That each iteration is inside its domain. */
+static tir_expr domain_limits(struct tir *ir, tir_block block) {
+  tir_expr all = TIR_NONE;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    struct tir_var_node v = ir->vars.at[iter.var];
+    tir_type type = tir_type_of(ir, iter.binding);
+    tir_expr min = tir_cast(ir, type, v.min), end = tir_add(ir, min, tir_cast(ir, type, v.extent));
+    all = tir_and(ir, all, tir_make(ir, TIR_GE, iter.binding, min));
+    all = tir_and(ir, all, tir_make(ir, TIR_LT, iter.binding, end));
+  }
+  return all;
+}
+
+/* The condition keeps no iteration inside the domains from being run. */
+static bool only_limits(struct tir *ir, const struct tir_move *move, tir_block producer, tir_expr condition) {
+  struct tir_expr_node n = *tir_at(ir, condition);
+  if (n.kind == TIR_AND) return only_limits(ir, move, producer, n.a) && only_limits(ir, move, producer, n.b);
+  return tir_is_domain_end(ir, producer, condition) || decided_by_reductions(ir, move, producer, condition) ||
+         tir_prove_under(ir, domain_limits(ir, producer), condition);
+}
+
+/* ---- Both ---- */
+
+static bool check_producer(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, producer)->writes;
+  tir_expr predicate = tir_stmt_at(ir, producer)->block.predicate;
+  if (predicate && !only_limits(ir, move, producer, predicate))
+    return tir_refuse(ir, err, MS_MOVE_COVER, producer, "a condition leaves out some of what producer `%s` writes here",
+                      tir_block_name(ir, producer));
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    if (!reads_buffer(ir, move->block, region.buffer) || !has_gaps(ir, move, producer, region)) continue;
+    if (!buffer_has_gaps(ir, move, region.buffer)) continue;
+    return tir_refuse(ir, err, MS_MOVE_COVER, move->loop, "under this loop `%s` is written with gaps by block `%s`",
+                      tir_text(ir, tir_buffer_at(ir, region.buffer)->name), tir_block_name(ir, producer));
+  }
+  return true;
+}
+
+bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  for (uint32_t i = 0; i < move->required_count; i++)
+    if (!check_producer(ir, move, move->required[i], err)) return false;
+  return true;
+}
