@@ -1,5 +1,5 @@
 /* Random index expressions: what is simplified has the same value, what is proven holds, for all values of the
- * variables. */
+ * variables. MSCHED_ROUNDS=N draws N times as many. */
 #include "prefix.h"
 
 #include <setjmp.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 static uint64_t seed = 88172645463325252ull;
+static int times = 1;
 
 static int64_t draw(int64_t below) { /* xorshift: Marsaglia, 2003 */
   seed ^= seed << 13;
@@ -86,7 +87,7 @@ static void expect_equal(struct names *n, tir_expr e, tir_expr simple) {
 
 static void simplified_values_are_equal(void **state) {
   (void)state;
-  for (int round = 0; round < 4000; round++) {
+  for (int round = 0; round < 4000 * times; round++) {
     struct names n;
     draw_names(&n, false);
     tir_expr e = draw_expr(&n, 0);
@@ -107,7 +108,7 @@ static void simplified_values_are_equal(void **state) {
 static void proven_conditions_hold(void **state) {
   (void)state;
   unsigned proven = 0;
-  for (int round = 0; round < 6000; round++) {
+  for (int round = 0; round < 6000 * times; round++) {
     struct names n;
     draw_names(&n, draw(2));
     tir_expr c = draw_condition(&n, 2);
@@ -130,7 +131,7 @@ static void proven_conditions_hold(void **state) {
 static void conditional_proofs_hold(void **state) {
   (void)state;
   unsigned proven = 0;
-  for (int round = 0; round < 6000; round++) {
+  for (int round = 0; round < 6000 * times; round++) {
     struct names n;
     draw_names(&n, draw(2));
     tir_expr given = draw_condition(&n, 3), c = draw(2) ? draw_condition(&n, 3) : TIR_NONE;
@@ -158,7 +159,7 @@ static void conditional_proofs_hold(void **state) {
 /* Residues hold for all values. */
 static void residues_hold(void **state) {
   (void)state;
-  for (int round = 0; round < 2000; round++) {
+  for (int round = 0; round < 2000 * times; round++) {
     struct names n;
     int64_t modulus, remainder;
     draw_names(&n, draw(2));
@@ -175,6 +176,8 @@ static void residues_hold(void **state) {
 }
 
 int main(void) {
+  const char *rounds = getenv("MSCHED_ROUNDS");
+  if (rounds && atoi(rounds) > 0) times = atoi(rounds);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(simplified_values_are_equal),
       cmocka_unit_test(proven_conditions_hold),
