@@ -1,0 +1,107 @@
+/* What came of a sequence: it computes what the unscheduled function does, by the interpreter, lowered, and compiled;
+ * and its trace, written and read, gives it again. */
+#include "random.h"
+
+#include "jit/jit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COST = 20000000 };
+
+static bool same_again(struct grow *g, const struct vm_trace *trace, const char *form) {
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = 1};
+  struct tir *workload = tir_new();
+  ms_error err = {0};
+  tir_copy(workload, g->workload->ir);
+  struct vm_schedule *again = vm_apply(workload, trace, &draws, &err);
+  bool same = again && tir_structural_hash(again->ir, TIR_NONE) == tir_structural_hash(g->schedule->ir, TIR_NONE);
+  if (!again)
+    report(g->shared, NOT_REPLAYED, "%s: %s", form, err.message);
+  else if (!same)
+    report(g->shared, NOT_REPLAYED, "%s: another module", form);
+  vm_schedule_free(again);
+  tir_free(workload);
+  return same;
+}
+
+/* One of the forms of a trace. */
+static bool replays(struct grow *g, uint64_t seed) {
+  static const char *const forms[] = {"JSON", "Lua text", "binary", "simplified"};
+  const struct vm_trace *trace = &g->schedule->trace;
+  struct vm_trace *read = NULL;
+  uint32_t form = (uint32_t)(seed / 7 % 4);
+  void *written = NULL;
+  size_t length = 0;
+  ms_error err = {0};
+  if (form == 3)
+    read = vm_trace_simplified(trace, true);
+  else if (form == 2)
+    written = vm_write_binary(trace, &length);
+  else
+    written = form ? vm_write_lua(trace) : vm_write_json(trace);
+  if (form < 2 && written) length = strlen(written);
+  if (form < 3 && written) read = vm_read_trace(written, length, &err);
+  free(written);
+  if (!read) return report(g->shared, NOT_REPLAYED, "%s: %s", forms[form], err.message);
+  bool same = same_again(g, read, forms[form]);
+  g->shared->tally.replayed++;
+  vm_trace_free(read);
+  return same;
+}
+
+/* ---- Compiled ---- */
+
+/* Runs the workload on the interpreter and the scheduled function compiled, on the same arguments. */
+static bool built_equals(struct grow *g, uint64_t seed, ms_error *err) {
+  const struct workload *w = g->workload;
+  const struct tir *ir = g->schedule->ir;
+  struct tir_arguments expected, actual;
+  struct tir_run_report ran;
+  struct tir_run_options options = {.report = &ran};
+  struct jit_target target;
+  struct jit_options build = {.verify = true};
+  if (!jit_target_parse("llvm -num-cores=2", &target, err)) return false;
+  if (!tir_make_arguments(w->ir, w->func, seed, &expected, err)) return false;
+  tir_copy_arguments(w->ir, w->func, &expected, &actual);
+  bool ok = tir_run(w->ir, w->func, expected.args, expected.count, &options, err) &&
+            jit_run(ir, tir_find_func(ir, "main"), &target, &build, actual.args, actual.count, err) &&
+            tir_same_arguments(w->ir, w->func, &expected, &actual, tir_tolerance(w->ir, w->func, ran.epsilon), err);
+  tir_arguments_free(&expected);
+  tir_arguments_free(&actual);
+  return ok;
+}
+
+/* Lowered, loops marked parallel have no order, and a race between them is refused. */
+static bool lowered_equals(struct grow *g, uint64_t seed, ms_error *err) {
+  struct tir_lower_options options = {.verify = true};
+  struct tir *lowered = tir_new();
+  tir_copy(lowered, g->schedule->ir);
+  bool ok = tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err) &&
+            case_equal(g->workload->ir, lowered, g->layouts, g->maps, true, seed, err);
+  tir_free(lowered);
+  return ok;
+}
+
+bool judge(struct grow *g, uint64_t seed, bool build) {
+  struct shared *shared = g->shared;
+  ms_error err = {0};
+  if (shared->log) { /* what is judged now is the trace as it is */
+    char *json = vm_write_json(&g->schedule->trace);
+    if (json) snprintf(shared->json, sizeof shared->json, "%s", json);
+    free(json);
+  }
+  if (!replays(g, seed)) return false;
+  if (cost_of(g->schedule->ir, tir_find_func(g->schedule->ir, "main")) > MOST_COST)
+    return shared->tally.too_large++, true;
+  if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, false, seed, &err))
+    return report(shared, UNEQUAL, "%s", err.message);
+  shared->tally.judged++;
+  if (!build) return true;
+  if (!lowered_equals(g, seed, &err)) return report(shared, UNEQUAL_LOWERED, "%s", err.message);
+  shared->tally.lowered++;
+  if (!built_equals(g, seed, &err)) return report(shared, UNEQUAL_BUILT, "%s", err.message);
+  shared->tally.built++;
+  return true;
+}

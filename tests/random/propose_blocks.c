@@ -1,0 +1,254 @@
+/* Proposals that move, merge, split and copy blocks. */
+#include "random.h"
+
+#include <string.h>
+
+static bool is(enum vm_kind kind, const char *name) { return !strcmp(vm_kind_info(kind)->name, name); }
+
+/* One block, no attributes. */
+static bool on_block(struct grow *g, enum vm_kind kind, tir_block b) {
+  struct vm_value block;
+  return ref_block(g, b, &block) && perform(g, kind, VALUES(block), NO_VALUES, NULL, NULL);
+}
+
+/* ---- Moving ---- */
+
+bool propose_inline(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  for (uint32_t i = 0; i < blocks.count && percent(g, 90); i++) {
+    tir_block b = blocks.at[i];
+    if (reduces(g, b)) continue;
+    uint32_t n = kind == VM_ComputeInline ? consumers_of(g, b).count : producers_of(g, b).count;
+    if (kind == VM_ComputeInline ? n >= 1 : n == 1) return on_block(g, kind, b);
+  }
+  return on_block(g, kind, draw_block(g));
+}
+
+bool propose_compute_at(struct grow *g, enum vm_kind kind) {
+  static const int64_t places[] = {-1, -1, -1, -2};
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block, loop;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    tir_block b = blocks.at[i];
+    struct block_list ends = kind == VM_ComputeAt ? consumers_of(g, b) : producers_of(g, b);
+    if (!ends.count && percent(g, 95)) continue;
+    if (!ends.count) ends = blocks;
+    tir_block end = ends.at[below(g, ends.count)];
+    struct loop_list loops = loops_around(g, end);
+    if (!loops.count) continue;
+    tir_loop l = loops.at[below(g, loops.count)];
+    if (!ref_loop(g, end, l, &loop) || !ref_block(g, b, &block)) return false;
+    int64_t place = once_in(g, 12) ? below(g, 3) : places[below(g, 4)];
+    return perform(g, kind, VALUES(block, loop), VALUES(vm_bool(percent(g, 30)), vm_int(place)), NULL, NULL);
+  }
+  return false;
+}
+
+/* ---- Reductions ---- */
+
+/* A block with an init and a loop that drives one of its reductions; the loop's number in *loops. */
+static tir_block find_reduction(struct grow *g, struct loop_list *loops, uint32_t *number) {
+  struct block_list blocks = shuffled_blocks(g);
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    if (!reduces(g, blocks.at[i]) || !has_init(g, blocks.at[i])) continue;
+    *loops = loops_around(g, blocks.at[i]);
+    uint32_t found[MOST_LOOPS], count = 0;
+    for (uint32_t k = 0; k < loops->count; k++)
+      if (drives(g, blocks.at[i], loops->at[k], TIR_REDUCE)) found[count++] = k;
+    if (!count) continue;
+    *number = found[below(g, count)];
+    return blocks.at[i];
+  }
+  return TIR_NONE;
+}
+
+bool propose_decompose(struct grow *g, enum vm_kind kind) {
+  struct loop_list loops;
+  uint32_t number = 0, first = 0;
+  struct vm_value block, loop;
+  tir_block b = find_reduction(g, &loops, &number);
+  if (!b) b = draw_block(g), loops = loops_around(g, b), number = loops.count ? below(g, loops.count) : 0;
+  if (!loops.count) return false;
+  while (first < loops.count && !drives(g, b, loops.at[first], TIR_REDUCE)) first++;
+  if (percent(g, 70) && first < loops.count) number = below(g, first + 1);
+  if (!ref_block(g, b, &block) || !ref_loop(g, b, loops.at[number], &loop)) return false;
+  return perform(g, kind, VALUES(block, loop), NO_VALUES, NULL, NULL);
+}
+
+/* Often the loop is split before, so that one part is factored. */
+bool propose_rfactor(struct grow *g, enum vm_kind kind) {
+  static const int64_t axes[] = {0, 0, 0, 0, 1, -1};
+  static const int64_t factors[] = {2, 3, 4, 5, 6, 8};
+  struct loop_list loops;
+  uint32_t number = 0, first, count;
+  struct vm_value loop;
+  tir_block b = find_reduction(g, &loops, &number);
+  if (!b) b = draw_block(g), loops = loops_around(g, b), number = loops.count ? below(g, loops.count) : 0;
+  if (!loops.count || !ref_loop(g, b, loops.at[number], &loop)) return false;
+  int64_t extent = extent_of(g, loops.at[number]), factor = factors[below(g, 6)];
+  bool divides = extent > factor && extent % factor == 0;
+  if (percent(g, 60) && (divides || once_in(g, 10)) &&
+      perform(g, VM_Split, VALUES(loop, vm_none(), vm_int(factor)), VALUES(vm_bool(true), vm_bool(false)), &first,
+              &count))
+    loop = vm_ref(first + below(g, count));
+  return perform(g, kind, VALUES(loop), VALUES(vm_int(axes[below(g, 6)])), NULL, NULL);
+}
+
+bool propose_epilogue(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value reduction, epilogue;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    struct block_list producers = producers_of(g, blocks.at[i]);
+    if (reduces(g, blocks.at[i]) || !producers.count) continue;
+    tir_block p = producers.at[below(g, producers.count)];
+    if (!once_in(g, 10) && !(reduces(g, p) && has_init(g, p))) continue;
+    if (!ref_block(g, p, &reduction) || !ref_block(g, blocks.at[i], &epilogue)) return false;
+    return perform(g, kind, VALUES(reduction, epilogue), NO_VALUES, NULL, NULL);
+  }
+  return false;
+}
+
+static bool pads(const struct grow *g, tir_block b) {
+  const char *name = tir_block_name(g->schedule->ir, b);
+  return !strncmp(name, "pad", 3) || !strcmp(name, "P");
+}
+
+bool propose_decompose_padding(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block, loop;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    struct loop_list loops = loops_around(g, blocks.at[i]);
+    if (!loops.count || (!pads(g, blocks.at[i]) && !once_in(g, 8))) continue;
+    tir_loop l = loops.at[percent(g, 60) ? 0 : below(g, loops.count)];
+    if (!ref_block(g, blocks.at[i], &block) || !ref_loop(g, blocks.at[i], l, &loop)) return false;
+    return perform(g, kind, VALUES(block, loop), NO_VALUES, NULL, NULL);
+  }
+  return false;
+}
+
+/* ---- Copies ---- */
+
+/* The number of a region that the block reads or writes; now and then one past the last. */
+static int64_t draw_region(struct grow *g, tir_block b, bool writes) {
+  uint32_t n = regions_of(g, b, writes).count;
+  if (!n || once_in(g, 20)) n++;
+  return below(g, n);
+}
+
+bool propose_cache(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  struct vm_value block, consumer, list = vm_list(&g->schedule->trace, VM_LIST, NULL, 0);
+  if (!ref_block(g, b, &block)) return false;
+  int64_t number = draw_region(g, b, kind == VM_CacheWrite);
+  if (once_in(g, 5)) {
+    struct block_list consumers = consumers_of(g, b);
+    tir_block c = consumers.count && percent(g, 70) ? consumers.at[below(g, consumers.count)] : draw_block(g);
+    if (!ref_block(g, c, &consumer)) return false;
+    list = vm_list(&g->schedule->trace, VM_LIST, &consumer, 1);
+  }
+  return perform(g, kind, VALUES(block, list), VALUES(vm_int(number), draw_scope(g)), NULL, NULL);
+}
+
+bool propose_cache_inplace(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block;
+  for (uint32_t i = 0; i < blocks.count; i++)
+    for (uint32_t r = 0; r < regions_of(g, blocks.at[i], false).count; r++)
+      for (uint32_t w = 0; w < regions_of(g, blocks.at[i], true).count; w++) {
+        tir_buffer read = region_at(g, blocks.at[i], false, r).buffer;
+        if (read != region_at(g, blocks.at[i], true, w).buffer) continue;
+        return ref_block(g, blocks.at[i], &block) &&
+               perform(g, kind, VALUES(block), VALUES(vm_int(r), draw_scope(g)), NULL, NULL);
+      }
+  /* No block updates in place: make one. */
+  struct loop_list loops;
+  uint32_t number = 0;
+  struct vm_value loop;
+  tir_block b = find_reduction(g, &loops, &number);
+  if (b && ref_block(g, b, &block) && ref_loop(g, b, loops.at[0], &loop) &&
+      perform(g, VM_DecomposeReduction, VALUES(block, loop), NO_VALUES, NULL, NULL))
+    return perform(g, kind, VALUES(block), VALUES(vm_int(0), draw_scope(g)), NULL, NULL);
+  return ref_block(g, draw_block(g), &block) &&
+         perform(g, kind, VALUES(block), VALUES(vm_int(0), draw_scope(g)), NULL, NULL);
+}
+
+bool propose_cache_index(struct grow *g, enum vm_kind kind) {
+  struct vm_value block;
+  return ref_block(g, draw_block(g), &block) &&
+         perform(g, kind, VALUES(block), VALUES(text_value(g, "global"), vm_int(below(g, 3))), NULL, NULL);
+}
+
+bool propose_reindex(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  struct vm_value block;
+  bool writes = once_in(g, 2);
+  if (!ref_block(g, b, &block)) return false;
+  return perform(g, kind, VALUES(block), VALUES(vm_int(draw_region(g, b, writes)), vm_int(writes)), NULL, NULL);
+}
+
+/* "lambda v0, v1, …: (those of `used` in the order given,)" */
+static void lambda_of(char *out, size_t size, uint32_t count, const uint32_t *used, uint32_t used_count) {
+  size_t at = (size_t)snprintf(out, size, "lambda ");
+  for (uint32_t i = 0; i < count; i++) at += (size_t)snprintf(out + at, size - at, i ? ", v%u" : "v%u", i);
+  at += (size_t)snprintf(out + at, size - at, ": (");
+  for (uint32_t i = 0; i < used_count; i++) at += (size_t)snprintf(out + at, size - at, "v%u, ", used[i]);
+  snprintf(out + at - 1, size - at + 1, ")");
+}
+
+static bool region_uses(const struct grow *g, struct tir_region region, tir_var v) {
+  const struct tir *ir = g->schedule->ir;
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  for (uint32_t d = 0; d < 2 * rank; d += 2)
+    if (tir_uses_var(ir, tir_operands(ir, region.ranges)[d], v)) return true;
+  return false;
+}
+
+/* Indices are the iterations that the region depends on, in some order. */
+bool propose_reindex_cache(struct grow *g, enum vm_kind kind) {
+  const struct tir *ir = g->schedule->ir;
+  bool writes = is(kind, "ReindexCacheWrite");
+  tir_block b = draw_block(g);
+  struct vm_value block;
+  if (!b || !regions_of(g, b, writes).count || tir_block_at(ir, b)->iters.count > 12) return false;
+  uint32_t number = below(g, regions_of(g, b, writes).count), used[16], count = 0;
+  uint32_t iters = tir_block_at(ir, b)->iters.count;
+  for (uint32_t i = 0; i < iters; i++)
+    if (region_uses(g, region_at(g, b, writes, number), tir_iters(ir, b)[i].var) || once_in(g, 12)) used[count++] = i;
+  for (uint32_t i = count; i > 1; i--) {
+    uint32_t k = below(g, i), held = used[i - 1];
+    used[i - 1] = used[k], used[k] = held;
+  }
+  char lambda[256];
+  if (!count || !ref_block(g, b, &block)) return false;
+  lambda_of(lambda, sizeof lambda, iters, used, count);
+  return perform(g, kind, VALUES(block, text_value(g, lambda)), VALUES(vm_int(number), draw_scope(g)), NULL, NULL);
+}
+
+/* ReadAt and WriteAt: staging at a loop around the block. */
+bool propose_copy_at(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  struct loop_list loops = loops_around(g, b);
+  struct vm_value block, loop;
+  if (!loops.count || !ref_block(g, b, &block) || !ref_loop(g, b, loops.at[below(g, loops.count)], &loop)) return false;
+  int64_t number = draw_region(g, b, is(kind, "WriteAt"));
+  return perform(g, kind, VALUES(loop, block), VALUES(vm_int(number), text_value(g, g->threads ? "local" : "shared")),
+                 NULL, NULL);
+}
+
+bool propose_rolling_buffer(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block, loop;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    struct block_list consumers = consumers_of(g, blocks.at[i]);
+    if (reduces(g, blocks.at[i]) || !consumers.count) continue;
+    struct loop_list loops = loops_around(g, consumers.at[0]);
+    if (loops.count < 2) continue;
+    tir_loop l = loops.at[below(g, loops.count < 4 ? 2 : 3)];
+    if (!ref_loop(g, consumers.at[0], l, &loop) || !ref_block(g, blocks.at[i], &block)) return false;
+    if (!perform(g, VM_ComputeAt, VALUES(block, loop), VALUES(vm_bool(once_in(g, 2)), vm_int(-1)), NULL, NULL) &&
+        !once_in(g, 10))
+      continue;
+    return perform(g, kind, VALUES(block), VALUES(vm_int(0)), NULL, NULL);
+  }
+  return false;
+}

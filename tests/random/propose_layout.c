@@ -1,0 +1,186 @@
+/* Proposals that change buffers, layouts and iterations; blocks made of loops. */
+#include "random.h"
+
+#include <string.h>
+
+bool propose_storage_align(struct grow *g, enum vm_kind kind) {
+  static const int64_t axes[] = {0, -2, -1, 1}, factors[] = {8, 32}, offsets[] = {0, 4, 8};
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block;
+  tir_block b = draw_block(g);
+  for (uint32_t i = 0; i < blocks.count && percent(g, 90); i++)
+    if (consumers_of(g, blocks.at[i]).count) b = blocks.at[i];
+  struct vm_value axis = vm_int(axes[below(g, 4)]), factor = vm_int(factors[below(g, 2)]);
+  return ref_block(g, b, &block) &&
+         perform(g, kind, VALUES(block), VALUES(vm_int(0), axis, factor, vm_int(offsets[below(g, 3)])), NULL, NULL);
+}
+
+bool propose_set_scope(struct grow *g, enum vm_kind kind) {
+  static const char *const scopes[] = {"local", "global", "shared", "shared.dyn"};
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block;
+  tir_block b = draw_block(g);
+  for (uint32_t i = 0; i < blocks.count && percent(g, 90); i++)
+    if (consumers_of(g, blocks.at[i]).count) b = blocks.at[i];
+  return ref_block(g, b, &block) &&
+         perform(g, kind, VALUES(block), VALUES(vm_int(0), text_value(g, scopes[below(g, g->threads ? 2 : 4)])), NULL,
+                 NULL);
+}
+
+/* ---- Index maps ---- */
+
+struct text {
+  char at[512];
+  uint32_t items;
+};
+
+static void item(struct text *t, const char *format, int a, int b, int c) {
+  size_t length = strlen(t->at);
+  if (t->items++) length += (size_t)snprintf(t->at + length, sizeof t->at - length, ", ");
+  snprintf(t->at + length, sizeof t->at - length, format, a, b, c);
+}
+
+/* Bijective mostly: a permutation, an index in two parts, two indices in one, an index in two parts far apart. */
+static struct vm_value draw_map(struct grow *g, const int64_t *extents, uint32_t rank) {
+  static const int factors[] = {2, 4, 3, 8};
+  struct text t = {.at = "lambda ", .items = 0};
+  uint32_t mode = below(g, 4), k = below(g, rank), order[16];
+  int f = factors[below(g, 4)];
+  if (extents[k] % f && !once_in(g, 5)) mode = 0;
+  if (mode == 2 && (rank < 2 || k + 1 == rank)) mode = 0;
+  for (uint32_t d = 0; d < rank; d++) order[d] = d, item(&t, "i%d", (int)d, 0, 0);
+  for (uint32_t d = rank; d > 1 && mode == 0; d--) {
+    uint32_t j = below(g, d), held = order[d - 1];
+    order[d - 1] = order[j], order[j] = held;
+  }
+  t.items = 0;
+  strcat(t.at, ": (");
+  if (mode == 3) item(&t, "i%d // %d", (int)k, f, 0);
+  for (uint32_t d = 0; d < rank; d++) {
+    if (mode == 1 && d == k)
+      item(&t, "i%d // %d", (int)d, f, 0), item(&t, "i%d %% %d", (int)d, f, 0);
+    else if (mode == 2 && d == k)
+      item(&t, "i%d * %d + i%d", (int)d, (int)extents[d + 1], (int)d + 1);
+    else if ((mode != 2 || d != k + 1) && (mode != 3 || d != k))
+      item(&t, "i%d", (int)order[d], 0, 0);
+  }
+  if (mode == 3) item(&t, "i%d %% %d", (int)k, f, 0);
+  strcat(t.at, ",)");
+  return text_value(g, t.at);
+}
+
+bool propose_transform_layout(struct grow *g, enum vm_kind kind) {
+  const struct tir *ir = g->schedule->ir;
+  tir_block b = draw_block(g);
+  bool writes = once_in(g, 2);
+  struct vm_value block;
+  int64_t extents[12];
+  if (!b || !regions_of(g, b, writes).count) return false;
+  uint32_t number = below(g, regions_of(g, b, writes).count);
+  tir_buffer buffer = region_at(g, b, writes, number).buffer;
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  if (!rank || rank > 12) return false;
+  if (is_parameter(g, buffer) && (g->plain || g->maps >= 2)) return false;
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
+    if (!tir_is_int(ir, extent)) return false;
+    extents[d] = tir_at(ir, extent)->imm;
+  }
+  if (!ref_block(g, b, &block)) return false;
+  struct vm_value map = draw_map(g, extents, rank), pad = percent(g, 66) ? vm_none() : vm_real(0);
+  return perform(g, kind, VALUES(block, map), VALUES(vm_int(number), vm_int(writes), pad, vm_bool(false)), NULL, NULL);
+}
+
+/* The extents of a block's iterations; 0: there are none, or one is unknown. */
+static uint32_t iter_extents(const struct grow *g, tir_block b, int64_t *out, uint32_t most) {
+  const struct tir *ir = g->schedule->ir;
+  uint32_t count = tir_block_at(ir, b)->iters.count;
+  for (uint32_t i = 0; i < count && i < most; i++) {
+    tir_expr extent = ir->vars.at[tir_iters(ir, b)[i].var].extent;
+    if (!extent || !tir_is_int(ir, extent)) return 0;
+    out[i] = tir_at(ir, extent)->imm;
+  }
+  return count <= most ? count : 0;
+}
+
+bool propose_transform_block(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  int64_t extents[12];
+  struct vm_value block;
+  uint32_t rank = b ? iter_extents(g, b, extents, 12) : 0;
+  if (!rank || !ref_block(g, b, &block)) return false;
+  return perform(g, kind, VALUES(block), VALUES(draw_map(g, extents, rank)), NULL, NULL);
+}
+
+bool propose_reorder_iters(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  struct vm_value block, order[32];
+  uint32_t n = b ? tir_block_at(g->schedule->ir, b)->iters.count : 0;
+  if (!n || n > 32 || !ref_block(g, b, &block)) return false;
+  for (uint32_t i = 0; i < n; i++) order[i] = vm_int(i);
+  for (uint32_t i = n; i > 1; i--) {
+    uint32_t k = below(g, i);
+    struct vm_value held = order[i - 1];
+    order[i - 1] = order[k], order[k] = held;
+  }
+  if (once_in(g, 20)) order[0] = vm_int(below(g, n + 1));
+  return perform(g, kind, VALUES(block, vm_list(&g->schedule->trace, VM_LIST, order, n)), NO_VALUES, NULL, NULL);
+}
+
+bool propose_pad_einsum(struct grow *g, enum vm_kind kind) {
+  static const int64_t sizes[] = {1, 4, 8, 16};
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value block, padding[16];
+  tir_block b = draw_block(g);
+  for (uint32_t i = 0; i < blocks.count && percent(g, 90); i++)
+    if (reduces(g, blocks.at[i]) && has_init(g, blocks.at[i])) b = blocks.at[i];
+  uint32_t n = b ? tir_block_at(g->schedule->ir, b)->iters.count : 0;
+  if (!n || n > 16 || !ref_block(g, b, &block)) return false;
+  for (uint32_t i = 0; i < n; i++) padding[i] = vm_int(once_in(g, 2) ? 1 : sizes[below(g, 4)]);
+  struct vm_value list = vm_list(&g->schedule->trace, VM_LIST, padding, n);
+  return perform(g, kind, VALUES(block), VALUES(list), NULL, NULL);
+}
+
+/* ---- Blocks made of loops ---- */
+
+bool propose_blockize(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  struct loop_list loops = loops_around(g, b);
+  struct vm_value loop;
+  if (!loops.count || !ref_loop(g, b, loops.at[below(g, loops.count)], &loop)) return false;
+  return perform(g, kind, VALUES(loop), VALUES(vm_bool(true)), NULL, NULL);
+}
+
+/* Tiles of 4 x 4 x 4 of a matrix product, its init apart, and the loop of the tile. */
+static bool tile(struct grow *g, tir_block b, const struct loop_list *loops, struct vm_value *inner) {
+  struct vm_value order[6], block;
+  uint32_t first;
+  if (!ref_block(g, b, &block)) return false;
+  for (uint32_t i = 0; i < 3; i++) {
+    struct vm_value loop;
+    if (!ref_loop(g, b, loops->at[i], &loop) ||
+        !perform(g, VM_Split, VALUES(loop, vm_none(), vm_int(4)), VALUES(vm_bool(true), vm_bool(false)), &first, NULL))
+      return false;
+    order[i] = vm_ref(first), order[3 + i] = vm_ref(first + 1);
+  }
+  if (!perform(g, VM_Reorder, order, 6, NO_VALUES, NULL, NULL)) return false;
+  *inner = order[percent(g, 90) ? 3 : 4];
+  return once_in(g, 10) || perform(g, VM_DecomposeReduction, VALUES(block, order[2]), NO_VALUES, NULL, NULL);
+}
+
+bool propose_tensorize(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  struct vm_value loop;
+  if (g->plain) return false; /* the intrinsic calls a function that only the interpreter is told of */
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    tir_block b = blocks.at[i];
+    struct loop_list loops = loops_around(g, b);
+    if (loops.count != 3 || !reduces(g, b) || !has_init(g, b)) continue;
+    return tile(g, b, &loops, &loop) &&
+           perform(g, kind, VALUES(loop), VALUES(text_value(g, "mac_4x4x4_f32"), vm_bool(percent(g, 80))), NULL, NULL);
+  }
+  tir_block b = draw_block(g);
+  struct loop_list loops = loops_around(g, b);
+  if (!loops.count || !once_in(g, 4) || !ref_loop(g, b, loops.at[loops.count - 1], &loop)) return false;
+  return perform(g, kind, VALUES(loop), VALUES(text_value(g, "mac_4x4x4_f32"), vm_bool(true)), NULL, NULL);
+}

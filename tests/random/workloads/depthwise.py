@@ -1,0 +1,25 @@
+# from tvm.script import ir as I
+# from tvm.script import tirx as T
+# from tvm.tirx.layout import Axis
+
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(X: T.Buffer((1, 10, 10, 8), "float32"), W: T.Buffer((3, 3, 8), "float32"), Y: T.Buffer((1, 10, 10, 8), "float32")):
+        T.func_attr({"tirx.noalias": True})
+        # with T.sblock("root"):
+        pad = T.sblock_alloc_buffer((1, 12, 12, 8))
+        for b, y, x, q in T.grid(1, 12, 12, 8):
+            with T.sblock("pad"):
+                v_b, v_y, v_x, v_q = T.axis.remap("SSSS", [b, y, x, q])
+                T.reads(X[v_b, v_y - 1, v_x - 1, v_q])
+                T.writes(pad[v_b, v_y, v_x, v_q])
+                pad[v_b, v_y, v_x, v_q] = T.if_then_else(1 <= v_y and v_y < 11 and 1 <= v_x and v_x < 11, X[v_b, v_y - 1, v_x - 1, v_q], T.float32(0.0))
+        for n, h, w, c, rh, rw in T.grid(1, 10, 10, 8, 3, 3):
+            with T.sblock("Y"):
+                v_n, v_h, v_w, v_c, v_rh, v_rw = T.axis.remap("SSSSRR", [n, h, w, c, rh, rw])
+                T.reads(pad[v_n, v_h + v_rh, v_w + v_rw, v_c], W[v_rh, v_rw, v_c])
+                T.writes(Y[v_n, v_h, v_w, v_c])
+                with T.init():
+                    Y[v_n, v_h, v_w, v_c] = T.float32(0.0)
+                Y[v_n, v_h, v_w, v_c] = Y[v_n, v_h, v_w, v_c] + pad[v_n, v_h + v_rh, v_w + v_rw, v_c] * W[v_rh, v_rw, v_c]
