@@ -99,6 +99,8 @@ static bool divide_terms(struct divider *d, struct iter_sum sum, tir_expr extent
     if (!divide_split(d, split, &p) || p.side == MIXED) return false;
     bool inner = p.side == INNER;
     if (inner && count[0]) return false;
+    /* Values that overlap cover a range, but are no number of which one part could be told from the other. */
+    if (!iter_is(m, split.extent, 1) && !iter_same(m, split.scale, product)) return false;
     struct iter_split made = inner ? as_split(m, p.inner, p.inner_extent) : as_split(m, p.outer, p.outer_extent);
     splits[inner][count[inner]++] = made;
     product = tir_mul(m->ir, product, made.extent);

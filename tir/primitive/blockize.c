@@ -236,6 +236,13 @@ static struct tir_region relaxed_region(struct tir *ir, struct tir_region region
 
 static bool uses_var(struct tir *ir, void *context, tir_expr e) { return tir_uses_var(ir, e, *(tir_var *)context); }
 
+/* Blocks below, those of an init that was blockized before, see the iterations too. */
+static bool init_uses(struct tir *ir, tir_block init, tir_var v) {
+  for (tir_stmt s = init; s; s = tir_next(ir, s, init))
+    if (tir_is(ir, s, TIR_BLOCK) && tir_any_own_expr(ir, s, uses_var, &v)) return true;
+  return false;
+}
+
 /* The init of the outer block. */
 static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_block outer) {
   struct tir_iter iters[TIR_MOST_BLOCKIZED];
@@ -246,7 +253,7 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
   tir_move_children(ir, plan->block, TIR_INIT, init, TIR_BODY);
   for (uint32_t i = 0; i < tir_block_at(ir, plan->block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, plan->block)[i];
-    if (iter.kind == TIR_SPATIAL && tir_any_own_expr(ir, init, uses_var, &iter.var)) iters[count++] = iter;
+    if (iter.kind == TIR_SPATIAL && init_uses(ir, init, iter.var)) iters[count++] = iter;
   }
   for (uint32_t l = plan->inner_count; l-- > 0;) {
     bool used = false;
