@@ -108,6 +108,16 @@ static bool is_covered(const struct tir *ir, tir_var iter, tir_expr value) {
   return !constant || (taken.lo <= wanted.lo && taken.hi >= wanted.hi);
 }
 
+/* Where an index is the same for all instances of the block, every instance of the producer stores there. */
+static bool meets_everywhere(struct tir *ir, const struct plan *plan, const tir_expr *indices, const tir_expr *stored) {
+  for (uint32_t d = 0; d < plan->rank; d++) {
+    bool runs = false;
+    for (uint32_t i = 0; i < plan->count && !runs; i++) runs = tir_uses_var(ir, indices[d], plan->iters[i]);
+    if (!runs && !tir_prove_equal(ir, indices[d], stored[d])) return false;
+  }
+  return true;
+}
+
 static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
   tir_expr indices[TIR_MOST_INLINED_RANK], stored[TIR_MOST_INLINED_RANK];
   plan->count = tir_block_at(ir, block)->iters.count;
@@ -118,6 +128,7 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
     indices[i] = ir->operands.at[tir_at(ir, plan->load)->operands + i];
     stored[i] = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
   }
+  if (!meets_everywhere(ir, plan, indices, stored)) return false;
   if (!tir_inverse_affine_map(ir, indices, plan->rank, plan->iters, plan->count, TIR_NONE, stored, 1, plan->values))
     return false;
   for (uint32_t i = 0; i < plan->count; i++) {
