@@ -161,6 +161,8 @@ static bool shape_view(struct machine *m, struct thread *t, const struct site *s
   int64_t stride = 1, lo, hi;
   for (uint32_t d = rank; d-- > 0;) {
     v->dim[d].extent = interp_get(t, p->lists.at[site->shape.first + d]).i;
+    /* What a block allocates for a region that is empty may come out as less than nothing: there is none of it. */
+    if (v->dim[d].extent < 0 && b->where) v->dim[d].extent = 0;
     if (v->dim[d].extent < 0)
       return interp_fail(m, t, MS_RUN_MEMORY, "buffer %s: extent %u is negative", buffer_name(m, site->buffer), d);
     v->dim[d].stride = site->strides.count ? interp_get(t, p->lists.at[site->strides.first + d]).i : stride;

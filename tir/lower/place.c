@@ -69,12 +69,22 @@ static void find_views(struct site *site) {
   }
 }
 
+/* Blocks that name the buffer in their regions see it, though what is in them may use another in its place. */
+static void find_regions(struct site *site) {
+  struct tir *ir = site->ir;
+  uint32_t lists[] = {tir_buffer_at(ir, site->buffer)->readers, tir_buffer_at(ir, site->buffer)->writers};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
+      if (tir_is_below(ir, ir->uses.at[u].block, site->scope)) add_site(site, ir->uses.at[u].block);
+}
+
 /* A flat allocation stands in a list: the place before the first statement of the list that uses the buffer. */
 static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   struct tir *ir = low->ir;
   struct site site = {ir, buffer, TIR_NONE, scope};
   lower_visit(ir, scope, find_site, &site);
   find_views(&site);
+  find_regions(&site);
   if (!site.common) return; /* never used */
   tir_stmt at = site.common;
   /* An allocation inside a block's init or an if's branch would end with it: stay at statements of a body, and never
