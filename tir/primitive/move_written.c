@@ -3,7 +3,9 @@
  * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
 #include "move_domain.h"
 
-enum { MOST_STEPS = 32, MOST_LOOPS = 64 };
+#include <string.h>
+
+enum { MOST_STEPS = 32, MOST_RANK = 16 };
 
 /* ---- Steps ---- */
 
@@ -40,7 +42,7 @@ static bool add_steps(struct tir *ir, const struct tir_relaxed *r, tir_block pro
       continue;
     }
     if (n->kind != TIR_VAR) {
-      if (n->flags & TIR_HAS_VAR) return false;
+      if (producer ? n->flags & TIR_HAS_VAR : n->vars & r->mask) return false;
       continue;
     }
     if (!tir_is_relaxed(r, n->ref)) continue;
@@ -50,19 +52,32 @@ static bool add_steps(struct tir *ir, const struct tir_relaxed *r, tir_block pro
   return true;
 }
 
-/* Some element between the first and the last is certainly left out. */
-static bool leaves_gaps(struct tir *ir, const struct tir_relaxed *r, tir_block producer, tir_expr min,
-                        tir_expr extent) {
+enum gaps { NO_GAPS, GAPS, NOT_KNOWN };
+
+/* Whether some element between the first and the last is certainly left out. */
+static enum gaps find_gaps(struct tir *ir, const struct tir_relaxed *r, tir_block producer, tir_expr min,
+                           tir_expr extent) {
   struct steps s;
   s.count = 0;
-  if (!tir_is_int(ir, extent) || !add_steps(ir, r, producer, min, 1, &s)) return false;
+  if (!tir_is_int(ir, extent) || !add_steps(ir, r, producer, min, 1, &s)) return NOT_KNOWN;
   int64_t reach = tir_at(ir, extent)->imm, more;
   for (uint32_t i = 0; i < s.count; i++) {
-    if (s.at[i].step > reach) return true;
+    if (s.at[i].step > reach) return GAPS;
     if (__builtin_mul_overflow(s.at[i].step, s.at[i].times - 1, &more) || __builtin_add_overflow(reach, more, &reach))
-      return false;
+      return NOT_KNOWN;
   }
-  return false;
+  return NO_GAPS;
+}
+
+/* What is written of quotients and remainders of loops is a box without gaps. */
+static bool covers_box(struct tir *ir, const struct tir_relaxed *r, tir_block producer, struct tir_region region) {
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval box[MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  if (rank > MOST_RANK) return true;
+  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
+  tir_unbind(ir, producer, 2 * rank, ranges);
+  return tir_region_exact(ir, ranges, rank, r->vars, r->count, tir_stmt_at(ir, producer)->block.predicate, box);
 }
 
 /* The block reads every element between the first and the last in that dimension: an iteration of its own runs there
@@ -85,12 +100,16 @@ static bool reads_all(struct tir *ir, tir_block block, tir_buffer buffer, uint32
 /* What the producer writes of a buffer that the block reads has gaps in some dimension. */
 static bool has_gaps(struct tir *ir, const struct tir_move *move, tir_block producer, struct tir_region region) {
   struct tir_relaxed r;
-  bool gaps = false;
+  bool gaps = false, known = true;
   tir_open_relaxed(ir, move, producer, region.buffer, &r);
-  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !gaps; d++)
-    gaps = leaves_gaps(ir, &r, producer, ir->operands.at[region.ranges + 2 * d],
-                       ir->operands.at[region.ranges + 2 * d + 1]) &&
-           reads_all(ir, move->block, region.buffer, d);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !gaps; d++) {
+    if (!reads_all(ir, move->block, region.buffer, d)) continue;
+    enum gaps found =
+        find_gaps(ir, &r, producer, ir->operands.at[region.ranges + 2 * d], ir->operands.at[region.ranges + 2 * d + 1]);
+    gaps = found == GAPS;
+    known &= found != NOT_KNOWN;
+  }
+  if (!known && !gaps) gaps = !covers_box(ir, &r, producer, region);
   tir_close_relaxed(&r);
   return gaps;
 }
