@@ -58,6 +58,10 @@ uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, ui
 uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
+/* Between blocks of the scope that use the buffer, or have blocks in them that do, all tell of it in their regions
+ * (analysis_told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
+bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
+bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);

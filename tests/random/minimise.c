@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 120 };
+enum { MOST_SECONDS = 30 };
 
 void run_apart(struct shared *shared, void (*work)(void *data), void *data, bool quiet) {
   fflush(stdout);

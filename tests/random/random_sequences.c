@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BATCH = 250, EXPENSIVE = 400000, SEQUENCE_SECONDS = 120, BUILD_EVERY = 8 };
+enum { BATCH = 250, EXPENSIVE = 400000, SEQUENCE_SECONDS = 30, BUILD_EVERY = 8 };
 
 const struct row rows[] = {
 #define ROW(kind, weight, proposer) {#kind, weight, propose_##proposer},

@@ -61,6 +61,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
       !tir_check_only_writer(ir, cache, &plan->writer, err))
     return false;
   assert(plan->writer == block);
+  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err))
+    return false;
   if (reads(ir, block, cache->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block,
                       "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));

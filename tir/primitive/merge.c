@@ -241,6 +241,8 @@ static bool check(struct tir *ir, const tir_loop *loops, struct plan *plan, ms_e
   for (uint32_t i = 0; i < plan->count; i++) {
     struct nest *n = &plan->nests[i];
     if (!find_nest(ir, loops[i], plan->common, n, err)) return false;
+    if (tir_stmt_at(ir, n->loops[0])->list != tir_stmt_at(ir, plan->nests[0].loops[0])->list)
+      return tir_refuse(ir, err, MS_MERGE_SCOPE, loops[i], "this loop stands in an init or branch, not all do");
     if (i && !check_extents(ir, &plan->nests[0], n, err)) return false;
     if (!find_blocks(ir, loops[i], n->blocks, &n->block_count))
       return tir_refuse(ir, err, MS_MERGE_BODY, loops[i], "more than loops and blocks is in this loop");

@@ -180,6 +180,7 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
   if (predicate && !only_limits(ir, move, producer, predicate))
     return tir_refuse(ir, err, MS_MOVE_COVER, producer, "a condition leaves out some of what producer `%s` writes here",
                       tir_block_name(ir, producer));
+  if (!tir_check_writes_told(ir, producer, err)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
     if (!reads_buffer(ir, move->block, region.buffer) || !has_gaps(ir, move, producer, region)) continue;

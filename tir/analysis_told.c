@@ -1,0 +1,86 @@
+/* Whether the regions of blocks tell what is in them. Primitives go by regions: where a block says less than it does,
+ * or says to write more than it does, order and cover cannot be told from them. The parts of a partitioned loop are
+ * such blocks. */
+#include "analysis.h"
+
+static bool lists_buffer(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
+    if (ir->regions.at[i].buffer == buffer) return true;
+  return false;
+}
+
+static bool allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span allocs = tir_block_at(ir, block)->allocs;
+  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
+    if (ir->operands.at[i] == buffer) return true;
+  return false;
+}
+
+/* The block around `block` and below the scope that does not tell of the access; TIR_NONE: all do. */
+static tir_block find_silent(const struct tir *ir, tir_block block, tir_block scope, tir_buffer buffer, bool writes) {
+  for (tir_block b = tir_parent_block(ir, block); b && b != scope; b = tir_parent_block(ir, b)) {
+    const struct tir_block_record *r = tir_block_at(ir, b);
+    if (allocates(ir, b, buffer)) return TIR_NONE;
+    if (!lists_buffer(ir, writes ? r->writes : r->reads, buffer) && !lists_buffer(ir, r->writes, buffer)) return b;
+  }
+  return TIR_NONE;
+}
+
+bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (tir_parent_block(ir, b) == scope || !tir_is_below(ir, b, scope)) continue;
+      tir_block silent = find_silent(ir, b, scope, buffer, i);
+      if (!silent) continue;
+      return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, silent, "block `%s` does not tell that `%s` in it uses `%s`",
+                        tir_block_name(ir, silent), tir_block_name(ir, b),
+                        tir_text(ir, tir_buffer_at(ir, buffer)->name));
+    }
+  return true;
+}
+
+static bool is_point(const struct tir *ir, struct tir_region region) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
+    if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+  return true;
+}
+
+static bool same_indices(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  uint32_t x = tir_stmt_at(ir, a)->store.indices, y = tir_stmt_at(ir, b)->store.indices;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, tir_stmt_at(ir, a)->store.buffer)->rank; d++)
+    if (ir->operands.at[x + d] != ir->operands.at[y + d]) return false;
+  return true;
+}
+
+/* The block stores one element of the buffer, and says that it writes more; or a block in it does. */
+static bool writes_less(const struct tir *ir, tir_block block, struct tir_region region) {
+  tir_stmt first = TIR_NONE;
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_BLOCK) {
+      struct tir_span writes = tir_block_at(ir, s)->writes;
+      for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+        if (ir->regions.at[i].buffer == region.buffer)
+          return !is_point(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
+    }
+    if (n->kind == TIR_LOOP || n->kind == TIR_WHILE) return false; /* it may store all of it, in turn */
+    bool stores = n->kind == TIR_STORE && n->store.buffer == region.buffer;
+    if (stores && first && !same_indices(ir, first, s)) return false;
+    if (stores && !first) first = s;
+    s = n->kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+  return first != TIR_NONE;
+}
+
+bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct tir_region region = ir->regions.at[i];
+    if (is_point(ir, region) || !writes_less(ir, block, region)) continue;
+    return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` says that it writes more of `%s` than it does",
+                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, region.buffer)->name));
+  }
+  return true;
+}
