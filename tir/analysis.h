@@ -62,6 +62,7 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
  * (analysis_told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err);
+bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err); /* of all that blocks in it use */
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);
@@ -147,6 +148,16 @@ void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t ran
  * An empty dimension of `produced` covers nothing. */
 bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,
                        const struct tir_interval *consumed);
+/* Elements left out between the first and the last that a block accesses while the loops `vars` run, its other loops
+ * standing still (analysis_gaps.c). */
+enum tir_gaps { TIR_NO_GAPS, TIR_GAPS, TIR_GAPS_NOT_KNOWN };
+/* Of min + [0, extent), over the block's iterations: certain gaps, or certainly none. */
+enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
+                            uint32_t count);
+/* The region covers a box, under the block's predicate, and is known to. */
+bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
+/* Some dimension has certain gaps, or it is not known of one and the region is not known to cover a box. */
+bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
 /* The regions a statement's subtree reads and writes, as TVMScript's detection gives them (detect.c). */
 
 #endif

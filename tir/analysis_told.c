@@ -84,3 +84,30 @@ bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err)
   }
   return true;
 }
+
+/* The buffer is allocated between the two blocks. */
+static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_buffer buffer) {
+  for (b = tir_parent_block(ir, b);; b = tir_parent_block(ir, b)) {
+    if (allocates(ir, b, buffer)) return true;
+    if (b == block) return false;
+  }
+}
+
+bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err) {
+  const struct tir_block_record *told = tir_block_at(ir, block);
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span regions[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
+    for (int w = 0; w < 2; w++)
+      for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
+        tir_buffer buffer = ir->regions.at[i].buffer;
+        if (lists_buffer(ir, told->writes, buffer) || (!w && lists_buffer(ir, told->reads, buffer)) ||
+            is_inside(ir, s, block, buffer))
+          continue;
+        return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, block, "block `%s` does not tell that `%s` in it uses `%s`",
+                          tir_block_name(ir, block), tir_block_name(ir, s),
+                          tir_text(ir, tir_buffer_at(ir, buffer)->name));
+      }
+  }
+  return true;
+}

@@ -43,7 +43,7 @@ struct tir_scratch {
     uint32_t *changed_vars, *changed_buffers;
     uint32_t changed_var_count, changed_var_capacity, changed_buffer_count, changed_buffer_capacity;
     uint64_t mask;
-    bool orders; /* tir_subst_order */
+    bool orders;  /* tir_subst_order */
     unsigned how; /* the way of the last rewriting */
     struct {
       uint32_t epoch, to;

@@ -74,8 +74,8 @@ struct tir_index_map {
 /* The block's iterations become what the map makes of them, each with a loop of its own. */
 bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct tir_index_map *map, ms_error *err);
 
-/* Keeps the elements of a buffer, that of the block's read or write `buffer_index`, where the map puts them. pad_value: a
- * constant of the buffer's type, or TIR_NONE: there must be no padding. assume_injective: the map is not checked. */
+/* Keeps the elements of a buffer, that of the block's read or write `buffer_index`, where the map puts them. pad_value:
+ * a constant of the buffer's type, or TIR_NONE: there must be no padding. assume_injective: the map is not checked. */
 bool tir_transform_layout(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                           const struct tir_index_map *map, tir_expr pad_value, bool assume_injective, ms_error *err);
 

@@ -78,6 +78,21 @@ static void find_regions(struct site *site) {
       if (tir_is_below(ir, ir->uses.at[u].block, site->scope)) add_site(site, ir->uses.at[u].block);
 }
 
+/* What is allocated has a constant size: extents that vary are taken at their largest. */
+static void fix_shape(struct tir *ir, tir_buffer buffer) {
+  struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
+  uint32_t first = 0;
+  for (uint32_t d = 0; d < b.rank; d++) {
+    tir_expr extent = ir->operands.at[b.shape + d];
+    int64_t most = tir_at(ir, extent)->hi;
+    if (b.strides.count || tir_is_int(ir, extent) || most == INT64_MAX) continue;
+    if (!first) first = tir_add_operands(ir, ir->operands.at + b.shape, b.rank);
+    tir_expr largest = tir_int(ir, tir_type_of(ir, extent), most > 0 ? most : 1);
+    ir->operands.at[first + d] = largest;
+  }
+  if (first) tir_buffer_at(ir, buffer)->shape = first;
+}
+
 /* A flat allocation stands in a list: the place before the first statement of the list that uses the buffer. */
 static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   struct tir *ir = low->ir;
@@ -94,6 +109,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;
+  fix_shape(ir, buffer);
   tir_stmt first = tir_stmt_at(ir, at)->first[TIR_BODY];
   while (first && !lower_uses_buffer(ir, first, buffer)) first = tir_stmt_at(ir, first)->next;
   assert(first && "an access is below the place found for it");

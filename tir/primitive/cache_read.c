@@ -150,7 +150,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
     plan_input(ir, plan, block);
   else if (!plan_written(ir, plan, err))
     return false;
-  return check_matches(ir, plan, err);
+  return tir_settle_cached_region(ir, &plan->cache, plan->writer, err) && check_matches(ir, plan, err);
 }
 
 static tir_block edit(struct tir *ir, const struct plan *plan) {

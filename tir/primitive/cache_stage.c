@@ -179,12 +179,14 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   struct tir_interval used[TIR_MOST_CACHED_RANK];
   tir_var vars[MOST_RELAXED];
   uint32_t count = relaxed_vars(ir, plan, block, parent_of_place(ir, plan), vars);
+  plan->gaps = false;
   if (count > MOST_RELAXED) {
     tir_cache_whole(ir, plan);
     return;
   }
   if (!nested && !tir_stmt_at(ir, block)->block.predicate && relax_plainly(ir, plan, block, region, vars, count))
     return;
+  plan->gaps = tir_has_gaps(ir, block, *region, vars, count);
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
   bind_iters(ir, block);
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
@@ -213,6 +215,17 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
     plan->ranges[2 * i] = zero;
     plan->ranges[2 * i + 1] = extent;
   }
+}
+
+bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
+  if (writer && plan->gaps)
+    return tir_refuse(ir, err, MS_CACHE_GAPS, writer, "block `%s` writes `%s` with gaps here",
+                      tir_block_name(ir, writer), tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
+  if (tir_block_at(ir, plan->scope)->iters.count) return true;
+  for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s && plan->compact; s = tir_stmt_at(ir, s)->parent)
+    for (uint32_t i = 0; i < 2 * plan->rank && tir_is(ir, s, TIR_LOOP) && plan->compact; i++)
+      plan->compact = !tir_uses_var(ir, plan->ranges[i], tir_stmt_at(ir, s)->loop.var);
+  return true;
 }
 
 static bool has_region_of(const struct tir *ir, struct tir_span span, tir_buffer buffer) {

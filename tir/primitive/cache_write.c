@@ -72,7 +72,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   cache->compact = !reader || tir_stmt_at(ir, cache->before)->parent == cache->scope;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
-  return check_matches(ir, plan, err);
+  return tir_settle_cached_region(ir, cache, block, err) && check_matches(ir, plan, err);
 }
 
 static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cache, uint32_t uses) {

@@ -49,6 +49,7 @@ static bool matches_part_of(const struct tir *ir, tir_block block, tir_buffer bu
 }
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
+  if (!tir_check_accesses_told(ir, buffer, tir_scope_of(ir, block), err)) return false;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {

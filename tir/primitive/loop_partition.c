@@ -96,6 +96,7 @@ static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_
 struct access {
   tir_buffer buffer;
   uint32_t indices; /* in tir.operands */
+  bool mixed;       /* it is accessed elsewhere too */
 };
 struct accesses {
   struct tir *ir;
@@ -104,12 +105,17 @@ struct accesses {
 };
 
 static void note_access(struct accesses *a, tir_buffer buffer, uint32_t indices) {
-  uint32_t rank = tir_buffer_at(a->ir, buffer)->rank;
+  const struct tir *ir = a->ir;
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank, known = 0;
+  bool plain = rank <= MOST_RANK;
+  for (uint32_t i = 0; i < rank && plain; i++) plain = tir_at(ir, ir->operands.at[indices + i])->kind == TIR_VAR;
+  while (known < a->count && a->at[known].buffer != buffer) known++;
+  if (known == a->count) {
+    if (a->count < MOST_ON_STACK) a->at[a->count++] = (struct access){buffer, indices, !plain};
+    return;
+  }
   for (uint32_t i = 0; i < rank; i++)
-    if (tir_at(a->ir, a->ir->operands.at[indices + i])->kind != TIR_VAR) return;
-  for (uint32_t i = 0; i < a->count; i++)
-    if (a->at[i].buffer == buffer) return;
-  if (a->count < MOST_ON_STACK && rank <= MOST_RANK) a->at[a->count++] = (struct access){buffer, indices};
+    a->at[known].mixed |= ir->operands.at[a->at[known].indices + i] != ir->operands.at[indices + i];
 }
 
 static bool note_load(void *data, tir_expr e) {
@@ -157,7 +163,7 @@ static void widen_regions(struct tir *ir, tir_block block, struct tir_span span,
   for (uint32_t i = span.first; i < span.first + span.count; i++)
     for (uint32_t a = 0; a < accesses->count; a++) {
       tir_expr ranges[2 * MOST_RANK];
-      if (accesses->at[a].buffer != ir->regions.at[i].buffer) continue;
+      if (accesses->at[a].buffer != ir->regions.at[i].buffer || accesses->at[a].mixed) continue;
       if (!make_domains(ir, block, &accesses->at[a], ranges)) continue;
       uint32_t first = tir_add_operands(ir, ranges, 2 * tir_buffer_at(ir, accesses->at[a].buffer)->rank);
       ir->regions.at[i].ranges = first;

@@ -42,7 +42,7 @@ static bool check_told(const struct tir *ir, const struct tir_move *move, ms_err
     uint32_t k = i < reads.count ? reads.first + i : writes.first + i - reads.count;
     if (!tir_check_accesses_told(ir, ir->regions.at[k].buffer, move->scope, err)) return false;
   }
-  return tir_check_writes_told(ir, move->block, err);
+  return tir_check_block_told(ir, move->block, err) && tir_check_writes_told(ir, move->block, err);
 }
 
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {

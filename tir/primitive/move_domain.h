@@ -44,9 +44,6 @@ static inline struct tir_span tir_required_regions(const struct tir *ir, const s
 /* A variable bound by a let is in it: it need not be in scope at the new place. */
 bool tir_uses_let(const struct tir *ir, tir_expr e);
 
-/* Puts expressions over a block's iterations in terms of the loops around it. */
-void tir_unbind(struct tir *ir, tir_block block, uint32_t count, tir_expr *exprs);
-
 /* On numbers alone (move_linear.c). False: the general way is to be taken. */
 bool tir_move_find_linear(struct tir *ir, struct tir_move *move);
 

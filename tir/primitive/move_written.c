@@ -3,83 +3,6 @@
  * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
 #include "move_domain.h"
 
-#include <string.h>
-
-enum { MOST_STEPS = 32, MOST_RANK = 16 };
-
-/* ---- Steps ---- */
-
-/* The sum of terms, of which the relaxed run, plus [0, width): by which steps it is covered. */
-struct steps {
-  uint32_t count;
-  struct {
-    int64_t step, times;
-  } at[MOST_STEPS]; /* ascending by step */
-};
-
-static bool add_step(struct steps *s, int64_t step, int64_t times) {
-  if (step < 0) step = -step;
-  if (times <= 1 || step == 0) return true;
-  if (s->count == MOST_STEPS || step < 0) return false;
-  uint32_t i = s->count++;
-  for (; i > 0 && s->at[i - 1].step > step; i--) s->at[i] = s->at[i - 1];
-  s->at[i].step = step;
-  s->at[i].times = times;
-  return true;
-}
-
-/* Adds the terms of `e`, times `scale`; false: it is not known by which steps it runs. */
-static bool add_steps(struct tir *ir, const struct tir_relaxed *r, tir_block producer, tir_expr e, int64_t scale,
-                      struct steps *s) {
-  struct tir_linear l = tir_linear_of(ir, e);
-  for (uint32_t i = 0; i < l.count; i++) {
-    struct tir_term t = ir->terms.at[l.first + i];
-    const struct tir_expr_node *n = tir_at(ir, t.atom);
-    int iter = n->kind == TIR_VAR && producer ? tir_iter_of(ir, producer, n->ref) : -1;
-    if (__builtin_mul_overflow(t.coefficient, scale, &t.coefficient)) return false;
-    if (iter >= 0) {
-      if (!add_steps(ir, r, TIR_NONE, tir_iters(ir, producer)[iter].binding, t.coefficient, s)) return false;
-      continue;
-    }
-    if (n->kind != TIR_VAR) {
-      if (producer ? n->flags & TIR_HAS_VAR : n->vars & r->mask) return false;
-      continue;
-    }
-    if (!tir_is_relaxed(r, n->ref)) continue;
-    tir_expr extent = ir->vars.at[n->ref].extent;
-    if (!extent || !tir_is_int(ir, extent) || !add_step(s, t.coefficient, tir_at(ir, extent)->imm)) return false;
-  }
-  return true;
-}
-
-enum gaps { NO_GAPS, GAPS, NOT_KNOWN };
-
-/* Whether some element between the first and the last is certainly left out. */
-static enum gaps find_gaps(struct tir *ir, const struct tir_relaxed *r, tir_block producer, tir_expr min,
-                           tir_expr extent) {
-  struct steps s;
-  s.count = 0;
-  if (!tir_is_int(ir, extent) || !add_steps(ir, r, producer, min, 1, &s)) return NOT_KNOWN;
-  int64_t reach = tir_at(ir, extent)->imm, more;
-  for (uint32_t i = 0; i < s.count; i++) {
-    if (s.at[i].step > reach) return GAPS;
-    if (__builtin_mul_overflow(s.at[i].step, s.at[i].times - 1, &more) || __builtin_add_overflow(reach, more, &reach))
-      return NOT_KNOWN;
-  }
-  return NO_GAPS;
-}
-
-/* What is written of quotients and remainders of loops is a box without gaps. */
-static bool covers_box(struct tir *ir, const struct tir_relaxed *r, tir_block producer, struct tir_region region) {
-  tir_expr ranges[2 * MOST_RANK];
-  struct tir_interval box[MOST_RANK];
-  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
-  if (rank > MOST_RANK) return true;
-  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
-  tir_unbind(ir, producer, 2 * rank, ranges);
-  return tir_region_exact(ir, ranges, rank, r->vars, r->count, tir_stmt_at(ir, producer)->block.predicate, box);
-}
-
 /* The block reads every element between the first and the last in that dimension: an iteration of its own runs there
  * one by one. */
 static bool reads_all(struct tir *ir, tir_block block, tir_buffer buffer, uint32_t dimension) {
@@ -104,12 +27,12 @@ static bool has_gaps(struct tir *ir, const struct tir_move *move, tir_block prod
   tir_open_relaxed(ir, move, producer, region.buffer, &r);
   for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !gaps; d++) {
     if (!reads_all(ir, move->block, region.buffer, d)) continue;
-    enum gaps found =
-        find_gaps(ir, &r, producer, ir->operands.at[region.ranges + 2 * d], ir->operands.at[region.ranges + 2 * d + 1]);
-    gaps = found == GAPS;
-    known &= found != NOT_KNOWN;
+    enum tir_gaps found = tir_find_gaps(ir, producer, ir->operands.at[region.ranges + 2 * d],
+                                        ir->operands.at[region.ranges + 2 * d + 1], r.vars, r.count);
+    gaps = found == TIR_GAPS;
+    known &= found != TIR_GAPS_NOT_KNOWN;
   }
-  if (!known && !gaps) gaps = !covers_box(ir, &r, producer, region);
+  if (!known && !gaps) gaps = !tir_covers_box(ir, producer, region, r.vars, r.count);
   tir_close_relaxed(&r);
   return gaps;
 }

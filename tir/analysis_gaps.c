@@ -1,0 +1,111 @@
+/* Gaps: whether what a block accesses while loops run has elements left out between the first and the last. */
+#include "analysis.h"
+
+#include <string.h>
+
+enum { MOST_STEPS = 32, MOST_RANK = 16 };
+
+/* The loops that run. */
+struct running {
+  const tir_var *vars;
+  uint32_t count;
+  uint64_t mask;
+};
+
+static bool runs(const struct running *r, tir_var v) {
+  if (!(r->mask >> (v & 63) & 1)) return false;
+  for (uint32_t i = 0; i < r->count; i++)
+    if (r->vars[i] == v) return true;
+  return false;
+}
+
+static int iter_of(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].var == v) return (int)i;
+  return -1;
+}
+
+/* The sum of terms, of which the relaxed run, plus [0, width): by which steps it is covered. */
+struct steps {
+  uint32_t count;
+  struct {
+    int64_t step, times;
+  } at[MOST_STEPS]; /* ascending by step */
+};
+
+static bool add_step(struct steps *s, int64_t step, int64_t times) {
+  if (step < 0) step = -step;
+  if (times <= 1 || step == 0) return true;
+  if (s->count == MOST_STEPS || step < 0) return false;
+  uint32_t i = s->count++;
+  for (; i > 0 && s->at[i - 1].step > step; i--) s->at[i] = s->at[i - 1];
+  s->at[i].step = step;
+  s->at[i].times = times;
+  return true;
+}
+
+/* Adds the terms of `e`, times `scale`; false: it is not known by which steps it runs. */
+static bool add_steps(struct tir *ir, const struct running *r, tir_block block, tir_expr e, int64_t scale,
+                      struct steps *s) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    const struct tir_expr_node *n = tir_at(ir, t.atom);
+    int iter = n->kind == TIR_VAR && block ? iter_of(ir, block, n->ref) : -1;
+    if (__builtin_mul_overflow(t.coefficient, scale, &t.coefficient)) return false;
+    if (iter >= 0) {
+      if (!add_steps(ir, r, TIR_NONE, tir_iters(ir, block)[iter].binding, t.coefficient, s)) return false;
+      continue;
+    }
+    if (n->kind != TIR_VAR) {
+      if (block ? n->flags & TIR_HAS_VAR : n->vars & r->mask) return false;
+      continue;
+    }
+    if (!runs(r, n->ref)) continue;
+    tir_expr extent = ir->vars.at[n->ref].extent;
+    if (!extent || !tir_is_int(ir, extent) || !add_step(s, t.coefficient, tir_at(ir, extent)->imm)) return false;
+  }
+  return true;
+}
+
+enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
+                            uint32_t count) {
+  struct running r = {vars, count, 0};
+  struct steps s;
+  s.count = 0;
+  for (uint32_t i = 0; i < count; i++) r.mask |= 1ull << (vars[i] & 63);
+  if (!tir_is_int(ir, extent) || !add_steps(ir, &r, block, min, 1, &s)) return TIR_GAPS_NOT_KNOWN;
+  int64_t reach = tir_at(ir, extent)->imm, more;
+  for (uint32_t i = 0; i < s.count; i++) {
+    if (s.at[i].step > reach) return TIR_GAPS;
+    if (__builtin_mul_overflow(s.at[i].step, s.at[i].times - 1, &more) || __builtin_add_overflow(reach, more, &reach))
+      return TIR_GAPS_NOT_KNOWN;
+  }
+  return TIR_NO_GAPS;
+}
+
+bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval box[MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  if (rank > MOST_RANK) return true;
+  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
+  tir_subst_clear(ir);
+  return tir_region_exact(ir, ranges, rank, vars, count, tir_stmt_at(ir, block)->block.predicate, box);
+}
+
+bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
+  bool known = true;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
+    enum tir_gaps found = tir_find_gaps(ir, block, ir->operands.at[region.ranges + 2 * d],
+                                        ir->operands.at[region.ranges + 2 * d + 1], vars, count);
+    if (found == TIR_GAPS) return true;
+    known &= found == TIR_NO_GAPS;
+  }
+  return !known && !tir_covers_box(ir, block, region, vars, count);
+}
