@@ -48,7 +48,7 @@ static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
 
 static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *schedule, const ms_error *err) {
   if (!schedule) return bind_raise(L, err);
-  b->schedule = schedule;
+  b->schedule = schedule; /* freed with the userdata, should the charge raise */
   lua_getiuservalue(L, -1, 1);
   schedule->workload = bind_check_function(L, -1)->ir;
   lua_pop(L, 1);
@@ -504,9 +504,10 @@ static int schedule_index(lua_State *L) {
 /* schedule(function [, {seed = 1}]) */
 static int new_schedule(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
+  ms_error err = {.instruction = -1};
   uint64_t seed = (uint64_t)bind_option_int(L, 2, "seed", 1);
   struct bound_schedule *made = push(L, false, 1);
-  return fill(L, made, vm_schedule_new(f->ir, seed), NULL);
+  return fill(L, made, vm_schedule_new(f->ir, seed), &err);
 }
 
 /* ---- Traces ---- */

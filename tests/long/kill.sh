@@ -19,6 +19,7 @@ tune() { # seed, trials; takes the place of its shell
 committed=0
 for round in $(seq "$rounds"); do
   policy=$([ $((round % 2)) = 0 ] && echo evolutionary || echo replay_trace)
+  # shellcheck disable=SC2046 # two numbers
   set -- $(awk -v s="$((seed * 1000 + round))" 'BEGIN {srand(s); printf "%.3f %.3f\n", rand() * 0.4, rand() * 0.3}')
   : >"$work/out" # the process appends, so that nothing of it is lost
   tune "$((seed * 1000 + round))" 100000 >>"$work/out" 2>"$work/err" &

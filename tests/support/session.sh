@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Shell functions of tests that stop processes: run a command in a session of its own, and see what is left of it.
 
 # The processes of a session that still run, as numbers.
