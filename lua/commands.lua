@@ -101,11 +101,11 @@ end
 -- ---- The store -------------------------------------------------------------------------------------------------
 
 function commands.top(args)
-  local options, rest = parse(args, {db = "text", k = "number", json = "flag", target = "text", workload = "text"})
+  local options, rest = parse(args, {db = "text", k = "number", json = "flag", target = "text"})
   local store = open_store(options.db, true)
   local most = whole(options, "k") or 10
   for _, w in ipairs(store:workloads()) do
-    if not (options.workload or rest[1]) or w.name == (options.workload or rest[1]) then
+    if not rest[1] or w.name == rest[1] then
       local flops = store:get_workload(w.id):flops()
       if not options.json then print(string.format("%s: %d records", w.name, w.records)) end
       for i, r in ipairs(store:records {workload = w.id, target = options.target, most = most}) do

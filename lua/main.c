@@ -27,7 +27,7 @@ const struct cli_command cli_commands[] = {
      cli_lua},
     {"db", "list | check | compact | export [FILE] | import FILE [--db PATH] [--json]", "Looks after the store.",
      cli_lua},
-    {"space", "FILE [--target T] [--rules FILE] [--rule-timeout S] [--json] [-- ARG…]",
+    {"space", "FILE [--target T] [--rules FILE] [--rule-timeout S] [--seed N] [--json] [-- ARG…]",
      "Prints the design space: every sketch as a trace.", cli_lua},
     {"doctor", "[--json]", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
     {"help", "[NAME]", "Explains a command or an instruction.", cli_help},

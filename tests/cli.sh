@@ -72,4 +72,15 @@ if [ "$pairs" -ne 2 ]; then
   echo "two pairs: $pairs lines"
   failed=1
 fi
+# Help and completion name the same options.
+completion=$(dirname "$0")/../lua/completion.bash
+options_of() { grep -oE -- '(^|[[ "])(--[a-z][a-z-]*|-[a-z])' | grep -oE -- '--?[a-z][a-z-]*' | sort -u | tr '\n' ' '; }
+for command in apply run bench tune top show replay export db space doctor; do
+  helped=$("$msched" help $command | head -n 1 | options_of)
+  completed=$(sed -n "s/^  $command) options=//p" "$completion" | options_of)
+  if [ "$helped" != "$completed" ]; then
+    echo "$command: help names $helped, completion $completed"
+    failed=1
+  fi
+done
 exit $failed
