@@ -89,6 +89,9 @@ bool tir_reindex_cache_read(struct tir *ir, tir_block block, uint32_t buffer_ind
 bool tir_reindex_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                              const struct tir_index_map *map, tir_block *out, ms_error *err);
 
+/* Grows the domain of each of the block's iterations to a multiple of its `padding`, zeros around what it reads. */
+bool tir_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, ms_error *err);
+
 /* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
  */
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);

@@ -100,3 +100,14 @@ bool vm_do_reindex_cache_read(struct vm_run *r, const struct vm_step *s) {
 bool vm_do_reindex_cache_write(struct vm_run *r, const struct vm_step *s) {
   return reindex_cache(r, s, tir_reindex_cache_write);
 }
+
+bool vm_do_pad_einsum(struct vm_run *r, const struct vm_step *s) {
+  enum { MOST_PADDING = 64 };
+  tir_block block;
+  int64_t padding[MOST_PADDING];
+  const struct vm_operand *list = vm_attr(r, s, 0);
+  if (list->count > MOST_PADDING) return ms_fail(r->err, MS_TOO_LARGE, "%u multiples are given", list->count);
+  for (uint32_t i = 0; i < list->count; i++) padding[i] = vm_get_int(r, r->operands + list->value + i);
+  return vm_get_block(r, vm_input(r, s, 0), &block) && tir_pad_einsum(r->ir, block, padding, list->count, r->err) &&
+         vm_give(r, s, NULL, 0);
+}

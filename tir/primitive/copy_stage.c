@@ -16,6 +16,36 @@ struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_
   return tir_new_region(ir, buffer, ranges);
 }
 
+tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  tir_expr within = TIR_NONE;
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr at = places[d], end = ir->operands.at[tir_buffer_at(ir, buffer)->shape + d];
+    if (tir_type_of(ir, at) != tir_type_of(ir, end)) end = tir_cast(ir, tir_type_of(ir, at), end);
+    tir_expr above = tir_make(ir, TIR_LE, tir_int(ir, tir_type_of(ir, at), 0), at),
+             below = tir_make(ir, TIR_LT, at, end);
+    if (!tir_prove(ir, above)) within = tir_and(ir, within, above);
+    if (!tir_prove(ir, below)) within = tir_and(ir, within, below);
+  }
+  return within;
+}
+
+bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err) {
+  if (!tir_within_bounds(ir, buffer, places)) return true;
+  return tir_refuse(ir, err, MS_REINDEX_BOUNDS, block, "an index of buffer `%s` may leave it: a condition guards it",
+                    tir_buffer_name(ir, buffer));
+}
+
+static tir_expr value_of(struct tir *ir, const struct tir_copy_stage *s) {
+  tir_expr value = tir_load(ir, s->from, s->from_at, s->from_rank, TIR_NONE), outside = s->outside;
+  tir_expr within = tir_within_bounds(ir, s->from, s->from_at);
+  if (!within) return value;
+  tir_type type = tir_type_of(ir, value);
+  if (!outside) outside = tir_type_is_float(type) ? tir_float(ir, type, 0.0) : tir_int(ir, type, 0);
+  tir_expr args[3] = {within, value, outside};
+  return tir_call(ir, type, tir_symbol_of(ir, "if_then_else"), args, 3);
+}
+
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir_block *out) {
   tir_block block = tir_new_block(ir, s->name);
   tir_set_iters(ir, block, s->iters, s->iter_count);
@@ -24,7 +54,7 @@ tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir
                     writes = tir_point_region(ir, s->to, s->to_at, s->to_rank);
   tir_set_reads(ir, block, &reads, 1);
   tir_set_writes(ir, block, &writes, 1);
-  tir_expr value = tir_load(ir, s->from, s->from_at, s->from_rank, TIR_NONE);
+  tir_expr value = value_of(ir, s);
   tir_append(ir, block, TIR_BODY, tir_new_store(ir, s->to, s->to_at, value));
   tir_stmt nest = block;
   for (uint32_t i = s->loop_count; i-- > 0;) {

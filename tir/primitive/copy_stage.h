@@ -14,9 +14,16 @@ struct tir_copy_stage {
   tir_var loops[TIR_MOST_STAGE]; /* outermost first */
   struct tir_iter iters[TIR_MOST_STAGE];
   tir_expr predicate;                                    /* over the loops; TIR_NONE: true */
+  tir_expr outside;                                      /* what is read beyond `from`; TIR_NONE: zero */
   tir_expr from_at[TIR_MOST_RANK], to_at[TIR_MOST_RANK]; /* over the iterations */
 };
-/* The stage, detached: its outermost statement. */
+/* The condition that all of `places` are within the buffer; TIR_NONE: they are. */
+tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places);
+/* What is written is copied back whatever conditions the block's body may have: each place must be within the buffer.
+ */
+bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err);
+/* The stage, detached: its outermost statement. Places of `from` that may leave it are guarded: what the block reads
+ * under a condition is `outside` where the condition does not hold. */
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *stage, tir_block *block);
 /* A region of one element. */
 struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank);

@@ -1,12 +1,13 @@
 /* Reindex: a block uses a copy of a buffer whose dimensions are the block's iterations.
  *
- * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, within its shape,
- *           which depends on its iterations alone; it does not both read and write it. The scope is a stage pipeline.
- *           The loops around the block hold one another and nothing else. What is read is written before them; what is
- *           written is read after them, and the block writes for each value of its iterations.
+ * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, which depends on
+ *           its iterations alone; it does not both read and write it. The scope is a stage pipeline. The loops around
+ *           the block hold one another and nothing else. What is read is written before them; what is written is read
+ *           after them, and the block writes for each value of its iterations, always within the buffer.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
- * written), over the domains of the iterations that the place depends on. The block uses the new buffer. Forward:
- * nothing dies. */
+ *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
+ *           of the buffer. The block uses the new buffer.
+ * Forward:  nothing dies. */
 #include "copy_stage.h"
 
 #include <stdio.h>
@@ -64,19 +65,6 @@ static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) 
   }
 }
 
-/* The copy is not under the conditions that the block's body may have: each place must exist. */
-static bool check_bounds(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  for (uint32_t d = 0; d < plan->access.rank; d++) {
-    tir_expr at = plan->access.at[d], end = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + d];
-    if (tir_type_of(ir, at) != tir_type_of(ir, end)) end = tir_cast(ir, tir_type_of(ir, at), end);
-    tir_expr zero = tir_int(ir, tir_type_of(ir, at), 0);
-    if (tir_prove(ir, tir_make(ir, TIR_LE, zero, at)) && tir_prove(ir, tir_make(ir, TIR_LT, at, end))) continue;
-    return tir_refuse(ir, err, MS_REINDEX_BOUNDS, block, "index %u of buffer `%s` may leave it: a condition guards it",
-                      d, tir_buffer_name(ir, plan->buffer));
-  }
-  return true;
-}
-
 enum { MOST_LOOPS = 64 };
 
 /* What is copied back was written: for every value of each iteration, as far as that is known. */
@@ -111,7 +99,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
   if (!tir_find_single_access(ir, block, plan->buffer, &plan->access, err)) return false;
   simplify_access(ir, block, plan);
-  return check_bounds(ir, block, plan, err) && check_order(ir, block, plan, err) && check_domains(ir, block, plan, err);
+  return (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
+         check_order(ir, block, plan, err) && check_domains(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */

@@ -4,10 +4,11 @@
  * Requires: the block has a read (write) region of this number, a single element, at which all its uses of the buffer
  *           are; no blocks in it; the storage scope is known; the scope is a stage pipeline. The map takes the block's
  *           iterations, uses those that the region uses, and tells their elements apart. What is read is written by one
- *           block at most, before; what is written by this block alone, which does not read it.
+ *           block at most, before; what is written by this block alone, which does not read it, and always within it.
  * After:    a block copies each element to the cache, or from it, in copies of the loops that its iterations are bound
  *           to: before the block, at the lowest place after the writer, first in the scope for an input; after the
  *           block, before the first that reads the buffer, else last in the scope. Conditions on those loops are kept.
+ *           Where a read element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
 #include "../index_map.h"
 #include "cache_stage.h"
@@ -225,7 +226,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, const char *s
   return tir_check_cached_buffer(ir, block, index, plan->write, scope, &plan->cache, err) &&
          tir_check_stage_pipeline(ir, plan->cache.scope, err) && find_place(ir, block, plan, err) &&
          read_region(ir, block, index, plan, err) && map_elements(ir, block, plan, err) &&
-         check_access(ir, block, plan, err) && check_map(ir, block, plan, err) && check_loops(ir, block, plan, err);
+         check_access(ir, block, plan, err) &&
+         (!plan->write || tir_check_copied_back(ir, block, plan->cache.buffer, plan->old_at, err)) &&
+         check_map(ir, block, plan, err) && check_loops(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */

@@ -1,0 +1,364 @@
+/* Pad einsum: a block's domains grow to multiples; what it reads is padded, what it writes is cut back.
+ *
+ * Requires: a positive multiple for each iteration; the scope is a stage pipeline; only loops are around the block.
+ *           Where a domain grows, nothing else is under the grown loops, or uses what is padded under the others. Each
+ *           region is one element, indexed by iterations and zeros, of a buffer of its own. A domain that grows starts
+ *           at 0, and a loop of just that domain is bound to it and to nothing else. Buffers that are written and
+ *           padded are written whole. A reduction that grows is a sum of what a zero read at its iterations makes
+ *           zero, or reduces just what it reads, by one value.
+ * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros,
+ *           or with the identity of what reduces it; after them, a block copies what was written back.
+ * Forward:  nothing dies: loops keep their places. */
+#include "copy_stage.h"
+
+#include <stdio.h>
+
+enum { MOST_ITERS = 64, MOST_REGIONS = 32 };
+
+struct padded {
+  tir_buffer buffer;
+  bool write;
+  tir_expr shape[TIR_MOST_RANK];
+  tir_expr outside; /* what is read beyond the buffer; TIR_NONE: zero */
+};
+
+struct plan {
+  tir_block scope;
+  tir_stmt top; /* the outermost loop around the block, or the block */
+  uint32_t count;
+  struct tir_iter iters[MOST_ITERS];
+  tir_expr extents[MOST_ITERS]; /* new; TIR_NONE: the domain stays */
+  tir_loop loops[MOST_ITERS];   /* that grow with them; TIR_NONE: none is bound */
+  struct padded padded[MOST_REGIONS];
+  uint32_t padded_count;
+};
+
+/* ---- Check: domains ---- */
+
+static tir_loop loop_of(const struct tir *ir, tir_block block, tir_expr var) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_var_expr(ir, tir_stmt_at(ir, s)->loop.var) == var) return s;
+  return TIR_NONE;
+}
+
+/* Nothing but the binding of iteration `i` speaks of the loop. */
+static bool is_bound_once(struct tir *ir, tir_block block, const struct plan *plan, uint32_t i) {
+  tir_var v = tir_stmt_at(ir, plan->loops[i])->loop.var;
+  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  if (predicate && tir_uses_var(ir, predicate, v)) return false;
+  for (uint32_t j = 0; j < plan->count; j++)
+    if (j != i && tir_uses_var(ir, plan->iters[j].binding, v)) return false;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != plan->loops[i]; s = tir_stmt_at(ir, s)->parent)
+    if (tir_uses_var(ir, tir_stmt_at(ir, s)->loop.min, v) || tir_uses_var(ir, tir_stmt_at(ir, s)->loop.extent, v))
+      return false;
+  return true;
+}
+
+static bool check_growth(struct tir *ir, tir_block block, struct plan *plan, uint32_t i, ms_error *err) {
+  struct tir_var_node v = ir->vars.at[plan->iters[i].var];
+  if (!tir_is_const(ir, v.min, 0))
+    return tir_refuse(ir, err, MS_DOMAIN_NOT_FROM_ZERO, block, "iteration %u of block `%s` does not start at 0", i,
+                      tir_block_name(ir, block));
+  plan->loops[i] = loop_of(ir, block, plan->iters[i].binding);
+  if (!plan->loops[i]) return true; /* the domain grows, and no more of it is run */
+  const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
+  if (tir_is_const(ir, n->loop.min, 0) && tir_prove_equal(ir, n->loop.extent, v.extent) &&
+      is_bound_once(ir, block, plan, i))
+    return true;
+  return tir_refuse(ir, err, MS_BINDING_NOT_WHOLE, plan->loops[i],
+                    "the loop is not just over the domain of iteration %u of block `%s`", i, tir_block_name(ir, block));
+}
+
+static bool find_domains(struct tir *ir, tir_block block, const int64_t *padding, struct plan *plan, ms_error *err) {
+  for (uint32_t i = 0; i < plan->count; i++) {
+    tir_expr extent = ir->vars.at[plan->iters[i].var].extent;
+    tir_type type = tir_type_of(ir, extent);
+    tir_expr multiple = tir_int(ir, type, padding[i]);
+    tir_expr up = tir_floordiv(ir, tir_add(ir, extent, tir_int(ir, type, padding[i] - 1)), multiple);
+    plan->extents[i] = tir_mul(ir, up, multiple);
+    if (tir_prove_equal(ir, plan->extents[i], extent))
+      plan->extents[i] = TIR_NONE;
+    else if (!check_growth(ir, block, plan, i, err))
+      return false;
+  }
+  return true;
+}
+
+/* ---- Check: regions ---- */
+
+static uint32_t iter_of(const struct tir *ir, const struct plan *plan, tir_expr e) {
+  for (uint32_t i = 0; i < plan->count; i++)
+    if (tir_var_expr(ir, plan->iters[i].var) == e) return i;
+  return UINT32_MAX;
+}
+
+/* One element at variables and zeros, of a buffer that no region before names. */
+static bool is_einsum_region(const struct tir *ir, struct tir_region r) {
+  struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
+  for (uint32_t d = 0; d < n.rank; d++) {
+    tir_expr at = ir->operands.at[r.ranges + 2 * d];
+    if (!tir_is_const(ir, ir->operands.at[r.ranges + 2 * d + 1], 1)) return false;
+    if (tir_is_int(ir, at) ? !tir_is_const(ir, at, 0) : tir_at(ir, at)->kind != TIR_VAR) return false;
+  }
+  return n.rank <= TIR_MOST_RANK;
+}
+
+/* Each dimension is written whole: else what was not written would be copied back. */
+static bool is_written_whole(struct tir *ir, tir_block block, struct tir_region r, const struct plan *plan) {
+  struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
+  tir_var vars[MOST_ITERS];
+  uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_ITERS);
+  if (count > MOST_ITERS) return false;
+  for (uint32_t d = 0; d < n.rank; d++) {
+    tir_expr at = ir->operands.at[r.ranges + 2 * d], shape = ir->operands.at[n.shape + d];
+    if (tir_is_int(ir, at) && tir_is_const(ir, shape, 1)) continue;
+    uint32_t i = iter_of(ir, plan, at);
+    if (i == UINT32_MAX || !tir_prove_equal(ir, ir->vars.at[plan->iters[i].var].extent, shape)) return false;
+    struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[plan->iters[i].var].min, shape);
+    tir_expr range[2] = {plan->iters[i].binding, tir_int(ir, tir_type_of(ir, at), 1)};
+    if (tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers) &&
+        !tir_interval_covers(ir, covers, domain))
+      return false;
+  }
+  return true;
+}
+
+static void add_padded(struct tir *ir, struct tir_region r, bool write, struct plan *plan) {
+  struct padded *p = &plan->padded[plan->padded_count];
+  struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
+  bool grows = false;
+  *p = (struct padded){.buffer = r.buffer, .write = write};
+  for (uint32_t d = 0; d < n.rank; d++) {
+    tir_expr at = ir->operands.at[r.ranges + 2 * d];
+    uint32_t i = iter_of(ir, plan, at);
+    bool grown = i != UINT32_MAX && plan->extents[i];
+    grows = grows || grown;
+    p->shape[d] = ir->operands.at[n.shape + d];
+    if (grown) p->shape[d] = plan->extents[i];
+    if (tir_is_int(ir, at)) p->shape[d] = tir_int(ir, tir_type_of(ir, at), 1);
+  }
+  plan->padded_count += grows;
+}
+
+static bool check_regions(struct tir *ir, tir_block block, bool write, struct plan *plan, ms_error *err) {
+  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t i = 0; i < span.count; i++) {
+    struct tir_region r = ir->regions.at[span.first + i];
+    struct tir_span before = {span.first, i};
+    if (tir_has_region_of(ir, before, r.buffer) || (write && tir_has_region_of(ir, reads, r.buffer)) ||
+        !is_einsum_region(ir, r) || plan->padded_count == MOST_REGIONS)
+      return tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` twice, or not at iterations alone",
+                        tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
+    uint32_t before_count = plan->padded_count;
+    add_padded(ir, r, write, plan);
+    if (plan->padded_count == before_count || !write || is_written_whole(ir, block, r, plan)) continue;
+    return tir_refuse(ir, err, MS_PAD_NOT_WHOLE, block, "block `%s` does not write all of buffer `%s`",
+                      tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
+  }
+  return true;
+}
+
+/* ---- Check: reductions ---- */
+
+static bool is_padded_at(const struct tir *ir, const struct plan *plan, tir_expr load, tir_var v) {
+  const struct tir_expr_node *n = tir_at(ir, load);
+  bool read = false, at = false;
+  for (uint32_t i = 0; i < plan->padded_count; i++)
+    read = read || (plan->padded[i].buffer == n->ref && !plan->padded[i].write);
+  for (uint32_t d = 0; d < n->count; d++) at = at || ir->operands.at[n->operands + d] == tir_var_expr(ir, v);
+  return read && at;
+}
+
+/* The value is zero where `v` is beyond its old domain, since what is read there is. */
+static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  switch (n->kind) {
+  case TIR_LOAD: return is_padded_at(ir, plan, e, v);
+  case TIR_MUL: return vanishes(ir, plan, n->a, v) || vanishes(ir, plan, n->b, v);
+  case TIR_ADD:
+  case TIR_SUB: return vanishes(ir, plan, n->a, v) && vanishes(ir, plan, n->b, v);
+  case TIR_CAST: return vanishes(ir, plan, n->a, v);
+  default: return false;
+  }
+}
+
+/* The value is what is read of a padded buffer: which is then padded with what changes nothing. */
+static bool pad_with(const struct tir *ir, struct plan *plan, tir_expr value, tir_expr identity, tir_var v) {
+  if (tir_at(ir, value)->kind != TIR_LOAD || !is_padded_at(ir, plan, value, v)) return false;
+  for (uint32_t i = 0; i < plan->padded_count; i++)
+    if (plan->padded[i].buffer == tir_at(ir, value)->ref) plan->padded[i].outside = identity;
+  return true;
+}
+
+static bool check_reduction(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  struct tir_reduction r;
+  bool found = false, neutral = true;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    if (!plan->extents[i] || !plan->loops[i] || plan->iters[i].kind == TIR_SPATIAL) continue;
+    if (!found && !tir_find_reduction(ir, block, &r, err)) return false;
+    found = true;
+    bool sum = r.reducer == TIR_REDUCE_SUM || r.reducer == TIR_REDUCE_SUM_PAIR;
+    bool one = r.reducer <= TIR_REDUCE_MAX;
+    for (uint32_t b = 0; b < r.count && neutral; b++)
+      neutral = sum ? vanishes(ir, plan, r.right[b], plan->iters[i].var)
+                    : one && pad_with(ir, plan, r.right[b], r.identity[b], plan->iters[i].var);
+  }
+  return neutral || tir_refuse(ir, err, MS_PAD_NOT_NEUTRAL, block, "zeros would change what block `%s` reduces",
+                               tir_block_name(ir, block));
+}
+
+/* ---- Check ---- */
+
+/* The grown loops, and what they hold, are the block's alone; it is no more than a block in loops. */
+static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  if (!tir_only_loops_between(ir, block, plan->scope))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops is around block `%s`",
+                      tir_block_name(ir, block));
+  uint32_t growing = 0;
+  for (uint32_t i = 0; i < plan->count; i++) growing += plan->extents[i] && plan->loops[i];
+  tir_stmt s = block;
+  for (tir_stmt parent; (parent = tir_stmt_at(ir, s)->parent) != plan->scope; s = parent) {
+    if (growing && tir_only_child(ir, parent) != s)
+      return tir_refuse(ir, err, MS_LOOP_NOT_ONLY_CHILD, parent, "the loop, or one in it, is not block `%s`'s alone",
+                        tir_block_name(ir, block));
+    for (uint32_t i = 0; i < plan->count; i++) growing -= plan->extents[i] && plan->loops[i] == parent;
+  }
+  plan->top = s;
+  if (!plan->padded_count || (!tir_block_at(ir, block)->matches.count && !tir_block_at(ir, block)->allocs.count &&
+                              !tir_child_blocks(ir, block, NULL, 0)))
+    return true;
+  return tir_refuse(ir, err, MS_NOT_A_LEAF, block, "block `%s` holds other blocks, buffers or views",
+                    tir_block_name(ir, block));
+}
+
+/* The copies stand before and after all of the nest: no other block of it has to do with a padded buffer. */
+static bool check_others(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  for (uint32_t i = 0; i < plan->padded_count; i++) {
+    const struct tir_buffer_node *n = tir_buffer_at(ir, plan->padded[i].buffer);
+    uint32_t lists[] = {n->writers, plan->padded[i].write ? n->readers : TIR_NONE};
+    for (int list = 0; list < 2; list++)
+      for (uint32_t u = lists[list]; u; u = ir->uses.at[u].next) {
+        tir_block b = ir->uses.at[u].block;
+        if (b == block || !tir_is_below(ir, b, plan->top)) continue;
+        return tir_refuse(ir, err, MS_REINDEX_ORDER, b, "block `%s` uses buffer `%s` under the same loops",
+                          tir_block_name(ir, b), tir_buffer_name(ir, plan->padded[i].buffer));
+      }
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, struct plan *plan,
+                  ms_error *err) {
+  plan->scope = tir_scope_of(ir, block);
+  if (!plan->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  plan->count = tir_block_at(ir, block)->iters.count;
+  bool positive = true;
+  for (uint32_t i = 0; i < count; i++) positive = positive && padding[i] > 0;
+  if (count != plan->count || count > MOST_ITERS || !positive)
+    return tir_refuse(ir, err, MS_PADDING, block, "block `%s` has %u iterations; %u multiples are given, %s",
+                      tir_block_name(ir, block), plan->count, count, positive ? "all positive" : "not all positive");
+  for (uint32_t i = 0; i < count; i++) plan->iters[i] = tir_iters(ir, block)[i];
+  return tir_check_stage_pipeline(ir, plan->scope, err) && find_domains(ir, block, padding, plan, err) &&
+         check_regions(ir, block, false, plan, err) && check_regions(ir, block, true, plan, err) &&
+         check_nest(ir, block, plan, err) && check_others(ir, block, plan, err) &&
+         check_reduction(ir, block, plan, err);
+}
+
+/* ---- Edit ---- */
+
+static tir_name name_of(struct tir *ir, const char *stem, uint32_t i) {
+  char name[16];
+  snprintf(name, sizeof name, "%s%u", stem, i);
+  return tir_name_of(ir, name);
+}
+
+/* A loop or iteration over a larger domain has a variable of its own. */
+static tir_var grow(struct tir *ir, tir_var v, tir_expr extent) {
+  struct tir_var_node n = ir->vars.at[v];
+  tir_var made = tir_new_var(ir, (enum tir_var_kind)n.kind, n.name, n.type, n.min, extent);
+  tir_subst_var(ir, v, tir_var_expr(ir, made));
+  return made;
+}
+
+static void grow_domains(struct tir *ir, tir_block block, struct plan *plan) {
+  for (uint32_t i = 0; i < plan->count; i++) {
+    if (!plan->extents[i]) continue;
+    plan->iters[i].var = grow(ir, plan->iters[i].var, plan->extents[i]);
+    tir_loop loop = plan->loops[i];
+    if (!loop) continue;
+    tir_var v = grow(ir, tir_stmt_at(ir, loop)->loop.var, plan->extents[i]);
+    plan->iters[i].binding = tir_var_expr(ir, v);
+    tir_stmt_at(ir, loop)->loop.var = v;
+    tir_stmt_at(ir, loop)->loop.extent = plan->extents[i];
+  }
+  tir_subst_stmt(ir, block);
+  tir_subst_clear(ir);
+  tir_set_iters(ir, block, plan->iters, plan->count);
+}
+
+static tir_expr padded_load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  return tir_load(ir, *(const tir_buffer *)context, indices, count, TIR_NONE);
+}
+
+static void padded_store(struct tir *ir, void *context, tir_stmt s) {
+  tir_stmt_at(ir, s)->store.buffer = *(const tir_buffer *)context;
+}
+
+static tir_buffer make_buffer(struct tir *ir, tir_block block, const struct plan *plan, const struct padded *p) {
+  struct tir_buffer_node like = *tir_buffer_at(ir, p->buffer);
+  tir_symbol name = tir_symbol_suffix(ir, like.name, "_pad");
+  tir_buffer made = tir_new_buffer(ir, name, like.type, p->shape, like.rank, like.scope);
+  struct tir_buffer_change change = {p->buffer, made, padded_load, padded_store, &made};
+  tir_add_alloc(ir, plan->scope, made);
+  tir_change_own_uses(ir, &change, block);
+  tir_retarget_regions(ir, block, p->buffer, made);
+  return made;
+}
+
+static tir_stmt make_copy(struct tir *ir, const struct padded *p, tir_buffer made) {
+  struct tir_buffer_node n = *tir_buffer_at(ir, p->buffer);
+  struct tir_copy_stage s = {.loop_count = n.rank, .iter_count = n.rank, .from_rank = n.rank, .to_rank = n.rank};
+  s.name = tir_buffer_at(ir, made)->name;
+  s.outside = p->outside;
+  s.from = p->write ? made : p->buffer;
+  s.to = p->write ? p->buffer : made;
+  for (uint32_t d = 0; d < n.rank; d++) {
+    tir_expr extent = p->write ? ir->operands.at[n.shape + d] : p->shape[d];
+    tir_type type = tir_type_of(ir, extent);
+    tir_expr zero = tir_int(ir, type, 0);
+    s.loops[d] = tir_new_var(ir, TIR_VAR_LOOP, name_of(ir, "i", d), type, zero, extent);
+    tir_var v = tir_new_var(ir, TIR_VAR_ITER, name_of(ir, "v", d), type, zero, extent);
+    s.iters[d] = (struct tir_iter){v, TIR_SPATIAL, tir_var_expr(ir, s.loops[d])};
+    s.from_at[d] = s.to_at[d] = tir_var_expr(ir, v);
+  }
+  tir_block block;
+  return tir_make_copy_stage(ir, &s, &block); /* what is read beyond the buffer is zero */
+}
+
+static void edit(struct tir *ir, tir_block block, struct plan *plan) {
+  tir_stmt after = plan->top;
+  grow_domains(ir, block, plan);
+  for (uint32_t i = 0; i < plan->padded_count; i++) {
+    const struct padded *p = &plan->padded[i];
+    tir_stmt copy = make_copy(ir, p, make_buffer(ir, block, plan, p));
+    if (!p->write) {
+      tir_insert_before(ir, plan->top, copy);
+      continue;
+    }
+    tir_insert_after(ir, after, copy);
+    after = copy;
+  }
+}
+
+bool tir_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, ms_error *err) {
+  struct plan plan = {0};
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, padding, count, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  edit(ir, block, &plan);
+  return true;
+}
