@@ -53,6 +53,7 @@ bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, con
 
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
+bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err);
 
 /* Makes one block of a loop and what is below it, or of blocks that follow one another, with the loops around each. */
 bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_block *out, ms_error *err);

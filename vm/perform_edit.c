@@ -174,6 +174,12 @@ bool vm_do_rfactor(struct vm_run *r, const struct vm_step *s) {
          tir_rfactor(r->ir, loop, (int)vm_attr(r, s, 0)->value, &made, r->err) && vm_give_one(r, s, made);
 }
 
+bool vm_do_fuse_reduction_epilogue(struct vm_run *r, const struct vm_step *s) {
+  tir_block reduction, epilogue;
+  return vm_get_block(r, vm_input(r, s, 0), &reduction) && vm_get_block(r, vm_input(r, s, 1), &epilogue) &&
+         tir_fuse_reduction_epilogue(r->ir, reduction, epilogue, r->err) && vm_give(r, s, NULL, 0);
+}
+
 /* ---- Annotations ------------------------------------------------------------------------------------------------- */
 
 static bool get_annotation(struct vm_run *r, const struct vm_operand *o, tir_expr *out);
