@@ -42,6 +42,8 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. Found once, like the
  * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
+/* From now on what `consumer` reads is not covered, and the scope is no pipeline. */
+void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
 uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
                            tir_block *out, uint32_t most);

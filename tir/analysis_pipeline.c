@@ -131,6 +131,12 @@ bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope) {
   return find_cover(ir, consumer, scope);
 }
 
+void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
+  struct tir_block_record *c = tir_block_at(ir, consumer), *s = tir_block_at(ir, scope);
+  c->facts = (c->facts & ~(uint32_t)COVERED) | NOT_COVERED;
+  s->facts = (s->facts & ~(uint32_t)PIPELINE) | NO_PIPELINE;
+}
+
 static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_block scope) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < writes.count; i++)

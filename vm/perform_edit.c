@@ -167,6 +167,13 @@ bool vm_do_decompose_reduction(struct vm_run *r, const struct vm_step *s) {
          tir_decompose_reduction(r->ir, block, loop, &init, r->err) && vm_give_one(r, s, init);
 }
 
+bool vm_do_decompose_padding(struct vm_run *r, const struct vm_step *s) {
+  tir_block block, constant;
+  tir_loop loop;
+  return vm_get_block(r, vm_input(r, s, 0), &block) && vm_get_loop(r, vm_input(r, s, 1), &loop) &&
+         tir_decompose_padding(r->ir, block, loop, &constant, r->err) && vm_give_one(r, s, constant);
+}
+
 bool vm_do_rfactor(struct vm_run *r, const struct vm_step *s) {
   tir_loop loop;
   tir_block made;

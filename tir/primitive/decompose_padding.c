@@ -1,0 +1,255 @@
+/* Decompose padding: a block that writes a value where it is in bounds and a constant elsewhere becomes two: one that
+ * writes the constant everywhere, before a loop around the block, and the block itself, in bounds only.
+ *
+ * Requires: a complete block whose body is one store of if_then_else(condition, value, constant), which allocates and
+ *           matches no buffer and writes one region; the loop is around it in its scope; the innermost loop holds
+ *           nothing but the block; the condition and the block's predicate say something, and under them the bindings
+ *           are independent affine iterators in steps of 1.
+ * After:    before the loop, copies of it and of the loops inside it, serial, and in them NAME_pad_const, which reads
+ *           nothing. The block's iterations run from zero over what is in bounds; those bound to a loop that has only
+ *           the block in it, up to the one given, make that loop as long; the others are guarded by what is left of the
+ *           condition. Both blocks are without annotations.
+ * Forward:  nothing dies: the block and its loops keep their ids. */
+#include "../affine.h"
+#include "loops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LOOPS = 64, MOST_ITERS = 32 };
+
+struct plan {
+  tir_block scope;
+  tir_loop loops[MOST_LOOPS]; /* around the block, innermost first, to the one given */
+  uint32_t count;
+  uint32_t owned; /* of these, so many hold the block alone */
+  tir_stmt store;
+  tir_expr value, constant;
+  tir_expr condition; /* in terms of loops; with the block's predicate */
+  struct tir_progression bounds[MOST_ITERS];
+};
+
+/* ---- Check ---- */
+
+static bool check_place(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
+  tir_stmt s = tir_stmt_at(ir, block)->parent, inner = block;
+  bool alone = true;
+  plan->count = plan->owned = 0;
+  for (; s && !tir_is(ir, s, TIR_BLOCK); inner = s, s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP))
+      return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops stands around block `%s`",
+                        tir_block_name(ir, block));
+    if (plan->count == MOST_LOOPS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops are around it");
+    plan->loops[plan->count++] = s;
+    alone &= tir_only_child(ir, s) == inner;
+    plan->owned += alone;
+    if (s == loop) break;
+  }
+  if (s != loop)
+    return tir_refuse(ir, err, MS_LOOP_NOT_AROUND_BLOCK, loop, "block `%s` is not in this loop's scope and below it",
+                      tir_block_name(ir, block));
+  if (plan->owned) return true;
+  return tir_refuse(ir, err, MS_LOOP_NOT_ONLY_CHILD, plan->loops[0], "this loop holds more than block `%s`",
+                    tir_block_name(ir, block));
+}
+
+static bool refuse(const struct tir *ir, tir_block block, const char *why, ms_error *err) {
+  return tir_refuse(ir, err, MS_PADDING_PATTERN, block, "block `%s` %s", tir_block_name(ir, block), why);
+}
+
+static bool is_choice(const struct tir *ir, const struct tir_expr_node *n) {
+  return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
+}
+
+static bool match_body(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  plan->store = tir_only_child(ir, block);
+  if (r->allocs.count || r->matches.count || tir_stmt_at(ir, block)->first[TIR_INIT])
+    return refuse(ir, block, "has an init, or allocates or matches a buffer", err);
+  if (r->writes.count != 1) return refuse(ir, block, "does not write one region", err);
+  if (r->iters.count > MOST_ITERS) return refuse(ir, block, "has too many iterations", err);
+  if (!plan->store || !tir_is(ir, plan->store, TIR_STORE) || tir_stmt_at(ir, plan->store)->store.predicate)
+    return refuse(ir, block, "is no single store", err);
+  const struct tir_expr_node *n = tir_at(ir, tir_stmt_at(ir, plan->store)->store.value);
+  if (!is_choice(ir, n)) return refuse(ir, block, "stores no if_then_else", err);
+  plan->condition = ir->operands.at[n->operands];
+  plan->value = ir->operands.at[n->operands + 1];
+  plan->constant = ir->operands.at[n->operands + 2];
+  enum tir_kind kind = (enum tir_kind)tir_at(ir, plan->constant)->kind;
+  return kind == TIR_INT_IMM || kind == TIR_FLOAT_IMM || refuse(ir, block, "pads with no constant", err);
+}
+
+/* The conjuncts that are not always true. */
+static tir_expr drop_proven(struct tir *ir, tir_expr e) {
+  if (!e) return TIR_NONE;
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_AND) {
+    tir_expr left = drop_proven(ir, n.a);
+    return tir_and(ir, left, drop_proven(ir, n.b));
+  }
+  return tir_prove(ir, e) ? TIR_NONE : e;
+}
+
+static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  tir_expr condition = tir_subst(ir, plan->condition);
+  tir_subst_clear(ir);
+  condition = tir_and(ir, condition, tir_stmt_at(ir, block)->block.predicate);
+  plan->condition = drop_proven(ir, condition);
+}
+
+static bool find_bounds(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  tir_var vars[MOST_LOOPS];
+  tir_expr bindings[MOST_ITERS] = {TIR_NONE};
+  uint32_t count = tir_block_at(ir, block)->iters.count, loops = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS);
+  if (loops > MOST_LOOPS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops are around it");
+  for (uint32_t i = 0; i < count; i++) bindings[i] = tir_iters(ir, block)[i].binding;
+  if (!tir_detect_iter_map(ir, bindings, count, vars, loops, plan->condition, TIR_MAP_SURJECTIVE, true, plan->bounds))
+    return refuse(ir, block, "has iterations that depend on each other where it is in bounds", err);
+  for (uint32_t i = 0; i < count; i++)
+    if (plan->bounds[i].scale && !tir_is_const(ir, plan->bounds[i].scale, 1))
+      return refuse(ir, block, "has iterations in steps of more than 1", err);
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
+  plan->scope = tir_scope_of(ir, block);
+  if (!plan->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_check_complete_block(ir, block, plan->scope, err) || !check_place(ir, block, loop, plan, err) ||
+      !match_body(ir, block, plan, err))
+    return false;
+  find_condition(ir, block, plan);
+  if (!plan->condition) return refuse(ir, block, "is always in bounds", err);
+  return find_bounds(ir, block, plan, err);
+}
+
+/* ---- Edit: the constant ---- */
+
+static void make_serial(struct tir *ir, const tir_loop *nest, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_stmt_node *n = tir_stmt_at(ir, nest[i]);
+    n->loop_kind = TIR_SERIAL;
+    n->loop.thread = TIR_NONE;
+    n->annotations.count = 0;
+  }
+}
+
+static tir_block make_constant(struct tir *ir, tir_block block, const struct plan *plan) {
+  tir_loop nest[MOST_LOOPS];
+  tir_block made = tir_clone_stmt(ir, block);
+  tir_set_block_name(ir, made, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_pad_const"));
+  tir_set_reads(ir, made, NULL, 0);
+  tir_stmt_at(ir, made)->annotations.count = 0;
+  tir_stmt_at(ir, tir_only_child(ir, made))->store.value = plan->constant;
+  for (uint32_t i = 0; i < plan->count; i++) nest[i] = plan->loops[plan->count - 1 - i];
+  tir_copy_nest(ir, nest, plan->count, "", nest);
+  make_serial(ir, nest, plan->count);
+  tir_append(ir, nest[plan->count - 1], TIR_BODY, made);
+  tir_subst_loops(ir, made);
+  tir_subst_clear(ir);
+  tir_insert_before(ir, plan->loops[plan->count - 1], nest[0]);
+  return made;
+}
+
+/* ---- Edit: what is in bounds ---- */
+
+static tir_loop find_owned(const struct tir *ir, const struct plan *plan, tir_expr binding) {
+  for (uint32_t i = 0; i < plan->owned; i++)
+    if (tir_var_expr(ir, tir_stmt_at(ir, plan->loops[i])->loop.var) == binding) return plan->loops[i];
+  return TIR_NONE;
+}
+
+/* The loop runs from zero over what is in bounds: with a new variable. The old one, in conditions, is `min` more. */
+static tir_expr shorten(struct tir *ir, tir_loop loop, tir_expr min, tir_expr extent) {
+  struct tir_var_node old = ir->vars.at[tir_stmt_at(ir, loop)->loop.var];
+  tir_expr zero = tir_int(ir, old.type, 0);
+  extent = tir_cast(ir, old.type, extent);
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, old.name, old.type, zero, extent);
+  tir_subst_var(ir, tir_stmt_at(ir, loop)->loop.var, tir_add(ir, tir_var_expr(ir, var), min));
+  struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  n->loop.var = var;
+  n->loop.min = zero;
+  n->loop.extent = extent;
+  return tir_var_expr(ir, var);
+}
+
+/* Leaves in the substitution what the old iterations and loops have become. */
+static void rebind(struct tir *ir, tir_block block, const struct plan *plan) {
+  uint32_t count = tir_block_at(ir, block)->iters.count;
+  tir_var vars[MOST_ITERS];
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    struct tir_var_node old = ir->vars.at[iter.var];
+    tir_expr min = tir_cast(ir, old.type, plan->bounds[i].base);
+    tir_expr extent = plan->bounds[i].scale ? plan->bounds[i].extent : tir_int(ir, old.type, 1);
+    tir_loop loop = find_owned(ir, plan, iter.binding);
+    vars[i] =
+        tir_new_var(ir, TIR_VAR_ITER, old.name, old.type, tir_int(ir, old.type, 0), tir_cast(ir, old.type, extent));
+    tir_subst_var(ir, iter.var, tir_add(ir, tir_var_expr(ir, vars[i]), min));
+    tir_expr binding = loop ? shorten(ir, loop, min, extent) : tir_sub(ir, iter.binding, min);
+    tir_iters(ir, block)[i].binding = binding;
+  }
+  for (uint32_t i = 0; i < count; i++) tir_iters(ir, block)[i].var = vars[i];
+}
+
+static void subst_ranges(struct tir *ir, struct tir_span regions) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    struct tir_region r = ir->regions.at[i];
+    uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, first = tir_grow_operands(ir, 2 * rank);
+    for (uint32_t d = 0; d < 2 * rank; d++) {
+      tir_expr e = tir_subst(ir, ir->operands.at[r.ranges + d]);
+      ir->operands.at[first + d] = e;
+    }
+    ir->regions.at[i].ranges = first;
+  }
+}
+
+static void keep_in_bounds(struct tir *ir, tir_block block, const struct plan *plan) {
+  rebind(ir, block, plan);
+  subst_ranges(ir, tir_block_at(ir, block)->reads);
+  subst_ranges(ir, tir_block_at(ir, block)->writes);
+  struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
+  uint32_t rank = tir_buffer_at(ir, store.store.buffer)->rank, first = tir_grow_operands(ir, rank);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr e = tir_subst(ir, ir->operands.at[store.store.indices + i]);
+    ir->operands.at[first + i] = e;
+  }
+  tir_expr value = tir_subst_value(ir, plan->value), condition = tir_subst(ir, plan->condition);
+  tir_subst_clear(ir);
+  tir_stmt_at(ir, plan->store)->store.indices = first;
+  tir_stmt_at(ir, plan->store)->store.value = value;
+  condition = drop_proven(ir, condition);
+  tir_stmt_at(ir, block)->block.predicate = condition;
+  tir_stmt_at(ir, block)->annotations.count = 0;
+}
+
+/* Where the constant is written outside of what is around the block and its consumer, the consumer is not covered by
+ * what is inside. */
+static void note_cover(struct tir *ir, tir_block block, tir_block constant, tir_block scope) {
+  tir_block consumers[MOST_LOOPS];
+  uint32_t count = tir_consumers(ir, block, consumers, MOST_LOOPS);
+  for (uint32_t i = 0; i < count && i < MOST_LOOPS; i++)
+    if (!tir_is_below(ir, constant, tir_lowest_common_ancestor(ir, block, consumers[i])))
+      tir_note_uncovered(ir, consumers[i], scope);
+}
+
+static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
+  tir_block constant = make_constant(ir, block, plan);
+  keep_in_bounds(ir, block, plan);
+  note_cover(ir, block, constant, plan->scope);
+  return constant;
+}
+
+bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *out, ms_error *err) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, loop, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  *out = edit(ir, block, &plan);
+  return true;
+}
