@@ -137,6 +137,15 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
   s->facts = (s->facts & ~(uint32_t)PIPELINE) | NO_PIPELINE;
 }
 
+void tir_forget_pipeline(struct tir *ir, tir_block scope) {
+  tir_block_at(ir, scope)->facts = 0;
+  for (tir_stmt s = tir_next(ir, scope, scope); s;) {
+    bool block = tir_is(ir, s, TIR_BLOCK);
+    if (block) tir_block_at(ir, s)->facts &= PIPELINE | NO_PIPELINE; /* of its own scope */
+    s = block ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
+  }
+}
+
 static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_block scope) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < writes.count; i++)

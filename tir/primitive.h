@@ -52,6 +52,8 @@ bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, con
                      const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err);
 
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err);
+/* buffer_index: among the block's writes. */
+bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err);
 bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *constant, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err);

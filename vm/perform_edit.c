@@ -158,6 +158,13 @@ static bool cache(struct vm_run *r, const struct vm_step *s, caching make) {
 bool vm_do_cache_read(struct vm_run *r, const struct vm_step *s) { return cache(r, s, tir_cache_read); }
 bool vm_do_cache_write(struct vm_run *r, const struct vm_step *s) { return cache(r, s, tir_cache_write); }
 
+bool vm_do_rolling_buffer(struct vm_run *r, const struct vm_step *s) {
+  tir_block block;
+  int64_t index = vm_attr(r, s, 0)->value;
+  return vm_get_block(r, vm_input(r, s, 0), &block) &&
+         tir_rolling_buffer(r->ir, block, index < 0 ? UINT32_MAX : (uint32_t)index, r->err) && vm_give(r, s, NULL, 0);
+}
+
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
 bool vm_do_decompose_reduction(struct vm_run *r, const struct vm_step *s) {

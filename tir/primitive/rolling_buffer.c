@@ -1,0 +1,334 @@
+/* Rolling buffer: what a block computes at a loop keeps only the window that one round needs; neighbouring windows
+ * overlap, and a round computes what is new in its own.
+ *
+ * Requires: the block has a write region of this number; its scope allocates what it writes; no other block of the
+ *           scope writes that, reads it earlier, or writes later what the block reads; a loop is the lowest around the
+ *           block and its consumers. What the block writes in a round of it begins, in each dimension, at a constant or
+ *           at a multiple of a loop from zero, rounded down after a division at most; in one dimension windows overlap.
+ *           No loop moves two dimensions, the loops whose windows overlap run in order, no other loop around decides
+ *           what is computed, and consumers read the window only.
+ * After:    the dimension that the outermost such loop moves, the rolling one, is as long as the window: its indices
+ * are taken modulo that. The block runs where its loops start, or where an element is new. The iteration of that number
+ * is opaque in all blocks of the scope: what is found there is found in order. Forward:  nothing. */
+#include "../detect.h"
+#include "buffer.h"
+#include "inline.h"
+
+#include <stdlib.h>
+
+enum { MOST_LOOPS = 64, MOST_CONSUMERS = 64, MOST_REGIONS = 64 };
+
+struct dimension {
+  struct tir_interval window;
+  int64_t extent, overlap; /* of the window, and of that with the next: 0 or less, none */
+  tir_var var;             /* that moves the window; TIR_NONE: none does */
+};
+
+struct plan {
+  tir_block scope;
+  tir_buffer buffer;
+  struct tir_region region;
+  tir_loop place;
+  uint32_t rank, axis;
+  struct dimension at[TIR_MOST_RANK];
+};
+
+/* ---- Check: dependencies ---- */
+
+static bool has_user(const struct tir *ir, struct tir_span regions, bool writers, tir_block block, tir_block scope,
+                     int side) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    const struct tir_buffer_node *n = tir_buffer_at(ir, ir->regions.at[i].buffer);
+    for (uint32_t u = writers ? n->writers : n->readers; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (b == block || tir_scope_of(ir, b) != scope) continue;
+      if (!side || side * tir_compare_position(ir, b, block) > 0) return true;
+    }
+  }
+  return false;
+}
+
+static bool check_dependencies(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  if (!has_user(ir, writes, true, block, plan->scope, 0) && !has_user(ir, writes, false, block, plan->scope, -1) &&
+      !has_user(ir, reads, true, block, plan->scope, 1))
+    return true;
+  return tir_refuse(ir, err, MS_ROLLING_DEPENDENCY, block, "another block writes what `%s` does, or what it reads",
+                    tir_block_name(ir, block));
+}
+
+static bool find_place(const struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  tir_block consumers[MOST_CONSUMERS];
+  uint32_t count = tir_consumers(ir, block, consumers, MOST_CONSUMERS);
+  if (count > MOST_CONSUMERS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many blocks read what it writes");
+  plan->place = block;
+  for (uint32_t i = 0; i < count; i++) plan->place = tir_lowest_common_ancestor(ir, plan->place, consumers[i]);
+  if (tir_is(ir, plan->place, TIR_LOOP)) return true;
+  return tir_refuse(ir, err, MS_ROLLING_PLACE, block, "no loop is around block `%s` and what reads buffer `%s`",
+                    tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
+}
+
+/* ---- Check: the window ---- */
+
+/* What a block accesses in one round of the loops down to `place`. */
+static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct tir_region region,
+                        struct tir_interval *out) {
+  tir_var vars[MOST_LOOPS];
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, count = tir_loop_vars(ir, block, place, vars, MOST_LOOPS);
+  if (count > MOST_LOOPS) return false;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+    tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
+  tir_subst_clear(ir);
+  tir_relax_region(ir, ranges, rank, vars, count, out);
+  for (uint32_t d = 0; d < rank; d++) {
+    if (!out[d].empty && out[d].min && out[d].max) continue;
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + d];
+    out[d] = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);
+  }
+  return true;
+}
+
+/* e = var * stride, without a constant. */
+static bool match_multiple(struct tir *ir, tir_expr e, tir_var *var, int64_t *stride) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  if (l.count != 1 || l.constant) return false;
+  struct tir_term t = tir_terms(ir, l)[0];
+  if (tir_at(ir, t.atom)->kind != TIR_VAR || t.coefficient < 1) return false;
+  *var = tir_at(ir, t.atom)->ref;
+  *stride = t.coefficient;
+  return true;
+}
+
+/* Where a window begins: the variable that moves it, and how far at most. */
+static bool match_start(struct tir *ir, tir_expr start, tir_var *var, int64_t *stride) {
+  struct tir_expr_node n = *tir_at(ir, start);
+  *var = TIR_NONE;
+  *stride = 0;
+  if (n.kind == TIR_INT_IMM) return true;
+  if (n.kind != TIR_FLOORDIV) return match_multiple(ir, start, var, stride);
+  if (!tir_is_int(ir, n.b) || tir_at(ir, n.b)->imm < 1 || !match_multiple(ir, n.a, var, stride)) return false;
+  if (*stride == 1) return false;
+  int64_t divisor = tir_at(ir, n.b)->imm;
+  *stride = *stride / divisor + (*stride % divisor != 0);
+  return true;
+}
+
+static bool match_dimension(struct tir *ir, struct dimension *d) {
+  int64_t stride;
+  if (!match_start(ir, d->window.min, &d->var, &stride)) return false;
+  tir_expr extent = tir_interval_extent(ir, d->window);
+  d->extent = tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : -1;
+  d->overlap = d->var ? d->extent - stride : 0;
+  return !d->var || d->extent >= 1;
+}
+
+static tir_loop loop_of(const struct tir *ir, tir_stmt place, tir_var var) {
+  tir_stmt s = place;
+  while (s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop.var != var) s = tir_stmt_at(ir, s)->parent;
+  return s && tir_is(ir, s, TIR_LOOP) ? s : TIR_NONE;
+}
+
+static bool refuse_pattern(const struct tir *ir, tir_block block, const struct plan *plan, const char *why,
+                           ms_error *err) {
+  return tir_refuse(ir, err, MS_ROLLING_PATTERN, block, "the window of buffer `%s` %s",
+                    tir_buffer_name(ir, plan->buffer), why);
+}
+
+/* The rolling dimension: that of the outermost loop whose windows overlap. */
+static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
+  tir_loop outermost = TIR_NONE;
+  for (uint32_t i = 0; i < plan->rank; i++) {
+    struct dimension *d = &plan->at[i];
+    if (!match_dimension(ir, d)) return refuse_pattern(ir, block, plan, "begins at no multiple of a loop", err);
+    if (!d->var) continue;
+    for (uint32_t k = 0; k < i; k++)
+      if (plan->at[k].var == d->var) return refuse_pattern(ir, block, plan, "is moved twice by one loop", err);
+    tir_loop loop = loop_of(ir, plan->place, d->var);
+    if (!loop || !tir_loop_starts_at_zero(ir, loop))
+      return refuse_pattern(ir, block, plan, "is moved by a loop that does not start at zero", err);
+    if (d->overlap <= 0) continue;
+    enum tir_loop_kind kind = (enum tir_loop_kind)tir_stmt_at(ir, loop)->loop_kind;
+    if (kind != TIR_SERIAL && kind != TIR_UNROLLED)
+      return tir_refuse(ir, err, MS_ROLLING_ORDER, loop, "the rounds of this loop do not run in order");
+    if (outermost && !tir_is_below(ir, outermost, loop)) continue;
+    outermost = loop;
+    plan->axis = i;
+  }
+  return outermost || refuse_pattern(ir, block, plan, "overlaps with no other", err);
+}
+
+/* A loop around that decides what the block computes also moves the window: else a round finds what another left. */
+static bool check_rounds(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (tir_stmt s = plan->place; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
+    tir_var var = tir_stmt_at(ir, s)->loop.var;
+    bool used = false, moves = tir_loop_extent(ir, s) == 1;
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      used |= tir_uses_var(ir, ir->iters.at[i].binding, var);
+    for (uint32_t d = 0; d < plan->rank; d++) moves |= plan->at[d].var == var;
+    if (used && !moves)
+      return tir_refuse(ir, err, MS_ROLLING_PATTERN, s, "this loop decides what `%s` computes, and moves no window",
+                        tir_block_name(ir, block));
+  }
+  return true;
+}
+
+static bool reads_window(struct tir *ir, tir_block reader, const struct plan *plan) {
+  struct tir_span reads = tir_block_at(ir, reader)->reads;
+  for (uint32_t i = 0; i < reads.count; i++) {
+    struct tir_interval used[TIR_MOST_RANK], window[TIR_MOST_RANK];
+    struct tir_region r = ir->regions.at[reads.first + i];
+    if (r.buffer != plan->buffer) continue;
+    if (!find_window(ir, reader, plan->place, r, used)) return false;
+    for (uint32_t d = 0; d < plan->rank; d++) window[d] = plan->at[d].window;
+    if (!tir_region_covers(ir, plan->buffer, window, used)) return false;
+  }
+  return true;
+}
+
+static bool check_readers(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == block || tir_scope_of(ir, b) != plan->scope || reads_window(ir, b, plan)) continue;
+    return tir_refuse(ir, err, MS_ROLLING_COVER, b, "block `%s` reads more than one round of block `%s` writes",
+                      tir_block_name(ir, b), tir_block_name(ir, block));
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *plan, ms_error *err) {
+  if (!tir_check_buffer_of(ir, block, index, true, &plan->buffer, err)) return false;
+  plan->scope = tir_scope_of(ir, block);
+  if (!plan->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  plan->region = ir->regions.at[tir_block_at(ir, block)->writes.first + index];
+  plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
+  if (!tir_check_not_output(ir, block, plan->scope, err) || !check_dependencies(ir, block, plan, err) ||
+      !find_place(ir, block, plan, err))
+    return false;
+  struct tir_interval window[TIR_MOST_RANK];
+  if (!find_window(ir, block, plan->place, plan->region, window))
+    return refuse_pattern(ir, block, plan, "is under too many loops", err);
+  for (uint32_t i = 0; i < plan->rank; i++) plan->at[i].window = window[i];
+  return find_axis(ir, block, plan, err) && check_rounds(ir, block, plan, err) && check_readers(ir, block, plan, err) &&
+         tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err);
+}
+
+/* ---- Edit ---- */
+
+struct roll {
+  tir_buffer to;
+  uint32_t axis;
+  int64_t extent;
+};
+
+static tir_expr wrap_index(struct tir *ir, const struct roll *r, tir_expr index) {
+  return tir_floormod(ir, index, tir_int(ir, tir_type_of(ir, index), r->extent));
+}
+
+static tir_expr roll_load(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
+  const struct roll *r = context;
+  tir_expr copy[TIR_MOST_RANK];
+  for (uint32_t i = 0; i < count; i++) copy[i] = i == r->axis ? wrap_index(ir, r, indices[i]) : indices[i];
+  return tir_load(ir, r->to, copy, count, TIR_NONE);
+}
+
+static void roll_store(struct tir *ir, void *context, tir_stmt s) {
+  const struct roll *r = context;
+  uint32_t rank = tir_buffer_at(ir, r->to)->rank, old = tir_stmt_at(ir, s)->store.indices;
+  uint32_t first = tir_add_operands(ir, tir_operands(ir, old), rank);
+  tir_expr index = wrap_index(ir, r, ir->operands.at[old + r->axis]);
+  ir->operands.at[first + r->axis] = index;
+  tir_stmt_at(ir, s)->store.buffer = r->to;
+  tir_stmt_at(ir, s)->store.indices = first;
+}
+
+static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
+  tir_buffer made = tir_copy_buffer(ir, plan->buffer);
+  uint32_t first = tir_add_operands(ir, tir_operands(ir, tir_buffer_at(ir, made)->shape), plan->rank);
+  tir_expr extent = tir_int(ir, tir_type_of(ir, ir->operands.at[first + plan->axis]), plan->at[plan->axis].extent);
+  ir->operands.at[first + plan->axis] = extent;
+  tir_buffer_at(ir, made)->shape = first;
+  return made;
+}
+
+/* Where a loop starts all is new; else what lies past the overlap with the window before. */
+static tir_expr add_condition(struct tir *ir, tir_block block, const struct plan *plan, uint32_t axis, tir_expr all) {
+  const struct dimension *d = &plan->at[axis];
+  if (!d->var || d->overlap <= 0) return all;
+  tir_expr var = tir_var_expr(ir, d->var);
+  tir_expr last =
+      tir_add(ir, ir->operands.at[plan->region.ranges + 2 * axis], ir->operands.at[plan->region.ranges + 2 * axis + 1]);
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  last = tir_subst(ir, last);
+  tir_subst_clear(ir);
+  tir_subst_var(ir, d->var, tir_int(ir, tir_type_of(ir, var), 0));
+  last = tir_subst(ir, last);
+  tir_subst_clear(ir);
+  tir_expr first = tir_make(ir, TIR_LT, var, tir_int(ir, tir_type_of(ir, var), 1));
+  tir_expr fresh = tir_make(ir, TIR_GE, tir_sub(ir, last, tir_int(ir, tir_type_of(ir, last), 1)),
+                            tir_int(ir, tir_type_of(ir, last), d->overlap));
+  return tir_and(ir, all, tir_make(ir, TIR_OR, first, fresh));
+}
+
+/* The block's regions, with those of the buffer found anew. */
+static void renew_regions(struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_region kept[2][MOST_REGIONS];
+  uint32_t counts[2];
+  struct tir_span old[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int k = 0; k < 2; k++) {
+    counts[k] = old[k].count < MOST_REGIONS ? old[k].count : MOST_REGIONS;
+    for (uint32_t i = 0; i < counts[k]; i++) kept[k][i] = ir->regions.at[old[k].first + i];
+  }
+  tir_renew_regions(ir, block);
+  struct tir_span found[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int k = 0; k < 2; k++) {
+    for (uint32_t f = found[k].first; f < found[k].first + found[k].count; f++)
+      for (uint32_t i = 0; i < counts[k]; i++)
+        if (ir->regions.at[f].buffer == buffer && kept[k][i].buffer == buffer) kept[k][i] = ir->regions.at[f];
+    if (k)
+      tir_set_writes(ir, block, kept[k], counts[k]);
+    else
+      tir_set_reads(ir, block, kept[k], counts[k]);
+  }
+}
+
+static void make_opaque(struct tir *ir, const struct plan *plan) {
+  for (tir_stmt s = tir_next(ir, plan->scope, plan->scope); s; s = tir_next(ir, s, plan->scope))
+    if (tir_is(ir, s, TIR_BLOCK) && plan->axis < tir_block_at(ir, s)->iters.count)
+      tir_iters(ir, s)[plan->axis].kind = TIR_OPAQUE;
+}
+
+static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  for (uint32_t i = 0; i < plan->rank; i++) predicate = add_condition(ir, block, plan, i, predicate);
+  tir_stmt_at(ir, block)->block.predicate = predicate;
+  struct roll roll = {make_buffer(ir, plan), plan->axis, plan->at[plan->axis].extent};
+  struct tir_buffer_change change = {plan->buffer, roll.to, roll_load, roll_store, &roll};
+  struct tir_blocks users;
+  tir_find_users(ir, plan->buffer, plan->scope, &users);
+  for (uint32_t i = 0; i < users.count; i++) {
+    tir_change_own_uses(ir, &change, users.at[i]);
+    tir_retarget_regions(ir, users.at[i], plan->buffer, roll.to);
+    if (users.at[i] != plan->scope) renew_regions(ir, users.at[i], roll.to);
+  }
+  tir_blocks_free(&users);
+  tir_replace_alloc(ir, plan->scope, plan->buffer, roll.to);
+  make_opaque(ir, plan);
+  tir_forget_pipeline(ir, plan->scope);
+}
+
+bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err) {
+  struct plan plan = {0};
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, buffer_index, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  edit(ir, block, &plan);
+  return true;
+}
