@@ -247,6 +247,9 @@ function Best:export(path) self:build():export(path) end
 
 function msched.tune(func, options)
   local env = tune.run(func, options or {})
+  if env:stopped() then
+    error(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", env.kept, env.store:path()), 2)
+  end
   if not env.fastest then error("no candidate could be measured", 2) end
   return setmetatable({func = func, target = env.target.text, trace = env.fastest.trace, seconds = env.fastest.seconds, id = env.fastest.id}, Best)
 end

@@ -50,5 +50,7 @@ echo 'require "msched".rule {name = "endless", apply = function() while true do 
 interrupted 0.5 "interrupted before anything was measured" "$msched" tune "$gemm" --rules "$work/rule.lua" --rule-timeout 100 --db "$db"
 echo 'require "msched".postproc {name = "endless", apply = function() while true do end end}' >"$work/postproc.lua"
 interrupted 0.7 "interrupted" "$msched" tune "$gemm" --rules "$work/postproc.lua" --rule-timeout 100 --db "$db" -- 32 32 32
+printf 'require("msched").tune(loadfile(arg[1])(64, 64, 64)[1], {trials = 100000, db = arg[2]})' >"$work/tune.lua"
+interrupted 1 "interrupted" "$msched" "$work/tune.lua" "$gemm" "$db"
 "$msched" db check --db "$db" | grep -qx clean || fail "db check"
 echo "interrupt: ok, the slowest stop took $slowest ms"
