@@ -18,8 +18,20 @@
 
 extern char **environ;
 
-static const char *const workloads[] = {"GMM1024", "C2D", "SFM"};
-enum { WORKLOADS = sizeof workloads / sizeof *workloads, MOST_SKETCHES = 32, CHECK_EVERY = 1000 };
+/* By name in the folder of data, TARGET/NAME; without a target, llvm's. */
+static const char *const usual[] = {"GMM1024", "C2D", "SFM", NULL};
+static const char *const growing[] = {"growth/GMMx1", "growth/GMMx4", "growth/GMMx16", NULL}; /* once, 4, 16 times */
+static const char *const all[] = {"llvm/C1D",      "llvm/C2D",     "llvm/C3D",  "llvm/CAP",
+                                  "llvm/CBR",      "llvm/DEP",     "llvm/DIL",  "llvm/ELT",
+                                  "llvm/GMM",      "llvm/GMM1024", "llvm/GMM2", "llvm/GRP",
+                                  "llvm/GMM_RELU", "llvm/GMM_ROW", "llvm/NRM",  "llvm/POOL",
+                                  "llvm/SFM",      "llvm/T2D",     "llvm/TBG",  "cuda/C1D",
+                                  "cuda/C2D",      "cuda/C3D",     "cuda/CAP",  "cuda/CBR",
+                                  "cuda/DEP",      "cuda/DIL",     "cuda/ELT",  "cuda/GMM",
+                                  "cuda/GMM1024",  "cuda/GMM2",    "cuda/GRP",  "cuda/GMM_RELU",
+                                  "cuda/GMM_ROW",  "cuda/NRM",     "cuda/POOL", "cuda/SFM",
+                                  "cuda/T2D",      "cuda/TBG",     NULL};
+enum { MOST_SKETCHES = 32, CHECK_EVERY = 1000 };
 
 struct options {
   bool json, profile;
@@ -55,13 +67,14 @@ static void unload(struct bench *b) {
 
 /* NAME.py and NAME.0.json, NAME.1.json, … in the directory. */
 static bool load(struct bench *b, const char *directory, const char *name, ms_error *err) {
-  char path[4096];
+  char path[4096], file[256];
   *b = (struct bench){0};
-  snprintf(path, sizeof path, "%s/%s.py", directory, name);
+  snprintf(file, sizeof file, strchr(name, '/') ? "%s" : "llvm/%s", name);
+  snprintf(path, sizeof path, "%s/%s.py", directory, file);
   b->ir = cli_read_module(path, err);
   if (!b->ir) return false;
   for (; b->sketches < MOST_SKETCHES; b->sketches++) {
-    snprintf(path, sizeof path, "%s/%s.%u.json", directory, name, b->sketches);
+    snprintf(path, sizeof path, "%s/%s.%u.json", directory, file, b->sketches);
     if (b->sketches && access(path, R_OK)) break;
     struct vm_trace *trace = cli_read_trace(path, err);
     if (!trace) return false;
@@ -113,10 +126,11 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
 
 /* Runs peer_replay.py for one workload and reads its answer, one JSON object. */
 static json_t *run_peer(const struct options *o, const char *name, ms_error *err) {
-  char script[4096], seconds[32];
+  char script[4096], seconds[32], file[256];
   snprintf(script, sizeof script, "%s/peer_replay.py", o->data);
   snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)o->seconds);
-  char *argv[] = {(char *)o->peer, script, (char *)o->data, (char *)name, seconds, NULL};
+  snprintf(file, sizeof file, strchr(name, '/') ? "%s" : "llvm/%s", name);
+  char *argv[] = {(char *)o->peer, script, (char *)o->data, file, seconds, NULL};
   int ends[2], status = -1;
   pid_t child;
   json_t *answer = NULL;
@@ -171,7 +185,7 @@ static void report(const char *name, const struct result *r, json_t *peer, const
     cli_print_json(line);
     return;
   }
-  printf("%-8s %9.0f replays/s  %6.2f us each (%.2f of the processor)  %llu refused of %llu  %llu checked  hash %s",
+  printf("%-13s %9.0f replays/s  %6.2f us each (%.2f of the processor)  %llu refused of %llu  %llu checked  hash %s",
          name, rate, 1e6 / rate, 1e6 * r->processor / (double)r->replays, (unsigned long long)r->refused,
          (unsigned long long)(r->refused + r->replays), (unsigned long long)r->checked, hash);
   if (peer) printf("  peer %.1f/s  ratio %.0f", other, rate / other);
@@ -198,6 +212,15 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
   return done;
 }
 
+/* False: a message was printed. */
+static bool bench_list(const char *const *names, const struct options *o) {
+  for (; *names; names++) {
+    ms_error err = {.instruction = -1};
+    if (!bench_workload(*names, o, &err)) return cli_report(&err, NULL, o->json), false;
+  }
+  return true;
+}
+
 static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   char data[PATH_MAX];
   script_path("tests/bench", data, sizeof data);
@@ -210,12 +233,12 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   };
   int count;
   if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
-  if (count != 1) return cli_wrong_usage(self, "bench replay takes options only");
-  for (int w = 0; w < WORKLOADS; w++) {
-    ms_error err = {.instruction = -1};
-    if (!bench_workload(workloads[w], &o, &err)) return cli_report(&err, NULL, o.json);
+  bool done = count > 1 || bench_list(usual, &o);
+  for (int i = 1; done && i < count; i++) {
+    const char *one[] = {argv[i], NULL};
+    done = bench_list(!strcmp(argv[i], "all") ? all : !strcmp(argv[i], "growth") ? growing : one, &o);
   }
-  return CLI_DONE;
+  return done ? CLI_DONE : CLI_FAILED;
 }
 
 /* The other benchmarks tune, and are written in Lua (bench.lua). */

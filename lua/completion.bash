@@ -22,7 +22,7 @@ _msched() {
   case $command in
   apply) options="--intrinsics --seed --json" ;;
   run) options="--trace --seed --json" ;;
-  bench) options="replay gemm tune --seconds --count --seed --profile --trials --target --peer --data --json --" ;;
+  bench) options="replay gemm tune all growth --seconds --count --seed --profile --trials --target --peer --data --json --" ;;
   tune) options="--task --target --trials --seconds --seed --rules --policy --model --jobs --rule-timeout --simulate --db --json --" ;;
   top) options="-k --target --db --json" ;;
   show) options="--trace --lua --diff --explain --db --json" ;;

@@ -10,7 +10,8 @@ const struct cli_command cli_commands[] = {
     {"run", "IR [--trace T] [--seed N] [--json]",
      "Runs a function on the reference interpreter; with a trace, compares the scheduled function with it.", cli_run},
     {"bench",
-     "replay [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] [--json], or "
+     "replay [NAME… | all | growth] [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] "
+     "[--json], or "
      "gemm | tune [--trials N] [--seed N] [--target T] [--peer PYTHON] [--data DIR] [--json] [-- M N K…]",
      "Measures: replay, traces a second on one core; gemm, tuned matrix products beside vendors'; tune, seconds a "
      "trial.",
