@@ -3,7 +3,7 @@
  * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, which depends on
  *           its iterations alone; it does not both read and write it. The scope is a stage pipeline. The loops around
  *           the block hold one another and nothing else. What is read is written before them; what is written is read
- *           after them, and the block writes for each value of its iterations, always within the buffer.
+ *           after them, always within the buffer. But for inputs, the block runs for each value of its iterations.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
  *           of the buffer. The block uses the new buffer.
@@ -67,12 +67,13 @@ static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) 
 
 enum { MOST_LOOPS = 64 };
 
-/* What is copied back was written: for every value of each iteration, as far as that is known. */
+/* What is copied was written: for every value of each iteration, as far as that is known. An input is there anyway. */
 static bool check_domains(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
   uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  if (!plan->write || count > MOST_LOOPS) return true;
+  bool input = !plan->write && !tir_buffer_at(ir, plan->buffer)->writers;
+  if (input || count > MOST_LOOPS) return true;
   for (uint32_t i = 0; i < iters.count; i++) {
     struct tir_iter iter = ir->iters.at[iters.first + i];
     struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[iter.var].min, ir->vars.at[iter.var].extent);

@@ -43,7 +43,9 @@ static tir_block find_first_reader(const struct tir *ir, const struct plan *plan
 static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   tir_block writer, reader = block;
-  if (!tir_check_only_writer(ir, cache, &writer, err)) return false;
+  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) ||
+      !tir_check_only_writer(ir, cache, &writer, err) || (writer && !tir_check_writes_told(ir, writer, err)))
+    return false;
   if (plan->write) {
     struct tir_span reads = tir_block_at(ir, block)->reads;
     if (tir_has_region_of(ir, reads, cache->buffer))
@@ -181,30 +183,52 @@ static bool copy_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-/* Conditions on the loops that are copied hold for the copy; a condition on both those and others cannot be told. */
-static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, uint64_t others) {
-  struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_AND) return copy_conditions(ir, n.a, plan, others) && copy_conditions(ir, n.b, plan, others);
-  bool ours = false;
-  for (uint32_t i = 0; i < plan->stage.loop_count; i++) ours = ours || tir_uses_var(ir, e, plan->loops[i]);
-  if (!ours) return true;
-  plan->stage.predicate = tir_and(ir, plan->stage.predicate, tir_subst(ir, e));
-  return !(n.vars & others);
-}
-
-/* The bits of the loops' variables under the place that are not copied. */
-static uint64_t mask_of_others(const struct tir *ir, tir_block block, const struct plan *plan) {
-  uint64_t mask = 0;
+/* Loops under the place that are not copied. */
+static uint32_t other_loops(const struct tir *ir, tir_block block, const struct plan *plan, tir_var *out) {
   tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
+  uint32_t count = 0;
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != high; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP)) continue;
-    tir_var v = tir_stmt_at(ir, s)->loop.var;
     bool copied = false;
-    for (uint32_t i = 0; i < plan->stage.loop_count; i++) copied = copied || plan->loops[i] == v;
-    if (!copied) mask |= 1ull << (v & 63);
+    for (uint32_t i = 0; i < plan->stage.loop_count; i++)
+      copied = copied || plan->loops[i] == tir_stmt_at(ir, s)->loop.var;
+    if (!copied) out[count++] = tir_stmt_at(ir, s)->loop.var;
   }
-  for (uint32_t i = 0; i < plan->stage.loop_count; i++) mask &= ~(1ull << (plan->loops[i] & 63));
-  return mask;
+  return count;
+}
+
+/* A variable of a loop or iteration that is none of `others`. */
+struct foreign {
+  const struct tir *ir;
+  const tir_var *others;
+  uint32_t count;
+  bool found;
+};
+
+static bool find_foreign(void *data, tir_expr e) {
+  struct foreign *f = data;
+  const struct tir_expr_node *n = tir_at(f->ir, e);
+  if (n->kind != TIR_VAR || f->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN) return true;
+  for (uint32_t i = 0; i < f->count; i++)
+    if (f->others[i] == n->ref) return true;
+  f->found = true;
+  return true;
+}
+
+/* Conditions of the block hold for the copy, but for those on loops that are not copied. One on both cannot be told. */
+static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const tir_var *others, uint32_t count) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_AND)
+    return copy_conditions(ir, n.a, plan, others, count) && copy_conditions(ir, n.b, plan, others, count);
+  bool uses_others = false;
+  for (uint32_t i = 0; i < count; i++) uses_others = uses_others || tir_uses_var(ir, e, others[i]);
+  if (!uses_others) {
+    plan->stage.predicate = tir_and(ir, plan->stage.predicate, tir_subst(ir, e));
+    return true;
+  }
+  struct foreign f = {ir, others, count, false};
+  tir_walk_expr(ir, e, find_foreign, &f);
+  return !f.found;
 }
 
 static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -214,7 +238,9 @@ static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_e
                       tir_block_name(ir, block));
   tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
   bool copied = copy_loops(ir, block, plan, err);
-  bool told = !copied || !predicate || copy_conditions(ir, predicate, plan, mask_of_others(ir, block, plan));
+  tir_var others[TIR_MOST_STAGE];
+  uint32_t count = copied ? other_loops(ir, block, plan, others) : 0;
+  bool told = !copied || !predicate || copy_conditions(ir, predicate, plan, others, count);
   tir_subst_clear(ir);
   if (told) return copied;
   return tir_refuse(ir, err, MS_REINDEX_PREDICATE, block, "the predicate of block `%s` binds loops to others",
