@@ -146,9 +146,17 @@ void vm_forget_decisions(struct vm_trace *trace) {
   if (trace->steps->decisions) memset(trace->decided, VM_OPEN, trace->steps->decisions);
 }
 
+/* Splits without predicates, and layouts that are assumed to be injective. */
+static bool is_made_unsafe(const struct vm_steps *s, const struct vm_instruction *i) {
+  const struct vm_value *attrs = s->values + i->values + i->inputs;
+  return (i->kind == VM_Split && attrs[1].integer) || (i->kind == VM_TransformLayout && attrs[3].integer);
+}
+
 bool vm_trace_is_safe(const struct vm_trace *trace) {
-  for (uint32_t i = 0; i < trace->steps->count; i++)
-    if (!vm_kind_info(trace->steps->instructions[i].kind)->safe) return false;
+  for (uint32_t i = 0; i < trace->steps->count; i++) {
+    const struct vm_instruction *at = &trace->steps->instructions[i];
+    if (!vm_kind_info(at->kind)->safe || is_made_unsafe(trace->steps, at)) return false;
+  }
   return true;
 }
 

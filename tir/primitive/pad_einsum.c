@@ -3,12 +3,11 @@
  * Requires: a positive multiple for each iteration; the scope is a stage pipeline; only loops are around the block.
  *           Where a domain grows, nothing else is under the grown loops, or uses what is padded under the others. Each
  *           region is one element, indexed by iterations and zeros, of a buffer of its own. A domain that grows starts
- *           at 0, and a loop of just that domain is bound to it and to nothing else. Buffers that are written and
- *           padded are written whole. A reduction that grows is a sum of what a zero read at its iterations makes
- *           zero, or reduces just what it reads, by one value.
- * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros,
- *           or with the identity of what reduces it; after them, a block copies what was written back.
- * Forward:  nothing dies: loops keep their places. */
+ *           at 0, and a loop of just that domain is bound to it and to nothing else. Buffers that are padded are
+ *           used whole, unless they are inputs. A reduction that grows is a sum of what a zero read at its iterations
+ * makes zero, or reduces just what it reads, by one value. After:    before the loops, a block copies each buffer that
+ * is read at a grown iteration to one padded with zeros, or with the identity of what reduces it; after them, a block
+ * copies what was written back. Forward:  nothing dies: loops keep their places. */
 #include "copy_stage.h"
 
 #include <stdio.h>
@@ -103,24 +102,51 @@ static bool is_einsum_region(const struct tir *ir, struct tir_region r) {
   return n.rank <= TIR_MOST_RANK;
 }
 
-/* Each dimension is written whole: else what was not written would be copied back. */
-static bool is_written_whole(struct tir *ir, tir_block block, struct tir_region r, const struct plan *plan) {
-  struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
+static bool runs_over_domain(struct tir *ir, tir_block block, struct tir_iter iter, tir_block scope) {
   tir_var vars[MOST_ITERS];
-  uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_ITERS);
-  if (count > MOST_ITERS) return false;
+  uint32_t count = tir_loop_vars(ir, block, scope, vars, MOST_ITERS);
+  struct tir_var_node v = ir->vars.at[iter.var];
+  struct tir_interval covers, domain = tir_interval_of(ir, v.min, v.extent);
+  tir_expr range[2] = {iter.binding, tir_int(ir, v.type, 1)};
+  return count <= MOST_ITERS &&
+         tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers) &&
+         tir_interval_covers(ir, covers, domain);
+}
+
+/* The block, a child of the scope, goes through all elements of the region's buffer. */
+static bool is_whole(struct tir *ir, tir_block block, struct tir_region r, tir_block scope) {
+  struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
+  struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t d = 0; d < n.rank; d++) {
     tir_expr at = ir->operands.at[r.ranges + 2 * d], shape = ir->operands.at[n.shape + d];
-    if (tir_is_int(ir, at) && tir_is_const(ir, shape, 1)) continue;
-    uint32_t i = iter_of(ir, plan, at);
-    if (i == UINT32_MAX || !tir_prove_equal(ir, ir->vars.at[plan->iters[i].var].extent, shape)) return false;
-    struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[plan->iters[i].var].min, shape);
-    tir_expr range[2] = {plan->iters[i].binding, tir_int(ir, tir_type_of(ir, at), 1)};
-    if (tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers) &&
-        !tir_interval_covers(ir, covers, domain))
+    if (tir_is_const(ir, at, 0) && tir_is_const(ir, shape, 1)) continue;
+    uint32_t i = iters.first, end = iters.first + iters.count;
+    while (i < end && tir_var_expr(ir, ir->iters.at[i].var) != at) i++;
+    if (i == end || !tir_prove_equal(ir, ir->vars.at[ir->iters.at[i].var].extent, shape) ||
+        !runs_over_domain(ir, block, ir->iters.at[i], scope))
       return false;
   }
   return true;
+}
+
+static bool is_written_whole(struct tir *ir, tir_block block, tir_buffer buffer, const struct plan *plan) {
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (tir_scope_of(ir, b) != plan->scope || tir_compare_position(ir, b, block) > 0) continue;
+    struct tir_span writes = tir_block_at(ir, b)->writes;
+    for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+      if (ir->regions.at[i].buffer == buffer && is_whole(ir, b, ir->regions.at[i], plan->scope)) return true;
+  }
+  return false;
+}
+
+/* What is copied, in or back, was written: all of the buffer. Inputs are there anyway. The copies stand in the scope,
+ * which may tell of less than the whole of what it does not allocate. */
+static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool write, const struct plan *plan) {
+  struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
+  if (tir_block_at(ir, plan->scope)->iters.count && n.where != plan->scope) return false;
+  if (!write && (!n.writers || is_written_whole(ir, block, r.buffer, plan))) return true;
+  return is_whole(ir, block, r, plan->scope);
 }
 
 static void add_padded(struct tir *ir, struct tir_region r, bool write, struct plan *plan) {
@@ -152,8 +178,8 @@ static bool check_regions(struct tir *ir, tir_block block, bool write, struct pl
                         tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
     uint32_t before_count = plan->padded_count;
     add_padded(ir, r, write, plan);
-    if (plan->padded_count == before_count || !write || is_written_whole(ir, block, r, plan)) continue;
-    return tir_refuse(ir, err, MS_PAD_NOT_WHOLE, block, "block `%s` does not write all of buffer `%s`",
+    if (plan->padded_count == before_count || is_there(ir, block, r, write, plan)) continue;
+    return tir_refuse(ir, err, MS_PAD_NOT_WHOLE, block, "block `%s` does not use all of buffer `%s`",
                       tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
   }
   return true;

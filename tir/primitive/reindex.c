@@ -78,9 +78,8 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
     struct tir_iter iter = ir->iters.at[iters.first + i];
     struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[iter.var].min, ir->vars.at[iter.var].extent);
     tir_expr range[2] = {iter.binding, tir_int(ir, tir_type_of(ir, iter.binding), 1)};
-    if (!tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers) ||
-        tir_interval_covers(ir, covers, domain))
-      continue;
+    bool exact = tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers);
+    if (exact ? tir_interval_covers(ir, covers, domain) : !plan->write) continue;
     return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block, "iteration %u of block `%s` does not run over its domain", i,
                       tir_block_name(ir, block));
   }
