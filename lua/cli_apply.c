@@ -6,6 +6,7 @@
 struct options {
   bool json;
   uint64_t seed;
+  struct vm_intrinsics *intrinsics; /* NULL: those shipped */
 };
 
 static int print_result(const struct vm_schedule *sch, bool as_json) {
@@ -24,24 +25,25 @@ static int apply(const char *ir_path, const char *trace_path, const struct optio
   struct tir *ir = cli_read_module(ir_path, &err);
   struct vm_trace *trace = ir ? cli_read_trace(trace_path, &err) : NULL;
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
-  struct vm_schedule *sch = trace ? vm_apply(ir, trace, &draws, &err) : NULL;
-  int status = sch ? print_result(sch, o->json) : cli_report(&err, trace, o->json);
+  struct vm_plan *plan = trace ? vm_prepare_with(ir, trace, o->intrinsics) : NULL;
+  struct vm_schedule *sch = vm_schedule_new(NULL, o->seed);
+  bool done = plan && vm_replay(sch, plan, &draws, &err);
+  int status = done ? print_result(sch, o->json) : cli_report(&err, trace, o->json);
+  vm_plan_free(plan);
   vm_schedule_free(sch);
   vm_trace_free(trace);
   tir_free(ir);
   return status;
 }
 
-/* No instruction takes one yet that the traces of this table know; a broken file is refused all the same. */
-static bool check_intrinsics(const char *path, bool as_json) {
+static bool read_intrinsics(const char *path, struct options *o) {
   ms_error err = {.instruction = -1};
   size_t length;
   char *text = cli_read_file(path, &length, &err);
-  struct vm_intrinsics *table = text ? vm_read_intrinsics(text, path, &err) : NULL;
-  if (!table) cli_report(&err, NULL, as_json);
-  vm_intrinsics_free(table);
+  o->intrinsics = text ? vm_read_intrinsics(text, path, &err) : NULL;
+  if (!o->intrinsics) cli_report(&err, NULL, o->json);
   free(text);
-  return table != NULL;
+  return o->intrinsics != NULL;
 }
 
 int cli_apply(const struct cli_command *self, int argc, char **argv) {
@@ -55,8 +57,9 @@ int cli_apply(const struct cli_command *self, int argc, char **argv) {
   int count, status = CLI_DONE;
   if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
   if (!count || count % 2) return cli_wrong_usage(self, "give an IR file and a trace, any number of times");
-  if (intrinsics && !check_intrinsics(intrinsics, o.json)) return CLI_FAILED;
+  if (intrinsics && !read_intrinsics(intrinsics, &o)) return CLI_FAILED;
   for (int i = 0; i < count; i += 2)
     if (apply(argv[i], argv[i + 1], &o) != CLI_DONE) status = CLI_FAILED;
+  vm_intrinsics_free(o.intrinsics);
   return status;
 }

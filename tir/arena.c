@@ -74,6 +74,7 @@ void tir_scratch_free(struct tir_scratch *scratch) {
   tir_hash_tables_free(&scratch->hashes);
   free(scratch->terms);
   iter_map_free(scratch->iter_map);
+  tir_free(scratch->backup);
   free(scratch);
 }
 

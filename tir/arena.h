@@ -60,6 +60,7 @@ struct tir_scratch {
   struct tir_term *terms;        /* a stack of terms being summed */
   uint32_t term_count, term_capacity;
   struct tir_iter_map *iter_map; /* made when first used: iter_map.h */
+  struct tir *backup;            /* of the module, while a primitive tries what it may have to take back */
 };
 
 void tir_scratch_free(struct tir_scratch *scratch);

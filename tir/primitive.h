@@ -62,6 +62,32 @@ bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block 
 bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_block *out, ms_error *err);
 bool tir_blockize_blocks(struct tir *ir, const tir_block *blocks, uint32_t count, bool preserve_unit_iters,
                          tir_block *out, ms_error *err);
+struct tir_index_map;
+/* Has a block, or what is below a loop, done by a tensor intrinsic: two modules of one function each, borrowed. */
+bool tir_tensorize(struct tir *ir, tir_stmt target, const struct tir *description, const struct tir *implementation,
+                   bool preserve_unit_iters, ms_error *err);
+
+/* Unsafe. The block's region of this number is what the map makes of its iterations: begin and end, a dimension each. */
+bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
+                                const struct tir_index_map *map, ms_error *err);
+/* Unsafe. Drops regions of these numbers; side: "read" or "write". */
+bool tir_unsafe_hide_buffer_access(struct tir *ir, tir_block block, const char *side, const int64_t *indices,
+                                   uint32_t count, ms_error *err);
+/* Has what is below the loop read (write) a copy of a buffer in another storage scope, made (copied back) there. */
+bool tir_read_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t read_buffer_index, const char *storage,
+                 tir_block *out, ms_error *err);
+bool tir_write_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t write_buffer_index, const char *storage,
+                  tir_block *out, ms_error *err);
+
+/* Has index arithmetic of a block, met `threshold` times or more, computed by blocks of its own: `count`, at most `most`.
+ */
+bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold, tir_block *out, uint32_t most,
+                     uint32_t *count, ms_error *err);
+
+/* Has a block that reads and writes a buffer do so in a copy, made right before it and copied back right after it. out:
+ * the block that copies in, and the one that copies back. */
+bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_index, const char *storage,
+                       tir_block out[2], ms_error *err);
 
 /* Of the buffer of the block's write region `buffer_index`: its storage scope; the alignment of an axis (negative: from
  * the end) to `factor` elements plus `offset`; its element type, values cast as they are stored and loaded. */

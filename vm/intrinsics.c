@@ -3,8 +3,9 @@
  * A file holds sections, each a heading and one function in TVMScript; what stands before the first is a comment.
  *   ### NAME.desc
  *   ### NAME.impl */
-#include "vm.h"
+#include "run.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,4 +92,53 @@ struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_
   if (read_sections(table, text, file, err)) return table;
   vm_intrinsics_free(table);
   return NULL;
+}
+
+/* ---- Shipped ---- */
+
+#include "shipped_intrinsics.h" /* shipped: the texts of the files in vm/intrinsics/, made by the build */
+enum { FILES = sizeof shipped / sizeof *shipped };
+
+/* The next section of a file, or NULL. */
+static const char *next_section(const char *at) {
+  if (!strncmp(at, "### ", 4)) at += 4;
+  const char *found = strstr(at, "\n### ");
+  return found ? found + 1 : NULL;
+}
+
+static bool is_section(const char *at, const char *name, const char *part) {
+  size_t length = strlen(name);
+  return !strncmp(at + 4, name, length) && !strncmp(at + 4 + length, part, strlen(part)) &&
+         strchr("\r\n", at[4 + length + strlen(part)]);
+}
+
+static void add_section(struct vm_intrinsics *table, const char *at) {
+  ms_error err = {0};
+  const char *heading = at + 4, *body = heading + strcspn(heading, "\r\n"), *end = next_section(at);
+  size_t size = end ? (size_t)(end - body) : strlen(body);
+  bool read = read_section(table, heading, (size_t)(body - heading), body, size, "shipped", &err);
+  assert(read && "a shipped intrinsic cannot be read");
+  (void)read;
+}
+
+void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name) {
+  if (*table && find(*table, name, strlen(name))) return;
+  for (int f = 0; f < FILES; f++)
+    for (const char *at = next_section(shipped[f]); at; at = next_section(at)) {
+      if (!is_section(at, name, ".desc") && !is_section(at, name, ".impl")) continue;
+      if (!*table) *table = calloc(1, sizeof **table);
+      if (!*table) abort();
+      add_section(*table, at);
+    }
+}
+
+bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size) {
+  for (int f = 0; f < FILES; f++)
+    for (const char *at = next_section(shipped[f]); at; at = next_section(at)) {
+      size_t length = strcspn(at + 4, "\r\n");
+      if (length <= 5 || memcmp(at + 4 + length - 5, ".desc", 5) != 0 || i-- > 0) continue;
+      snprintf(name, size, "%.*s", (int)(length - 5), at + 4);
+      return true;
+    }
+  return false;
 }

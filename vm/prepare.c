@@ -70,6 +70,12 @@ static struct vm_operand prepare_value(struct vm_plan *plan, const struct vm_val
   }
 }
 
+static void find_intrinsic(struct vm_plan *plan, struct vm_step *step, const char *name) {
+  if (vm_find_intrinsic(plan->intrinsics, name, &step->description, &step->implementation)) return;
+  vm_add_shipped_intrinsic(&plan->shipped, name);
+  vm_find_intrinsic(plan->shipped, name, &step->description, &step->implementation);
+}
+
 static void prepare_instruction(struct vm_plan *plan, const struct vm_instruction *i) {
   struct vm_signature sig;
   vm_signature_of(i->kind, &sig);
@@ -87,6 +93,8 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
   }
   if (i->kind == VM_GetSBlock)
     step.func = tir_find_func(plan->workload, plan->steps->text + plan->operands[step.operands + 1].count);
+  if (i->kind == VM_Tensorize)
+    find_intrinsic(plan, &step, plan->steps->text + plan->operands[step.operands + i->inputs].count);
   if (plan->count == plan->capacity)
     plan->at = tir_enlarge(plan->at, &plan->capacity, (uint64_t)plan->count + 1, sizeof *plan->at);
   plan->at[plan->count++] = step;
@@ -100,9 +108,14 @@ void vm_plan_set(struct vm_plan *plan, uint32_t first, uint32_t last) {
 }
 
 struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace) {
+  return vm_prepare_with(workload, trace, NULL);
+}
+
+struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *trace,
+                                const struct vm_intrinsics *intrinsics) {
   uint32_t one = 0;
   struct vm_plan *plan = tir_enlarge(NULL, &one, 1, sizeof *plan);
-  *plan = (struct vm_plan){.workload = workload, .steps = vm_steps_retain(trace->steps)};
+  *plan = (struct vm_plan){.workload = workload, .intrinsics = intrinsics, .steps = vm_steps_retain(trace->steps)};
   tir_find_pipelines(workload);
   vm_plan_set(plan, 0, plan->steps->count);
   vm_plan_constrain(plan);
@@ -112,6 +125,7 @@ struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace) {
 void vm_plan_free(struct vm_plan *plan) {
   if (!plan) return;
   vm_steps_release(plan->steps);
+  vm_intrinsics_free(plan->shipped);
   free(plan->at);
   free(plan->operands);
   free(plan->asserts);

@@ -103,7 +103,7 @@ static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t en
   const struct vm_value *count = vm_inputs_of(sch->trace.steps, loop);
   int64_t rounds = count->kind == VM_INT ? count->integer : sch->slots[count->ref];
   struct vm_plan *plan = sch->step;
-  plan->workload = sch->ir, plan->steps = sch->trace.steps;
+  plan->workload = sch->ir, plan->intrinsics = sch->intrinsics, plan->steps = sch->trace.steps;
   vm_plan_set(plan, opener + 1, end);
   struct vm_run r = {.ir = sch->ir,
                      .schedule = sch,
@@ -202,6 +202,7 @@ static const struct vm_plan *prepare_last(struct vm_schedule *sch) {
   struct vm_steps *steps = sch->trace.steps;
   struct vm_plan *plan = sch->step;
   plan->workload = sch->ir;
+  plan->intrinsics = sch->intrinsics;
   plan->steps = steps; /* for the call */
   vm_plan_set(plan, steps->count - 1, steps->count);
   plan->at[0].perform = vm_performer(steps->instructions[steps->count - 1].kind);

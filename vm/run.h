@@ -36,12 +36,15 @@ struct vm_step {
   tir_func func; /* where a name is looked up; TIR_NONE: there is no such function */
   uint32_t jump; /* If, Else, For: the step of its Else or End; End: of what it ends; VM_NO_JUMP: there is none */
   uint32_t asserts, assert_count; /* of a draw: Asserts that are decided with it, in the plan's asserts */
+  const struct tir *description, *implementation; /* of a tensor intrinsic; NULL: there is no such */
 };
 #define VM_NO_JUMP UINT32_MAX
 enum { VM_MOST_NESTED = 16, VM_MOST_ROUNDS = 4096 }; /* of If and For */
 
 struct vm_plan {
-  struct tir *workload; /* borrowed */
+  struct tir *workload;                   /* borrowed */
+  const struct vm_intrinsics *intrinsics; /* borrowed; NULL: those shipped alone */
+  struct vm_intrinsics *shipped;          /* those that the plan names */
   struct vm_steps *steps;
   struct vm_step *at;
   struct vm_operand *operands;
@@ -117,6 +120,9 @@ static inline int64_t vm_get_int(const struct vm_run *r, const struct vm_operand
 
 /* An index map. False: refused, it has too many indices, or a number that does not fit its type or was left open. */
 bool vm_get_map(struct vm_run *r, const struct vm_operand *o, struct tir_index_map *out);
+
+/* Adds a shipped intrinsic to a table, which is made if it is NULL; nothing if there is none of the name. */
+void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name);
 
 /* Working memory for lists of statements: at least `count` entries, until the next call. */
 uint32_t *vm_out(struct vm_run *r, uint32_t count);

@@ -201,14 +201,19 @@ size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value
 struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_error *err);
 void vm_intrinsics_free(struct vm_intrinsics *table);
 /* Modules of one function each, borrowed from the table. */
-bool vm_find_intrinsic(const struct vm_intrinsics *table, const char *name, const struct tir **description,
-                       const struct tir **implementation);
+bool vm_find_intrinsic(const struct vm_intrinsics *table /* NULL: empty */, const char *name,
+                       const struct tir **description, const struct tir **implementation);
+/* The name of a shipped intrinsic, by number; false past the last. Shipped ones are known to every plan. */
+bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size);
 
 /* ---- Replay ------------------------------------------------------------------------------------------------------ */
 
 /* Makes a trace ready for a workload. Interns the trace's names in the workload (which is why it is not const): prepare
  * before threads share it. The plan keeps the trace's steps and borrows the workload. */
 struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace);
+/* intrinsics: those known besides the shipped ones, which they hide; borrowed for the plan's life. NULL: none. */
+struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *trace,
+                                const struct vm_intrinsics *intrinsics);
 void vm_plan_free(struct vm_plan *plan);
 
 enum vm_mode {
@@ -238,9 +243,10 @@ struct vm_schedule {
   uint32_t end_capacity;
   uint32_t forwards; /* how many of ir->forwards have been applied to the slots */
   struct vm_draws draws;
-  struct vm_profile *profile; /* borrowed; NULL: nothing is timed */
-  struct vm_plan *step;       /* working memory of vm_call */
-  uint32_t *out;              /* working memory of instructions */
+  struct vm_profile *profile;             /* borrowed; NULL: nothing is timed */
+  const struct vm_intrinsics *intrinsics; /* borrowed: what vm_call knows besides those shipped; NULL: none */
+  struct vm_plan *step;                   /* working memory of vm_call */
+  uint32_t *out;                          /* working memory of instructions */
   uint32_t out_capacity;
   struct tir *workload;           /* borrowed: what Assert and vm_undo replay; NULL: they are refused */
   struct vm_branch *branches;     /* If and For that are being recorded */

@@ -1,0 +1,400 @@
+/* Cache index: index arithmetic of a block is computed once, by blocks of its own, into buffers that the block loads.
+ *
+ * A computation is an expression of the block's stores that loads nothing and is more than a leaf. What counts at first
+ * are the largest ones; one met fewer times than the threshold gives way to the computations in it.
+ * Requires: the threshold is not negative; the variables of what is met often enough in a stored value are iterations
+ *           of the block, bound to loops of its scope.
+ * After:    for each of these, in order of falling size, the buffer index_var_N has a dimension for each variable, and
+ * the block index_N computes it in loops over the loops that these are bound to, before the block's nest. The block
+ *           loads the buffers; what it says it reads stays as it was.
+ * Forward:  nothing dies. */
+#include "../loads.h"
+#include "cache_stage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_COMPUTATIONS = 64, MOST_VARS = 16, MOST_NODES = 4096 };
+
+struct computation {
+  tir_expr e;
+  uint32_t times, size;
+};
+struct plan {
+  tir_block block, scope;
+  tir_stmt before;
+  int threshold;
+  struct computation met[MOST_COMPUTATIONS]; /* in one store */
+  tir_expr chosen[MOST_COMPUTATIONS];
+  uint32_t met_count, chosen_count, nodes;
+};
+
+/* ---- Computations ---- */
+
+static uint32_t size_of(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  uint32_t size = 1;
+  if (n->kind <= TIR_DATA) return size;
+  for (uint32_t i = 0; i < n->count; i++)
+    if (ir->operands.at[n->operands + i]) size += size_of(ir, ir->operands.at[n->operands + i]);
+  if (n->count && n->kind != TIR_LOAD) return size;
+  const tir_expr below[] = {n->a, n->b, n->c};
+  for (int i = 0; i < (n->kind == TIR_LOAD ? 1 : 3); i++)
+    if (below[i]) size += size_of(ir, below[i]);
+  return size;
+}
+
+/* Calls that may do more than compute. */
+static bool find_impure(void *data, tir_expr e) {
+  struct {
+    const struct tir *ir;
+    bool found;
+  } *search = data;
+  static const char *const impure[] = {"call_extern", "call_packed", "tvm_", "ptx_", "address_of", "ret", "assume"};
+  if (tir_at(search->ir, e)->kind != TIR_CALL) return !search->found;
+  for (size_t i = 0; i < sizeof impure / sizeof *impure; i++)
+    search->found |= !strncmp(tir_text(search->ir, tir_at(search->ir, e)->ref), impure[i], strlen(impure[i]));
+  return !search->found;
+}
+
+static bool is_computation(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind <= TIR_DATA || n->kind >= TIR_SLICE || n->kind == TIR_RAMP || n->kind == TIR_BROADCAST) return false;
+  if ((n->flags & TIR_HAS_LOAD) || !(n->flags & TIR_HAS_VAR) || tir_type_lanes(n->type) != 1) return false;
+  struct {
+    const struct tir *ir;
+    bool found;
+  } search = {ir, false};
+  if (n->flags & TIR_HAS_CALL) tir_walk_expr(ir, e, find_impure, &search);
+  return !search.found;
+}
+
+static bool same_value(struct tir *ir, tir_expr a, tir_expr b) {
+  if (a == b) return true;
+  if (tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
+  a = tir_simplify(ir, a), b = tir_simplify(ir, b);
+  return a == b ||
+         (tir_type_is_int(tir_type_of(ir, a)) && !(tir_at(ir, a)->flags & TIR_HAS_CALL) && tir_prove_equal(ir, a, b));
+}
+
+static bool meet(struct tir *ir, struct plan *plan, tir_expr e, uint32_t times) {
+  for (uint32_t i = 0; i < plan->met_count; i++)
+    if (same_value(ir, plan->met[i].e, e)) return plan->met[i].times += times, true;
+  if (plan->met_count == MOST_COMPUTATIONS) return false;
+  plan->met[plan->met_count++] = (struct computation){e, times, size_of(ir, e)};
+  return true;
+}
+
+/* Meets the largest computations in what is below `e`, or in `e` itself. */
+static bool meet_below(struct tir *ir, struct plan *plan, tir_expr e, uint32_t times, bool itself) {
+  if (!e) return true;
+  if (++plan->nodes > MOST_NODES) return false;
+  if (itself && is_computation(ir, e)) return meet(ir, plan, e, times);
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind <= TIR_DATA) return true;
+  for (uint32_t i = 0; i < n.count; i++)
+    if (!meet_below(ir, plan, ir->operands.at[n.operands + i], times, true)) return false;
+  if (n.count) return n.kind != TIR_LOAD || meet_below(ir, plan, n.a, times, true);
+  return meet_below(ir, plan, n.a, times, true) && meet_below(ir, plan, n.b, times, true) &&
+         meet_below(ir, plan, n.c, times, true);
+}
+
+/* Chooses the computations met often enough, in the order in which the value has them, parts before wholes. */
+static bool choose(struct tir *ir, struct plan *plan, tir_expr e, uint32_t first) {
+  if (!e || tir_at(ir, e)->kind <= TIR_DATA) return true;
+  struct tir_expr_node n = *tir_at(ir, e);
+  for (uint32_t i = 0; i < n.count; i++)
+    if (!choose(ir, plan, ir->operands.at[n.operands + i], first)) return false;
+  if (!n.count && !(choose(ir, plan, n.a, first) && choose(ir, plan, n.b, first) && choose(ir, plan, n.c, first)))
+    return false;
+  for (uint32_t i = 0; i < plan->met_count && is_computation(ir, e); i++) {
+    if ((int)plan->met[i].times < plan->threshold || !same_value(ir, plan->met[i].e, e)) continue;
+    for (uint32_t k = first; k < plan->chosen_count; k++)
+      if (plan->chosen[k] == plan->met[i].e) return true;
+    if (plan->chosen_count == MOST_COMPUTATIONS) return false;
+    plan->chosen[plan->chosen_count++] = plan->met[i].e;
+    return true;
+  }
+  return true;
+}
+
+static bool look_at_store(struct tir *ir, struct plan *plan, tir_stmt s) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  plan->met_count = plan->nodes = 0;
+  if (!meet_below(ir, plan, n.store.value, 1, true)) return false;
+  for (uint32_t i = 0; i < tir_buffer_at(ir, n.store.buffer)->rank; i++)
+    if (!meet_below(ir, plan, ir->operands.at[n.store.indices + i], 1, true)) return false;
+  for (uint32_t i = 0; i < plan->met_count; i++) /* grows */
+    if ((int)plan->met[i].times < plan->threshold && !meet_below(ir, plan, plan->met[i].e, plan->met[i].times, false))
+      return false;
+  return choose(ir, plan, n.store.value, plan->chosen_count);
+}
+
+static void sort_by_size(const struct tir *ir, struct plan *plan) {
+  for (uint32_t i = 1; i < plan->chosen_count; i++) {
+    tir_expr e = plan->chosen[i];
+    uint32_t size = size_of(ir, e), j = i;
+    for (; j > 0 && size_of(ir, plan->chosen[j - 1]) < size; j--) plan->chosen[j] = plan->chosen[j - 1];
+    plan->chosen[j] = e;
+  }
+}
+
+/* ---- Check ---- */
+
+/* Variables in the order met, each once. */
+struct vars {
+  const struct tir *ir;
+  tir_var at[MOST_VARS];
+  uint32_t count;
+  bool full;
+};
+
+static bool add_var(void *data, tir_expr e) {
+  struct vars *v = data;
+  if (tir_at(v->ir, e)->kind != TIR_VAR) return true;
+  for (uint32_t i = 0; i < v->count; i++)
+    if (v->at[i] == tir_at(v->ir, e)->ref) return true;
+  v->full |= v->count == MOST_VARS;
+  if (!v->full) v->at[v->count++] = tir_at(v->ir, e)->ref;
+  return true;
+}
+
+static tir_expr binding_of(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (ir->iters.at[i].var == v) return ir->iters.at[i].binding;
+  return TIR_NONE;
+}
+
+static bool is_loop_around(const struct tir *ir, const struct plan *plan, tir_var v) {
+  for (tir_stmt s = plan->block; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop.var == v) return true;
+  return false;
+}
+
+/* Adds the loops in a binding, outermost first. */
+static void add_loops(const struct tir *ir, const struct plan *plan, tir_expr binding, struct vars *loops) {
+  struct vars found = {.ir = ir};
+  tir_walk_expr(ir, binding, add_var, &found);
+  loops->full |= found.full;
+  tir_stmt nest[64];
+  uint32_t depth = tir_loops_of(ir, plan->block, nest, 64);
+  for (uint32_t l = 0; l < depth && l < 64; l++)
+    for (uint32_t i = 0; i < found.count; i++)
+      if (tir_stmt_at(ir, nest[l])->loop.var == found.at[i]) add_var(loops, tir_var_expr(ir, found.at[i]));
+  for (uint32_t i = 0; i < found.count; i++) add_var(loops, tir_var_expr(ir, found.at[i]));
+}
+
+/* The block's iterations in a computation, and the loops that these are bound to. */
+static bool find_vars(const struct tir *ir, const struct plan *plan, tir_expr e, struct vars *iters,
+                      struct vars *loops) {
+  *iters = *loops = (struct vars){.ir = ir};
+  tir_walk_expr(ir, e, add_var, iters);
+  for (uint32_t i = 0; i < iters->count; i++) {
+    tir_expr binding = binding_of(ir, plan->block, iters->at[i]);
+    if (!binding) return false;
+    add_loops(ir, plan, binding, loops);
+  }
+  for (uint32_t i = 0; i < loops->count; i++)
+    if (!is_loop_around(ir, plan, loops->at[i])) return false;
+  return !iters->full && !loops->full;
+}
+
+static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err) {
+  for (uint32_t i = 0; i < plan->chosen_count; i++) {
+    struct vars iters, loops;
+    if (!find_vars(ir, plan, plan->chosen[i], &iters, &loops))
+      return tir_refuse(ir, err, MS_CACHE_INDEX_VARIABLES, plan->block,
+                        "a computation in block `%s` has variables that are no iterations of it",
+                        tir_block_name(ir, plan->block));
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, const char *storage, int threshold, struct plan *plan,
+                  ms_error *err) {
+  plan->block = block;
+  plan->threshold = threshold;
+  plan->scope = tir_scope_of(ir, block);
+  if (!plan->scope)
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_check_storage_scope(storage, err)) return false;
+  if (threshold < 0) return ms_fail(err, MS_INVALID_ARGUMENT, "the threshold %d is negative", threshold);
+  for (plan->before = block; tir_stmt_at(ir, plan->before)->parent != plan->scope;)
+    plan->before = tir_stmt_at(ir, plan->before)->parent;
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    if (tir_is(ir, s, TIR_STORE) && !look_at_store(ir, plan, s))
+      return tir_refuse(ir, err, MS_TOO_LARGE, block, "block `%s` computes too much", tir_block_name(ir, block));
+    if (tir_is(ir, s, TIR_STORE)) sort_by_size(ir, plan);
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+  return check_chosen(ir, plan, err);
+}
+
+/* ---- Edit ---- */
+
+static tir_name numbered(struct tir *ir, const char *stem, uint32_t i) {
+  char name[32];
+  snprintf(name, sizeof name, "%s%u", stem, i);
+  return tir_name_of(ir, name);
+}
+
+/* One past the largest value of a binding. */
+static tir_expr end_of(struct tir *ir, tir_expr binding, const struct vars *loops) {
+  struct tir_interval i = tir_relax(ir, binding, loops->at, loops->count);
+  return tir_add(ir, i.max, tir_int(ir, tir_type_of(ir, i.max), 1));
+}
+
+/* The domain of an iteration of the stage: the loop's of the same number where it holds all values of the binding. */
+static tir_expr domain_of(struct tir *ir, const struct vars *loops, uint32_t i, tir_expr end) {
+  tir_expr extent = i < loops->count ? ir->vars.at[loops->at[i]].extent : end;
+  bool holds = tir_is_int(ir, extent) && tir_is_int(ir, end) && tir_at(ir, extent)->imm >= tir_at(ir, end)->imm;
+  return holds ? extent : end;
+}
+
+static tir_buffer make_buffer(struct tir *ir, const struct plan *plan, uint32_t n, const struct vars *iters,
+                              const struct vars *loops, const char *storage) {
+  tir_expr shape[MOST_VARS];
+  for (uint32_t i = 0; i < iters->count; i++) shape[i] = end_of(ir, binding_of(ir, plan->block, iters->at[i]), loops);
+  tir_symbol name = tir_symbol_format(ir, "index_var_%u", n);
+  tir_symbol scope = tir_symbol_of(ir, storage);
+  tir_buffer b = tir_new_buffer(ir, name, tir_type_of(ir, plan->chosen[n]), shape, iters->count, scope);
+  tir_expr one = tir_int(ir, TIR_T_I32, 1);
+  uint32_t strides = tir_add_operands(ir, &one, 1); /* the field's text has one stride, whatever the rank */
+  tir_buffer_at(ir, b)->strides = (struct tir_span){strides, 1};
+  tir_add_alloc(ir, plan->scope, b);
+  return b;
+}
+
+/* The block that computes one: detached, loops around it. */
+static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n, tir_buffer buffer,
+                            const struct vars *iters, const struct vars *loops, tir_stmt *nest) {
+  tir_var made[MOST_VARS];
+  struct tir_iter bound[MOST_VARS];
+  tir_expr indices[MOST_VARS], ranges[2 * MOST_VARS], bindings[MOST_VARS];
+  for (uint32_t i = 0; i < loops->count; i++) {
+    struct tir_var_node v = ir->vars.at[loops->at[i]];
+    made[i] = tir_new_var(ir, TIR_VAR_LOOP, numbered(ir, "ax", i), v.type, tir_int(ir, v.type, 0), v.extent);
+    tir_subst_var(ir, loops->at[i], tir_add(ir, tir_var_expr(ir, made[i]), v.min));
+  }
+  for (uint32_t i = 0; i < iters->count; i++) bindings[i] = tir_subst(ir, binding_of(ir, plan->block, iters->at[i]));
+  tir_subst_clear(ir);
+  for (uint32_t i = 0; i < iters->count; i++) {
+    tir_type type = ir->vars.at[iters->at[i]].type;
+    tir_expr domain = domain_of(ir, loops, i, ir->operands.at[tir_buffer_at(ir, buffer)->shape + i]);
+    tir_var v = tir_new_var(ir, TIR_VAR_ITER, numbered(ir, "v", i), type, tir_int(ir, type, 0), domain);
+    bound[i] = (struct tir_iter){v, TIR_SPATIAL, bindings[i]};
+    ranges[2 * i] = indices[i] = tir_var_expr(ir, v);
+    ranges[2 * i + 1] = tir_int(ir, type, 1);
+    tir_subst_var(ir, iters->at[i], indices[i]);
+  }
+  tir_expr value = tir_subst_value(ir, plan->chosen[n]);
+  tir_subst_clear(ir);
+  tir_block block = tir_new_block(ir, tir_symbol_format(ir, "index_%u", n));
+  tir_set_iters(ir, block, bound, iters->count);
+  struct tir_region written = tir_new_region(ir, buffer, ranges);
+  tir_set_writes(ir, block, &written, 1);
+  tir_append(ir, block, TIR_BODY, tir_new_store(ir, buffer, indices, value));
+  *nest = block;
+  for (uint32_t i = loops->count; i-- > 0;) {
+    const struct tir_var_node *v = &ir->vars.at[made[i]];
+    tir_loop loop = tir_new_loop(ir, made[i], v->min, v->extent, TIR_SERIAL);
+    tir_append(ir, loop, TIR_BODY, *nest);
+    *nest = loop;
+  }
+  return block;
+}
+
+struct replacement {
+  tir_expr computation, load;
+};
+
+static tir_expr replace_in(struct tir *ir, void *context, tir_expr e);
+
+static uint32_t replace_operands(struct tir *ir, const struct replacement *r, uint32_t first, uint32_t count) {
+  uint32_t made[MOST_NODES / 64];
+  bool changed = false;
+  if (count > sizeof made / sizeof *made) return first;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr e = ir->operands.at[first + i];
+    made[i] = e ? replace_in(ir, (void *)r, e) : TIR_NONE;
+    changed |= made[i] != e;
+  }
+  return changed ? tir_add_operands(ir, made, count) : first;
+}
+
+static tir_expr rebuild(struct tir *ir, const struct replacement *r, tir_expr e) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.count) {
+    uint32_t operands = replace_operands(ir, r, n.operands, n.count);
+    if (operands == n.operands) return e;
+    uint32_t list[64];
+    memcpy(list, ir->operands.at + operands, n.count * sizeof *list);
+    if (n.kind == TIR_LOAD) return tir_load(ir, n.ref, list, n.count, n.a);
+    return n.kind == TIR_CALL ? tir_call(ir, n.type, n.ref, list, n.count) : e;
+  }
+  tir_expr a = n.a ? replace_in(ir, (void *)r, n.a) : TIR_NONE, b = n.b ? replace_in(ir, (void *)r, n.b) : TIR_NONE;
+  tir_expr c = n.c ? replace_in(ir, (void *)r, n.c) : TIR_NONE;
+  if (a == n.a && b == n.b && c == n.c) return e;
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
+  switch (n.kind) {
+  case TIR_NOT:
+  case TIR_CAST:
+  case TIR_BROADCAST: return tir_unary(ir, (enum tir_kind)n.kind, n.type, a);
+  case TIR_SELECT: return tir_select(ir, a, b, c);
+  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
+  default: return e; /* what is under a let stays */
+  }
+}
+
+static tir_expr replace_in(struct tir *ir, void *context, tir_expr e) {
+  const struct replacement *r = context;
+  if (tir_at(ir, e)->kind <= TIR_DATA) return e;
+  if (is_computation(ir, e) && same_value(ir, e, r->computation)) return r->load;
+  return rebuild(ir, r, e);
+}
+
+static void load_instead(struct tir *ir, const struct plan *plan, const struct replacement *r) {
+  for (tir_stmt s = tir_next(ir, plan->block, plan->block); s;) {
+    if (tir_is(ir, s, TIR_STORE)) {
+      struct tir_stmt_node n = *tir_stmt_at(ir, s);
+      tir_expr value = replace_in(ir, (void *)r, n.store.value);
+      uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
+      uint32_t indices = replace_operands(ir, r, n.store.indices, rank);
+      tir_stmt_at(ir, s)->store.value = value;
+      tir_stmt_at(ir, s)->store.indices = indices;
+    }
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, plan->block) : tir_next(ir, s, plan->block);
+  }
+}
+
+static void edit(struct tir *ir, const struct plan *plan, const char *storage, tir_block *out) {
+  for (uint32_t n = 0; n < plan->chosen_count; n++) {
+    struct vars iters, loops;
+    tir_stmt nest;
+    tir_expr indices[MOST_VARS];
+    find_vars(ir, plan, plan->chosen[n], &iters, &loops);
+    tir_buffer buffer = make_buffer(ir, plan, n, &iters, &loops, storage);
+    out[n] = make_stage(ir, plan, n, buffer, &iters, &loops, &nest);
+    tir_insert_before(ir, plan->before, nest);
+    for (uint32_t i = 0; i < iters.count; i++) indices[i] = tir_var_expr(ir, iters.at[i]);
+    struct replacement r = {plan->chosen[n], tir_load(ir, buffer, indices, iters.count, TIR_NONE)};
+    load_instead(ir, plan, &r);
+  }
+}
+
+bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold, tir_block *out, uint32_t most,
+                     uint32_t *count, ms_error *err) {
+  struct plan plan = {0};
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = check(ir, block, storage, threshold, &plan, err);
+  if (accepted && plan.chosen_count > most)
+    accepted = tir_refuse(ir, err, MS_TOO_LARGE, block, "%u computations are to be cached", plan.chosen_count);
+  if (!accepted) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  *count = plan.chosen_count;
+  edit(ir, &plan, storage, out);
+  return true;
+}

@@ -1,0 +1,93 @@
+/* Cache in place: a block that updates a buffer does so in a copy of it in another storage scope.
+ *
+ * Requires: the block has a read region of this number, of a buffer that it writes too, within what it reads; the scope
+ *           is known and the block's scope a stage pipeline; parts of the buffer are matched in that storage scope.
+ * After:    right before the block, a block copies what it reads into the copy; right after it, one copies what it
+ *           writes back. Both have the copy's name, and the block's predicate. Where the block is directly in its scope
+ *           the copy holds the region only, else it has the buffer's shape.
+ * Forward:  nothing dies. */
+#include "cache_stage.h"
+
+struct plan {
+  tir_block block;
+  struct tir_cache_plan in, out; /* the copy there, and back */
+};
+
+static const struct tir_region *region_of(const struct tir *ir, struct tir_span span, tir_buffer buffer,
+                                          uint32_t *times) {
+  const struct tir_region *found = NULL;
+  *times = 0;
+  for (uint32_t i = span.first; i < span.first + span.count; i++)
+    if (ir->regions.at[i].buffer == buffer) {
+      found = &ir->regions.at[i];
+      ++*times;
+    }
+  return found;
+}
+
+static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+  for (tir_stmt s = plan->block; s; s = tir_next(ir, s, plan->block))
+    if (tir_is(ir, s, TIR_BLOCK) && !tir_check_cache_matches(ir, &plan->in, s, err)) return false;
+  return true;
+}
+
+static bool covers(struct tir *ir, const struct plan *plan) {
+  for (uint32_t i = 0; i < plan->in.rank; i++) {
+    struct tir_interval read = tir_interval_of(ir, plan->in.ranges[2 * i], plan->in.ranges[2 * i + 1]);
+    struct tir_interval written = tir_interval_of(ir, plan->out.ranges[2 * i], plan->out.ranges[2 * i + 1]);
+    if (!tir_interval_covers(ir, read, written)) return false;
+  }
+  return true;
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage, struct plan *plan,
+                  ms_error *err) {
+  uint32_t reads, writes;
+  plan->block = block;
+  if (!tir_check_cached_buffer(ir, block, buffer_index, false, storage, &plan->in, err)) return false;
+  const struct tir_region *read = region_of(ir, tir_block_at(ir, block)->reads, plan->in.buffer, &reads);
+  const struct tir_region *written = region_of(ir, tir_block_at(ir, block)->writes, plan->in.buffer, &writes);
+  if (reads != 1 || writes != 1)
+    return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` reads `%s` in %u regions and writes it in %u",
+                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name), reads, writes);
+  struct tir_region regions[] = {*read, *written};
+  plan->in.before = block;
+  plan->in.compact = tir_stmt_at(ir, block)->parent == plan->in.scope;
+  plan->out = plan->in;
+  tir_relax_cached_region(ir, &plan->in, block, &regions[0], TIR_NONE);
+  tir_relax_cached_region(ir, &plan->out, block, &regions[1], TIR_NONE);
+  if (!covers(ir, plan))
+    return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
+                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name));
+  return check_matches(ir, plan, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
+}
+
+/* The copy back goes through the same cache, which may begin where what is read does. */
+static tir_block make_stage_back(struct tir *ir, const struct plan *plan, tir_buffer cache) {
+  const struct tir_cache_plan *region = plan->in.compact ? &plan->in : &plan->out;
+  tir_block back = tir_make_cache_stage(ir, region, cache, true);
+  tir_stmt nest = tir_stmt_at(ir, plan->block)->prev;
+  tir_detach(ir, nest);
+  tir_insert_after(ir, plan->block, nest);
+  return back;
+}
+
+static void edit(struct tir *ir, const struct plan *plan, tir_block out[2]) {
+  tir_buffer cache = tir_make_cache(ir, &plan->in);
+  for (tir_stmt s = plan->block; s; s = tir_next(ir, s, plan->block))
+    if (tir_is(ir, s, TIR_BLOCK)) tir_redirect_to_cache(ir, &plan->in, cache, s);
+  out[0] = tir_make_cache_stage(ir, &plan->in, cache, false);
+  out[1] = make_stage_back(ir, plan, cache);
+}
+
+bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_index, const char *storage,
+                       tir_block out[2], ms_error *err) {
+  struct plan plan = {0};
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, read_buffer_index, storage, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  edit(ir, &plan, out);
+  return true;
+}

@@ -1,0 +1,333 @@
+/* Read at, write at: under a loop, what is accessed of a buffer goes through a copy of it in another storage scope.
+ *
+ * Requires: the block has a read (write) region of this number, which names the buffer; the scope is known, and the
+ *           loop's scope a stage pipeline; a block below the loop reads (writes) the buffer; below the loop no block
+ *           writes it with or after the first that reads it (reads it after the last that writes it); where blocks
+ *           below it are depends on loops around in the same scope only; parts of it are matched in that storage scope.
+ *           For a write: every block there that reads the buffer reads what was written below the loop, and all of what
+ *           is copied back is written.
+ * After:    the copy is allocated in the scope, as large as the buffer. Before the first statement that reads it the
+ *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
+ *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
+ * Forward:  nothing dies. */
+#include "buffer.h"
+#include "cache_stage.h"
+
+#include <string.h>
+
+enum { MOST_VARS = 64, MOST_RANK = TIR_MOST_CACHED_RANK };
+
+struct plan {
+  tir_loop loop;
+  bool write;
+  struct tir_cache_plan cache;
+  tir_stmt first, last; /* the statements below the loop that use the copy instead */
+  struct tir_interval used[MOST_RANK];
+};
+
+/* ---- Check ---- */
+
+static const struct tir_region *next_region(const struct tir *ir, struct tir_span span, tir_buffer buffer,
+                                            uint32_t *i) {
+  for (; *i < span.count; ++*i)
+    if (ir->regions.at[span.first + *i].buffer == buffer) return &ir->regions.at[span.first + (*i)++];
+  return NULL;
+}
+
+static bool uses(const struct tir *ir, struct tir_span span, tir_buffer buffer) {
+  uint32_t i = 0;
+  return next_region(ir, span, buffer, &i) != NULL;
+}
+
+/* Loops between the block and the loop, and threads further out that share the copy. */
+static uint32_t relaxed_vars(struct tir *ir, const struct plan *plan, tir_block block, tir_var *out) {
+  uint32_t count = tir_loop_vars(ir, block, plan->loop, out, MOST_VARS);
+  if (!strncmp(plan->cache.storage, "global", 6)) return count;
+  tir_symbol storage = tir_symbol_of(ir, plan->cache.storage);
+  for (tir_stmt s = plan->loop; s; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
+    if (!tir_relaxes_under_thread(ir, storage, n->loop.thread)) continue;
+    if (count < MOST_VARS) out[count] = n->loop.var;
+    count++;
+  }
+  return count;
+}
+
+/* A region of the block in terms of the loops around, and those that run below the loop. */
+static bool open_region(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
+                        tir_expr *ranges, tir_var *vars, uint32_t *count, ms_error *err) {
+  uint32_t rank = plan->cache.rank;
+  *count = relaxed_vars(ir, plan, block, vars);
+  if (*count > MOST_VARS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops");
+  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+    tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
+  tir_subst_clear(ir);
+  return true;
+}
+
+/* What a region of the block covers below the loop, added to `all`. */
+static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
+                     struct tir_interval *all, ms_error *err) {
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval covered[MOST_RANK];
+  tir_var vars[MOST_VARS];
+  uint32_t count;
+  if (!open_region(ir, plan, block, region, ranges, vars, &count, err)) return false;
+  tir_relax_region(ir, ranges, plan->cache.rank, vars, count, covered);
+  for (uint32_t i = 0; i < plan->cache.rank; i++) all[i] = tir_interval_union(ir, all[i], covered[i]);
+  return true;
+}
+
+/* What is surely written of a region below the loop, added to `all`. */
+static bool add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
+                        struct tir_interval *all, ms_error *err) {
+  tir_expr ranges[2 * MOST_RANK], predicate = tir_stmt_at(ir, block)->block.predicate;
+  struct tir_interval covered[MOST_RANK];
+  tir_var vars[MOST_VARS];
+  uint32_t count;
+  if (!open_region(ir, plan, block, region, ranges, vars, &count, err)) return false;
+  if (!tir_region_exact(ir, ranges, plan->cache.rank, vars, count, predicate, covered)) return true;
+  for (uint32_t i = 0; i < plan->cache.rank; i++) all[i] = tir_interval_join(ir, all[i], covered[i]);
+  return true;
+}
+
+/* The blocks below one statement of the loop's body. */
+static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *reads, bool *writes, ms_error *err) {
+  tir_buffer buffer = plan->cache.buffer;
+  for (tir_stmt s = top; s;) {
+    if (!tir_is(ir, s, TIR_BLOCK)) {
+      s = tir_next(ir, s, top);
+      continue;
+    }
+    struct tir_span own = plan->write ? tir_block_at(ir, s)->writes : tir_block_at(ir, s)->reads;
+    *reads |= uses(ir, tir_block_at(ir, s)->reads, buffer);
+    *writes |= uses(ir, tir_block_at(ir, s)->writes, buffer);
+    const struct tir_region *r;
+    for (uint32_t i = 0; (r = next_region(ir, own, buffer, &i));)
+      if (!add_used(ir, plan, s, *r, plan->used, err)) return false;
+    s = tir_after(ir, s, top);
+  }
+  return true;
+}
+
+static bool find_places(struct tir *ir, struct plan *plan, ms_error *err) {
+  tir_stmt first_read = TIR_NONE, last_write = TIR_NONE, late = TIR_NONE;
+  const char *name = tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name);
+  for (tir_stmt s = tir_stmt_at(ir, plan->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
+    bool reads = false, writes = false;
+    if (!look_below(ir, plan, s, &reads, &writes, err)) return false;
+    if (reads && !first_read) first_read = s;
+    if (writes) last_write = s;
+    if (plan->write)
+      late = writes ? TIR_NONE : reads ? s : late;
+    else if (writes && first_read)
+      late = s;
+  }
+  if (!(plan->write ? last_write : first_read))
+    return tir_refuse(ir, err, MS_AT_UNUSED, plan->loop, "no block below the loop %s `%s`",
+                      plan->write ? "writes" : "reads", name);
+  if (late)
+    return tir_refuse(ir, err, MS_AT_ORDER, late, "`%s` is %s here, below the loop", name,
+                      plan->write ? "read after it is last written" : "written with or after its first read");
+  plan->first = plan->write ? tir_stmt_at(ir, plan->loop)->first[TIR_BODY] : first_read;
+  plan->last = plan->write ? last_write : tir_stmt_at(ir, plan->loop)->last[TIR_BODY];
+  return true;
+}
+
+static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt where, const char *what, ms_error *err) {
+  return tir_refuse(ir, err, MS_AT_UNWRITTEN, where, "more of `%s` is %s than is surely written below the loop before",
+                    tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name), what);
+}
+
+/* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
+static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err) {
+  struct tir_interval written[MOST_RANK];
+  tir_buffer buffer = plan->cache.buffer;
+  for (uint32_t i = 0; i < plan->cache.rank; i++) written[i] = tir_nothing();
+  for (tir_stmt s = plan->first; s;
+       s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, plan->loop) : tir_next(ir, s, plan->loop)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (tir_compare_position(ir, s, plan->last) > 0 && !tir_is_below(ir, s, plan->last)) break;
+    const struct tir_region *r;
+    for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->reads, buffer, &i));) {
+      struct tir_interval read[MOST_RANK];
+      for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();
+      if (!add_used(ir, plan, s, *r, read, err)) return false;
+      if (!tir_region_covers(ir, buffer, written, read)) return refuse_unwritten(ir, plan, s, "read", err);
+    }
+    for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->writes, buffer, &i));)
+      if (!add_written(ir, plan, s, *r, written, err)) return false;
+  }
+  return tir_region_covers(ir, buffer, written, plan->used) ||
+         refuse_unwritten(ir, plan, plan->loop, "to be copied", err);
+}
+
+/* The region copied: in terms of the loops around, cut to the buffer. */
+static void find_region(struct tir *ir, struct plan *plan) {
+  tir_expr ranges[2 * MOST_RANK];
+  for (uint32_t i = 0; i < plan->cache.rank; i++) {
+    struct tir_interval used = plan->used[i];
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, plan->cache.buffer)->shape + i];
+    bool known = !used.empty && used.min && used.max;
+    ranges[2 * i] = known ? used.min : tir_int(ir, tir_type_of(ir, shape), 0);
+    ranges[2 * i + 1] = known ? tir_interval_extent(ir, used) : shape;
+  }
+  struct tir_region region = tir_new_region(ir, plan->cache.buffer, ranges);
+  tir_cache_region(ir, &plan->cache, &region);
+}
+
+struct outsider { /* looks for variables other than those of the loops around */
+  const struct tir *ir;
+  const struct plan *plan;
+  bool found;
+};
+
+static bool visit_var(void *data, tir_expr e) {
+  struct outsider *o = data;
+  const struct tir_expr_node *n = tir_at(o->ir, e);
+  if (n->kind != TIR_VAR || o->found) return !o->found;
+  for (tir_stmt s = o->plan->loop; s && tir_is(o->ir, s, TIR_LOOP); s = tir_stmt_at(o->ir, s)->parent)
+    if (tir_stmt_at(o->ir, s)->loop.var == n->ref) return true;
+  o->found = o->ir->vars.at[n->ref].kind != TIR_VAR_PLAIN;
+  return false;
+}
+
+static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
+  struct outsider o = {ir, plan, false};
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], visit_var, &o);
+  return !o.found || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
+                                "where `%s` is accessed below the loop depends on more than the loops around",
+                                tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+}
+
+static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+  for (tir_stmt s = plan->first;; s = tir_stmt_at(ir, s)->next) {
+    for (tir_stmt b = s; b; b = tir_next(ir, b, s))
+      if (tir_is(ir, b, TIR_BLOCK) && !tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
+    if (s == plan->last) return true;
+  }
+}
+
+static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage, struct plan *plan,
+                  ms_error *err) {
+  if (!tir_check_cached_buffer(ir, block, buffer_index, plan->write, storage, &plan->cache, err)) return false;
+  for (uint32_t i = 0; i < plan->cache.rank; i++) plan->used[i] = tir_nothing();
+  plan->cache.scope = tir_parent_block(ir, plan->loop);
+  if (!find_places(ir, plan, err)) return false;
+  if (plan->write && !check_written(ir, plan, err)) return false;
+  find_region(ir, plan);
+  return check_region(ir, plan, err) && check_matches(ir, plan, err) &&
+         tir_check_stage_pipeline(ir, plan->cache.scope, err);
+}
+
+/* ---- Edit ---- */
+
+static tir_name number_name(struct tir *ir, const char *stem, uint32_t i) {
+  char name[16];
+  snprintf(name, sizeof name, "%s%u", stem, i);
+  return tir_name_of(ir, name);
+}
+
+struct collector {
+  struct tir *ir;
+  struct tir_iter iters[MOST_VARS];
+  uint32_t count;
+};
+
+/* An iteration for each loop that the region depends on, in order of appearance. */
+static bool collect_iter(void *data, tir_expr e) {
+  struct collector *c = data;
+  struct tir *ir = c->ir;
+  if (tir_at(ir, e)->kind != TIR_VAR) return true;
+  tir_var v = tir_at(ir, e)->ref;
+  if (ir->vars.at[v].kind == TIR_VAR_PLAIN || c->count == MOST_VARS) return false;
+  for (uint32_t i = 0; i < c->count; i++)
+    if (c->iters[i].binding == e) return false;
+  c->iters[c->count++] = (struct tir_iter){v, TIR_SPATIAL, e};
+  return false;
+}
+
+static void make_iters(struct tir *ir, const struct plan *plan, struct collector *c) {
+  *c = (struct collector){.ir = ir};
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], collect_iter, c);
+  for (uint32_t i = 0; i < c->count; i++) {
+    struct tir_var_node v = ir->vars.at[c->iters[i].var];
+    tir_var made = tir_new_var(ir, TIR_VAR_ITER, number_name(ir, "v", i), v.type, v.min, v.extent);
+    tir_subst_var(ir, c->iters[i].var, tir_var_expr(ir, made));
+    c->iters[i].var = made;
+  }
+}
+
+static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer copy) {
+  struct collector c;
+  tir_expr ranges[2 * MOST_RANK], indices[MOST_RANK];
+  tir_var loops[MOST_RANK];
+  uint32_t rank = plan->cache.rank;
+  tir_buffer from = plan->write ? copy : plan->cache.buffer, to = plan->write ? plan->cache.buffer : copy;
+  tir_block block = tir_new_block(ir, tir_buffer_at(ir, copy)->name);
+  make_iters(ir, plan, &c);
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, plan->cache.ranges[i]);
+  tir_subst_clear(ir);
+  tir_set_iters(ir, block, c.iters, c.count);
+  struct tir_region read = tir_new_region(ir, from, ranges), written = tir_new_region(ir, to, ranges);
+  tir_set_reads(ir, block, &read, 1);
+  tir_set_writes(ir, block, &written, 1);
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_type type = tir_type_of(ir, ranges[2 * i + 1]);
+    loops[i] = tir_new_var(ir, TIR_VAR_LOOP, number_name(ir, "ax", i), type, tir_int(ir, type, 0), ranges[2 * i + 1]);
+    indices[i] = tir_add(ir, ranges[2 * i], tir_var_expr(ir, loops[i]));
+  }
+  tir_stmt inner = tir_new_store(ir, to, indices, tir_load(ir, from, indices, rank, TIR_NONE));
+  for (uint32_t i = rank; i-- > 0;) {
+    const struct tir_var_node *v = &ir->vars.at[loops[i]];
+    tir_loop loop = tir_new_loop(ir, loops[i], v->min, v->extent, TIR_SERIAL);
+    tir_append(ir, loop, TIR_BODY, inner);
+    inner = loop;
+  }
+  tir_append(ir, block, TIR_BODY, inner);
+  struct tir_span annotations = {0};
+  tir_annotate_span(ir, &annotations, tir_symbol_of(ir, "auto_copy"), tir_int(ir, TIR_T_BOOL, 1));
+  tir_stmt_at(ir, block)->annotations = annotations;
+  return block;
+}
+
+static tir_block edit(struct tir *ir, struct plan *plan) {
+  tir_buffer copy = tir_make_cache(ir, &plan->cache);
+  tir_block block = make_copy(ir, plan, copy);
+  tir_subst_buffer(ir, plan->cache.buffer, copy);
+  for (tir_stmt s = plan->first;; s = tir_stmt_at(ir, s)->next) {
+    tir_subst_stmt(ir, s);
+    if (s == plan->last) break;
+  }
+  tir_subst_clear(ir);
+  if (plan->write)
+    tir_insert_after(ir, plan->last, block);
+  else
+    tir_insert_before(ir, plan->first, block);
+  return block;
+}
+
+static bool at(struct tir *ir, tir_loop loop, tir_block block, uint32_t buffer_index, const char *storage, bool write,
+               tir_block *out, ms_error *err) {
+  struct plan plan = {.loop = loop, .write = write};
+  struct tir_mark mark = tir_mark(ir);
+  if (!check(ir, block, buffer_index, storage, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  *out = edit(ir, &plan);
+  return true;
+}
+
+bool tir_read_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t read_buffer_index, const char *storage,
+                 tir_block *out, ms_error *err) {
+  return at(ir, loop, block, read_buffer_index, storage, false, out, err);
+}
+
+bool tir_write_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t write_buffer_index, const char *storage,
+                  tir_block *out, ms_error *err) {
+  return at(ir, loop, block, write_buffer_index, storage, true, out, err);
+}

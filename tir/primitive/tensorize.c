@@ -1,0 +1,406 @@
+/* Tensorize: a block that computes what a tensor intrinsic's description says does it by the intrinsic's
+ * implementation.
+ *
+ * An intrinsic is two functions of the same parameters, buffers each, whose root blocks say what they read and write.
+ * Requires: the target is a block, or a loop that can be made one (blockize.c). The block has no predicate; its regions
+ *           are those of the description's root block, in order, moved to where the block's begin, dimensions in front
+ *           being single elements; its body is the description's, statement for statement, up to names, and to equal
+ *           index arithmetic; buffers have the same types and storage scopes.
+ * After:    the block's body is the implementation's, whose parameters are matched to the block's regions; annotations
+ *           of the implementation are added where the block has none of that name. An init stays.
+ * Forward:  what was in the block is dead; so is the loop. */
+#include "../import.h"
+#include "../linear.h"
+#include "blockize.h"
+
+#include <string.h>
+
+/* ---- Intrinsics ---- */
+
+struct part {
+  const struct tir *ir;
+  const struct tir_func_node *func;
+  tir_block root;
+};
+
+static bool open_part(const struct tir *ir, struct part *out) {
+  if (ir->funcs.count != 2) return false;
+  *out = (struct part){ir, &ir->funcs.at[1], tir_root_block(ir, 1)};
+  for (uint32_t i = 0; i < out->func->params.count; i++)
+    if (!ir->params.at[out->func->params.first + i].buffer) return false;
+  return out->root != TIR_NONE;
+}
+
+static tir_buffer param_of(const struct part *part, uint32_t i) {
+  return part->ir->params.at[part->func->params.first + i].buffer;
+}
+
+static const struct tir_region *region_in(const struct tir *ir, struct tir_span span, tir_buffer buffer) {
+  for (uint32_t i = span.first; i < span.first + span.count; i++)
+    if (ir->regions.at[i].buffer == buffer) return &ir->regions.at[i];
+  return NULL;
+}
+
+/* What the root block does with a parameter. */
+static const struct tir_region *region_of(const struct part *part, tir_buffer buffer) {
+  const struct tir_block_record *r = tir_block_at(part->ir, part->root);
+  const struct tir_region *read = region_in(part->ir, r->reads, buffer);
+  return read ? read : region_in(part->ir, r->writes, buffer);
+}
+
+static bool check_intrinsic(const struct tir *description, const struct tir *implementation, struct part *desc,
+                            struct part *impl, ms_error *err) {
+  bool good = open_part(description, desc) && open_part(implementation, impl) &&
+              desc->func->params.count == impl->func->params.count &&
+              !tir_block_at(implementation, impl->root)->matches.count &&
+              !tir_block_at(implementation, impl->root)->iters.count;
+  for (uint32_t i = 0; good && i < desc->func->params.count; i++)
+    good =
+        region_of(desc, param_of(desc, i)) && region_of(impl, param_of(impl, i)) &&
+        tir_buffer_at(description, param_of(desc, i))->rank == tir_buffer_at(implementation, param_of(impl, i))->rank;
+  return good || ms_fail(err, MS_BAD_INTRINSIC,
+                         "description and implementation are not functions of the same buffers, whose root blocks say "
+                         "what they read and write");
+}
+
+/* ---- Matching ---- */
+
+/* The description is imported piece by piece, its variables and buffers mapped to the block's, and compared. */
+struct match {
+  struct tir *ir;
+  struct part desc;
+  struct tir_import import;
+  const char *why; /* the first difference */
+  tir_stmt at;
+};
+
+static bool differs(struct match *m, tir_stmt at, const char *why) {
+  if (!m->why) m->why = why, m->at = at;
+  return false;
+}
+
+static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b);
+
+static bool equal_operands(struct tir *ir, const struct tir_expr_node *x, const struct tir_expr_node *y) {
+  for (uint32_t i = 0; i < x->count; i++)
+    if (!equal_exprs(ir, ir->operands.at[x->operands + i], ir->operands.at[y->operands + i])) return false;
+  return true;
+}
+
+/* Indices of another width are equal if their values are; all else in form and type. */
+static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b) {
+  if (a == b) return true;
+  if (!a || !b) return false;
+  struct tir_expr_node x = *tir_at(ir, a), y = *tir_at(ir, b);
+  if (tir_is_index(ir, a) && tir_is_index(ir, b))
+    return tir_prove_equal(ir, a, x.type == y.type ? b : tir_cast(ir, x.type, b));
+  if (x.kind != y.kind || x.type != y.type || x.count != y.count) return false;
+  if (x.kind <= TIR_DATA) return false; /* leaves are equal if they are one */
+  if (x.ref != y.ref) return false;
+  if (x.count) return equal_operands(ir, &x, &y) && (x.kind != TIR_LOAD || equal_exprs(ir, x.a, y.a));
+  return equal_exprs(ir, x.a, y.a) && equal_exprs(ir, x.b, y.b) && equal_exprs(ir, x.c, y.c);
+}
+
+static bool same(struct match *m, tir_expr own, tir_expr described) {
+  if (!described || !own) {
+    tir_expr there = own ? own : described;
+    return !there || tir_is_const(own ? m->ir : m->desc.ir, there, 1);
+  }
+  return equal_exprs(m->ir, own, tir_import_expr(&m->import, described));
+}
+
+/* The two buffers correspond, so far. */
+static bool can_map(const struct match *m, tir_buffer own, tir_buffer described) {
+  const struct tir_buffer_node *a = tir_buffer_at(m->ir, own), *b = tir_buffer_at(m->desc.ir, described);
+  for (uint32_t i = 1; i < m->desc.ir->buffers.count; i++)
+    if (m->import.buffers[i] == own) return false;
+  return a->type == b->type && a->rank >= b->rank && a->rank <= 32 &&
+         !strcmp(tir_text(m->ir, a->scope), tir_text(m->desc.ir, b->scope));
+}
+
+static tir_expr as_type_of(struct tir *ir, tir_expr e, tir_expr like) {
+  tir_type type = tir_type_of(ir, like);
+  return tir_type_of(ir, e) == type ? e : tir_cast(ir, type, e);
+}
+
+/* Where the described buffer begins in the block's. */
+static bool map_region(struct match *m, struct tir_region own, struct tir_region described) {
+  tir_expr bases[32];
+  struct tir *ir = m->ir;
+  if (!can_map(m, own.buffer, described.buffer)) return false;
+  uint32_t rank = tir_buffer_at(ir, own.buffer)->rank;
+  uint32_t front = rank - tir_buffer_at(m->desc.ir, described.buffer)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    bases[i] = ir->operands.at[own.ranges + 2 * i];
+    if (i < front) continue;
+    tir_expr min = tir_import_expr(&m->import, m->desc.ir->operands.at[described.ranges + 2 * (i - front)]);
+    bases[i] = tir_sub(ir, bases[i], as_type_of(ir, min, bases[i]));
+  }
+  tir_import_map_buffer(&m->import, described.buffer, own.buffer, bases);
+  return true;
+}
+
+static bool same_region(struct match *m, struct tir_region own, struct tir_region described, bool maps) {
+  struct tir *ir = m->ir;
+  tir_buffer mapped = m->import.buffers[described.buffer];
+  if (!mapped && !(maps && map_region(m, own, described))) return false;
+  if (mapped && mapped != own.buffer) return false;
+  uint32_t rank = tir_buffer_at(ir, own.buffer)->rank, bases = m->import.bases[described.buffer];
+  uint32_t front = rank - tir_buffer_at(m->desc.ir, described.buffer)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr min = ir->operands.at[own.ranges + 2 * i], extent = ir->operands.at[own.ranges + 2 * i + 1];
+    tir_expr wanted = bases ? ir->operands.at[bases + i] : TIR_NONE;
+    if (i < front && !tir_is_const(ir, extent, 1)) return false;
+    if (i >= front) {
+      const uint32_t *ranges = tir_operands(m->desc.ir, described.ranges + 2 * (i - front));
+      tir_expr own_min = tir_import_expr(&m->import, ranges[0]);
+      wanted = wanted ? tir_add(ir, wanted, as_type_of(ir, own_min, wanted)) : own_min;
+      if (!same(m, extent, ranges[1])) return false;
+    }
+    if (!equal_exprs(ir, min, wanted)) return false;
+  }
+  return true;
+}
+
+static bool same_regions(struct match *m, struct tir_span own, struct tir_span described, bool maps) {
+  if (own.count != described.count) return false;
+  for (uint32_t i = 0; i < own.count; i++)
+    if (!same_region(m, m->ir->regions.at[own.first + i], m->desc.ir->regions.at[described.first + i], maps))
+      return false;
+  return true;
+}
+
+static bool same_annotations(struct match *m, struct tir_span own, struct tir_span described) {
+  if (own.count != described.count) return false;
+  for (uint32_t i = 0; i < own.count; i++) {
+    struct tir_annotation a = m->ir->annotations.at[own.first + i];
+    struct tir_annotation b = m->desc.ir->annotations.at[described.first + i];
+    if (strcmp(tir_text(m->ir, a.key), tir_text(m->desc.ir, b.key)) != 0 || !same(m, a.value, b.value)) return false;
+  }
+  return true;
+}
+
+static bool same_list(struct match *m, tir_stmt own, tir_stmt described, enum tir_list list);
+
+static bool same_loop(struct match *m, tir_stmt own, tir_stmt described) {
+  struct tir_stmt_node a = *tir_stmt_at(m->ir, own);
+  const struct tir_stmt_node *b = tir_stmt_at(m->desc.ir, described);
+  bool threads = a.loop.thread && b->loop.thread
+                     ? !strcmp(tir_text(m->ir, a.loop.thread), tir_text(m->desc.ir, b->loop.thread))
+                     : a.loop.thread == b->loop.thread;
+  if (a.loop_kind != b->loop_kind || !threads || !same_annotations(m, a.annotations, b->annotations))
+    return differs(m, own, "the kind of a loop is another");
+  if (!same(m, a.loop.min, b->loop.min) || !same(m, a.loop.extent, b->loop.extent))
+    return differs(m, own, "the range of a loop is another");
+  tir_import_map_var(&m->import, b->loop.var, tir_var_expr(m->ir, a.loop.var));
+  return same_list(m, own, described, TIR_BODY);
+}
+
+static bool same_iters(struct match *m, tir_block own, tir_block described) {
+  struct tir_span a = tir_block_at(m->ir, own)->iters, b = tir_block_at(m->desc.ir, described)->iters;
+  if (a.count != b.count) return false;
+  for (uint32_t i = 0; i < a.count; i++) {
+    struct tir_iter x = m->ir->iters.at[a.first + i], y = m->desc.ir->iters.at[b.first + i];
+    if (x.kind != y.kind || !same(m, x.binding, y.binding)) return false;
+    tir_import_map_var(&m->import, y.var, tir_var_expr(m->ir, x.var));
+  }
+  return true;
+}
+
+static bool same_allocs(struct match *m, tir_block own, tir_block described) {
+  struct tir_span a = tir_block_at(m->ir, own)->allocs, b = tir_block_at(m->desc.ir, described)->allocs;
+  if (a.count != b.count) return false;
+  for (uint32_t i = 0; i < a.count; i++) {
+    tir_buffer x = m->ir->operands.at[a.first + i], y = m->desc.ir->operands.at[b.first + i];
+    if (!can_map(m, x, y) || tir_buffer_at(m->ir, x)->rank != tir_buffer_at(m->desc.ir, y)->rank) return false;
+    for (uint32_t d = 0; d < tir_buffer_at(m->ir, x)->rank; d++)
+      if (!same(m, m->ir->operands.at[tir_buffer_at(m->ir, x)->shape + d],
+                m->desc.ir->operands.at[tir_buffer_at(m->desc.ir, y)->shape + d]))
+        return false;
+    tir_import_map_buffer(&m->import, y, x, NULL);
+  }
+  return true;
+}
+
+static bool same_block(struct match *m, tir_block own, tir_block described) {
+  const struct tir_block_record *a = tir_block_at(m->ir, own), *b = tir_block_at(m->desc.ir, described);
+  struct tir_span writes = a->writes, reads = a->reads;
+  if (a->matches.count || b->matches.count) return differs(m, own, "a block matches buffers");
+  if (!same_iters(m, own, described)) return differs(m, own, "the iterations of a block are others");
+  if (!same(m, tir_stmt_at(m->ir, own)->block.predicate, tir_stmt_at(m->desc.ir, described)->block.predicate))
+    return differs(m, own, "the predicate of a block is another");
+  if (!same_allocs(m, own, described)) return differs(m, own, "a block allocates other buffers");
+  if (!same_regions(m, writes, b->writes, false)) return differs(m, own, "the writes of a block are others");
+  if (!same_regions(m, reads, b->reads, false)) return differs(m, own, "the reads of a block are others");
+  return same_list(m, own, described, TIR_INIT) && same_list(m, own, described, TIR_BODY);
+}
+
+static bool same_store(struct match *m, tir_stmt own, tir_stmt described) {
+  struct tir_stmt_node a = *tir_stmt_at(m->ir, own);
+  const struct tir_stmt_node *b = tir_stmt_at(m->desc.ir, described);
+  if (m->import.buffers[b->store.buffer] != a.store.buffer) return differs(m, own, "another buffer is written");
+  uint32_t rank = tir_buffer_at(m->ir, a.store.buffer)->rank, bases = m->import.bases[b->store.buffer];
+  uint32_t front = rank - tir_buffer_at(m->desc.ir, b->store.buffer)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr wanted = bases ? m->ir->operands.at[bases + i] : TIR_NONE;
+    if (i >= front) {
+      tir_expr index = tir_import_expr(&m->import, m->desc.ir->operands.at[b->store.indices + i - front]);
+      wanted = wanted ? tir_add(m->ir, wanted, as_type_of(m->ir, index, wanted)) : index;
+    }
+    if (!equal_exprs(m->ir, m->ir->operands.at[a.store.indices + i], wanted))
+      return differs(m, own, "another element is written");
+  }
+  if (!same(m, a.store.predicate, b->store.predicate)) return differs(m, own, "the predicate of a store is another");
+  return same(m, a.store.value, b->store.value) || differs(m, own, "another value is written");
+}
+
+static bool same_stmt(struct match *m, tir_stmt own, tir_stmt described) {
+  const struct tir_stmt_node *a = tir_stmt_at(m->ir, own), *b = tir_stmt_at(m->desc.ir, described);
+  if (a->kind != b->kind) return differs(m, own, "a statement is of another kind");
+  switch (a->kind) {
+  case TIR_LOOP: return same_loop(m, own, described);
+  case TIR_BLOCK: return same_block(m, own, described);
+  case TIR_STORE: return same_store(m, own, described);
+  case TIR_IF:
+    if (!same(m, a->test.condition, b->test.condition)) return differs(m, own, "a condition is another");
+    return same_list(m, own, described, TIR_BODY) && same_list(m, own, described, TIR_ELSE);
+  case TIR_BIND: {
+    tir_var v = a->bind.var;
+    if (!same(m, a->bind.value, b->bind.value)) return differs(m, own, "another value is bound");
+    tir_import_map_var(&m->import, b->bind.var, tir_var_expr(m->ir, v));
+    return true;
+  }
+  case TIR_EVALUATE: return same(m, a->evaluate.value, b->evaluate.value) || differs(m, own, "a call is another");
+  default: return differs(m, own, "a statement is of a kind that is not compared");
+  }
+}
+
+static bool same_list(struct match *m, tir_stmt own, tir_stmt described, enum tir_list list) {
+  tir_stmt a = tir_stmt_at(m->ir, own)->first[list], b = tir_stmt_at(m->desc.ir, described)->first[list];
+  for (; a && b; a = tir_stmt_at(m->ir, a)->next, b = tir_stmt_at(m->desc.ir, b)->next)
+    if (!same_stmt(m, a, b)) return false;
+  return (!a && !b) || differs(m, own, "there are more statements, or fewer");
+}
+
+/* The block as a whole: what it reads and writes, moved, and its body. */
+static bool matches(struct match *m, tir_block block) {
+  const struct tir_block_record *own = tir_block_at(m->ir, block), *described = tir_block_at(m->desc.ir, m->desc.root);
+  struct tir_span reads = own->reads;
+  if (own->matches.count) return differs(m, block, "the block matches buffers");
+  if (!same(m, tir_stmt_at(m->ir, block)->block.predicate, tir_stmt_at(m->desc.ir, m->desc.root)->block.predicate))
+    return differs(m, block, "the block has a predicate");
+  if (!same_regions(m, own->writes, described->writes, true))
+    return differs(m, block, "the block writes other regions");
+  if (!same_regions(m, reads, described->reads, true)) return differs(m, block, "the block reads other regions");
+  return same_list(m, block, m->desc.root, TIR_BODY);
+}
+
+static bool check_match(struct match *m, tir_block block, ms_error *err) {
+  m->why = NULL;
+  if (matches(m, block)) return true;
+  return tir_refuse(m->ir, err, MS_TENSORIZE_MISMATCH, m->at, "%s than what the intrinsic's description says", m->why);
+}
+
+/* ---- Edit ---- */
+
+static bool has_wide_regions(const struct tir *ir, struct tir_span span) {
+  for (uint32_t i = span.first; i < span.first + span.count; i++)
+    for (uint32_t d = 0; d < tir_buffer_at(ir, ir->regions.at[i].buffer)->rank; d++)
+      if (tir_type_bits(tir_type_of(ir, ir->operands.at[ir->regions.at[i].ranges + 2 * d])) == 64) return true;
+  return false;
+}
+
+/* The part of the block's buffer that a parameter is, as large as the implementation says. */
+static struct tir_region matched_region(struct match *m, struct tir_import *impl, tir_buffer described,
+                                        struct tir_region used) {
+  tir_expr ranges[64];
+  struct tir *ir = m->ir;
+  tir_buffer own = m->import.buffers[described];
+  uint32_t rank = tir_buffer_at(ir, own)->rank, front = rank - tir_buffer_at(m->desc.ir, described)->rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    tir_expr base = ir->operands.at[m->import.bases[described] + i];
+    tir_expr extent = i < front ? tir_int(ir, tir_type_of(ir, base), 1)
+                                : tir_import_expr(impl, impl->from->operands.at[used.ranges + 2 * (i - front) + 1]);
+    ranges[2 * i] = base;
+    ranges[2 * i + 1] = as_type_of(ir, extent, base);
+  }
+  return tir_new_region(ir, own, ranges);
+}
+
+static void match_params(struct match *m, tir_block block, const struct part *impl, struct tir_import *import) {
+  uint32_t count = impl->func->params.count, first = tir_grow_matches(m->ir, count);
+  for (uint32_t i = 0; i < count; i++) {
+    tir_buffer param = param_of(impl, i), buffer = tir_import_buffer(import, param);
+    struct tir_region source = matched_region(m, import, param_of(&m->desc, i), *region_of(impl, param));
+    m->ir->matches.at[first + i] = (struct tir_match){buffer, source};
+    tir_buffer_at(m->ir, buffer)->where = block;
+  }
+  tir_set_matches(m->ir, block, m->ir->matches.at + first, count);
+}
+
+static void add_annotations(struct tir *ir, tir_block block, struct tir_span added) {
+  for (uint32_t i = 0; i < added.count; i++) {
+    struct tir_annotation a = ir->annotations.at[added.first + i];
+    struct tir_span span = tir_stmt_at(ir, block)->annotations;
+    if (tir_annotation(ir, span, tir_text(ir, a.key))) continue;
+    tir_annotate_span(ir, &span, a.key, a.value);
+    tir_stmt_at(ir, block)->annotations = span;
+  }
+}
+
+static void edit(struct match *m, tir_block block, const struct part *impl) {
+  struct tir *ir = m->ir;
+  struct tir_import import;
+  tir_import_open(&import, ir, impl->ir);
+  import.wide =
+      has_wide_regions(ir, tir_block_at(ir, block)->reads) || has_wide_regions(ir, tir_block_at(ir, block)->writes);
+  for (tir_stmt s; (s = tir_stmt_at(ir, block)->first[TIR_BODY]) != TIR_NONE;) tir_kill(ir, s);
+  match_params(m, block, impl, &import);
+  struct tir_span allocs = tir_block_at(impl->ir, impl->root)->allocs;
+  for (uint32_t i = 0; i < allocs.count; i++)
+    tir_add_alloc(ir, block, tir_import_buffer(&import, impl->ir->operands.at[allocs.first + i]));
+  tir_stmt s = tir_stmt_at(impl->ir, impl->root)->first[TIR_BODY];
+  for (; s; s = tir_stmt_at(impl->ir, s)->next) tir_append(ir, block, TIR_BODY, tir_import_stmt(&import, s));
+  add_annotations(ir, block, tir_import_annotations(&import, tir_stmt_at(impl->ir, impl->root)->annotations));
+  tir_import_close(&import);
+}
+
+static bool tensorize_block(struct match *m, tir_block block, const struct part *impl, ms_error *err) {
+  tir_import_open(&m->import, m->ir, m->desc.ir);
+  bool accepted = check_match(m, block, err);
+  if (accepted) edit(m, block, impl);
+  tir_import_close(&m->import);
+  return accepted;
+}
+
+/* A loop becomes a block before it can be compared: a refusal then goes back to what was there. */
+static bool tensorize_loop(struct match *m, tir_loop loop, bool preserve_unit_iters, const struct part *impl,
+                           ms_error *err) {
+  struct tir *ir = m->ir, **before = &ir->scratch->backup;
+  struct tir_blockize_plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  if (!tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  if (!*before) *before = tir_new();
+  tir_copy(*before, ir);
+  if (tensorize_block(m, tir_edit_blockize(ir, &plan), impl, err)) return true;
+  tir_copy(ir, *before);
+  tir_rewind(ir, &mark);
+  return false;
+}
+
+bool tir_tensorize(struct tir *ir, tir_stmt target, const struct tir *description, const struct tir *implementation,
+                   bool preserve_unit_iters, ms_error *err) {
+  struct match m = {.ir = ir};
+  struct part impl;
+  if (!check_intrinsic(description, implementation, &m.desc, &impl, err)) return false;
+  if (tir_is(ir, target, TIR_LOOP)) return tensorize_loop(&m, target, preserve_unit_iters, &impl, err);
+  if (!tir_scope_of(ir, target))
+    return tir_refuse(ir, err, MS_ROOT_BLOCK, target, "block `%s` is in no scope", tir_block_name(ir, target));
+  struct tir_mark mark = tir_mark(ir);
+  if (tensorize_block(&m, target, &impl, err)) return true;
+  tir_rewind(ir, &mark);
+  return false;
+}
