@@ -93,10 +93,18 @@ static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_bu
   }
 }
 
+bool tir_check_hides_nothing(const struct tir *ir, tir_block block, ms_error *err) {
+  if (!(tir_block_at(ir, block)->facts & TIR_BLOCK_HIDES)) return true;
+  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, block, "block `%s`, or one that uses what it writes, does not tell so",
+                    tir_block_name(ir, block));
+}
+
 bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err) {
   const struct tir_block_record *told = tir_block_at(ir, block);
+  if (!tir_check_hides_nothing(ir, block, err)) return false;
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (!tir_check_hides_nothing(ir, s, err)) return false;
     struct tir_span regions[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
     for (int w = 0; w < 2; w++)
       for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {

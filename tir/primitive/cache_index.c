@@ -6,7 +6,7 @@
  *           of the block, bound to loops of its scope.
  * After:    for each of these, in order of falling size, the buffer index_var_N has a dimension for each variable, and
  * the block index_N computes it in loops over the loops that these are bound to, before the block's nest. The block
- *           loads the buffers; what it says it reads stays as it was.
+ *           loads the buffers; what it says it reads stays as it was, so that all of them stay where they are.
  * Forward:  nothing dies. */
 #include "../loads.h"
 #include "cache_stage.h"
@@ -377,6 +377,8 @@ static void edit(struct tir *ir, const struct plan *plan, const char *storage, t
     tir_buffer buffer = make_buffer(ir, plan, n, &iters, &loops, storage);
     out[n] = make_stage(ir, plan, n, buffer, &iters, &loops, &nest);
     tir_insert_before(ir, plan->before, nest);
+    tir_block_at(ir, out[n])->facts |= TIR_BLOCK_HIDES;
+    tir_block_at(ir, plan->block)->facts |= TIR_BLOCK_HIDES;
     for (uint32_t i = 0; i < iters.count; i++) indices[i] = tir_var_expr(ir, iters.at[i]);
     struct replacement r = {plan->chosen[n], tir_load(ir, buffer, indices, iters.count, TIR_NONE)};
     load_instead(ir, plan, &r);

@@ -10,7 +10,7 @@ bool tir_check_inlined_scope(struct tir *ir, tir_block block, tir_block *scope, 
     return tir_refuse(ir, err, MS_BLOCK_HAS_INIT, block, "block `%s` has an init", tir_block_name(ir, block));
   *scope = tir_scope_of(ir, block);
   if (!*scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-  return tir_check_stage_pipeline(ir, *scope, err);
+  return tir_check_hides_nothing(ir, block, err) && tir_check_stage_pipeline(ir, *scope, err);
 }
 
 bool tir_check_not_output(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
