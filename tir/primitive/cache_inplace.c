@@ -1,10 +1,11 @@
 /* Cache in place: a block that updates a buffer does so in a copy of it in another storage scope.
  *
  * Requires: the block has a read region of this number, of a buffer that it writes too, within what it reads; the scope
- *           is known and the block's scope a stage pipeline; parts of the buffer are matched in that storage scope.
+ *           is known and the block's scope a stage pipeline; parts of the buffer are matched in that storage scope; the
+ *           block tells of all that is in it, and writes no less than it says.
  * After:    right before the block, a block copies what it reads into the copy; right after it, one copies what it
  *           writes back. Both have the copy's name, and the block's predicate. Where the block is directly in its scope
- *           the copy holds the region only, else it has the buffer's shape.
+ *           the copy holds the region only, else it has the buffer's shape. The scope is no stage pipeline any more.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 
@@ -59,7 +60,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!covers(ir, plan))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
                       tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name));
-  return check_matches(ir, plan, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
+  return check_matches(ir, plan, err) && tir_check_block_told(ir, block, err) &&
+         tir_check_writes_told(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
 }
 
 /* The copy back goes through the same cache, which may begin where what is read does. */
@@ -78,6 +80,7 @@ static void edit(struct tir *ir, const struct plan *plan, tir_block out[2]) {
     if (tir_is(ir, s, TIR_BLOCK)) tir_redirect_to_cache(ir, &plan->in, cache, s);
   out[0] = tir_make_cache_stage(ir, &plan->in, cache, false);
   out[1] = make_stage_back(ir, plan, cache);
+  tir_forget_pipeline(ir, plan->in.scope); /* what is copied in is written after */
 }
 
 bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_index, const char *storage,

@@ -94,6 +94,17 @@ static bool add_written(struct tir *ir, const struct plan *plan, tir_block block
   return true;
 }
 
+/* What a block says of the buffer is what it does, and what it reads was written before. */
+static bool check_told(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+  bool reads = uses(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
+  bool writes = uses(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
+  if (!reads && !writes) return true;
+  if (!tir_check_block_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
+  if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
+  return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
+                    tir_block_name(ir, block));
+}
+
 /* The blocks below one statement of the loop's body. */
 static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *reads, bool *writes, ms_error *err) {
   tir_buffer buffer = plan->cache.buffer;
@@ -102,6 +113,7 @@ static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *re
       s = tir_next(ir, s, top);
       continue;
     }
+    if (!check_told(ir, plan, s, err)) return false;
     struct tir_span own = plan->write ? tir_block_at(ir, s)->writes : tir_block_at(ir, s)->reads;
     *reads |= uses(ir, tir_block_at(ir, s)->reads, buffer);
     *writes |= uses(ir, tir_block_at(ir, s)->writes, buffer);
