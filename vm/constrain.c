@@ -110,7 +110,8 @@ static void drop_after(struct vm_dead_ends *d, uint32_t step) {
 }
 
 static bool is_dead_end(const struct vm_dead_ends *d, uint32_t step, const int64_t *numbers, uint32_t count) {
-  for (uint32_t at = 0; d && at < d->size; at += 2 + (uint32_t)d->entries[at + 1])
+  if (!d) return false;
+  for (uint32_t at = 0; at < d->size; at += 2 + (uint32_t)d->entries[at + 1])
     if (d->entries[at] == step && d->entries[at + 1] == count &&
         !memcmp(d->entries + at + 2, numbers, count * sizeof *numbers))
       return true;

@@ -1,6 +1,7 @@
 /* Proposals that change buffers, layouts and iterations; blocks made of loops. */
 #include "random.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 bool propose_storage_align(struct grow *g, enum vm_kind kind) {
@@ -34,10 +35,13 @@ struct text {
   uint32_t items;
 };
 
-static void item(struct text *t, const char *format, int a, int b, int c) {
+__attribute__((format(printf, 2, 3))) static void item(struct text *t, const char *format, ...) {
+  va_list args;
   size_t length = strlen(t->at);
   if (t->items++) length += (size_t)snprintf(t->at + length, sizeof t->at - length, ", ");
-  snprintf(t->at + length, sizeof t->at - length, format, a, b, c);
+  va_start(args, format);
+  vsnprintf(t->at + length, sizeof t->at - length, format, args);
+  va_end(args);
 }
 
 /* Bijective mostly: a permutation, an index in two parts, two indices in one, an index in two parts far apart. */
@@ -48,23 +52,23 @@ static struct vm_value draw_map(struct grow *g, const int64_t *extents, uint32_t
   int f = factors[below(g, 4)];
   if (extents[k] % f && !once_in(g, 5)) mode = 0;
   if (mode == 2 && (rank < 2 || k + 1 == rank)) mode = 0;
-  for (uint32_t d = 0; d < rank; d++) order[d] = d, item(&t, "i%d", (int)d, 0, 0);
+  for (uint32_t d = 0; d < rank; d++) order[d] = d, item(&t, "i%d", (int)d);
   for (uint32_t d = rank; d > 1 && mode == 0; d--) {
     uint32_t j = below(g, d), held = order[d - 1];
     order[d - 1] = order[j], order[j] = held;
   }
   t.items = 0;
   strcat(t.at, ": (");
-  if (mode == 3) item(&t, "i%d // %d", (int)k, f, 0);
+  if (mode == 3) item(&t, "i%d // %d", (int)k, f);
   for (uint32_t d = 0; d < rank; d++) {
     if (mode == 1 && d == k)
-      item(&t, "i%d // %d", (int)d, f, 0), item(&t, "i%d %% %d", (int)d, f, 0);
+      item(&t, "i%d // %d", (int)d, f), item(&t, "i%d %% %d", (int)d, f);
     else if (mode == 2 && d == k)
       item(&t, "i%d * %d + i%d", (int)d, (int)extents[d + 1], (int)d + 1);
     else if ((mode != 2 || d != k + 1) && (mode != 3 || d != k))
-      item(&t, "i%d", (int)order[d], 0, 0);
+      item(&t, "i%d", (int)order[d]);
   }
-  if (mode == 3) item(&t, "i%d %% %d", (int)k, f, 0);
+  if (mode == 3) item(&t, "i%d %% %d", (int)k, f);
   strcat(t.at, ",)");
   return text_value(g, t.at);
 }
