@@ -151,11 +151,10 @@ end
 
 local benchmarks = {gemm = bench_gemm, tune = bench_tune}
 
-return function(args)
-  local options, names, rest = cli.parse(args, {trials = "number", seed = "number", target = "text", peer = "text", data = "text", json = "flag"})
+return function(options, names, rest)
   local run = benchmarks[names[1]]
   if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, gemm or tune") end
-  options.trials, options.seed = cli.whole(options, "trials") or 128, cli.whole(options, "seed")
+  options.trials = options.trials or 128
   options.shapes = shapes_of(rest)
   options.data = options.data or ms.bench_data
   run(options)

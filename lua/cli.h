@@ -5,9 +5,11 @@
 #include "vm/vm.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
+/* usage: the command's arguments, a line a form; what options it takes is in options.def. */
 struct cli_command {
   const char *name, *usage, *doc;
   int (*run)(const struct cli_command *self, int argc, char **argv);
@@ -27,17 +29,55 @@ int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its 
  * False: nothing is named so. */
 bool help_explain(const char *name);
 
-/* Options may stand anywhere before "--"; "-" alone is an argument. */
+/* ---- Options (cli_options.c): options.def says which there are ---- */
+
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_WHOLE, CLI_NUMBER, CLI_REST };
 struct cli_option {
-  const char *name;  /* "--seed" */
+  const char *commands, *name;
+  enum cli_kind kind;
+  const char *value, *doc;
+};
+/* The last of its names, without dashes. */
+const char *cli_option_key(const struct cli_option *option);
+
+/* The words of a command, read one after another. Options may stand anywhere before "--"; "-" alone is an argument. */
+struct cli_words {
+  const struct cli_command *command;
+  int argc, at;
+  char **argv;
+  const char *form;   /* the first argument, or NULL */
+  bool literal, rest; /* "--" was read; and it starts the rest */
+};
+struct cli_word {
+  const struct cli_option *option; /* NULL: an argument, or of the rest */
+  bool rest;
+  const char *text; /* the argument, or the option's value; and that, by the option's kind: */
+  uint64_t whole;
+  double number;
+};
+enum cli_read { CLI_WORD, CLI_END, CLI_WRONG };
+struct cli_words cli_words_of(const struct cli_command *command, int argc, char **argv);
+/* CLI_WRONG: a message was printed, exit CLI_USAGE. */
+enum cli_read cli_next(struct cli_words *words, struct cli_word *out);
+
+/* Where the value of an option goes. What its kind asks for must be there. */
+struct cli_place {
+  const char *key;
   bool *flag;        /* set when it is given; or */
   const char **text; /* its value; or */
-  uint64_t *number;  /* its value, a decimal number */
+  uint64_t *whole;   /* its value */
 };
-/* Moves what is no option to the front of argv and stores its number. False: a message was printed, exit CLI_USAGE. */
-bool cli_parse(const struct cli_command *self, int argc, char **argv, const struct cli_option *options, size_t count,
+/* Reads all words: each option's value goes to its place, arguments to the front of argv, their number to *arguments.
+ * The command has a place for each of its options. False: a message was printed, exit CLI_USAGE. */
+bool cli_parse(const struct cli_command *self, int argc, char **argv, const struct cli_place *places, size_t count,
                int *arguments);
 int cli_wrong_usage(const struct cli_command *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void cli_print_usage(FILE *to, const struct cli_command *command);
+/* A line an option, after an empty line; nothing where there is none. */
+void cli_explain_options(const struct cli_command *command);
+
+/* ---- Files, messages (cli.c) ---- */
 
 /* A whole file, or standard input for "-"; a 0 follows it. NULL: err is filled. The caller frees it. */
 char *cli_read_file(const char *path, size_t *length, ms_error *err);

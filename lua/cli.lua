@@ -1,4 +1,4 @@
--- What the commands that are written in Lua share: options, messages, output, files of functions.
+-- What the commands that are written in Lua share: messages, output, files of functions.
 -- What is the user's mistake is raised as {status =, message =}.
 local ms = msched
 local cli = {DONE = 0, FAILED = 1, USAGE = 2}
@@ -6,54 +6,6 @@ local cli = {DONE = 0, FAILED = 1, USAGE = 2}
 function cli.refuse(format, ...) error({status = cli.FAILED, message = string.format(format, ...)}, 0) end
 function cli.misuse(format, ...) error({status = cli.USAGE, message = string.format(format, ...)}, 0) end
 local refuse, misuse = cli.refuse, cli.misuse
-
--- ---- Arguments -------------------------------------------------------------------------------------------------
-
--- options: name → "flag", "text", "number" or "list". Gives a table of options, and positional arguments; what follows
--- "--" is `rest`.
-function cli.parse(args, options)
-  local given, positional, rest, i = {}, {}, {}, 1
-  while i <= #args do
-    local a = args[i]
-    if a == "--" then
-      rest = table.move(args, i + 1, #args, 1, {})
-      break
-    end
-    local name, inline = a:match("^%-%-([%w-]+)=(.*)$")
-    name = name or a:match("^%-%-([%w-]+)$")
-    if not name then
-      if a:sub(1, 1) == "-" and a ~= "-" then misuse("unknown option %s", a) end
-      positional[#positional + 1] = a
-    else
-      local kind = options[name]
-      if not kind then misuse("unknown option --%s", name) end
-      if kind == "flag" then
-        if inline then misuse("--%s takes no value", name) end
-        given[name] = true
-      else
-        if not inline then i = i + 1 end
-        local value = inline or args[i]
-        if not value then misuse("--%s takes a value", name) end
-        if kind == "number" then
-          value = tonumber(value)
-          if not value or value < 0 then misuse("--%s: a number of at least 0 is expected, not `%s`", name, inline or args[i]) end
-        end
-        if kind == "list" then given[name] = table.move({value}, 1, 1, #(given[name] or {}) + 1, given[name] or {})
-        else given[name] = value end
-      end
-    end
-    i = i + 1
-  end
-  return given, positional, rest
-end
-
-function cli.whole(options, name)
-  local value = options[name]
-  if value == nil then return nil end
-  local exact = math.tointeger(value)
-  if not exact then misuse("--%s: an integer is expected", name) end
-  return exact
-end
 
 -- ---- Output ----------------------------------------------------------------------------------------------------
 

@@ -49,13 +49,13 @@ static bool read_intrinsics(const char *path, struct options *o) {
 int cli_apply(const struct cli_command *self, int argc, char **argv) {
   struct options o = {0};
   const char *intrinsics = NULL;
-  const struct cli_option options[] = {
-      {.name = "--json", .flag = &o.json},
-      {.name = "--seed", .number = &o.seed},
-      {.name = "--intrinsics", .text = &intrinsics},
+  const struct cli_place places[] = {
+      {.key = "json", .flag = &o.json},
+      {.key = "seed", .whole = &o.seed},
+      {.key = "intrinsics", .text = &intrinsics},
   };
   int count, status = CLI_DONE;
-  if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
+  if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (!count || count % 2) return cli_wrong_usage(self, "give an IR file and a trace, any number of times");
   if (intrinsics && !read_intrinsics(intrinsics, &o)) return CLI_FAILED;
   for (int i = 0; i < count; i += 2)

@@ -225,14 +225,14 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   char data[PATH_MAX];
   script_path("tests/bench", data, sizeof data);
   struct options o = {.seconds = 3, .seed = 1, .data = data};
-  const struct cli_option options[] = {
-      {.name = "--json", .flag = &o.json},         {.name = "--profile", .flag = &o.profile},
-      {.name = "--seconds", .number = &o.seconds}, {.name = "--seed", .number = &o.seed},
-      {.name = "--count", .number = &o.count},     {.name = "--peer", .text = &o.peer},
-      {.name = "--data", .text = &o.data},
+  const struct cli_place places[] = {
+      {.key = "json", .flag = &o.json},        {.key = "profile", .flag = &o.profile},
+      {.key = "seconds", .whole = &o.seconds}, {.key = "seed", .whole = &o.seed},
+      {.key = "count", .whole = &o.count},     {.key = "peer", .text = &o.peer},
+      {.key = "data", .text = &o.data},
   };
   int count;
-  if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
+  if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   bool done = count > 1 || bench_list(usual, &o);
   for (int i = 1; done && i < count; i++) {
     const char *one[] = {argv[i], NULL};
@@ -243,7 +243,6 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
 
 /* The other benchmarks tune, and are written in Lua (bench.lua). */
 int cli_bench(const struct cli_command *self, int argc, char **argv) {
-  for (int i = 0; i < argc; i++)
-    if (!strcmp(argv[i], "replay")) return bench_replay(self, argc, argv);
-  return cli_lua(self, argc, argv);
+  const char *form = cli_words_of(self, argc, argv).form;
+  return form && !strcmp(form, "replay") ? bench_replay(self, argc, argv) : cli_lua(self, argc, argv);
 }

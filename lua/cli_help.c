@@ -65,7 +65,12 @@ static void explain_query(enum vm_query query) {
 
 static bool explain_command(const char *name) {
   for (const struct cli_command *c = cli_commands; c->name; c++)
-    if (!strcmp(c->name, name)) return printf("usage: msched %s %s\n\n%s\n", c->name, c->usage, c->doc), true;
+    if (!strcmp(c->name, name)) {
+      cli_print_usage(stdout, c);
+      printf("\n%s\n", c->doc);
+      cli_explain_options(c);
+      return true;
+    }
   return false;
 }
 

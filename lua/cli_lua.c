@@ -17,6 +17,42 @@ static int is_terminal(lua_State *L) {
   return 1;
 }
 
+/* Pushes a table of the options by their keys, a list of the arguments, and one of what follows "--". */
+static bool push_words(lua_State *L, const struct cli_command *self, int argc, char **argv) {
+  struct cli_words words = cli_words_of(self, argc, argv);
+  struct cli_word word;
+  enum cli_read read;
+  lua_newtable(L);
+  lua_newtable(L);
+  lua_newtable(L);
+  int options = lua_gettop(L) - 2;
+  while ((read = cli_next(&words, &word)) == CLI_WORD) {
+    enum cli_kind kind = word.option ? word.option->kind : CLI_TEXT;
+    if (kind == CLI_WHOLE && word.whole > LUA_MAXINTEGER)
+      return cli_wrong_usage(self, "%s: %s is too large", word.option->name, word.text), false;
+    if (kind == CLI_FLAG)
+      lua_pushboolean(L, true);
+    else if (kind == CLI_WHOLE)
+      lua_pushinteger(L, (lua_Integer)word.whole);
+    else if (kind == CLI_NUMBER)
+      lua_pushnumber(L, word.number);
+    else
+      lua_pushstring(L, word.text);
+    int list = word.rest ? options + 2 : options + 1;
+    if (kind == CLI_LIST) { /* the value, under a table of those before it */
+      luaL_getsubtable(L, options, cli_option_key(word.option));
+      lua_insert(L, -2);
+      lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+      lua_pop(L, 1);
+    } else if (word.option) {
+      lua_setfield(L, options, cli_option_key(word.option));
+    } else {
+      lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
+    }
+  }
+  return read == CLI_END;
+}
+
 /* Tuning looks at the interrupt, and ends in an orderly way; the hook must not raise in it. A second one kills, as the
  * first does with the other commands: a store takes no harm from it. */
 int cli_lua(const struct cli_command *self, int argc, char **argv) {
@@ -41,9 +77,9 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
     cli_report(&err, NULL, false);
   } else {
     lua_pushstring(L, self->name);
-    luaL_checkstack(L, argc + 8, "too many arguments");
-    for (int i = 0; i < argc; i++) lua_pushstring(L, argv[i]);
-    if (!script_call(L, argc + 1, 2, &err)) {
+    if (!push_words(L, self, argc, argv)) {
+      status = CLI_USAGE;
+    } else if (!script_call(L, 4, 2, &err)) {
       cli_report(&err, NULL, false);
     } else {
       status = (int)lua_tointeger(L, -2);

@@ -59,13 +59,13 @@ static bool run_scheduled(struct tir *ir, tir_func f, const struct vm_trace *tra
 
 int cli_run(const struct cli_command *self, int argc, char **argv) {
   struct options o = {.seed = 1};
-  const struct cli_option options[] = {
-      {.name = "--json", .flag = &o.json},
-      {.name = "--seed", .number = &o.seed},
-      {.name = "--trace", .text = &o.trace},
+  const struct cli_place places[] = {
+      {.key = "json", .flag = &o.json},
+      {.key = "seed", .whole = &o.seed},
+      {.key = "trace", .text = &o.trace},
   };
   int count;
-  if (!cli_parse(self, argc, argv, options, sizeof options / sizeof *options, &count)) return CLI_USAGE;
+  if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (count != 1) return cli_wrong_usage(self, "give one IR file");
   ms_error err = {.instruction = -1};
   struct tir *ir = cli_read_module(argv[0], &err);

@@ -1,11 +1,11 @@
 -- The program's commands that are written in Lua: tune, top, show, replay, export, db, space, doctor.
--- Each gets its arguments and returns an exit status.
+-- Each gets its options by their keys (options.def), its arguments and what follows `--`, and returns an exit status.
 local ms = msched
 local cli = ms.load "lua.cli"
 local commands = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
-local refuse, misuse, parse, whole, put_json = cli.refuse, cli.misuse, cli.parse, cli.whole, cli.put_json
+local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
 local time_text, rate_text, reasons_text = cli.time_text, cli.rate_text, cli.reasons_text
 local functions_of, open_store = cli.functions_of, cli.open_store
 
@@ -60,14 +60,10 @@ local function reporter(func, json, terminal)
   end
 end
 
-local TUNE = {task = "number", target = "text", trials = "number", seconds = "number", seed = "number", rules = "list", policy = "text", jobs = "number",
-              ["rule-timeout"] = "number", model = "text", simulate = "flag", json = "flag", db = "text"}
-
-function commands.tune(args)
-  local options, files, rest = parse(args, TUNE)
+function commands.tune(options, files, rest)
   if #files ~= 1 then misuse("give one file: Lua that returns functions, or TVMScript") end
   local all = functions_of(files[1], rest)
-  local task = whole(options, "task")
+  local task = options.task
   if task and (task < 1 or task > #all) then misuse("--task %d: the file has %d", task, #all) end
   local tune = ms.load "search.tune"
   local store = open_store(options.db)
@@ -75,8 +71,8 @@ function commands.tune(args)
   for i, func in ipairs(all) do
     if (not task or task == i) and not ms.interrupted() then
       local ok, env = pcall(tune.run, func, {
-        target = options.target, trials = whole(options, "trials"), seconds = options.seconds, seed = whole(options, "seed"), files = options.rules,
-        policy = options.policy, jobs = whole(options, "jobs"), rule_timeout = cli.timeout(options), model = options.model,
+        target = options.target, trials = options.trials, seconds = options.seconds, seed = options.seed, files = options.rules,
+        policy = options.policy, jobs = options.jobs, rule_timeout = cli.timeout(options), model = options.model,
         simulate = options.simulate, store = store, listen = reporter(func, options.json, ms.is_terminal()),
       })
       if not ok then
@@ -100,10 +96,9 @@ end
 
 -- ---- The store -------------------------------------------------------------------------------------------------
 
-function commands.top(args)
-  local options, rest = parse(args, {db = "text", k = "number", json = "flag", target = "text"})
+function commands.top(options, rest)
   local store = open_store(options.db, true)
-  local most = whole(options, "k") or 10
+  local most = options.k or 10
   for _, w in ipairs(store:workloads()) do
     if not rest[1] or w.name == rest[1] then
       local flops = store:get_workload(w.id):flops()
@@ -123,9 +118,8 @@ function commands.top(args)
   return DONE
 end
 
-function commands.show(args)
-  local options, ids = parse(args, {db = "text", json = "flag", trace = "flag", lua = "flag", diff = "flag", explain = "number"})
-  local wanted = whole(options, "explain")
+function commands.show(options, ids)
+  local wanted = options.explain
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
   local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
@@ -151,8 +145,7 @@ function commands.show(args)
 end
 
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
-function commands.replay(args)
-  local options, ids = parse(args, {db = "text", json = "flag", target = "text"})
+function commands.replay(options, ids)
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
   local func = store:get_workload(r.workload)
@@ -174,9 +167,8 @@ function commands.replay(args)
   return DONE
 end
 
-function commands.export(args)
-  local options, ids = parse(args, {db = "text", o = "text", output = "text", target = "text"})
-  local path = options.output or options.o
+function commands.export(options, ids)
+  local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .h .ll .s") end
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
@@ -186,8 +178,7 @@ function commands.export(args)
   return DONE
 end
 
-function commands.db(args)
-  local options, words = parse(args, {db = "text", json = "flag"})
+function commands.db(options, words)
   local action = words[1]
   if action == "check" then
     local problems = open_store(options.db, true):check()
@@ -216,13 +207,12 @@ end
 
 -- ---- space, doctor ---------------------------------------------------------------------------------------------
 
-function commands.space(args)
-  local options, files, rest = parse(args, {target = "text", rules = "list", json = "flag", seed = "number", ["rule-timeout"] = "number"})
+function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
   local tune = ms.load "search.tune"
   for _, func in ipairs(functions_of(files[1], rest)) do
     local sketches = tune.open(func, ms.target(options.target or "native"), {
-      files = options.rules, seed = whole(options, "seed"), rule_timeout = cli.timeout(options),
+      files = options.rules, seed = options.seed, rule_timeout = cli.timeout(options),
     })
     for i, sch in ipairs(sketches) do
       if options.json then put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script()}
@@ -235,8 +225,7 @@ function commands.space(args)
   return DONE
 end
 
-function commands.doctor(args)
-  local options = parse(args, {json = "flag"})
+function commands.doctor(options)
   local t = ms.target("native")
   local lines = {
     {"versions", ms.versions()}, {"target", t.text}, {"cores", t.cores}, {"vectors", string.format("%d bits, %d registers", t.vector_bits, t.vector_registers)},
@@ -255,16 +244,14 @@ function commands.doctor(args)
   return DONE
 end
 
-commands.bench = function(args) return ms.load "lua.bench"(args) end
+function commands.bench(...) return ms.load "lua.bench"(...) end
 
 -- Runs a command; a mistake of the user's is a message and its status.
 return function(name, ...)
-  local args = {...}
-  for i, a in ipairs(args) do if a == "-o" then args[i] = "--output" elseif a == "-k" then args[i] = "--k" end end
   local ok, result = xpcall(commands[name], function(e)
     if type(e) == "table" then return e end
     return {status = FAILED, message = tostring(e)}
-  end, args)
+  end, ...)
   if ok then return result end
   return result.status, result.message
 end

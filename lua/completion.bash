@@ -1,39 +1,43 @@
-# Completion of msched's words in bash.
+# Completion of msched's words in bash. What there is, `msched help` says.
+
+# The words that an option, named in lines of the help, may be followed by: sets COMPREPLY; fails for one that takes none.
+_msched_value() { # the lines, the option, what is typed of its value
+  local value words="" each
+  value=$(sed -nE "s/^  (-[a-z], )?$2 ([^ ]+)( .*)?$/\2/p; s/^  $2, --[a-z-]+ ([^ ]+)( .*)?$/\1/p" <<<"$1" | head -n 1)
+  [[ $value ]] || return 1
+  COMPREPLY=()
+  for each in ${value//|/ }; do
+    case $each in
+    FILE | PATH) COMPREPLY+=($(compgen -f -- "$3")) ;;
+    DIR) COMPREPLY+=($(compgen -d -- "$3")) ;;
+    PYTHON) COMPREPLY+=($(compgen -c -f -- "$3")) ;;
+    [a-z]*) words+=" $each" ;;
+    esac
+  done
+  COMPREPLY+=($(compgen -W "$words" -- "$3"))
+}
+
 _msched() {
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i commands help words
   for ((i = 1; i < COMP_CWORD; i++)); do
     if [[ ${COMP_WORDS[i]} == -- ]]; then # what follows is the script's
       COMPREPLY=($(compgen -f -- "$word"))
       return
     fi
   done
+  commands=$("${COMP_WORDS[0]}" help commands 2>/dev/null | sed -nE '/^commands:/,/^$/s/^  ([a-z]+) .*/\1/p')
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "apply run bench tune top show replay export db space doctor help --help --version" -- "$word")
-      $(compgen -f -X '!*.lua' -- "$word"))
+    COMPREPLY=($(compgen -W "$commands --help --version" -- "$word") $(compgen -f -X '!*.lua' -- "$word"))
     return
   fi
-  case $before in
-  --policy) COMPREPLY=($(compgen -W "evolutionary replay_trace" -- "$word")) && return ;;
-  --model) COMPREPLY=($(compgen -W "xgboost random" -- "$word")) && return ;;
-  --rules | --db | --trace | --intrinsics | -o | --output) COMPREPLY=($(compgen -f -- "$word")) && return ;;
-  --data) COMPREPLY=($(compgen -d -- "$word")) && return ;;
-  esac
-  local options=
-  case $command in
-  apply) options="--intrinsics --seed --json" ;;
-  run) options="--trace --seed --json" ;;
-  bench) options="replay gemm tune all growth --seconds --count --seed --profile --trials --target --peer --data --json --" ;;
-  tune) options="--task --target --trials --seconds --seed --rules --policy --model --jobs --rule-timeout --simulate --db --json --" ;;
-  top) options="-k --target --db --json" ;;
-  show) options="--trace --lua --diff --explain --db --json" ;;
-  replay) options="--target --db --json" ;;
-  export) options="-o --target --db" ;;
-  db) options="list check compact export import --db --json" ;;
-  space) options="--target --rules --rule-timeout --seed --json --" ;;
-  doctor) options="--json" ;;
-  help) options="instructions queries apply run bench tune top show replay export db space doctor" ;;
-  esac
-  COMPREPLY=($(compgen -W "$options" -- "$word"))
+  [[ " "$commands" " == *[[:space:]]"$command"[[:space:]]* ]] || { COMPREPLY=($(compgen -f -- "$word")) && return; }
+  help=$("${COMP_WORDS[0]}" help "$command" 2>/dev/null)
+  [[ $before == -* ]] && _msched_value "$help" "$before" "$word" && return
+  words=$(sed -nE "s/^  (-[a-z]), (--[a-z-]+) .*/\1 \2/p; s/^  (-[a-z-]*)( .*)?$/\1/p" <<<"$help")
+  # and the words in small letters of the command's forms
+  words+=" "$(sed -nE "s/^(usage:|      ) msched $command ([^-]*).*/ \2/p" <<<"$help" | grep -oE '[^A-Z…][a-z]{2,}' | tr -d '[ |')
+  [[ $command == help ]] && words+=" instructions queries commands $commands"
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
   [[ $word == -* ]] || COMPREPLY+=($(compgen -f -- "$word"))
 }
 complete -o filenames -F _msched msched

@@ -5,32 +5,22 @@
 #include <string.h>
 
 const struct cli_command cli_commands[] = {
-    {"apply", "IR TRACE [IR TRACE…] [--intrinsics FILE] [--seed N] [--json]",
-     "Schedules the function of a TVMScript file by a trace, and prints it.", cli_apply},
-    {"run", "IR [--trace T] [--seed N] [--json]",
+    {"apply", "IR TRACE [IR TRACE…]", "Schedules the function of a TVMScript file by a trace, and prints it.",
+     cli_apply},
+    {"run", "IR",
      "Runs a function on the reference interpreter; with a trace, compares the scheduled function with it.", cli_run},
-    {"bench",
-     "replay [NAME… | all | growth] [--seconds N | --count N] [--seed N] [--profile] [--peer PYTHON] [--data DIR] "
-     "[--json], or "
-     "gemm | tune [--trials N] [--seed N] [--target T] [--peer PYTHON] [--data DIR] [--json] [-- M N K…]",
+    {"bench", "replay [NAME… | all | growth]\ngemm\ntune",
      "Measures: replay, traces a second on one core; gemm, tuned matrix products beside vendors'; tune, seconds a "
      "trial.",
      cli_bench},
-    {"tune",
-     "FILE [--task N] [--target T] [--trials N] [--seconds N] [--seed N] [--rules FILE] [--policy P] [--model M] "
-     "[--jobs N] [--rule-timeout S] [--simulate] [--db PATH] [--json] [-- ARG…]",
-     "Searches for the fastest schedule of the functions of a Lua or TVMScript file.", cli_lua},
-    {"top", "[NAME] [-k N] [--target T] [--db PATH] [--json]", "Lists the fastest records of each workload.", cli_lua},
-    {"show", "ID [--trace [--lua]] [--diff] [--explain N] [--db PATH] [--json]",
-     "Prints a record: its scheduled module and its trace, or what each instruction changed.", cli_lua},
-    {"replay", "ID [--target T] [--db PATH] [--json]", "Replays a record: builds, checks and times it again.", cli_lua},
-    {"export", "ID -o FILE [--target T] [--db PATH]", "Writes a record's kernel: .o .so .h .ll .s by FILE's suffix.",
-     cli_lua},
-    {"db", "list | check | compact | export [FILE] | import FILE [--db PATH] [--json]", "Looks after the store.",
-     cli_lua},
-    {"space", "FILE [--target T] [--rules FILE] [--rule-timeout S] [--seed N] [--json] [-- ARG…]",
-     "Prints the design space: every sketch as a trace.", cli_lua},
-    {"doctor", "[--json]", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
+    {"tune", "FILE", "Searches for the fastest schedule of the functions of a Lua or TVMScript file.", cli_lua},
+    {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
+    {"show", "ID", "Prints a record: its scheduled module and its trace, or what each instruction changed.", cli_lua},
+    {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
+    {"export", "ID -o FILE", "Writes a record's kernel: .o .so .h .ll .s by FILE's suffix.", cli_lua},
+    {"db", "list\ncheck\ncompact\nexport [FILE]\nimport FILE", "Looks after the store.", cli_lua},
+    {"space", "FILE", "Prints the design space: every sketch as a trace.", cli_lua},
+    {"doctor", "", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
     {"help", "[NAME]", "Explains a command or an instruction.", cli_help},
     {NULL, NULL, NULL, NULL},
 };

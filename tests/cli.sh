@@ -43,7 +43,7 @@ check "--help" 0 "usage: msched" "$msched" --help
 check "--version" 0 "msched " "$msched" --version
 check "unknown command" 2 'unknown command "fly"' "$msched" fly
 check "unknown option" 2 "unknown option --fly" "$msched" apply --fly
-check "no number" 2 'takes a number, not "x"' "$msched" apply --seed x "$dir/add.py" "$dir/good.json"
+check "no number" 2 '--seed takes a whole number, not "x"' "$msched" apply --seed x "$dir/add.py" "$dir/good.json"
 check "no trace" 2 "usage: msched apply" "$msched" apply "$dir/add.py"
 check "help of a command" 0 "usage: msched apply" "$msched" apply --help
 check "bench replay of a workload" 0 "cuda/NRM" "$msched" bench replay cuda/NRM --count 10
@@ -75,15 +75,58 @@ if [ "$pairs" -ne 2 ]; then
   echo "two pairs: $pairs lines"
   failed=1
 fi
-# Help and completion name the same options.
-completion=$(dirname "$0")/../lua/completion.bash
-options_of() { grep -oE -- '(^|[[ "])(--[a-z][a-z-]*|-[a-z])' | grep -oE -- '--?[a-z][a-z-]*' | sort -u | tr '\n' ' '; }
-for command in apply run bench tune top show replay export db space doctor; do
-  helped=$("$msched" help $command | head -n 1 | options_of)
-  completed=$(sed -n "s/^  $command) options=//p" "$completion" | options_of)
-  if [ "$helped" != "$completed" ]; then
-    echo "$command: help names $helped, completion $completed"
+# Help, completion and the man page name the same options; the help is made of the table that the parser reads.
+completed() { # the words typed, the last one to be completed
+  bash -c 'complete() { :; }; . "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _msched; printf "%s\n" "${COMPREPLY[@]}"' \
+    completion "$root/lua/completion.bash" "$msched" "$@" | sort -u | tr '\n' ' '
+}
+sorted() { grep -oE -- '--?[a-z][a-z-]*' | sort -u | tr '\n' ' '; }
+documented() { # what the man page's entries of a command name
+  awk -v command="$1" '
+    /^\.SH/ { within = /COMMANDS/; mine = 0 }
+    /^\.RS/ { depth++ }
+    /^\.RE/ { depth-- }
+    heads { split($0, word, " "); mine = word[2] == command; heads = 0 }
+    /^\.TP/ && !depth { heads = 1 }
+    within && mine' "$root/lua/msched.1" | sed 's/\\-/-/g' | grep -oE -- '(^|[ "])--?[a-z][a-z-]*' | sorted
+}
+root=$(dirname "$0")/..
+commands=$("$msched" help commands | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+for command in $commands; do
+  helped=$("$msched" help "$command" | sed -nE 's/^  (-[a-z], )?(--?[a-z][a-z-]*) .*/\1\2/p' | sorted)
+  completed=$(completed "$command" - | sorted)
+  documented=$(documented "$command")
+  if [ "$helped" != "$completed" ] || [ "$helped" != "$documented" ]; then
+    echo "$command: help names $helped, completion $completed, the man page $documented"
     failed=1
   fi
+  for option in $helped; do # each is taken, with the next word as its value or before it
+    "$msched" "$command" "$option" --fly --fly 2>&1 | grep -q "unknown option $option" && echo "$command does not know $option" && failed=1
+  done
 done
+completes() { # expected, words
+  expected=$1
+  shift
+  got=$(completed "$@")
+  [ "$got" = "$expected " ] || { echo "completion of $*: $got, not $expected"; failed=1; }
+}
+completes "replay" bench re
+completes "compact" db comp
+completes "random xgboost" tune --model ""
+completes "replay_trace" tune --policy replay_tr
+completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
+completes "tune" tun
+completes "queries" help quer
+check "help of options" 0 "  --model xgboost|random   the cost model (xgboost)" "$msched" help tune
+check "help of forms" 0 "msched bench replay [--seconds N]" "$msched" help bench
+check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3
+check "an option before the form" 2 "unknown option --count" "$msched" bench --count 3 gemm
+check "a whole number in another way" 0 '"replays":' "$msched" bench replay --count=1e1 --json
+check "no whole number" 2 "--seed takes a whole number, not \"1.5\"" "$msched" run --seed 1.5 "$dir/add.py"
+check "a number below 0" 2 "--seconds takes a number of at least 0, not \"-1\"" "$msched" tune x.lua --seconds -1
+check "no number that is finite" 2 "--seconds takes a number" "$msched" tune x.lua --seconds inf
+check "a number of Lua" 2 "is too large" "$msched" tune x.lua --seed 18446744073709551615
+check "a flag with a value" 2 "--json takes no value" "$msched" run --json=1 "$dir/add.py"
+check "no value" 2 "--seed takes a value" "$msched" run "$dir/add.py" --seed
+check "an argument like an option" 1 "--json: No such file" "$msched" run -- --json
 exit $failed
