@@ -101,6 +101,9 @@ void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const lu
 void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect);
 /* Raises err's message (and its code in front). */
 int bind_raise(lua_State *L, const ms_error *err);
+/* Raises a message, with the place in the user's file in front, if there is one; luaL_error would name ours. Formats as
+ * lua_pushfstring. */
+int bind_refuse(lua_State *L, const char *format, ...);
 /* Reads options: the field of the table at `at`, or the default. */
 int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise);
 bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise);

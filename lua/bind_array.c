@@ -20,10 +20,10 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   size_t count = 1, bytes = 0;
   for (int i = 0; i < rank; i++)
     if (shape[i] < 1 || __builtin_mul_overflow(count, (size_t)shape[i], &count))
-      luaL_error(L, "an array's extents are at least 1, and fit in memory");
+      bind_refuse(L, "an array's extents are at least 1, and fit in memory");
   size_t element = ((size_t)tir_type_bits(type) + 7) / 8;
   if (!element || __builtin_mul_overflow(count, element, &bytes) || bytes > (size_t)1 << 40)
-    luaL_error(L, "the array is too large");
+    bind_refuse(L, "the array is too large");
   struct bound_array *a = lua_newuserdatauv(L, sizeof *a, 0);
   memset(a, 0, sizeof *a);
   a->bytes = bytes;
@@ -33,7 +33,7 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   memcpy(a->shape, shape, (size_t)rank * sizeof *shape);
   luaL_setmetatable(L, BOUND_ARRAY);
   a->data = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-  if (!a->data) luaL_error(L, "no memory for an array of %I bytes", (LUAI_UACINT)bytes);
+  if (!a->data) bind_refuse(L, "no memory for an array of %I bytes", (LUAI_UACINT)bytes);
   memset(a->data, 0, bytes);
   return a;
 }
@@ -61,7 +61,7 @@ static void push_element(lua_State *L, const struct bound_array *a, size_t i) {
 static int read_shape(lua_State *L, int at, int64_t *shape) {
   luaL_checktype(L, at, LUA_TTABLE);
   lua_Integer rank = luaL_len(L, at);
-  if (rank > 32) luaL_error(L, "an array has at most 32 dimensions");
+  if (rank > 32) bind_refuse(L, "an array has at most 32 dimensions");
   for (lua_Integer i = 0; i < rank; i++) {
     lua_rawgeti(L, at, i + 1);
     shape[i] = luaL_checkinteger(L, -1);
@@ -77,14 +77,14 @@ static int new_array(lua_State *L) {
   const char *name = luaL_optstring(L, 2, "float32");
   tir_type type;
   if (!tir_type_parse(name, &type) || tir_type_lanes(type) != 1 || tir_type_bits(type) == 0)
-    return luaL_error(L, "`%s` is no type of elements", name);
+    return bind_refuse(L, "`%s` is no type of elements", name);
   lua_settop(L, 3);
   struct bound_array *a = bind_new_array(L, shape, rank, type);
   if (lua_isnumber(L, 3)) {
     for (size_t i = 0; i < a->count; i++) set(a, i, lua_tonumber(L, 3));
   } else if (lua_istable(L, 3)) {
     if ((size_t)luaL_len(L, 3) != a->count)
-      return luaL_error(L, "the list has %d values, the array %d", (int)luaL_len(L, 3), (int)a->count);
+      return bind_refuse(L, "the list has %d values, the array %d", (int)luaL_len(L, 3), (int)a->count);
     for (size_t i = 0; i < a->count; i++) {
       lua_rawgeti(L, 3, (lua_Integer)i + 1);
       set(a, i, luaL_checknumber(L, -1));
@@ -99,7 +99,7 @@ static int new_array(lua_State *L) {
       lua_pop(L, 1);
     }
   } else if (!lua_isnil(L, 3)) {
-    return luaL_error(L, "an array is filled from a number, a list or a function");
+    return bind_refuse(L, "an array is filled from a number, a list or a function");
   }
   return 1;
 }
@@ -109,18 +109,18 @@ static size_t position(lua_State *L, const struct bound_array *a, int at) {
   if (lua_isinteger(L, at)) {
     lua_Integer i = lua_tointeger(L, at);
     if (i < 0 || (size_t)i >= a->count)
-      luaL_error(L, "position %I is outside an array of %I", (LUAI_UACINT)i, (LUAI_UACINT)a->count);
+      bind_refuse(L, "position %I is outside an array of %I", (LUAI_UACINT)i, (LUAI_UACINT)a->count);
     return (size_t)i;
   }
   luaL_checktype(L, at, LUA_TTABLE);
   size_t flat = 0;
-  if (luaL_len(L, at) != a->rank) luaL_error(L, "%d indices are expected", a->rank);
+  if (luaL_len(L, at) != a->rank) bind_refuse(L, "%d indices are expected", a->rank);
   for (int d = 0; d < a->rank; d++) {
     lua_rawgeti(L, at, d + 1);
     lua_Integer i = luaL_checkinteger(L, -1);
     lua_pop(L, 1);
     if (i < 0 || i >= a->shape[d])
-      luaL_error(L, "index %I is outside [0, %I)", (LUAI_UACINT)i, (LUAI_UACINT)a->shape[d]);
+      bind_refuse(L, "index %I is outside [0, %I)", (LUAI_UACINT)i, (LUAI_UACINT)a->shape[d]);
     flat = flat * (size_t)a->shape[d] + (size_t)i;
   }
   return flat;
@@ -186,7 +186,8 @@ static int fill_random(lua_State *L) {
 }
 
 static void check_size(lua_State *L, const struct bound_array *a, const struct bound_array *b) {
-  if (a->count != b->count) luaL_error(L, "arrays of %I and %I elements", (LUAI_UACINT)a->count, (LUAI_UACINT)b->count);
+  if (a->count != b->count)
+    bind_refuse(L, "arrays of %I and %I elements", (LUAI_UACINT)a->count, (LUAI_UACINT)b->count);
 }
 
 /* difference(other [, before]): the largest, and of how many elements: where `other` is no longer what it was `before`,

@@ -6,7 +6,7 @@
 
 struct bound_function *bind_check_function(lua_State *L, int at) {
   struct bound_function *b = luaL_checkudata(L, at, BOUND_FUNCTION);
-  if (!b->ir) luaL_error(L, "this function is no more");
+  if (!b->ir) bind_refuse(L, "this function is no more");
   return b;
 }
 
@@ -168,7 +168,7 @@ static int from_script(lua_State *L) {
   tir_func f = tir_find_func(ir, "main");
   if (!f) {
     tir_free(ir);
-    return luaL_error(L, "%s: several functions, and none is `main`", file);
+    return bind_refuse(L, "%s: several functions, and none is `main`", file);
   }
   bind_push_function(L, ir, f);
   return 1;

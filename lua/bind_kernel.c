@@ -73,15 +73,15 @@ static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer,
   const char *name = tir_text(ir, n->name);
   char wanted[24], given[24];
   if (n->type != a->type)
-    luaL_error(L, "argument %d (%s): elements of %s are expected, not %s", number, name, tir_type_text(n->type, wanted),
-               tir_type_text(a->type, given));
+    bind_refuse(L, "argument %d (%s): elements of %s are expected, not %s", number, name,
+                tir_type_text(n->type, wanted), tir_type_text(a->type, given));
   if ((int)n->rank != a->rank)
-    luaL_error(L, "argument %d (%s): %d dimensions are expected, not %d", number, name, (int)n->rank, a->rank);
+    bind_refuse(L, "argument %d (%s): %d dimensions are expected, not %d", number, name, (int)n->rank, a->rank);
   for (uint32_t i = 0; i < n->rank; i++) {
     const struct tir_expr_node *e = tir_at(ir, tir_operands(ir, n->shape)[i]);
     if (e->kind == TIR_INT_IMM && e->imm != a->shape[i])
-      luaL_error(L, "argument %d (%s): extent %d is %I, not %I", number, name, (int)i, (LUAI_UACINT)e->imm,
-                 (LUAI_UACINT)a->shape[i]);
+      bind_refuse(L, "argument %d (%s): extent %d is %I, not %I", number, name, (int)i, (LUAI_UACINT)e->imm,
+                  (LUAI_UACINT)a->shape[i]);
   }
 }
 
@@ -90,8 +90,8 @@ static void read_arguments(lua_State *L, const struct tir *ir, tir_func f, int a
   struct tir_span params = ir->funcs.at[f].params;
   int given = lua_gettop(L) - at + 1;
   if (params.count > MOST_PARAMS)
-    luaL_error(L, "functions of more than %d parameters cannot be called from here", MOST_PARAMS);
-  if (given != (int)params.count) luaL_error(L, "%d arguments are expected, not %d", (int)params.count, given);
+    bind_refuse(L, "functions of more than %d parameters cannot be called from here", MOST_PARAMS);
+  if (given != (int)params.count) bind_refuse(L, "%d arguments are expected, not %d", (int)params.count, given);
   memset(out, 0, sizeof *out);
   out->count = params.count;
   for (uint32_t i = 0; i < params.count; i++) {
@@ -126,10 +126,10 @@ static int call(lua_State *L) {
   read_arguments(L, f->ir, f->func, 2, &args);
   size_t bytes = jit_kernel_workspace(k->kernel);
   void *workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
-  if (bytes && !workspace) return luaL_error(L, "no memory for a workspace of %I bytes", (LUAI_UACINT)bytes);
+  if (bytes && !workspace) return bind_refuse(L, "no memory for a workspace of %I bytes", (LUAI_UACINT)bytes);
   int32_t status = jit_kernel_entry(k->kernel)(args.pointers, workspace);
   free(workspace);
-  if (status) return luaL_error(L, "an assertion of the function failed (status %d)", (int)status);
+  if (status) return bind_refuse(L, "an assertion of the function failed (status %d)", (int)status);
   return 0;
 }
 

@@ -18,7 +18,7 @@ enum { MOST_ARGUMENTS = 64 };
 
 struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
   struct bound_schedule *b = luaL_checkudata(L, at, BOUND_SCHEDULE);
-  if (!b->schedule) luaL_error(L, "this schedule is no more: it was lent for one call");
+  if (!b->schedule) bind_refuse(L, "this schedule is no more: it was lent for one call");
   return b->schedule;
 }
 
@@ -89,7 +89,7 @@ static struct bound_handle *check_given(lua_State *L, int at) {
   bind_check_schedule(L, -1);
   const struct bound_schedule *b = lua_touserdata(L, -1);
   for (uint32_t i = h->undone; i < b->undone; i++)
-    if (h->variable >= b->left[i]) luaL_error(L, "the instruction that gave this handle was undone");
+    if (h->variable >= b->left[i]) bind_refuse(L, "the instruction that gave this handle was undone");
   return h;
 }
 
@@ -97,7 +97,7 @@ static struct bound_handle *check_given(lua_State *L, int at) {
 static uint32_t check_handle(lua_State *L, int at) {
   struct bound_handle *h = check_given(L, at);
   if (!lua_rawequal(L, -1, 1))
-    luaL_error(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
+    bind_refuse(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
   lua_pop(L, 1);
   return h->variable;
 }
@@ -153,7 +153,7 @@ static struct vm_value to_value(lua_State *L, int at, struct vm_trace *pool, int
 static struct vm_value table_to_value(lua_State *L, int at, struct vm_trace *pool, int depth) {
   struct vm_value items[256];
   lua_Integer count = luaL_len(L, at);
-  if (depth > 16 || count > 128) luaL_error(L, "a table is nested too deep or too long for an argument");
+  if (depth > 16 || count > 128) bind_refuse(L, "a table is nested too deep or too long for an argument");
   if (count == 0 && (lua_pushnil(L), lua_next(L, at))) { /* keys and values, keys in order of text */
     lua_pop(L, 2);
     lua_getglobal(L, "msched");
@@ -161,7 +161,7 @@ static struct vm_value table_to_value(lua_State *L, int at, struct vm_trace *poo
     lua_pushvalue(L, at);
     lua_call(L, 1, 1);
     lua_Integer keys = luaL_len(L, -1);
-    if (keys > 128) luaL_error(L, "a table is too long for an argument");
+    if (keys > 128) bind_refuse(L, "a table is too long for an argument");
     for (lua_Integer i = 0; i < keys; i++) {
       size_t length;
       lua_rawgeti(L, -1, i + 1);
@@ -200,7 +200,7 @@ static struct vm_value to_value(lua_State *L, int at, struct vm_trace *pool, int
   case LUA_TTABLE: return table_to_value(L, lua_absindex(L, at), pool, depth);
   default: break;
   }
-  luaL_error(L, "argument %d: a %s cannot be used here", at - 1, luaL_typename(L, at));
+  bind_refuse(L, "argument %d: a %s cannot be used here", at - 1, luaL_typename(L, at));
   return vm_none();
 }
 
@@ -243,7 +243,7 @@ static int read_repeated(lua_State *L, int at, struct vm_schedule *s, struct cal
   if (lua_istable(L, at)) {
     lua_Integer count = luaL_len(L, at);
     for (lua_Integer i = 1; i <= count; i++) {
-      if (a->input_count == MOST_ARGUMENTS) luaL_error(L, "too many arguments");
+      if (a->input_count == MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
       lua_rawgeti(L, at, i);
       a->inputs[a->input_count++] = to_value(L, lua_gettop(L), &s->trace, 0);
       lua_pop(L, 1);
@@ -251,7 +251,7 @@ static int read_repeated(lua_State *L, int at, struct vm_schedule *s, struct cal
     return at + 1;
   }
   for (; lua_isuserdata(L, at) || lua_isinteger(L, at); at++) {
-    if (a->input_count == MOST_ARGUMENTS) luaL_error(L, "too many arguments");
+    if (a->input_count == MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
     a->inputs[a->input_count++] = to_value(L, at, &s->trace, 0);
   }
   return at;
@@ -275,7 +275,7 @@ static void check_names(lua_State *L, int options, const struct vm_signature *si
     bool known = !strcmp(key, "decision");
     for (int i = 0; i < sig->inputs + sig->attrs; i++)
       known |= strlen(key) == sig->at[i].name_length && !strncmp(key, sig->at[i].name, sig->at[i].name_length);
-    if (!known) luaL_error(L, "there is no option `%s` here; see help", key);
+    if (!known) bind_refuse(L, "there is no option `%s` here; see help", key);
   }
 }
 
@@ -289,7 +289,7 @@ static void set_argument(struct call_arguments *a, const struct vm_signature *si
 static int missing_argument(lua_State *L, const struct vm_param *p, const char *expected) {
   char name[64];
   snprintf(name, sizeof name, "%.*s", (int)p->name_length, p->name);
-  return luaL_error(L, "argument `%s` is missing: %s is expected", name, expected);
+  return bind_refuse(L, "argument `%s` is missing: %s is expected", name, expected);
 }
 
 /* Parameters come in the method's order; inputs are gathered in the table's order, of which a repeated one is last. */
@@ -409,7 +409,7 @@ static int ask(lua_State *L) {
   lua_pop(L, 1);
   struct vm_value args[8], answer = vm_none();
   int count = lua_gettop(L) - 1;
-  if (count > 8) return luaL_error(L, "too many arguments");
+  if (count > 8) return bind_refuse(L, "too many arguments");
   for (int i = 0; i < count; i++) args[i] = to_value(L, i + 2, pool, 0);
   ms_error err = {.instruction = -1};
   if (!vm_ask(s, query, args, (uint32_t)count, pool, &answer, &err)) return bind_raise(L, &err);
@@ -454,7 +454,7 @@ static int schedule_copy(lua_State *L) {
 static int schedule_handle(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
   struct bound_handle *h = check_given(L, 2);
-  if (h->variable >= s->trace.steps->variables) return luaL_error(L, "this schedule has no such handle");
+  if (h->variable >= s->trace.steps->variables) return bind_refuse(L, "this schedule has no such handle");
   push_handle(L, 1, h->variable);
   return 1;
 }
@@ -466,7 +466,7 @@ static int schedule_undo(lua_State *L) {
   lua_Integer count = luaL_optinteger(L, 2, 1);
   ms_error err = {.instruction = -1};
   luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of instructions is expected");
-  if (b->borrowed) return luaL_error(L, "a schedule that was lent cannot be undone");
+  if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
   if (b->undone == b->undone_capacity)
     b->left = tir_enlarge(b->left, &b->undone_capacity, (uint64_t)b->undone + 1, sizeof *b->left);
   if (!vm_undo(s, (uint32_t)count, &err)) return bind_raise(L, &err);
@@ -519,7 +519,7 @@ struct bound_trace {
 
 struct vm_trace *bind_check_trace(lua_State *L, int at) {
   struct bound_trace *b = luaL_checkudata(L, at, BOUND_TRACE);
-  if (!b->trace) luaL_error(L, "this trace is no more");
+  if (!b->trace) bind_refuse(L, "this trace is no more");
   return b->trace;
 }
 
@@ -657,7 +657,7 @@ static int trace_with_decision(lua_State *L) {
     lua_pop(L, 1);
   }
   if (index < 0 || index >= copy->steps->count || !vm_decide(copy, (uint32_t)index, values, count))
-    return luaL_error(L, "instruction %I does not take a decision of %d numbers", (LUAI_UACINT)index, (int)count);
+    return bind_refuse(L, "instruction %I does not take a decision of %d numbers", (LUAI_UACINT)index, (int)count);
   return 1;
 }
 

@@ -3,6 +3,7 @@
 #include "bind_search.h"
 
 #include "db/db.h"
+#include <errno.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static struct db **check_store(lua_State *L) { return luaL_checkudata(L, 1, BOUN
 
 static struct db *open_store(lua_State *L) {
   struct db *db = *check_store(L);
-  if (!db) luaL_error(L, "the store is closed");
+  if (!db) bind_refuse(L, "the store is closed");
   return db;
 }
 
@@ -285,7 +286,7 @@ static int store_export(lua_State *L) {
   const char *path = luaL_checkstring(L, 2);
   ms_error err = {.instruction = -1};
   FILE *out = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
-  if (!out) return luaL_error(L, "%s: cannot be written", path);
+  if (!out) return bind_refuse(L, "%s: cannot be written: %s", path, strerror(errno));
   bool ok = db_export_json(open_store(L), out, &err);
   if (out != stdout && fclose(out) != 0 && ok) ok = ms_fail(&err, MS_IO, "%s: cannot be written", path);
   return ok ? 0 : bind_raise(L, &err);
@@ -296,8 +297,9 @@ static int store_import(lua_State *L) {
   ms_error err = {.instruction = -1};
   uint64_t added = 0;
   FILE *in = strcmp(path, "-") != 0 ? fopen(path, "r") : stdin;
-  if (!in) return luaL_error(L, "%s: cannot be read", path);
+  if (!in) return bind_refuse(L, "%s: cannot be read: %s", path, strerror(errno));
   bool ok = db_import_json(open_store(L), in, path, &added, &err);
+  if (ok && ferror(in)) ok = ms_fail(&err, MS_IO, "%s: cannot be read: %s", path, strerror(errno));
   if (in != stdin) fclose(in);
   if (!ok) return bind_raise(L, &err);
   lua_pushinteger(L, (lua_Integer)added);

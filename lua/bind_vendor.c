@@ -181,7 +181,7 @@ static int time_products(lua_State *L) {
   ours.workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
   bool ok = (ours.workspace || !bytes) && jit_time_in_turn(contenders, 1 + count, seconds, timings);
   free(ours.workspace);
-  if (!ok) return luaL_error(L, "no memory for timing");
+  if (!ok) return bind_refuse(L, "no memory for timing");
   lua_newtable(L);
   for (uint32_t i = 0; i <= count; i++) push_timing(L, &timings[i]), lua_rawseti(L, -2, (lua_Integer)i + 1);
   return 1;

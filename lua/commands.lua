@@ -199,7 +199,7 @@ function commands.db(options, words)
   elseif action == "import" then
     if not words[2] then misuse("say which file; - is standard input") end
     local added = open_store(options.db):import(words[2])
-    print(added .. " records added")
+    if options.json then put_json {added = added} else print(added .. " records added") end
     return DONE
   end
   misuse("db list, db check, db compact, db export [FILE] or db import FILE")
@@ -249,7 +249,7 @@ function commands.bench(...) return ms.load "lua.bench"(...) end
 -- Runs a command; a mistake of the user's is a message and its status.
 return function(name, ...)
   local ok, result = xpcall(commands[name], function(e)
-    if type(e) == "table" then return e end
+    if type(e) == "table" and e.status then return e end
     return {status = FAILED, message = tostring(e)}
   end, ...)
   if ok then return result end

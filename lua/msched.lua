@@ -55,7 +55,7 @@ end
 local function arrays_for(func, seed)
   local arrays = {}
   for i, p in ipairs(func:params()) do
-    if not p.shape then error("a function with scalar parameters is called with values of your own", 3) end
+    if not p.shape then error(ms.where() .. "a function with scalar parameters is called with values of your own", 0) end
     arrays[i] = ms.array(p.shape, p.type):random(seed + i)
   end
   return arrays
@@ -91,7 +91,7 @@ function kernel.check(k, options)
   local most, compared = ms.compare(k, function(...)
     if samples then ms.interpret_samples(reference, seed, samples, ...) else ms.interpret(reference, ...) end
   end, seed)
-  if not (most <= tolerance) then error(string.format("the kernel differs from the unscheduled function by %g", most), 2) end
+  if not (most <= tolerance) then error(string.format("%sthe kernel differs from the unscheduled function by %g", ms.where(), most), 0) end
   return most, compared
 end
 

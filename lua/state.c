@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -295,6 +296,16 @@ int bind_raise(lua_State *L, const ms_error *err) {
     lua_pushfstring(L, "instruction %d: %s", err->instruction, err->message);
   else
     lua_pushstring(L, err->message);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+int bind_refuse(lua_State *L, const char *format, ...) {
+  va_list args;
+  where(L);
+  va_start(args, format);
+  lua_pushvfstring(L, format, args);
+  va_end(args);
   lua_concat(L, 2);
   return lua_error(L);
 }

@@ -108,6 +108,25 @@ refused 1 "no store" "$msched" top --db "$work/none.db"
 refused 1 "suffix" "$msched" export "$id" -o "$work/gemm.exe" --db "$db"
 refused 2 "-o FILE" "$msched" export "$id" --db "$db"
 refused 2 "db list" "$msched" db nonsense --db "$db"
+# The whole message: what Lua puts in front of an error is no place of the user's.
+says() { # the message, command…
+  message=$1
+  shift
+  refused 1 "$message" "$@"
+  [ "$(cat "$work/err")" = "$message" ] || fail "not \`$message\` but: $(cat "$work/err")"
+}
+says "msched db: $work/none: cannot be read: No such file or directory" "$msched" db import "$work/none" --db "$db"
+says "msched db: $work: cannot be read: Is a directory" "$msched" db import "$work" --db "$db"
+says "msched db: $work/none/x: cannot be written: No such file or directory" "$msched" db export "$work/none/x" --db "$db"
+says "msched export: $work/none/x.h: No such file or directory" "$msched" export "$id" -o "$work/none/x.h" --db "$db"
+says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME" \
+  "$msched" replay "$id" --target toaster --db "$db"
+says "msched show: there is no instruction 999: the trace has $("$msched" show "$id" --trace --lua --db "$db" | grep -c 'sch:')" \
+  "$msched" show "$id" --explain 999 --db "$db"
+says "msched top: $work/none.db: there is no store; tuning makes one" "$msched" top --db "$work/none.db"
+# A table that is raised, by a policy of the user's, is a failure as well.
+echo 'return require("msched").policy {name = "raises", run = function() error {} end}' >"$work/raises.lua"
+refused 1 "table" "$msched" tune "$gemm" --policy "$work/raises.lua" --db "$work/raises.db" -- 8 8 8
 other() { # words of the message; the file $work/other.db stays as it is
   cp "$work/other.db" "$work/kept.db"
   for command in "tune $gemm --trials 1" "top" "show $id" "replay $id" "db check" "db compact" "db export" "db import $work/before"; do
