@@ -1,0 +1,78 @@
+#!/bin/sh
+# The objects of --json: the fields that are printed are those that the man page documents.  usage: json.sh MSCHED ROOT
+set -eu
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+db=$work/store.db
+gemm=$root/lua/examples/gemm.lua
+failed=0
+
+# The keys of the objects on standard input, one a line each, those inside other values left out.
+keys() {
+  awk '{
+    depth = 0
+    for (i = 1; i <= length($0); i++) {
+      c = substr($0, i, 1)
+      if (c == "\"") {
+        text = ""
+        for (i++; (c = substr($0, i, 1)) != "\""; i++) { text = text c; if (c == "\\") i++ }
+        if (depth == 1 && substr($0, i + 1, 1) == ":") print text
+      } else if (c == "{" || c == "[") depth++
+      else if (c == "}" || c == "]") depth--
+    }
+  }' | sort -u
+}
+# What the page documents of an object.
+fields() {
+  sed 's/\\-/-/g' "$root/lua/msched.1" | awk -v object="$1" '
+    /^\.SH/ { within = /JSON OBJECTS/ }
+    /^\.RS/ { depth++ }
+    /^\.RE/ { depth-- }
+    heads && !depth { mine = $0 == ".B " object }
+    heads && depth == 1 && within && mine { for (i = 2; i <= NF; i++) print $i }
+    { heads = /^\.TP/ }' | sort -u
+}
+agree() { # the object, fields that need not be there, the lines on standard input
+  keys >"$work/keys"
+  fields "$1" >"$work/fields"
+  [ -s "$work/keys" ] && [ -s "$work/fields" ] || { echo "json.sh: $1: nothing is printed, or documented" >&2; failed=1; }
+  for key in $(comm -23 "$work/keys" "$work/fields"); do echo "json.sh: $1: $key is not documented" >&2; failed=1; done
+  for field in $(comm -13 "$work/keys" "$work/fields"); do
+    case " $2 " in *" $field "*) ;; *) echo "json.sh: $1: $field is not printed" >&2; failed=1 ;; esac
+  done
+}
+
+"$msched" tune "$gemm" --trials 4 --policy replay_trace --db "$db" --json -- 32 32 32 >"$work/tune"
+for event in start trial end; do grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" ""; done
+"$msched" top --db "$db" --json >"$work/top"
+agree top "" <"$work/top"
+id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
+"$msched" show "$id" --db "$db" --json | agree show ""
+"$msched" replay "$id" --db "$db" --json | agree replay ""
+"$msched" db list --db "$db" --json | agree "db list" ""
+"$msched" db check --db "$db" --json | agree "db check" ""
+"$msched" db export --db "$db" --json >"$work/exported"
+agree "db export" "" <"$work/exported"
+"$msched" db import "$work/exported" --db "$db" --json | agree "db import" ""
+"$msched" space "$gemm" --json -- 8 8 8 | agree space ""
+"$msched" doctor --json | agree doctor ""
+"$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"
+"$msched" bench gemm --trials 1 --json -- 16 16 16 | agree "bench gemm" "openblas onednn peer"
+"$msched" bench tune --trials 1 --json -- 16 16 16 | agree "bench tune" "peer_seconds_per_trial ratio"
+cat >"$work/add.py" <<'END'
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1.0)
+END
+echo '[[],[]]' >"$work/t.json"
+"$msched" apply "$work/add.py" "$work/t.json" --json | agree apply ""
+"$msched" run "$work/add.py" --json | agree run ""
+"$msched" run "$work/add.py" --trace "$work/t.json" --json | agree "run --trace" ""
+"$msched" run "$work/none.py" --json | agree refusal ""
+"$msched" bench replay --data "$work" --json | agree refusal ""
+[ $failed -eq 0 ] && echo "json: ok"
+exit $failed
