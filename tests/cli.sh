@@ -111,6 +111,7 @@ completes() { # expected, words
   [ "$got" = "$expected " ] || { echo "completion of $*: $got, not $expected"; failed=1; }
 }
 completes "replay" bench re
+completes "growth" bench replay growt
 completes "compact" db comp
 completes "random xgboost" tune --model ""
 completes "replay_trace" tune --policy replay_tr
@@ -118,7 +119,7 @@ completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
 completes "tune" tun
 completes "queries" help quer
 check "help of options" 0 "  --model xgboost|random   the cost model (xgboost)" "$msched" help tune
-check "help of forms" 0 "msched bench replay [--seconds N]" "$msched" help bench
+check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3
 check "an option before the form" 2 "unknown option --count" "$msched" bench --count 3 gemm
 check "a whole number in another way" 0 '"replays":' "$msched" bench replay --count=1e1 --json
