@@ -38,10 +38,13 @@ static bool check_place(const struct tir *ir, tir_block block, tir_loop loop, ui
 }
 
 static bool check_loops_above(struct tir *ir, tir_block block, tir_loop loop, ms_error *err) {
-  for (tir_stmt s = tir_stmt_at(ir, loop)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
+  /* Blocks without iterations bind nothing: those in them see the loops around. */
+  for (tir_stmt s = tir_stmt_at(ir, loop)->parent; s; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) break;
     if (tir_is(ir, s, TIR_LOOP) && (tir_loop_iter_kinds(ir, s, block) & REDUCES))
       return tir_refuse(ir, err, MS_REDUCTION_LOOP_ABOVE, s, "this loop, around the one given, reduces in block `%s`",
                         tir_block_name(ir, block));
+  }
   return true;
 }
 
