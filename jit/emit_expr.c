@@ -93,6 +93,11 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
 
 /* ---- Data ---- */
 
+static LLVMValueRef floor_of_quotient(struct emit *e, LLVMValueRef a, LLVMValueRef b) {
+  LLVMValueRef q = LLVMBuildFDiv(e->builder, a, b, "");
+  return emit_intrinsic(e, "llvm.floor", LLVMTypeOf(q), &q, 1);
+}
+
 static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
   LLVMBuilderRef w = e->builder;
   bool real = tir_type_is_float(n->type), is_signed = tir_type_code(n->type) == TIR_INT;
@@ -105,12 +110,11 @@ static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LL
   case TIR_MOD:
     return real ? LLVMBuildFRem(w, a, b, "") : is_signed ? LLVMBuildSRem(w, a, b, "") : LLVMBuildURem(w, a, b, "");
   case TIR_FLOORDIV:
-    if (real) {
-      LLVMValueRef q = LLVMBuildFDiv(w, a, b, "");
-      return emit_intrinsic(e, "llvm.floor", LLVMTypeOf(q), &q, 1);
-    }
+    if (real) return floor_of_quotient(e, a, b);
     return floor_division(e, a, b, false, !is_signed || is_non_negative_division(e, n));
-  case TIR_FLOORMOD: return floor_division(e, a, b, true, !is_signed || is_non_negative_division(e, n));
+  case TIR_FLOORMOD:
+    if (real) return LLVMBuildFSub(w, a, LLVMBuildFMul(w, floor_of_quotient(e, a, b), b, ""), "");
+    return floor_division(e, a, b, true, !is_signed || is_non_negative_division(e, n));
   default: return extreme(e, n->kind == TIR_MIN, a, b, n->type);
   }
 }

@@ -4,6 +4,7 @@
  * 7.1.26; their errors are at most 2 units in the last place (exp), 3 (tanh), and 2e-7 absolute (erf). */
 #include "emit.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- Polynomials on float32 ---- */
@@ -126,24 +127,35 @@ static const struct {
   LLVMValueRef (*emit)(struct real, LLVMValueRef);
 } polynomials[] = {{"exp", exponential}, {"tanh", hyperbolic_tangent}, {"erf", error_function}, {"sigmoid", sigmoid}};
 
-/* What LLVM has an intrinsic for; on vectors it calls the C library lane by lane where the CPU has no instruction. */
+/* What LLVM has an intrinsic for; on vectors it calls the C library lane by lane where the CPU has no instruction.
+ * T.round takes ties to even, which llvm.round does not. */
 static const struct {
   const char *name, *intrinsic;
-} intrinsics[] = {
-    {"exp", "llvm.exp"},     {"exp2", "llvm.exp2"},           {"exp10", "llvm.exp10"}, {"log", "llvm.log"},
-    {"log2", "llvm.log2"},   {"log10", "llvm.log10"},         {"sqrt", "llvm.sqrt"},   {"sin", "llvm.sin"},
-    {"cos", "llvm.cos"},     {"floor", "llvm.floor"},         {"ceil", "llvm.ceil"},   {"trunc", "llvm.trunc"},
-    {"round", "llvm.round"}, {"nearbyint", "llvm.nearbyint"}, {"fabs", "llvm.fabs"},   {"pow", "llvm.pow"},
-    {"fma", "llvm.fma"},     {"copysign", "llvm.copysign"}};
+} intrinsics[] = {{"exp", "llvm.exp"},         {"exp2", "llvm.exp2"},
+                  {"exp10", "llvm.exp10"},     {"log", "llvm.log"},
+                  {"log2", "llvm.log2"},       {"log10", "llvm.log10"},
+                  {"sqrt", "llvm.sqrt"},       {"sin", "llvm.sin"},
+                  {"cos", "llvm.cos"},         {"floor", "llvm.floor"},
+                  {"ceil", "llvm.ceil"},       {"trunc", "llvm.trunc"},
+                  {"round", "llvm.nearbyint"}, {"nearbyint", "llvm.nearbyint"},
+                  {"rint", "llvm.rint"},       {"fabs", "llvm.fabs"},
+                  {"pow", "llvm.pow"},         {"power", "llvm.pow"},
+                  {"fma", "llvm.fma"},         {"copysign", "llvm.copysign"}};
+
+enum { MOST_LIBRARY_ARGUMENTS = 2 };
 
 /* Functions of the C library, called lane by lane. */
-static const char *const library[] = {"tan",   "tanh",  "sinh",  "cosh",      "asin",  "acos",  "atan",
-                                      "asinh", "acosh", "atanh", "erf",       "log1p", "expm1", "atan2",
-                                      "fmod",  "hypot", "ldexp", "nextafter", "cbrt"};
+static const char *const library[] = {"tan",   "tanh", "sinh",  "cosh",  "asin",  "acos", "atan",  "asinh",     "acosh",
+                                      "atanh", "erf",  "log1p", "expm1", "atan2", "fmod", "hypot", "nextafter", "cbrt"};
 
+/* Of arguments of any type; the result has the type of the first. */
 static LLVMValueRef call_library(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
-  tir_type scalar = tir_type_with_lanes(type, 1);
-  LLVMTypeRef real = emit_type(e, scalar), params[3] = {real, real, real};
+  assert(count > 0 && count <= MOST_LIBRARY_ARGUMENTS);
+  LLVMTypeRef real = emit_type(e, tir_type_with_lanes(type, 1)), params[MOST_LIBRARY_ARGUMENTS];
+  for (unsigned k = 0; k < count; k++) {
+    params[k] = LLVMTypeOf(args[k]);
+    if (LLVMGetTypeKind(params[k]) == LLVMVectorTypeKind) params[k] = LLVMGetElementType(params[k]);
+  }
   LLVMTypeRef signature = LLVMFunctionType(real, params, count, false);
   char symbol[32];
   snprintf(symbol, sizeof symbol, "%s%s", name, tir_type_bits(type) == 32 ? "f" : "");
@@ -153,7 +165,8 @@ static LLVMValueRef call_library(struct emit *e, const char *name, tir_type type
   if (lanes == 1) return LLVMBuildCall2(e->builder, signature, f, args, count, "");
   LLVMValueRef all = LLVMGetPoison(emit_type(e, type));
   for (int i = 0; i < lanes; i++) {
-    LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned long long)i, false), one[3];
+    LLVMValueRef at = LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned long long)i, false),
+                 one[MOST_LIBRARY_ARGUMENTS];
     for (unsigned k = 0; k < count; k++) one[k] = LLVMBuildExtractElement(e->builder, args[k], at, "");
     LLVMValueRef value = LLVMBuildCall2(e->builder, signature, f, one, count, "");
     all = LLVMBuildInsertElement(e->builder, all, value, at, "");
@@ -185,6 +198,16 @@ static LLVMValueRef real_call(struct emit *e, const char *name, tir_type type, L
   for (unsigned i = 0; i < count; i++) args[i] = emit_cast(e, args[i], type, wide);
   LLVMValueRef value = elementary(e, name, wide, args, count);
   return value ? emit_cast(e, value, wide, type) : NULL;
+}
+
+/* ldexp: its second argument, an integer or a float that is one, goes to the C library as an int. */
+static LLVMValueRef scaled(struct emit *e, tir_type type, LLVMValueRef *args, tir_type exponent) {
+  int lanes = tir_type_lanes(type);
+  args[1] = emit_cast(e, args[1], tir_type_with_lanes(exponent, lanes), TIR_TYPE(TIR_INT, 32, lanes));
+  if (tir_type_bits(type) != 16) return call_library(e, "ldexp", type, args, 2);
+  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, lanes);
+  args[0] = emit_cast(e, args[0], type, wide);
+  return emit_cast(e, call_library(e, "ldexp", wide, args, 2), wide, type);
 }
 
 /* ---- Integers and bits ---- */
@@ -263,7 +286,9 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   if (!strcmp(name, "isnan") && tir_type_is_float(from))
     return LLVMBuildFCmp(e->builder, LLVMRealUNO, args[0], args[0], "");
   if (!strcmp(name, "reinterpret")) return LLVMBuildBitCast(e->builder, args[0], emit_type(e, n.type), "");
-  if (tir_type_is_float(n.type))
+  if (tir_type_is_float(n.type) && n.count == 2 && !strcmp(name, "ldexp"))
+    value = scaled(e, n.type, args, tir_type_of(e->ir, operands[1]));
+  else if (tir_type_is_float(n.type))
     value = real_call(e, !strcmp(name, "abs") ? "fabs" : name, n.type, args, n.count);
   else if (tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL)
     value = bit_call(e, name, n.type, args, n.count);

@@ -86,11 +86,17 @@ static operand math(struct compiler *c, const struct tir_expr_node *n, const cha
   int which = interp_math_find(name, n->count);
   *found = which >= 0;
   if (which < 0) return 0;
+  bool scales = !strcmp(name, "ldexp"); /* by an integer */
   for (uint32_t i = 0; i < n->count; i++)
-    if (!tir_type_is_float(tir_type_of(c->ir, args[i])))
+    if (!tir_type_is_float(tir_type_of(c->ir, args[i])) && !(scales && i == 1))
       return interp_refuse(c, MS_RUN_UNSUPPORTED, "%s of an integer is not interpreted", name);
   operand a = interp_expr(c, args[0], lane), b = n->count == 2 ? interp_expr(c, args[1], lane) : 0,
           dst = interp_registers(c, 1);
+  if (scales && tir_type_is_int(tir_type_of(c->ir, args[1]))) {
+    operand exponent = interp_registers(c, 1);
+    interp_emit(c, OP_FROM_INT, exponent, b, 0, 0, (operand)TIR_TYPE(TIR_FLOAT, 64, 1));
+    b = exponent;
+  }
   if (n->count == 1)
     interp_emit(c, OP_MATH1, dst, a, (operand)which, 0, (operand)t);
   else

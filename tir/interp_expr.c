@@ -107,15 +107,27 @@ static int arithmetic_variant(tir_type t) {
   return tir_type_code(t) == TIR_INT && bits == 32 ? 0 : OP_ADD_INT - OP_ADD_I32;
 }
 
+/* Of floats: floor(a / b), and a - floor(a / b) * b, each operation rounded. */
+static operand floor_divide(struct compiler *c, enum tir_kind kind, tir_type t, operand a, operand b) {
+  operand quotient = interp_registers(c, 1), floored = interp_registers(c, 1);
+  interp_emit(c, OP_DIV_FLOAT, quotient, a, b, 0, (operand)t);
+  interp_emit(c, OP_MATH1, floored, quotient, (operand)interp_math_find("floor", 1), 0, (operand)t);
+  if (kind == TIR_FLOORDIV) return floored;
+  operand product = interp_registers(c, 1), rest = interp_registers(c, 1);
+  interp_emit(c, OP_MUL_FLOAT, product, floored, b, 0, (operand)t);
+  interp_emit(c, OP_SUB_FLOAT, rest, a, product, 0, (operand)t);
+  return rest;
+}
+
 static operand divide(struct compiler *c, enum tir_kind kind, tir_type t, operand a, operand b) {
+  bool floors = kind == TIR_FLOORDIV || kind == TIR_FLOORMOD;
+  if (tir_type_is_float(t) && floors) return floor_divide(c, kind, t, a, b);
   operand dst = interp_registers(c, 1);
   if (tir_type_is_float(t)) {
     if (kind == TIR_DIV)
       interp_emit(c, t == TIR_T_F32 ? OP_DIV_F32 : OP_DIV_FLOAT, dst, a, b, 0, (operand)t);
-    else if (kind == TIR_MOD)
-      interp_emit(c, OP_MOD_FLOAT, dst, a, b, 0, (operand)t);
     else
-      return interp_refuse(c, MS_RUN_UNSUPPORTED, "floordiv and floormod of floats are not interpreted");
+      interp_emit(c, OP_MOD_FLOAT, dst, a, b, 0, (operand)t);
     return dst;
   }
   bool quotient = kind == TIR_DIV || kind == TIR_FLOORDIV;

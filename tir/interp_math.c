@@ -204,6 +204,12 @@ static double reciprocal_root(double x) { return 1.0 / sqrt(x); }
 static double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
 static double power_of_ten(double x) { return pow(10.0, x); }
 
+/* A float's exponent is cut to an integer; beyond these all results are 0 or infinite, or as x is. */
+static double scaled_by_power(double x, double exponent) {
+  double clamped = fmin(fmax(trunc(exponent), -5000), 5000);
+  return isnan(exponent) ? x : ldexp(x, (int)clamped);
+}
+
 static const struct {
   const char *name;
   double (*f)(double);
@@ -245,7 +251,7 @@ static const struct {
   double (*f)(double, double);
 } math2[] = {
     {"pow", pow},     {"power", pow},         {"fmod", fmod},           {"atan2", atan2},
-    {"hypot", hypot}, {"copysign", copysign}, {"nextafter", nextafter},
+    {"hypot", hypot}, {"copysign", copysign}, {"nextafter", nextafter}, {"ldexp", scaled_by_power},
 };
 
 int interp_math_find(const char *name, int arity) {
