@@ -70,6 +70,7 @@ bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err);
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
 enum { TIR_BLOCK_HIDES = 16 };
+bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* whatever hides */
 bool tir_check_hides_nothing(const struct tir *ir, tir_block block, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */

@@ -100,11 +100,15 @@ bool tir_check_hides_nothing(const struct tir *ir, tir_block block, ms_error *er
 }
 
 bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_BLOCK) && !tir_check_hides_nothing(ir, s, err)) return false;
+  return tir_check_regions_told(ir, block, err);
+}
+
+bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err) {
   const struct tir_block_record *told = tir_block_at(ir, block);
-  if (!tir_check_hides_nothing(ir, block, err)) return false;
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    if (!tir_check_hides_nothing(ir, s, err)) return false;
     struct tir_span regions[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
     for (int w = 0; w < 2; w++)
       for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {

@@ -60,7 +60,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!covers(ir, plan))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
                       tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name));
-  return check_matches(ir, plan, err) && tir_check_block_told(ir, block, err) &&
+  return check_matches(ir, plan, err) && tir_check_regions_told(ir, block, err) &&
          tir_check_writes_told(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
 }
 

@@ -99,7 +99,7 @@ static bool check_told(struct tir *ir, const struct plan *plan, tir_block block,
   bool reads = uses(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
   bool writes = uses(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
   if (!reads && !writes) return true;
-  if (!tir_check_block_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
+  if (!tir_check_regions_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
                     tir_block_name(ir, block));
