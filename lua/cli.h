@@ -23,6 +23,7 @@ int cli_help(const struct cli_command *self, int argc, char **argv);
 
 int cli_lua(const struct cli_command *self, int argc, char **argv);
 int cli_repl(void);
+int cli_annotate(void);                /* prints annotations for editors */
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
 
 /* Prints what is known of a command, an instruction or a query, or a list: "commands", "instructions", "queries".

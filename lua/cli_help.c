@@ -87,7 +87,12 @@ bool help_explain(const char *name) {
 
 int cli_help(const struct cli_command *self, int argc, char **argv) {
   int count;
-  if (!cli_parse(self, argc, argv, NULL, 0, &count)) return CLI_USAGE;
+  bool lua = false;
+  const struct cli_place places[] = {{.key = "lua", .flag = &lua}};
+  if (!self) return list_commands(), CLI_DONE;
+  if (!cli_parse(self, argc, argv, places, 1, &count)) return CLI_USAGE;
+  if (lua && count) return cli_wrong_usage(self, "--lua takes no name");
+  if (lua) return cli_annotate();
   if (count > 1) return cli_wrong_usage(self, "give one name");
   if (!count) return list_commands(), CLI_DONE;
   if (help_explain(argv[0])) return CLI_DONE;

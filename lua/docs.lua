@@ -16,6 +16,12 @@ docs.about = {
   kernel = "A kernel: a function built to run. k(a, b, c) runs it on arrays.",
   store = "A store: workloads and the records of what was measured.",
   best = "What ms.tune gives: the fastest record, with func, target, trace, seconds and id.",
+  pool = "A pool: workers that replay candidates, for policies.",
+  model = "A cost model: scores candidates by their features.",
+  measurer = "A measurer: builds and times candidates in processes of their own.",
+  stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
+  box = "A box: a state of its own for the rules and mutators of files.",
+  vendor = "A vendor's matrix product.",
   expression = "A tensor expression; help(te) lists what they are made with.",
 }
 
@@ -101,6 +107,7 @@ function:name(): string | Its name.
 function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape}.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
+function:escape(): table? | A load that can leave its buffer: {block, buffer, nth, dimension, low, high, extent}; nil if there is none.
 schedule:func(): msched.function | The scheduled function as it is now.
 schedule:copy(): msched.schedule | A copy, made by replaying the trace; schedule:handle gives its handles.
 schedule:handle(other: msched.handle): msched.handle | The same block, loop or number in a copy of the schedule it came from.
@@ -108,12 +115,20 @@ schedule:workload(): msched.function | The function as it was.
 schedule:hash(): string | The structural hash of the module as it is now.
 schedule:script(options?: {colour?: boolean}): string | The module as TVMScript.
 schedule:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds the scheduled function; the kernel's check compares it with the workload.
+schedule:undo(count?: integer) | Takes back the last instructions, one if no number is given.
+schedule:explain(n?: integer) | Prints what the instruction numbered n from 0, or each, did and what builds on it.
+schedule:assert(condition: string|function, ...: any) | Refuses unless a condition over drawn numbers holds: a text and a table of the handles that it names, or a function and its handles.
+schedule:if_(condition: string|function, ...: any) | What the first function does with the schedule holds where the condition does, what the second does elsewhere; the condition as assert takes it. Without functions, up to else_ or end_.
+schedule:for_(count: integer|msched.handle, body?: fun(sch: msched.schedule, round: msched.handle)): msched.handle? | Does so many times what body does; without it, what follows up to end_, and gives the number of the round.
+handle:name(): string | What conditions and the trace call it.
 handle:value(): integer? | The number drawn; nil of a block or loop.
 trace:text(): string | As a Lua chunk.
 trace:json(): string | As JSON, in TVM's layout.
 trace:binary(): string | In the compact form that the store holds.
 trace:draws(): table[] | Its draws: a list of {index, kind, draw, attrs, annotates, decision}.
 trace:simplified(postprocessing?: boolean): msched.trace | Without look-ups and draws that nothing uses, and without the postprocessing part unless it is asked for.
+trace:head(n: integer): msched.trace | Its first n instructions.
+trace:uses(index: integer): integer[] | The instructions whose results the instruction at index takes, numbered from 0.
 trace:with_decision(index: integer, values: integer[]): msched.trace | A copy with one decision changed; index as in draws.
 array:shape(): integer[] | Its extents.
 array:type(): string | Its elements' type.
@@ -145,17 +160,36 @@ store:close() | Closes it.
 best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
+pool:replay(jobs: {trace: msched.trace, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table, string? | Candidates, {trace, hash, features} or false where one was refused; refusals by code; the first error of a script.
+pool:close() | Ends the workers.
+model:update(candidates: table[]) | Learns from candidates that have features and seconds.
+model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
+measurer:submit(id: integer, trace: msched.trace) | Hands a candidate to the builders.
+measurer:next(wait?: number): table? | A result, {id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
+measurer:set_best(seconds: number) | What slower candidates are stopped by.
+measurer:close() | Ends its processes.
+stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
+stream:unit(): number | The next number, at least 0 and below 1.
+box:sketches(func: msched.function, seed: integer): msched.trace[] | The design space.
+box:mutators(): table[] | A list of {name, weight}.
+box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream): msched.trace? | A trace that the mutator made of it, or nil.
+vendor:name(): string | The library's name.
+vendor:multiply(A: msched.array, B: msched.array, C: msched.array) | C becomes the product of A and B.
 ]]
 
 for name in ("acos asin atan ceil cos cosh erf exp exp2 floor log log10 log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
   TEXT = TEXT .. string.format("te.%s(x: msched.expression): msched.expression | %s of x.\n", name, name)
 end
 
-for line in TEXT:gmatch "[^\n]+" do
-  local head, doc = line:match "^(.-) | (.*)$"
-  local owner, mark, name, args, gives = head:match "^(%a+)([.:])([%w_]+)(%b()):? ?(.*)$"
-  docs.list[#docs.list + 1] = {owner = owner, mark = mark, name = name, args = args, gives = gives ~= "" and gives or nil, doc = doc}
+-- Appends what the lines of a text say to a list.
+local function read_lines(text, list)
+  for line in text:gmatch "[^\n]+" do
+    local head, doc = line:match "^(.-) | (.*)$"
+    local owner, mark, name, args, gives = head:match "^(%a+)([.:])([%w_]+)(%b()):? ?(.*)$"
+    list[#list + 1] = {owner = owner, mark = mark, name = name, args = args, gives = gives ~= "" and gives or nil, doc = doc}
+  end
 end
+read_lines(TEXT, docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
 docs.others = {ms = "te ops rest registered schedule_methods kernel_methods", schedule = "trace"}
@@ -169,23 +203,117 @@ function docs.value(d, methods)
   return owner and rawget(owner, d.name)
 end
 
--- Annotations for the Lua language server, of all but instructions and queries, which the tables give.
-function docs.annotations()
-  local lines, class = {}, {ms = "msched", te = "msched.te", ops = "msched.ops"}
-  local last
-  for _, d in ipairs(docs.list) do
-    if d.owner ~= last then
-      last = d.owner
-      lines[#lines + 1] = string.format("\n---%s\n---@class %s", docs.about[last], class[last] or "msched." .. last)
-      if last == "ms" then lines[#lines + 1] = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open" end
-      if last == "schedule" then lines[#lines + 1] = "---@field trace msched.trace" end
-      if last == "best" then lines[#lines + 1] = "---@field func msched.function\n---@field target string\n---@field trace msched.trace\n---@field seconds number\n---@field id string" end
+-- ---- Annotations for the Lua language server ---------------------------------------------------------------------
+
+-- What is no method: fields, operators, and classes that only appear as types.
+local FIELDS = {
+  ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open",
+  schedule = "---@field trace msched.trace a copy of its trace",
+  best = "---@field func msched.function\n---@field target string\n---@field trace msched.trace\n---@field seconds number\n---@field id string",
+  kernel = "---@overload fun(...: msched.array|number)",
+  array = "---@operator len: integer\n---@field [integer[]] number",
+  trace = "---@operator len: integer",
+}
+local OTHERS = [[
+---The features of a candidate: features(row, name) is a number, #features the number of rows.
+---@class msched.features
+---@operator len: integer
+---@overload fun(row: integer, column: string|integer): number
+
+---What a target is.
+---@class msched.target
+---@field text string
+---@field kind string
+---@field cpu string
+---@field cores integer
+---@field vector_bits integer
+---@field vector_registers integer
+---@field l1_bytes integer
+---@field l2_bytes integer
+---@field l3_bytes integer
+
+---A tensor expression.
+---@class msched.expression
+---@operator add(any): msched.expression
+---@operator sub(any): msched.expression
+---@operator mul(any): msched.expression
+---@operator div(any): msched.expression
+---@operator idiv(any): msched.expression
+---@operator mod(any): msched.expression
+---@operator unm: msched.expression
+
+---An axis that is reduced over.
+---@class msched.axis: msched.expression
+
+---A tensor: A[{i, j}] is an element.
+---@class msched.tensor
+---@field name string
+---@field type string
+---@field shape integer[]
+---@field [table] msched.expression
+]]
+
+-- The parts of a text between commas that stand in no brackets.
+local function parts_of(text)
+  local parts, depth, start = {}, 0, 1
+  for i = 1, #text + 1 do
+    local c = text:sub(i, i)
+    if c:find "[%(%[{<]" then depth = depth + 1 elseif c:find "[%)%]}>]" then depth = depth - 1 end
+    if (c == "," or c == "") and depth == 0 then
+      local part = text:sub(start, i - 1):match "^%s*(.-)%s*$"
+      if part ~= "" then parts[#parts + 1] = part end
+      start = i + 1
     end
-    local args = d.args
-    if d.mark == ":" then args = args:gsub("^%(", args == "()" and "(self: " .. "msched." .. last or "(self: msched." .. last .. ", ") end
-    lines[#lines + 1] = string.format("---@field %s fun%s%s # %s", d.name, args, d.gives and ": " .. d.gives or "", d.doc)
   end
-  return table.concat(lines, "\n") .. "\n"
+  return parts
+end
+
+-- One function: its sentence, other ways to call it, its parameters and results, and a declaration.
+local function declare(d, overloads, variable, class)
+  local lines, names = {"---" .. d.doc}, {}
+  for _, o in ipairs(overloads) do
+    local args = o.args:sub(2, -2)
+    local self = o.mark == ":" and "self: " .. class .. (args ~= "" and ", " or "") or ""
+    lines[#lines + 1] = string.format("---@overload fun(%s%s)%s", self, args, o.gives and ": " .. o.gives:gsub("^(%S+) %.%.%.$", "...%1") or "")
+  end
+  for _, part in ipairs(parts_of(d.args:sub(2, -2))) do
+    local name, mark, type = part:match "^([%w_.]+)(%??): (.*)$"
+    names[#names + 1] = name
+    lines[#lines + 1] = string.format("---@param %s%s %s", name, mark, type)
+  end
+  for _, type in ipairs(parts_of(d.gives or "")) do lines[#lines + 1] = "---@return " .. type end
+  lines[#lines + 1] = string.format("function %s%s%s(%s) end\n", variable, d.mark, d.name, table.concat(names, ", "))
+  return table.concat(lines, "\n")
+end
+
+-- tables: lines as those above, of what the tables of vm give. A line here says more than a line there; of two lines
+-- there, the second is another way to call the same.
+function docs.annotations(tables)
+  local all, first, overloads, owners = table.move(docs.list, 1, #docs.list, 1, {}), {}, {}, {}
+  read_lines(tables, all)
+  local own = #docs.list
+  for i, d in ipairs(all) do
+    local key = d.owner .. "." .. d.name
+    if not owners[d.owner] then
+      owners[d.owner] = {}
+      owners[#owners + 1] = d.owner
+    end
+    if not first[key] then
+      first[key], overloads[key] = i, {}
+      table.insert(owners[d.owner], d)
+    elseif first[key] > own then
+      table.insert(overloads[key], d)
+    end
+  end
+  local out = {"---@meta msched\n\n", OTHERS}
+  for _, owner in ipairs(owners) do
+    local variable = owner == "function" and "func" or owner
+    local class = owner == "ms" and "msched" or "msched." .. owner
+    out[#out + 1] = string.format("\n---%s\n---@class %s\n%slocal %s = {}\n\n", docs.about[owner], class, FIELDS[owner] and FIELDS[owner] .. "\n" or "", variable)
+    for _, d in ipairs(owners[owner]) do out[#out + 1] = declare(d, overloads[owner .. "." .. d.name], variable, class) .. "\n" end
+  end
+  out[#out + 1] = "return ms\n"
+  return table.concat(out)
 end
 
 return docs

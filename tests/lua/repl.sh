@@ -133,5 +133,41 @@ end
 L
 "$msched" "$work/docs.lua" >"$work/out"
 [ -s "$work/out" ] && fail "$(cat "$work/out")"
+
+# The annotations for editors parse, declare every function and method that there is, and every class that they name.
+"$msched" help --lua >"$work/annotations.lua" || fail "help --lua"
+cat >"$work/annotated.lua" <<'L'
+local ms = require "msched"
+local file <close> = assert(io.open(arg[1]))
+local text = file:read "a"
+assert(load(text, "@annotations", "t"))
+local variables = {["function"] = "func"}
+local function declared(owner, mark, name)
+  if not text:find("\nfunction " .. (variables[owner] or owner) .. mark .. name .. "(", 1, true) then print("not declared: " .. owner .. mark .. name) end
+end
+local others = ms.load "lua.docs".others
+for owner, t in pairs {ms = ms, te = ms.te, ops = ms.ops} do
+  for name in pairs(t) do if not (" " .. (others[owner] or "") .. " "):find(" " .. name .. " ", 1, true) then declared(owner, ".", name) end end
+end
+local types = 0
+for key, meta in pairs(debug.getregistry()) do
+  local methods = type(key) == "string" and key:find "^msched%." and type(meta) == "table" and meta.__index
+  if type(methods) == "function" then methods = select(2, debug.getupvalue(methods, 1)) end
+  if type(methods) == "table" then
+    types = types + 1
+    for name in pairs(methods) do declared(key:sub(8), ":", name) end
+  end
+end
+if types < 10 then print("only " .. types .. " types were found") end
+for class in text:gmatch "%f[%w]msched%.(%l+)" do
+  if not text:find("---@class msched." .. class .. "%f[%W]") then print("no class msched." .. class) end
+end
+for _, line in ipairs {"---@overload fun(self: msched.schedule, block: msched.handle, loop: msched.handle, options: {preserve_unit_loops?: boolean, index?: integer})",
+                       "---@param factors (integer|msched.handle|lightuserdata)[]", "---@return msched.handle ...", "---@field trace msched.trace"} do
+  if not text:find("\n" .. line, 1, true) then print("no line " .. line) end
+end
+L
+"$msched" "$work/annotated.lua" "$work/annotations.lua" >"$work/out" 2>&1
+[ -s "$work/out" ] && fail "$(cat "$work/out")"
 [ $failed -eq 0 ] && echo "repl: ok"
 exit $failed
