@@ -1,15 +1,32 @@
-/* msched run: a function on the reference interpreter, alone or against its schedule. */
+/* msched run: a function, or its schedule, on the reference interpreter and compiled; the results compared, the
+ * compiled one timed. */
 #include "cli.h"
 
+#include "jit/jit.h"
+
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <xxhash.h>
 
 struct options {
   bool json;
   uint64_t seed;
-  const char *trace;
+  const char *trace, *target;
 };
+
+/* What is printed in the end. */
+struct outcome {
+  int64_t steps;
+  double seconds; /* of the interpreter */
+  bool sampled, scheduled, compiled;
+  uint64_t results;
+  struct jit_timing timing;
+  char target[1400], reason[2000]; /* why it is not compiled */
+};
+
+/* Runs that take more steps than that are cut down to samples of the outputs. */
+enum { MOST_STEPS = 200 * 1000 * 1000, SAMPLES = 16 };
 
 static double now(void) {
   struct timespec t;
@@ -17,44 +34,204 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Runs it once; the hash is of every argument's bytes afterwards, so that two runs can be compared by eye. */
-static bool run_alone(const struct tir *ir, tir_func f, const struct options *o, ms_error *err) {
-  struct tir_arguments args;
-  struct tir_run_report report = {0};
-  const struct tir_run_options how = {.report = &report};
-  if (!tir_make_arguments(ir, f, o->seed, &args, err)) return false;
-  double start = now();
-  bool done = tir_run(ir, f, args.args, args.count, &how, err);
-  double seconds = now() - start;
+/* Of every argument's bytes, so that two runs can be compared by eye. */
+static uint64_t hash_of(const struct tir_arguments *args) {
   XXH64_hash_t hash = 0;
-  for (uint32_t i = 0; i < args.count && done; i++)
-    if (args.args[i].data) hash = XXH64(args.args[i].data, args.args[i].bytes, hash);
-  tir_arguments_free(&args);
-  if (!done) return false;
-  char text[20];
-  snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
-  if (o->json)
-    cli_print_json(json_pack("{s:b, s:I, s:f, s:s}", "ok", 1, "steps", (json_int_t)report.steps, "seconds", seconds,
-                             "results", text));
-  else
-    printf("ran %lld steps in %.3f s; results %s\n", (long long)report.steps, seconds, text);
-  return true;
+  for (uint32_t i = 0; i < args->count; i++)
+    if (args->args[i].data) hash = XXH64(args->args[i].data, args->args[i].bytes, hash);
+  return hash;
 }
 
-static bool run_scheduled(struct tir *ir, tir_func f, const struct vm_trace *trace, const struct options *o,
-                          ms_error *err) {
-  struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
-  struct vm_schedule *sch = vm_apply(ir, trace, &draws, err);
-  if (!sch) return false;
+/* On the interpreter, whole or by samples; *tolerance: what may separate another run's results from these. */
+static bool interpret(const struct tir *ir, tir_func f, const struct tir_arguments *before, struct tir_arguments *args,
+                      const struct options *o, struct outcome *out, double *tolerance, ms_error *err) {
+  struct tir_run_report report = {0};
+  struct tir_run_options how = {.report = &report, .most_steps = MOST_STEPS};
   double start = now();
-  bool same = tir_equal_results(ir, f, NULL, sch->ir, f, NULL, o->seed, err);
-  vm_schedule_free(sch);
-  if (!same) return false;
-  if (o->json)
-    cli_print_json(json_pack("{s:b, s:b, s:f}", "ok", 1, "same", 1, "seconds", now() - start));
+  bool done = tir_run(ir, f, args->args, args->count, &how, err);
+  if (!done && err->code == MS_RUN_STEPS) {
+    tir_arguments_free(args);
+    tir_copy_arguments(ir, f, before, args);
+    out->sampled = true;
+    done = tir_run_samples(ir, f, args->args, args->count, &how, o->seed, SAMPLES, err);
+  }
+  out->seconds = now() - start;
+  out->steps = report.steps;
+  out->results = hash_of(args);
+  *tolerance = tir_tolerance(ir, f, report.epsilon);
+  return done;
+}
+
+/* What the samples did not write is taken from the other run, so that the rest is compared. */
+static void fill_in(const struct tir *ir, tir_func f, const struct tir_arguments *before,
+                    const struct tir_arguments *from, struct tir_arguments *to) {
+  for (uint32_t i = 0; i < to->count; i++) {
+    tir_buffer buffer = ir->params.at[ir->funcs.at[f].params.first + i].buffer;
+    if (!buffer || !to->args[i].data) continue;
+    size_t bytes =
+        ((size_t)tir_type_bits(tir_buffer_at(ir, buffer)->type) * tir_type_lanes(tir_buffer_at(ir, buffer)->type) + 7) /
+        8;
+    char *at = to->args[i].data;
+    const char *old = before->args[i].data, *other = from->args[i].data;
+    for (size_t b = 0; b + bytes <= to->args[i].bytes; b += bytes)
+      if (!memcmp(at + b, old + b, bytes)) memcpy(at + b, other + b, bytes);
+  }
+}
+
+static bool compare(const struct tir *ir, tir_func f, const struct tir_arguments *before,
+                    const struct tir_arguments *expected, const struct tir_arguments *actual, bool sampled,
+                    double tolerance, ms_error *err) {
+  struct tir_arguments filled;
+  tir_copy_arguments(ir, f, expected, &filled);
+  if (sampled) fill_in(ir, f, before, actual, &filled);
+  bool same = tir_same_arguments(ir, f, &filled, actual, tolerance, err);
+  tir_arguments_free(&filled);
+  return same;
+}
+
+/* ---- Compiled ---- */
+
+struct passed {
+  void **pointers;
+  union scalar {
+    int64_t integer;
+    double real;
+    float single;
+  } * scalars;
+};
+
+/* Arguments as generated code takes them: pointers to buffers and to scalars. */
+static struct passed pass(const struct tir *ir, tir_func f, const struct tir_arguments *args) {
+  struct passed p = {calloc(args->count + 1, sizeof(void *)), calloc(args->count + 1, sizeof(union scalar))};
+  if (!p.pointers || !p.scalars) abort();
+  for (uint32_t i = 0; i < args->count; i++) {
+    const struct tir_param *param = &ir->params.at[ir->funcs.at[f].params.first + i];
+    tir_type type = param->buffer ? 0 : ir->vars.at[param->var].type;
+    p.scalars[i].integer = args->args[i].scalar;
+    if (!param->buffer && tir_type_is_float(type)) {
+      if (tir_type_bits(type) == 64)
+        p.scalars[i].real = args->args[i].real;
+      else
+        p.scalars[i].single = (float)args->args[i].real;
+    }
+    p.pointers[i] = args->args[i].data ? args->args[i].data : (void *)&p.scalars[i];
+  }
+  return p;
+}
+
+static bool run_compiled(const struct tir *ir, tir_func f, const struct jit_kernel *kernel,
+                         const struct tir_arguments *args, struct outcome *out, ms_error *err) {
+  size_t bytes = jit_kernel_workspace(kernel);
+  void *workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
+  if (bytes && !workspace) return ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
+  struct passed p = pass(ir, f, args);
+  double start = now();
+  int32_t status = jit_kernel_entry(kernel)(p.pointers, workspace);
+  out->timing.seconds = out->timing.low = out->timing.high = now() - start;
+  out->timing.runs = 1;
+  free(p.pointers), free(p.scalars), free(workspace);
+  return !status || ms_fail(err, MS_ASSERTION, "an assertion of the function failed (status %d)", (int)status);
+}
+
+/* A function that takes longer than this is not run again to be timed. */
+static const double LONG_RUN = 1;
+
+static bool time_compiled(const struct tir *ir, tir_func f, const struct jit_kernel *kernel,
+                          const struct tir_arguments *args, struct outcome *out, ms_error *err) {
+  if (out->timing.seconds > LONG_RUN) return true;
+  struct passed p = pass(ir, f, args);
+  bool done = jit_time(kernel, p.pointers, 0.02, 2, &out->timing, err);
+  free(p.pointers), free(p.scalars);
+  return done;
+}
+
+/* Compiles; NULL: it cannot be, and out says why. */
+static struct jit_kernel *compile(const struct tir *ir, tir_func f, const struct jit_target *target,
+                                  struct outcome *out) {
+  ms_error why = {.instruction = -1};
+  struct jit_code *code = jit_compile(ir, f, target, NULL, &why);
+  struct jit_kernel *kernel = code ? jit_load(code, &why) : NULL;
+  jit_code_free(code);
+  if (!kernel) snprintf(out->reason, sizeof out->reason, "%s", why.message);
+  out->compiled = kernel != NULL;
+  return kernel;
+}
+
+/* ---- The command ---- */
+
+static void report(const struct outcome *r, bool json) {
+  char hash[20];
+  snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->results);
+  if (json) {
+    json_t *line = json_pack("{s:b, s:I, s:f, s:s, s:b, s:b}", "ok", 1, "steps", (json_int_t)r->steps, "seconds",
+                             r->seconds, "results", hash, "sampled", r->sampled, "compiled", r->compiled);
+    if (r->scheduled) json_object_set_new(line, "same", json_true());
+    if (!r->compiled) json_object_set_new(line, "reason", json_string(r->reason));
+    if (r->compiled)
+      json_object_update_new(line, json_pack("{s:s, s:f, s:f, s:f, s:i}", "target", r->target, "compiled_seconds",
+                                             r->timing.seconds, "low", r->timing.low, "high", r->timing.high, "runs",
+                                             (int)r->timing.runs));
+    cli_print_json(line);
+    return;
+  }
+  printf("interpreted: %lld steps in %.3f s%s; results %s\n", (long long)r->steps, r->seconds,
+         r->sampled ? ", what samples of the outputs need" : "", hash);
+  if (r->scheduled) printf("scheduled, interpreted: the same results\n");
+  if (r->compiled)
+    printf("compiled for %s: the same results; %.3f us [%.3f, %.3f] in %u runs\n", r->target, r->timing.seconds * 1e6,
+           r->timing.low * 1e6, r->timing.high * 1e6, (unsigned)r->timing.runs);
   else
-    printf("the scheduled function gives the same results (%.3f s for both)\n", now() - start);
-  return true;
+    printf("not compiled: %s\n", r->reason);
+}
+
+/* before: the arguments; expected: what the unscheduled function makes of them. */
+static bool run_on_both(const struct tir *ir, const struct tir *scheduled, tir_func f, const struct jit_target *target,
+                        const struct options *o, const struct tir_arguments *before, struct tir_arguments *expected,
+                        struct outcome *out, ms_error *err) {
+  double tolerance, rounded = 0;
+  if (!interpret(ir, f, before, expected, o, out, &tolerance, err)) return false;
+  struct tir_arguments actual;
+  bool done = true;
+  if (scheduled && !out->sampled) { /* a schedule cannot be sampled: its loops are not the outputs' */
+    struct outcome unused = {0};
+    tir_copy_arguments(ir, f, before, &actual);
+    done = interpret(scheduled, f, before, &actual, o, &unused, &rounded, err);
+    tolerance = rounded > tolerance ? rounded : tolerance;
+    done = done && compare(ir, f, before, expected, &actual, false, tolerance, err);
+    out->scheduled = true;
+    tir_arguments_free(&actual);
+  }
+  const struct tir *code = scheduled ? scheduled : ir;
+  struct jit_kernel *kernel = done ? compile(code, f, target, out) : NULL;
+  if (!kernel) return done;
+  tir_copy_arguments(ir, f, before, &actual);
+  done = run_compiled(code, f, kernel, &actual, out, err) &&
+         compare(ir, f, before, expected, &actual, out->sampled, tolerance, err) &&
+         time_compiled(code, f, kernel, &actual, out, err);
+  tir_arguments_free(&actual);
+  jit_kernel_free(kernel);
+  return done;
+}
+
+static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const struct options *o, ms_error *err) {
+  struct outcome out = {0};
+  struct jit_target target;
+  struct tir_arguments before, expected;
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
+  if (!jit_target_parse(o->target ? o->target : "native", &target, err)) return false;
+  jit_target_text(&target, out.target, sizeof out.target);
+  struct vm_schedule *sch = trace ? vm_apply(ir, trace, &draws, err) : NULL;
+  if ((trace && !sch) || !tir_make_arguments(ir, f, o->seed, &before, err)) {
+    vm_schedule_free(sch);
+    return false;
+  }
+  tir_copy_arguments(ir, f, &before, &expected);
+  bool done = run_on_both(ir, sch ? sch->ir : NULL, f, &target, o, &before, &expected, &out, err);
+  if (done) report(&out, o->json);
+  tir_arguments_free(&before);
+  tir_arguments_free(&expected);
+  vm_schedule_free(sch);
+  return done;
 }
 
 int cli_run(const struct cli_command *self, int argc, char **argv) {
@@ -63,6 +240,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
       {.key = "json", .flag = &o.json},
       {.key = "seed", .whole = &o.seed},
       {.key = "trace", .text = &o.trace},
+      {.key = "target", .text = &o.target},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
@@ -73,7 +251,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
   bool done = ir && (trace || !o.trace);
   if (done && !f) done = ms_fail(&err, MS_FUNCTION_NOT_FOUND, "%s has several functions, and none is `main`", argv[0]);
-  if (done) done = trace ? run_scheduled(ir, f, trace, &o, &err) : run_alone(ir, f, &o, &err);
+  done = done && run(ir, f, trace, &o, &err);
   if (!done) cli_report(&err, trace, o.json);
   vm_trace_free(trace);
   if (ir) tir_free(ir);

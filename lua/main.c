@@ -8,7 +8,8 @@ const struct cli_command cli_commands[] = {
     {"apply", "IR TRACE [IR TRACE…]", "Schedules the function of a TVMScript file by a trace, and prints it.",
      cli_apply},
     {"run", "IR",
-     "Runs a function on the reference interpreter; with a trace, compares the scheduled function with it.", cli_run},
+     "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it.", cli_run},
+    {"lower", "IR", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench", "replay [NAME… | all | growth]\ngemm\ntune",
      "Measures: replay, traces a second on one core; gemm, tuned matrix products beside vendors'; tune, seconds a "
      "trial.",

@@ -56,6 +56,12 @@ check "bench of half a shape" 2 "three extents" "$msched" bench gemm -- 32 24
 check "help of an instruction" 0 "sch:split(loop, {factors…}" "$msched" help Split
 check "help of a query" 0 "read_stride" "$msched" help read_stride
 check "help of nothing" 1 "nothing is named" "$msched" help fly
+check "lower" 0 "B[i_0 * 4 + i_1] = A[i_0 * 4 + i_1] + T.float32(1.0)" \
+  "$msched" lower "$dir/add.py" --trace "$dir/good.json" --target x86-64-v3
+check "lower, after a pass" 0 "for i in range(8):" "$msched" lower "$dir/add.py" --dump-after blocks
+check "lower, after each pass" 0 "# after flatten" "$msched" lower "$dir/add.py" --dump-after all
+check "lower, after no pass" 1 "there are place blocks compact loops partition promote unroll vectorize flatten and all" \
+  "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
 check "apply --json" 0 '{"ok":true,"script":"' "$msched" apply --json "$dir/add.py" "$dir/good.json"
 check "a refusal" 1 "instruction 2, Split" "$msched" apply "$dir/add.py" "$dir/bad.json"
@@ -65,7 +71,11 @@ check "a broken trace" 1 '"code":"bad_trace"' "$msched" apply --json "$dir/add.p
 check "a broken function" 1 '"instruction":null,"kind":null' "$msched" apply --json "$dir/broken.py" "$dir/good.json"
 check "no such file" 1 "No such file" "$msched" apply "$dir/none.py" "$dir/good.json"
 check "a directory" 1 "Is a directory" "$msched" apply "$dir" "$dir/good.json"
-check "run" 0 "results" "$msched" run "$dir/add.py"
+check "run" 0 "compiled for llvm" "$msched" run "$dir/add.py"
+check "run --json" 0 '"compiled":true' "$msched" run "$dir/add.py" --trace "$dir/good.json" --json
+sed 's/B\[vi\] = .*/B[vi] = T.call_extern("float32", "nowhere", A[vi])/' "$dir/add.py" >"$dir/extern.py"
+check "run of what nobody knows" 1 "nowhere" "$msched" run "$dir/extern.py"
+check "run for no target" 1 "target" "$msched" run "$dir/add.py" --target fly
 check "run --trace" 0 "the same results" "$msched" run "$dir/add.py" --trace "$dir/good.json"
 check "bench" 0 '"workload":"GMM1024"' "$msched" bench replay --count 30 --json
 check "standard input" 0 "T.grid(2, 4)" sh -c "'$msched' apply - '$dir/good.json' <'$dir/add.py'"

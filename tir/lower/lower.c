@@ -28,7 +28,10 @@ const char *tir_lower_pass(uint32_t i, const char **what) {
 
 static void dump(const struct lowering *low, const char *name) {
   const struct tir_lower_options *o = low->options;
-  if (!o || !o->dump_after || !o->dump || strcmp(o->dump_after, name) != 0) return;
+  if (!o || !o->dump_after || !o->dump) return;
+  bool all = !strcmp(o->dump_after, "all");
+  if (!all && strcmp(o->dump_after, name) != 0) return;
+  if (all) fprintf(o->dump, "# after %s\n", name);
   char *text = tir_print(low->ir, low->func, 0);
   if (text) fputs(text, o->dump);
   free(text);

@@ -1,0 +1,79 @@
+/* msched lower: a function as the code generators see it, or after any pass of the lowering. */
+#include "cli.h"
+
+#include "jit/jit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The name of a pass, "all", or NULL: after the last. */
+static bool check_pass(const char *name, ms_error *err) {
+  char list[400] = "";
+  const char *what, *pass;
+  if (!name || !strcmp(name, "all")) return true;
+  for (uint32_t i = 0; (pass = tir_lower_pass(i, &what)) != NULL; i++) {
+    if (!strcmp(pass, name)) return true;
+    strcat(strcat(list, pass), " ");
+  }
+  return ms_fail(err, MS_UNKNOWN_PASS, "no pass of the lowering is named `%s`; there are %sand all", name, list);
+}
+
+/* The scheduled function when a trace is given, else a copy of what was read. */
+static struct tir *scheduled(struct tir *ir, const struct vm_trace *trace, uint64_t seed, ms_error *err) {
+  struct tir *out = NULL;
+  if (!trace) {
+    out = tir_new();
+    tir_copy(out, ir);
+    return out;
+  }
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = seed};
+  struct vm_schedule *sch = vm_apply(ir, trace, &draws, err);
+  if (sch) {
+    out = tir_new();
+    tir_copy(out, sch->ir);
+  }
+  vm_schedule_free(sch);
+  return out;
+}
+
+static bool lower(struct tir *ir, const char *path, const char *target_name, const char *after, ms_error *err) {
+  struct jit_target target;
+  if (!jit_target_parse(target_name, &target, err)) return false;
+  tir_func f = tir_find_func(ir, "main");
+  if (!f) return ms_fail(err, MS_FUNCTION_NOT_FOUND, "%s has several functions, and none is `main`", path);
+  struct tir_lower_options options = {.vector_bits = target.vector_bits,
+                                      .vector_registers = target.vector_registers,
+                                      .verify = true,
+                                      .dump_after = after,
+                                      .dump = stdout};
+  if (!tir_lower(ir, f, &options, err)) return false;
+  if (after) return true;
+  char *text = tir_print(ir, f, 0);
+  if (text) fputs(text, stdout);
+  free(text);
+  return true;
+}
+
+int cli_lower(const struct cli_command *self, int argc, char **argv) {
+  const char *trace_path = NULL, *target = "native", *after = NULL;
+  uint64_t seed = 1;
+  const struct cli_place places[] = {
+      {.key = "trace", .text = &trace_path},
+      {.key = "target", .text = &target},
+      {.key = "dump-after", .text = &after},
+      {.key = "seed", .whole = &seed},
+  };
+  int count;
+  if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
+  if (count != 1) return cli_wrong_usage(self, "give one IR file");
+  ms_error err = {.instruction = -1};
+  struct tir *ir = check_pass(after, &err) ? cli_read_module(argv[0], &err) : NULL;
+  struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
+  struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, seed, &err) : NULL;
+  bool done = ours && lower(ours, argv[0], target, after, &err);
+  if (!done) cli_report(&err, trace, false);
+  if (ours) tir_free(ours);
+  vm_trace_free(trace);
+  if (ir) tir_free(ir);
+  return done ? CLI_DONE : CLI_FAILED;
+}
