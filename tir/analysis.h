@@ -72,6 +72,8 @@ bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err);
 enum { TIR_BLOCK_HIDES = 16 };
 bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* whatever hides */
 bool tir_check_hides_nothing(const struct tir *ir, tir_block block, ms_error *err);
+/* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */
+bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);

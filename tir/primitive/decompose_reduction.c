@@ -2,14 +2,14 @@
  *
  * Requires: a reduction block; the loop is around it, inside the same scope; no reduction iteration is bound to a loop
  *           further out; only loops stand between both, and each of more than one iteration is in a binding (else its
- *           rounds would add up instead of starting anew); the ranges of the loops copied do not depend on loops that
- *           are not; the init touches no buffer that the block itself allocates or matches.
+ *           rounds would add up instead of starting anew), and no step is taken in two rounds; the ranges of the loops
+ * copied do not depend on loops that are not; the init touches no buffer that the block itself allocates or matches.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
  * reduction is NAME_update, without init; it reads what it writes as well. Forward:  nothing dies: the reduction keeps
  * its id as NAME_update. */
-#include "../analysis.h"
+#include "../affine.h"
 #include "loops.h"
 
 #include <stdlib.h>
@@ -64,6 +64,59 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
       plan->loops[plan->left++] = s;
   }
   return true;
+}
+
+/* One of the bindings as a sum of the plan's loops, each in it for the first time, whose steps do not overlap. */
+static bool is_plain_number(struct tir *ir, const struct plan *plan, tir_expr binding, uint64_t *seen) {
+  struct tir_linear l = tir_linear_of(ir, binding);
+  int64_t reach = 0;
+  uint32_t taken = 0;
+  if (l.count > 32) return false;
+  for (uint32_t done = 0; done < l.count; done++) { /* by rising step, each above what is reached */
+    uint32_t least = l.count;
+    for (uint32_t i = 0; i < l.count; i++)
+      if (!(taken >> i & 1) &&
+          (least == l.count || tir_terms(ir, l)[i].coefficient < tir_terms(ir, l)[least].coefficient))
+        least = i;
+    taken |= 1u << least;
+    struct tir_term t = tir_terms(ir, l)[least];
+    const struct tir_expr_node *n = tir_at(ir, t.atom);
+    if (n->kind != TIR_VAR || t.coefficient <= 0) return false;
+    if (n->lo == n->hi) continue;
+    if (t.coefficient <= reach || n->lo == INT64_MIN || n->hi == INT64_MAX) return false;
+    reach = tir_sat_add(reach, tir_sat_mul(t.coefficient, n->hi - n->lo));
+  }
+  for (uint32_t i = 0; i < l.count; i++) {
+    tir_var v = tir_at(ir, ir->terms.at[l.first + i].atom)->ref;
+    for (uint32_t k = 0; k < plan->count; k++) {
+      if (tir_stmt_at(ir, plan->loops[k])->loop.var != v) continue;
+      if (k >= 64 || *seen >> k & 1) return false;
+      *seen |= 1ull << k;
+    }
+  }
+  return true;
+}
+
+/* No step is taken in two rounds of the loops: then the reduction starts anew in one of them, and the init, run apart,
+ * would not. */
+static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  uint64_t seen = 0;
+  bool plain = true;
+  for (uint32_t i = 0; i < iters.count && plain; i++)
+    plain = is_plain_number(ir, plan, ir->iters.at[iters.first + i].binding, &seen);
+  if (plain) return true;
+  tir_expr bindings[MOST_ON_STACK];
+  tir_var vars[MOST_ON_STACK];
+  if (iters.count > MOST_ON_STACK || plan->count > MOST_ON_STACK) return true;
+  for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
+  for (uint32_t i = 0; i < plan->count; i++) vars[i] = tir_stmt_at(ir, plan->loops[i])->loop.var;
+  if (tir_detect_iter_map(ir, bindings, iters.count, vars, plan->count, tir_stmt_at(ir, block)->block.predicate,
+                          TIR_MAP_BIJECTIVE, true, NULL))
+    return true;
+  return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
+                    "rounds of this loop and those in it may take steps of block `%s` again",
+                    tir_block_name(ir, block));
 }
 
 static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e) {
@@ -147,7 +200,8 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
   tir_block scope = tir_scope_of(ir, block);
   if (!scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   return tir_check_reduction_block(ir, block, scope, err) && check_loops_above(ir, block, loop, err) &&
-         sort_loops(ir, block, plan, err) && find_predicate(ir, block, plan, err) && check_buffers(ir, block, err);
+         sort_loops(ir, block, plan, err) && check_steps(ir, block, plan, err) &&
+         find_predicate(ir, block, plan, err) && check_buffers(ir, block, err);
 }
 
 /* ---- Edit ---- */

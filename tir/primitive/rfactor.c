@@ -45,7 +45,9 @@ static bool find_block(struct tir *ir, tir_loop loop, struct plan *plan, ms_erro
 
 static bool check_whole(struct tir *ir, tir_loop loop, const struct plan *plan, ms_error *err) {
   const char *name = tir_block_name(ir, plan->block);
-  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_reduction_block(ir, plan->block, plan->scope, err))
+  if (!tir_check_stage_pipeline(ir, plan->scope, err) ||
+      !tir_check_reduction_block(ir, plan->block, plan->scope, err) ||
+      !tir_check_reduces_inside(ir, plan->block, plan->scope, err))
     return false;
   if (tir_stmt_at(ir, loop)->loop_kind != TIR_SERIAL)
     return tir_refuse(ir, err, MS_LOOP_NOT_SERIAL, loop, "this loop is not serial");
