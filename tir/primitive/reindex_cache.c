@@ -87,19 +87,6 @@ static bool check_access(struct tir *ir, tir_block block, const struct plan *pla
   return true;
 }
 
-/* The copy is not under the conditions that the block's body may have: each place must exist. */
-static bool check_bounds(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  for (uint32_t d = 0; d < plan->cache.rank; d++) {
-    tir_expr at = plan->old_at[d], end = ir->operands.at[tir_buffer_at(ir, plan->cache.buffer)->shape + d];
-    if (tir_type_of(ir, at) != tir_type_of(ir, end)) end = tir_cast(ir, tir_type_of(ir, at), end);
-    tir_expr zero = tir_int(ir, tir_type_of(ir, at), 0);
-    if (tir_prove(ir, tir_make(ir, TIR_LE, zero, at)) && tir_prove(ir, tir_make(ir, TIR_LT, at, end))) continue;
-    return tir_refuse(ir, err, MS_REINDEX_BOUNDS, block, "index %u of buffer `%s` may leave it: a condition guards it",
-                      d, tir_buffer_name(ir, plan->cache.buffer));
-  }
-  return true;
-}
-
 static bool use_var(const struct tir *ir, const tir_expr *exprs, uint32_t count, tir_var v) {
   for (uint32_t i = 0; i < count; i++)
     if (tir_uses_var(ir, exprs[i], v)) return true;
@@ -267,8 +254,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, const char *s
          tir_check_accesses_told(ir, plan->cache.buffer, plan->cache.scope, err) &&
          tir_check_writes_told(ir, block, err) &&
          (!plan->write || tir_check_reduces_inside(ir, block, plan->cache.scope, err)) &&
-         read_region(ir, block, index, plan, err) && check_bounds(ir, block, plan, err) &&
-         map_elements(ir, block, plan, err) && check_access(ir, block, plan, err) &&
+         read_region(ir, block, index, plan, err) && map_elements(ir, block, plan, err) &&
+         check_access(ir, block, plan, err) &&
          (!plan->write || tir_check_copied_back(ir, block, plan->cache.buffer, plan->old_at, err)) &&
          check_map(ir, block, plan, err) && check_loops(ir, block, plan, err);
 }
