@@ -67,7 +67,8 @@ struct tir_index_map;
 bool tir_tensorize(struct tir *ir, tir_stmt target, const struct tir *description, const struct tir *implementation,
                    bool preserve_unit_iters, ms_error *err);
 
-/* Unsafe. The block's region of this number is what the map makes of its iterations: begin and end, a dimension each. */
+/* Unsafe. The block's region of this number is what the map makes of its iterations: begin and end, a dimension each.
+ */
 bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                                 const struct tir_index_map *map, ms_error *err);
 /* Unsafe. Drops regions of these numbers; side: "read" or "write". */
@@ -79,7 +80,8 @@ bool tir_read_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t read_b
 bool tir_write_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t write_buffer_index, const char *storage,
                   tir_block *out, ms_error *err);
 
-/* Has index arithmetic of a block, met `threshold` times or more, computed by blocks of its own: `count`, at most `most`.
+/* Has index arithmetic of a block, met `threshold` times or more, computed by blocks of its own: `count`, at most
+ * `most`.
  */
 bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold, tir_block *out, uint32_t most,
                      uint32_t *count, ms_error *err);
