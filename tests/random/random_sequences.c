@@ -1,5 +1,5 @@
-/* random_sequences [--workloads DIRECTORY] [--seed N] [--count N] [--least N] [--keep-going] [--workload NAME]
- *                  [--trace FILE]
+/* random_sequences [--workloads DIRECTORY] [--kinds KIND,…] [--seed N] [--count N] [--least N] [--keep-going]
+ *                  [--workload NAME] [--trace FILE]
  *
  * Sequences of random instructions, a seed each, on the workloads in turn. Each ends when it has the length drawn for
  * it. What must hold: a refusal leaves the schedule as it was; after an instruction the verifier holds; the trace,
@@ -8,7 +8,8 @@
  *
  * Runs seeds N, N + 1, … in processes of a few hundred. When one fails, its seed, its workload and its trace, made as
  * small as it gets, are printed; the status is 1. --least: every kind must have been accepted so many times, and the
- * mean length be 6. --keep-going: goes on after a failure. --trace: performs one trace (JSON) instead. */
+ * mean length be 6. --kinds: only these are proposed. --keep-going: goes on after a failure. --trace: performs one
+ * trace (JSON) instead. */
 #include "random.h"
 
 #include <dirent.h>
@@ -42,13 +43,21 @@ struct runner {
 
 /* ---- Setting out ---- */
 
-static bool choose_rows(struct choice *choice) {
+/* Whether a kind is in a list of names with commas between them; an empty list names all. */
+static bool is_named(const char *list, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+    if (strcspn(at, ",") == length && !memcmp(at, name, length)) return true;
+  return !*list;
+}
+
+static bool choose_rows(struct choice *choice, const char *kinds) {
   bool known[VM_KIND_COUNT] = {false}, all = true;
   for (uint32_t i = 0; i < row_count; i++) {
     enum vm_kind kind = vm_find_kind(rows[i].kind, strlen(rows[i].kind));
     if (kind == VM_KIND_COUNT) continue;
     known[kind] = true;
-    if (!vm_kind_info(kind)->safe || !rows[i].weight) continue;
+    if (!vm_kind_info(kind)->safe || !rows[i].weight || !is_named(kinds, rows[i].kind)) continue;
     choice->kind[choice->count] = kind;
     choice->row[choice->count++] = i;
     choice->total += rows[i].weight;
@@ -236,7 +245,7 @@ static int run_trace(struct runner *r, const char *name, const char *path, uint6
 
 int main(int argc, char **argv) {
   static struct runner runner;
-  const char *directory = TEST_ROOT "/random/workloads", *workload = "", *trace = NULL;
+  const char *directory = TEST_ROOT "/random/workloads", *kinds = "", *workload = "", *trace = NULL;
   uint64_t first = 0, count = 200, least = 0;
   bool keep_going = false;
   for (int i = 1; i < argc; i++) {
@@ -248,6 +257,8 @@ int main(int argc, char **argv) {
     i++;
     if (!strcmp(argv[i - 1], "--workloads"))
       directory = value;
+    else if (!strcmp(argv[i - 1], "--kinds"))
+      kinds = value;
     else if (!strcmp(argv[i - 1], "--seed"))
       first = strtoull(value, NULL, 0);
     else if (!strcmp(argv[i - 1], "--count"))
@@ -262,7 +273,8 @@ int main(int argc, char **argv) {
       return fprintf(stderr, "unknown option %s\n", argv[i - 1]), 2;
   }
   runner.shared = mmap(NULL, sizeof *runner.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (runner.shared == MAP_FAILED || !choose_rows(&runner.choice) || !read_workloads(&runner, directory)) return 1;
+  if (runner.shared == MAP_FAILED || !choose_rows(&runner.choice, kinds) || !read_workloads(&runner, directory))
+    return 1;
   if (trace) return run_trace(&runner, workload, trace, first);
   uint64_t failures = run_seeds(&runner, first, count, keep_going);
   bool enough = print_tally(&runner, least);
