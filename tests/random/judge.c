@@ -79,7 +79,7 @@ static bool lowered_equals(struct grow *g, uint64_t seed, ms_error *err) {
   struct tir *lowered = tir_new();
   tir_copy(lowered, g->schedule->ir);
   bool ok = tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err) &&
-            case_equal(g->workload->ir, lowered, g->layouts, g->maps, true, seed, err);
+            case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, lowered, seed, err);
   tir_free(lowered);
   return ok;
 }
@@ -95,7 +95,7 @@ bool judge(struct grow *g, uint64_t seed, bool build) {
   if (!replays(g, seed)) return false;
   if (cost_of(g->schedule->ir, tir_find_func(g->schedule->ir, "main")) > MOST_COST)
     return shared->tally.too_large++, true;
-  if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, false, seed, &err))
+  if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed, &err))
     return report(shared, UNEQUAL, "%s", err.message);
   shared->tally.judged++;
   if (!build) return true;

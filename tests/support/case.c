@@ -116,7 +116,7 @@ struct pair {
   const struct tir *a, *b;
   tir_func fa, fb;
   uint64_t seed;
-  bool lowered; /* the second */
+  const struct tir *lowered; /* the second, lowered; NULL: it is run as it is */
   struct layout layouts[MOST_PARAMS];
   double pads[MOST_PARAMS];
 };
@@ -156,6 +156,18 @@ static void restore(const struct pair *p, uint32_t i, const struct tir_arg *from
     memcpy((char *)to->data + e * size, (char *)from->data + l->place[e] * size, size);
 }
 
+/* Lowered, parameters have one dimension, whose extent follows from the size. */
+static bool run_second(const struct pair *p, const struct tir_arguments *y, const struct tir_run_options *options,
+                       ms_error *err) {
+  struct tir_arg args[MOST_PARAMS];
+  if (!p->lowered) return tir_run(p->b, p->fb, y->args, y->count, options, err);
+  for (uint32_t i = 0; i < y->count; i++) {
+    args[i] = y->args[i];
+    args[i].shape = NULL;
+  }
+  return tir_run(p->lowered, p->fb, args, y->count, options, err);
+}
+
 static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_arguments *y, ms_error *err) {
   struct tir_run_report ra, rb;
   struct tir_run_options options = {
@@ -168,10 +180,10 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   options.report = &ra;
   if (!tir_run(p->a, p->fa, x->args, x->count, &options, err)) return false;
   options.note_unwritten = false;
-  options.lowered = p->lowered;
+  options.lowered = p->lowered != NULL;
   options.report = &rb;
   for (uint32_t i = 0; i < y->count; i++) y->args[i].unwritten = y->args[i].data && !(ra.read_first >> i & 1);
-  if (!tir_run(p->b, p->fb, y->args, y->count, &options, err)) return false;
+  if (!run_second(p, y, &options, err)) return false;
   double epsilon = fmax(ra.epsilon, rb.epsilon);
   double tolerance = fmax(tir_tolerance(p->a, p->fa, epsilon), tir_tolerance(p->b, p->fb, epsilon));
   struct tir_arguments z;
@@ -181,13 +193,6 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   bool ok = tir_same_arguments(p->a, p->fa, x, &z, tolerance, err);
   tir_arguments_free(&z);
   return ok;
-}
-
-/* A lowered function's parameters have one dimension: sizes must agree, and a transformed layout is taken as it is. */
-static bool size_fits(const struct pair *p, uint32_t i, const struct tir_arg *x, const struct tir_arg *y) {
-  const struct layout *l = &p->layouts[i];
-  size_t bytes = l->place ? l->to_count * element_size(p->a, param_buffer(p->a, p->fa, i)) : x->bytes;
-  return bytes == y->bytes;
 }
 
 static bool shape_fits(struct layout *l, const struct tir_arg *x, const struct tir_arg *y, uint32_t rank_x,
@@ -200,10 +205,8 @@ static bool shapes_fit(struct pair *p, const struct tir_arguments *x, const stru
   for (uint32_t i = 0; i < x->count; i++) {
     tir_buffer u = param_buffer(p->a, p->fa, i), v = param_buffer(p->b, p->fb, i);
     if (!u != !v) return false;
-    if (u && p->lowered && !size_fits(p, i, &x->args[i], &y->args[i])) return false;
-    if (u && !p->lowered &&
-        !shape_fits(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
-                    tir_buffer_at(p->b, v)->rank))
+    if (u && !shape_fits(&p->layouts[i], &x->args[i], &y->args[i], tir_buffer_at(p->a, u)->rank,
+                         tir_buffer_at(p->b, v)->rank))
       return false;
   }
   return true;
@@ -250,7 +253,7 @@ static bool try_choice(struct pair *p, const struct case_map *maps, uint32_t cou
 }
 
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
-                bool lowered, uint64_t seed, ms_error *err) {
+                const struct tir *lowered, uint64_t seed, ms_error *err) {
   struct pair p = {.a = before, .b = after, .seed = seed, .lowered = lowered};
   p.fa = tir_find_func(before, "main");
   p.fb = tir_find_func(after, "main");
@@ -300,12 +303,17 @@ static struct tir *schedule(struct tir *before, struct section s, bool *refused,
 /* The module that is judged, verified; NULL: there is none. */
 static struct tir *module_after(struct tir *before, struct section after, struct section steps, const char *file,
                                 unsigned flags, bool *refused, ms_error *err) {
-  const struct tir_lower_options options = {0};
-  struct tir *ir = flags & CASE_OURS ? schedule(before, steps, refused, err) : read_module(after, file, err);
-  if (!ir || !(flags & CASE_LOWERED)) return ir;
-  tir_func f = tir_find_func(ir, "main");
-  if (f && tir_lower(ir, f, &options, err) && tir_verify(ir, err)) return ir;
-  tir_free(ir);
+  return flags & CASE_OURS ? schedule(before, steps, refused, err) : read_module(after, file, err);
+}
+
+/* What lowering gives of it, verified; NULL: it is refused, or wrong. */
+static struct tir *lower(const struct tir *ir, bool *refused, ms_error *err) {
+  const struct tir_lower_options options = {.verify = true};
+  struct tir *lowered = tir_new();
+  tir_copy(lowered, ir);
+  if (tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err)) return lowered;
+  *refused = err->code == MS_LOWER_UNKNOWN_STRIDE;
+  tir_free(lowered);
   return NULL;
 }
 
@@ -318,13 +326,16 @@ enum verdict case_judge(const char *text, const char *title, const char *file, u
   struct trace trace = read_trace(steps);
   struct tir *a = read_module(before, file, err);
   struct tir *b = a ? module_after(a, after, steps, file, flags, &refused, err) : NULL;
+  struct tir *lowered = b && flags & CASE_LOWERED ? lower(b, &refused, err) : NULL;
+  bool judged = b && (lowered || !(flags & CASE_LOWERED));
   enum verdict verdict = refused ? CASE_REFUSED : CASE_FAILED;
-  if (b && trace.unsafe)
+  if (judged && trace.unsafe)
     verdict = CASE_UNSAFE;
-  else if (b && case_equal(a, b, trace.maps, trace.map_count, flags & CASE_LOWERED, seed, err))
+  else if (judged && case_equal(a, b, trace.maps, trace.map_count, lowered, seed, err))
     verdict = CASE_EQUAL;
   for (uint32_t i = 0; i < trace.map_count; i++) free(trace.maps[i].lambda);
   tir_free(a);
   tir_free(b);
+  tir_free(lowered);
   return verdict;
 }

@@ -29,13 +29,13 @@ enum verdict case_judge(const char *text, const char *title, const char *file, u
                         ms_error *err);
 
 /* What case_judge does once both modules are there; maps: the layouts that the trace holds, in its order; lowered:
- * after. */
+ * `after` lowered, which is run in its place, or NULL. */
 struct case_map {
   char *lambda;
   double pad;
 };
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
-                bool lowered, uint64_t seed, ms_error *err);
+                const struct tir *lowered, uint64_t seed, ms_error *err);
 /* The functions that cases call by name. */
 extern const struct tir_extern case_externs[];
 extern const uint32_t case_extern_count;

@@ -1,6 +1,6 @@
 /* Flatten: every buffer has one dimension; an index is the sum of indices times strides, plus the buffer's offset.
- * Requires: no blocks. Gives: buffers of rank 1 (rank 0 becomes one element), no strides, no offsets.
- * Keeps: statements and loops. */
+ * Requires: no blocks; strides of parameters that are known where the function is called. Gives: buffers of rank 1
+ * (rank 0 becomes one element), no strides, no offsets. Keeps: statements and loops. */
 #include "lower.h"
 
 #include <stdlib.h>
@@ -68,8 +68,52 @@ static tir_expr size_of(struct tir *ir, tir_buffer b) {
   return n.elem_offset ? tir_add(ir, size, to_type(ir, type, n.elem_offset)) : size;
 }
 
+/* Whether a call tells the variable's value: as a scalar, or as an extent. */
+static bool is_told(const struct tir *ir, struct tir_span params, tir_var v) {
+  for (uint32_t i = params.first; i < params.first + params.count; i++) {
+    const struct tir_param *p = &ir->params.at[i];
+    if (!p->buffer && p->var == v) return true;
+    const struct tir_buffer_node *b = tir_buffer_at(ir, p->buffer);
+    for (uint32_t d = 0; p->buffer && d < b->rank; d++)
+      if (tir_at(ir, ir->operands.at[b->shape + d])->kind == TIR_VAR &&
+          tir_at(ir, ir->operands.at[b->shape + d])->ref == v)
+        return true;
+  }
+  return false;
+}
+
+struct untold {
+  const struct tir *ir;
+  struct tir_span params;
+  tir_var var; /* TIR_NONE: all are told */
+};
+
+static bool find_untold(void *data, tir_expr e) {
+  struct untold *u = data;
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  if (n->kind == TIR_VAR && !is_told(u->ir, u->params, n->ref)) u->var = n->ref;
+  return true;
+}
+
+/* A stride that nothing but the array itself tells is lost with its dimension. */
+static bool check_strides(const struct lowering *low) {
+  const struct tir *ir = low->ir;
+  struct untold u = {ir, ir->funcs.at[low->func].params, TIR_NONE};
+  for (uint32_t i = u.params.first; i < u.params.first + u.params.count; i++) {
+    tir_buffer buffer = ir->params.at[i].buffer;
+    struct tir_span strides = buffer ? tir_buffer_at(ir, buffer)->strides : (struct tir_span){0, 0};
+    for (uint32_t k = strides.first; k < strides.first + strides.count; k++)
+      tir_walk_expr(ir, ir->operands.at[k], find_untold, &u);
+    if (u.var)
+      return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE, "no argument tells the strides of %s",
+                        tir_text(ir, tir_buffer_at(ir, buffer)->name));
+  }
+  return true;
+}
+
 bool lower_flatten(struct lowering *low) {
   struct tir *ir = low->ir;
+  if (!check_strides(low)) return false;
   struct flattening f = {ir, calloc(ir->buffers.count, sizeof *f.before)};
   if (!f.before) abort();
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {

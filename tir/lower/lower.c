@@ -8,6 +8,7 @@ static const struct {
   const char *name, *what;
   bool (*run)(struct lowering *low);
 } passes[] = {
+    {"threads", "threads that reduce together become iterations", lower_threads},
     {"place", "allocations move into the smallest scope that holds their accesses", lower_place},
     {"blocks", "blocks become conditions and substituted bindings", lower_blocks},
     {"compact", "buffers shrink to what their scope touches", lower_compact},

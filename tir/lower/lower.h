@@ -15,6 +15,7 @@ struct lowering {
   ms_error *err;
 };
 
+bool lower_threads(struct lowering *low);   /* threads.c */
 bool lower_place(struct lowering *low);     /* place.c */
 bool lower_blocks(struct lowering *low);    /* blocks.c */
 bool lower_compact(struct lowering *low);   /* compact.c */
