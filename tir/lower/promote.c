@@ -111,6 +111,26 @@ static bool read_nest(struct tir *ir, tir_stmt store, struct nest *nest) {
   return true;
 }
 
+/* Whether the terms are numbers with a digit a variable: each step is wider than what all smaller ones reach. Marks the
+ * variables. Sorts the terms. */
+static bool is_number(const struct tir *ir, struct tir_term *terms, uint32_t count, const struct nest *nest,
+                      uint32_t *seen) {
+  int64_t reach = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t k = i + 1; k < count; k++)
+      if (terms[k].coefficient < terms[i].coefficient) {
+        struct tir_term t = terms[i];
+        terms[i] = terms[k], terms[k] = t;
+      }
+    const struct tir_expr_node *n = tir_at(ir, terms[i].atom);
+    if (n->kind != TIR_VAR || n->lo == INT64_MIN || n->hi == INT64_MAX || terms[i].coefficient <= reach) return false;
+    reach = tir_sat_add(reach, tir_sat_mul(terms[i].coefficient, n->hi - n->lo));
+    for (uint32_t v = 0; v < nest->tiles; v++)
+      if (tir_stmt_at(ir, nest->tile[v])->loop.var == n->ref) *seen |= 1u << v;
+  }
+  return true;
+}
+
 static bool is_one_to_one(struct tir *ir, const struct nest *nest) {
   struct tir_stmt_node n = *tir_stmt_at(ir, nest->store);
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
@@ -120,7 +140,8 @@ static bool is_one_to_one(struct tir *ir, const struct nest *nest) {
   if (rank > TIR_MOST_RANK) return false;
   for (uint32_t i = 0; i < nest->tiles; i++) vars[i] = tir_stmt_at(ir, nest->tile[i])->loop.var;
   /* What does not run in the tile is the same for all its elements. */
-  uint32_t used = 0;
+  uint32_t used = 0, seen = 0;
+  bool numbers = true;
   for (uint32_t i = 0; i < rank; i++) {
     tir_expr e = ir->operands.at[n.store.indices + i];
     struct tir_linear l = tir_linear_of(ir, e);
@@ -136,8 +157,10 @@ static bool is_one_to_one(struct tir *ir, const struct nest *nest) {
     }
     if (l.count > 64) return false;
     if (count) indices[used++] = tir_from_terms(ir, tir_type_of(ir, e), 0, terms, count);
+    numbers = numbers && is_number(ir, terms, count, nest, &seen);
   }
-  return tir_detect_iter_map(ir, indices, used, vars, nest->tiles, TIR_NONE, TIR_MAP_ANY, true, NULL);
+  if (numbers && seen == (1u << nest->tiles) - 1) return true;
+  return tir_detect_iter_map(ir, indices, used, vars, nest->tiles, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
 }
 
 /* The tile's elements in registers: it pays while they fit. */

@@ -1,0 +1,43 @@
+/* The promoting pass: a tile goes to registers only where its elements are told apart. */
+#include "script.h"
+
+/* Whether a sum into C[row, column] over `k`, and inside it over `f` of 12 values, is kept in registers. */
+static bool promotes(const char *row, const char *column) {
+  char store[200];
+  snprintf(store, sizeof store, "    C[%s, %s] = C[%s, %s] + A[k, f]", row, column, row, column);
+  struct tir *ir = read_function("A: T.Buffer((3, 12), \"float32\"), C: T.Buffer((16, 64), \"float32\")",
+                                 "for k, f in T.grid(3, 12):", store);
+  char *text = NULL;
+  size_t length = 0;
+  ms_error err = {0};
+  struct tir_lower_options options = {.dump_after = "promote", .dump = open_memstream(&text, &length)};
+  if (!tir_lower(ir, tir_find_func(ir, "main"), &options, &err)) fail_msg("%s", err.message);
+  fclose(options.dump);
+  bool found = strstr(text, "register");
+  free(text);
+  tir_free(ir);
+  return found;
+}
+
+static void keeps_what_is_told_apart(void **state) {
+  (void)state;
+  assert_true(promotes("0", "f"));
+  assert_true(promotes("1", "f * 5 + 2"));
+  assert_true(promotes("f", "f"));
+  assert_true(promotes("f // 3", "f % 3"));
+}
+
+static void leaves_elements_met_twice(void **state) {
+  (void)state;
+  assert_false(promotes("0", "f // 3"));
+  assert_false(promotes("f // 6", "f % 3"));
+  assert_false(promotes("0", "f % 4"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(keeps_what_is_told_apart),
+      cmocka_unit_test(leaves_elements_met_twice),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
