@@ -4,6 +4,7 @@
  * closure) start:     reads the closure, computes this thread's run, calls body body:      (begin, end, thread, status,
  * workspace, noalias buffers…, variables…): the loop The promise that buffers do not alias is restated on body, since
  * start's caller cannot carry it. */
+#include "capture.h"
 #include "emit.h"
 
 #include <stdlib.h>
@@ -15,53 +16,17 @@ struct captured {
   uint32_t buffer_count, var_count;
 };
 
-struct gathering {
-  struct emit *e;
-  uint8_t *buffers, *vars;
-};
-
-static bool note_uses(void *data, tir_expr x) {
-  struct gathering *g = data;
-  const struct tir_expr_node *n = tir_at(g->e->ir, x);
-  if (n->kind == TIR_VAR) g->vars[n->ref] = 1;
-  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) g->buffers[n->ref] = 1;
-  return true;
-}
-
-static void note_statement(struct gathering *g, tir_stmt s) {
-  const struct tir *ir = g->e->ir;
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  tir_expr all[4] = {TIR_NONE};
-  switch (n->kind) {
-  case TIR_LOOP: all[0] = n->loop.min, all[1] = n->loop.extent; break;
-  case TIR_STORE:
-    g->buffers[n->store.buffer] = 1;
-    all[0] = tir_operands(ir, n->store.indices)[0], all[1] = n->store.value, all[2] = n->store.predicate;
-    break;
-  case TIR_IF:
-  case TIR_WHILE:
-  case TIR_ASSERT: all[0] = n->test.condition; break;
-  case TIR_BIND: all[0] = n->bind.value; break;
-  case TIR_EVALUATE: all[0] = n->evaluate.value; break;
-  case TIR_DECLARE: all[0] = tir_buffer_at(ir, n->alloc.buffer)->data; break;
-  default: break;
-  }
-  for (int i = 0; i < 4; i++) tir_walk_expr(ir, all[i], note_uses, g);
-}
-
 /* What the loop's body uses and what is in scope here: the closure's contents. */
 static struct captured capture(struct emit *e, tir_loop loop) {
   const struct tir *ir = e->ir;
-  struct gathering g = {e, calloc(ir->buffers.count, 1), calloc(ir->vars.count, 1)};
+  struct jit_uses uses = jit_uses_below(ir, loop);
   struct captured c = {calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->vars.count, sizeof(tir_var)), 0, 0};
-  if (!g.buffers || !g.vars || !c.buffers || !c.vars) abort();
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) note_statement(&g, s);
+  if (!c.buffers || !c.vars) abort();
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (g.buffers[b] && e->buffers[b]) c.buffers[c.buffer_count++] = b;
+    if (uses.buffers[b] && e->buffers[b]) c.buffers[c.buffer_count++] = b;
   for (tir_var v = 1; v < ir->vars.count; v++)
-    if (g.vars[v] && e->vars[v]) c.vars[c.var_count++] = v;
-  free(g.buffers);
-  free(g.vars);
+    if (uses.vars[v] && e->vars[v]) c.vars[c.var_count++] = v;
+  jit_uses_free(&uses);
   return c;
 }
 

@@ -1,4 +1,5 @@
 /* Statements, and the function around them. */
+#include "capture.h"
 #include "emit.h"
 
 #include <stdlib.h>
@@ -84,30 +85,16 @@ static void emit_assert(struct emit *e, tir_stmt at) {
 
 /* ---- Allocations: registers and small buffers on the stack, others in the caller's workspace ---- */
 
-enum { MOST_ON_STACK = 16 << 10 };
-
-static uint64_t elements_of(struct emit *e, const struct tir_buffer_node *b) {
-  uint64_t count = 1;
-  for (uint32_t i = 0; i < b->rank; i++) {
-    const struct tir_expr_node *n = tir_at(e->ir, tir_operands(e->ir, b->shape)[i]);
-    uint64_t extent = n->kind == TIR_INT_IMM && n->imm > 0 ? (uint64_t)n->imm : 0;
-    if (!extent || __builtin_mul_overflow(count, extent, &count)) {
-      emit_refusal(e, "buffer %s: its size is not a positive constant", tir_text(e->ir, b->name));
-      return 0;
-    }
-  }
-  return count;
-}
-
 static void emit_allocation(struct emit *e, tir_stmt at) {
   tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
-  uint64_t count = elements_of(e, b), bytes = count * emit_type_bytes(b->type);
-  if (!count || bytes > (uint64_t)1 << 40) {
-    emit_refusal(e, "buffer %s is too large", tir_text(e->ir, b->name));
+  uint64_t bytes = jit_allocation_bytes(e->ir, buffer);
+  if (!bytes) {
+    emit_refusal(e, "buffer %s: its size is no positive constant, or too large", tir_text(e->ir, b->name));
     return;
   }
-  if (bytes <= MOST_ON_STACK) {
+  uint64_t count = bytes / emit_type_bytes(b->type);
+  if (bytes <= JIT_MOST_ON_STACK) {
     LLVMTypeRef element =
         tir_type_code(b->type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, b->type);
     e->buffers[buffer] = emit_alloca(e, element, count, 64);

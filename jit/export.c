@@ -1,4 +1,5 @@
-/* Writing a function to files: objects, shared libraries, assembly, LLVM's text, C headers. */
+/* Writing a function to files: objects, shared libraries, C source, assembly, LLVM's text, C headers. */
+#include "emit_c.h"
 #include "machine.h"
 
 #include <ctype.h>
@@ -28,15 +29,30 @@ static bool write_file(const char *path, const void *bytes, size_t size, ms_erro
   return ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
 }
 
+/* ---- The exported name ---- */
+
+enum { NAME_SIZE = 256 };
+
+/* The function's own where a C program can have it; else the file's, as an identifier. */
+static void exported_name(const struct tir *ir, tir_func f, const char *path, char out[NAME_SIZE]) {
+  const char *own = tir_text(ir, ir->funcs.at[f].name), *slash = strrchr(path, '/');
+  emit_c_identifier(own, out, NAME_SIZE);
+  if (!strcmp(own, out) && !emit_c_is_taken(own)) return;
+  char base[NAME_SIZE];
+  snprintf(base, sizeof base, "%s", slash ? slash + 1 : path);
+  if (strrchr(base, '.')) *strrchr(base, '.') = 0;
+  emit_c_identifier(base, out, NAME_SIZE - 16);
+  if (emit_c_is_taken(out)) strcat(out, "_kernel");
+}
+
 /* ---- Text and objects ---- */
 
-static bool write_form(const struct tir *lowered, tir_func f, const struct jit_target *target,
+static bool write_form(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                        const struct jit_options *options, const char *form, const char *path, ms_error *err) {
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
   uint64_t workspace;
-  const char *name = tir_text(lowered, lowered->funcs.at[f].name);
   LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, &workspace, err);
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
@@ -82,13 +98,24 @@ static bool run_linker(const char *object, const char *path, ms_error *err) {
   return ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, args[0]);
 }
 
-static bool write_library(const struct tir *lowered, tir_func f, const struct jit_target *target,
+static bool write_library(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                           const struct jit_options *options, const char *path, ms_error *err) {
   char object[4200];
   if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
-  bool ok = write_form(lowered, f, target, options, ".o", object, err) && run_linker(object, path, err);
+  bool ok = write_form(lowered, f, name, target, options, ".o", object, err) && run_linker(object, path, err);
   unlink(object);
+  return ok;
+}
+
+/* ---- C source ---- */
+
+static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
+                         const struct jit_options *options, const char *path, ms_error *err) {
+  uint64_t workspace;
+  char *text = jit_emit_c(lowered, f, name, target, options, &workspace, err);
+  bool ok = text && write_file(path, text, strlen(text), err);
+  free(text);
   return ok;
 }
 
@@ -102,7 +129,7 @@ static const char *c_type(tir_type type, char out[32]) {
   case TIR_BOOL: return "uint8_t";
   case TIR_INT: snprintf(out, 32, "int%d_t", bits); return out;
   case TIR_UINT: snprintf(out, 32, "uint%d_t", bits); return out;
-  default: return "void";
+  default: return "void *"; /* a handle */
   }
 }
 
@@ -113,16 +140,38 @@ static bool is_written(const struct tir *ir, tir_func f, tir_buffer buffer) {
   return false;
 }
 
-static void describe_parameter(FILE *out, const struct tir *ir, const struct tir_param *p) {
+static bool is_free(const char *name, const char *function, char (*names)[NAME_SIZE], uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (!strcmp(names[i], name)) return false;
+  return !emit_c_is_reserved(name) && strcmp(name, function) != 0;
+}
+
+/* The parameters' names as C's: identifiers, no keywords, each once. Owned by the caller. */
+static char (*parameter_names(const struct tir *ir, struct tir_span params, const char *function))[NAME_SIZE] {
+  char(*names)[NAME_SIZE] = calloc(params.count + 1, sizeof *names);
+  if (!names) abort();
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    char own[NAME_SIZE], base[NAME_SIZE - 16];
+    if (p->buffer)
+      snprintf(own, sizeof own, "%s", tir_text(ir, tir_buffer_at(ir, p->buffer)->name));
+    else
+      tir_name_render(ir, ir->vars.at[p->var].name, own, sizeof own);
+    emit_c_identifier(own, base, sizeof base);
+    snprintf(names[i], NAME_SIZE, "%s", base);
+    for (unsigned n = 2; !is_free(names[i], function, names, i); n++) snprintf(names[i], NAME_SIZE, "%s_%u", base, n);
+  }
+  return names;
+}
+
+static void describe_parameter(FILE *out, const struct tir *ir, const struct tir_param *p, const char *name) {
   char text[24];
   if (!p->buffer) {
-    char name[256];
-    tir_name_render(ir, ir->vars.at[p->var].name, name, sizeof name);
     fprintf(out, " *   %s: a scalar of %s\n", name, tir_type_text(ir->vars.at[p->var].type, text));
     return;
   }
   const struct tir_buffer_node *b = tir_buffer_at(ir, p->buffer);
-  fprintf(out, " *   %s: %s[", tir_text(ir, b->name), tir_type_text(b->type, text));
+  fprintf(out, " *   %s: %s[", name, tir_type_text(b->type, text));
   for (uint32_t i = 0; i < b->rank; i++) {
     char *extent = tir_print_expr(ir, tir_operands(ir, b->shape)[i]);
     fprintf(out, i ? ", %s" : "%s", extent ? extent : "?");
@@ -132,34 +181,28 @@ static void describe_parameter(FILE *out, const struct tir *ir, const struct tir
           tir_type_bits(b->type) == 16 && tir_type_is_float(b->type) ? ", as 16-bit patterns" : "");
 }
 
-static void print_typed(FILE *out, const struct tir *ir, tir_func f, const char *name) {
+static void print_typed(FILE *out, const struct tir *ir, tir_func f, const char *name, char (*names)[NAME_SIZE]) {
   struct tir_span params = ir->funcs.at[f].params;
   fprintf(out, "static inline int32_t %s_run(", name);
   for (uint32_t i = 0; i < params.count; i++) {
     const struct tir_param *p = &ir->params.at[params.first + i];
-    char type[32], var[256];
-    if (p->buffer) {
+    char type[32];
+    if (p->buffer)
       fprintf(out, "%s%s *%s, ", is_written(ir, f, p->buffer) ? "" : "const ",
-              c_type(tir_buffer_at(ir, p->buffer)->type, type), tir_text(ir, tir_buffer_at(ir, p->buffer)->name));
-    } else {
-      tir_name_render(ir, ir->vars.at[p->var].name, var, sizeof var);
-      fprintf(out, "%s %s, ", c_type(ir->vars.at[p->var].type, type), var);
-    }
+              c_type(tir_buffer_at(ir, p->buffer)->type, type), names[i]);
+    else
+      fprintf(out, "%s %s, ", c_type(ir->vars.at[p->var].type, type), names[i]);
   }
   fprintf(out, "void *workspace) {\n  void *args[] = {");
   for (uint32_t i = 0; i < params.count; i++) {
     const struct tir_param *p = &ir->params.at[params.first + i];
-    char var[256];
-    if (!p->buffer) tir_name_render(ir, ir->vars.at[p->var].name, var, sizeof var);
-    fprintf(out, "%s(void *)%s%s", i ? ", " : "", p->buffer ? "" : "&",
-            p->buffer ? tir_text(ir, tir_buffer_at(ir, p->buffer)->name) : var);
+    fprintf(out, "%s(void *)%s%s", i ? ", " : "", p->buffer ? "" : "&", names[i]);
   }
-  fprintf(out, "};\n  return %s(args, workspace);\n}\n", name);
+  fprintf(out, "%s};\n  return %s(args, workspace);\n}\n", params.count ? "" : "(void *)0", name);
 }
 
-static bool write_header(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t workspace,
-                         const char *path, ms_error *err) {
-  const char *name = tir_text(ir, ir->funcs.at[f].name);
+static bool write_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                         uint64_t workspace, const char *path, ms_error *err) {
   char *text = NULL, target_text[1400], guard[300];
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
@@ -169,7 +212,8 @@ static bool write_header(const struct tir *ir, tir_func f, const struct jit_targ
   for (char *c = guard; *c; c++) *c = (char)toupper((unsigned char)*c);
   fprintf(out, "/* %s, made by msched for %s.\n", name, target_text);
   struct tir_span params = ir->funcs.at[f].params;
-  for (uint32_t i = 0; i < params.count; i++) describe_parameter(out, ir, &ir->params.at[params.first + i]);
+  char(*names)[NAME_SIZE] = parameter_names(ir, params, name);
+  for (uint32_t i = 0; i < params.count; i++) describe_parameter(out, ir, &ir->params.at[params.first + i], names[i]);
   fprintf(out,
           " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
           "NULL\n"
@@ -181,7 +225,8 @@ static bool write_header(const struct tir *ir, tir_func f, const struct jit_targ
   fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);
   fprintf(out, "/* args: the address of each argument, in order. */\nint32_t %s(void **args, void *workspace);\n\n",
           name);
-  print_typed(out, ir, f, name);
+  print_typed(out, ir, f, name, names);
+  free(names);
   fprintf(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   fclose(out);
   bool ok = write_file(path, text, size, err);
@@ -192,20 +237,23 @@ static bool write_header(const struct tir *ir, tir_func f, const struct jit_targ
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err) {
   const char *suffix = strrchr(path, '.');
-  static const char *const forms[] = {".o", ".s", ".ll", ".so", ".h"};
+  static const char *const forms[] = {".o", ".s", ".ll", ".so", ".c", ".h"};
   bool known = false;
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) known |= suffix && !strcmp(suffix, forms[i]);
-  if (!known) return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: .o .so .h .ll .s", path);
+  if (!known) return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: .o .so .c .h .ll .s", path);
+  char name[NAME_SIZE];
+  exported_name(ir, f, path, name);
   if (!strcmp(suffix, ".h")) {
     struct jit_code *code = jit_compile(ir, f, target, options, err);
-    bool ok = code && write_header(ir, f, target, jit_code_workspace(code), path, err);
+    bool ok = code && write_header(ir, f, name, target, jit_code_workspace(code), path, err);
     jit_code_free(code);
     return ok;
   }
   struct tir *lowered = jit_lowered(ir, f, target, options, err);
   if (!lowered) return false;
-  bool ok = !strcmp(suffix, ".so") ? write_library(lowered, f, target, options, path, err)
-                                   : write_form(lowered, f, target, options, suffix, path, err);
+  bool ok = !strcmp(suffix, ".so")  ? write_library(lowered, f, name, target, options, path, err)
+            : !strcmp(suffix, ".c") ? write_source(lowered, f, name, target, options, path, err)
+                                    : write_form(lowered, f, name, target, options, suffix, path, err);
   tir_free(lowered);
   return ok;
 }

@@ -169,7 +169,7 @@ end
 
 function commands.export(options, ids)
   local path = options.output
-  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .h .ll .s") end
+  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
   local func = store:get_workload(r.workload)

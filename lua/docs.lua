@@ -138,7 +138,7 @@ array:difference(other: msched.array): number | The largest difference of two ar
 kernel:run(...: msched.array|number) | Runs it.
 kernel:time(...: msched.array|number): number, number, number, integer | Median seconds, low and high of its 95 % interval, and the number of runs.
 kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance.
-kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s
+kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s; a name that C cannot have, as main, becomes the file's
 kernel:target(): string | What it is built for.
 kernel:func(): msched.function | The function it was built from.
 kernel:reference(): msched.function? | The unscheduled function.

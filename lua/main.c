@@ -18,7 +18,7 @@ const struct cli_command cli_commands[] = {
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
     {"show", "ID", "Prints a record: its scheduled module and its trace, or what each instruction changed.", cli_lua},
     {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
-    {"export", "ID -o FILE", "Writes a record's kernel: .o .so .h .ll .s by FILE's suffix.", cli_lua},
+    {"export", "ID -o FILE", "Writes a record's kernel: .o .so .c .h .ll .s by FILE's suffix.", cli_lua},
     {"db", "list\ncheck\ncompact\nexport [FILE]\nimport FILE", "Looks after the store.", cli_lua},
     {"space", "FILE", "Prints the design space: every sketch as a trace.", cli_lua},
     {"doctor", "", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},

@@ -283,7 +283,9 @@ static void call_library(struct tir *ir, const struct jit_target *target, const 
   if (bytes) workspace = aligned_alloc(64, bytes);
   jit_code_free(code);
   jit_entry entry;
-  *(void **)&entry = dlsym(library, "main");
+  char name[64]; /* the file's, since the function is called main */
+  snprintf(name, sizeof name, "jit_levels_%ld", (long)getpid());
+  *(void **)&entry = dlsym(library, name);
   assert_non_null(*(void **)&entry);
   assert_true(with->count <= 8);
   for (uint32_t i = 0; i < with->count; i++) args[i] = with->args[i].data;

@@ -1,0 +1,61 @@
+/* What the statements below a loop use, and the sizes of allocations. */
+#include "capture.h"
+
+#include <stdlib.h>
+
+struct gathering {
+  const struct tir *ir;
+  struct jit_uses uses;
+};
+
+static bool note_expr(void *data, tir_expr x) {
+  struct gathering *g = data;
+  const struct tir_expr_node *n = tir_at(g->ir, x);
+  if (n->kind == TIR_VAR) g->uses.vars[n->ref] = 1;
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) g->uses.buffers[n->ref] = 1;
+  return true;
+}
+
+static void note_statement(struct gathering *g, tir_stmt s) {
+  const struct tir *ir = g->ir;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  tir_expr all[3] = {TIR_NONE};
+  switch (n->kind) {
+  case TIR_LOOP: all[0] = n->loop.min, all[1] = n->loop.extent; break;
+  case TIR_STORE:
+    g->uses.buffers[n->store.buffer] = 1;
+    all[0] = tir_operands(ir, n->store.indices)[0], all[1] = n->store.value, all[2] = n->store.predicate;
+    break;
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT: all[0] = n->test.condition; break;
+  case TIR_BIND: all[0] = n->bind.value; break;
+  case TIR_EVALUATE: all[0] = n->evaluate.value; break;
+  case TIR_DECLARE: all[0] = tir_buffer_at(ir, n->alloc.buffer)->data; break;
+  default: break;
+  }
+  for (int i = 0; i < 3; i++) tir_walk_expr(ir, all[i], note_expr, g);
+}
+
+struct jit_uses jit_uses_below(const struct tir *ir, tir_stmt top) {
+  struct gathering g = {ir, {calloc(ir->buffers.count, 1), calloc(ir->vars.count, 1)}};
+  if (!g.uses.buffers || !g.uses.vars) abort();
+  for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top)) note_statement(&g, s);
+  return g.uses;
+}
+
+void jit_uses_free(struct jit_uses *uses) {
+  free(uses->buffers);
+  free(uses->vars);
+}
+
+uint64_t jit_allocation_bytes(const struct tir *ir, tir_buffer buffer) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  uint64_t bytes = ((uint64_t)tir_type_bits(b->type) + 7) / 8 * (uint64_t)tir_type_lanes(b->type);
+  for (uint32_t i = 0; i < b->rank; i++) {
+    const struct tir_expr_node *n = tir_at(ir, tir_operands(ir, b->shape)[i]);
+    uint64_t extent = n->kind == TIR_INT_IMM && n->imm > 0 ? (uint64_t)n->imm : 0;
+    if (!extent || __builtin_mul_overflow(bytes, extent, &bytes)) return 0;
+  }
+  return bytes <= (uint64_t)1 << 40 ? bytes : 0;
+}

@@ -1,0 +1,19 @@
+/* What code generators of both kinds ask of a lowered function. Internal to jit. */
+#ifndef MSCHED_JIT_CAPTURE_H
+#define MSCHED_JIT_CAPTURE_H
+
+#include "jit.h"
+
+/* What the statements below a loop use: one byte an index, 1 where it is used. Owned by the caller: jit_uses_free. */
+struct jit_uses {
+  uint8_t *buffers, *vars;
+};
+struct jit_uses jit_uses_below(const struct tir *ir, tir_stmt top);
+void jit_uses_free(struct jit_uses *uses);
+
+/* Bytes that an allocation takes, a multiple of its elements'; 0: not a positive constant, or too large. */
+uint64_t jit_allocation_bytes(const struct tir *ir, tir_buffer buffer);
+/* Larger allocations are in the caller's workspace, each at a multiple of 64 bytes. */
+enum { JIT_MOST_ON_STACK = 16 << 10 };
+
+#endif

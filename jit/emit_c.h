@@ -1,0 +1,92 @@
+/* From a lowered function to C source: C11 with GNU vectors, for gcc and clang. Internal to jit.
+ *
+ * Requires of the function what emit.h does. A vector expression is written in chunks, each as wide as the target's
+ * registers or a smaller power of two, down to scalars. Values in C: integers of their type; floats of 16 bits as
+ * float, rounded after each operation; truth as 0 and 1, in vectors as 0 and -1 in lanes of an integer type. Loop
+ * variables and indices are int64_t. Words of our own begin with ms_, those of C's library with __builtin_: the
+ * function's own names cannot collide with them. */
+#ifndef MSCHED_JIT_EMIT_C_H
+#define MSCHED_JIT_EMIT_C_H
+
+#include "jit.h"
+
+/* Lanes [first, first + width) of a vector; `lane` names a variable of the C text that is added to first, or is NULL.
+ * Width 1 is a scalar. */
+struct c_chunk {
+  int first, width;
+  const char *lane;
+};
+#define C_SCALAR ((struct c_chunk){0, 1, NULL})
+
+struct emit_c {
+  const struct tir *ir;
+  tir_func func;
+  const struct jit_target *target;
+  bool fast_math;
+  const char *name;
+  FILE *out;       /* the function being written */
+  FILE *helpers;   /* types and functions that it needs, each once */
+  FILE *functions; /* bodies of parallel loops, before what calls them */
+  char **known;    /* names in `helpers` */
+  uint32_t known_count, known_capacity;
+  int indent;
+  char **vars, **buffers; /* C names; NULL: not in scope */
+  char **scope;           /* names in scope, innermost last; owned by vars and buffers */
+  uint32_t scope_count, scope_capacity;
+  bool parallel;                           /* inside a parallel loop */
+  uint64_t workspace_used, workspace_most; /* bytes laid out now, and at most */
+  uint32_t bodies;
+  ms_error *err;
+  bool failed;
+};
+
+/* Writes function f as C source of a function `name`: int32_t name(void **args, void *workspace). *workspace: bytes it
+ * needs, as jit_emit's. Text: the caller's to free(). NULL: err is filled. */
+char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                 const struct jit_options *options, uint64_t *workspace, ms_error *err);
+
+void emit_c_refuse(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* emit_c_name.c: names */
+const char *emit_c_declare_var(struct emit_c *e, tir_var v); /* in scope until emit_c_leave */
+const char *emit_c_declare_buffer(struct emit_c *e, tir_buffer b);
+uint32_t emit_c_enter(const struct emit_c *e); /* what to give to emit_c_leave at the scope's end */
+void emit_c_leave(struct emit_c *e, uint32_t mark);
+bool emit_c_is_reserved(const char *name); /* by C, or by us */
+bool emit_c_is_taken(const char *name);    /* reserved, or of C's library: no name of a function */
+void emit_c_identifier(const char *text, char *out, size_t size); /* text as an identifier */
+
+/* emit_c_type.c: types, and functions made of templates for each */
+struct c_type {
+  enum tir_code code; /* TIR_INT, TIR_UINT, TIR_FLOAT */
+  int bits, width;
+};
+struct c_type emit_c_type(struct emit_c *e, tir_type t, int width);              /* of values */
+const char *emit_c_type_name(struct emit_c *e, struct c_type t, char out[32]);   /* "f32x16", or "float" */
+const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]); /* unaligned, may alias */
+struct c_type emit_c_stored(tir_type t, int width); /* as in memory: floats of 16 bits as uint16_t, bool as uint8_t */
+/* The name of helper function `name` for a type; what it needs is written first. `word`: put for $M in its template. */
+const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]);
+const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_type to, char out[64]); /* saturating */
+
+/* emit_c_expr.c */
+void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c);
+void emit_c_index(struct emit_c *e, tir_expr x);                            /* scalar, as int64_t */
+void emit_c_truth(struct emit_c *e, tir_expr x);                            /* scalar, as 0 or 1 */
+void emit_c_mask(struct emit_c *e, tir_expr x, struct c_chunk c, int bits); /* lanes of 0 or -1, of `bits` */
+void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c);
+int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes that x computes with */
+/* emit_c_memory.c */
+void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
+void emit_c_store(struct emit_c *e, tir_stmt store);
+/* emit_c_call.c */
+void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
+/* emit_c_stmt.c */
+void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void emit_c_begin(struct emit_c *e); /* the indentation of a line */
+void emit_c_condition(struct emit_c *e, tir_expr condition);
+void emit_c_list(struct emit_c *e, tir_stmt first);
+/* emit_c_parallel.c */
+void emit_c_parallel(struct emit_c *e, tir_loop loop);
+
+#endif

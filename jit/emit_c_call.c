@@ -1,0 +1,222 @@
+/* Calls in C source: elementary functions, selection, operations on bits. */
+#include "emit_c.h"
+
+#include <string.h>
+
+struct call {
+  tir_expr x;
+  const char *name;
+  const tir_expr *args;
+  uint32_t count;
+  tir_type type;
+};
+
+static void arguments(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  fputc('(', e->out);
+  for (uint32_t i = 0; i < call->count; i++) {
+    if (i) fputs(", ", e->out);
+    emit_c_value(e, call->args[i], c);
+  }
+  fputc(')', e->out);
+}
+
+/* ---- Elementary functions ---- */
+
+static const char *const polynomials[] = {"exp", "tanh", "erf", "sigmoid"}; /* of float, as the JIT has them */
+static const char *const library[][20] = {{"exp",  "exp2",  "log",  "log2",  "log10",     "sqrt", "sin",
+                                           "cos",  "floor", "ceil", "trunc", "nearbyint", "rint", "tan",
+                                           "sinh", "cosh",  "asin", "acos",  "atan",      NULL},
+                                          {"asinh", "acosh", "atanh", "erf", "log1p", "expm1", "cbrt", "tanh", NULL},
+                                          {"pow", "atan2", "fmod", "hypot", "nextafter", NULL},
+                                          {"fma", NULL}};
+static const int arity[] = {1, 1, 2, 3};
+
+static bool is_in_library(const char *name, uint32_t count, const char **helper) {
+  static const char *const helpers[] = {"", "call1", "call2", "call3"};
+  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+    for (size_t k = 0; library[i][k] && arity[i] == (int)count; k++)
+      if (!strcmp(library[i][k], name)) {
+        *helper = helpers[count];
+        return true;
+      }
+  return false;
+}
+
+/* The exponent may be of any type: it becomes an integer. */
+static void scaled(struct emit_c *e, const struct call *call, struct c_type t, struct c_chunk c) {
+  int lanes = tir_type_lanes(tir_type_of(e->ir, call->args[1]));
+  char helper[64];
+  fprintf(e->out, "%s(", emit_c_helper(e, "ldexp", t, NULL, helper));
+  emit_c_value(e, call->args[0], c);
+  fputs(", ", e->out);
+  emit_c_cast(e, call->args[1], TIR_TYPE(TIR_INT, t.bits, lanes), c);
+  fputc(')', e->out);
+}
+
+/* Prints the function's name and its arguments in order; false: there is none of that name. */
+static bool elementary(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  struct c_type t = emit_c_type(e, call->type, c.width);
+  const char *name = call->name, *helper;
+  char out[64];
+  if (!strcmp(name, "round")) name = "nearbyint";
+  if (!strcmp(name, "power")) name = "pow";
+  if (e->fast_math && t.bits == 32 && call->count == 1)
+    for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
+      if (!strcmp(polynomials[i], name)) {
+        fputs(emit_c_helper(e, name, t, NULL, out), e->out);
+        arguments(e, call, c);
+        return true;
+      }
+  if (!strcmp(name, "ldexp") && call->count == 2) {
+    scaled(e, call, t, c);
+    return true;
+  }
+  if ((!strcmp(name, "fabs") || !strcmp(name, "abs")) && call->count == 1) {
+    fputs(emit_c_helper(e, "fabs", t, NULL, out), e->out);
+  } else if (!strcmp(name, "copysign") && call->count == 2) {
+    fputs(emit_c_helper(e, "copysign", t, NULL, out), e->out);
+  } else if (is_in_library(name, call->count, &helper)) {
+    fputs(emit_c_helper(e, helper, t, name, out), e->out);
+  } else if (!strcmp(name, "exp10") && call->count == 1) {
+    char splat[64];
+    fprintf(e->out, "%s(", emit_c_helper(e, "call2", t, "pow", out));
+    fprintf(e->out, "%s(%s), ", emit_c_helper(e, "splat", t, NULL, splat), t.bits == 32 ? "10.0f" : "10.0");
+    emit_c_value(e, call->args[0], c);
+    fputc(')', e->out);
+    return true;
+  } else {
+    const char *one = t.bits == 32 ? "1.0f" : "1.0";
+    if (!strcmp(name, "rsqrt") && call->count == 1) {
+      fprintf(e->out, "(%s / %s", one, emit_c_helper(e, "call1", t, "sqrt", out));
+      arguments(e, call, c);
+      fputc(')', e->out);
+      return true;
+    }
+    if (strcmp(name, "sigmoid") != 0 || call->count != 1) return false;
+    fprintf(e->out, "(%s / (%s + %s(-", one, one, emit_c_helper(e, "call1", t, "exp", out));
+    emit_c_value(e, call->args[0], c);
+    fputs(")))", e->out);
+    return true;
+  }
+  arguments(e, call, c);
+  return true;
+}
+
+static bool real_call(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  char round[64], helper[64];
+  if (tir_type_bits(call->type) != 16) return elementary(e, call, c);
+  struct c_type t = {TIR_FLOAT, 32, c.width};
+  snprintf(round, sizeof round, "round_%s", tir_type_code(call->type) == TIR_BFLOAT ? "bfloat" : "half");
+  fprintf(e->out, "%s(", emit_c_helper(e, round, t, NULL, helper));
+  bool known = elementary(e, call, c);
+  fputc(')', e->out);
+  return known;
+}
+
+/* ---- Integers ---- */
+
+static bool bit_call(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  static const char *const operators[][2] = {
+      {"bitwise_and", "&"}, {"bitwise_or", "|"}, {"bitwise_xor", "^"}, {"shift_right", ">>"}, {"shift_left", "<<"}};
+  struct c_type t = emit_c_type(e, call->type, c.width);
+  struct c_type u = {TIR_UINT, t.bits < 32 && c.width == 1 ? 32 : t.bits, c.width};
+  char type[32], unsigned_type[32], helper[64];
+  emit_c_type_name(e, t, type);
+  for (size_t i = 0; call->count == 2 && i < sizeof operators / sizeof *operators; i++) {
+    if (strcmp(operators[i][0], call->name) != 0) continue;
+    bool left = !strcmp(call->name, "shift_left");
+    fprintf(e->out, "(%s)(", type);
+    if (left) fprintf(e->out, "(%s)", emit_c_type_name(e, u, unsigned_type));
+    emit_c_value(e, call->args[0], c);
+    fprintf(e->out, " %s ", operators[i][1]);
+    if (left && c.width > 1) fprintf(e->out, "(%s)", unsigned_type);
+    emit_c_value(e, call->args[1], c);
+    fputc(')', e->out);
+    return true;
+  }
+  if (call->count != 1) return false;
+  if (!strcmp(call->name, "bitwise_not")) {
+    fprintf(e->out, "(%s)~", type);
+    emit_c_value(e, call->args[0], c);
+    return true;
+  }
+  if (strcmp(call->name, "popcount") && strcmp(call->name, "clz") && strcmp(call->name, "abs")) return false;
+  fputs(emit_c_helper(e, call->name, t, NULL, helper), e->out);
+  arguments(e, call, c);
+  return true;
+}
+
+/* The bits of one type as another of its size. */
+static bool reinterpret(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  tir_type from = tir_type_of(e->ir, call->args[call->count - 1]);
+  struct c_type a = emit_c_type(e, from, c.width), b = emit_c_type(e, call->type, c.width);
+  bool plain = tir_type_bits(from) == tir_type_bits(call->type) && tir_type_bits(from) == a.bits && a.bits == b.bits;
+  char type[32], helper[64];
+  if (!plain) return false;
+  emit_c_type_name(e, b, type);
+  if (c.width > 1 || (a.code != TIR_FLOAT && b.code != TIR_FLOAT)) {
+    fprintf(e->out, "(%s)", type);
+    emit_c_value(e, call->args[call->count - 1], c);
+    return true;
+  }
+  if (a.code == TIR_FLOAT)
+    fprintf(e->out, "(%s)%s(", type, emit_c_helper(e, "bits", a, NULL, helper));
+  else
+    fprintf(e->out, "%s((uint%d_t)", emit_c_helper(e, "of_bits", b, NULL, helper), b.bits);
+  emit_c_value(e, call->args[call->count - 1], c);
+  fputc(')', e->out);
+  return true;
+}
+
+/* ---- */
+
+/* Only the branch that is taken is computed: it may guard an access. */
+static void if_then_else(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  if (tir_type_lanes(tir_type_of(e->ir, call->args[0])) > 1 && c.width > 1) {
+    struct c_type t = emit_c_type(e, call->type, c.width);
+    char helper[64];
+    fprintf(e->out, "%s(", emit_c_helper(e, "select", t, NULL, helper));
+    emit_c_mask(e, call->args[0], c, t.bits);
+  } else {
+    fputc('(', e->out);
+    emit_c_value(e, call->args[0], tir_type_lanes(tir_type_of(e->ir, call->args[0])) > 1 ? c : C_SCALAR);
+  }
+  bool chosen = tir_type_lanes(tir_type_of(e->ir, call->args[0])) == 1 || c.width == 1;
+  fputs(chosen ? " ? " : ", ", e->out);
+  emit_c_value(e, call->args[1], c);
+  fputs(chosen ? " : " : ", ", e->out);
+  emit_c_value(e, call->args[2], c);
+  fputc(')', e->out);
+}
+
+void emit_c_call(struct emit_c *e, tir_expr x, struct c_chunk c) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  struct call call = {x, tir_text(e->ir, n->ref), tir_operands(e->ir, n->operands), n->count, n->type};
+  bool known = false;
+  if (!strcmp(call.name, "if_then_else") && n->count == 3) {
+    if_then_else(e, &call, c);
+    return;
+  }
+  if (!strcmp(call.name, "likely") && n->count == 1) {
+    emit_c_value(e, call.args[0], c);
+    return;
+  }
+  if (n->count == 0) {
+    emit_c_refuse(e, "T.%s of no arguments is not known", call.name);
+    return;
+  }
+  tir_type from = tir_type_of(e->ir, call.args[0]);
+  if (!strcmp(call.name, "isnan") && tir_type_is_float(from)) {
+    char helper[64];
+    fputs(emit_c_helper(e, "isnan", emit_c_type(e, from, c.width), NULL, helper), e->out);
+    arguments(e, &call, c);
+    return;
+  }
+  if (!strcmp(call.name, "reinterpret"))
+    known = reinterpret(e, &call, c);
+  else if (tir_type_is_float(n->type))
+    known = real_call(e, &call, c);
+  else if (tir_type_is_int(n->type))
+    known = bit_call(e, &call, c);
+  if (!known) emit_c_refuse(e, "T.%s has no form in C", call.name);
+}

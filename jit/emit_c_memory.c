@@ -1,0 +1,368 @@
+/* Loads and stores in C source, of buffers of one dimension. */
+#include "emit_c.h"
+
+#include <string.h>
+
+static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
+static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
+
+static void buffer_name(struct emit_c *e, tir_buffer b) {
+  if (e->buffers[b])
+    fputs(e->buffers[b], e->out);
+  else
+    emit_c_refuse(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
+}
+
+static bool is_contiguous(const struct emit_c *e, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
+}
+
+static void first_of(struct emit_c *e, tir_expr index, struct c_chunk c) {
+  emit_c_index(e, tir_at(e->ir, index)->a);
+  if (c.lane) fprintf(e->out, " + %s", c.lane);
+  if (c.first) fprintf(e->out, " + %d", c.first);
+}
+
+/* The index of lane `l` of the chunk. Where the index is no ramp, its lanes are in ms_at. */
+static void index_of_lane(struct emit_c *e, tir_expr index, struct c_chunk c, int l) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  struct c_chunk lane = {c.first + l, 1, c.lane};
+  if (n->type && tir_type_lanes(n->type) == 1)
+    emit_c_index(e, index);
+  else if (n->kind == TIR_RAMP)
+    emit_c_value(e, index, lane);
+  else
+    fprintf(e->out, "ms_at[%d]", l);
+}
+
+static bool is_gather(const struct emit_c *e, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  return tir_type_lanes(n->type) > 1 && n->kind != TIR_RAMP;
+}
+
+/* Lanes of the index in ms_at, of the mask in ms_on; then `(type){one a lane}`. */
+static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  char type[32], name[32];
+  struct c_type t = emit_c_stored(n->type, c.width), it = emit_c_type(e, tir_type_of(e->ir, index), c.width);
+  emit_c_type_name(e, t, type);
+  bool vector_mask = n->a && tir_type_lanes(tir_type_of(e->ir, n->a)) > 1;
+  fputs("({ ", e->out);
+  if (is_gather(e, index)) {
+    fprintf(e->out, "const %s ms_at = ", emit_c_type_name(e, it, name));
+    emit_c_value(e, index, c);
+    fputs("; ", e->out);
+  }
+  if (n->a) {
+    struct c_type mask = {TIR_INT, 32, vector_mask ? c.width : 1};
+    fprintf(e->out, "const %s ms_on = ", emit_c_type_name(e, mask, name));
+    emit_c_value(e, n->a, vector_mask ? c : C_SCALAR);
+    fputs("; ", e->out);
+  }
+  fprintf(e->out, "(%s){", type);
+  for (int l = 0; l < c.width; l++) {
+    if (l) fputs(", ", e->out);
+    if (vector_mask) fprintf(e->out, "ms_on[%d] ? ", l);
+    if (n->a && !vector_mask) fprintf(e->out, "ms_on ? ");
+    buffer_name(e, n->ref);
+    fputc('[', e->out);
+    index_of_lane(e, index, c, l);
+    fputs(n->a ? "] : 0" : "]", e->out);
+  }
+  fputs("}; })", e->out);
+}
+
+static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  bool masked = n->a != TIR_NONE;
+  if (masked) {
+    fputc('(', e->out);
+    emit_c_value(e, n->a, c);
+    fputs(" ? ", e->out);
+  }
+  buffer_name(e, n->ref);
+  fputc('[', e->out);
+  if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
+    emit_c_index(e, index);
+  else if (is_contiguous(e, index))
+    first_of(e, index, c);
+  else
+    emit_c_value(e, index, c);
+  fputs(masked ? "] : 0)" : "]", e->out);
+}
+
+static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  char type[32], value[32];
+  if (c.width == 1) {
+    load_scalar(e, n, index, c);
+  } else if (is_contiguous(e, index) && !n->a) {
+    struct c_type t = emit_c_stored(n->type, c.width);
+    fprintf(e->out, "(%s)*(const %s *)(", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
+    buffer_name(e, n->ref);
+    fputs(" + ", e->out);
+    first_of(e, index, c);
+    fputc(')', e->out);
+  } else {
+    load_lanes(e, n, index, c);
+  }
+}
+
+/* A bool comes as the byte that it is. */
+void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
+  const struct tir_expr_node *n = tir_at(e->ir, load);
+  if (n->count != 1 || tir_type_lanes(tir_buffer_at(e->ir, n->ref)->type) != 1) {
+    emit_c_refuse(e, "a load was not flattened, or is of vectors in memory");
+    return;
+  }
+  tir_expr index = tir_operands(e->ir, n->operands)[0];
+  if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !n->a) {
+    tir_expr one = tir_at(e->ir, index)->a;
+    struct tir_expr_node scalar = *n;
+    scalar.type = tir_type_with_lanes(n->type, 1);
+    struct c_type t = is_short(n->type) ? (struct c_type){TIR_FLOAT, 32, c.width} : emit_c_stored(n->type, c.width);
+    char helper[64], of[64];
+    fprintf(e->out, "%s(", emit_c_helper(e, "splat", t, NULL, helper));
+    t.width = 1;
+    snprintf(of, sizeof of, "of_%s", short_word(n->type));
+    if (is_short(n->type)) fprintf(e->out, "%s(", emit_c_helper(e, of, t, NULL, helper));
+    load_raw(e, &scalar, one, C_SCALAR);
+    fputs(is_short(n->type) ? "))" : ")", e->out);
+    return;
+  }
+  if (!is_short(n->type)) {
+    load_raw(e, n, index, c);
+    return;
+  }
+  char of[64], helper[64], type[32];
+  struct c_type f = {TIR_FLOAT, 32, c.width}, bits = {TIR_UINT, 32, c.width};
+  snprintf(of, sizeof of, "of_%s", short_word(n->type));
+  fprintf(e->out, "%s(", emit_c_helper(e, of, f, NULL, helper));
+  if (c.width > 1) fputs("__builtin_convertvector(", e->out);
+  load_raw(e, n, index, c);
+  if (c.width > 1) fprintf(e->out, ", %s)", emit_c_type_name(e, bits, type));
+  fputc(')', e->out);
+}
+
+/* ---- Stores ---- */
+
+/* The value as it stands in memory. */
+static void stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
+  char to[64], helper[64], name[32];
+  struct c_type stored = emit_c_stored(type, c.width);
+  if (is_short(type)) {
+    struct c_type f = {TIR_FLOAT, 32, c.width};
+    snprintf(to, sizeof to, "to_%s", short_word(type));
+    emit_c_helper(e, to, f, NULL, helper);
+    emit_c_type_name(e, stored, name);
+    if (c.width > 1)
+      fprintf(e->out, "__builtin_convertvector(%s(", helper);
+    else
+      fprintf(e->out, "(uint16_t)%s(", helper);
+    emit_c_value(e, value, c);
+    fputc(')', e->out);
+    if (c.width > 1) fprintf(e->out, ", %s)", name);
+  } else if (tir_type_code(type) == TIR_BOOL && c.width > 1) {
+    fprintf(e->out, "(%s)-", emit_c_type_name(e, stored, name));
+    emit_c_mask(e, value, c, 8);
+  } else {
+    emit_c_value(e, value, c);
+  }
+}
+
+static void store_lanes(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, const char *value,
+                        struct c_chunk c) {
+  char name[32];
+  tir_expr mask = s->store.predicate;
+  bool vector_mask = mask && tir_type_lanes(tir_type_of(e->ir, mask)) > 1;
+  if (mask) {
+    struct c_type t = {TIR_INT, 32, vector_mask ? c.width : 1};
+    emit_c_type_name(e, t, name);
+    emit_c_begin(e);
+    fprintf(e->out, "const %s ms_on = ", name);
+    emit_c_value(e, mask, vector_mask ? c : C_SCALAR);
+    fputs(";\n", e->out);
+  }
+  if (is_gather(e, index)) {
+    emit_c_type_name(e, emit_c_type(e, tir_type_of(e->ir, index), c.width), name);
+    emit_c_begin(e);
+    fprintf(e->out, "const %s ms_at = ", name);
+    emit_c_value(e, index, c);
+    fputs(";\n", e->out);
+  }
+  for (int l = 0; l < c.width; l++) {
+    emit_c_begin(e);
+    if (mask) fprintf(e->out, vector_mask ? "if (ms_on[%d]) " : "if (ms_on) ", l);
+    buffer_name(e, s->store.buffer);
+    fputc('[', e->out);
+    index_of_lane(e, index, c, l);
+    fprintf(e->out, "] = %s[%d];\n", value, l);
+  }
+}
+
+/* The place of one element, or of a run of them. */
+static void place(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c) {
+  char name[32];
+  if (c.width == 1) {
+    buffer_name(e, s->store.buffer);
+    fputc('[', e->out);
+    if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
+      emit_c_index(e, index);
+    else if (is_contiguous(e, index))
+      first_of(e, index, c);
+    else
+      emit_c_value(e, index, c);
+    fputc(']', e->out);
+    return;
+  }
+  tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
+  fprintf(e->out, "*(%s *)(", emit_c_memory_name(e, emit_c_stored(type, c.width), name));
+  buffer_name(e, s->store.buffer);
+  fputs(" + ", e->out);
+  first_of(e, index, c);
+  fputc(')', e->out);
+}
+
+/* value: the name of the chunk's value, or NULL: it is computed here. */
+static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c,
+                        const char *value) {
+  tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
+  bool plain = c.width == 1 || (is_contiguous(e, index) && !s->store.predicate);
+  char name[32];
+  if (plain) {
+    emit_c_begin(e);
+    if (s->store.predicate) {
+      fputs("if (", e->out);
+      emit_c_value(e, s->store.predicate, c);
+      fputs(" != 0) ", e->out);
+    }
+    place(e, s, index, c);
+    fputs(" = ", e->out);
+    if (value)
+      fputs(value, e->out);
+    else
+      stored_value(e, s->store.value, type, c);
+    fputs(";\n", e->out);
+    return;
+  }
+  emit_c_line(e, "{");
+  e->indent++;
+  if (!value) {
+    emit_c_type_name(e, emit_c_stored(type, c.width), name);
+    emit_c_begin(e);
+    fprintf(e->out, "const %s ms_value = ", name);
+    stored_value(e, s->store.value, type, c);
+    fputs(";\n", e->out);
+  }
+  store_lanes(e, s, index, value ? value : "ms_value", c);
+  e->indent--;
+  emit_c_line(e, "}");
+}
+
+/* A statement's lanes are all computed before the first is stored. That needs no care where the value reads of the
+ * buffer only the elements that it replaces, each its own. */
+struct reads {
+  const struct tir *ir;
+  tir_buffer buffer;
+  tir_expr index;
+  bool others;
+};
+
+static bool note_read(void *data, tir_expr x) {
+  struct reads *r = data;
+  const struct tir_expr_node *n = tir_at(r->ir, x);
+  if (n->kind == TIR_DATA) r->others = true;
+  if (n->kind != TIR_LOAD) return true;
+  bool is_view = tir_buffer_at(r->ir, n->ref)->data || tir_buffer_at(r->ir, r->buffer)->data;
+  r->others |= is_view || (n->ref == r->buffer && tir_operands(r->ir, n->operands)[0] != r->index);
+  return true;
+}
+
+static bool is_independent(const struct emit_c *e, const struct tir_stmt_node *s, tir_expr index) {
+  struct reads r = {e->ir, s->store.buffer, index, false};
+  tir_walk_expr(e->ir, s->store.value, note_read, &r);
+  if (s->store.predicate) tir_walk_expr(e->ir, s->store.predicate, note_read, &r);
+  tir_walk_expr(e->ir, index, note_read, &r);
+  return !r.others;
+}
+
+enum { MOST_CHUNKS = 40, MOST_WRITTEN_OUT = 16 };
+
+/* Chunks of full width, then smaller ones. */
+static int cut(int from, int lanes, int width, struct c_chunk *out) {
+  int count = 0;
+  for (; from < lanes; from += out[count++].width) {
+    while (width > lanes - from) width /= 2;
+    out[count] = (struct c_chunk){from, width, NULL};
+  }
+  return count;
+}
+
+static void store_at_once(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, const struct c_chunk *chunks,
+                          int count) {
+  tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
+  char name[32], value[32];
+  emit_c_line(e, "{");
+  e->indent++;
+  for (int i = 0; i < count; i++) {
+    emit_c_type_name(e, emit_c_stored(type, chunks[i].width), name);
+    emit_c_begin(e);
+    fprintf(e->out, "const %s ms_value_%d = ", name, i);
+    stored_value(e, s->store.value, type, chunks[i]);
+    fputs(";\n", e->out);
+  }
+  for (int i = 0; i < count; i++) {
+    snprintf(value, sizeof value, "ms_value_%d", i);
+    store_chunk(e, s, index, chunks[i], value);
+  }
+  e->indent--;
+  emit_c_line(e, "}");
+}
+
+static int width_of(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, int lanes) {
+  tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
+  int bits = emit_c_stored(type, 1).bits, wide = emit_c_widest(e, s->store.value), width = 1;
+  if (wide > bits) bits = wide;
+  if (s->store.predicate && (wide = emit_c_widest(e, s->store.predicate)) > bits) bits = wide;
+  if (is_gather(e, index) && (wide = emit_c_widest(e, index)) > bits) bits = wide;
+  while (2 * width <= lanes && 2 * width * bits <= e->target->vector_bits) width *= 2;
+  return width;
+}
+
+static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, int lanes) {
+  struct c_chunk chunks[MOST_CHUNKS];
+  int width = width_of(e, s, index, lanes), whole = lanes / width, first = 0, count;
+  bool independent = is_independent(e, s, index);
+  if (whole > MOST_WRITTEN_OUT && !independent) {
+    emit_c_refuse(e, "a vector of %d lanes is stored to a buffer that it is read from: too wide for C", lanes);
+    return;
+  }
+  if (whole > MOST_WRITTEN_OUT) {
+    struct c_chunk each = {0, width, "ms_lane"};
+    emit_c_line(e, "for (int64_t ms_lane = 0; ms_lane < %d; ms_lane += %d) {", whole * width, width);
+    e->indent++;
+    store_chunk(e, s, index, each, NULL);
+    e->indent--;
+    emit_c_line(e, "}");
+    first = whole * width;
+  }
+  count = cut(first, lanes, width, chunks);
+  if (count > 1 && !independent) {
+    store_at_once(e, s, index, chunks, count);
+    return;
+  }
+  for (int i = 0; i < count; i++) store_chunk(e, s, index, chunks[i], NULL);
+}
+
+void emit_c_store(struct emit_c *e, tir_stmt store) {
+  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
+  const struct tir_buffer_node *b = tir_buffer_at(e->ir, s->store.buffer);
+  if (b->rank != 1 || tir_type_lanes(b->type) != 1) {
+    emit_c_refuse(e, "a store was not flattened, or is of vectors in memory");
+    return;
+  }
+  tir_expr index = tir_operands(e->ir, s->store.indices)[0];
+  int lanes = tir_type_lanes(tir_type_of(e->ir, index));
+  if (lanes == 1)
+    store_chunk(e, s, index, C_SCALAR, NULL);
+  else
+    store_vector(e, s, index, lanes);
+}

@@ -1,0 +1,97 @@
+/* Names in C source: a variable's own where it is free, else with a number. */
+#include "emit_c.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const reserved[] = {
+    "auto",      "break",     "case",      "char",      "const",     "continue", "default",   "do",       "double",
+    "else",      "enum",      "extern",    "float",     "for",       "goto",     "if",        "inline",   "int",
+    "long",      "register",  "restrict",  "return",    "short",     "signed",   "sizeof",    "static",   "struct",
+    "switch",    "typedef",   "union",     "unsigned",  "void",      "volatile", "while",     "asm",      "typeof",
+    "int8_t",    "int16_t",   "int32_t",   "int64_t",   "uint8_t",   "uint16_t", "uint32_t",  "uint64_t", "linux",
+    "unix",      "args",      "workspace", "main",      "bool",      "true",     "false",     "alignas",  "alignof",
+    "nullptr",   "constexpr", "class",     "new",       "delete",    "template", "this",      "operator", "private",
+    "namespace", "public",    "protected", "friend",    "virtual",   "using",    "try",       "catch",    "throw",
+    "export",    "explicit",  "mutable",   "typename",  "typeid",    "and",      "or",        "not",      "xor",
+    "bitand",    "bitor",     "compl",     "and_eq",    "or_eq",     "xor_eq",   "not_eq",    "wchar_t",  "concept",
+    "requires",  "decltype",  "noexcept",  "consteval", "constinit", "co_await", "co_return", "co_yield", "char8_t",
+    "char16_t",  "char32_t",  "i386",      "NULL"};
+
+bool emit_c_is_reserved(const char *name) {
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    if (!strcmp(reserved[i], name)) return true;
+  if (!strncmp(name, "ms_", 3) || !strncmp(name, "omp_", 4) || !strncmp(name, "__", 2)) return true;
+  const char *digits = name + 1; /* a vector's type: f32x16 */
+  if (!strchr("fiu", *name) || !isdigit((unsigned char)*digits)) return false;
+  digits += strspn(digits, "0123456789");
+  return *digits == 'x' && isdigit((unsigned char)digits[1]);
+}
+
+/* What a function cannot be called where C's library is: it, or its headers, have these. */
+static const char *const library[] = {
+    "abort",     "abs",       "acos",     "acosh",  "asin",   "asinh",  "atan",    "atan2",     "atanh",  "calloc",
+    "cbrt",      "ceil",      "copysign", "cos",    "cosh",   "div",    "erf",     "erfc",      "exit",   "exp",
+    "exp2",      "exp10",     "expm1",    "fabs",   "fdim",   "floor",  "fma",     "fmax",      "fmin",   "fmod",
+    "free",      "frexp",     "gamma",    "hypot",  "index",  "ldexp",  "lgamma",  "log",       "log10",  "log1p",
+    "log2",      "logb",      "lrint",    "lround", "malloc", "memcpy", "memmove", "memset",    "modf",   "nan",
+    "nearbyint", "nextafter", "pow",      "pow10",  "printf", "read",   "realloc", "remainder", "remove", "rint",
+    "rindex",    "round",     "select",   "signal", "sin",    "sincos", "sinh",    "sqrt",      "tan",    "tanh",
+    "tgamma",    "time",      "trunc",    "write",  "y0",     "y1",     "yn",      "j0",        "j1",     "jn"};
+
+bool emit_c_is_taken(const char *name) {
+  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+    if (!strcmp(library[i], name)) return true;
+  return emit_c_is_reserved(name);
+}
+
+void emit_c_identifier(const char *text, char *out, size_t size) {
+  size_t n = 0;
+  if (!isalpha((unsigned char)*text)) out[n++] = 'v';
+  for (; *text && n + 1 < size; text++) out[n++] = isalnum((unsigned char)*text) ? *text : '_';
+  out[n] = 0;
+}
+
+static bool is_taken(const struct emit_c *e, const char *name) {
+  for (uint32_t i = 0; i < e->scope_count; i++)
+    if (!strcmp(e->scope[i], name)) return true;
+  return emit_c_is_reserved(name) || !strcmp(name, e->name);
+}
+
+static char *declare(struct emit_c *e, const char *wish) {
+  char base[200], name[220];
+  emit_c_identifier(wish, base, sizeof base);
+  snprintf(name, sizeof name, "%s", base);
+  for (unsigned n = 2; is_taken(e, name); n++) snprintf(name, sizeof name, "%s_%u", base, n);
+  e->scope = tir_enlarge(e->scope, &e->scope_capacity, (uint64_t)e->scope_count + 1, sizeof *e->scope);
+  char *own = strdup(name);
+  if (!own) abort();
+  return e->scope[e->scope_count++] = own;
+}
+
+const char *emit_c_declare_var(struct emit_c *e, tir_var v) {
+  char wish[256];
+  tir_name_render(e->ir, e->ir->vars.at[v].name, wish, sizeof wish);
+  return e->vars[v] = declare(e, wish);
+}
+
+const char *emit_c_declare_buffer(struct emit_c *e, tir_buffer b) {
+  return e->buffers[b] = declare(e, tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
+}
+
+uint32_t emit_c_enter(const struct emit_c *e) { return e->scope_count; }
+
+static void forget(char **names, uint32_t count, const char *name) {
+  for (uint32_t i = 0; i < count; i++)
+    if (names[i] == name) names[i] = NULL;
+}
+
+void emit_c_leave(struct emit_c *e, uint32_t mark) {
+  while (e->scope_count > mark) {
+    char *name = e->scope[--e->scope_count];
+    forget(e->vars, e->ir->vars.count, name);
+    forget(e->buffers, e->ir->buffers.count, name);
+    free(name);
+  }
+}

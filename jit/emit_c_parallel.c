@@ -1,0 +1,107 @@
+/* Parallel loops in C source: the loop of one thread is a function, so that restrict holds in it, called on every
+ * thread of an OpenMP region; each takes a run of the iterations, the one that it takes in machine code. Without
+ * OpenMP the function is called once, for all of them. */
+#include "capture.h"
+#include "emit_c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void parameter_type(struct emit_c *e, tir_var v, char out[32]) {
+  tir_type t = e->ir->vars.at[v].type;
+  if (tir_type_is_int(t))
+    strcpy(out, "int64_t");
+  else if (tir_type_code(t) == TIR_HANDLE)
+    strcpy(out, "void *");
+  else
+    emit_c_type_name(e, emit_c_type(e, t, 1), out);
+}
+
+/* Buffers overlap where one of them is a view of another's memory. */
+static bool has_views(const struct emit_c *e, const struct jit_uses *uses) {
+  for (tir_buffer b = 1; b < e->ir->buffers.count; b++)
+    if (uses->buffers[b] && e->buffers[b] && tir_buffer_at(e->ir, b)->data) return true;
+  return false;
+}
+
+/* Names of what the loop's body uses and is in scope, as parameters or as arguments. */
+static void captured(struct emit_c *e, const struct jit_uses *uses, bool as_parameters) {
+  const char *restricted = has_views(e, uses) ? "" : "restrict ";
+  char type[32];
+  for (tir_buffer b = 1; b < e->ir->buffers.count; b++) {
+    if (!uses->buffers[b] || !e->buffers[b]) continue;
+    if (as_parameters)
+      fprintf(e->out, ", %s *%s%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
+              restricted, e->buffers[b]);
+    else
+      fprintf(e->out, ", %s", e->buffers[b]);
+  }
+  for (tir_var v = 1; v < e->ir->vars.count; v++) {
+    if (!uses->vars[v] || !e->vars[v]) continue;
+    if (as_parameters) parameter_type(e, v, type);
+    fprintf(e->out, as_parameters ? ", %s %s" : ", %s%s", as_parameters ? type : "", e->vars[v]);
+  }
+}
+
+static void write_body(struct emit_c *e, tir_loop loop, const struct jit_uses *uses, uint32_t number) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
+  FILE *outer = e->out;
+  int indent = e->indent;
+  char *text = NULL;
+  size_t size;
+  if (!(e->out = open_memstream(&text, &size))) abort();
+  fprintf(e->out,
+          "static __attribute__((noinline)) void ms_parallel_%u(int64_t ms_begin, int64_t ms_end, int64_t ms_thread, "
+          "int32_t *ms_status, char *ms_workspace",
+          number);
+  captured(e, uses, true);
+  fprintf(e->out, ") {\n  (void)ms_thread;\n  (void)ms_status;\n  (void)ms_workspace;\n");
+  uint32_t mark = emit_c_enter(e);
+  const char *i = emit_c_declare_var(e, s.loop.var);
+  e->indent = 1;
+  e->parallel = true;
+  emit_c_line(e, "for (int64_t %s = ms_begin; %s < ms_end; %s++) {", i, i, i);
+  e->indent++;
+  emit_c_list(e, s.first[TIR_BODY]);
+  e->indent--;
+  emit_c_line(e, "}");
+  fputs("}\n\n", e->out);
+  e->parallel = false;
+  emit_c_leave(e, mark);
+  fclose(e->out);
+  e->out = outer;
+  e->indent = indent;
+  fputs(text, e->functions);
+  free(text);
+}
+
+void emit_c_parallel(struct emit_c *e, tir_loop loop) {
+  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
+  uint32_t number = e->bodies++;
+  struct jit_uses uses = jit_uses_below(e->ir, loop);
+  write_body(e, loop, &uses, number);
+  emit_c_line(e, "{");
+  e->indent++;
+  emit_c_begin(e);
+  fputs("const int64_t ms_begin = ", e->out);
+  emit_c_index(e, s.loop.min);
+  fputs(", ms_extent = ", e->out);
+  emit_c_index(e, s.loop.extent);
+  fputs(";\n", e->out);
+  fprintf(e->out, "#ifdef _OPENMP\n#pragma omp parallel num_threads(%d)\n#endif\n", e->target->cores);
+  emit_c_line(e, "{");
+  e->indent++;
+  emit_c_line(e, "const int64_t ms_t = MS_THREAD, ms_n = MS_THREADS;");
+  emit_c_begin(e);
+  fprintf(e->out,
+          "ms_parallel_%u(ms_begin + ms_extent * ms_t / ms_n, ms_begin + ms_extent * (ms_t + 1) / ms_n, ms_t, "
+          "ms_status, ms_workspace",
+          number);
+  captured(e, &uses, false);
+  fputs(");\n", e->out);
+  e->indent--;
+  emit_c_line(e, "}");
+  e->indent--;
+  emit_c_line(e, "}");
+  jit_uses_free(&uses);
+}

@@ -1,0 +1,299 @@
+/* Types in C source, and the functions on them that expressions need, each written once from a template. */
+#include "emit_c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct c_type emit_c_type(struct emit_c *e, tir_type t, int width) {
+  int bits = tir_type_bits(t);
+  enum tir_code code = tir_type_code(t);
+  if (tir_type_is_float(t)) return (struct c_type){TIR_FLOAT, bits == 64 ? 64 : 32, width};
+  if (code == TIR_BOOL) return (struct c_type){TIR_INT, 32, width};
+  if (!tir_type_is_int(t) || (bits != 8 && bits != 16 && bits != 32 && bits != 64)) {
+    char text[24];
+    emit_c_refuse(e, "%s has no type in C", tir_type_text(t, text));
+    return (struct c_type){TIR_INT, 32, width};
+  }
+  return (struct c_type){code, bits, width};
+}
+
+struct c_type emit_c_stored(tir_type t, int width) {
+  int bits = tir_type_bits(t);
+  if (tir_type_is_float(t) && bits == 16) return (struct c_type){TIR_UINT, 16, width};
+  if (tir_type_code(t) == TIR_BOOL) return (struct c_type){TIR_UINT, 8, width};
+  return (struct c_type){tir_type_is_float(t) ? TIR_FLOAT : tir_type_code(t), bits, width};
+}
+
+/* ---- Names of types ---- */
+
+static void short_name(struct c_type t, char out[32]) {
+  char letter = t.code == TIR_FLOAT ? 'f' : t.code == TIR_INT ? 'i' : 'u';
+  snprintf(out, 32, t.width > 1 ? "%c%dx%d" : "%c%d", letter, t.bits, t.width);
+}
+
+static void scalar_name(struct c_type t, char out[32]) {
+  if (t.code == TIR_FLOAT)
+    snprintf(out, 32, "%s", t.bits == 64 ? "double" : "float");
+  else
+    snprintf(out, 32, "%sint%d_t", t.code == TIR_UINT ? "u" : "", t.bits);
+}
+
+/* False when it was not known before: it is from now on. */
+static bool is_known(struct emit_c *e, const char *name) {
+  for (uint32_t i = 0; i < e->known_count; i++)
+    if (!strcmp(e->known[i], name)) return true;
+  e->known = tir_enlarge(e->known, &e->known_capacity, (uint64_t)e->known_count + 1, sizeof *e->known);
+  char *own = strdup(name);
+  if (!own) abort();
+  e->known[e->known_count++] = own;
+  return false;
+}
+
+const char *emit_c_type_name(struct emit_c *e, struct c_type t, char out[32]) {
+  char scalar[32];
+  scalar_name(t, scalar);
+  if (t.width == 1) return strcpy(out, scalar);
+  short_name(t, out);
+  int bytes = t.bits / 8 * t.width;
+  if (!is_known(e, out)) fprintf(e->helpers, "typedef %s %s __attribute__((vector_size(%d)));\n", scalar, out, bytes);
+  return out;
+}
+
+const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]) {
+  char value[32], scalar[32];
+  emit_c_type_name(e, t, value);
+  if (t.width == 1) return strcpy(out, value);
+  scalar_name(t, scalar);
+  snprintf(out, 32, "ms_%.20s", value);
+  if (!is_known(e, out))
+    fprintf(e->helpers, "typedef %s %s __attribute__((vector_size(%d), aligned(%d), may_alias));\n", scalar, out,
+            t.bits / 8 * t.width, t.bits / 8);
+  return out;
+}
+
+/* ---- Templates ----
+ *
+ * $V the type, $E its elements', $I and $U the integers of its size, $N its short name, $W its lanes, $L a loop over
+ * its lanes, $F the suffix of C's functions for it, $X `x` once a lane, $M a word, $S ms_select for it, $P ms_splat.
+ * `needs` are helpers written before: of the same type, or with a mark of the integers (i, u) of its size. */
+struct template {
+  const char *name, *needs, *scalar, *vector; /* vector NULL: as scalar */
+};
+
+static const struct template templates[] = {
+    {"splat", "", "$V ms_splat_$N($E x) { return x; }", "$V ms_splat_$N($E x) { return ($V){$X}; }"},
+    {"select", "", "$V ms_select_$N(int c, $V a, $V b) { return c ? a : b; }",
+     "$V ms_select_$N($I c, $V a, $V b) { return ($V)((($I)a & c) | (($I)b & ~c)); }"},
+    {"bits", "", "$U ms_bits_$N($V x) {\n  $U bits;\n  __builtin_memcpy(&bits, &x, sizeof bits);\n  return bits;\n}",
+     NULL},
+    {"of_bits", "", "$V ms_of_bits_$N($U bits) {\n  $V x;\n  __builtin_memcpy(&x, &bits, sizeof x);\n  return x;\n}",
+     NULL},
+    {"min", "select", "$V ms_min_$N($V a, $V b) { return $S(a < b, a, b); }", NULL},
+    {"max", "select", "$V ms_max_$N($V a, $V b) { return $S(a > b, a, b); }", NULL},
+    /* A quotient towards minus infinity; comparisons of vectors give 0 and -1. */
+    {"floordiv", "",
+     "$V ms_floordiv_$N($V a, $V b) {\n  $V q = a / b, r = a % b;\n  return q - (r != 0 && (r < 0) != (b < 0));\n}",
+     "$V ms_floordiv_$N($V a, $V b) {\n  $V q = a / b, r = a % b;\n  return q + ((r != 0) & ((r < 0) ^ (b < 0)));\n}"},
+    {"floormod", "",
+     "$V ms_floormod_$N($V a, $V b) {\n  $V r = a % b;\n  return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}",
+     "$V ms_floormod_$N($V a, $V b) {\n  $V r = a % b;\n  return r + (b & (r != 0) & ((r < 0) ^ (b < 0)));\n}"},
+    {"abs", "", "$V ms_abs_$N($V x) { return x < 0 ? ($V)-($U)x : x; }",
+     "$V ms_abs_$N($V x) { return ($V)(($U)(x ^ (x < 0)) - ($U)(x < 0)); }"},
+    {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__builtin_popcountll((uint64_t)($U)x); }",
+     "$V ms_popcount_$N($V x) {\n  $L x[l] = ($E)__builtin_popcountll((uint64_t)(($U)x)[l]);\n  return x;\n}"},
+    {"clz", "", "$V ms_clz_$N($V x) { return ($V)(x ? __builtin_clzll((uint64_t)($U)x) - 64 + $B : $B); }",
+     "$V ms_clz_$N($V x) {\n  $L x[l] = ($E)(x[l] ? __builtin_clzll((uint64_t)(($U)x)[l]) - 64 + $B : $B);\n"
+     "  return x;\n}"},
+    /* C's library, by the word $M. */
+    {"call1", "", "$V ms_$M_$N($V x) { return __builtin_$M$F(x); }",
+     "$V ms_$M_$N($V x) {\n  $L x[l] = __builtin_$M$F(x[l]);\n  return x;\n}"},
+    {"call2", "", "$V ms_$M_$N($V x, $V y) { return __builtin_$M$F(x, y); }",
+     "$V ms_$M_$N($V x, $V y) {\n  $L x[l] = __builtin_$M$F(x[l], y[l]);\n  return x;\n}"},
+    {"call3", "", "$V ms_$M_$N($V x, $V y, $V z) { return __builtin_$M$F(x, y, z); }",
+     "$V ms_$M_$N($V x, $V y, $V z) {\n  $L x[l] = __builtin_$M$F(x[l], y[l], z[l]);\n  return x;\n}"},
+    {"ldexp", "", "$V ms_ldexp_$N($V x, $I n) { return __builtin_ldexp$F(x, (int)n); }",
+     "$V ms_ldexp_$N($V x, $I n) {\n  $L x[l] = __builtin_ldexp$F(x[l], (int)n[l]);\n  return x;\n}"},
+    {"fabs", "bits of_bits", "$V ms_fabs_$N($V x) { return ms_of_bits_$N(ms_bits_$N(x) << 1 >> 1); }", NULL},
+    {"copysign", "bits of_bits fabs",
+     "$V ms_copysign_$N($V x, $V y) {\n"
+     "  return ms_of_bits_$N(ms_bits_$N(ms_fabs_$N(x)) | (ms_bits_$N(y) >> ($B - 1) << ($B - 1)));\n}",
+     NULL},
+    {"isnan", "", "int ms_isnan_$N($V x) { return x != x; }", "$I ms_isnan_$N($V x) { return x != x; }"},
+    /* Cephes' range reduction and coefficients; 2^k in two steps, so that results overflow and vanish as they should.
+     * Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
+    {"power_of_two", "of_bits", "$V ms_power_of_two_$N($I k) { return ms_of_bits_$N(($U)(k + 127) << 23); }", NULL},
+    {"exp", "splat select bits power_of_two",
+     "$V ms_exp_$N($V x) {\n"
+     "  x = $S(x > 89.0f, $P(89.0f), x);\n"
+     "  x = $S(x < -104.0f, $P(-104.0f), x);\n"
+     "  $V shifted = x * 1.44269504088896341f + 12582912.0f, k_real = shifted - 12582912.0f;\n"
+     "  $I k = ($I)(ms_bits_$N(shifted) - ms_bits_$N($P(12582912.0f)));\n"
+     "  $V r = k_real * -0.693359375f + x;\n"
+     "  r = k_real * 2.12194440e-4f + r;\n"
+     "  $V p = r * 1.9875691500e-4f + 1.3981999507e-3f;\n"
+     "  p = p * r + 8.3334519073e-3f;\n"
+     "  p = p * r + 4.1665795894e-2f;\n"
+     "  p = p * r + 1.6666665459e-1f;\n"
+     "  p = p * r + 5.0000001201e-1f;\n"
+     "  p = p * (r * r) + r + 1.0f;\n"
+     "  $I half = k >> 1;\n"
+     "  return p * ms_power_of_two_$N(half) * ms_power_of_two_$N(k - half);\n}",
+     NULL},
+    {"tanh", "exp fabs copysign",
+     "$V ms_tanh_$N($V x) {\n"
+     "  $V size = ms_fabs_$N(x), s = x * x;\n"
+     "  $V p = s * -5.70498872745e-3f + 2.06390887954e-2f;\n"
+     "  p = p * s + -5.37397155531e-2f;\n"
+     "  p = p * s + 1.33314422036e-1f;\n"
+     "  p = p * s + -3.33332819422e-1f;\n"
+     "  $V near = p * s * x + x, far = 1.0f - 2.0f / (ms_exp_$N(size + size) + 1.0f);\n"
+     "  return $S(size < 0.625f, near, ms_copysign_$N(far, x));\n}",
+     NULL},
+    {"erf", "exp fabs copysign",
+     "$V ms_erf_$N($V x) {\n"
+     "  $V size = ms_fabs_$N(x), s = x * x;\n"
+     "  $V p = s * 7.853861353153693e-5f + -8.010193625184903e-4f;\n"
+     "  p = p * s + 5.188327685732524e-3f;\n"
+     "  p = p * s + -2.685381193529856e-2f;\n"
+     "  p = p * s + 1.128358514861418e-1f;\n"
+     "  p = p * s + -3.761262582423300e-1f;\n"
+     "  p = p * s + 1.128379165726710f;\n"
+     "  $V t = 1.0f / (size * 0.3275911f + 1.0f), q = t * 1.061405429f + -1.453152027f;\n"
+     "  q = q * t + 1.421413741f;\n"
+     "  q = q * t + -0.284496736f;\n"
+     "  q = q * t + 0.254829592f;\n"
+     "  return $S(size < 1.0f, p * x, ms_copysign_$N(1.0f - q * t * ms_exp_$N(-s), x));\n}",
+     NULL},
+    {"sigmoid", "exp", "$V ms_sigmoid_$N($V x) { return 1.0f / (1.0f + ms_exp_$N(-x)); }", NULL},
+    /* Floats of 16 bits, in the low bits of $U: rounded to nearest, ties to even. */
+    {"to_bfloat", "bits select:u",
+     "$U ms_to_bfloat_$N($V x) {\n"
+     "  $U b = ms_bits_$N(x);\n"
+     "  return $S_u((b & 0x7fffffffu) > 0x7f800000u, b >> 16 | 0x40u, (b + 0x7fffu + (b >> 16 & 1u)) >> 16);\n}",
+     NULL},
+    {"of_bfloat", "of_bits", "$V ms_of_bfloat_$N($U b) { return ms_of_bits_$N(b << 16); }", NULL},
+    {"round_bfloat", "to_bfloat of_bfloat",
+     "$V ms_round_bfloat_$N($V x) { return ms_of_bfloat_$N(ms_to_bfloat_$N(x)); }", NULL},
+    /* Small ones by an addition that rounds where their last bit is; large ones become infinite by the carry. */
+    {"to_half", "bits of_bits splat select:u splat:u",
+     "$U ms_to_half_$N($V x) {\n"
+     "  $U b = ms_bits_$N(x), sign = b >> 16 & 0x8000u, size = b & 0x7fffffffu;\n"
+     "  $U small = ms_bits_$N(ms_of_bits_$N(size) + ms_of_bits_$N($P_u(0x3f000000u))) - 0x3f000000u;\n"
+     "  $U normal = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;\n"
+     "  $U h = $S_u(size < 0x38800000u, small, normal);\n"
+     "  h = $S_u(size >= 0x47800000u, $P_u(0x7c00u), h);\n"
+     "  return sign | $S_u(size > 0x7f800000u, $P_u(0x7e00u), h);\n}",
+     NULL},
+    {"of_half", "bits of_bits select:u splat:u",
+     "$V ms_of_half_$N($U h) {\n"
+     "  $U size = (h & 0x7fffu) << 13, power = size & 0x0f800000u;\n"
+     "  $U small = ms_bits_$N(ms_of_bits_$N(size + 0x38800000u) - ms_of_bits_$N($P_u(0x38800000u)));\n"
+     "  $U b = $S_u(power == 0, small, size + 0x38000000u);\n"
+     "  b = $S_u(power == 0x0f800000u, size + 0x70000000u, b);\n"
+     "  return ms_of_bits_$N(b | (h & 0x8000u) << 16);\n}",
+     NULL},
+    {"round_half", "to_half of_half", "$V ms_round_half_$N($V x) { return ms_of_half_$N(ms_to_half_$N(x)); }", NULL},
+    /* A double as the float that rounds on to 16 bits as the double would: what is lost shows in the last bit. */
+    {"narrow", "",
+     "float ms_narrow_$N(double x) {\n"
+     "  float y = (float)x;\n"
+     "  uint32_t bits;\n"
+     "  __builtin_memcpy(&bits, &y, sizeof bits);\n"
+     "  if ((double)y != x && x == x && !(bits & 1u))\n"
+     "    bits += (y < 0 ? -(double)y : (double)y) < (x < 0 ? -x : x) ? 1u : (uint32_t)-1;\n"
+     "  __builtin_memcpy(&y, &bits, sizeof y);\n"
+     "  return y;\n}",
+     NULL},
+};
+
+static void expand(struct emit_c *e, const char *text, struct c_type t, const char *word) {
+  char value[32], element[32], ints[32], uints[32], name[32], uname[32];
+  struct c_type scalar = {t.code, t.bits, 1}, i = {TIR_INT, t.bits, t.width}, u = {TIR_UINT, t.bits, t.width};
+  emit_c_type_name(e, t, value);
+  scalar_name(scalar, element);
+  emit_c_type_name(e, i, ints);
+  emit_c_type_name(e, u, uints);
+  short_name(t, name);
+  short_name(u, uname);
+  FILE *out = e->helpers;
+  fprintf(out, "MS_HELPER ");
+  for (const char *c = text; *c; c++) {
+    if (*c != '$') {
+      fputc(*c, out);
+      continue;
+    }
+    bool of_uints = !strncmp(c + 2, "_u", 2);
+    switch (*++c) {
+    case 'V': fputs(value, out); break;
+    case 'E': fputs(element, out); break;
+    case 'I': fputs(ints, out); break;
+    case 'U': fputs(uints, out); break;
+    case 'N': fputs(name, out); break;
+    case 'B': fprintf(out, "%d", t.bits); break;
+    case 'W': fprintf(out, "%d", t.width); break;
+    case 'L': fprintf(out, "for (int l = 0; l < %d; l++)", t.width); break;
+    case 'F': fputs(t.bits == 32 ? "f" : "", out); break;
+    case 'M': fputs(word, out); break;
+    case 'S':
+    case 'P':
+      fprintf(out, "ms_%s_%s", *c == 'S' ? "select" : "splat", of_uints ? uname : name);
+      if (of_uints) c += 2;
+      break;
+    case 'X':
+      for (int l = 0; l < t.width; l++) fprintf(out, l ? ", x" : "x");
+      break;
+    default: break;
+    }
+  }
+  fputc('\n', out);
+}
+
+const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]) {
+  char type[32];
+  short_name(t, type);
+  snprintf(out, 64, "ms_%.30s_%.24s", word ? word : name, type);
+  if (is_known(e, out)) return out;
+  const struct template *template = NULL;
+  for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
+    if (!strcmp(templates[i].name, name)) template = &templates[i];
+  char needs[80], *rest = needs, other[64];
+  snprintf(needs, sizeof needs, "%s", template->needs);
+  for (char *need; (need = strsep(&rest, " ")) != NULL;) {
+    char *mark = strchr(need, ':');
+    if (mark) *mark = 0;
+    struct c_type of = mark ? (struct c_type){TIR_UINT, t.bits, t.width} : t;
+    if (*need) emit_c_helper(e, need, of, NULL, other);
+  }
+  expand(e, t.width > 1 && template->vector ? template->vector : template->scalar, t, word);
+  return out;
+}
+
+/* A float outside the integer's range saturates, NaN becomes 0. */
+const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_type to, char out[64]) {
+  char from_name[32], to_name[32], from_type[32], to_type[32];
+  short_name(from, from_name);
+  short_name(to, to_name);
+  snprintf(out, 64, "ms_%.24s_to_%.24s", from_name, to_name);
+  if (is_known(e, out)) return out;
+  emit_c_type_name(e, from, from_type);
+  emit_c_type_name(e, to, to_type);
+  if (to.width > 1) {
+    struct c_type scalar_from = {from.code, from.bits, 1}, scalar_to = {to.code, to.bits, 1};
+    char each[64];
+    emit_c_conversion(e, scalar_from, scalar_to, each);
+    fprintf(e->helpers,
+            "MS_HELPER %s %s(%s x) {\n  %s y;\n  for (int l = 0; l < %d; l++) y[l] = %s(x[l]);\n  return y;\n}\n",
+            to_type, out, from_type, to_type, to.width, each);
+    return out;
+  }
+  const char *suffix = from.bits == 32 ? "f" : "";
+  fprintf(e->helpers, "MS_HELPER %s %s(%s x) {\n", to_type, out, from_type);
+  if (to.code == TIR_INT)
+    fprintf(e->helpers, "  if (x != x) return 0;\n  if (x < -0x1p%d%s) return INT%d_MIN;\n", to.bits - 1, suffix,
+            to.bits);
+  else
+    fprintf(e->helpers, "  if (!(x > 0)) return 0;\n");
+  fprintf(e->helpers, "  if (x >= 0x1p%d%s) return %sINT%d_MAX;\n  return (%s)x;\n}\n",
+          to.code == TIR_INT ? to.bits - 1 : to.bits, suffix, to.code == TIR_INT ? "" : "U", to.bits, to_type);
+  return out;
+}
