@@ -197,17 +197,7 @@ static bool find_place(const struct tir *ir, struct tir_move *move, const struct
   return true;
 }
 
-/* Whether rounds that a later one repeats do no harm: they run in order, and each only overwrites what the one before
- * wrote: as complete blocks do, and reductions that begin anew. */
-static bool may_repeat(struct tir *ir, const struct tir_move *move, tir_loop loop) {
-  enum tir_loop_kind kind = (enum tir_loop_kind)tir_stmt_at(ir, loop)->loop_kind;
-  if (kind != TIR_SERIAL && kind != TIR_UNROLLED) return false;
-  if (!tir_complete_block_violation(ir, move->block, move->scope)) return true;
-  return tir_move_reduces_whole(ir, move) && !tir_reduction_block_violation(ir, move->block, move->scope);
-}
-
-/* A loop at or above the new place that runs through a producer's reduction: what it reduces is not complete there. A
- * block that only overwrites takes what is there each time, and at last what is complete. */
+/* A loop at or above the new place that runs through a producer's reduction: what it reduces is not complete there. */
 static bool check_producers_complete(struct tir *ir, const struct tir_move *move, ms_error *err) {
   for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
@@ -217,7 +207,7 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
       for (uint32_t j = 0; j < tir_block_at(ir, producer)->iters.count; j++) {
         const struct tir_iter *iter = &tir_iters(ir, producer)[j];
         if (iter->kind == TIR_SPATIAL || !(tir_at(ir, iter->binding)->vars >> (v & 63) & 1)) continue;
-        if (tir_uses_var(ir, iter->binding, v) && !(iter->kind == TIR_REDUCE && may_repeat(ir, move, s)))
+        if (tir_uses_var(ir, iter->binding, v))
           return tir_refuse(ir, err, MS_MOVE_REDUCTION_LOOP, s, "this loop reduces what producer `%s` writes",
                             tir_block_name(ir, producer));
       }
@@ -232,9 +222,8 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   if (!find_place(ir, move, &limits, index, err)) return false;
-  if (!tir_move_find_domains(ir, move, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
-  if (!tir_move_check_reduction(ir, move, err)) return false;
+  if (!tir_move_find_domains(ir, move, err) || !tir_move_check_reduction(ir, move, err)) return false;
   return move->to_consumers || tir_move_check_written(ir, move, err);
 }
 

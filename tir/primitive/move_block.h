@@ -63,8 +63,6 @@ bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct);
 /* For reverse_compute_at: what the block will read has been written there (move_written.c). */
 bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */
-/* The block's reductions run through all of their domains at each round of the loop. After tir_move_find_domains. */
-bool tir_move_reduces_whole(struct tir *ir, const struct tir_move *move);
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err);
 
 #endif

@@ -81,14 +81,11 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   return once;
 }
 
-bool tir_move_reduces_whole(struct tir *ir, const struct tir_move *move) {
-  for (uint32_t i = 0; i < move->iter_count; i++)
-    if (tir_iters(ir, move->block)[i].kind != TIR_SPATIAL && !is_whole(ir, move, i)) return false;
-  return true;
-}
-
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err) {
-  if (tir_move_reduces_whole(ir, move) || takes_steps_once(ir, move)) return true;
+  bool partial = false;
+  for (uint32_t i = 0; i < move->iter_count && !partial; i++)
+    partial = tir_iters(ir, move->block)[i].kind != TIR_SPATIAL && !is_whole(ir, move, i);
+  if (!partial || takes_steps_once(ir, move)) return true;
   return tir_refuse(ir, err, MS_MOVE_REDUCTION, move->loop,
                     "under this loop block `%s` would not take each step of its reduction once, in turn",
                     tir_block_name(ir, move->block));
