@@ -5,9 +5,10 @@
  *           region is one element, indexed by iterations and zeros, of a buffer of its own. A domain that grows starts
  *           at 0, and a loop of just that domain is bound to it and to nothing else. Buffers that are padded are
  *           used whole, unless they are inputs. A reduction that grows is a sum of what a zero read at its iterations
- * makes zero, or reduces just what it reads, by one value. After:    before the loops, a block copies each buffer that
- * is read at a grown iteration to one padded with zeros, or with the identity of what reduces it; after them, a block
- * copies what was written back. Forward:  nothing dies: loops keep their places. */
+ *           makes zero, or reduces just what it reads, by one value; all writes are at each spatial one that grows.
+ * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
+ *           with the identity of what reduces it; after them, a block copies what was written back.
+ * Forward:  nothing dies: loops keep their places. */
 #include "copy_stage.h"
 
 #include <stdio.h>
@@ -217,11 +218,28 @@ static bool pad_with(const struct tir *ir, struct plan *plan, tir_expr value, ti
   return true;
 }
 
+/* An iteration that writes do not tell of runs over the same elements again: rounds more would change them. */
+static bool is_in_writes(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct tir_region r = ir->regions.at[i];
+    bool found = false;
+    for (uint32_t d = 0; d < tir_buffer_at(ir, r.buffer)->rank; d++)
+      found = found || ir->operands.at[r.ranges + 2 * d] == tir_var_expr(ir, v);
+    if (!found) return false;
+  }
+  return true;
+}
+
 static bool check_reduction(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_reduction r;
   bool found = false, neutral = true;
   for (uint32_t i = 0; i < plan->count; i++) {
-    if (!plan->extents[i] || !plan->loops[i] || plan->iters[i].kind == TIR_SPATIAL) continue;
+    if (!plan->extents[i] || !plan->loops[i]) continue;
+    if (plan->iters[i].kind == TIR_SPATIAL) {
+      neutral = neutral && is_in_writes(ir, block, plan->iters[i].var);
+      continue;
+    }
     if (!found && !tir_find_reduction(ir, block, &r, err)) return false;
     found = true;
     bool sum = r.reducer == TIR_REDUCE_SUM || r.reducer == TIR_REDUCE_SUM_PAIR;
