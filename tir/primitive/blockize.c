@@ -263,6 +263,7 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
   }
   struct tir_span writes = tir_block_at(ir, plan->block)->writes;
   tir_set_writes(ir, init, ir->regions.at + writes.first, writes.count);
+  tir_take_init_reads(ir, plan->block, init);
   tir_stmt_at(ir, init)->block.predicate = tir_stmt_at(ir, plan->block)->block.predicate;
   if (loops) tir_copy_nest(ir, nest, loops, "", nest);
   for (uint32_t i = 0; i < count; i++) {

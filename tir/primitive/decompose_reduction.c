@@ -247,6 +247,7 @@ static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) 
   tir_stmt_at(ir, init)->annotations = annotations;
   tir_stmt_at(ir, init)->block.predicate = predicate;
   tir_move_children(ir, block, TIR_INIT, init, TIR_BODY);
+  tir_take_init_reads(ir, block, init);
   return init;
 }
 

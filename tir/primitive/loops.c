@@ -2,6 +2,7 @@
 #include "loops.h"
 
 #include "../affine.h"
+#include "../loads.h"
 
 bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
@@ -85,4 +86,44 @@ void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const 
     out[i] = copy_loop(ir, loops[i], suffix);
     if (i > 0) tir_append(ir, out[i - 1], TIR_BODY, out[i]);
   }
+}
+
+static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
+  return tir_uses_buffer(ir, e, *(const tir_buffer *)context);
+}
+
+/* Blocks below too: those of an init that was made a block before. */
+static bool loads_buffer(struct tir *ir, tir_block init, tir_buffer buffer) {
+  for (tir_stmt s = init; s; s = tir_next(ir, s, init))
+    if (tir_is(ir, s, TIR_BLOCK) && tir_any_own_expr(ir, s, uses_buffer, &buffer)) return true;
+  return false;
+}
+
+static bool is_reduced(const struct tir *ir, tir_block block, const tir_expr *ranges, uint32_t rank) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    for (uint32_t d = 0; d < 2 * rank && ir->iters.at[i].kind != TIR_SPATIAL; d++)
+      if (tir_uses_var(ir, ranges[d], ir->iters.at[i].var)) return true;
+  return false;
+}
+
+void tir_take_init_reads(struct tir *ir, tir_block block, tir_block init) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  uint32_t first = tir_grow_regions(ir, reads.count), count = 0;
+  for (uint32_t i = 0; i < reads.count; i++) {
+    struct tir_region r = ir->regions.at[reads.first + i];
+    if (!loads_buffer(ir, init, r.buffer)) continue;
+    uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, shape = tir_buffer_at(ir, r.buffer)->shape;
+    if (is_reduced(ir, block, ir->operands.at + r.ranges, rank)) {
+      uint32_t ranges = tir_grow_operands(ir, 2 * rank);
+      for (uint32_t d = 0; d < rank; d++) {
+        tir_expr extent = ir->operands.at[shape + d], zero = tir_int(ir, tir_type_of(ir, extent), 0);
+        ir->operands.at[ranges + 2 * d] = zero;
+        ir->operands.at[ranges + 2 * d + 1] = extent;
+      }
+      r.ranges = ranges;
+    }
+    ir->regions.at[first + count++] = r;
+  }
+  tir_set_reads(ir, init, ir->regions.at + first, count);
 }
