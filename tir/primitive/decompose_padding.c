@@ -100,10 +100,22 @@ static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
   plan->condition = drop_proven(ir, condition);
 }
 
+/* The variables of the loops that the bindings may use: those around, through blocks without iterations too. */
+static uint32_t vars_around(const struct tir *ir, tir_block block, tir_var *out) {
+  uint32_t count = 0;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) break;
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (count < MOST_LOOPS) out[count] = tir_stmt_at(ir, s)->loop.var;
+    count++;
+  }
+  return count;
+}
+
 static bool find_bounds(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
   tir_expr bindings[MOST_ITERS] = {TIR_NONE};
-  uint32_t count = tir_block_at(ir, block)->iters.count, loops = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS);
+  uint32_t count = tir_block_at(ir, block)->iters.count, loops = vars_around(ir, block, vars);
   if (loops > MOST_LOOPS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops are around it");
   for (uint32_t i = 0; i < count; i++) bindings[i] = tir_iters(ir, block)[i].binding;
   if (!tir_detect_iter_map(ir, bindings, count, vars, loops, plan->condition, TIR_MAP_SURJECTIVE, true, plan->bounds))
