@@ -57,6 +57,7 @@ static bool same_indices(const struct tir *ir, tir_stmt a, tir_stmt b) {
 /* The block stores one element of the buffer, and says that it writes more; or a block in it does. */
 static bool writes_less(const struct tir *ir, tir_block block, struct tir_region region) {
   tir_stmt first = TIR_NONE;
+  bool loops = false;
   for (tir_stmt s = tir_next(ir, block, block); s;) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->kind == TIR_BLOCK) {
@@ -65,8 +66,9 @@ static bool writes_less(const struct tir *ir, tir_block block, struct tir_region
         if (ir->regions.at[i].buffer == region.buffer)
           return !is_point(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
     }
-    if (n->kind == TIR_LOOP || n->kind == TIR_WHILE) return false; /* it may store all of it, in turn */
+    loops |= n->kind == TIR_LOOP || n->kind == TIR_WHILE;
     bool stores = n->kind == TIR_STORE && n->store.buffer == region.buffer;
+    if (stores && loops) return false; /* it may store all of it, in turn */
     if (stores && first && !same_indices(ir, first, s)) return false;
     if (stores && !first) first = s;
     s = n->kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);

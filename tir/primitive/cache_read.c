@@ -130,6 +130,23 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return true;
 }
 
+/* An input of the scope that is written elsewhere is copied as the scope tells that it reads it: of the whole buffer,
+ * more than was written by then may be copied. */
+static bool check_input_told(struct tir *ir, const struct plan *plan, ms_error *err) {
+  tir_block scope = plan->cache.scope;
+  uint32_t times;
+  region_of(ir, tir_block_at(ir, scope)->reads, plan->cache.buffer, &times);
+  if (plan->writer || times == 1) return true;
+  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
+    if (times && !tir_is(ir, tir_lowest_common_ancestor(ir, b, scope), TIR_LOOP)) continue;
+    return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, scope, "block `%s` does not tell what in it is read of `%s`",
+                      tir_block_name(ir, scope), tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+  }
+  return true;
+}
+
 static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
@@ -146,6 +163,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
     return false;
   if (!tir_check_accesses_told(ir, plan->cache.buffer, plan->cache.scope, err)) return false;
   if (plan->writer && !tir_check_writes_told(ir, plan->writer, err)) return false;
+  if (!check_input_told(ir, plan, err)) return false;
   if (!plan->writer)
     plan_input(ir, plan, block);
   else if (!plan_written(ir, plan, err))

@@ -174,6 +174,14 @@ static tir_expr bounds_of_iters(struct tir *ir, const struct plan *plan) {
   return all;
 }
 
+/* The block goes to where its producer is: no block that it passes writes or reads the same without telling so. */
+static bool check_written_told(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err)) return false;
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !find_buffer(ir, block, plan, err) ||
       !tir_check_complete_block(ir, block, plan->scope, err) || !find_producer(ir, block, plan, err) ||
@@ -183,7 +191,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   plan->in_bounds = bounds_of_iters(ir, plan);
-  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err);
+  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
+         check_written_told(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */
