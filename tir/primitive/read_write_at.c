@@ -94,12 +94,28 @@ static bool add_written(struct tir *ir, const struct plan *plan, tir_block block
   return true;
 }
 
+/* The scope does not tell what it reads of a buffer that is written outside: blocks in it, whose regions may be wider
+ * than what they read, may claim what was not written by then. */
+static bool check_input_told(const struct tir *ir, const struct plan *plan, ms_error *err) {
+  tir_block scope = plan->cache.scope;
+  tir_buffer buffer = plan->cache.buffer;
+  if (uses(ir, tir_block_at(ir, scope)->reads, buffer)) return true;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
+    return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, scope, "block `%s` does not tell what in it is read of `%s`",
+                      tir_block_name(ir, scope), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+  }
+  return true;
+}
+
 /* What a block says of the buffer is what it does, and what it reads was written before. */
 static bool check_told(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   bool reads = uses(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
   bool writes = uses(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
   if (!reads && !writes) return true;
   if (!tir_check_regions_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
+  if (reads && !plan->write && !check_input_told(ir, plan, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
                     tir_block_name(ir, block));
