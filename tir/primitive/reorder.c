@@ -119,6 +119,31 @@ static bool check_init_first(struct tir *ir, const struct plan *plan, tir_block 
   return true;
 }
 
+static bool is_bound(const struct tir *ir, tir_block block, tir_loop loop, bool to_reductions) {
+  tir_var v = tir_stmt_at(ir, loop)->loop.var;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    const struct tir_iter *iter = &tir_iters(ir, block)[i];
+    if (to_reductions && iter->kind != TIR_REDUCE) continue;
+    if ((tir_at(ir, iter->binding)->vars & mask_of(ir, loop)) && tir_uses_var(ir, iter->binding, v)) return true;
+  }
+  return false;
+}
+
+/* A loop that binds nothing repeats what is inside. Outside of a reduction it repeats it from its init on; inside it
+ * would take each step several times. */
+static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
+  bool reduces = false;
+  for (uint32_t i = 0; i < plan->depth; i++) {
+    if (tir_loop_extent(ir, plan->order[i]) == 1) continue;
+    if (reduces && plan->order[i] != plan->chain[i] && !is_bound(ir, block, plan->order[i], false))
+      return tir_refuse(ir, err, MS_REORDER_INIT, plan->order[i],
+                        "this loop would repeat steps of block `%s`'s reduction", tir_block_name(ir, block));
+    reduces = reduces || is_bound(ir, block, plan->order[i], true);
+  }
+  return true;
+}
+
 static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied, ms_error *err) {
   tir_loop bottom = plan->chain[plan->depth - 1];
   tir_stmt high = tir_stmt_at(ir, plan->chain[0])->parent;
@@ -133,7 +158,7 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
         return tir_refuse(ir, err, MS_BLOCK_ITER_OPAQUE, s, "this block has an opaque iteration");
     if (count && !tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(ir, s, high))
       return tir_refuse(ir, err, MS_BINDING_NOT_AFFINE, s, "this block's bindings are not affine");
-    if (!check_init_first(ir, plan, s, tied, err)) return false;
+    if (!check_init_first(ir, plan, s, tied, err) || !check_repeats(ir, plan, s, err)) return false;
     s = tir_after(ir, s, bottom);
   }
   return true;
