@@ -15,6 +15,12 @@ struct lowering {
   ms_error *err;
 };
 
+/* Of the target, at least 32. */
+static inline int lower_vector_bits(const struct lowering *low) {
+  int bits = low->options ? low->options->vector_bits : 0;
+  return bits >= 32 ? bits : 256;
+}
+
 bool lower_threads(struct lowering *low);   /* threads.c */
 bool lower_place(struct lowering *low);     /* place.c */
 bool lower_blocks(struct lowering *low);    /* blocks.c */

@@ -166,7 +166,7 @@ static bool is_one_to_one(struct tir *ir, const struct nest *nest) {
 /* The tile's elements in registers: it pays while they fit. */
 static bool fits(struct lowering *low, const struct nest *nest) {
   const struct tir *ir = low->ir;
-  int vector_bits = low->options && low->options->vector_bits ? low->options->vector_bits : 256;
+  int vector_bits = lower_vector_bits(low);
   int registers = low->options && low->options->vector_registers ? low->options->vector_registers : 16;
   tir_type type = tir_buffer_at(ir, tir_stmt_at(ir, nest->store)->store.buffer)->type;
   int64_t elements = 1, lanes = 1;

@@ -34,18 +34,27 @@ static int64_t steps_of_store(const struct tir *ir, tir_stmt store) {
   return 1 + STEPS_OF_BRANCH * count.branches;
 }
 
-/* Stores executed by one iteration of what is below, -1 when not constant. */
-static int64_t steps_below(const struct tir *ir, tir_stmt top) {
+/* How many registers the lanes of a vectorized loop take, of 32 bits each: so many instructions does a store become. */
+static int64_t registers_of(const struct lowering *low, tir_stmt loop) {
+  int64_t lanes = tir_loop_extent(low->ir, loop), each = lower_vector_bits(low) / 32;
+  return lanes < 0 ? lanes : (lanes + each - 1) / each;
+}
+
+/* Stores executed by one iteration of what is below, -1 when not constant. A condition that is left is a branch or a
+ * mask. */
+static int64_t steps_below(const struct lowering *low, tir_stmt top) {
+  const struct tir *ir = low->ir;
   int64_t steps = 0;
   for (tir_stmt s = tir_stmt_at(ir, top)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     int64_t inner = 1;
     if (tir_is(ir, s, TIR_LOOP)) {
-      int64_t extent = tir_stmt_at(ir, s)->loop_kind == TIR_VECTORIZED ? 1 : tir_loop_extent(ir, s);
-      inner = steps_below(ir, s);
+      bool vectorized = tir_stmt_at(ir, s)->loop_kind == TIR_VECTORIZED;
+      int64_t extent = vectorized ? registers_of(low, s) : tir_loop_extent(ir, s);
+      inner = steps_below(low, s);
       if (extent < 0 || inner < 0 || __builtin_mul_overflow(inner, extent, &inner)) return -1;
     } else if (tir_is(ir, s, TIR_IF)) {
-      inner = steps_below(ir, s);
-      if (inner < 0) return -1;
+      inner = steps_below(low, s);
+      if (inner < 0 || __builtin_add_overflow(inner, STEPS_OF_BRANCH, &inner)) return -1;
     } else if (tir_is(ir, s, TIR_STORE)) {
       inner = steps_of_store(ir, s);
     }
@@ -79,15 +88,17 @@ static bool has_flat(const struct tir *ir, tir_stmt loop) {
   return false;
 }
 
-static bool wants_unrolling(const struct tir *ir, tir_stmt loop, int64_t max_step) {
+static bool wants_unrolling(const struct lowering *low, tir_stmt loop, int64_t max_step) {
+  const struct tir *ir = low->ir;
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   if (n->loop_kind == TIR_UNROLLED) return true;
   if (n->loop_kind != TIR_SERIAL || max_step <= 0) return false;
-  int64_t extent = tir_loop_extent(ir, loop), inner = steps_below(ir, loop), all;
+  int64_t extent = tir_loop_extent(ir, loop), inner = steps_below(low, loop), all;
   return extent >= 0 && inner >= 0 && !__builtin_mul_overflow(extent, inner, &all) && all <= max_step;
 }
 
-static void unroll_below(struct tir *ir, tir_stmt top, int64_t max_step) {
+static void unroll_below(struct lowering *low, tir_stmt top, int64_t max_step) {
+  struct tir *ir = low->ir;
   for (tir_stmt s = tir_stmt_at(ir, top)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
     int64_t own = max_step;
@@ -97,12 +108,12 @@ static void unroll_below(struct tir *ir, tir_stmt top, int64_t max_step) {
       tir_expr explicitly = tir_annotation(ir, notes, "pragma_unroll_explicit");
       if (step && tir_is_int(ir, step)) own = explicitly && tir_is_const(ir, explicitly, 0) ? 0 : tir_at(ir, step)->imm;
     }
-    unroll_below(ir, s, own);
+    unroll_below(low, s, own);
     if (tir_is(ir, s, TIR_IF) && tir_stmt_at(ir, s)->first[TIR_ELSE]) {
       /* the else's loops are handled as a body of their own */
-      for (tir_stmt t = tir_stmt_at(ir, s)->first[TIR_ELSE]; t; t = tir_stmt_at(ir, t)->next) unroll_below(ir, t, own);
+      for (tir_stmt t = tir_stmt_at(ir, s)->first[TIR_ELSE]; t; t = tir_stmt_at(ir, t)->next) unroll_below(low, t, own);
     }
-    if (!tir_is(ir, s, TIR_LOOP) || !wants_unrolling(ir, s, own)) continue;
+    if (!tir_is(ir, s, TIR_LOOP) || !wants_unrolling(low, s, own)) continue;
     int64_t extent = tir_loop_extent(ir, s);
     bool fits = extent >= 0 && extent * (int64_t)statements_below(ir, s) <= MOST_COPIES && !has_flat(ir, s);
     if (fits)
@@ -113,6 +124,6 @@ static void unroll_below(struct tir *ir, tir_stmt top, int64_t max_step) {
 }
 
 bool lower_unroll(struct lowering *low) {
-  unroll_below(low->ir, low->body, 0);
+  unroll_below(low, low->body, 0);
   return true;
 }
