@@ -63,6 +63,7 @@ static void start(struct terminal *t, const char *no_color) {
     const char *program = getenv("MSCHED_PROGRAM");
     setenv("HOME", home, 1);
     setenv("TERM", "xterm", 1);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* the line editor keeps some memory to the end */
     unsetenv("XDG_STATE_HOME");
     if (no_color)
       setenv("NO_COLOR", no_color, 1);
