@@ -99,7 +99,7 @@ static double tolerance_of(const struct function *f, double epsilon) {
 }
 
 static bool interpret(struct run *r, struct function *f) {
-  struct tir_run_report report;
+  struct tir_run_report report = {0};
   struct tir_run_options options = {.most_steps = MOST_STEPS, .note_unwritten = true, .report = &report};
   ms_error err = {0};
   bool made = tir_make_arguments(f->ir, f->f, 1, &f->expected, &err);

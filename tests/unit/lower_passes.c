@@ -79,7 +79,7 @@ static void expect_equal(const struct reference *r, const char *text, const char
   struct tir *ir = read_module(text, pass);
   struct tir_arguments actual;
   struct tir_arg flat[16];
-  struct tir_run_report report;
+  struct tir_run_report report = {0};
   struct tir_run_options options = {.lowered = true, .report = &report};
   ms_error err = {0};
   tir_copy_arguments(r->ir, r->func, &r->inputs, &actual);
@@ -121,7 +121,7 @@ static uint32_t check_passes(const struct reference *r, const char *text, const 
 
 static struct reference reference_of(const char *text) {
   struct reference r = {.ir = read_module(text, "source")};
-  struct tir_run_report report;
+  struct tir_run_report report = {0};
   struct tir_run_options options = {.report = &report};
   r.func = only_function(r.ir);
   assert_accepted(tir_make_arguments(r.ir, r.func, 11, &r.inputs, err));
