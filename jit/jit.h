@@ -67,9 +67,23 @@ void jit_kernel_free(struct jit_kernel *kernel);
  * keyword, C's library) is named like PATH's file, without the suffix. */
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err);
-/* Runs f once on arrays: compiled, in this process. Arguments as for tir_run. */
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+/* Arguments as an entry takes them, one for each parameter of f: pointers[i] is a buffer's address, or that of
+ * scalars[i], where the scalar is written. */
+void jit_arguments(const struct tir *ir, tir_func f, const struct tir_arg *args, void **pointers, uint64_t *scalars);
+
+/* A kernel with arguments and a workspace of its own. Kernel and buffers are borrowed as long as it lives; scalars are
+ * copied. args: one for each parameter of f, from which the kernel was made, as for tir_run. NULL: err is filled. */
+struct jit_call;
+struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
+                              const struct tir_arg *args, ms_error *err);
+void jit_call_free(struct jit_call *call);
+/* Runs it once. false: an assertion of the function failed. */
+bool jit_call_run(const struct jit_call *call, ms_error *err);
+/* Compiles f and runs it once. */
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-             const struct tir_arg *args, uint32_t count, ms_error *err);
+             const struct tir_arg *args, ms_error *err);
 
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
@@ -79,10 +93,9 @@ struct jit_timing {
   uint32_t runs;
   bool censored; /* stopped while slower than the limit: `seconds` is a lower bound */
 };
-/* Times a kernel in this process until the interval is within `tolerance` of the median (relative half width) or
- * `limit` seconds have passed. */
-bool jit_time(const struct jit_kernel *kernel, void **args, double tolerance, double limit, struct jit_timing *out,
-              ms_error *err);
+/* Times a call until the interval is within `tolerance` of the median (relative half width) or `limit` seconds have
+ * passed. false: no memory, or an assertion of the function failed. */
+bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err);
 
 /* One of several calls whose times are compared. */
 struct jit_contender {

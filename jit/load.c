@@ -1,7 +1,5 @@
-/* Loading compiled code into this process with ORC, running and timing it. */
+/* Loading compiled code into this process with ORC. */
 #include "machine.h"
-#include "measure.h"
-#include "timing.h"
 
 #include <llvm-c/Core.h>
 
@@ -79,49 +77,4 @@ void jit_kernel_free(struct jit_kernel *kernel) {
   if (!kernel) return;
   LLVMConsumeError(LLVMOrcDisposeLLJIT(kernel->orc));
   free(kernel);
-}
-
-static void *new_workspace(const struct jit_kernel *kernel) {
-  if (!kernel->workspace_bytes) return NULL;
-  return aligned_alloc(64, (kernel->workspace_bytes + 63) & ~(size_t)63);
-}
-
-bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-             const struct tir_arg *args, uint32_t count, ms_error *err) {
-  struct jit_code *code = jit_compile(ir, f, target, options, err);
-  struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
-  jit_code_free(code);
-  if (!kernel) return false;
-  void **pointers = malloc((count + 1) * sizeof *pointers), *workspace = new_workspace(kernel);
-  if (!pointers) abort();
-  int64_t *scalars = malloc((count + 1) * sizeof *scalars);
-  if (!scalars) abort();
-  for (uint32_t i = 0; i < count; i++) {
-    scalars[i] = args[i].scalar;
-    pointers[i] = args[i].data ? args[i].data : &scalars[i];
-  }
-  bool ok = workspace || !kernel->workspace_bytes;
-  if (!ok) ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", kernel->workspace_bytes);
-  int32_t status = ok ? kernel->entry(pointers, workspace) : 0;
-  if (status) ok = ms_fail(err, MS_ASSERTION, "the kernel's assertion failed (status %d)", status);
-  free(workspace);
-  free(pointers);
-  free(scalars);
-  jit_kernel_free(kernel);
-  return ok;
-}
-
-bool jit_time(const struct jit_kernel *kernel, void **args, double tolerance, double limit, struct jit_timing *out,
-              ms_error *err) {
-  void *workspace = new_workspace(kernel);
-  bool ok = workspace || !kernel->workspace_bytes;
-  if (ok) {
-    kernel->entry(args, workspace); /* warms caches and pages */
-    double before = measure_now();
-    kernel->entry(args, workspace);
-    struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = measure_now() - before};
-    ok = timing_measure(kernel->entry, args, workspace, &plan, out);
-  }
-  free(workspace);
-  return ok || ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
 }

@@ -18,6 +18,9 @@ struct jit_code {
 /* What another process compiled; the object is copied. */
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, uint64_t workspace, const char *name);
 
+/* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
+bool jit_passed(int32_t status, ms_error *err);
+
 /* The module of a lowered function, optimized; `*workspace` bytes. Owned by the caller, with `context`. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,

@@ -92,7 +92,9 @@ struct bound_array *bind_check_array(lua_State *L, int at);
 /* Pushes a new array of zeros; raises when memory is out. */
 struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type);
 
-struct jit_kernel *bind_check_kernel(lua_State *L, int at); /* borrowed from what is there */
+/* A call of a kernel with the arguments from stack index `at` on, checked against its function; raises what is wrong.
+ * Owned by the caller: jit_call_free. */
+struct jit_call *bind_call(lua_State *L, int kernel, int at);
 
 /* Registers a type: `meta` are its metamethods, `methods` what __index finds. getmetatable gives the name only, so that
  * no script gets at __gc. */

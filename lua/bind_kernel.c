@@ -12,10 +12,6 @@ struct bound_kernel {
 
 static struct bound_kernel *check_kernel(lua_State *L, int at) { return luaL_checkudata(L, at, BOUND_KERNEL); }
 
-struct jit_kernel *bind_check_kernel(lua_State *L, int at) {
-  return check_kernel(L, at)->kernel;
-}
-
 static int collect(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   jit_kernel_free(k->kernel);
@@ -58,14 +54,6 @@ static int build(lua_State *L) {
 /* ---- Arguments ---- */
 
 enum { MOST_PARAMS = 64 };
-struct run_arguments {
-  void *pointers[MOST_PARAMS];
-  int64_t ints[MOST_PARAMS];
-  double reals[MOST_PARAMS];
-  float singles[MOST_PARAMS];
-  struct tir_arg interpreted[MOST_PARAMS];
-  uint32_t count;
-};
 
 static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer, const struct bound_array *a,
                           int number) {
@@ -85,63 +73,57 @@ static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer,
   }
 }
 
-/* Reads the arguments from stack index `at` on. */
-static void read_arguments(lua_State *L, const struct tir *ir, tir_func f, int at, struct run_arguments *out) {
-  struct tir_span params = ir->funcs.at[f].params;
+/* Reads the arguments from stack index `at` on; as many as the function has parameters. */
+static void read_arguments(lua_State *L, const struct bound_function *f, int at, struct tir_arg out[MOST_PARAMS]) {
+  const struct tir *ir = f->ir;
+  struct tir_span params = ir->funcs.at[f->func].params;
   int given = lua_gettop(L) - at + 1;
   if (params.count > MOST_PARAMS)
     bind_refuse(L, "functions of more than %d parameters cannot be called from here", MOST_PARAMS);
   if (given != (int)params.count) bind_refuse(L, "%d arguments are expected, not %d", (int)params.count, given);
-  memset(out, 0, sizeof *out);
-  out->count = params.count;
   for (uint32_t i = 0; i < params.count; i++) {
     const struct tir_param *p = &ir->params.at[params.first + i];
     if (p->buffer) {
       struct bound_array *a = bind_check_array(L, at + (int)i);
       check_against(L, ir, p->buffer, a, (int)i + 1);
-      out->pointers[i] = a->data;
-      out->interpreted[i] = (struct tir_arg){.data = a->data, .bytes = a->bytes};
-      continue;
-    }
-    tir_type type = ir->vars.at[p->var].type;
-    if (tir_type_is_float(type)) {
-      out->reals[i] = luaL_checknumber(L, at + (int)i);
-      out->singles[i] = (float)out->reals[i];
-      out->pointers[i] = tir_type_bits(type) == 64 ? (void *)&out->reals[i] : (void *)&out->singles[i];
-      memcpy(&out->interpreted[i].scalar, &out->reals[i], sizeof(double));
+      out[i] = (struct tir_arg){.data = a->data, .bytes = a->bytes};
+    } else if (tir_type_is_float(ir->vars.at[p->var].type)) {
+      out[i] = (struct tir_arg){.real = luaL_checknumber(L, at + (int)i)};
     } else {
-      out->ints[i] = luaL_checkinteger(L, at + (int)i);
-      out->pointers[i] = &out->ints[i]; /* little-endian: narrower integers are read from the low bytes */
-      out->interpreted[i].scalar = out->ints[i];
+      out[i] = (struct tir_arg){.scalar = luaL_checkinteger(L, at + (int)i)};
     }
   }
 }
 
 /* ---- Running ---- */
 
+struct jit_call *bind_call(lua_State *L, int kernel, int at) {
+  struct bound_kernel *k = check_kernel(L, kernel);
+  struct bound_function *f = function_of(L, kernel);
+  struct tir_arg args[MOST_PARAMS];
+  read_arguments(L, f, at, args);
+  ms_error err = {.instruction = -1};
+  struct jit_call *made = jit_call_new(k->kernel, f->ir, f->func, args, &err);
+  if (!made) bind_raise(L, &err);
+  return made;
+}
+
 static int call(lua_State *L) {
-  struct bound_kernel *k = check_kernel(L, 1);
-  struct bound_function *f = function_of(L, 1);
-  struct run_arguments args;
-  read_arguments(L, f->ir, f->func, 2, &args);
-  size_t bytes = jit_kernel_workspace(k->kernel);
-  void *workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
-  if (bytes && !workspace) return bind_refuse(L, "no memory for a workspace of %I bytes", (LUAI_UACINT)bytes);
-  int32_t status = jit_kernel_entry(k->kernel)(args.pointers, workspace);
-  free(workspace);
-  if (status) return bind_refuse(L, "an assertion of the function failed (status %d)", (int)status);
-  return 0;
+  struct jit_call *made = bind_call(L, 1, 2);
+  ms_error err = {.instruction = -1};
+  bool ok = jit_call_run(made, &err);
+  jit_call_free(made);
+  return ok ? 0 : bind_raise(L, &err);
 }
 
 /* time(arguments…): median seconds, low and high of its 95 % interval, runs */
 static int time_kernel(lua_State *L) {
-  struct bound_kernel *k = check_kernel(L, 1);
-  struct bound_function *f = function_of(L, 1);
-  struct run_arguments args;
-  read_arguments(L, f->ir, f->func, 2, &args);
+  struct jit_call *made = bind_call(L, 1, 2);
   struct jit_timing timing;
   ms_error err = {.instruction = -1};
-  if (!jit_time(k->kernel, args.pointers, 0.02, 2.0, &timing, &err)) return bind_raise(L, &err);
+  bool ok = jit_call_time(made, 0.02, 2.0, &timing, &err);
+  jit_call_free(made);
+  if (!ok) return bind_raise(L, &err);
   lua_pushnumber(L, timing.seconds);
   lua_pushnumber(L, timing.low);
   lua_pushnumber(L, timing.high);
@@ -152,11 +134,11 @@ static int time_kernel(lua_State *L) {
 /* interpret(function, arguments…): on the reference interpreter */
 static int interpret(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
-  struct run_arguments args;
-  read_arguments(L, f->ir, f->func, 2, &args);
+  struct tir_arg args[MOST_PARAMS];
+  read_arguments(L, f, 2, args);
   ms_error err = {.instruction = -1};
   struct tir_run_options options = {0};
-  if (!tir_run(f->ir, f->func, args.interpreted, args.count, &options, &err)) return bind_raise(L, &err);
+  if (!tir_run(f->ir, f->func, args, f->ir->funcs.at[f->func].params.count, &options, &err)) return bind_raise(L, &err);
   return 0;
 }
 
@@ -165,10 +147,11 @@ static int interpret_samples(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   lua_Integer seed = luaL_checkinteger(L, 2), samples = luaL_checkinteger(L, 3);
   luaL_argcheck(L, samples > 0 && samples <= UINT32_MAX, 3, "a number from 1 on is expected");
-  struct run_arguments args;
-  read_arguments(L, f->ir, f->func, 4, &args);
+  struct tir_arg args[MOST_PARAMS];
+  read_arguments(L, f, 4, args);
   ms_error err = {.instruction = -1};
-  if (!tir_run_samples(f->ir, f->func, args.interpreted, args.count, NULL, (uint64_t)seed, (uint32_t)samples, &err))
+  if (!tir_run_samples(f->ir, f->func, args, f->ir->funcs.at[f->func].params.count, NULL, (uint64_t)seed,
+                       (uint32_t)samples, &err))
     return bind_raise(L, &err);
   return 0;
 }

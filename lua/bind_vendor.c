@@ -133,15 +133,7 @@ static int multiply(lua_State *L) {
 
 /* ---- Comparing times ---- */
 
-struct kernel_call {
-  jit_entry entry;
-  void *arguments[3], *workspace;
-};
-
-static void call_kernel(void *data) {
-  struct kernel_call *k = data;
-  k->entry(k->arguments, k->workspace);
-}
+static void call_kernel(void *call) { jit_call_run(call, NULL); }
 
 struct vendor_call {
   struct bound_vendor *vendor;
@@ -164,23 +156,22 @@ static void push_timing(lua_State *L, const struct jit_timing *t) {
 /* time_products(kernel, vendors, seconds, A, B, C): times in turn, the kernel's first; all write to C */
 static int time_products(lua_State *L) {
   enum { MOST_VENDORS = sizeof vendors / sizeof *vendors };
-  struct jit_kernel *kernel = bind_check_kernel(L, 1);
+  double seconds = luaL_checknumber(L, 3);
   luaL_checktype(L, 2, LUA_TTABLE);
   struct product p = check_product(L, 4);
-  struct kernel_call ours = {jit_kernel_entry(kernel), {(void *)p.a, (void *)p.b, p.c}, NULL};
   struct vendor_call theirs[MOST_VENDORS];
-  struct jit_contender contenders[1 + MOST_VENDORS] = {{call_kernel, &ours}};
+  struct jit_contender contenders[1 + MOST_VENDORS] = {{call_kernel, NULL}};
   struct jit_timing timings[1 + MOST_VENDORS];
   uint32_t count = 0;
   for (; count < MOST_VENDORS && lua_rawgeti(L, 2, (lua_Integer)count + 1) != LUA_TNIL; count++, lua_pop(L, 1)) {
     theirs[count] = (struct vendor_call){check_vendor(L, -1), p};
     contenders[1 + count] = (struct jit_contender){call_vendor, &theirs[count]};
   }
-  size_t bytes = jit_kernel_workspace(kernel);
-  double seconds = luaL_checknumber(L, 3);
-  ours.workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
-  bool ok = (ours.workspace || !bytes) && jit_time_in_turn(contenders, 1 + count, seconds, timings);
-  free(ours.workspace);
+  lua_settop(L, 6);
+  struct jit_call *ours = bind_call(L, 1, 4);
+  contenders[0].data = ours;
+  bool ok = jit_time_in_turn(contenders, 1 + count, seconds, timings);
+  jit_call_free(ours);
   if (!ok) return bind_refuse(L, "no memory for timing");
   lua_newtable(L);
   for (uint32_t i = 0; i <= count; i++) push_timing(L, &timings[i]), lua_rawseti(L, -2, (lua_Integer)i + 1);

@@ -91,58 +91,19 @@ static bool compare(const struct tir *ir, tir_func f, const struct tir_arguments
 
 /* ---- Compiled ---- */
 
-struct passed {
-  void **pointers;
-  union scalar {
-    int64_t integer;
-    double real;
-    float single;
-  } * scalars;
-};
-
-/* Arguments as generated code takes them: pointers to buffers and to scalars. */
-static struct passed pass(const struct tir *ir, tir_func f, const struct tir_arguments *args) {
-  struct passed p = {calloc(args->count + 1, sizeof(void *)), calloc(args->count + 1, sizeof(union scalar))};
-  if (!p.pointers || !p.scalars) abort();
-  for (uint32_t i = 0; i < args->count; i++) {
-    const struct tir_param *param = &ir->params.at[ir->funcs.at[f].params.first + i];
-    tir_type type = param->buffer ? 0 : ir->vars.at[param->var].type;
-    p.scalars[i].integer = args->args[i].scalar;
-    if (!param->buffer && tir_type_is_float(type)) {
-      if (tir_type_bits(type) == 64)
-        p.scalars[i].real = args->args[i].real;
-      else
-        p.scalars[i].single = (float)args->args[i].real;
-    }
-    p.pointers[i] = args->args[i].data ? args->args[i].data : (void *)&p.scalars[i];
-  }
-  return p;
-}
-
-static bool run_compiled(const struct tir *ir, tir_func f, const struct jit_kernel *kernel,
-                         const struct tir_arguments *args, struct outcome *out, ms_error *err) {
-  size_t bytes = jit_kernel_workspace(kernel);
-  void *workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
-  if (bytes && !workspace) return ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
-  struct passed p = pass(ir, f, args);
+static bool run_compiled(const struct jit_call *call, struct outcome *out, ms_error *err) {
   double start = now();
-  int32_t status = jit_kernel_entry(kernel)(p.pointers, workspace);
+  bool done = jit_call_run(call, err);
   out->timing.seconds = out->timing.low = out->timing.high = now() - start;
   out->timing.runs = 1;
-  free(p.pointers), free(p.scalars), free(workspace);
-  return !status || ms_fail(err, MS_ASSERTION, "an assertion of the function failed (status %d)", (int)status);
+  return done;
 }
 
 /* A function that takes longer than this is not run again to be timed. */
 static const double LONG_RUN = 1;
 
-static bool time_compiled(const struct tir *ir, tir_func f, const struct jit_kernel *kernel,
-                          const struct tir_arguments *args, struct outcome *out, ms_error *err) {
-  if (out->timing.seconds > LONG_RUN) return true;
-  struct passed p = pass(ir, f, args);
-  bool done = jit_time(kernel, p.pointers, 0.02, 2, &out->timing, err);
-  free(p.pointers), free(p.scalars);
-  return done;
+static bool time_compiled(const struct jit_call *call, struct outcome *out, ms_error *err) {
+  return out->timing.seconds > LONG_RUN || jit_call_time(call, 0.02, 2, &out->timing, err);
 }
 
 /* Compiles; NULL: it cannot be, and out says why. */
@@ -205,9 +166,10 @@ static bool run_on_both(const struct tir *ir, const struct tir *scheduled, tir_f
   struct jit_kernel *kernel = done ? compile(code, f, target, out) : NULL;
   if (!kernel) return done;
   tir_copy_arguments(ir, f, before, &actual);
-  done = run_compiled(code, f, kernel, &actual, out, err) &&
-         compare(ir, f, before, expected, &actual, out->sampled, tolerance, err) &&
-         time_compiled(code, f, kernel, &actual, out, err);
+  struct jit_call *call = jit_call_new(kernel, code, f, actual.args, err);
+  done = call && run_compiled(call, out, err) &&
+         compare(ir, f, before, expected, &actual, out->sampled, tolerance, err) && time_compiled(call, out, err);
+  jit_call_free(call);
   tir_arguments_free(&actual);
   jit_kernel_free(kernel);
   return done;

@@ -82,35 +82,23 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
 
 /* ---- One process's arguments ---- */
 
-static void *scalar_cell(tir_type type, const struct tir_arg *arg) {
-  void *cell = calloc(2, sizeof(int64_t));
-  if (!cell) abort();
-  if (tir_type_is_float(type))
-    tir_put_element(type, cell, arg->real);
-  else
-    memcpy(cell, &arg->scalar, sizeof arg->scalar); /* little-endian: narrower ones are read from the low bytes */
-  return cell;
-}
-
 void arena_open(struct arena *a, const struct workload *w) {
   uint32_t count = w->inputs.count;
+  uint64_t *scalars = calloc(count + 1, sizeof *scalars); /* kept as long as the process lives, as all of it */
   *a = (struct arena){.w = w, .pointers = calloc(count + 1, sizeof *a->pointers)};
   a->args = (struct tir_arguments){calloc(count + 1, sizeof *a->args.args), count};
-  if (!a->pointers || !a->args.args) abort();
+  if (!a->pointers || !a->args.args || !scalars) abort();
   for (uint32_t i = 0; i < count; i++) {
     a->args.args[i] = w->inputs.args[i];
-    const struct tir_param *p = &w->ir->params.at[w->ir->funcs.at[w->f].params.first + i];
-    if (!p->buffer) {
-      a->pointers[i] = scalar_cell(w->ir->vars.at[p->var].type, &w->inputs.args[i]);
-      continue;
-    }
+    if (!w->inputs.args[i].data) continue;
     size_t bytes = w->inputs.args[i].bytes;
     void *at = guarded_new(bytes);
     if (!at) abort();
     memcpy(at, w->inputs.args[i].data, bytes);
     if (!w->written[i]) mprotect(first_page(at), rounded(bytes ? bytes : 1, page()), PROT_READ);
-    a->args.args[i].data = a->pointers[i] = at;
+    a->args.args[i].data = at;
   }
+  jit_arguments(w->ir, w->f, a->args.args, a->pointers, scalars);
 }
 
 void arena_reset(struct arena *a) {

@@ -73,10 +73,8 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   int32_t status = c->entry(r->arena.pointers, c->workspace);
   *seconds = measure_now() - before;
   leave(r);
-  if (!status) return true;
-  char reason[80];
-  snprintf(reason, sizeof reason, "an assertion of the function failed (status %d)", (int)status);
-  return finish(c->out, JIT_WRONG, reason);
+  ms_error err = {.instruction = -1};
+  return jit_passed(status, &err) || finish(c->out, JIT_WRONG, err.message);
 }
 
 /* What timing may take where the machine is not quiet, at least in seconds and in runs: for those that are close to the

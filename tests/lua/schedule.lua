@@ -29,6 +29,20 @@ assert(difference == 0 and compared > 0 and compared <= 3)
 local seconds, low, high = kernel:time(table.unpack(ms.arrays_for(gemm, 1)))
 assert(low <= seconds and seconds <= high)
 
+-- Numbers as arguments: compiled and interpreted alike.
+local scale = ms.from_script [[
+@T.prim_func(s_tir=True)
+def main(B: T.Buffer((4,), "float32"), n: T.int32, x: T.float32, y: T.float64):
+    for i in range(4):
+        B[i] = T.Cast("float32", n) + x * T.Cast("float32", y)
+]]
+for _, run in ipairs {ms.schedule(scale):build(), function(...) ms.interpret(scale, ...) end} do
+  local B = ms.array {4}
+  run(B, -3, 0.5, 1.5)
+  assert(B[{3}] == -2.25)
+end
+refuses("4 arguments are expected, not 2", ms.interpret, scale, ms.array {4}, 1)
+
 -- The trace gives the same module again, through each of its forms.
 for _, form in ipairs {"text", "binary"} do
   local again = ms.apply(gemm, ms.read_trace(sch.trace[form](sch.trace)))

@@ -177,22 +177,13 @@ static bool compile_all(const struct run *r) {
 
 /* ---- Running ---- */
 
-static void *address(const struct function *f, const struct tir_arg *arg, uint32_t i, uint64_t *scalar) {
-  const struct tir_param *p = &f->ir->params.at[f->ir->funcs.at[f->f].params.first + i];
-  if (arg->data) return arg->data;
-  *scalar = (uint64_t)arg->scalar;
-  if (!p->buffer && tir_type_is_float(f->ir->vars.at[p->var].type))
-    tir_put_element(f->ir->vars.at[p->var].type, scalar, arg->real);
-  return scalar;
-}
-
 static int32_t call(const struct function *f, jit_entry entry) {
   const struct tir_arguments *a = &f->given;
   void **args = calloc(a->count + 1, sizeof *args), *workspace = aligned_alloc(64, (f->workspace + 64) & ~63ull);
   uint64_t *scalars = calloc(a->count + 1, sizeof *scalars);
   if (!args || !scalars || !workspace) abort();
   memset(workspace, 0xa5, f->workspace);
-  for (uint32_t i = 0; i < a->count; i++) args[i] = address(f, &a->args[i], i, &scalars[i]);
+  jit_arguments(f->ir, f->f, a->args, args, scalars);
   int32_t status = entry(args, workspace);
   free(args);
   free(scalars);

@@ -59,7 +59,7 @@ static void compare(const char *type_text, const char *value, bool vector, bool 
   fill(&actual, type);
   assert_accepted(jit_target_parse(target_text, &target, err));
   assert_accepted(tir_run(ir, f, expected.args, 4, NULL, err));
-  assert_accepted(jit_run(ir, f, &target, &options, actual.args, 4, err));
+  assert_accepted(jit_run(ir, f, &target, &options, actual.args, err));
   for (size_t i = 0; i < COUNT; i++) {
     double wanted = tir_fetch_element(type, expected.b + i * size), got = tir_fetch_element(type, actual.b + i * size);
     if (!same(wanted, got))
@@ -113,7 +113,7 @@ static double value_of_first(const char *value, double a, double d, int32_t i) {
   tir_put_element(TIR_T_F32, x.d, d);
   x.i[0] = i;
   assert_accepted(jit_target_parse("native", &target, err));
-  assert_accepted(jit_run(ir, tir_find_func(ir, "main"), &target, NULL, x.args, 4, err));
+  assert_accepted(jit_run(ir, tir_find_func(ir, "main"), &target, NULL, x.args, err));
   tir_free(ir);
   return tir_fetch_element(TIR_T_F32, x.b);
 }

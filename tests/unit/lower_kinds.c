@@ -32,7 +32,7 @@ static void expect_equal(struct tir *ir) {
   tir_copy_arguments(ir, f, &expected, &again);
   assert_accepted(tir_run(ir, f, expected.args, expected.count, NULL, err));
   assert_accepted(jit_target_parse("native", &target, err));
-  assert_accepted(jit_run(ir, f, &target, NULL, actual.args, actual.count, err));
+  assert_accepted(jit_run(ir, f, &target, NULL, actual.args, err));
   assert_accepted(tir_same_arguments(ir, f, &expected, &actual, 0, err));
   struct tir_arg flat[2] = {again.args[0], again.args[1]}; /* their one extent follows from the size */
   flat[0].shape = flat[1].shape = NULL;
