@@ -64,6 +64,28 @@ bool db_each_record(struct db *db, const db_id *workload, const char *target, db
                     ms_error *err);
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
 
+/* ---- TVM's tuning records: lines of MetaSchedule's JSONDatabase, [workload, [trace, run_secs, target, args_info]] */
+enum { DB_MOST_RANK = 32 };
+struct db_tensor {
+  char type[24];
+  uint32_t rank;
+  int64_t shape[DB_MOST_RANK];
+};
+struct db_tuning {
+  uint64_t workload; /* its number among those that the lines go with */
+  struct vm_trace *trace;
+  double *seconds; /* of each run; none: it failed */
+  uint32_t runs;
+  char *target;           /* "llvm -mcpu=znver4 -num-cores=8"; NULL: the line does not say */
+  struct db_tensor *args; /* none: the line does not say */
+  uint32_t arg_count;
+};
+/* Reads a line, a stranger's bytes, which need not end with a zero. False: err is filled, and *out holds nothing. */
+bool db_read_tuning(const char *text, size_t length, struct db_tuning *out, ms_error *err);
+void db_clear_tuning(struct db_tuning *tuning); /* frees what it holds */
+/* Without a newline; the caller's to free(). NULL: it has an instruction that TVM lacks. */
+char *db_write_tuning(const struct db_tuning *tuning);
+
 /* ---- Housekeeping */
 /* Reads everything: each index entry has its record and the reverse, each trace decodes, each workload parses. Problems
  * go to `report`, a line each. Returns their number, or -1 with err. */
