@@ -203,6 +203,9 @@ static int remove_home(void **unused) {
 
 int main(void) {
   if (!getenv("MSCHED_PROGRAM")) return fprintf(stderr, "MSCHED_PROGRAM is not set\n"), 77;
+  int master, slave;
+  if (openpty(&master, &slave, NULL, NULL, NULL) < 0) return perror("skipped, for want of a pseudo-terminal"), 77;
+  close(master), close(slave);
   if (!mkdtemp(home)) return 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lines),   cmocka_unit_test(test_completion), cmocka_unit_test(test_interrupts),
