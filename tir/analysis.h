@@ -69,7 +69,16 @@ bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err)
 bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err); /* of all that blocks in it use */
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
-enum { TIR_BLOCK_HIDES = 16 };
+enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
+static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
+  tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
+}
+/* Blocks, `top` or below it, that use the buffer themselves without telling. Returns the number, stores at most `most`.
+ */
+uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);
+bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err);
+/* A block at or below one of both uses a buffer without telling that a block at or below the other tells of. */
+bool tir_share_untold(struct tir *ir, tir_stmt a, tir_stmt b);
 bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* whatever hides */
 bool tir_check_hides_nothing(const struct tir *ir, tir_block block, ms_error *err);
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */

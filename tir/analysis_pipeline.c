@@ -138,10 +138,10 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
 }
 
 void tir_forget_pipeline(struct tir *ir, tir_block scope) {
-  tir_block_at(ir, scope)->facts = 0;
+  tir_block_at(ir, scope)->facts &= TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE;
   for (tir_stmt s = tir_next(ir, scope, scope); s;) {
     bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block) tir_block_at(ir, s)->facts &= PIPELINE | NO_PIPELINE; /* of its own scope */
+    if (block) tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED); /* of its own scope */
     s = block ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
   }
 }

@@ -2,6 +2,7 @@
  * or says to write more than it does, order and cover cannot be told from them. The parts of a partitioned loop are
  * such blocks. */
 #include "analysis.h"
+#include "loads.h"
 
 static bool lists_buffer(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
   for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
@@ -24,6 +25,62 @@ static tir_block find_silent(const struct tir *ir, tir_block block, tir_block sc
     if (!lists_buffer(ir, writes ? r->writes : r->reads, buffer) && !lists_buffer(ir, r->writes, buffer)) return b;
   }
   return TIR_NONE;
+}
+
+static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
+  return tir_uses_buffer(ir, e, *(const tir_buffer *)context);
+}
+
+/* The block itself uses the buffer, and does not tell. */
+static bool hides_buffer(struct tir *ir, tir_block block, tir_buffer buffer) {
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  if (lists_buffer(ir, r->reads, buffer) || lists_buffer(ir, r->writes, buffer)) return false;
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+  return tir_any_own_expr(ir, block, uses_buffer, &buffer);
+}
+
+static bool may_be_hidden(const struct tir *ir, tir_buffer buffer) {
+  tir_stmt where = tir_buffer_at(ir, buffer)->where;
+  if (where && tir_is(ir, where, TIR_BLOCK)) return tir_block_at(ir, where)->facts & TIR_HIDDEN_INSIDE;
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
+      if (tir_block_at(ir, ir->uses.at[u].block)->facts & TIR_BLOCK_HIDES) return true;
+  return false;
+}
+
+uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most) {
+  uint32_t count = 0;
+  if (!may_be_hidden(ir, buffer)) return 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_BLOCK) || !hides_buffer(ir, s, buffer)) continue;
+    if (count < most) out[count] = s;
+    count++;
+  }
+  return count;
+}
+
+static bool hides_from(struct tir *ir, tir_stmt a, tir_stmt b) {
+  for (tir_stmt s = b; s; s = tir_next(ir, s, b)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span regions[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
+    for (int w = 0; w < 2; w++)
+      for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++)
+        if (tir_untold_users(ir, ir->regions.at[i].buffer, a, NULL, 0)) return true;
+  }
+  return false;
+}
+
+bool tir_share_untold(struct tir *ir, tir_stmt a, tir_stmt b) { return hides_from(ir, a, b) || hides_from(ir, b, a); }
+
+bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err) {
+  tir_block untold;
+  if (!tir_untold_users(ir, buffer, top, &untold, 1)) return true;
+  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, untold, "block `%s` does not tell that it uses `%s`",
+                    tir_block_name(ir, untold), tir_text(ir, tir_buffer_at(ir, buffer)->name));
 }
 
 bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {

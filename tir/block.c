@@ -32,7 +32,8 @@ void tir_set_block_name(struct tir *ir, tir_block b, tir_symbol name) {
 void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
   struct tir_block_record r = *tir_block_at(ir, from);
   uint32_t record = tir_grow_blocks(ir, 1);
-  ir->blocks.at[record] = (struct tir_block_record){.block = copy, .facts = r.facts & TIR_BLOCK_HIDES};
+  ir->blocks.at[record] =
+      (struct tir_block_record){.block = copy, .facts = r.facts & (TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE)};
   tir_stmt_at(ir, copy)->block.record = record;
   tir_set_block_name(ir, copy, r.name);
   tir_set_iters(ir, copy, ir->iters.at + r.iters.first, r.iters.count);

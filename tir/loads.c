@@ -244,6 +244,37 @@ void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir
   tir_map_own_exprs(ir, block, rewrite_for, (void *)rule);
 }
 
+/* ---- Regions ---- */
+
+static bool range_loads(const struct tir *ir, struct tir_region region, tir_buffer buffer) {
+  for (uint32_t i = 0; i < 2 * tir_buffer_at(ir, region.buffer)->rank; i++) {
+    tir_expr e = ir->operands.at[region.ranges + i];
+    if ((tir_at(ir, e)->flags & TIR_HAS_LOAD) && tir_uses_buffer(ir, e, buffer)) return true;
+  }
+  return false;
+}
+
+bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++)
+      if (range_loads(ir, ir->regions.at[i], buffer)) return true;
+  return false;
+}
+
+void tir_rewrite_region_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block) {
+  struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  struct visit v = {rewrite_for, (void *)rule};
+  new_epoch(ir);
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
+      struct tir_region region = ir->regions.at[i];
+      if (!range_loads(ir, region, rule->buffer)) continue;
+      uint32_t ranges = mapped_operands(ir, &v, region.ranges, 2 * tir_buffer_at(ir, region.buffer)->rank);
+      ir->regions.at[i].ranges = ranges;
+    }
+}
+
 /* ---- Reading ---- */
 
 struct finding {

@@ -30,6 +30,10 @@ struct tir_load_rule {
 tir_expr tir_rewrite_loads(struct tir *ir, const struct tir_load_rule *rule, tir_expr e);
 void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block);
 
+/* The same in the ranges of the block's regions, where they depend on data. */
+void tir_rewrite_region_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block);
+bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer);
+
 /* Loads of `buffer` in e, each distinct one once, in the order met. Returns the number, stores at most `most`. */
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most);
 /* e uses the buffer in another way than by loading single elements: a data pointer, a slice, a vector, a predicated

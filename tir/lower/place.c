@@ -1,6 +1,6 @@
 /* Place: each buffer that a block allocates becomes a flat allocation in the innermost list of statements that holds
  * all its accesses.
- * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC).
+ * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC); strides one a dimension, or none.
  * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
  * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place. */
 #include "lower.h"
@@ -136,8 +136,16 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_insert_before(ir, first, alloc);
 }
 
+/* Strides that are not one a dimension are no address (the text form of index caches has such): memory is compact. */
+static void drop_void_strides(struct tir *ir) {
+  for (tir_buffer b = 1; b < ir->buffers.count; b++)
+    if (tir_buffer_at(ir, b)->strides.count != tir_buffer_at(ir, b)->rank)
+      tir_buffer_at(ir, b)->strides = (struct tir_span){0, 0};
+}
+
 bool lower_place(struct lowering *low) {
   struct tir *ir = low->ir;
+  drop_void_strides(ir);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     struct tir_span allocs = tir_block_at(ir, s)->allocs;

@@ -250,6 +250,7 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
   uint32_t count = 0, loops = 0;
   tir_symbol name = tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_init");
   tir_block init = tir_new_block(ir, name);
+  tir_hide_as(ir, init, plan->block);
   tir_move_children(ir, plan->block, TIR_INIT, init, TIR_BODY);
   for (uint32_t i = 0; i < tir_block_at(ir, plan->block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, plan->block)[i];

@@ -54,8 +54,26 @@ static void add_block(const struct tir *ir, struct tir_blocks *out, tir_block b)
   out->at[at] = b;
 }
 
-void tir_find_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
-  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers}, most = 0;
+static void add_untold(struct tir *ir, tir_buffer buffer, tir_stmt top, uint32_t count, struct tir_blocks *out) {
+  tir_block *blocks = malloc(count * sizeof *blocks);
+  if (!blocks) abort();
+  tir_untold_users(ir, buffer, top, blocks, count);
+  for (uint32_t i = 0; i < count; i++) add_block(ir, out, blocks[i]);
+  free(blocks);
+}
+
+/* Above the user that stands first in the lists: what the buffer is seen in. */
+static tir_stmt find_top(const struct tir *ir, tir_buffer buffer) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  tir_stmt s = n->writers ? ir->uses.at[n->writers].block : n->readers ? ir->uses.at[n->readers].block : TIR_NONE;
+  while (s && tir_stmt_at(ir, s)->parent) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
+  tir_stmt above = top ? top : find_top(ir, buffer);
+  uint32_t untold = tir_untold_users(ir, buffer, above, NULL, 0), most = untold;
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) most++;
   out->count = 0;
@@ -66,6 +84,7 @@ void tir_find_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, struc
       tir_block b = ir->uses.at[u].block;
       if ((!top || b == top || tir_is_below(ir, b, top)) && !holds(out, b)) add_block(ir, out, b);
     }
+  if (untold) add_untold(ir, buffer, above, untold, out);
 }
 
 /* ---- Changes ---- */
@@ -77,6 +96,14 @@ void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change,
     if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == change->from)
       change->store(ir, change->context, s);
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+}
+
+void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *change) {
+  struct tir_load_rule rule = {change->from, change->to, change->load, change->context};
+  for (uint32_t i = 1; i < ir->blocks.count; i++) {
+    tir_block b = ir->blocks.at[i].block;
+    if (b && tir_is(ir, b, TIR_BLOCK) && tir_regions_load(ir, b, change->from)) tir_rewrite_region_loads(ir, &rule, b);
   }
 }
 

@@ -22,8 +22,9 @@ struct tir_blocks {
   uint32_t count;
 };
 void tir_blocks_free(struct tir_blocks *blocks);
-/* Blocks that read or write the buffer, and are `top` or below it (TIR_NONE: all), those inside others first. */
-void tir_find_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out);
+/* Blocks that read or write the buffer, telling so or not, and are `top` or below it (TIR_NONE: all), those inside
+ * others first. */
+void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out);
 
 /* How a use of buffer `from` becomes one of `to`. All are optional but load; they see `to`'s indices as theirs to make.
  */
@@ -37,6 +38,8 @@ struct tir_buffer_change {
 };
 /* Changes what the block itself evaluates and stores; its regions and matches are the caller's. */
 void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change, tir_block block);
+/* Changes the loads in ranges of regions, of all blocks: for a buffer that will be no more. */
+void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *change);
 /* The block's regions of `from` become the same of `to`; so do the sources of its matches. */
 void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to);
 

@@ -379,6 +379,7 @@ static void edit(struct tir *ir, const struct plan *plan, const char *storage, t
     tir_insert_before(ir, plan->before, nest);
     tir_block_at(ir, out[n])->facts |= TIR_BLOCK_HIDES;
     tir_block_at(ir, plan->block)->facts |= TIR_BLOCK_HIDES;
+    tir_block_at(ir, plan->scope)->facts |= TIR_HIDDEN_INSIDE;
     for (uint32_t i = 0; i < iters.count; i++) indices[i] = tir_var_expr(ir, iters.at[i]);
     struct replacement r = {plan->chosen[n], tir_load(ir, buffer, indices, iters.count, TIR_NONE)};
     load_instead(ir, plan, &r);

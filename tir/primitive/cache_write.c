@@ -61,7 +61,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
       !tir_check_only_writer(ir, cache, &plan->writer, err))
     return false;
   assert(plan->writer == block);
-  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
+  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) ||
+      !tir_check_no_untold_users(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
     return false;
   if (reads(ir, block, cache->buffer))

@@ -93,7 +93,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   if (!plan_body(ir, block, plan))
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
-  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err);
+  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
+         tir_check_no_range_loads(ir, plan->buffer, err);
 }
 
 static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {

@@ -240,6 +240,7 @@ static void read_what_is_written(struct tir *ir, tir_block block) {
 /* The block of the init, in terms of the loops and iterations of the reduction, which are about to be substituted. */
 static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) {
   tir_block init = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_init"));
+  tir_hide_as(ir, init, block);
   add_spatial_iters(ir, block, init);
   struct tir_span writes = tir_block_at(ir, block)->writes;
   tir_set_writes(ir, init, ir->regions.at + writes.first, writes.count);

@@ -31,7 +31,7 @@ static bool check_blocks(struct tir *ir, tir_block reduction, tir_block epilogue
     return tir_refuse(ir, err, plan->scope ? MS_EPILOGUE_SCOPE : MS_ROOT_BLOCK, reduction,
                       "blocks `%s` and `%s` are not in one scope", tir_block_name(ir, reduction),
                       tir_block_name(ir, epilogue));
-  if (!tir_check_stage_pipeline(ir, plan->scope, err)) return false;
+  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_hides_nothing(ir, epilogue, err)) return false;
   struct tir_span writes = tir_block_at(ir, reduction)->writes;
   if (writes.count != 1)
     return tir_refuse(ir, err, MS_EPILOGUE_ONE_WRITE, reduction, "block `%s` writes %u regions",
@@ -228,7 +228,7 @@ static bool check_order(const struct tir *ir, tir_block reduction, tir_block epi
 static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
   if (!check_blocks(ir, reduction, epilogue, plan, err) || !check_stores(ir, reduction, epilogue, plan, err) ||
       !check_readers(ir, reduction, epilogue, plan, err) || !check_order(ir, reduction, epilogue, plan, err) ||
-      !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err))
+      !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) || !tir_check_no_range_loads(ir, plan->buffer, err))
     return false;
   if (!check_iters(ir, reduction, epilogue, err)) return false;
   if (!loads_the_result(ir, reduction, epilogue, plan))

@@ -29,6 +29,8 @@ static bool check(struct tir *ir, tir_block block, const char *side, const int64
 
 /* All that use a buffer which one of them hides stay where they are. */
 static void hide(struct tir *ir, tir_buffer buffer) {
+  tir_stmt where = tir_buffer_at(ir, buffer)->where;
+  if (where && tir_is(ir, where, TIR_BLOCK)) tir_block_at(ir, where)->facts |= TIR_HIDDEN_INSIDE;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)

@@ -49,7 +49,9 @@ static bool matches_part_of(const struct tir *ir, tir_block block, tir_buffer bu
 }
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
-  if (!tir_check_accesses_told(ir, buffer, tir_scope_of(ir, block), err)) return false;
+  if (!tir_check_accesses_told(ir, buffer, tir_scope_of(ir, block), err) ||
+      (block && !tir_check_no_untold_users(ir, buffer, tir_scope_of(ir, block), err)))
+    return false;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
@@ -60,6 +62,22 @@ bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block blo
                           "block `%s` uses buffer `%s` as a whole or through its pointer", tir_block_name(ir, user),
                           tir_text(ir, tir_buffer_at(ir, buffer)->name));
     }
+  return true;
+}
+
+static bool is_reader(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  uint32_t u = tir_buffer_at(ir, buffer)->readers;
+  while (u && ir->uses.at[u].block != block) u = ir->uses.at[u].next;
+  return u != 0;
+}
+
+bool tir_check_no_range_loads(const struct tir *ir, tir_buffer buffer, ms_error *err) {
+  for (uint32_t i = 1; i < ir->blocks.count; i++) {
+    tir_block b = ir->blocks.at[i].block;
+    if (!b || !tir_is(ir, b, TIR_BLOCK) || !tir_regions_load(ir, b, buffer) || is_reader(ir, b, buffer)) continue;
+    return tir_refuse(ir, err, MS_OPAQUE_ACCESS, b, "where block `%s` reads or writes depends on buffer `%s`",
+                      tir_block_name(ir, b), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+  }
   return true;
 }
 

@@ -4,7 +4,7 @@
  * Requires: two loops or more, none named twice, none around another; from each up to the lowest loop or block around
  *           all only loops, as many for each, of equal extents, perfectly nested, with no annotation or thread binding,
  *           from zero; only blocks below; in the new order each element is still written before it is read, and read
- *           before it is overwritten.
+ *           before it is overwritten; no block uses what another of them uses without telling so.
  * After:    serial loops i_m (i: the loops of the first given) in the place of the nest given last.
  * Forward:  the old loops are dead; blocks live on. */
 #include "loops.h"
@@ -176,6 +176,9 @@ static bool keeps_order(struct tir *ir, const struct nest *na, tir_block a, stru
 
 static bool check_blocks(struct tir *ir, const struct nest *na, tir_block a, const struct nest *nb, tir_block b,
                          bool same, ms_error *err) {
+  if (tir_share_untold(ir, a, b))
+    return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, b, "blocks `%s` and `%s` use a buffer that one does not tell of",
+                      tir_block_name(ir, b), tir_block_name(ir, a));
   for (int kinds = 1; kinds < 4; kinds++) { /* not two reads */
     struct tir_span sa = regions_of(ir, a, kinds & 1), sb = regions_of(ir, b, kinds & 2);
     for (uint32_t i = 0; i < sa.count; i++)
@@ -197,14 +200,14 @@ static bool check_nests(struct tir *ir, const struct plan *plan, uint32_t i, uin
   return true;
 }
 
-static bool share_buffer(const struct tir *ir, tir_block a, tir_block b) {
+static bool share_buffer(struct tir *ir, tir_block a, tir_block b) {
   for (int kinds = 1; kinds < 4; kinds++) {
     struct tir_span sa = regions_of(ir, a, kinds & 1), sb = regions_of(ir, b, kinds & 2);
     for (uint32_t i = 0; i < sa.count; i++)
       for (uint32_t j = 0; j < sb.count; j++)
         if (ir->regions.at[sa.first + i].buffer == ir->regions.at[sb.first + j].buffer) return true;
   }
-  return false;
+  return tir_share_untold(ir, a, b);
 }
 
 static bool is_merged(const struct plan *plan, tir_stmt s) {
@@ -213,7 +216,7 @@ static bool is_merged(const struct plan *plan, tir_stmt s) {
   return false;
 }
 
-static bool may_pass(const struct tir *ir, const struct nest *n, tir_stmt s) {
+static bool may_pass(struct tir *ir, const struct nest *n, tir_stmt s) {
   tir_block passed[MOST_BLOCKS];
   uint32_t count;
   if (!find_blocks(ir, s, passed, &count)) return false;
@@ -224,7 +227,7 @@ static bool may_pass(const struct tir *ir, const struct nest *n, tir_stmt s) {
 }
 
 /* A nest moves to the place of the last: past what stands between. */
-static bool check_passed(const struct tir *ir, const struct plan *plan, const struct nest *n, ms_error *err) {
+static bool check_passed(struct tir *ir, const struct plan *plan, const struct nest *n, ms_error *err) {
   tir_stmt place = plan->nests[plan->count - 1].loops[0];
   if (n->loops[0] == place) return true;
   bool ahead = tir_compare_position(ir, n->loops[0], place) < 0;

@@ -35,12 +35,14 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
   return true;
 }
 
-static bool check_told(const struct tir *ir, const struct tir_move *move, ms_error *err) {
+static bool check_told(struct tir *ir, const struct tir_move *move, ms_error *err) {
   const struct tir_block_record *record = tir_block_at(ir, move->block);
   struct tir_span reads = record->reads, writes = record->writes;
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t k = i < reads.count ? reads.first + i : writes.first + i - reads.count;
-    if (!tir_check_accesses_told(ir, ir->regions.at[k].buffer, move->scope, err)) return false;
+    if (!tir_check_accesses_told(ir, ir->regions.at[k].buffer, move->scope, err) ||
+        !tir_check_no_untold_users(ir, ir->regions.at[k].buffer, move->scope, err))
+      return false;
   }
   return tir_check_block_told(ir, move->block, err) && tir_check_writes_told(ir, move->block, err);
 }

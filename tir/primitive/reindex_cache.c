@@ -44,6 +44,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
   struct tir_cache_plan *cache = &plan->cache;
   tir_block writer, reader = block;
   if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) ||
+      (plan->write && !tir_check_no_untold_users(ir, cache->buffer, cache->scope, err)) ||
       !tir_check_only_writer(ir, cache, &writer, err) || (writer && !tir_check_writes_told(ir, writer, err)))
     return false;
   if (plan->write) {

@@ -175,10 +175,12 @@ static tir_expr bounds_of_iters(struct tir *ir, const struct plan *plan) {
 }
 
 /* The block goes to where its producer is: no block that it passes writes or reads the same without telling so. */
-static bool check_written_told(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_written_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
-    if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err)) return false;
+    if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err) ||
+        !tir_check_no_untold_users(ir, ir->regions.at[i].buffer, plan->scope, err))
+      return false;
   return true;
 }
 
@@ -192,7 +194,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   plan->in_bounds = bounds_of_iters(ir, plan);
   return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         check_written_told(ir, block, plan, err);
+         tir_check_no_range_loads(ir, plan->buffer, err) && check_written_told(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */

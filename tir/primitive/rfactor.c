@@ -431,6 +431,7 @@ static tir_expr axis_index(struct tir *ir, const struct plan *plan, tir_var iter
 static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffer *buffers) {
   const struct tir_reduction *r = &plan->reduction;
   tir_block partial = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_rf"));
+  tir_hide_as(ir, partial, plan->block);
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, plan->block)->annotations);
   tir_stmt_at(ir, partial)->annotations = annotations;
   make_iters(ir, plan, partial);

@@ -317,6 +317,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
     if (users.at[i] != plan->scope) renew_regions(ir, users.at[i], roll.to);
   }
   tir_blocks_free(&users);
+  tir_change_range_loads(ir, &change);
   tir_replace_alloc(ir, plan->scope, plan->buffer, roll.to);
   make_opaque(ir, plan);
   tir_forget_pipeline(ir, plan->scope);

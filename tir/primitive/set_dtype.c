@@ -61,6 +61,7 @@ static tir_buffer change_type(struct tir *ir, tir_buffer from, tir_type type) {
     tir_retarget_regions(ir, users.at[i], from, c.to);
   }
   tir_blocks_free(&users);
+  tir_change_range_loads(ir, &how);
   return c.to;
 }
 

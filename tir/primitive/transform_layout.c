@@ -214,6 +214,8 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
     tir_find_vars_in(ir, top, &plan->vars);
     tir_change_own_uses(ir, &change, top);
   }
+  plan->vars.count = 0, plan->vars.units = false;
+  tir_change_range_loads(ir, &change);
   tir_blocks_free(&users);
 }
 
