@@ -42,6 +42,7 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
 /* Whether what `consumer` reads of earlier children of its scope is covered by what they write. Found once, like the
  * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
+bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope); /* the same as it now stands */
 /* From now on what `consumer` reads is not covered, and the scope is no pipeline. */
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
 /* Forgets what was found of the scope and its children: it is found anew when asked for. */

@@ -114,11 +114,16 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
 /* Of tir_block_record.facts. */
 enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8 };
 
-static bool find_cover(struct tir *ir, tir_block consumer, tir_block scope) {
+bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope) {
   struct tir_span reads = tir_block_at(ir, consumer)->reads;
   bool covered = true;
   for (uint32_t i = 0; i < reads.count && covered; i++)
     covered = is_covered(ir, consumer, ir->regions.at[reads.first + i], scope);
+  return covered;
+}
+
+static bool find_cover(struct tir *ir, tir_block consumer, tir_block scope) {
+  bool covered = tir_reads_are_covered(ir, consumer, scope);
   struct tir_block_record *record = tir_block_at(ir, consumer);
   if (!(record->facts & (COVERED | NOT_COVERED))) record->facts |= covered ? COVERED : NOT_COVERED;
   return covered;

@@ -176,6 +176,17 @@ static tir_expr rewrite_maybe(struct tir *ir, const struct tir_load_rule *rule, 
   return e ? rewrite(ir, rule, e) : TIR_NONE;
 }
 
+static bool is_choice(const struct tir *ir, const struct tir_expr_node *n) {
+  return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
+}
+
+/* A choice that came into the place of a load, under a condition that makes it, is what it chooses. */
+static tir_expr chosen_under(struct tir *ir, tir_expr condition, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!is_choice(ir, n) || !tir_prove_under(ir, condition, ir->operands.at[n->operands])) return e;
+  return ir->operands.at[tir_at(ir, e)->operands + 1];
+}
+
 static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
   uint32_t on_stack[MOST_ON_STACK], *operands = on_stack;
@@ -187,6 +198,8 @@ static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rul
     operands[i] = rewrite_maybe(ir, rule, x);
     changed |= operands[i] != x;
   }
+  if (changed && is_choice(ir, &n) && operands[1] != ir->operands.at[n.operands + 1])
+    operands[1] = chosen_under(ir, operands[0], operands[1]);
   tir_expr made = e, predicate = n.kind == TIR_LOAD ? rewrite_maybe(ir, rule, n.a) : TIR_NONE;
   if (n.kind == TIR_LOAD && n.ref == rule->buffer)
     made = rule->replace(ir, rule->context, operands, n.count);

@@ -1,12 +1,13 @@
 /* Annotate buffer access: a region of a block is what the user says it is.
  *
  * Requires: the block has a region of this number; the map takes as many indices as the block has iterations, and gives
- *           a begin and an end for each dimension of the buffer.
+ *           a begin and an end for each dimension of the buffer. What was known to be written before it is read is
+ *           so by the new region too.
  * After:    the region runs from begin to end (of one element, where they are the same) in each dimension; the block's
  *           annotation explicit_read_region or explicit_write_region lists the region's number.
  * Forward:  nothing dies.
  * Unsafe: what the block touches outside of the region is overlooked from then on. */
-#include "cache_stage.h"
+#include "buffer.h"
 
 #include <string.h>
 
@@ -28,6 +29,48 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, bool w
   return true;
 }
 
+static struct tir_region region_of_map(struct tir *ir, tir_block block, tir_buffer buffer,
+                                       const struct tir_index_map *map) {
+  tir_expr ranges[16];
+  for (uint32_t i = 0; i < map->param_count; i++)
+    tir_subst_var(ir, tir_at(ir, map->params[i])->ref, tir_var_expr(ir, tir_iters(ir, block)[i].var));
+  for (uint32_t i = 0; i < map->result_count; i += 2) {
+    tir_expr begin = tir_subst(ir, map->results[i]), end = tir_subst(ir, map->results[i + 1]);
+    ranges[i] = begin;
+    ranges[i + 1] = begin == end ? tir_int(ir, tir_type_of(ir, begin), 1) : tir_sub(ir, end, begin);
+  }
+  tir_subst_clear(ir);
+  return tir_new_region(ir, buffer, ranges);
+}
+
+enum { MOST_READERS = 64 };
+
+/* Blocks of the scope that read the buffer; all that a write region concerns. */
+static uint32_t find_readers(const struct tir *ir, tir_buffer buffer, tir_block scope, tir_block *out) {
+  uint32_t count = 0;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u && count < MOST_READERS; u = ir->uses.at[u].next)
+    if (tir_scope_of(ir, ir->uses.at[u].block) == scope) out[count++] = ir->uses.at[u].block;
+  return count;
+}
+
+/* Tries the region in the place of the block's, and puts that back. */
+static bool check_cover(struct tir *ir, tir_block block, uint32_t at, bool write, struct tir_region region,
+                        ms_error *err) {
+  tir_block readers[MOST_READERS] = {block}, scope = tir_scope_of(ir, block), breach = TIR_NONE;
+  uint32_t count = write ? find_readers(ir, region.buffer, scope, readers) : 1;
+  bool covered[MOST_READERS];
+  for (uint32_t i = 0; i < count; i++) covered[i] = tir_reads_are_covered(ir, readers[i], scope);
+  struct tir_region old = ir->regions.at[at];
+  ir->regions.at[at] = region;
+  for (uint32_t i = 0; i < count && !breach; i++)
+    if (covered[i] && !tir_reads_are_covered(ir, readers[i], scope)) breach = readers[i];
+  ir->regions.at[at] = old;
+  if (!breach) return true;
+  return tir_refuse(ir, err, MS_REGION_NOT_COVERED, breach,
+                    "block `%s` would read more of `%s` than the regions say is written", tir_block_name(ir, breach),
+                    tir_buffer_name(ir, region.buffer));
+}
+
 static void note_region(struct tir *ir, tir_block block, const char *key, uint32_t buffer_index) {
   enum { MOST_NOTED = 64 };
   tir_expr items[MOST_NOTED], noted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, key);
@@ -45,19 +88,8 @@ static void note_region(struct tir *ir, tir_block block, const char *key, uint32
   tir_stmt_at(ir, block)->annotations = span;
 }
 
-static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, const struct tir_index_map *map) {
-  tir_expr ranges[16];
-  for (uint32_t i = 0; i < map->param_count; i++)
-    tir_subst_var(ir, tir_at(ir, map->params[i])->ref, tir_var_expr(ir, tir_iters(ir, block)[i].var));
-  for (uint32_t i = 0; i < map->result_count; i += 2) {
-    tir_expr begin = tir_subst(ir, map->results[i]), end = tir_subst(ir, map->results[i + 1]);
-    ranges[i] = begin;
-    ranges[i + 1] = begin == end ? tir_int(ir, tir_type_of(ir, begin), 1) : tir_sub(ir, end, begin);
-  }
-  tir_subst_clear(ir);
+static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, struct tir_region region) {
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  tir_buffer buffer = ir->regions.at[span.first + buffer_index].buffer;
-  struct tir_region region = tir_new_region(ir, buffer, ranges);
   uint32_t first = tir_grow_regions(ir, span.count);
   memcpy(ir->regions.at + first, ir->regions.at + span.first, span.count * sizeof region);
   ir->regions.at[first + buffer_index] = region;
@@ -70,7 +102,14 @@ static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool wr
 
 bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                                 const struct tir_index_map *map, ms_error *err) {
+  struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, write, map, err)) return false;
-  edit(ir, block, buffer_index, write, map);
+  uint32_t at = (write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads).first + buffer_index;
+  struct tir_region region = region_of_map(ir, block, ir->regions.at[at].buffer, map);
+  if (!check_cover(ir, block, at, write, region, err)) {
+    tir_rewind(ir, &mark);
+    return false;
+  }
+  edit(ir, block, buffer_index, write, region);
   return true;
 }

@@ -140,8 +140,21 @@ bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer
   return false;
 }
 
-bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, struct tir_single_access *out,
-                            ms_error *err) {
+/* A loop of one round in the block adds nothing to a place. */
+static void drop_unit_loops(struct tir *ir, tir_block block, struct tir_single_access *access) {
+  bool any = false;
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind != TIR_LOOP || !tir_is_const(ir, n.loop.extent, 1)) continue;
+    tir_subst_var(ir, n.loop.var, n.loop.min);
+    any = true;
+  }
+  for (uint32_t i = 0; i < access->rank && any; i++) access->at[i] = tir_subst(ir, access->at[i]);
+  tir_subst_clear(ir);
+}
+
+bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, bool unit_loops,
+                            struct tir_single_access *out, ms_error *err) {
   if (tir_block_at(ir, block)->matches.count || tir_child_blocks(ir, block, NULL, 0))
     return tir_refuse(ir, err, MS_NOT_A_LEAF, block, "block `%s` holds other blocks, or views",
                       tir_block_name(ir, block));
@@ -149,6 +162,7 @@ bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, 
   out->rank = tir_buffer_at(ir, buffer)->rank;
   meet_stores(ir, &f, block);
   tir_any_own_expr(ir, block, meet_loads, &f);
+  if (f.found && unit_loops) drop_unit_loops(ir, block, out);
   if (f.found && !f.differs && is_over_iters(ir, out)) return true;
   return tir_refuse(ir, err, MS_NOT_ONE_ACCESS, block, "block `%s` does not use buffer `%s` at one place",
                     tir_block_name(ir, block), tir_buffer_name(ir, buffer));

@@ -100,7 +100,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   if (tir_has_region_of(ir, other, plan->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads and writes buffer `%s`",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
-  if (!tir_find_single_access(ir, block, plan->buffer, &plan->access, err)) return false;
+  if (!tir_find_single_access(ir, block, plan->buffer, false, &plan->access, err)) return false;
   simplify_access(ir, block, plan);
   return (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
          check_order(ir, block, plan, err) && check_domains(ir, block, plan, err);

@@ -80,7 +80,7 @@ static bool read_region(struct tir *ir, tir_block block, uint32_t index, struct 
 /* What the block does with the buffer it does there. */
 static bool check_access(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_single_access access;
-  if (!tir_find_single_access(ir, block, plan->cache.buffer, &access, err)) return false;
+  if (!tir_find_single_access(ir, block, plan->cache.buffer, true, &access, err)) return false;
   for (uint32_t d = 0; d < access.rank; d++)
     if (!tir_prove_equal(ir, access.at[d], plan->old_at[d]))
       return tir_refuse(ir, err, MS_NOT_ONE_ACCESS, block, "block `%s` uses another element of `%s` than it declares",
