@@ -225,7 +225,9 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   if (!find_place(ir, move, &limits, index, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
-  if (!tir_move_find_domains(ir, move, err) || !tir_move_check_reduction(ir, move, err)) return false;
+  if (!tir_move_find_domains(ir, move, err)) return false;
+  if (move->to_consumers && !tir_move_keep_to_round(ir, move, err)) return false;
+  if (!tir_move_check_reduction(ir, move, err)) return false;
   return move->to_consumers || tir_move_check_written(ir, move, err);
 }
 
@@ -241,6 +243,7 @@ static bool sees_let(const struct tir *ir, tir_stmt s, tir_stmt scope) {
 bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move) {
   struct tir_span writes = tir_block_at(ir, move->block)->writes;
   assert(move->to_consumers);
+  if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
@@ -294,10 +297,9 @@ tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_doma
   if (d->linear) {
     if (d->has_lower) all = add_limit(ir, all, TIR_GE, value, tir_int(ir, d->type, d->lower));
     if (d->has_upper) all = add_limit(ir, all, TIR_LT, value, tir_int(ir, d->type, d->upper + 1));
-  } else {
-    if (d->at_least) all = add_limit(ir, all, TIR_GE, value, d->at_least);
-    if (d->below) all = add_limit(ir, all, TIR_LT, value, d->below);
   }
+  if (d->at_least) all = add_limit(ir, all, TIR_GE, value, d->at_least);
+  if (d->below) all = add_limit(ir, all, TIR_LT, value, d->below);
   return all;
 }
 

@@ -14,9 +14,10 @@
 struct tir_move_domain {
   bool linear, has_lower, has_upper;
   tir_type type;
-  uint32_t first, count;                 /* linear: the terms, in the move's */
-  int64_t lo, hi, lower, upper;          /* linear; the predicate is lower <= value <= upper, on the sides it has */
-  tir_expr min, extent, at_least, below; /* not linear; TIR_NONE: no predicate on that side */
+  uint32_t first, count;        /* linear: the terms, in the move's */
+  int64_t lo, hi, lower, upper; /* linear; the predicate is lower <= value <= upper, on the sides it has */
+  tir_expr min, extent;         /* not linear */
+  tir_expr at_least, below;     /* more predicate; TIR_NONE: none on that side */
 };
 
 enum { TIR_MOVE_MOST = 16, TIR_MOVE_TERMS = 96 };
@@ -62,6 +63,8 @@ bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *er
 bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct);
 /* For reverse_compute_at: what the block will read has been written there (move_written.c). */
 bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err);
+/* For compute_at: keeps the domains to what the block may compute at its new place (move_round.c). */
+bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err);
 

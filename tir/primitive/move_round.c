@@ -1,0 +1,89 @@
+/* What a block moved to its consumers may compute in one round of a loop around both places.
+ *
+ * What is required is found without regard to the consumers' predicates: where these leave instances out, the moved
+ * block gets instances that nobody asks for. They do no harm where all that they read has been written. Where the block
+ * stays in the same rounds of a loop as one of its own producers, they may read what a later round writes; so in each
+ * round it computes no more than it did at the old place: that holds all its consumers read. */
+#include "../linear.h"
+#include "move_domain.h"
+
+#include <stdlib.h>
+
+/* The innermost loop around both the new place and a producer of the moved block; TIR_NONE: there is none. */
+static tir_loop innermost_shared(const struct tir *ir, const struct tir_move *move) {
+  tir_block on_stack[TIR_MOVE_MOST], *producers = on_stack;
+  tir_stmt innermost = move->scope;
+  uint32_t count = tir_producers(ir, move->block, producers, TIR_MOVE_MOST);
+  if (count > TIR_MOVE_MOST) {
+    producers = malloc(count * sizeof *producers);
+    if (!producers) abort();
+    tir_producers(ir, move->block, producers, count);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    tir_stmt around = tir_lowest_common_ancestor(ir, producers[i], move->loop);
+    if (tir_is_below(ir, around, innermost)) innermost = around;
+  }
+  if (producers != on_stack) free(producers);
+  return tir_is(ir, innermost, TIR_LOOP) ? innermost : TIR_NONE;
+}
+
+/* The values that each iteration takes at the old place in one round of `shared`; false: they are not known to be a
+ * box. */
+static bool find_old(struct tir *ir, const struct tir_move *move, tir_loop shared, struct tir_interval *old) {
+  uint32_t count = move->iter_count, loops = tir_loop_vars(ir, move->block, shared, NULL, 0);
+  tir_expr *ranges = malloc((2 * (size_t)count + loops + 1) * sizeof *ranges);
+  if (!ranges) abort();
+  for (uint32_t i = 0; i < count; i++) {
+    ranges[2 * i] = tir_iters(ir, move->block)[i].binding;
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  tir_var *vars = ranges + 2 * count;
+  tir_loop_vars(ir, move->block, shared, vars, loops);
+  tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
+  bool known = tir_region_exact(ir, ranges, count, vars, loops, predicate, old);
+  for (uint32_t i = 0; i < count && known; i++) known = !old[i].empty && old[i].min && old[i].max;
+  free(ranges);
+  return known;
+}
+
+static bool is_at_most(struct tir *ir, tir_expr a, tir_expr b) {
+  if (!a || !b) return false;
+  tir_type x = tir_type_of(ir, a), y = tir_type_of(ir, b), type = tir_type_bits(x) > tir_type_bits(y) ? x : y;
+  return tir_prove(ir, tir_make(ir, TIR_LE, tir_cast(ir, type, a), tir_cast(ir, type, b)));
+}
+
+/* Keeps the values that an iteration takes at the new place among the old ones, where they are not already. */
+static void keep_to(struct tir *ir, struct tir_move *move, struct tir_move_domain *d, struct tir_interval old) {
+  tir_expr low = d->min, extent = d->extent, at_least = d->at_least, below = d->below;
+  if (d->linear) {
+    low = tir_from_terms(ir, d->type, d->lo, move->terms + d->first, d->count);
+    extent = tir_int(ir, d->type, d->hi - d->lo + 1);
+    at_least = d->has_lower ? tir_int(ir, d->type, d->lower) : TIR_NONE;
+    below = d->has_upper ? tir_int(ir, d->type, d->upper + 1) : TIR_NONE;
+  }
+  struct tir_interval runs = tir_interval_of(ir, low, extent);
+  tir_expr end = tir_add(ir, old.max, tir_int(ir, tir_type_of(ir, old.max), 1));
+  if (!is_at_most(ir, old.min, runs.min) && !is_at_most(ir, old.min, at_least)) {
+    d->has_lower = false;
+    d->at_least = old.min;
+  }
+  if (!is_at_most(ir, runs.max, old.max) && !is_at_most(ir, below, end)) {
+    d->has_upper = false;
+    d->below = end;
+  }
+}
+
+bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err) {
+  if (tir_stmt_at(ir, move->removed)->parent == move->scope) return true; /* it shares its loops with nothing */
+  tir_loop shared = innermost_shared(ir, move);
+  if (!shared) return true;
+  struct tir_interval on_stack[TIR_MOVE_MOST], *old = on_stack;
+  if (move->iter_count > TIR_MOVE_MOST) old = malloc(move->iter_count * sizeof *old);
+  if (!old) abort();
+  bool known = find_old(ir, move, shared, old);
+  for (uint32_t i = 0; i < move->iter_count && known; i++) keep_to(ir, move, &move->domains[i], old[i]);
+  if (old != on_stack) free(old);
+  return known || tir_refuse(ir, err, MS_MOVE_COVER, move->loop,
+                             "what block `%s` computes in one round of the loops it shares with producers is not known",
+                             tir_block_name(ir, move->block));
+}
