@@ -18,19 +18,15 @@
 
 extern char **environ;
 
-/* By name in the folder of data, TARGET/NAME; without a target, llvm's. */
-static const char *const usual[] = {"GMM1024", "C2D", "SFM", NULL};
-static const char *const growing[] = {"growth/GMMx1", "growth/GMMx4", "growth/GMMx16", NULL}; /* once, 4, 16 times */
-static const char *const all[] = {"llvm/C1D",      "llvm/C2D",     "llvm/C3D",  "llvm/CAP",
-                                  "llvm/CBR",      "llvm/DEP",     "llvm/DIL",  "llvm/ELT",
-                                  "llvm/GMM",      "llvm/GMM1024", "llvm/GMM2", "llvm/GRP",
-                                  "llvm/GMM_RELU", "llvm/GMM_ROW", "llvm/NRM",  "llvm/POOL",
-                                  "llvm/SFM",      "llvm/T2D",     "llvm/TBG",  "cuda/C1D",
-                                  "cuda/C2D",      "cuda/C3D",     "cuda/CAP",  "cuda/CBR",
-                                  "cuda/DEP",      "cuda/DIL",     "cuda/ELT",  "cuda/GMM",
-                                  "cuda/GMM1024",  "cuda/GMM2",    "cuda/GRP",  "cuda/GMM_RELU",
-                                  "cuda/GMM_ROW",  "cuda/NRM",     "cuda/POOL", "cuda/SFM",
-                                  "cuda/T2D",      "cuda/TBG",     NULL};
+/* Sketches are named TARGET/NAME in the folder of data, where workloads/NAME.py is the function; without a target, they
+ * are llvm's. */
+static const char *const usual[] = {"GMM1024", "C2D", "SFM"};
+static const char *const growing[] = {"growth/GMMx1", "growth/GMMx4", "growth/GMMx16"}; /* once, 4, 16 times */
+static const char *const targets[] = {"llvm", "cuda"};
+static const char *const operators[] = {"C1D", "C2D",  "C3D",     "CAP",  "CBR", "DEP",      "DIL",
+                                        "ELT", "GMM",  "GMM1024", "GMM2", "GRP", "GMM_RELU", "GMM_ROW",
+                                        "NRM", "POOL", "SFM",     "T2D",  "TBG"};
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
 enum { MOST_SKETCHES = 32, CHECK_EVERY = 1000 };
 
 struct options {
@@ -65,16 +61,15 @@ static void unload(struct bench *b) {
   if (b->ir) tir_free(b->ir);
 }
 
-/* NAME.py and NAME.0.json, NAME.1.json, … in the directory. */
-static bool load(struct bench *b, const char *directory, const char *name, ms_error *err) {
-  char path[4096], file[256];
+/* workloads/NAME.py and TARGET/NAME.0.json, TARGET/NAME.1.json, … in the directory. */
+static bool load(struct bench *b, const char *directory, const char *sketches, ms_error *err) {
+  char path[4096];
   *b = (struct bench){0};
-  snprintf(file, sizeof file, strchr(name, '/') ? "%s" : "llvm/%s", name);
-  snprintf(path, sizeof path, "%s/%s.py", directory, file);
+  snprintf(path, sizeof path, "%s/workloads/%s.py", directory, strchr(sketches, '/') + 1);
   b->ir = cli_read_module(path, err);
   if (!b->ir) return false;
   for (; b->sketches < MOST_SKETCHES; b->sketches++) {
-    snprintf(path, sizeof path, "%s/%s.%u.json", directory, file, b->sketches);
+    snprintf(path, sizeof path, "%s/%s.%u.json", directory, sketches, b->sketches);
     if (b->sketches && access(path, R_OK)) break;
     struct vm_trace *trace = cli_read_trace(path, err);
     if (!trace) return false;
@@ -124,13 +119,12 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
 
 /* ---- The peer ---------------------------------------------------------------------------------------------------- */
 
-/* Runs peer_replay.py for one workload and reads its answer, one JSON object. */
-static json_t *run_peer(const struct options *o, const char *name, ms_error *err) {
-  char script[4096], seconds[32], file[256];
+/* Runs peer_replay.py for one workload's sketches and reads its answer, one JSON object. */
+static json_t *run_peer(const struct options *o, const char *sketches, ms_error *err) {
+  char script[4096], seconds[32];
   snprintf(script, sizeof script, "%s/peer_replay.py", o->data);
   snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)o->seconds);
-  snprintf(file, sizeof file, strchr(name, '/') ? "%s" : "llvm/%s", name);
-  char *argv[] = {(char *)o->peer, script, (char *)o->data, file, seconds, NULL};
+  char *argv[] = {(char *)o->peer, script, (char *)o->data, (char *)sketches, seconds, NULL};
   int ends[2], status = -1;
   pid_t child;
   json_t *answer = NULL;
@@ -198,12 +192,14 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
   struct vm_profile profile = {0};
   struct vm_schedule *sch = vm_schedule_new(NULL, 0);
   json_t *peer = NULL;
+  char sketches[256];
+  snprintf(sketches, sizeof sketches, strchr(name, '/') ? "%s" : "llvm/%s", name);
   if (o->profile) sch->profile = &profile;
-  bool done = load(&b, o->data, name, err);
+  bool done = load(&b, o->data, sketches, err);
   uint64_t start = vm_ticks();
   done = done && measure(&b, sch, o, &r, err);
   profile.total = vm_ticks() - start;
-  if (done && o->peer) done = (peer = run_peer(o, name, err)) != NULL;
+  if (done && o->peer) done = (peer = run_peer(o, sketches, err)) != NULL;
   if (done) report(name, &r, peer, o);
   if (done && o->profile) print_profile(name, &profile, &r);
   json_decref(peer);
@@ -213,12 +209,31 @@ static bool bench_workload(const char *name, const struct options *o, ms_error *
 }
 
 /* False: a message was printed. */
-static bool bench_list(const char *const *names, const struct options *o) {
-  for (; *names; names++) {
-    ms_error err = {.instruction = -1};
-    if (!bench_workload(*names, o, &err)) return cli_report(&err, NULL, o->json), false;
+static bool bench_one(const char *name, const struct options *o) {
+  ms_error err = {.instruction = -1};
+  if (!bench_workload(name, o, &err)) return cli_report(&err, NULL, o->json), false;
+  return true;
+}
+
+static bool bench_list(const char *const *names, size_t count, const struct options *o) {
+  for (size_t i = 0; i < count; i++)
+    if (!bench_one(names[i], o)) return false;
+  return true;
+}
+
+static bool bench_all(const struct options *o) {
+  char name[64];
+  for (size_t i = 0; i < LENGTH(targets) * LENGTH(operators); i++) {
+    snprintf(name, sizeof name, "%s/%s", targets[i / LENGTH(operators)], operators[i % LENGTH(operators)]);
+    if (!bench_one(name, o)) return false;
   }
   return true;
+}
+
+static bool bench_named(const char *name, const struct options *o) {
+  if (!strcmp(name, "all")) return bench_all(o);
+  if (!strcmp(name, "growth")) return bench_list(growing, LENGTH(growing), o);
+  return bench_one(name, o);
 }
 
 static int bench_replay(const struct cli_command *self, int argc, char **argv) {
@@ -233,11 +248,8 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  bool done = count > 1 || bench_list(usual, &o);
-  for (int i = 1; done && i < count; i++) {
-    const char *one[] = {argv[i], NULL};
-    done = bench_list(!strcmp(argv[i], "all") ? all : !strcmp(argv[i], "growth") ? growing : one, &o);
-  }
+  bool done = count > 1 || bench_list(usual, LENGTH(usual), &o);
+  for (int i = 1; done && i < count; i++) done = bench_named(argv[i], &o);
   return done ? CLI_DONE : CLI_FAILED;
 }
 

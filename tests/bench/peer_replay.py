@@ -1,5 +1,5 @@
 """The peer's side of `msched bench replay`: replays a workload's sketches in turn, every decision drawn anew, each replay
-ending in the module's structural hash; prints one JSON object.  usage: peer_replay.py DIRECTORY NAME SECONDS"""
+ending in the module's structural hash; prints one JSON object.  usage: peer_replay.py DIRECTORY TARGET/NAME SECONDS"""
 import json, os, sys, time
 import tvm
 import tvm.s_tir as s_tir
@@ -22,7 +22,7 @@ def value(x):
 
 
 def main(directory, name, seconds):
-    module = tvm.script.from_source(open("%s/%s.py" % (directory, name)).read())
+    module = tvm.script.from_source(open("%s/workloads/%s.py" % (directory, name.split("/")[1])).read())
     traces = sketches(directory, name, module)
     done = refused = 0
     start = time.perf_counter()
