@@ -132,6 +132,21 @@ bool tir_only_loops_between(const struct tir *ir, tir_stmt s, tir_stmt top);
 
 /* ---- Regions (region.c) ---- */
 
+/* The first of a block's regions that is of the buffer; NULL: there is none. */
+static inline const struct tir_region *tir_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
+    if (ir->regions.at[i].buffer == buffer) return &ir->regions.at[i];
+  return NULL;
+}
+static inline bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
+  return tir_region_of(ir, regions, buffer) != NULL;
+}
+static inline uint32_t tir_count_regions_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < regions.count; i++) count += ir->regions.at[regions.first + i].buffer == buffer;
+  return count;
+}
+
 /* Consecutive integers from min to max, both included and simplified. TIR_NONE: no bound known on that side. */
 struct tir_interval {
   tir_expr min, max;

@@ -155,13 +155,6 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
 
 /* ---- Complete and reduction blocks ---- */
 
-static uint32_t regions_written(const struct tir *ir, tir_block b, tir_buffer buffer) {
-  struct tir_span writes = tir_block_at(ir, b)->writes;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < writes.count; i++) count += ir->regions.at[writes.first + i].buffer == buffer;
-  return count;
-}
-
 /* No other region of a child of the scope writes what the block writes. */
 static bool is_only_writer(const struct tir *ir, tir_block block, tir_block scope) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
@@ -169,7 +162,8 @@ static bool is_only_writer(const struct tir *ir, tir_block block, tir_block scop
     tir_buffer buffer = ir->regions.at[writes.first + i].buffer;
     uint32_t count = 0;
     for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next)
-      if (tir_scope_of(ir, ir->uses.at[u].block) == scope) count += regions_written(ir, ir->uses.at[u].block, buffer);
+      if (tir_scope_of(ir, ir->uses.at[u].block) == scope)
+        count += tir_count_regions_of(ir, tir_block_at(ir, ir->uses.at[u].block)->writes, buffer);
     if (count != 1) return false;
   }
   return true;
@@ -191,7 +185,7 @@ static bool is_only_writer_below(const struct tir *ir, tir_block block, tir_stmt
         count = 0;
       }
       first_scope = scope;
-      count += regions_written(ir, writer, buffer);
+      count += tir_count_regions_of(ir, tir_block_at(ir, writer)->writes, buffer);
     }
     if (count > 1) return false;
   }
@@ -205,7 +199,7 @@ static bool dominates(const struct tir *ir, tir_block block, tir_stmt root) {
 static bool reads_what_it_writes(const struct tir *ir, tir_block block) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
   for (uint32_t i = 0; i < reads.count; i++)
-    if (regions_written(ir, block, ir->regions.at[reads.first + i].buffer)) return true;
+    if (tir_has_region_of(ir, tir_block_at(ir, block)->writes, ir->regions.at[reads.first + i].buffer)) return true;
   return false;
 }
 

@@ -4,12 +4,6 @@
 #include "analysis.h"
 #include "loads.h"
 
-static bool lists_buffer(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
-  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return true;
-  return false;
-}
-
 static bool allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
   struct tir_span allocs = tir_block_at(ir, block)->allocs;
   for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
@@ -22,7 +16,8 @@ static tir_block find_silent(const struct tir *ir, tir_block block, tir_block sc
   for (tir_block b = tir_parent_block(ir, block); b && b != scope; b = tir_parent_block(ir, b)) {
     const struct tir_block_record *r = tir_block_at(ir, b);
     if (allocates(ir, b, buffer)) return TIR_NONE;
-    if (!lists_buffer(ir, writes ? r->writes : r->reads, buffer) && !lists_buffer(ir, r->writes, buffer)) return b;
+    if (!tir_has_region_of(ir, writes ? r->writes : r->reads, buffer) && !tir_has_region_of(ir, r->writes, buffer))
+      return b;
   }
   return TIR_NONE;
 }
@@ -34,7 +29,7 @@ static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
 /* The block itself uses the buffer, and does not tell. */
 static bool hides_buffer(struct tir *ir, tir_block block, tir_buffer buffer) {
   const struct tir_block_record *r = tir_block_at(ir, block);
-  if (lists_buffer(ir, r->reads, buffer) || lists_buffer(ir, r->writes, buffer)) return false;
+  if (tir_has_region_of(ir, r->reads, buffer) || tir_has_region_of(ir, r->writes, buffer)) return false;
   for (tir_stmt s = tir_next(ir, block, block); s;) {
     if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
@@ -172,7 +167,7 @@ bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err
     for (int w = 0; w < 2; w++)
       for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
         tir_buffer buffer = ir->regions.at[i].buffer;
-        if (lists_buffer(ir, told->writes, buffer) || (!w && lists_buffer(ir, told->reads, buffer)) ||
+        if (tir_has_region_of(ir, told->writes, buffer) || (!w && tir_has_region_of(ir, told->reads, buffer)) ||
             is_inside(ir, s, block, buffer))
           continue;
         return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, block, "block `%s` does not tell that `%s` in it uses `%s`",

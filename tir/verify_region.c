@@ -3,7 +3,6 @@
  * Only what is certainly outside is refused. The distance from a region's edge is a linear form over variables; where
  * all of them are independent and their domains constant, its extremes are attained, and one beyond the edge is a
  * violation. Elsewhere only a distance that is beyond the edge for all values is. */
-#include "bounds.h"
 #include "verify.h"
 
 enum { MOST_TERMS = 24 };
@@ -138,18 +137,12 @@ static bool leaves(const struct verifier *v, const struct touched *t, const stru
   return is_negative(&below, t->guarded) || is_negative(&above, t->guarded);
 }
 
-static uint32_t count_regions(const struct tir *ir, tir_buffer b, struct tir_span regions) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < regions.count; i++) count += ir->regions.at[regions.first + i].buffer == b;
-  return count;
-}
-
 /* The dimension in which what is touched leaves each of the regions of its buffer, or -1. *found: there is one. */
 static int find_outside(const struct verifier *v, const struct touched *t, struct tir_span regions, bool *found) {
   struct touched one = *t;
   int outside = -1;
   /* Of several regions, each may hold a part: then only what is outside altogether counts. */
-  one.guarded = t->guarded || count_regions(v->ir, t->buffer, regions) > 1;
+  one.guarded = t->guarded || tir_count_regions_of(v->ir, regions, t->buffer) > 1;
   for (uint32_t i = 0; i < regions.count; i++) {
     const struct tir_region *r = &v->ir->regions.at[regions.first + i];
     if (r->buffer != t->buffer) continue;

@@ -1,5 +1,4 @@
 /* The verifier's first pass: the storage. A violation here is a bug of whoever edited the module. */
-#include "bounds.h"
 #include "verify.h"
 
 #include <stdlib.h>
@@ -398,17 +397,11 @@ static bool check_names(const struct tir *ir, const bool *reached, uint32_t livi
   return true;
 }
 
-static bool names_buffer(const struct tir *ir, struct tir_span regions, tir_buffer b) {
-  for (uint32_t i = 0; i < regions.count; i++)
-    if (ir->regions.at[regions.first + i].buffer == b) return true;
-  return false;
-}
-
 /* How many distinct buffers a list of regions names. */
 static uint32_t distinct(const struct tir *ir, struct tir_span regions) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < regions.count; i++)
-    count += !names_buffer(ir, (struct tir_span){regions.first, i}, ir->regions.at[regions.first + i].buffer);
+    count += !tir_has_region_of(ir, (struct tir_span){regions.first, i}, ir->regions.at[regions.first + i].buffer);
   return count;
 }
 
@@ -428,7 +421,7 @@ static bool check_uses(const struct tir *ir, const bool *reached, bool writes, m
         problem = "holds what is no block";
       else if (last[block] == b)
         problem = "holds a block twice";
-      else if (!names_buffer(ir, writes ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads, b))
+      else if (!tir_has_region_of(ir, writes ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads, b))
         problem = "holds a block without such a region";
       if (problem) break;
       last[block] = b;

@@ -112,9 +112,7 @@ enum { MOST_REGIONS = 32 };
 static void retarget(struct tir *ir, tir_block block, bool write, tir_buffer from, tir_buffer to) {
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
   struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
-  bool found = false;
-  for (uint32_t i = span.first; i < span.first + span.count; i++) found |= ir->regions.at[i].buffer == from;
-  if (!found) return;
+  if (!tir_has_region_of(ir, span, from)) return;
   if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
   if (!made) abort();
   for (uint32_t i = 0; i < span.count; i++) {

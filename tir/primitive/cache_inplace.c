@@ -14,18 +14,6 @@ struct plan {
   struct tir_cache_plan in, out; /* the copy there, and back */
 };
 
-static const struct tir_region *region_of(const struct tir *ir, struct tir_span span, tir_buffer buffer,
-                                          uint32_t *times) {
-  const struct tir_region *found = NULL;
-  *times = 0;
-  for (uint32_t i = span.first; i < span.first + span.count; i++)
-    if (ir->regions.at[i].buffer == buffer) {
-      found = &ir->regions.at[i];
-      ++*times;
-    }
-  return found;
-}
-
 static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (tir_stmt s = plan->block; s; s = tir_next(ir, s, plan->block))
     if (tir_is(ir, s, TIR_BLOCK) && !tir_check_cache_matches(ir, &plan->in, s, err)) return false;
@@ -43,15 +31,16 @@ static bool covers(struct tir *ir, const struct plan *plan) {
 
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *storage, struct plan *plan,
                   ms_error *err) {
-  uint32_t reads, writes;
   plan->block = block;
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, storage, &plan->in, err)) return false;
-  const struct tir_region *read = region_of(ir, tir_block_at(ir, block)->reads, plan->in.buffer, &reads);
-  const struct tir_region *written = region_of(ir, tir_block_at(ir, block)->writes, plan->in.buffer, &writes);
-  if (reads != 1 || writes != 1)
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  uint32_t read = tir_count_regions_of(ir, reads, plan->in.buffer),
+           written = tir_count_regions_of(ir, writes, plan->in.buffer);
+  if (read != 1 || written != 1)
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` reads `%s` in %u regions and writes it in %u",
-                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name), reads, writes);
-  struct tir_region regions[] = {*read, *written};
+                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name), read, written);
+  struct tir_region regions[] = {*tir_region_of(ir, reads, plan->in.buffer),
+                                 *tir_region_of(ir, writes, plan->in.buffer)};
   plan->in.before = block;
   plan->in.compact = tir_stmt_at(ir, block)->parent == plan->in.scope;
   plan->out = plan->in;

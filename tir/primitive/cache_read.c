@@ -17,18 +17,6 @@ struct plan {
   uint32_t count;
 };
 
-static const struct tir_region *region_of(const struct tir *ir, struct tir_span span, tir_buffer buffer,
-                                          uint32_t *times) {
-  const struct tir_region *found = NULL;
-  *times = 0;
-  for (uint32_t i = span.first; i < span.first + span.count; i++)
-    if (ir->regions.at[i].buffer == buffer) {
-      found = &ir->regions.at[i];
-      ++*times;
-    }
-  return found;
-}
-
 static void keep_first(const struct tir *ir, tir_block *first, tir_block b) {
   if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
 }
@@ -59,15 +47,14 @@ static tir_block find_first_reader(const struct tir *ir, const struct plan *plan
 
 static bool plan_written(struct tir *ir, struct plan *plan, ms_error *err) {
   tir_block first = TIR_NONE;
-  uint32_t times;
   if (plan->count && !find_first_given(ir, plan, &first, err)) return false;
   if (!plan->count) first = find_first_reader(ir, plan);
   plan->cache.before = TIR_NONE;
   if (first) tir_place_cache(ir, &plan->cache, plan->writer, first);
   plan->cache.compact = !first || tir_stmt_at(ir, plan->cache.before)->parent == plan->cache.scope;
-  const struct tir_region *written = region_of(ir, tir_block_at(ir, plan->writer)->writes, plan->cache.buffer, &times);
-  struct tir_region region = *written;
-  if (times > 1)
+  struct tir_span writes = tir_block_at(ir, plan->writer)->writes;
+  struct tir_region region = *tir_region_of(ir, writes, plan->cache.buffer);
+  if (tir_count_regions_of(ir, writes, plan->cache.buffer) > 1)
     tir_cache_whole(ir, &plan->cache);
   else
     tir_relax_cached_region(ir, &plan->cache, plan->writer, &region, TIR_NONE);
@@ -85,21 +72,19 @@ static bool is_only_reader(const struct tir *ir, tir_block block, const struct t
 /* A condition inside the only block that reads the input narrows what is copied. */
 static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
   struct tir_cache_plan *cache = &plan->cache;
-  uint32_t times;
   cache->before = tir_stmt_at(ir, cache->scope)->first[TIR_BODY];
   cache->compact = true;
-  const struct tir_region *read = region_of(ir, tir_block_at(ir, block)->reads, cache->buffer, &times);
-  if (times == 1 && is_only_reader(ir, block, cache)) {
-    struct tir_region region = *read;
+  struct tir_span reads = tir_block_at(ir, block)->reads, outer = tir_block_at(ir, cache->scope)->reads;
+  if (tir_count_regions_of(ir, reads, cache->buffer) == 1 && is_only_reader(ir, block, cache)) {
+    struct tir_region region = *tir_region_of(ir, reads, cache->buffer);
     tir_expr nested = tir_nested_predicate(ir, block, cache->buffer, false);
     if (nested) {
       tir_relax_cached_region(ir, cache, block, &region, nested);
       return;
     }
   }
-  const struct tir_region *outer = region_of(ir, tir_block_at(ir, cache->scope)->reads, cache->buffer, &times);
-  if (times == 1)
-    tir_cache_region(ir, cache, outer);
+  if (tir_count_regions_of(ir, outer, cache->buffer) == 1)
+    tir_cache_region(ir, cache, tir_region_of(ir, outer, cache->buffer));
   else
     tir_cache_whole(ir, cache);
 }
@@ -123,9 +108,8 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   if (plan->count && !tir_is_cache_consumer(ir, block, plan->consumers, plan->count)) return false;
   if (tir_compare_position(ir, block, plan->cache.before) < 0) return false;
   for (tir_stmt s = block; s != scope; s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    uint32_t times;
-    if (region_of(ir, tir_block_at(ir, s)->writes, plan->cache.buffer, &times)) return false;
+    if (tir_is(ir, s, TIR_BLOCK) && tir_has_region_of(ir, tir_block_at(ir, s)->writes, plan->cache.buffer))
+      return false;
   }
   return true;
 }
@@ -134,8 +118,7 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
  * more than was written by then may be copied. */
 static bool check_input_told(struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_block scope = plan->cache.scope;
-  uint32_t times;
-  region_of(ir, tir_block_at(ir, scope)->reads, plan->cache.buffer, &times);
+  uint32_t times = tir_count_regions_of(ir, tir_block_at(ir, scope)->reads, plan->cache.buffer);
   if (plan->writer || times == 1) return true;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;

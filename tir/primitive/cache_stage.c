@@ -228,12 +228,6 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
   return true;
 }
 
-static bool has_region_of(const struct tir *ir, struct tir_span span, tir_buffer buffer) {
-  for (uint32_t i = span.first; i < span.first + span.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return true;
-  return false;
-}
-
 /* Loops inside `block` define variables that mean nothing outside. */
 static bool is_free_of_inner_vars(const struct tir *ir, tir_block block, tir_stmt inner, tir_expr e) {
   for (tir_stmt s = tir_stmt_at(ir, inner)->parent; s != block; s = tir_stmt_at(ir, s)->parent) {
@@ -429,7 +423,7 @@ enum { MOST_REGIONS = 32 };
 
 static void redirect_regions(struct tir *ir, const struct redirection *r, tir_block block, bool write) {
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  if (!has_region_of(ir, span, r->plan->buffer)) return;
+  if (!tir_has_region_of(ir, span, r->plan->buffer)) return;
   struct tir_region on_stack[MOST_REGIONS], *moved = on_stack;
   if (span.count > MOST_REGIONS) moved = malloc(span.count * sizeof *moved);
   if (!moved) abort();

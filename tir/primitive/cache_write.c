@@ -31,13 +31,6 @@ static tir_block find_first_reader(const struct tir *ir, const struct plan *plan
   return first;
 }
 
-static bool reads(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_span span = tir_block_at(ir, block)->reads;
-  for (uint32_t i = span.first; i < span.first + span.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return true;
-  return false;
-}
-
 static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
   if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
   return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
@@ -65,7 +58,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
       !tir_check_no_untold_users(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
     return false;
-  if (reads(ir, block, cache->buffer))
+  if (tir_has_region_of(ir, tir_block_at(ir, block)->reads, cache->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block,
                       "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));
   tir_block reader = find_first_reader(ir, plan);

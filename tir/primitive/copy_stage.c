@@ -134,12 +134,6 @@ static bool is_over_iters(const struct tir *ir, const struct tir_single_access *
   return !inner.found;
 }
 
-bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
-  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return true;
-  return false;
-}
-
 /* A loop of one round in the block adds nothing to a place. */
 static void drop_unit_loops(struct tir *ir, tir_block block, struct tir_single_access *access) {
   bool any = false;

@@ -40,6 +40,5 @@ bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, 
 /* All uses become uses of `to` at `at`; so do the block's regions. */
 void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, const tir_expr *at,
                         uint32_t rank);
-bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer);
 
 #endif

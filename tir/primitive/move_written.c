@@ -37,13 +37,6 @@ static bool has_gaps(struct tir *ir, const struct tir_move *move, tir_block prod
   return gaps;
 }
 
-static bool reads_buffer(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  for (uint32_t k = reads.first; k < reads.first + reads.count; k++)
-    if (ir->regions.at[k].buffer == buffer) return true;
-  return false;
-}
-
 /* All writes of the buffer leave gaps, so that none fills those of another. */
 static bool buffer_has_gaps(struct tir *ir, const struct tir_move *move, tir_buffer buffer) {
   for (uint32_t i = 0; i < move->required_count; i++) {
@@ -106,7 +99,9 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
   if (!tir_check_writes_told(ir, producer, err)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
-    if (!reads_buffer(ir, move->block, region.buffer) || !has_gaps(ir, move, producer, region)) continue;
+    if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer) ||
+        !has_gaps(ir, move, producer, region))
+      continue;
     if (!buffer_has_gaps(ir, move, region.buffer)) continue;
     return tir_refuse(ir, err, MS_MOVE_COVER, move->loop, "under this loop `%s` is written with gaps by block `%s`",
                       tir_text(ir, tir_buffer_at(ir, region.buffer)->name), tir_block_name(ir, producer));

@@ -35,17 +35,11 @@ static tir_buffer param_of(const struct part *part, uint32_t i) {
   return part->ir->params.at[part->func->params.first + i].buffer;
 }
 
-static const struct tir_region *region_in(const struct tir *ir, struct tir_span span, tir_buffer buffer) {
-  for (uint32_t i = span.first; i < span.first + span.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return &ir->regions.at[i];
-  return NULL;
-}
-
 /* What the root block does with a parameter. */
 static const struct tir_region *region_of(const struct part *part, tir_buffer buffer) {
   const struct tir_block_record *r = tir_block_at(part->ir, part->root);
-  const struct tir_region *read = region_in(part->ir, r->reads, buffer);
-  return read ? read : region_in(part->ir, r->writes, buffer);
+  const struct tir_region *read = tir_region_of(part->ir, r->reads, buffer);
+  return read ? read : tir_region_of(part->ir, r->writes, buffer);
 }
 
 static bool check_intrinsic(const struct tir *description, const struct tir *implementation, struct part *desc,

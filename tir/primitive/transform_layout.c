@@ -148,9 +148,8 @@ static struct tir_region whole(struct tir *ir, tir_buffer buffer) {
 }
 
 static struct tir_region region_in(struct tir *ir, struct tir_span found, tir_buffer buffer) {
-  for (uint32_t i = found.first; i < found.first + found.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return ir->regions.at[i];
-  return whole(ir, buffer); /* declared, but not seen to be used */
+  const struct tir_region *region = tir_region_of(ir, found, buffer);
+  return region ? *region : whole(ir, buffer); /* declared, but not seen to be used */
 }
 
 enum { MOST_REGIONS = 64 };
