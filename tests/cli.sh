@@ -24,14 +24,7 @@ check() { # what, expected status, expected words in the output, command…
   esac
 }
 
-cat >"$dir/add.py" <<'END'
-@T.prim_func(s_tir=True)
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1.0)
-END
+cp "$(dirname -- "$0")/support/add.py" "$dir"
 look='["GetSBlock",[],["B","main"],["b0"]],["GetLoops",["b0"],[],["l1"]]'
 echo "[[$look,[\"Split\",[\"l1\",2,\"None\"],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/good.json"
 echo "[[$look,[\"Split\",[\"l1\",2,3],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/bad.json"

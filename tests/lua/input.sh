@@ -69,14 +69,7 @@ refused 1 "model" "$msched" tune "$gemm" --model nonsense --db "$db" -- 8 8 8
 refused 1 "script.lua:1: oh" sh -c "echo 'error \"oh\"' >'$work/script.lua'; '$msched' '$work/script.lua' 2>&1 | sed '/^stack traceback/,\$d' >&2; exit 1"
 
 # ---- Functions and traces
-cat >"$work/add.py" <<'P'
-@T.prim_func(s_tir=True)
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1.0)
-P
+cp "$root/tests/support/add.py" "$work"
 head -c 150 "$work/add.py" >"$work/cut.py"
 refused 1 "cut.py:" "$msched" tune "$work/cut.py" --db "$db"
 refused 1 "cut.py:" "$msched" space "$work/cut.py"
