@@ -93,25 +93,6 @@ static bool same_progression(struct one_case *c, struct tir_progression p, const
   return same_values(c, scale, p.scale) && same_values(c, read_prefix(&c->names, &at), p.extent);
 }
 
-/* Counts the vars on, the others staying as they are. */
-static bool next_vars(struct one_case *c) {
-  for (uint32_t i = c->names.count; i-- > c->others;) {
-    struct named *n = &c->names.at[i];
-    bool wrong = false;
-    if (++n->value < n->min + (n->extent_expr ? value_of(&c->names, n->extent_expr, &wrong) : n->extent)) return true;
-    n->value = n->min;
-  }
-  return false;
-}
-
-static bool next_others(struct one_case *c) {
-  uint32_t count = c->names.count;
-  c->names.count = c->others;
-  bool more = next_values(&c->names);
-  c->names.count = count;
-  return more;
-}
-
 static bool is_empty(struct one_case *c) { /* a variable has no values at all */
   bool wrong = false;
   for (uint32_t i = c->others; i < c->names.count; i++)
@@ -144,8 +125,8 @@ static bool fills_box_now(struct one_case *c, const struct tir_progression *out)
     if (!inside) break;
     found += !seen[place];
     seen[place] = true;
-  } while (next_vars(c));
-  for (uint32_t i = c->others; i < n->count; i++) n->at[i].value = n->at[i].min;
+  } while (next_values_among(n, c->others, n->count));
+  for (uint32_t i = c->others; i < n->count; i++) n->at[i].value = n->at[i].min; /* after a break */
   free(seen);
   return inside && (found == total || found == 0);
 }
@@ -155,7 +136,7 @@ static bool fills_box(struct one_case *c, const struct tir_progression *out) {
   first_values(&c->names);
   do
     if (!is_empty(c) && !fills_box_now(c, out)) return false;
-  while (next_others(c));
+  while (next_values_among(&c->names, 0, c->others));
   return true;
 }
 

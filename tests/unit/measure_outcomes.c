@@ -73,23 +73,33 @@ static struct tir *counting(void) {
   "[[[\"GetSBlock\", [], [\"C\", \"main\"], [\"b\"]], [\"GetLoops\", [\"b\"], [], [\"i\"]], [\"Split\", "              \
   "[\"i\", " factors "], [false, true], [\"i0\", \"i1\"]]], []]"
 
-static void survives_wrong_and_endless_ones(void **state) {
-  (void)state;
-  struct tir *ir = counting();
-  struct jit_measurer_options options = {.run_timeout = 0.25, .censor_factor = 1e9};
-  struct jit_measurer *m = start_measurer(ir, &options);
-  submit(m, 1, SPLIT("2, 4"));
-  submit(m, 2, SPLIT("3, 4"));
-  submit(m, 3, SPLIT("1, 2147483640"));
-  submit(m, 4, SPLIT("4, 2"));
-  struct jit_result r[4];
-  for (int i = 0; i < 4; i++) r[i] = next_result(m);
-  expect(&r[0], 1, JIT_MEASURED, NULL);
-  expect(&r[1], 2, JIT_WRONG, "is expected");
-  expect(&r[2], 3, JIT_RUN_TIMEOUT, "more than 0.25 s");
-  expect(&r[3], 4, JIT_MEASURED, NULL);
+struct candidate {
+  const char *trace;
+  enum jit_outcome outcome;
+  const char *reason;
+};
+
+/* Measures candidates of the workload, which it frees: each becomes what is said, whatever became of those before. */
+static void becomes(struct tir *ir, const struct jit_measurer_options *options, const struct candidate *candidates,
+                    uint64_t count) {
+  struct jit_measurer *m = start_measurer(ir, options);
+  for (uint64_t i = 0; i < count; i++) submit(m, i, candidates[i].trace);
+  for (uint64_t i = 0; i < count; i++) {
+    struct jit_result r = next_result(m);
+    expect(&r, i, candidates[i].outcome, candidates[i].reason);
+  }
   jit_measurer_free(m);
   tir_free(ir);
+}
+
+static void survives_wrong_and_endless_ones(void **state) {
+  (void)state;
+  const struct jit_measurer_options options = {.run_timeout = 0.25, .censor_factor = 1e9};
+  const struct candidate candidates[] = {{SPLIT("2, 4"), JIT_MEASURED, NULL},
+                                         {SPLIT("3, 4"), JIT_WRONG, "is expected"},
+                                         {SPLIT("1, 2147483640"), JIT_RUN_TIMEOUT, "more than 0.25 s"},
+                                         {SPLIT("4, 2"), JIT_MEASURED, NULL}};
+  becomes(counting(), &options, candidates, 4);
 }
 
 static struct tir *filling(void) {
@@ -98,23 +108,14 @@ static struct tir *filling(void) {
                        "        C[vi] = A[vi % 64] + T.float32(1)");
 }
 
-/* One element past the end is enough. */
 static void survives_crashes(void **state) {
   (void)state;
-  struct tir *ir = filling();
-  struct jit_measurer_options options = {.censor_factor = 1e9};
-  struct jit_measurer *m = start_measurer(ir, &options);
-  submit(m, 1, SPLIT("100, 10"));
-  submit(m, 2, SPLIT("77, 13"));
-  submit(m, 3, SPLIT("1000, 1000"));
-  submit(m, 4, SPLIT("10, 100"));
-  struct jit_result r[4];
-  for (int i = 0; i < 4; i++) r[i] = next_result(m);
-  expect(&r[0], 1, JIT_MEASURED, NULL);
-  expect(&r[2], 3, JIT_CRASHED, "signal 11");
-  expect(&r[3], 4, JIT_MEASURED, NULL);
-  jit_measurer_free(m);
-  tir_free(ir);
+  const struct jit_measurer_options options = {.censor_factor = 1e9};
+  const struct candidate candidates[] = {{SPLIT("100, 10"), JIT_MEASURED, NULL},
+                                         {SPLIT("77, 13"), JIT_MEASURED, NULL}, /* past the end, within its 64 bytes */
+                                         {SPLIT("1000, 1000"), JIT_CRASHED, "signal 11"},
+                                         {SPLIT("10, 100"), JIT_MEASURED, NULL}};
+  becomes(filling(), &options, candidates, 4);
 }
 
 /* No build is as quick as that; each costs a builder, and another takes its place. */

@@ -137,12 +137,13 @@ static inline int64_t value_of(const struct names *names, tir_expr e, bool *wron
   }
 }
 
-/* Sets the values of all names to their minima; next_values counts on, the last name fastest. False: all were seen. */
+/* Sets the values of all names to their minima; next_values counts on, the last name fastest. False: all were seen, and
+ * all are at their minima again. next_values_among counts those from `first` on, the others staying as they are. */
 static inline void first_values(struct names *names) {
   for (uint32_t i = 0; i < names->count; i++) names->at[i].value = names->at[i].min;
 }
-static inline bool next_values(struct names *names) {
-  for (uint32_t i = names->count; i-- > 0;) {
+static inline bool next_values_among(struct names *names, uint32_t first, uint32_t end) {
+  for (uint32_t i = end; i-- > first;) {
     struct named *n = &names->at[i];
     bool wrong = false;
     int64_t extent = n->extent_expr ? value_of(names, n->extent_expr, &wrong) : n->extent;
@@ -151,6 +152,7 @@ static inline bool next_values(struct names *names) {
   }
   return false;
 }
+static inline bool next_values(struct names *names) { return next_values_among(names, 0, names->count); }
 
 static inline void print_prefix(const struct names *names, tir_expr e, FILE *to) {
   const struct tir_expr_node n = *tir_at(names->ir, e);

@@ -45,14 +45,6 @@ static void read_case(struct one_case *c, char *line, bool simplifies) {
   c->predicate = strcmp(at, " true") ? read_prefix(&c->names, &at) : TIR_NONE;
 }
 
-static bool next_others(struct one_case *c) {
-  uint32_t count = c->names.count;
-  c->names.count = c->others;
-  bool more = next_values(&c->names);
-  c->names.count = count;
-  return more;
-}
-
 /* Equal for all values of the variables that are not relaxed. */
 static bool same_ends(struct one_case *c, const char *at, const struct tir_interval *got) {
   for (uint32_t i = 0; i < c->rank; i++) {
@@ -68,54 +60,61 @@ static bool same_ends(struct one_case *c, const char *at, const struct tir_inter
     do {
       if (value_of(&c->names, min, &wrong) != value_of(&c->names, got[i].min, &wrong)) return false;
       if (value_of(&c->names, max, &wrong) != value_of(&c->names, got[i].max, &wrong)) return false;
-    } while (next_others(c));
+    } while (next_values_among(&c->names, 0, c->others));
   }
   return true;
 }
 
+struct box {
+  uint32_t rank;
+  int64_t low[MOST], extent[MOST];
+  bool *seen; /* NULL: too wide to look everywhere */
+  int64_t total, found;
+};
+
+/* Marks what the region covers of the box for the present values. False: it leaves the box. */
+static bool mark_covered(struct one_case *c, struct box *box) {
+  int64_t first[MOST], width[MOST], at[MOST] = {0};
+  bool inside = true, wrong = false;
+  for (uint32_t i = 0; i < box->rank; i++) {
+    first[i] = value_of(&c->names, c->ranges[2 * i], &wrong) - box->low[i];
+    width[i] = value_of(&c->names, c->ranges[2 * i + 1], &wrong);
+    inside &= first[i] >= 0 && first[i] + width[i] <= box->extent[i];
+  }
+  for (bool next = inside && box->seen; next;) {
+    int64_t place = 0;
+    for (uint32_t i = 0; i < box->rank; i++) place = place * box->extent[i] + first[i] + at[i];
+    box->found += !box->seen[place];
+    box->seen[place] = true;
+    uint32_t d = 0;
+    while (d < box->rank && ++at[d] == width[d]) at[d++] = 0;
+    next = d < box->rank;
+  }
+  return inside;
+}
+
 /* Whether all that is covered lies inside, and with `exact` whether the box has no holes, for the present values of the
  * other variables. Wide boxes are looked at in their corners only. */
-static bool holds_now(struct one_case *c, const struct tir_interval *box, bool exact) {
+static bool holds_now(struct one_case *c, const struct tir_interval *ends, bool exact) {
   struct names *n = &c->names;
-  int64_t low[MOST], extent[MOST], total = 1;
+  struct box box = {.rank = c->rank, .total = 1};
   bool wrong = false, inside = true, any = false;
   for (uint32_t i = 0; i < c->rank; i++) {
-    if (box[i].empty || !box[i].min || !box[i].max) return true;
-    low[i] = value_of(n, box[i].min, &wrong);
-    extent[i] = value_of(n, box[i].max, &wrong) - low[i] + 1;
-    if (extent[i] <= 0) return true;
-    total *= extent[i];
+    if (ends[i].empty || !ends[i].min || !ends[i].max) return true;
+    box.low[i] = value_of(n, ends[i].min, &wrong);
+    box.extent[i] = value_of(n, ends[i].max, &wrong) - box.low[i] + 1;
+    if (box.extent[i] <= 0) return true;
+    box.total *= box.extent[i];
   }
-  bool *seen = total < 100000 ? calloc((size_t)total, sizeof *seen) : NULL;
-  int64_t found = 0;
+  if (box.total < 100000) box.seen = calloc((size_t)box.total, sizeof *box.seen);
   for (uint32_t i = c->others; i < n->count; i++) n->at[i].value = n->at[i].min;
-  for (bool more = true; more && inside;) {
-    if (!c->predicate || value_of(n, c->predicate, &wrong)) {
-      int64_t first[MOST], width[MOST], at[MOST] = {0};
-      any = true;
-      for (uint32_t i = 0; i < c->rank; i++) {
-        first[i] = value_of(n, c->ranges[2 * i], &wrong) - low[i];
-        width[i] = value_of(n, c->ranges[2 * i + 1], &wrong);
-        inside &= first[i] >= 0 && first[i] + width[i] <= extent[i];
-      }
-      for (bool next = inside && seen; next;) {
-        int64_t place = 0;
-        for (uint32_t i = 0; i < c->rank; i++) place = place * extent[i] + first[i] + at[i];
-        found += !seen[place];
-        seen[place] = true;
-        uint32_t d = 0;
-        while (d < c->rank && ++at[d] == width[d]) at[d++] = 0;
-        next = d < c->rank;
-      }
-    }
-    more = false;
-    for (uint32_t i = c->others; i < n->count && !more; i++) {
-      more = ++n->at[i].value < n->at[i].min + n->at[i].extent;
-      if (!more) n->at[i].value = n->at[i].min;
-    }
-  }
-  bool full = !exact || !seen || found == total || !any;
-  free(seen);
+  do {
+    if (c->predicate && !value_of(n, c->predicate, &wrong)) continue;
+    any = true;
+    inside = mark_covered(c, &box);
+  } while (inside && next_values_among(n, c->others, n->count));
+  bool full = !exact || !box.seen || box.found == box.total || !any;
+  free(box.seen);
   return inside && full;
 }
 
@@ -123,7 +122,7 @@ static bool holds(struct one_case *c, const struct tir_interval *box, bool exact
   first_values(&c->names);
   do
     if (!holds_now(c, box, exact)) return false;
-  while (next_others(c));
+  while (next_values_among(&c->names, 0, c->others));
   return true;
 }
 
