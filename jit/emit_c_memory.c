@@ -72,14 +72,8 @@ static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr
   fputs("}; })", e->out);
 }
 
-static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
-  bool masked = n->a != TIR_NONE;
-  if (masked) {
-    fputc('(', e->out);
-    emit_c_value(e, n->a, c);
-    fputs(" ? ", e->out);
-  }
-  buffer_name(e, n->ref);
+static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
+  buffer_name(e, buffer);
   fputc('[', e->out);
   if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
     emit_c_index(e, index);
@@ -87,7 +81,27 @@ static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_exp
     first_of(e, index, c);
   else
     emit_c_value(e, index, c);
-  fputs(masked ? "] : 0)" : "]", e->out);
+  fputc(']', e->out);
+}
+
+/* The address of a contiguous chunk. */
+static void address_of_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
+  fputc('(', e->out);
+  buffer_name(e, buffer);
+  fputs(" + ", e->out);
+  first_of(e, index, c);
+  fputc(')', e->out);
+}
+
+static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  bool masked = n->a != TIR_NONE;
+  if (masked) {
+    fputc('(', e->out);
+    emit_c_value(e, n->a, c);
+    fputs(" ? ", e->out);
+  }
+  element(e, n->ref, index, c);
+  if (masked) fputs(" : 0)", e->out);
 }
 
 static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
@@ -96,11 +110,8 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
     load_scalar(e, n, index, c);
   } else if (is_contiguous(e, index) && !n->a) {
     struct c_type t = emit_c_stored(n->type, c.width);
-    fprintf(e->out, "(%s)*(const %s *)(", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
-    buffer_name(e, n->ref);
-    fputs(" + ", e->out);
-    first_of(e, index, c);
-    fputc(')', e->out);
+    fprintf(e->out, "(%s)*(const %s *)", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
+    address_of_run(e, n->ref, index, c);
   } else {
     load_lanes(e, n, index, c);
   }
@@ -202,23 +213,12 @@ static void store_lanes(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
 static void place(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c) {
   char name[32];
   if (c.width == 1) {
-    buffer_name(e, s->store.buffer);
-    fputc('[', e->out);
-    if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
-      emit_c_index(e, index);
-    else if (is_contiguous(e, index))
-      first_of(e, index, c);
-    else
-      emit_c_value(e, index, c);
-    fputc(']', e->out);
+    element(e, s->store.buffer, index, c);
     return;
   }
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
-  fprintf(e->out, "*(%s *)(", emit_c_memory_name(e, emit_c_stored(type, c.width), name));
-  buffer_name(e, s->store.buffer);
-  fputs(" + ", e->out);
-  first_of(e, index, c);
-  fputc(')', e->out);
+  fprintf(e->out, "*(%s *)", emit_c_memory_name(e, emit_c_stored(type, c.width), name));
+  address_of_run(e, s->store.buffer, index, c);
 }
 
 /* value: the name of the chunk's value, or NULL: it is computed here. */

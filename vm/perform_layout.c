@@ -10,12 +10,16 @@ static uint32_t buffer_index(const struct vm_run *r, const struct vm_step *s, ui
   return index < 0 ? UINT32_MAX : (uint32_t)index;
 }
 
-bool vm_do_set_scope(struct vm_run *r, const struct vm_step *s) {
+/* A buffer that the block writes, by its number, is given a word: a scope, a type. */
+static bool set_word(struct vm_run *r, const struct vm_step *s,
+                     bool (*set)(struct tir *, tir_block, uint32_t, const char *, ms_error *)) {
   tir_block block;
   return vm_get_block(r, vm_input(r, s, 0), &block) &&
-         tir_set_scope(r->ir, block, buffer_index(r, s, 0), vm_string_at(r, vm_attr(r, s, 1)), r->err) &&
-         vm_give(r, s, NULL, 0);
+         set(r->ir, block, buffer_index(r, s, 0), vm_string_at(r, vm_attr(r, s, 1)), r->err) && vm_give(r, s, NULL, 0);
 }
+
+bool vm_do_set_scope(struct vm_run *r, const struct vm_step *s) { return set_word(r, s, tir_set_scope); }
+bool vm_do_unsafe_set_dtype(struct vm_run *r, const struct vm_step *s) { return set_word(r, s, tir_unsafe_set_dtype); }
 
 bool vm_do_storage_align(struct vm_run *r, const struct vm_step *s) {
   tir_block block;
@@ -23,13 +27,6 @@ bool vm_do_storage_align(struct vm_run *r, const struct vm_step *s) {
   for (uint32_t i = 0; i < 4; i++) numbers[i] = (int)vm_attr(r, s, i)->value;
   return vm_get_block(r, vm_input(r, s, 0), &block) &&
          tir_storage_align(r->ir, block, numbers[0], numbers[1], numbers[2], numbers[3], r->err) &&
-         vm_give(r, s, NULL, 0);
-}
-
-bool vm_do_unsafe_set_dtype(struct vm_run *r, const struct vm_step *s) {
-  tir_block block;
-  return vm_get_block(r, vm_input(r, s, 0), &block) &&
-         tir_unsafe_set_dtype(r->ir, block, buffer_index(r, s, 0), vm_string_at(r, vm_attr(r, s, 1)), r->err) &&
          vm_give(r, s, NULL, 0);
 }
 

@@ -97,6 +97,16 @@ static void open_else(struct vm_schedule *sch, uint32_t n) {
   b->taken = !b->taken;
 }
 
+static struct vm_run start_run(struct vm_schedule *sch, const struct vm_plan *plan, ms_error *err) {
+  return (struct vm_run){.ir = sch->ir,
+                         .schedule = sch,
+                         .plan = plan,
+                         .draws = &sch->draws,
+                         .operands = plan->operands,
+                         .slots = sch->slots,
+                         .err = err};
+}
+
 /* The rounds of a For after the first, from what stands between it and its End. */
 static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t end, ms_error *err) {
   const struct vm_instruction *loop = &sch->trace.steps->instructions[opener];
@@ -105,13 +115,7 @@ static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t en
   struct vm_plan *plan = sch->step;
   plan->workload = sch->ir, plan->intrinsics = sch->intrinsics, plan->steps = sch->trace.steps;
   vm_plan_set(plan, opener + 1, end);
-  struct vm_run r = {.ir = sch->ir,
-                     .schedule = sch,
-                     .plan = plan,
-                     .draws = &sch->draws,
-                     .operands = plan->operands,
-                     .slots = sch->slots,
-                     .err = err};
+  struct vm_run r = start_run(sch, plan, err);
   struct state before = save(sch);
   bool done = true;
   for (int64_t round = 1; done && round < rounds; round++) {
@@ -221,16 +225,8 @@ bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *
   uint32_t n = trace->steps->count - 1;
   const struct vm_plan *plan = prepare_last(sch);
   vm_fit_slots(sch, trace->steps->variables, n + 1);
-  struct vm_run r = {.ir = sch->ir,
-                     .schedule = sch,
-                     .plan = plan,
-                     .draws = &sch->draws,
-                     .operands = plan->operands,
-                     .slots = sch->slots,
-                     .err = err,
-                     .recording = true,
-                     .decision = decision,
-                     .decision_count = decision_count};
+  struct vm_run r = start_run(sch, plan, err);
+  r.recording = true, r.decision = decision, r.decision_count = decision_count;
   bool done = check_branch(sch, kind, n, err);
   if (done && !plan->at[0].perform(&r, &plan->at[0])) done = vm_refuse_at(err, trace->steps, n);
   sch->step->steps = NULL;
