@@ -360,6 +360,22 @@ static tir_expr make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir
 
 static tir_expr truth(struct tir *ir, bool value) { return tir_int(ir, TIR_T_BOOL, value); }
 
+/* l < r or l <= r, where one side is a constant and the other a quotient by a constant: x // c < k is x < k * c, and
+ * k <= x // c is k * c <= x. */
+static tir_expr order(struct tir *ir, enum tir_kind kind, tir_expr l, tir_expr r) {
+  bool upper = tir_is_int(ir, r);
+  const struct tir_expr_node *q = tir_at(ir, upper ? l : r), *k = tir_at(ir, upper ? r : l);
+  int64_t limit;
+  if (q->kind != TIR_FLOORDIV || k->kind != TIR_INT_IMM || !tir_is_int(ir, q->b) || tir_at(ir, q->b)->imm <= 0)
+    return tir_binary(ir, kind, l, r);
+  bool next = (kind == TIR_LE) == upper;
+  if (__builtin_mul_overflow(k->imm + next, tir_at(ir, q->b)->imm, &limit) || limit < tir_type_bounds(q->type).lo ||
+      limit > tir_type_bounds(q->type).hi)
+    return tir_binary(ir, kind, l, r);
+  tir_expr x = q->a, end = tir_int(ir, q->type, limit);
+  return upper ? tir_make(ir, TIR_LT, x, end) : tir_make(ir, TIR_LE, end, x);
+}
+
 /* Writes p < 0, p <= 0, p == 0 or p != 0 with what is positive left and the constant right, divided by what all
  * coefficients share. The sum is closed. */
 static tir_expr write_comparison(struct tir *ir, enum tir_kind kind, struct tir_sum *sum, tir_type type) {
@@ -391,7 +407,7 @@ static tir_expr write_comparison(struct tir *ir, enum tir_kind kind, struct tir_
     other.constant = right;
     r = tir_sum_close(ir, &other, type);
   }
-  return tir_binary(ir, kind, l, r);
+  return kind == TIR_LT || kind == TIR_LE ? order(ir, kind, l, r) : tir_binary(ir, kind, l, r);
 }
 
 static tir_expr make_comparison(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {

@@ -90,6 +90,12 @@ static tir_expr drop_proven(struct tir *ir, tir_expr e) {
   return tir_prove(ir, e) ? TIR_NONE : e;
 }
 
+/* Of the loops from `s` up, those of one round are their first value in all that is substituted next. */
+static void subst_unit_loops(struct tir *ir, tir_stmt s) {
+  for (; tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent)
+    if (tir_loop_extent(ir, s) == 1) tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
+}
+
 static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -97,6 +103,9 @@ static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
   tir_expr condition = tir_subst(ir, plan->condition);
   tir_subst_clear(ir);
   condition = tir_and(ir, condition, tir_stmt_at(ir, block)->block.predicate);
+  subst_unit_loops(ir, tir_stmt_at(ir, block)->parent);
+  condition = tir_subst(ir, condition);
+  tir_subst_clear(ir);
   plan->condition = drop_proven(ir, condition);
 }
 
@@ -160,6 +169,7 @@ static tir_block make_constant(struct tir *ir, tir_block block, const struct pla
   tir_copy_nest(ir, nest, plan->count, "", nest);
   make_serial(ir, nest, plan->count);
   tir_append(ir, nest[plan->count - 1], TIR_BODY, made);
+  subst_unit_loops(ir, tir_stmt_at(ir, plan->loops[plan->count - 1])->parent);
   tir_subst_loops(ir, made);
   tir_subst_clear(ir);
   tir_insert_before(ir, plan->loops[plan->count - 1], nest[0]);
@@ -188,20 +198,34 @@ static tir_expr shorten(struct tir *ir, tir_loop loop, tir_expr min, tir_expr ex
   return tir_var_expr(ir, var);
 }
 
+/* The loops to be shortened, one an iteration or TIR_NONE; the other bindings are told without loops of one round. */
+static void find_shortened(struct tir *ir, tir_block block, const struct plan *plan, tir_loop *out) {
+  subst_unit_loops(ir, tir_stmt_at(ir, block)->parent);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    tir_expr binding = tir_iters(ir, block)[i].binding;
+    out[i] = find_owned(ir, plan, binding);
+    if (out[i]) continue;
+    binding = tir_subst(ir, binding);
+    tir_iters(ir, block)[i].binding = binding;
+  }
+  tir_subst_clear(ir);
+}
+
 /* Leaves in the substitution what the old iterations and loops have become. */
 static void rebind(struct tir *ir, tir_block block, const struct plan *plan) {
   uint32_t count = tir_block_at(ir, block)->iters.count;
+  tir_loop shortened[MOST_ITERS];
   tir_var vars[MOST_ITERS];
+  find_shortened(ir, block, plan, shortened);
   for (uint32_t i = 0; i < count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     struct tir_var_node old = ir->vars.at[iter.var];
     tir_expr min = tir_cast(ir, old.type, plan->bounds[i].base);
     tir_expr extent = plan->bounds[i].scale ? plan->bounds[i].extent : tir_int(ir, old.type, 1);
-    tir_loop loop = find_owned(ir, plan, iter.binding);
     vars[i] =
         tir_new_var(ir, TIR_VAR_ITER, old.name, old.type, tir_int(ir, old.type, 0), tir_cast(ir, old.type, extent));
     tir_subst_var(ir, iter.var, tir_add(ir, tir_var_expr(ir, vars[i]), min));
-    tir_expr binding = loop ? shorten(ir, loop, min, extent) : tir_sub(ir, iter.binding, min);
+    tir_expr binding = shortened[i] ? shorten(ir, shortened[i], min, extent) : tir_sub(ir, iter.binding, min);
     tir_iters(ir, block)[i].binding = binding;
   }
   for (uint32_t i = 0; i < count; i++) tir_iters(ir, block)[i].var = vars[i];
