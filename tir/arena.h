@@ -44,6 +44,7 @@ struct tir_scratch {
     uint32_t changed_var_count, changed_var_capacity, changed_buffer_count, changed_buffer_capacity;
     uint64_t mask;
     bool orders;  /* tir_subst_order */
+    bool as_is;   /* tir_subst_as_is */
     unsigned how; /* the way of the last rewriting */
     struct {
       uint32_t epoch, to;
@@ -77,5 +78,8 @@ struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from);
 void tir_subst_one(struct tir *ir, tir_stmt s);
 /* Until the map is cleared: comparisons in which something is substituted come out as < and <=, where they stay. */
 void tir_subst_order(struct tir *ir);
+/* Until the substitution is cleared: variables are only renamed; nothing that follows from their new domains is made
+ * simpler. */
+void tir_subst_as_is(struct tir *ir);
 
 #endif

@@ -358,11 +358,8 @@ static uint32_t add_fused(struct fusion *f, struct iter_sum flat, tir_type type)
 bool iter_fuse(struct tir_iter_map *m, struct iter_sum sum, bool early, struct iter_sum *out) {
   struct tir *ir = m->ir;
   struct fusion f;
-  if (iter_join(m, &sum) && early && sum.count <= 1) {
-    *out = sum;
-    return true;
-  }
-  if (early && sum.count == 0) {
+  bool joined = iter_join(m, &sum), one = sum.count == 1;
+  if (early && (sum.count == 0 || (joined && one && !find_constraint(m, split_at(m, sum, 0))))) {
     *out = sum;
     return true;
   }

@@ -51,11 +51,12 @@ void tir_subst_clear(struct tir *ir) {
     s->subst.buffer_to[s->subst.changed_buffers[i]] = TIR_NONE;
   s->subst.changed_var_count = s->subst.changed_buffer_count = 0;
   s->subst.mask = 0;
-  s->subst.orders = false;
+  s->subst.orders = s->subst.as_is = false;
   new_epoch(ir);
 }
 
 void tir_subst_order(struct tir *ir) { ir->scratch->subst.orders = true; }
+void tir_subst_as_is(struct tir *ir) { ir->scratch->subst.as_is = true; }
 
 static tir_buffer mapped_buffer(const struct tir *ir, tir_buffer b) {
   const struct tir_scratch *s = ir->scratch;
@@ -136,6 +137,10 @@ static bool is_part(const struct tir *ir, const struct tir_expr_node *n) {
 
 static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e);
+  if (ir->scratch->subst.as_is && n.kind >= TIR_ADD && n.kind <= TIR_OR) {
+    tir_expr a = rewrite(ir, n.a, how);
+    return tir_binary(ir, (enum tir_kind)n.kind, a, rewrite(ir, n.b, how));
+  }
   if (is_sum(ir, e)) return rewrite_sum(ir, e, how);
   if (is_part(ir, &n)) return rewrite_part(ir, e, how);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {

@@ -24,6 +24,7 @@ enum verdict { CASE_EQUAL, CASE_REFUSED, CASE_UNSAFE, CASE_FAILED, CASE_VERDICTS
 enum {
   CASE_OURS = 1,    /* not that section is judged, but what the trace gives when we replay it */
   CASE_LOWERED = 2, /* it is lowered, and run as such: threads and parallel loops are real */
+  CASE_ANY = 4,     /* also after instructions that may change what is computed */
 };
 enum verdict case_judge(const char *text, const char *title, const char *file, unsigned flags, uint64_t seed,
                         ms_error *err);

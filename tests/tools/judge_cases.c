@@ -1,8 +1,9 @@
-/* judge_cases [--ours] [--lower] [--seed N] [--verbose] [--peer] FILE|DIRECTORY…: judges the modules that cases hold by
- * running them, before and after the trace (support/case.h). Prints a line for each that fails, its name first, then
- * totals; exit status 1 if any failed.
+/* judge_cases [--ours] [--lower] [--unsafe] [--seed N] [--verbose] [--peer] FILE|DIRECTORY…: judges the modules that
+ * cases hold by running them, before and after the trace (support/case.h). Prints a line for each that fails, its name
+ * first, then totals; exit status 1 if any failed.
  *   --ours  judges what we make of the trace instead of the module in the case
  *   --lower lowers it first, and runs it with real threads
+ *   --unsafe judges cases with instructions that may change what is computed as if these did not
  *   --peer  the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
 
@@ -82,6 +83,8 @@ int main(int argc, char **argv) {
       totals.flags |= CASE_OURS;
     else if (!strcmp(argv[i], "--lower"))
       totals.flags |= CASE_LOWERED;
+    else if (!strcmp(argv[i], "--unsafe"))
+      totals.flags |= CASE_ANY;
     else if (!strcmp(argv[i], "--peer"))
       peer = true;
     else if (!judge_path(argv[i], &totals))

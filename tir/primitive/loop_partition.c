@@ -179,6 +179,7 @@ static void narrow(struct tir *ir, tir_loop loop, tir_block block) {
   tir_expr min = tir_cast(ir, old.type, n.loop.min), extent = tir_cast(ir, old.type, n.loop.extent);
   tir_var made = tir_new_var(ir, TIR_VAR_ITER, old.name, old.type, min, extent);
   tir_subst_var(ir, iter.var, tir_var_expr(ir, made));
+  tir_subst_as_is(ir);
   tir_subst_stmt(ir, block);
   tir_subst_clear(ir);
   tir_iters(ir, block)[bound].var = made;
