@@ -20,16 +20,16 @@ static bool reads_all(struct tir *ir, tir_block block, tir_buffer buffer, uint32
   return false;
 }
 
-/* What the producer writes of a buffer that the block reads has gaps in some dimension. */
+/* What the producer writes of a buffer that the block reads has gaps in some dimension, of elements that the block does
+ * not step over likewise; or dimensions that depend on each other are no box. */
 static bool has_gaps(struct tir *ir, const struct tir_move *move, tir_block producer, struct tir_region region) {
   struct tir_relaxed r;
   bool gaps = false, known = true;
   tir_open_relaxed(ir, move, producer, region.buffer, &r);
   for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !gaps; d++) {
-    if (!reads_all(ir, move->block, region.buffer, d)) continue;
     enum tir_gaps found = tir_find_gaps(ir, producer, ir->operands.at[region.ranges + 2 * d],
                                         ir->operands.at[region.ranges + 2 * d + 1], r.vars, r.count);
-    gaps = found == TIR_GAPS;
+    gaps = found == TIR_GAPS && reads_all(ir, move->block, region.buffer, d);
     known &= found != TIR_GAPS_NOT_KNOWN;
   }
   if (!known && !gaps) gaps = !tir_covers_box(ir, producer, region, r.vars, r.count);
