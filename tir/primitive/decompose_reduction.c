@@ -119,6 +119,12 @@ static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan
                     tir_block_name(ir, block));
 }
 
+struct outer_search {
+  const struct tir *ir;
+  const struct plan *plan;
+  bool found;
+};
+
 static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e) {
   for (uint32_t i = 0; i < plan->left; i++)
     if (tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
@@ -139,8 +145,26 @@ static bool is_within(const struct tir *ir, tir_block block) {
   return true;
 }
 
+static bool look_for_outer(void *data, tir_expr e) {
+  struct outer_search *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  if (n->kind != TIR_VAR || s->ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return !s->found && (n->flags & TIR_HAS_VAR);
+  bool own = false;
+  for (uint32_t i = 0; i < s->plan->count && !own; i++) own = tir_stmt_at(s->ir, s->plan->loops[i])->loop.var == n->ref;
+  s->found |= !own;
+  return false;
+}
+
+/* A loop around the init and its update is in it. */
+static bool uses_outer(const struct tir *ir, const struct plan *plan, tir_expr e) {
+  struct outer_search s = {ir, plan, false};
+  tir_walk_expr(ir, e, look_for_outer, &s);
+  return s.found;
+}
+
 /* What of a predicate the init runs under: the reduction's first round, which is where all loops that are left start. A
- * conjunct that they stand in may go where it guards reductions only. */
+ * conjunct that they stand in may go where it guards reductions only; not one that decides in which rounds of the loops
+ * around both the block runs, since the init would then run in others too. */
 static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_expr e, bool within) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_AND) {
@@ -148,7 +172,7 @@ static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_e
     return tir_and(ir, left, predicate_of_init(ir, plan, right, within));
   }
   if (!uses_left(ir, plan, e)) return e;
-  return within ? TIR_NONE : tir_subst(ir, e);
+  return within && !uses_outer(ir, plan, e) ? TIR_NONE : tir_subst(ir, e);
 }
 
 static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {

@@ -129,17 +129,25 @@ static bool is_bound(const struct tir *ir, tir_block block, tir_loop loop, bool 
   return false;
 }
 
+static uint32_t position_of(const struct plan *plan, tir_loop loop) {
+  uint32_t i = 0;
+  while (plan->chain[i] != loop) i++;
+  return i;
+}
+
 /* A loop that binds nothing repeats what is inside. Outside of a reduction it repeats it from its init on; inside it
- * would take each step several times. */
+ * takes each step several times: neither may become the other. */
 static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
-  bool reduces = false;
   for (uint32_t i = 0; i < plan->depth; i++) {
-    if (tir_loop_extent(ir, plan->order[i]) == 1) continue;
-    if (reduces && plan->order[i] != plan->chain[i] && !is_bound(ir, block, plan->order[i], false))
-      return tir_refuse(ir, err, MS_REORDER_INIT, plan->order[i],
-                        "this loop would repeat steps of block `%s`'s reduction", tir_block_name(ir, block));
-    reduces = reduces || is_bound(ir, block, plan->order[i], true);
+    tir_loop repeats = plan->order[i];
+    if (tir_loop_extent(ir, repeats) == 1 || is_bound(ir, block, repeats, false)) continue;
+    uint32_t was = position_of(plan, repeats);
+    for (uint32_t k = 0; k < plan->depth; k++)
+      if ((k < i) != (position_of(plan, plan->order[k]) < was) && tir_loop_extent(ir, plan->order[k]) != 1 &&
+          is_bound(ir, block, plan->order[k], true))
+        return tir_refuse(ir, err, MS_REORDER_INIT, repeats, "this loop would repeat steps of block `%s`'s reduction",
+                          tir_block_name(ir, block));
   }
   return true;
 }
