@@ -67,7 +67,7 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
  * (analysis_told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err);
-bool tir_check_block_told(const struct tir *ir, tir_block block, ms_error *err); /* of all that blocks in it use */
+bool tir_check_block_told(struct tir *ir, tir_block block, ms_error *err); /* of all that blocks in it use */
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
 enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
@@ -81,7 +81,7 @@ bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, 
 /* A block at or below one of both uses a buffer without telling that a block at or below the other tells of. */
 bool tir_share_untold(struct tir *ir, tir_stmt a, tir_stmt b);
 bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* whatever hides */
-bool tir_check_hides_nothing(const struct tir *ir, tir_block block, ms_error *err);
+bool tir_check_hides_nothing(struct tir *ir, tir_block block, ms_error *err);
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
