@@ -86,6 +86,26 @@ static void refuses_a_binding_outside_its_domain(void **state) {
 
 /* ---- Accesses ---- */
 
+/* The reader lets none of these through: they are made by hand. */
+static void refuses_what_is_not_there(void **state) {
+  (void)state;
+  const char *body[] = {"for i in range(4):", "    C[i] = T.float32(1)"};
+  for (int k = 0; k < 2; k++) {
+    struct tir *ir = read_function("C: T.Buffer((4,), \"float32\")", body[0], body[1]);
+    tir_stmt store = ir->stmts.count - 1;
+    while (!tir_is(ir, store, TIR_STORE)) store--;
+    tir_buffer c = tir_stmt_at(ir, store)->store.buffer;
+    tir_expr extents[2] = {tir_int(ir, TIR_T_I32, 4), tir_int(ir, TIR_T_I32, 1)};
+    tir_buffer other = tir_new_buffer(ir, tir_buffer_at(ir, c)->name, tir_buffer_at(ir, c)->type, extents, 2,
+                                      tir_buffer_at(ir, c)->scope);
+    tir_expr zero = tir_int(ir, TIR_T_I32, 0), elsewhere[2] = {zero, zero}, twice[2] = {zero, zero};
+    tir_expr value = k ? tir_load(ir, other, elsewhere, 2, TIR_NONE) : tir_load(ir, c, twice, 2, TIR_NONE);
+    tir_stmt_at(ir, store)->store.value = value;
+    expect_code(run_plain(ir, &three[2], 1), k ? MS_RUN_NOT_IN_SCOPE : MS_RUN_RANK,
+                k ? "neither a parameter nor allocated" : "has 1 dimensions and is accessed with 2 indices");
+  }
+}
+
 static void refuses_accesses_out_of_bounds(void **state) {
   (void)state;
   expect_code(run_plain(read_function("C: T.Buffer((4, 4), \"float32\")",
@@ -353,6 +373,7 @@ int main(void) {
       TEST(runs_reductions_from_their_init),
       TEST(follows_bindings_and_predicates),
       TEST(refuses_a_binding_outside_its_domain),
+      TEST(refuses_what_is_not_there),
       TEST(refuses_accesses_out_of_bounds),
       TEST(refuses_reads_of_what_is_unwritten),
       TEST(forgets_what_is_allocated_anew),

@@ -62,6 +62,25 @@ static void tells_a_failed_assertion(void **state) {
   tir_free(ir);
 }
 
+static void refuses_what_it_cannot_compile(void **state) {
+  (void)state;
+  struct tir *ir = read_function("B: T.Buffer((4,), \"float32\")",
+                                 "for i in range(4):", "    B[i] = T.call_extern(\"float32\", \"flies\", B[i])");
+  struct jit_target target;
+  ms_error err = {0};
+  assert_false(jit_target_parse("llvm -mcpu=abacus", &target, &err));
+  assert_int_equal(err.code, MS_UNKNOWN_TARGET);
+  assert_false(jit_target_parse("llvm -num-cores=0", &target, &err));
+  assert_int_equal(err.code, MS_UNKNOWN_TARGET);
+  assert_false(jit_target_parse("abacus", &target, &err));
+  assert_int_equal(err.code, MS_UNKNOWN_TARGET);
+  err.code = MS_OK;
+  assert_true(jit_target_parse("native", &target, &err));
+  assert_null(jit_compile(ir, tir_find_func(ir, "main"), &target, NULL, &err));
+  assert_int_equal(err.code, MS_NOT_COMPILABLE);
+  tir_free(ir);
+}
+
 /* A buffer too large for the stack is the workspace's. */
 static void has_a_workspace(void **state) {
   (void)state;
@@ -88,6 +107,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(passes_scalars_of_every_type),
       cmocka_unit_test(tells_a_failed_assertion),
+      cmocka_unit_test(refuses_what_it_cannot_compile),
       cmocka_unit_test(has_a_workspace),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,16 @@ static void goes_back_through_loops(void **state) {
   }
 }
 
+static void undoes_no_more_than_there_is(void **state) {
+  (void)state;
+  ms_error err = {0};
+  struct vm_schedule *sch = replay(TILES ASSERT("v3 * v4 == 64"), "", VM_STRICT, 1, &err);
+  if (!sch) fail_msg("%s", err.message);
+  assert_false(vm_undo(sch, 1, &err));
+  assert_int_equal(err.code, MS_CANNOT_UNDO);
+  vm_schedule_free(sch);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(branches),
@@ -197,6 +207,7 @@ int main(void) {
       cmocka_unit_test(decisions_and_asserts),
       cmocka_unit_test(the_unsatisfiable_is_reported),
       cmocka_unit_test(goes_back_through_loops),
+      cmocka_unit_test(undoes_no_more_than_there_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,7 +303,13 @@ static void test_intrinsics(void **state) {
   vm_intrinsics_free(table);
   snprintf(text, sizeof text, "### mac.desc\n%s", GEMM);
   assert_null(vm_read_intrinsics(text, "file", &err));
+  assert_int_equal(err.code, MS_BAD_INTRINSIC);
+  snprintf(text, sizeof text, "### mac.desc\n%s\n### mac.desc\n%s", GEMM, GEMM);
+  assert_null(vm_read_intrinsics(text, "file", &err));
+  assert_int_equal(err.code, MS_BAD_INTRINSIC);
+  err.code = MS_OK;
   assert_null(vm_read_intrinsics("### mac\n", "file", &err));
+  assert_int_equal(err.code, MS_BAD_INTRINSIC);
   assert_null(vm_read_intrinsics("### mac.desc\ndef", "file", &err));
 }
 

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Every code of tir/errors.def is provoked by name in some test: as what a case expects, MS_CODE in a C test, or the
+# word that --json prints in a script. Prints those that are not; exit status 1 if there are any.
+# usage: errors.sh TESTS SOURCES
+set -e
+tests=$1 sources=$2
+{
+  sed -n 's/^instruction -*[0-9]*: \([a-z0-9_]*\)$/\1/p' "$tests"/case/*.case
+  grep -hoE '\bMS_[A-Z0-9_]+\b' "$tests"/unit/*.c | sed 's/^MS_//' | tr 'A-Z' 'a-z'
+  grep -hoE '[a-z0-9]+(_[a-z0-9]+)*' "$tests"/*.sh "$tests"/lua/*.sh "$tests"/lua/*.lua
+} | sort -u > errors-provoked.txt
+sed -n 's/^MS_ERROR(\([A-Z0-9_]*\),.*/\1/p' "$sources/tir/errors.def" | tr 'A-Z' 'a-z' | sort > errors-all.txt
+test -s errors-all.txt
+missing=$(comm -23 errors-all.txt errors-provoked.txt)
+rm errors-all.txt errors-provoked.txt
+test -z "$missing" || { printf 'no test provokes:\n%s\n' "$missing"; exit 1; }
