@@ -158,7 +158,8 @@ static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
 
 static struct own_use find_own_use(struct tir *ir, tir_block block, tir_buffer buffer) {
   const struct tir_block_record *r = tir_block_at(ir, block);
-  bool tells_write = lists_buffer(ir, r->writes, buffer), tells_read = lists_buffer(ir, r->reads, buffer);
+  bool tells_write = tir_has_region_of(ir, r->writes, buffer);
+  bool tells_read = tir_has_region_of(ir, r->reads, buffer);
   struct own_use use = {.reads = tir_any_own_expr(ir, block, uses_buffer, &buffer), .writes = false};
   for (tir_stmt s = tir_next(ir, block, block); s && !use.writes;) {
     use.writes = tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer;
