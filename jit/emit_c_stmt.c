@@ -7,12 +7,10 @@
 #include <string.h>
 
 void emit_c_refuse(struct emit_c *e, const char *format, ...) {
-  char text[512];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  if (!e->failed) ms_vfail(e->err, MS_NOT_COMPILABLE, format, args);
   va_end(args);
-  if (!e->failed) ms_fail(e->err, MS_NOT_COMPILABLE, "%s", text);
   e->failed = true;
 }
 

@@ -5,16 +5,10 @@
 #include <string.h>
 
 LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) {
-  if (!e->failed && e->err && !e->err->brief) {
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    ms_fail(e->err, MS_NOT_COMPILABLE, "%s", text);
-  } else if (!e->failed) {
-    ms_fail(e->err, MS_NOT_COMPILABLE, "not compilable");
-  }
+  va_list args;
+  va_start(args, format);
+  if (!e->failed) ms_vfail(e->err, MS_NOT_COMPILABLE, format, args);
+  va_end(args);
   e->failed = true;
   return LLVMGetPoison(LLVMInt32TypeInContext(e->context));
 }

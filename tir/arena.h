@@ -1,13 +1,15 @@
 /* Growing the arrays of a module. Internal to tir.
  *
  * tir_grow_NAME(ir, n) makes room for n more elements of array NAME and returns the index of the first; the caller
- * fills them. A pointer into an array does not outlive a growth of that array. */
+ * fills them. A pointer into an array does not outlive a growth of that array. tir_append_NAME(ir, from, n) fills them
+ * from n elements, which may lie in the array itself. */
 #ifndef MSCHED_TIR_ARENA_H
 #define MSCHED_TIR_ARENA_H
 
 #include "tir.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define TIR_ARRAY_GROW(type, name)                                                                                     \
   static inline uint32_t tir_grow_##name(struct tir *ir, uint32_t n) {                                                 \
@@ -15,6 +17,13 @@
     if ((uint64_t)first + n > ir->name.capacity)                                                                       \
       ir->name.at = (type *)tir_enlarge(ir->name.at, &ir->name.capacity, (uint64_t)first + n, sizeof(type));           \
     ir->name.count = first + n;                                                                                        \
+    return first;                                                                                                      \
+  }                                                                                                                    \
+  static inline uint32_t tir_append_##name(struct tir *ir, const type *from, uint32_t n) {                             \
+    bool inside = from >= ir->name.at && from < ir->name.at + ir->name.count;                                          \
+    size_t offset = inside ? (size_t)(from - ir->name.at) : 0;                                                         \
+    uint32_t first = tir_grow_##name(ir, n);                                                                           \
+    if (n) memcpy(ir->name.at + first, inside ? ir->name.at + offset : from, n * sizeof(type));                        \
     return first;                                                                                                      \
   }
 TIR_ARRAYS(TIR_ARRAY_GROW)

@@ -45,21 +45,11 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
 }
 
 void tir_set_iters(struct tir *ir, tir_block b, const struct tir_iter *iters, uint32_t count) {
-  bool inside = iters >= ir->iters.at && iters < ir->iters.at + ir->iters.count;
-  size_t offset = inside ? (size_t)(iters - ir->iters.at) : 0;
-  uint32_t first = tir_grow_iters(ir, count);
-  if (inside) iters = ir->iters.at + offset;
-  if (count) memcpy(ir->iters.at + first, iters, count * sizeof *iters);
-  tir_block_at(ir, b)->iters = (struct tir_span){first, count};
+  tir_block_at(ir, b)->iters = (struct tir_span){tir_append_iters(ir, iters, count), count};
 }
 
 void tir_set_matches(struct tir *ir, tir_block b, const struct tir_match *matches, uint32_t count) {
-  bool inside = matches >= ir->matches.at && matches < ir->matches.at + ir->matches.count;
-  size_t offset = inside ? (size_t)(matches - ir->matches.at) : 0;
-  uint32_t first = tir_grow_matches(ir, count);
-  if (inside) matches = ir->matches.at + offset;
-  if (count) memcpy(ir->matches.at + first, matches, count * sizeof *matches);
-  tir_block_at(ir, b)->matches = (struct tir_span){first, count};
+  tir_block_at(ir, b)->matches = (struct tir_span){tir_append_matches(ir, matches, count), count};
 }
 
 /* ---- Readers and writers ---- */
@@ -88,11 +78,7 @@ static void remove_use(struct tir *ir, tir_buffer buffer, tir_block b, bool writ
 static struct tir_span set_regions(struct tir *ir, tir_block b, struct tir_span old, const struct tir_region *regions,
                                    uint32_t count, bool writes) {
   for (uint32_t i = 0; i < old.count; i++) remove_use(ir, ir->regions.at[old.first + i].buffer, b, writes);
-  bool inside = regions >= ir->regions.at && regions < ir->regions.at + ir->regions.count;
-  size_t offset = inside ? (size_t)(regions - ir->regions.at) : 0;
-  uint32_t first = tir_grow_regions(ir, count);
-  if (inside) regions = ir->regions.at + offset;
-  if (count) memmove(ir->regions.at + first, regions, count * sizeof *regions);
+  uint32_t first = tir_append_regions(ir, regions, count);
   for (uint32_t i = 0; i < count; i++) add_use(ir, ir->regions.at[first + i].buffer, b, writes);
   return (struct tir_span){first, count};
 }

@@ -51,17 +51,8 @@ static bool extent_value(struct making *k, tir_expr e, int64_t *out) {
   if (n->kind == TIR_CAST) return extent_value(k, n->a, out);
   bool arithmetic = n->kind >= TIR_ADD && n->kind <= TIR_MAX;
   if (!arithmetic || !extent_value(k, n->a, &a) || !extent_value(k, n->b, &b)) return false;
-  switch ((enum tir_kind)n->kind) {
-  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
-  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
-  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
-  case TIR_MIN: *out = a < b ? a : b; return true;
-  case TIR_MAX: *out = a > b ? a : b; return true;
-  default:
-    if (b <= 0 || a < 0) return false;
-    *out = n->kind == TIR_DIV || n->kind == TIR_FLOORDIV ? a / b : a % b;
-    return true;
-  }
+  bool divides = n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD;
+  return !(divides && (a < 0 || b < 0)) && tir_compute((enum tir_kind)n->kind, a, b, out);
 }
 
 /* Elements from the first to the last that indices reach. */

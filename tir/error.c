@@ -26,15 +26,24 @@ const char *ms_code_name(enum ms_code code) {
 const char *ms_code_text(enum ms_code code) { return codes[code].text; }
 const char *ms_code_hint(enum ms_code code) { return codes[code].hint; }
 
-bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) {
+/* False: there is nothing to fill, or no message is wanted. */
+static bool begin(ms_error *err, enum ms_code code) {
   if (!err) return false;
   err->code = code;
   err->instruction = -1;
   err->message[0] = 0;
-  if (err->brief) return false;
+  return !err->brief;
+}
+
+bool ms_vfail(ms_error *err, enum ms_code code, const char *format, va_list args) {
+  if (begin(err, code)) vsnprintf(err->message, sizeof err->message, format, args);
+  return false;
+}
+
+bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(err->message, sizeof err->message, format, args);
+  ms_vfail(err, code, format, args);
   va_end(args);
   return false;
 }
@@ -61,11 +70,7 @@ static size_t quote_place(const struct tir *ir, tir_stmt place, char *out, size_
 }
 
 bool tir_refuse(const struct tir *ir, ms_error *err, enum ms_code code, uint32_t place, const char *format, ...) {
-  if (!err) return false;
-  err->code = code;
-  err->instruction = -1;
-  err->message[0] = 0;
-  if (err->brief) return false;
+  if (!begin(err, code)) return false;
   size_t size = sizeof err->message;
   va_list args;
   va_start(args, format);

@@ -138,13 +138,7 @@ bool tir_expr_is_consistent(const struct tir *ir, tir_expr e) {
 }
 
 uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count) {
-  /* The values may lie in the array that grows. */
-  bool inside = values >= ir->operands.at && values < ir->operands.at + ir->operands.count;
-  size_t offset = inside ? (size_t)(values - ir->operands.at) : 0;
-  uint32_t first = tir_grow_operands(ir, count);
-  if (inside) values = ir->operands.at + offset;
-  if (count) memcpy(ir->operands.at + first, values, count * sizeof(uint32_t));
-  return first;
+  return tir_append_operands(ir, values, count);
 }
 
 /* ---- Raw nodes ---- */

@@ -441,24 +441,36 @@ static tir_expr make_logic(struct tir *ir, enum tir_kind kind, tir_expr a, tir_e
   return tir_binary(ir, kind, a, b);
 }
 
-/* Of constants. False: it has no value, or leaves 64 bits. */
-static bool fold(enum tir_kind kind, int64_t x, int64_t y, int64_t *out) {
+bool tir_compute(enum tir_kind kind, int64_t a, int64_t b, int64_t *out) {
+  bool divides = kind >= TIR_DIV && kind <= TIR_FLOORMOD;
+  if (divides && (b == 0 || (a == INT64_MIN && b == -1))) return false;
   switch (kind) {
-  case TIR_ADD: return !__builtin_add_overflow(x, y, out);
-  case TIR_SUB: return !__builtin_sub_overflow(x, y, out);
-  case TIR_MUL: return !__builtin_mul_overflow(x, y, out);
-  case TIR_FLOORDIV: return y > 0 && (*out = tir_floor_div(x, y), true);
-  case TIR_FLOORMOD: return y > 0 && (*out = tir_floor_mod(x, y), true);
-  case TIR_MIN: return *out = x < y ? x : y, true;
-  case TIR_MAX: return *out = x > y ? x : y, true;
-  case TIR_EQ: return *out = x == y, true;
-  case TIR_NE: return *out = x != y, true;
-  case TIR_LT: return *out = x < y, true;
-  case TIR_LE: return *out = x <= y, true;
-  case TIR_GT: return *out = x > y, true;
-  case TIR_GE: return *out = x >= y, true;
+  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
+  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
+  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
+  case TIR_DIV: return *out = a / b, true;
+  case TIR_MOD: return *out = a % b, true;
+  case TIR_FLOORDIV: return *out = tir_floor_div(a, b), true;
+  case TIR_FLOORMOD: return *out = tir_floor_mod(a, b), true;
+  case TIR_MIN: return *out = a < b ? a : b, true;
+  case TIR_MAX: return *out = a > b ? a : b, true;
+  case TIR_EQ: return *out = a == b, true;
+  case TIR_NE: return *out = a != b, true;
+  case TIR_LT: return *out = a < b, true;
+  case TIR_LE: return *out = a <= b, true;
+  case TIR_GT: return *out = a > b, true;
+  case TIR_GE: return *out = a >= b, true;
+  case TIR_AND: return *out = a && b, true;
+  case TIR_OR: return *out = a || b, true;
   default: return false;
   }
+}
+
+/* Of constants; divisions that round towards zero, and those by what is below zero, stay as they are written. */
+static bool fold(enum tir_kind kind, int64_t x, int64_t y, int64_t *out) {
+  if (kind == TIR_DIV || kind == TIR_MOD) return false;
+  if ((kind == TIR_FLOORDIV || kind == TIR_FLOORMOD) && y <= 0) return false;
+  return tir_compute(kind, x, y, out);
 }
 
 tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {

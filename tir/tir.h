@@ -17,6 +17,7 @@
 #ifndef MSCHED_TIR_H
 #define MSCHED_TIR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,7 @@ typedef struct ms_error {
 struct tir;
 /* Fill `err` (which may be NULL) and return false. `place`: the loop or block meant, printed with its surroundings. */
 bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool ms_vfail(ms_error *err, enum ms_code code, const char *format, va_list args);
 bool tir_refuse(const struct tir *ir, ms_error *err, enum ms_code code, uint32_t place, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 const char *ms_code_name(enum ms_code code); /* "loop_not_starting_with_zero": stable, for --json */
@@ -414,6 +416,8 @@ tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *
 tir_expr tir_list_value(struct tir *ir, const tir_expr *items, uint32_t count);
 tir_expr tir_map_value(struct tir *ir, const tir_expr *items, uint32_t count); /* keys and values in turn */
 
+/* The value of a binary operation on integers, TIR_ADD to TIR_OR. False: it has none, or leaves 64 bits. */
+bool tir_compute(enum tir_kind kind, int64_t a, int64_t b, int64_t *out);
 /* Simplified integer arithmetic: folds, sums terms, divides what divides, uses the bounds of variables. The result is
  * equal in value to the plain node; sums come out by falling coefficient. For floats and others: the raw node, but
  * that constants of conditions are folded. */

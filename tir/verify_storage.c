@@ -101,31 +101,6 @@ static int64_t within(int64_t lo, int64_t hi, uint32_t seed) {
   return (int64_t)((uint64_t)lo + (span ? x % (span < 64 ? span : 64) : 0));
 }
 
-static bool apply(enum tir_kind kind, int64_t a, int64_t b, int64_t *out) {
-  switch (kind) {
-  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
-  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
-  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
-  case TIR_MIN: *out = a < b ? a : b; return true;
-  case TIR_MAX: *out = a > b ? a : b; return true;
-  case TIR_EQ: *out = a == b; return true;
-  case TIR_NE: *out = a != b; return true;
-  case TIR_LT: *out = a < b; return true;
-  case TIR_LE: *out = a <= b; return true;
-  case TIR_GT: *out = a > b; return true;
-  case TIR_GE: *out = a >= b; return true;
-  case TIR_AND: *out = a && b; return true;
-  case TIR_OR: *out = a || b; return true;
-  default: break;
-  }
-  if (b == 0 || b == -1) return false;
-  *out = kind == TIR_DIV        ? a / b
-         : kind == TIR_MOD      ? a % b
-         : kind == TIR_FLOORDIV ? tir_floor_div(a, b)
-                                : tir_floor_mod(a, b);
-  return true;
-}
-
 static bool is_whole(tir_type t) { return tir_type_is_int(t) || tir_type_code(t) == TIR_BOOL; }
 
 /* Gives expression e a value from those of its operands; what is opaque gets one within its bounds. */
@@ -137,7 +112,8 @@ static void try_expr(struct trial *t, tir_expr e) {
     if (tir_is_inf(n->imm)) return; /* as a bound, it means none */
     value = n->imm;
   } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
-    if (!t->known[n->a] || !t->known[n->b] || !apply((enum tir_kind)n->kind, t->values[n->a], t->values[n->b], &value))
+    if (!t->known[n->a] || !t->known[n->b] ||
+        !tir_compute((enum tir_kind)n->kind, t->values[n->a], t->values[n->b], &value))
       return;
     if (n->kind <= TIR_MAX && tir_type_code(n->type) == TIR_UINT) return; /* wraps */
   } else if (n->kind == TIR_NOT) {

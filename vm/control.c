@@ -8,35 +8,6 @@
 
 /* ---- Conditions -------------------------------------------------------------------------------------------------- */
 
-static bool divide(int64_t a, int64_t b, bool quotient, bool floors, int64_t *out) {
-  if (!b || (a == INT64_MIN && b == -1)) return false;
-  int64_t q = a / b, rest = a % b;
-  bool adjust = floors && rest && (rest < 0) != (b < 0);
-  *out = quotient ? q - adjust : rest + (adjust ? b : 0);
-  return true;
-}
-
-static bool compute(uint16_t op, int64_t a, int64_t b, int64_t *out) {
-  switch (op) {
-  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
-  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
-  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
-  case TIR_FLOORDIV: return divide(a, b, true, true, out);
-  case TIR_FLOORMOD: return divide(a, b, false, true, out);
-  case TIR_DIV: return divide(a, b, true, false, out);
-  case TIR_MOD: return divide(a, b, false, false, out);
-  case TIR_MIN: return *out = a < b ? a : b, true;
-  case TIR_MAX: return *out = a > b ? a : b, true;
-  case TIR_LE: return *out = a <= b, true;
-  case TIR_LT: return *out = a < b, true;
-  case TIR_GE: return *out = a >= b, true;
-  case TIR_GT: return *out = a > b, true;
-  case TIR_EQ: return *out = a == b, true;
-  case TIR_NE: return *out = a != b, true;
-  default: return false;
-  }
-}
-
 static bool evaluate(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out) {
   if (v->kind == VM_INT) return *out = v->integer, true;
   if (v->kind == VM_REF) return *out = slots[v->ref], *out != VM_NIL;
@@ -48,7 +19,7 @@ static bool evaluate(const struct vm_steps *s, const struct vm_value *v, const i
   if (v->op == TIR_OR && a) return *out = 1, true;
   if (!evaluate(s, &items[1], slots, &b)) return false;
   if (v->op == TIR_AND || v->op == TIR_OR) return *out = b != 0, true;
-  return compute(v->op, a, b, out);
+  return tir_compute((enum tir_kind)v->op, a, b, out);
 }
 
 const struct vm_value *vm_condition_of(const struct vm_steps *s, const struct vm_instruction *i) {

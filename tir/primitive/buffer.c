@@ -109,26 +109,32 @@ void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *chan
 
 enum { MOST_REGIONS = 32 };
 
-static void retarget(struct tir *ir, tir_block block, bool write, tir_buffer from, tir_buffer to) {
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
-  if (!tir_has_region_of(ir, span, from)) return;
-  if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
-  if (!made) abort();
-  for (uint32_t i = 0; i < span.count; i++) {
-    made[i] = ir->regions.at[span.first + i];
-    if (made[i].buffer == from) made[i].buffer = to;
+void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
+                        struct tir_region (*change)(struct tir *ir, const void *context, struct tir_region region),
+                        const void *context) {
+  for (int write = 0; write < 2; write++) {
+    struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+    if (!tir_has_region_of(ir, span, from)) continue;
+    struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
+    if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
+    if (!made) abort();
+    for (uint32_t i = 0; i < span.count; i++) {
+      made[i] = ir->regions.at[span.first + i];
+      if (made[i].buffer == from) made[i] = change(ir, context, made[i]);
+    }
+    (write ? tir_set_writes : tir_set_reads)(ir, block, made, span.count);
+    if (made != on_stack) free(made);
   }
-  if (write)
-    tir_set_writes(ir, block, made, span.count);
-  else
-    tir_set_reads(ir, block, made, span.count);
-  if (made != on_stack) free(made);
+}
+
+static struct tir_region retarget(struct tir *ir, const void *context, struct tir_region region) {
+  (void)ir;
+  region.buffer = *(const tir_buffer *)context;
+  return region;
 }
 
 void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to) {
-  retarget(ir, block, false, from, to);
-  retarget(ir, block, true, from, to);
+  tir_change_regions(ir, block, from, retarget, &to);
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
     if (ir->matches.at[i].source.buffer == from) ir->matches.at[i].source.buffer = to;

@@ -40,6 +40,10 @@ struct tir_buffer_change {
 void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change, tir_block block);
 /* Changes the loads in ranges of regions, of all blocks: for a buffer that will be no more. */
 void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *change);
+/* Each of the block's regions of `from`, read or written, becomes what `change` makes of it. */
+void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
+                        struct tir_region (*change)(struct tir *ir, const void *context, struct tir_region region),
+                        const void *context);
 /* The block's regions of `from` become the same of `to`; so do the sources of its matches. */
 void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to);
 

@@ -2,6 +2,7 @@
 #include "cache_stage.h"
 
 #include "../loads.h"
+#include "buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -408,8 +409,8 @@ static void redirect_stores(struct tir *ir, const struct redirection *r, tir_blo
   }
 }
 
-static struct tir_region region_of_cache(struct tir *ir, const struct redirection *r, struct tir_region region) {
-  if (region.buffer != r->plan->buffer) return region;
+static struct tir_region region_of_cache(struct tir *ir, const void *context, struct tir_region region) {
+  const struct redirection *r = context;
   if (!r->plan->compact) return (struct tir_region){r->cache, region.ranges};
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
   for (uint32_t i = 0; i < r->plan->rank; i++) {
@@ -419,29 +420,13 @@ static struct tir_region region_of_cache(struct tir *ir, const struct redirectio
   return tir_new_region(ir, r->cache, ranges);
 }
 
-enum { MOST_REGIONS = 32 };
-
-static void redirect_regions(struct tir *ir, const struct redirection *r, tir_block block, bool write) {
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  if (!tir_has_region_of(ir, span, r->plan->buffer)) return;
-  struct tir_region on_stack[MOST_REGIONS], *moved = on_stack;
-  if (span.count > MOST_REGIONS) moved = malloc(span.count * sizeof *moved);
-  if (!moved) abort();
-  for (uint32_t i = 0; i < span.count; i++) moved[i] = region_of_cache(ir, r, ir->regions.at[span.first + i]);
-  if (write)
-    tir_set_writes(ir, block, moved, span.count);
-  else
-    tir_set_reads(ir, block, moved, span.count);
-  if (moved != on_stack) free(moved);
-}
-
 void tir_redirect_to_cache(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, tir_block block) {
   struct redirection r = {plan, cache};
-  redirect_regions(ir, &r, block, false);
-  redirect_regions(ir, &r, block, true);
+  tir_change_regions(ir, block, plan->buffer, region_of_cache, &r);
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
-    struct tir_region source = region_of_cache(ir, &r, ir->matches.at[i].source);
+    struct tir_region source = ir->matches.at[i].source;
+    if (source.buffer == plan->buffer) source = region_of_cache(ir, &r, source);
     ir->matches.at[i].source = source;
   }
   redirect_stores(ir, &r, block);

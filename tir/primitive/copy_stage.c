@@ -183,23 +183,10 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
   tir_stmt_at(ir, s)->store.indices = first;
 }
 
-enum { MOST_REGIONS = 64 };
-
-static void replace_regions(struct tir *ir, tir_block block, bool write, tir_buffer from, const struct replacement *r) {
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
-  if (!tir_has_region_of(ir, span, from)) return;
-  if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
-  if (!made) abort();
-  for (uint32_t i = 0; i < span.count; i++) {
-    made[i] = ir->regions.at[span.first + i];
-    if (made[i].buffer == from) made[i] = tir_point_region(ir, r->to, r->at, r->rank);
-  }
-  if (write)
-    tir_set_writes(ir, block, made, span.count);
-  else
-    tir_set_reads(ir, block, made, span.count);
-  if (made != on_stack) free(made);
+static struct tir_region replace_region(struct tir *ir, const void *context, struct tir_region region) {
+  (void)region;
+  const struct replacement *r = context;
+  return tir_point_region(ir, r->to, r->at, r->rank);
 }
 
 void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, const tir_expr *at,
@@ -207,6 +194,5 @@ void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_bu
   struct replacement r = {to, at, rank};
   struct tir_buffer_change change = {from, to, load, store, &r};
   tir_change_own_uses(ir, &change, block);
-  replace_regions(ir, block, false, from, &r);
-  replace_regions(ir, block, true, from, &r);
+  tir_change_regions(ir, block, from, replace_region, &r);
 }

@@ -75,12 +75,7 @@ static bool check_block(struct tir *ir, tir_loop loop, tir_block block, ms_error
 
 static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, struct plan *plan,
                   ms_error *err) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
-  if (n->annotations.count) return tir_refuse(ir, err, MS_LOOP_ANNOTATED_OR_BOUND, loop, "this loop is annotated");
-  if (n->loop_kind == TIR_THREAD_BINDING)
-    return tir_refuse(ir, err, MS_LOOP_ANNOTATED_OR_BOUND, loop, "this loop is bound to %s",
-                      tir_text(ir, n->loop.thread));
-  if (!find_parts(ir, loop, factors, count, plan, err)) return false;
+  if (!tir_check_free_loop(ir, loop, err) || !find_parts(ir, loop, factors, count, plan, err)) return false;
   bool any = false;
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;

@@ -4,12 +4,17 @@
 #include "../affine.h"
 #include "../loads.h"
 
-bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err) {
+bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   if (n->annotations.count) return tir_refuse(ir, err, MS_LOOP_ANNOTATED_OR_BOUND, loop, "this loop is annotated");
   if (n->loop_kind == TIR_THREAD_BINDING)
     return tir_refuse(ir, err, MS_LOOP_ANNOTATED_OR_BOUND, loop, "this loop is bound to %s",
                       tir_text(ir, n->loop.thread));
+  return true;
+}
+
+bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err) {
+  if (!tir_check_free_loop(ir, loop, err)) return false;
   if (!tir_loop_starts_at_zero(ir, loop))
     return tir_refuse(ir, err, MS_LOOP_NOT_FROM_ZERO, loop, "this loop does not start at zero");
   return true;

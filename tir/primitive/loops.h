@@ -4,6 +4,8 @@
 
 #include "../analysis.h"
 
+/* Refuses a loop that has annotations or is bound to a thread. */
+bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err);
 /* Refuses a loop that has annotations, is bound to a thread, or does not start at zero. */
 bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err);
 /* Brings the bindings of the blocks below into simplest form, as maps of the loops in their scope, where arithmetic
