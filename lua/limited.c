@@ -79,6 +79,18 @@ static struct hook take_hook(lua_State *L) {
 }
 static void give_hook(lua_State *L, struct hook before) { lua_sethook(L, before.function, before.mask, before.count); }
 
+/* lua_pcall with our hook, which ends it when it is late or the user interrupts, also in a state that is patient. */
+static int call_watched(lua_State *L, int arguments, int results, int handler) {
+  struct script *s = script_of(L);
+  bool patient = s->limits.patient;
+  s->limits.patient = false;
+  struct hook before = take_hook(L);
+  int status = lua_pcall(L, arguments, results, handler);
+  give_hook(L, before);
+  s->limits.patient = patient;
+  return status;
+}
+
 /* limited(kind, part, arguments…): part.apply(arguments…), stopped when it is late or the user interrupts; an error
  * names the part, its place and what to do. Inside another limited call the other's clock runs on. */
 static int limited(lua_State *L) {
@@ -92,13 +104,8 @@ static int limited(lua_State *L) {
   lua_pushcclosure(L, explain, 2);
   lua_insert(L, 3);
   double before = s->deadline;
-  bool patient = s->limits.patient;
   if (before <= 0) script_start(L);
-  s->limits.patient = false;
-  struct hook hook = take_hook(L);
-  int status = lua_pcall(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
-  give_hook(L, hook);
-  s->limits.patient = patient;
+  int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
   s->deadline = before;
   if (status == LUA_OK) return lua_gettop(L) - 3;
   if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) return fail_of_memory(L);
@@ -107,14 +114,8 @@ static int limited(lua_State *L) {
 
 /* heeding(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
 static int heeding(lua_State *L) {
-  struct script *s = script_of(L);
-  bool patient = s->limits.patient;
   luaL_checkany(L, 1);
-  s->limits.patient = false;
-  struct hook hook = take_hook(L);
-  int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
-  give_hook(L, hook);
-  s->limits.patient = patient;
+  int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
   lua_pushboolean(L, status == LUA_OK);
   lua_insert(L, 1);
   return lua_gettop(L);

@@ -195,29 +195,33 @@ static bool parse_factor(struct lexer *l, int depth, struct vm_value *out) {
   return find_name(l->b, name, length, out) && count_node(l->b);
 }
 
-static bool parse_product(struct lexer *l, int depth, struct vm_value *out) {
-  if (!parse_factor(l, depth, out)) return false;
-  for (;;) {
-    enum tir_kind kind = take(l, "//")  ? TIR_FLOORDIV
-                         : take(l, "*") ? TIR_MUL
-                         : take(l, "%") ? TIR_FLOORMOD
-                                        : TIR_BAD_EXPR;
-    struct vm_value right;
-    if (kind == TIR_BAD_EXPR) return true;
-    if (!parse_factor(l, depth, &right) || !count_node(l->b)) return false;
+/* Operands with operators of one level between them, from the left. `take_operator` gives TIR_BAD_EXPR where none is.
+ */
+static bool parse_level(struct lexer *l, int depth, bool (*parse_operand)(struct lexer *, int, struct vm_value *),
+                        enum tir_kind (*take_operator)(struct lexer *), struct vm_value *out) {
+  enum tir_kind kind;
+  struct vm_value right;
+  if (!parse_operand(l, depth, out)) return false;
+  while ((kind = take_operator(l)) != TIR_BAD_EXPR) {
+    if (!parse_operand(l, depth, &right) || !count_node(l->b)) return false;
     *out = apply(l->b, kind, *out, right);
   }
+  return true;
+}
+
+static enum tir_kind take_factor_operator(struct lexer *l) {
+  return take(l, "//") ? TIR_FLOORDIV : take(l, "*") ? TIR_MUL : take(l, "%") ? TIR_FLOORMOD : TIR_BAD_EXPR;
+}
+static enum tir_kind take_term_operator(struct lexer *l) {
+  return take(l, "+") ? TIR_ADD : take(l, "-") ? TIR_SUB : TIR_BAD_EXPR;
+}
+
+static bool parse_product(struct lexer *l, int depth, struct vm_value *out) {
+  return parse_level(l, depth, parse_factor, take_factor_operator, out);
 }
 
 static bool parse_sum(struct lexer *l, int depth, struct vm_value *out) {
-  if (!parse_product(l, depth, out)) return false;
-  for (;;) {
-    enum tir_kind kind = take(l, "+") ? TIR_ADD : take(l, "-") ? TIR_SUB : TIR_BAD_EXPR;
-    struct vm_value right;
-    if (kind == TIR_BAD_EXPR) return true;
-    if (!parse_product(l, depth, &right) || !count_node(l->b)) return false;
-    *out = apply(l->b, kind, *out, right);
-  }
+  return parse_level(l, depth, parse_product, take_term_operator, out);
 }
 
 static bool take_word(struct lexer *l, const char *word) {
@@ -246,24 +250,15 @@ static bool parse_negation(struct lexer *l, int depth, struct vm_value *out) {
   return true;
 }
 
+static enum tir_kind take_and(struct lexer *l) { return take_word(l, "and") ? TIR_AND : TIR_BAD_EXPR; }
+static enum tir_kind take_or(struct lexer *l) { return take_word(l, "or") ? TIR_OR : TIR_BAD_EXPR; }
+
 static bool parse_conjunct(struct lexer *l, int depth, struct vm_value *out) {
-  struct vm_value right;
-  if (!parse_negation(l, depth, out)) return false;
-  while (take_word(l, "and")) {
-    if (!parse_negation(l, depth, &right) || !count_node(l->b)) return false;
-    *out = apply(l->b, TIR_AND, *out, right);
-  }
-  return true;
+  return parse_level(l, depth, parse_negation, take_and, out);
 }
 
 static bool parse_condition(struct lexer *l, int depth, struct vm_value *out) {
-  struct vm_value right;
-  if (!parse_conjunct(l, depth, out)) return false;
-  while (take_word(l, "or")) {
-    if (!parse_conjunct(l, depth, &right) || !count_node(l->b)) return false;
-    *out = apply(l->b, TIR_OR, *out, right);
-  }
-  return true;
+  return parse_level(l, depth, parse_conjunct, take_or, out);
 }
 
 static bool parse_whole_condition(struct lexer *l) {

@@ -116,6 +116,16 @@ static bool give_open_tile(struct vm_run *r, const struct vm_step *s, int64_t op
   return true;
 }
 
+/* Gives a tile that was drawn, or decided, or another where Asserts do not admit it. */
+static bool settle_tile(struct vm_run *r, const struct vm_step *s, const struct vm_tile_rule *rule, bool decided,
+                        int64_t *tile) {
+  enum vm_verdict verdict = vm_judge(r, s, tile, rule->n, decided);
+  if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, rule, tile))) return false;
+  if (!vm_give_numbers(r, s, tile, rule->n)) return false;
+  vm_set_decision(r, s, tile, rule->n);
+  return true;
+}
+
 bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
   tir_loop loop;
   if (!vm_get_loop(r, vm_input(r, s, 0), &loop)) return false;
@@ -140,11 +150,7 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
     if (!fit_tile(r, extent, most, tile, (uint32_t)n)) return false;
   }
   struct vm_tile_rule rule = {extent, most, 0, 1, (uint32_t)n};
-  enum vm_verdict verdict = vm_judge(r, s, tile, (uint32_t)n, decided);
-  if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, &rule, tile))) return false;
-  if (!vm_give_numbers(r, s, tile, (uint32_t)n)) return false;
-  vm_set_decision(r, s, tile, (uint32_t)n);
-  return true;
+  return settle_tile(r, s, &rule, decided, tile);
 }
 
 /* ---- SamplePartitionedTile --------------------------------------------------------------------------------------- */
@@ -212,11 +218,7 @@ bool vm_do_sample_partitioned_tile(struct vm_run *r, const struct vm_step *s) {
     if (!fit_partition(r, extent, &p, tile, (uint32_t)n)) return false;
   }
   struct vm_tile_rule rule = {extent, 0, p.position, p.factor, (uint32_t)n};
-  enum vm_verdict verdict = vm_judge(r, s, tile, (uint32_t)n, decided);
-  if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, &rule, tile))) return false;
-  if (!vm_give_numbers(r, s, tile, (uint32_t)n)) return false;
-  vm_set_decision(r, s, tile, (uint32_t)n);
-  return true;
+  return settle_tile(r, s, &rule, decided, tile);
 }
 
 /* ---- SampleComputeLocation --------------------------------------------------------------------------------------- */

@@ -38,19 +38,15 @@ bool vm_do_get_child_blocks(struct vm_run *r, const struct vm_step *s) {
   return vm_get_place(r, vm_input(r, s, 0), &of) && give_blocks(r, s, of, tir_get_child_blocks);
 }
 
-bool vm_do_get_producers(struct vm_run *r, const struct vm_step *s) {
+static bool give_blocks_of(struct vm_run *r, const struct vm_step *s, look_up find) {
   tir_block of;
-  return vm_get_block(r, vm_input(r, s, 0), &of) && give_blocks(r, s, of, tir_get_producers);
+  return vm_get_block(r, vm_input(r, s, 0), &of) && give_blocks(r, s, of, find);
 }
 
-bool vm_do_get_consumers(struct vm_run *r, const struct vm_step *s) {
-  tir_block of;
-  return vm_get_block(r, vm_input(r, s, 0), &of) && give_blocks(r, s, of, tir_get_consumers);
-}
-
+bool vm_do_get_producers(struct vm_run *r, const struct vm_step *s) { return give_blocks_of(r, s, tir_get_producers); }
+bool vm_do_get_consumers(struct vm_run *r, const struct vm_step *s) { return give_blocks_of(r, s, tir_get_consumers); }
 bool vm_do_get_output_blocks(struct vm_run *r, const struct vm_step *s) {
-  tir_block of;
-  return vm_get_block(r, vm_input(r, s, 0), &of) && give_blocks(r, s, of, tir_get_output_blocks);
+  return give_blocks_of(r, s, tir_get_output_blocks);
 }
 
 bool vm_do_enter_postproc(struct vm_run *r, const struct vm_step *s) { return vm_give(r, s, NULL, 0); }

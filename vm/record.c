@@ -149,11 +149,13 @@ static bool steer(struct vm_schedule *sch, enum vm_kind kind, uint32_t n, bool h
 
 /* ---- Replaying what there is ------------------------------------------------------------------------------------- */
 
-/* Makes the schedule what a trace gives on its workload. False: nothing has changed. */
-static bool become(struct vm_schedule *sch, const struct vm_trace *trace, const struct vm_draws *draws, ms_error *err) {
+/* Makes the schedule what a trace gives on its workload, with the trace's decisions. False: nothing has changed. */
+static bool become(struct vm_schedule *sch, const struct vm_trace *trace, enum vm_mode mode, ms_error *err) {
+  struct vm_draws draws = sch->draws;
+  draws.mode = mode, draws.decisions = trace;
   struct vm_plan *plan = vm_prepare(sch->workload, trace);
   struct vm_schedule *other = vm_schedule_new(NULL, 0);
-  bool done = vm_replay(other, plan, draws, err);
+  bool done = vm_replay(other, plan, &draws, err);
   if (done) {
     struct vm_schedule old = *sch;
     sch->ir = other->ir, sch->trace = other->trace, sch->slots = other->slots, sch->ends = other->ends;
@@ -170,9 +172,7 @@ static bool become(struct vm_schedule *sch, const struct vm_trace *trace, const 
 static bool draw_again(struct vm_schedule *sch, ms_error *err) {
   if (!vm_append_outputs(&sch->trace, 0, err)) return false;
   struct vm_trace *trace = vm_trace_copy(&sch->trace);
-  struct vm_draws draws = sch->draws;
-  draws.mode = VM_REPAIR, draws.decisions = trace;
-  bool done = become(sch, trace, &draws, err);
+  bool done = become(sch, trace, VM_REPAIR, err);
   vm_trace_free(trace);
   return done;
 }
@@ -192,9 +192,7 @@ bool vm_undo(struct vm_schedule *sch, uint32_t count, ms_error *err) {
     } while (depth);
   }
   struct vm_trace *head = vm_trace_head(&sch->trace, n);
-  struct vm_draws draws = sch->draws;
-  draws.mode = VM_STRICT, draws.decisions = head;
-  bool done = become(sch, head, &draws, err);
+  bool done = become(sch, head, VM_STRICT, err);
   vm_trace_free(head);
   return done;
 }
