@@ -43,6 +43,15 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
  * above; a block that came after its scope was looked at was made by a primitive, and is covered. */
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope);
 bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope); /* the same as it now stands */
+/* A use of a buffer at a statement of the scope, in terms of the loops around it: min and extent a dimension, of which
+ * only what a predicate (TIR_NONE: true) allows for. Whether it is covered as the region of a block there would be. */
+struct tir_use_at {
+  tir_stmt at;
+  tir_buffer buffer;
+  const tir_expr *ranges;
+  tir_expr predicate;
+};
+bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope);
 /* From now on what `consumer` reads is not covered, and the scope is no pipeline. */
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
 /* Forgets what was found of the scope and its children: it is found anew when asked for. */

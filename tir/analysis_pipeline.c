@@ -79,36 +79,43 @@ static void add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, 
   }
 }
 
-/* Whether the producers that meet the consumer at `high` cover the region it reads. */
-static bool covers_at(struct tir *ir, tir_block consumer, struct tir_region region, const tir_block *producers,
-                      const tir_stmt *meets, uint32_t count, tir_stmt high) {
-  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+/* Whether the producers that meet the use at `high` cover it. */
+static bool covers_at(struct tir *ir, const struct tir_use_at *use, const tir_block *producers, const tir_stmt *meets,
+                      uint32_t count, tir_stmt high) {
+  uint32_t rank = tir_buffer_at(ir, use->buffer)->rank;
   struct tir_interval produced[MOST_RANK], consumed[MOST_RANK];
   tir_var vars[MOST_VARS];
-  tir_expr ranges[2 * MOST_RANK];
   for (uint32_t d = 0; d < rank; d++) produced[d] = tir_nothing();
   for (uint32_t i = 0; i < count; i++)
-    if (meets[i] == high) add_produced(ir, producers[i], region.buffer, high, produced);
-  uint32_t relaxed = collect_relaxed(ir, consumer, high, region.buffer, vars);
+    if (meets[i] == high) add_produced(ir, producers[i], use->buffer, high, produced);
+  uint32_t relaxed = collect_relaxed(ir, use->at, high, use->buffer, vars);
   if (relaxed > MOST_VARS) return false;
-  unbind(ir, consumer, region, ranges);
-  tir_region_upper_bound(ir, ranges, rank, vars, relaxed, tir_stmt_at(ir, consumer)->block.predicate, consumed);
-  return tir_region_covers(ir, region.buffer, produced, consumed);
+  tir_region_upper_bound(ir, use->ranges, rank, vars, relaxed, use->predicate, consumed);
+  return tir_region_covers(ir, use->buffer, produced, consumed);
 }
 
-static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region region, tir_block scope) {
+bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope) {
   tir_block writers[MOST_WRITERS];
   tir_stmt meets[MOST_WRITERS];
-  uint32_t count = tir_earlier_users(ir, region.buffer, true, consumer, scope, writers, MOST_WRITERS);
+  uint32_t count = tir_earlier_users(ir, use->buffer, true, use->at, scope, writers, MOST_WRITERS);
   if (count == 0) return true;
-  if (count > MOST_WRITERS || tir_buffer_at(ir, region.buffer)->rank > MOST_RANK) return false;
-  for (uint32_t i = 0; i < count; i++) meets[i] = tir_lowest_common_ancestor(ir, writers[i], consumer);
+  if (count > MOST_WRITERS || tir_buffer_at(ir, use->buffer)->rank > MOST_RANK) return false;
+  for (uint32_t i = 0; i < count; i++) meets[i] = tir_lowest_common_ancestor(ir, writers[i], use->at);
   for (uint32_t i = 0; i < count; i++) {
     bool known = false;
     for (uint32_t j = 0; j < i && !known; j++) known = meets[j] == meets[i];
-    if (!known && !covers_at(ir, consumer, region, writers, meets, count, meets[i])) return false;
+    if (!known && !covers_at(ir, use, writers, meets, count, meets[i])) return false;
   }
   return true;
+}
+
+static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region region, tir_block scope) {
+  tir_expr ranges[2 * MOST_RANK];
+  if (!tir_buffer_at(ir, region.buffer)->writers) return true;
+  if (tir_buffer_at(ir, region.buffer)->rank > MOST_RANK) return false;
+  unbind(ir, consumer, region, ranges);
+  struct tir_use_at use = {consumer, region.buffer, ranges, tir_stmt_at(ir, consumer)->block.predicate};
+  return tir_is_covered(ir, &use, scope);
 }
 
 /* Of tir_block_record.facts. */

@@ -161,13 +161,12 @@ static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block
   return true;
 }
 
-/* The conjuncts that none of the variables is in. */
-static tir_expr find_invariant(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
+tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
   if (!predicate) return TIR_NONE;
   struct tir_expr_node n = *tir_at(ir, predicate);
   if (n.kind == TIR_AND) {
-    tir_expr left = find_invariant(ir, n.a, vars, count);
-    return tir_and(ir, left, find_invariant(ir, n.b, vars, count));
+    tir_expr left = tir_invariant_conditions(ir, n.a, vars, count);
+    return tir_and(ir, left, tir_invariant_conditions(ir, n.b, vars, count));
   }
   for (uint32_t i = 0; i < count; i++)
     if (tir_uses_var(ir, predicate, vars[i])) return TIR_NONE;
@@ -194,7 +193,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   nested = tir_subst(ir, nested);
   tir_subst_clear(ir);
   tir_expr predicate = tir_and(ir, tir_stmt_at(ir, block)->block.predicate, nested);
-  plan->predicate = find_invariant(ir, predicate, vars, count);
+  plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }

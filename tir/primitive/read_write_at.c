@@ -23,6 +23,8 @@ struct plan {
   struct tir_cache_plan cache;
   tir_stmt first, last; /* the statements below the loop that use the copy instead */
   struct tir_interval used[MOST_RANK];
+  tir_expr condition; /* of all those that read (write): they run, or not, whatever loops below do */
+  bool met;           /* one of them */
 };
 
 /* ---- Check ---- */
@@ -68,6 +70,29 @@ static bool open_region(struct tir *ir, const struct plan *plan, tir_block block
   return true;
 }
 
+/* Conditions of the block that loops below the loop do not change. */
+static tir_expr find_condition(struct tir *ir, const struct plan *plan, tir_block block) {
+  tir_var vars[MOST_VARS];
+  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  uint32_t count = relaxed_vars(ir, plan, block, vars);
+  if (!predicate || count > MOST_VARS) return TIR_NONE;
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_is_const(ir, ir->vars.at[vars[i]].extent, 1)) tir_subst_var(ir, vars[i], ir->vars.at[vars[i]].min);
+  predicate = tir_subst(ir, predicate);
+  tir_subst_clear(ir);
+  return tir_invariant_conditions(ir, predicate, vars, count);
+}
+
+static void meet_condition(struct tir *ir, struct plan *plan, tir_block block) {
+  tir_expr condition = find_condition(ir, plan, block);
+  if (!plan->met || plan->condition != condition) plan->condition = plan->met ? TIR_NONE : condition;
+  plan->met = true;
+}
+
+static bool implies(struct tir *ir, tir_expr given, tir_expr condition) {
+  return !condition || given == condition || (given && tir_prove_under(ir, given, condition));
+}
+
 /* What a region of the block covers below the loop, added to `all`. */
 static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                      struct tir_interval *all, ms_error *err) {
@@ -88,6 +113,7 @@ static bool add_written(struct tir *ir, const struct plan *plan, tir_block block
   struct tir_interval covered[MOST_RANK];
   tir_var vars[MOST_VARS];
   uint32_t count;
+  if (!implies(ir, plan->condition, find_condition(ir, plan, block))) return true; /* it may not run */
   if (!open_region(ir, plan, block, region, ranges, vars, &count, err)) return false;
   if (!tir_region_exact(ir, ranges, plan->cache.rank, vars, count, predicate, covered)) return true;
   for (uint32_t i = 0; i < plan->cache.rank; i++) all[i] = tir_interval_join(ir, all[i], covered[i]);
@@ -134,6 +160,7 @@ static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *re
     *reads |= uses(ir, tir_block_at(ir, s)->reads, buffer);
     *writes |= uses(ir, tir_block_at(ir, s)->writes, buffer);
     const struct tir_region *r;
+    if (uses(ir, own, buffer)) meet_condition(ir, plan, s);
     for (uint32_t i = 0; (r = next_region(ir, own, buffer, &i));)
       if (!add_used(ir, plan, s, *r, plan->used, err)) return false;
     s = tir_after(ir, s, top);
@@ -184,7 +211,9 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
       struct tir_interval read[MOST_RANK];
       for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();
       if (!add_used(ir, plan, s, *r, read, err)) return false;
-      if (!tir_region_covers(ir, buffer, written, read)) return refuse_unwritten(ir, plan, s, "read", err);
+      if (!tir_region_covers(ir, buffer, written, read) ||
+          !implies(ir, tir_stmt_at(ir, s)->block.predicate, plan->condition))
+        return refuse_unwritten(ir, plan, s, "read", err);
     }
     for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->writes, buffer, &i));)
       if (!add_written(ir, plan, s, *r, written, err)) return false;
@@ -223,8 +252,37 @@ static bool visit_var(void *data, tir_expr e) {
   return false;
 }
 
+static bool has_conditional_writer(const struct tir *ir, const struct plan *plan) {
+  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next)
+    if (tir_is_below(ir, ir->uses.at[u].block, plan->cache.scope) &&
+        tir_stmt_at(ir, ir->uses.at[u].block)->block.predicate)
+      return true;
+  return false;
+}
+
+/* What is copied for readers may be more than they read: it was written too, if need be under their condition. */
+static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_use_at use = {plan->first, plan->cache.buffer, ranges, TIR_NONE};
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) ranges[i] = plan->cache.ranges[i];
+  bool covered = tir_is_covered(ir, &use, plan->cache.scope);
+  if (covered && !has_conditional_writer(ir, plan)) {
+    plan->condition = TIR_NONE;
+    return true;
+  }
+  use.predicate = plan->condition;
+  if (covered || (plan->condition && tir_is_covered(ir, &use, plan->cache.scope))) return true;
+  return tir_refuse(ir, err, MS_READS_NOT_COVERED, plan->loop,
+                    "more of `%s` would be copied than is written before this loop's body",
+                    tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+}
+
 static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
   struct outsider o = {ir, plan, false};
+  for (uint32_t i = 0; i < plan->cache.rank; i++)
+    if (tir_at(ir, plan->cache.ranges[2 * i + 1])->hi < 1)
+      return tir_refuse(ir, err, MS_AT_UNUSED, plan->loop, "what is accessed of `%s` below the loop is not in it",
+                        tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], visit_var, &o);
   return !o.found || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
                                 "where `%s` is accessed below the loop depends on more than the loops around",
@@ -247,7 +305,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!find_places(ir, plan, err)) return false;
   if (plan->write && !check_written(ir, plan, err)) return false;
   find_region(ir, plan);
-  return check_region(ir, plan, err) && check_matches(ir, plan, err) &&
+  return check_region(ir, plan, err) && (plan->write || check_covered(ir, plan, err)) && check_matches(ir, plan, err) &&
          tir_check_stage_pipeline(ir, plan->cache.scope, err);
 }
 
@@ -316,6 +374,7 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
     inner = loop;
   }
   tir_append(ir, block, TIR_BODY, inner);
+  tir_stmt_at(ir, block)->block.predicate = plan->condition;
   struct tir_span annotations = {0};
   tir_annotate_span(ir, &annotations, tir_symbol_of(ir, "auto_copy"), tir_int(ir, TIR_T_BOOL, 1));
   tir_stmt_at(ir, block)->annotations = annotations;

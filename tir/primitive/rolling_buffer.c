@@ -8,8 +8,10 @@
  *           No loop moves two dimensions, the loops whose windows overlap run in order, no other loop around decides
  *           what is computed, and consumers read the window only.
  * After:    the dimension that the outermost such loop moves, the rolling one, is as long as the window: its indices
- * are taken modulo that. The block runs where its loops start, or where an element is new. The iteration of that number
- * is opaque in all blocks of the scope: what is found there is found in order. Forward:  nothing. */
+ *           are taken modulo that. The block runs where its loops start, or where an element is new. In all blocks of
+ *           the scope the iteration of that number, and those bound to that loop, are opaque unless they reduce: what
+ *           is found there is found in order.
+ * Forward:  nothing. */
 #include "../detect.h"
 #include "buffer.h"
 #include "inline.h"
@@ -297,10 +299,17 @@ static void renew_regions(struct tir *ir, tir_block block, tir_buffer buffer) {
   }
 }
 
+/* Iterations that reduce run in order anyway, and say where an init runs. */
 static void make_opaque(struct tir *ir, const struct plan *plan) {
-  for (tir_stmt s = tir_next(ir, plan->scope, plan->scope); s; s = tir_next(ir, s, plan->scope))
-    if (tir_is(ir, s, TIR_BLOCK) && plan->axis < tir_block_at(ir, s)->iters.count)
-      tir_iters(ir, s)[plan->axis].kind = TIR_OPAQUE;
+  tir_var rolling = plan->at[plan->axis].var;
+  for (tir_stmt s = tir_next(ir, plan->scope, plan->scope); s; s = tir_next(ir, s, plan->scope)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) {
+      struct tir_iter *iter = &tir_iters(ir, s)[i];
+      if (iter->kind == TIR_SPATIAL && (i == plan->axis || tir_uses_var(ir, iter->binding, rolling)))
+        iter->kind = TIR_OPAQUE;
+    }
+  }
 }
 
 static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
