@@ -120,9 +120,16 @@ static struct distance start(const struct verifier *v, tir_block inner, int64_t 
   return (struct distance){.v = v, .inner = inner, .constant = constant, .known = true};
 }
 
-/* Whether what is touched certainly leaves a region in dimension `dim`. */
+static bool is_whole(const struct tir *ir, const struct tir_region *r, uint32_t dim) {
+  const tir_expr *region = tir_operands(ir, r->ranges) + 2 * dim;
+  return tir_is_const(ir, region[0], 0) && region[1] == tir_operands(ir, tir_buffer_at(ir, r->buffer)->shape)[dim];
+}
+
+/* Whether what is touched certainly leaves a region in dimension `dim`. A region past the buffer's ends, where nothing
+ * is, says what may be touched under conditions that keep it inside. */
 static bool leaves(const struct verifier *v, const struct touched *t, const struct tir_region *r, uint32_t dim) {
   const tir_expr *region = tir_operands(v->ir, r->ranges) + 2 * dim;
+  if (t->region && is_whole(v->ir, r, dim)) return false;
   tir_expr min = t->region ? t->ranges[2 * dim] : t->ranges[dim];
   if (tir_type_lanes(tir_type_of(v->ir, min)) > 1) return false;
   /* The region's variables are those of the block; what is touched may speak of the inner block's. */
@@ -167,6 +174,13 @@ static bool is_stated_by_hand(const struct tir *ir, tir_block block, bool writes
                         writes ? "explicit_write_region" : "explicit_read_region");
 }
 
+/* Below a loop without iterations nothing is touched. */
+static bool is_unreachable(const struct tir *ir, tir_stmt s) {
+  while (s && !(tir_is(ir, s, TIR_LOOP) && tir_at(ir, tir_stmt_at(ir, s)->loop.extent)->hi < 1))
+    s = tir_stmt_at(ir, s)->parent;
+  return s != TIR_NONE;
+}
+
 bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched *t) {
   if (v->trusts_regions) return true;
   const struct tir *ir = v->ir;
@@ -180,6 +194,7 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   /* A buffer that no region names is hidden: instructions for that exist, and some blocks state nothing. */
   if (!in_writes && !in_reads) return true;
   if ((in_writes && outside_writes < 0) || (in_reads && outside_reads < 0)) return true;
+  if (is_unreachable(ir, v->place)) return true;
   return tir_refuse(ir, v->err, MS_VERIFY_REGION, block, "block %s %s %s outside of its regions in dimension %d",
                     tir_block_name(ir, block), t->writes ? "writes" : "reads",
                     tir_text(ir, ir->buffers.at[t->buffer].name), in_reads ? outside_reads : outside_writes);

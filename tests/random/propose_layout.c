@@ -91,6 +91,7 @@ bool propose_transform_layout(struct grow *g, enum vm_kind kind) {
     extents[d] = tir_at(ir, extent)->imm;
   }
   if (!ref_block(g, b, &block)) return false;
+  if (g->plain && vm_statement(g->schedule, block.ref) != b) return false; /* a stray one's may be a parameter */
   struct vm_value map = draw_map(g, extents, rank), pad = percent(g, 66) ? vm_none() : vm_real(0);
   return perform(g, kind, VALUES(block, map), VALUES(vm_int(number), vm_int(writes), pad, vm_bool(false)), NULL, NULL);
 }

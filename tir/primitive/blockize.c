@@ -107,6 +107,42 @@ static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_
   return true;
 }
 
+/* The init runs once in the new block: rounds that take the steps of the reduction again do not. */
+static bool check_rounds(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+  if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT]) return true;
+  for (uint32_t l = 0; l < plan->inner_count; l++)
+    if (tir_loop_extent(ir, plan->loops[l]) != 1 && !tir_loop_iter_kinds(ir, plan->loops[l], plan->block))
+      return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[l],
+                        "rounds of this loop take steps of block `%s` again", tir_block_name(ir, plan->block));
+  return true;
+}
+
+struct outsider { /* looks for variables of loops that do not go into the new block */
+  const struct tir *ir;
+  const struct tir_blockize_plan *plan;
+  bool found;
+};
+
+static bool visit_var(void *data, tir_expr e) {
+  struct outsider *o = data;
+  const struct tir_expr_node *n = tir_at(o->ir, e);
+  if (n->kind != TIR_VAR || o->ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return !o->found;
+  for (uint32_t l = 0; l < o->plan->inner_count; l++)
+    if (tir_stmt_at(o->ir, o->plan->loops[l])->loop.var == n->ref) return true;
+  o->found = true;
+  return false;
+}
+
+/* Inside the new block no binding speaks of loops around it: of those around its scope either. */
+static bool check_inner(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+  struct outsider o = {ir, plan, false};
+  for (uint32_t i = 0; i < plan->iter_count; i++) tir_walk_expr(ir, plan->parts[i].inner, visit_var, &o);
+  if (plan->predicates[1]) tir_walk_expr(ir, plan->predicates[1], visit_var, &o);
+  return !o.found || tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, plan->block,
+                                "the bindings of block `%s` are not divided from loops around its scope",
+                                tir_block_name(ir, plan->block));
+}
+
 bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
                         struct tir_blockize_plan *plan, ms_error *err) {
   plan->block = block;
@@ -126,7 +162,8 @@ bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool pres
     return tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, block,
                       "the bindings of block `%s` are not divided by the loops from here on",
                       tir_block_name(ir, block));
-  return check_ranges(ir, plan, count, err) && check_init(ir, plan, err);
+  return check_inner(ir, plan, err) && check_ranges(ir, plan, count, err) && check_init(ir, plan, err) &&
+         check_rounds(ir, plan, err);
 }
 
 /* The statement is the block, or loops around it and nothing else. */
@@ -215,16 +252,44 @@ static void make_inner(struct tir *ir, const struct tir_blockize_plan *plan, str
 
 enum { MOST_RANK = 32 };
 
+static bool find_iter(void *data, tir_expr e) {
+  struct {
+    const struct tir *ir;
+    bool found;
+  } *search = data;
+  const struct tir_expr_node *n = tir_at(search->ir, e);
+  search->found = search->found || (n->kind == TIR_VAR && search->ir->vars.at[n->ref].kind == TIR_VAR_ITER);
+  return !search->found;
+}
+
+/* An iteration that a block around decides too: it does not run over its domain each time. */
+static bool is_moved(const struct tir *ir, tir_expr binding) {
+  struct {
+    const struct tir *ir;
+    bool found;
+  } search = {ir, false};
+  tir_walk_expr(ir, binding, find_iter, &search);
+  return search.found;
+}
+
 /* What a region covers in all inner iterations; the whole dimension where that is not known. */
-static struct tir_region relaxed_region(struct tir *ir, struct tir_region region, const struct iterations *made) {
-  tir_var vars[TIR_MOST_BLOCKIZED];
+static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockize_plan *plan, struct tir_region region,
+                                        const struct iterations *made) {
+  tir_var vars[2 * TIR_MOST_BLOCKIZED];
   tir_expr ranges[2 * MOST_RANK];
   struct tir_interval covered[MOST_RANK];
-  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, count = 0;
   assert(rank <= MOST_RANK);
-  for (uint32_t i = 0; i < made->inner_count; i++) vars[i] = made->inner[i].var;
-  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
-  tir_relax_region(ir, ranges, rank, vars, made->inner_count, covered);
+  for (uint32_t i = 0; i < made->inner_count; i++) {
+    if (is_moved(ir, made->inner[i].binding))
+      tir_subst_var(ir, made->inner[i].var, made->inner[i].binding);
+    else
+      vars[count++] = made->inner[i].var;
+  }
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
+  tir_subst_clear(ir);
+  for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_stmt_at(ir, plan->loops[l])->loop.var;
+  tir_relax_region(ir, ranges, rank, vars, count, covered);
   for (uint32_t i = 0; i < rank; i++) {
     bool known = !covered[i].empty && covered[i].min && covered[i].max;
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + i];
@@ -297,12 +362,14 @@ static void narrow_block(struct tir *ir, const struct tir_blockize_plan *plan, c
   tir_stmt_at(ir, plan->block)->block.predicate = plan->predicates[1];
 }
 
-static void relax_regions(struct tir *ir, tir_block block, tir_block outer, const struct iterations *made) {
+static void relax_regions(struct tir *ir, const struct tir_blockize_plan *plan, tir_block outer,
+                          const struct iterations *made) {
+  tir_block block = plan->block;
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
   uint32_t first = tir_grow_regions(ir, reads.count + writes.count);
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t from = i < reads.count ? reads.first + i : writes.first + i - reads.count;
-    struct tir_region r = relaxed_region(ir, ir->regions.at[from], made);
+    struct tir_region r = relaxed_region(ir, plan, ir->regions.at[from], made);
     ir->regions.at[first + i] = r;
   }
   tir_set_reads(ir, outer, ir->regions.at + first, reads.count);
@@ -324,7 +391,7 @@ tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
   tir_stmt nest = narrow_nest(ir, plan, &made);
   tir_set_iters(ir, outer, made.outer, plan->iter_count);
   tir_stmt_at(ir, outer)->block.predicate = plan->predicates[0];
-  relax_regions(ir, block, outer, &made);
+  relax_regions(ir, plan, outer, &made);
   tir_wrap(ir, nest, outer);
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return outer;
   make_init(ir, plan, outer);
@@ -439,7 +506,7 @@ static void unite_regions(struct tir *ir, const struct group *g, tir_block outer
     const struct tir_block_record *r = tir_block_at(ir, g->plans[i].block);
     struct tir_span span = writes ? r->writes : r->reads;
     for (uint32_t k = 0; k < span.count; k++)
-      unite(ir, first, &count, relaxed_region(ir, ir->regions.at[span.first + k], &made[i]));
+      unite(ir, first, &count, relaxed_region(ir, &g->plans[i], ir->regions.at[span.first + k], &made[i]));
   }
   if (writes)
     tir_set_writes(ir, outer, ir->regions.at + first, count);
