@@ -92,7 +92,29 @@ char *db_write_tuning(const struct db_tuning *tuning);
 int64_t db_check(struct db *db, FILE *report, ms_error *err);
 bool db_compact(struct db *db, ms_error *err);                /* rewrites the file, atomically */
 bool db_export_json(struct db *db, FILE *out, ms_error *err); /* a line a workload, then a line a record */
-bool db_import_json(struct db *db, FILE *in, const char *file, uint64_t *added, ms_error *err);
+struct db_workload {
+  struct tir *ir;
+  tir_func func;
+};
+struct db_import {
+  /* What TVM's tuning records need; all borrowed, or empty. */
+  const struct db_workload *workloads; /* those that they name by number */
+  uint32_t workload_count;
+  const char *target; /* of those that name none */
+  /* Makes a target's text canonical; where it says false, or is NULL, the text stays. */
+  bool (*name_target)(const char *text, char *out, size_t size);
+  /* Filled: */
+  uint64_t added, refused;
+  char *refusals; /* "file:line: why", a newline after each; the caller's to free(). NULL: none */
+};
+/* Takes lines of db_export_json and of TVM's tuning records. Those are replayed on their workloads, with the decisions
+ * that fit. A line that cannot be taken is refused, the others are kept. False: the store cannot be written; what was
+ * added before is kept. */
+bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err);
+/* Writes what was measured of a workload, or failed, as TVM's tuning records of workload `number`. Records that were
+ * censored or hold instructions that TVM lacks are left out and counted. */
+bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, FILE *out, uint64_t *written,
+                      uint64_t *left_out, ms_error *err);
 
 #ifdef __cplusplus
 }

@@ -87,8 +87,21 @@ bool db_export_json(struct db *db, FILE *out, ms_error *err) {
 
 /* ---- Import ---- */
 
-static bool bad_line(const char *file, size_t line, const char *what, ms_error *err) {
-  return ms_fail(err, MS_STORE, "%s:%zu: %s", file, line, what);
+struct importing {
+  struct db *db;
+  struct db_import *out;
+  const char *file;
+  size_t line, size; /* size: of the refusals */
+  bool stopped;      /* the store is at fault: nothing more is read */
+  ms_error why;
+};
+
+static bool bad(struct importing *m, const char *what) { return ms_fail(&m->why, MS_BAD_RECORD, "%s", what); }
+
+/* The store said no: that is no fault of the line's. */
+static bool stop(struct importing *m) {
+  m->stopped = true;
+  return false;
 }
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -106,72 +119,109 @@ static bool parse_id(const char *text, db_id *out) {
   return true;
 }
 
-static bool import_workload(struct db *db, const json_t *object, const char *file, size_t line, ms_error *err) {
+static bool import_workload(struct importing *m, const json_t *object) {
   const char *script = text_of(object, "script");
-  ms_error why = {.instruction = -1};
-  struct tir *ir = tir_read(script, strlen(script), "script", &why);
-  if (!ir) return bad_line(file, line, why.message, err);
+  struct tir *ir = tir_read(script, strlen(script), "script", &m->why);
+  if (!ir) return false;
   db_id id;
   tir_func f = tir_find_func(ir, "main");
-  bool ok = f ? db_put_workload(db, ir, f, &id, err)
-              : bad_line(file, line, "a workload has one function, or one named main", err);
+  bool ok = f ? db_put_workload(m->db, ir, f, &id, &m->why) || stop(m)
+              : bad(m, "a workload has one function, or one named main");
   tir_free(ir);
   return ok;
 }
 
-static bool import_record(struct db *db, const json_t *object, const char *file, size_t line, ms_error *err) {
+static bool read_numbers(struct importing *m, const json_t *object, struct db_record *r) {
+  json_int_t runs = json_integer_value(json_object_get(object, "runs"));
+  const char *status = text_of(object, "status");
+  r->status = !strcmp(status, "measured") ? DB_MEASURED : !strcmp(status, "censored") ? DB_CENSORED : DB_FAILED;
+  r->module_hash = strtoull(text_of(object, "module"), NULL, 16);
+  r->seconds = json_number_value(json_object_get(object, "seconds"));
+  r->low = json_number_value(json_object_get(object, "low"));
+  r->high = number_or_infinity(json_object_get(object, "high"));
+  r->runs = (uint32_t)runs;
+  r->seed = (uint64_t)json_integer_value(json_object_get(object, "seed"));
+  r->candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
+  r->when = json_integer_value(json_object_get(object, "when"));
+  return (r->seconds >= 0 && r->low >= 0 && r->high >= 0 && runs >= 0) || bad(m, "times and runs are not negative");
+}
+
+static bool import_record(struct importing *m, const json_t *object) {
   struct db_record r = {.target = text_of(object, "target"),
                         .reason = text_of(object, "reason"),
                         .versions = text_of(object, "versions")};
-  const char *status = text_of(object, "status"), *text = text_of(object, "trace");
-  if (!parse_id(text_of(object, "workload"), &r.workload)) return bad_line(file, line, "`workload` is no id", err);
-  r.status = !strcmp(status, "measured") ? DB_MEASURED : !strcmp(status, "censored") ? DB_CENSORED : DB_FAILED;
-  r.module_hash = strtoull(text_of(object, "module"), NULL, 16);
-  r.seconds = json_number_value(json_object_get(object, "seconds"));
-  r.low = json_number_value(json_object_get(object, "low"));
-  r.high = number_or_infinity(json_object_get(object, "high"));
-  r.runs = (uint32_t)json_integer_value(json_object_get(object, "runs"));
-  r.seed = (uint64_t)json_integer_value(json_object_get(object, "seed"));
-  r.candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
-  r.when = json_integer_value(json_object_get(object, "when"));
-  if (!(r.seconds >= 0 && r.low >= 0 && r.high >= 0 && json_integer_value(json_object_get(object, "runs")) >= 0))
-    return bad_line(file, line, "times and runs are not negative", err);
-  ms_error why = {.instruction = -1};
-  struct vm_trace *trace = vm_read_lua(text, strlen(text), &why);
-  if (!trace) return bad_line(file, line, why.message, err);
+  const char *text = text_of(object, "trace");
+  if (!parse_id(text_of(object, "workload"), &r.workload)) return bad(m, "`workload` is no id");
+  if (!read_numbers(m, object, &r)) return false;
+  struct vm_trace *trace = vm_read_lua(text, strlen(text), &m->why);
+  if (!trace) return false;
   r.unsafe = !vm_trace_is_safe(trace);
   void *bytes = vm_write_binary(trace, &r.trace_bytes);
   vm_trace_free(trace);
   r.trace = bytes;
-  struct tir *workload = db_get_workload(db, &r.workload, NULL);
-  bool ok = workload
-                ? db_put_record(db, &r, err)
-                : bad_line(file, line, "the record's workload is neither in the file before it nor in the store", err);
+  struct tir *workload = db_get_workload(m->db, &r.workload, NULL);
+  bool ok = workload ? db_put_record(m->db, &r, &m->why) || stop(m)
+                     : bad(m, "the record's workload is neither in the file before it nor in the store");
   tir_free(workload);
   free(bytes);
+  if (ok) m->out->added++;
   return ok;
 }
 
-bool db_import_json(struct db *db, FILE *in, const char *file, uint64_t *added, ms_error *err) {
+static bool import_object(struct importing *m, const char *line) {
+  json_error_t where;
+  json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
+  bool ok = !object                             ? bad(m, where.text)
+            : json_object_get(object, "record") ? import_record(m, object)
+            : json_object_get(object, "script") ? import_workload(m, object)
+                                                : bad(m, "neither a workload nor a record");
+  json_decref(object);
+  return ok;
+}
+
+static bool import_line(struct importing *m, const char *line, size_t length) {
+  size_t space = strspn(line, " \t\r\n");
+  m->why = (ms_error){.instruction = -1};
+  if (space == length) return true;
+  if (strlen(line) != length) return bad(m, "a byte of the line is zero");
+  if (line[space] != '[') return import_object(m, line);
+  if (!db_import_tuning(m->db, line, length, m->out, &m->stopped, &m->why)) return false;
+  m->out->added++;
+  return true;
+}
+
+/* A refusal of a replay says its instruction itself, one of a reader does not. */
+static void note_refusal(struct importing *m) {
+  char place[40] = "";
+  char *message = m->why.message, *all = NULL;
+  size_t size;
+  if (m->why.instruction >= 0 && strncmp(message, "instruction ", 12) != 0)
+    snprintf(place, sizeof place, "instruction %d: ", m->why.instruction);
+  m->out->refused++;
+  FILE *text = open_memstream(&all, &size);
+  if (!text) abort();
+  fprintf(text, "%s%s:%zu: %s%s\n", m->out->refusals ? m->out->refusals : "", m->file, m->line, place, message);
+  fclose(text);
+  free(m->out->refusals);
+  m->out->refusals = all;
+}
+
+bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err) {
+  enum { MOST_REFUSALS = 20 }; /* that are told of */
+  struct importing m = {.db = db, .out = import, .file = file};
   char *line = NULL;
-  size_t room = 0, number = 0;
-  bool ok = true;
-  *added = 0;
-  while (ok && getline(&line, &room, in) >= 0) {
-    json_error_t where;
-    number++;
-    if (line[strspn(line, " \t\r\n")] == 0) continue;
-    json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
-    if (!object)
-      ok = bad_line(file, number, where.text, err);
-    else if (json_object_get(object, "record"))
-      ok = import_record(db, object, file, number, err), *added += ok;
-    else if (json_object_get(object, "script"))
-      ok = import_workload(db, object, file, number, err);
+  size_t room = 0;
+  ssize_t length;
+  import->added = import->refused = 0;
+  import->refusals = NULL;
+  while (!m.stopped && (length = getline(&line, &room, in)) >= 0) {
+    m.line++;
+    if (import_line(&m, line, (size_t)length) || m.stopped) continue;
+    if (import->refused < MOST_REFUSALS)
+      note_refusal(&m);
     else
-      ok = bad_line(file, number, "neither a workload nor a record", err);
-    json_decref(object);
+      import->refused++;
   }
   free(line);
-  return ok;
+  return !m.stopped || ms_fail(err, m.why.code, "%s", m.why.message);
 }

@@ -3,10 +3,12 @@
 #include "bind_search.h"
 
 #include "db/db.h"
-#include <errno.h>
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define BOUND_STORE "msched.store"
@@ -281,29 +283,108 @@ static int store_delete(lua_State *L) {
   return db_delete_record(open_store(L), &id, &err) ? 0 : bind_raise(L, &err);
 }
 
-/* store:export(path) and store:import(path); "-" is the standard stream */
-static int store_export(lua_State *L) {
-  const char *path = luaL_checkstring(L, 2);
-  ms_error err = {.instruction = -1};
-  FILE *out = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
-  if (!out) return bind_refuse(L, "%s: cannot be written: %s", path, strerror(errno));
-  bool ok = db_export_json(open_store(L), out, &err);
-  if (out != stdout && fclose(out) != 0 && ok) ok = ms_fail(&err, MS_IO, "%s: cannot be written", path);
-  return ok ? 0 : bind_raise(L, &err);
+/* Ends what was written to a file, "-" being standard output. */
+static int finish(lua_State *L, FILE *out, const char *path, bool ok, ms_error *err) {
+  if (out != stdout && fclose(out) != 0 && ok) ok = ms_fail(err, MS_IO, "%s: cannot be written", path);
+  return ok ? 0 : bind_raise(L, err);
 }
 
-static int store_import(lua_State *L) {
+static FILE *open_out(lua_State *L, const char *path) {
+  FILE *out = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
+  if (!out) bind_refuse(L, "%s: cannot be written: %s", path, strerror(errno));
+  return out;
+}
+
+/* store:export(path); "-" is standard output */
+static int store_export(lua_State *L) {
+  struct db *db = open_store(L);
   const char *path = luaL_checkstring(L, 2);
   ms_error err = {.instruction = -1};
-  uint64_t added = 0;
+  FILE *out = open_out(L, path);
+  return finish(L, out, path, db_export_json(db, out, &err), &err);
+}
+
+/* store:export_tuning(folder, {id…}): TVM's tuning records in the file of the folder that TVM names so; how many were
+ * written, and how many left out */
+static int store_export_tuning(lua_State *L) {
+  struct db *db = open_store(L);
+  const char *folder = luaL_checkstring(L, 2);
+  char path[PATH_MAX];
+  luaL_checktype(L, 3, LUA_TTABLE);
+  size_t count = lua_rawlen(L, 3);
+  db_id *ids = lua_newuserdatauv(L, (count + 1) * sizeof *ids, 0);
+  for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
+    lua_rawgeti(L, 3, (lua_Integer)i + 1);
+    ids[i] = check_id(L, -1);
+  }
+  ms_error err = {.instruction = -1};
+  uint64_t written = 0, left_out = 0, some, others;
+  if (snprintf(path, sizeof path, "%s/database_tuning_record.json", folder) >= PATH_MAX ||
+      (mkdir(folder, 0777) && errno != EEXIST))
+    return bind_refuse(L, "%s: cannot be made: %s", folder, strerror(errno));
+  FILE *out = open_out(L, path);
+  bool ok = true;
+  for (size_t i = 0; i < count && ok; i++, written += some, left_out += others) {
+    some = others = 0;
+    ok = db_export_tuning(db, &ids[i], i, out, &some, &others, &err);
+  }
+  finish(L, out, path, ok, &err);
+  lua_pushinteger(L, (lua_Integer)written);
+  lua_pushinteger(L, (lua_Integer)left_out);
+  return 2;
+}
+
+/* As jit writes it; one that jit does not know stays as it is. */
+static bool name_target(const char *text, char *out, size_t size) {
+  struct jit_target target;
+  if (!*text || !jit_target_parse(text, &target, NULL)) return false;
+  jit_target_text(&target, out, size);
+  return true;
+}
+
+static int free_refusals(lua_State *L) {
+  struct db_import *import = lua_touserdata(L, 1);
+  free(import->refusals);
+  import->refusals = NULL;
+  return 0;
+}
+
+/* The functions of the table on top, which keeps them. */
+static void take_workloads(lua_State *L, struct db_import *import) {
+  size_t count = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
+  struct db_workload *list = lua_newuserdatauv(L, (count + 1) * sizeof *list, 0);
+  for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
+    lua_rawgeti(L, -2, (lua_Integer)i + 1);
+    struct bound_function *f = bind_check_function(L, -1);
+    list[i] = (struct db_workload){f->ir, f->func};
+  }
+  import->workloads = list;
+  import->workload_count = (uint32_t)count;
+}
+
+/* store:import(path [, {workloads = {function…}, target = text}]): how many records were added, how many lines refused,
+ * and why, a line each. workloads: what TVM's tuning records number; target: of those that name none */
+static int store_import(lua_State *L) {
+  struct db *db = open_store(L);
+  const char *path = luaL_checkstring(L, 2);
+  lua_settop(L, 3);
+  if (!lua_istable(L, 3)) lua_newtable(L), lua_replace(L, 3);
+  struct db_import *import = bind_hold(L, sizeof *import, "msched.import", free_refusals);
+  import->target = bind_option_text(L, 3, "target", NULL);
+  import->name_target = name_target;
+  lua_getfield(L, 3, "workloads");
+  take_workloads(L, import);
+  ms_error err = {.instruction = -1};
   FILE *in = strcmp(path, "-") != 0 ? fopen(path, "r") : stdin;
   if (!in) return bind_refuse(L, "%s: cannot be read: %s", path, strerror(errno));
-  bool ok = db_import_json(open_store(L), in, path, &added, &err);
+  bool ok = db_import_json(db, in, path, import, &err);
   if (ok && ferror(in)) ok = ms_fail(&err, MS_IO, "%s: cannot be read: %s", path, strerror(errno));
   if (in != stdin) fclose(in);
   if (!ok) return bind_raise(L, &err);
-  lua_pushinteger(L, (lua_Integer)added);
-  return 1;
+  lua_pushinteger(L, (lua_Integer)import->added);
+  lua_pushinteger(L, (lua_Integer)import->refused);
+  lua_pushstring(L, import->refusals ? import->refusals : "");
+  return 3;
 }
 
 static int versions(lua_State *L) {
@@ -325,6 +406,7 @@ void bind_stores(lua_State *L) {
                                      {"compact", store_compact},
                                      {"delete", store_delete},
                                      {"export", store_export},
+                                     {"export_tuning", store_export_tuning},
                                      {"import", store_import},
                                      {"close", collect_store},
                                      {NULL, NULL}};

@@ -136,8 +136,8 @@ function commands.show(options, ids)
     return DONE
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
-  print(string.format("record %s: %s, %s [%s, %s], %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), time_text(r.low), time_text(r.high), r.runs,
-                      r.target, r.versions))
+  local interval = r.high < math.huge and string.format(" [%s, %s]", time_text(r.low), time_text(r.high)) or ""
+  print(string.format("record %s: %s, %s%s, %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), interval, r.runs, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
   print(sch:script {colour = colour})
   print(trace:text())
@@ -178,6 +178,56 @@ function commands.export(options, ids)
   return DONE
 end
 
+-- TVM's tuning records in a folder: the lines under the name that TVM gives them, and the functions that they number.
+local TUNING = "database_tuning_record.json"
+local function numbered(folder, i) return string.format("%s/workload_%d.py", folder, i) end
+
+local function exists(path)
+  local file = io.open(path)
+  if file then file:close() end
+  return file ~= nil
+end
+
+local function export_tuning(store, folder, json)
+  local ids = {}
+  for i, w in ipairs(store:workloads()) do ids[i] = w.id end
+  local written, left_out = store:export_tuning(folder, ids)
+  for i, id in ipairs(ids) do
+    local path = numbered(folder, i - 1)
+    local file, message = io.open(path, "w")
+    local script = store:get_workload(id):script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
+    if not file or not file:write(script, "\n") or not file:close() then refuse("%s", message or path .. ": cannot be written") end
+  end
+  if json then put_json {written = written, left_out = left_out}
+  else print(string.format("%d records of %d functions written, %d left out", written, #ids, left_out)) end
+  return DONE
+end
+
+local function import(options, path)
+  local paths, workloads = options.workload or {}, {}
+  if exists(path .. "/" .. TUNING) then
+    for i = 0, #paths == 0 and math.huge or -1 do
+      if not exists(numbered(path, i)) then break end
+      paths[i + 1] = numbered(path, i)
+    end
+    path = path .. "/" .. TUNING
+  end
+  for _, p in ipairs(paths) do
+    for _, f in ipairs(functions_of(p, {})) do workloads[#workloads + 1] = f end
+  end
+  local added, refused, why = open_store(options.db):import(path, {workloads = workloads, target = ms.target(options.target or "native").text})
+  local told = 0
+  for line in why:gmatch "[^\n]+" do
+    local first = line:sub(1, #path + 1) == path .. ":"
+    if first then told = told + 1 end
+    io.stderr:write(first and "msched db: " or "", line, "\n")
+  end
+  if told < refused then io.stderr:write(string.format("msched db: %d more lines were refused\n", refused - told)) end
+  if options.json then put_json {added = added, refused = refused}
+  else print(added .. " records added" .. (refused > 0 and ", " .. refused .. " lines refused" or "")) end
+  return refused > 0 and FAILED or DONE
+end
+
 function commands.db(options, words)
   local action = words[1]
   if action == "check" then
@@ -194,13 +244,13 @@ function commands.db(options, words)
     open_store(options.db):compact()
     return DONE
   elseif action == "export" then
-    open_store(options.db, true):export(words[2] or "-")
+    local store = open_store(options.db, true)
+    if options.tvm then return export_tuning(store, options.tvm, options.json) end
+    store:export(words[2] or "-")
     return DONE
   elseif action == "import" then
     if not words[2] then misuse("say which file; - is standard input") end
-    local added = open_store(options.db):import(words[2])
-    if options.json then put_json {added = added} else print(added .. " records added") end
-    return DONE
+    return import(options, words[2])
   end
   misuse("db list, db check, db compact, db export [FILE] or db import FILE")
 end

@@ -137,11 +137,18 @@ function Env:measure(candidates)
   if #self.lessons > 0 and self.features then self.model:update(self.lessons) end
 end
 
--- What the store knows of the workload already: its modules are not measured again, its best are parents.
+-- What the store knows of the workload already: its modules are not measured again, its best are parents. What others
+-- measured, other versions, TVM, other targets of the kind, is where the search starts.
 local function resume(self)
   if self.simulate then return end
-  for _, r in ipairs(self.store:records {workload = self.workload, target = self.target.text}) do
-    if r.versions == msched.versions() then
+  local starts = {}
+  for _, r in ipairs(self.store:records {workload = self.workload}) do
+    local here = r.target == self.target.text
+    if not here or r.versions ~= msched.versions() then
+      if r.status == "measured" and r.target:match "^%S+" == self.target.kind then
+        starts[#starts + 1] = {trace = r.trace, here = here, seconds = r.seconds, id = r.id}
+      end
+    else
       self.known[r.hash] = true
       self.resumed = self.resumed + 1
       if r.status == "measured" then
@@ -154,6 +161,21 @@ local function resume(self)
       end
     end
   end
+  table.sort(starts, function(a, b)
+    if a.here ~= b.here then return a.here end
+    if a.seconds ~= b.seconds then return a.seconds < b.seconds end
+    return a.id < b.id
+  end)
+  self.starts = table.move(starts, 1, math.min(#starts, self.batch), 1, {})
+end
+
+-- The starts are postprocessed as candidates are, and measured here: at most half of the trials.
+local function measure_starts(self)
+  local jobs = {}
+  for i, s in ipairs(self.starts or {}) do
+    jobs[i] = {trace = msched.read_trace(s.trace):simplified(false), seed = self.seed, candidate = 0}
+  end
+  self:measure(self:unmeasured(self:replay(jobs), (self:remaining() + 1) // 2))
 end
 
 -- What the script registered with ms.rule and its like, then what the options hold.
@@ -226,7 +248,10 @@ function tune.run(func, options)
     if self.fastest then self.measurer:set_best(self.fastest.seconds) end
   end
   self.listen {event = "start", env = self}
-  local ok, message = pcall(policy.run, self)
+  local ok, message = pcall(function()
+    measure_starts(self)
+    policy.run(self)
+  end)
   if not ok and not self:stopped() then error(message, 0) end
   self.pool:close()
   if self.measurer then self.measurer:close() end

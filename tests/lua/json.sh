@@ -55,6 +55,7 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" db export --db "$db" --json >"$work/exported"
 agree "db export" "" <"$work/exported"
 "$msched" db import "$work/exported" --db "$db" --json | agree "db import" ""
+"$msched" db export --tvm "$work/tvm" --db "$db" --json | agree "db export --tvm" ""
 "$msched" space "$gemm" --json -- 8 8 8 | agree space ""
 "$msched" doctor --json | agree doctor ""
 "$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"

@@ -1,0 +1,123 @@
+#!/bin/sh
+# Records that come from TVM and go there.  usage: exchange.sh MSCHED
+set -eu
+msched=$1
+data=$(dirname "$0")/exchange
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+db=$work/store.db
+fail() { echo "exchange.sh: $*" >&2; exit 1; }
+gmm="$data/GMM.workload.py"
+
+import() { # status, words of the output, words of the message, arguments
+  status=$1 words=$2 message=$3
+  shift 3
+  set +e
+  timeout 60 "$msched" db import "$@" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  set -e
+  [ "$got" = "$status" ] || fail "status $got for $status: db import $*: $(cat "$work/err")"
+  [ -z "$words" ] || grep -qF -- "$words" "$work/out" || fail "no \`$words\` in: $(cat "$work/out"), of: db import $*"
+  [ -z "$message" ] || grep -qF -- "$message" "$work/err" || fail "no \`$message\` in: $(cat "$work/err"), of: db import $*"
+}
+
+# ---- In: each is listed, shown and replayed
+for name in GMM CBR SFM; do
+  lines=$(wc -l <"$data/$name.records.jsonl")
+  import 0 "$lines records added" "" "$data/$name.records.jsonl" --workload "$data/$name.workload.py" --target x86-64-v3 --db "$db"
+done
+"$msched" top --db "$db" --json >"$work/top"
+[ "$(wc -l <"$work/top")" = 15 ] || fail "top: $(wc -l <"$work/top") records for 15"
+grep -c '"seconds":0.0001,.*"target":"llvm -mcpu=x86-64-v3' "$work/top" | grep -qx 3 || fail "the fastest of each: $(cat "$work/top")"
+sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/' "$work/top" >"$work/ids"
+while read -r id; do "$msched" show "$id" --db "$db" | grep -q "by TVM" || fail "show $id"; done <"$work/ids"
+for id in $(sed -n '1p;$p' "$work/ids"); do
+  "$msched" replay "$id" --db "$db" | grep -qE "built: by (0|[0-9.]*e-0[89]), everywhere" || fail "replay $id"
+done
+"$msched" db check --db "$db" | grep -qx clean || fail "db check"
+
+# Records are found again, and not kept twice; a slower time does not replace a faster one.
+sed 's/\[0.0001\]/[7.5]/' "$data/GMM.records.jsonl" >"$work/slower"
+import 0 "3 records added" "" "$work/slower" --workload "$gmm" --target x86-64-v3 --db "$db"
+"$msched" top --db "$db" --json | cmp - "$work/top" || fail "imported again"
+
+# ---- Out, and in again: the same records, of functions that are all named main
+"$msched" db export --tvm "$work/tvm" --db "$db" | grep -q "15 records of 3 functions written, 0 left out" || fail "export"
+import 0 "15 records added" "" "$work/tvm" --db "$work/again.db"
+"$msched" top --db "$work/again.db" --json | sed 's/"when":[0-9]*//' >"$work/again"
+sed 's/"when":[0-9]*//' "$work/top" | cmp - "$work/again" || fail "records differ after going out and in"
+"$msched" db export --tvm "$work/twice" --db "$work/again.db" >"$work/out"
+diff -r "$work/tvm" "$work/twice" || fail "written differently"
+grep -q '"num-cores":' "$work/tvm/database_tuning_record.json" || fail "no target in what is written"
+
+# What TVM lacks stays here.
+cat >"$work/add.py" <<'END'
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1.0)
+END
+line() { printf '[0,[[[["GetBlock",[],["B","main"],["b0"]],["GetLoops",["b0"],[],["l1"]]%s],[%s]],%s,null,null]]\n' "$1" "$2" "$3"; }
+tile=',["SamplePerfectTile",["l1"],[2,16],["v2","v3"]],["Split",["l1","v2","v3"],[1],["l4","l5"]]'
+line "$tile,[\"Assert\",[],[\"v2 <= 4\"],[]]" '[2,[4,2]]' '[1]' >"$work/assert"
+line "$tile" '[2,[2,4]]' '[2]' >>"$work/assert"
+line "$tile" '[2,[8,1]]' '[1e10]' >>"$work/assert"
+import 0 "3 records added" "" "$work/assert" --workload "$work/add.py" --db "$work/assert.db"
+"$msched" top --db "$work/assert.db" | grep -q "failed: the record has no time" || fail "a failure is not listed"
+"$msched" db export --tvm "$work/some" --db "$work/assert.db" | grep -q "2 records of 1 functions written, 1 left out" || fail "left out"
+grep -q '\[10000000000.0\]' "$work/some/database_tuning_record.json" || fail "a failure is not written as one"
+
+# ---- A decision that does not fit is repaired, as TVM does
+line "$tile" '[2,[3,4]]' '[1]' >"$work/repair"
+import 0 "1 records added" "" "$work/repair" --workload "$work/add.py" --db "$work/repair.db"
+"$msched" show "$("$msched" top --db "$work/repair.db" --json | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')" --trace --db "$work/repair.db" |
+  grep -q '\[\[2,\[2,4\]\]\]' || fail "not repaired"
+
+# ---- What cannot be taken: its line, the reason, and the others are kept
+spoiled() { # words of the message, the line
+  { line "$tile" '[2,[4,2]]' '[1]'; printf '%s\n' "$2"; line "$tile" '[2,[2,4]]' '[2]'; } >"$work/spoiled"
+  rm -f "$work/spoiled.db"
+  import 1 "2 records added, 1 lines refused" "msched db: $work/spoiled:2: " "$work/spoiled" --workload "$work/add.py" --db "$work/spoiled.db"
+  grep -qF -- "$1" "$work/err" || fail "no \`$1\` in: $(cat "$work/err"), of: $2"
+  [ "$(grep -c "^msched" "$work/err")" = 1 ] || fail "not one message: $(cat "$work/err")"
+  "$msched" db check --db "$work/spoiled.db" | grep -qx clean || fail "check after: $2"
+}
+whole=$(line "$tile" '[2,[4,2]]' '[1]')
+at=1
+while [ $at -lt ${#whole} ]; do
+  spoiled "spoiled:2: " "$(printf '%s' "$whole" | head -c $at)"
+  at=$((at + 17))
+done
+spoiled "no instruction \"Fly\"" "$(line ',["Fly",["l1"],[],[]]' '' '[1]')"
+spoiled "instruction 2: Split" "$(line ',["Split",["l9",2,4],[1],["l2","l3"]]' '' '[1]')"
+spoiled "instruction 2, Split: the factors make fewer" "$(line ',["Split",["l1",2,3],[1],["l2","l3"]]' '' '[1]')"
+spoiled "instruction 0, GetSBlock" "$(line "$tile" '[2,[4,2]]' '[1]' | sed 's/"B"/"C"/')"
+spoiled "instruction 2: SamplePerfectTile has no decision" "$(line "$tile" '' '[1]')"
+spoiled "instruction 2: SamplePerfectTile has no decision" "$(line "$tile" '[2,[4,2,1]]' '[1]')"
+spoiled "above 0" "$(line "$tile" '[2,[4,2]]' '[-1]')"
+spoiled "above 0" "$(line "$tile" '[2,[4,2]]' '["1"]')"
+spoiled "overflow" "$(line "$tile" '[2,[4,2]]' '[1e400]')"
+spoiled "too big" "$(line ',["Split",["l1",99999999999999999999,4],[1],["l2","l3"]]' '' '[1]')"
+spoiled "workload 7, and only 1 given" "$(printf '%s' "$whole" | sed 's/^.0,/[7,/')"
+spoiled "argument 1 has another type or shape" "$(printf '%s' "$whole" | sed 's/null]]$/[["TENSOR","float32",[8]],["TENSOR","float32",[9]]]]]/')"
+spoiled "of a function of 1 arguments" "$(printf '%s' "$whole" | sed 's/null]]$/[["TENSOR","float32",[8]]]]]/')"
+spoiled "maximum parsing depth" "$(head -c 100000 /dev/zero | tr '\0' '[')"
+spoiled "a value is nested too deep" "$(line ",[\"Annotate\",[\"l1\",$(head -c 100 /dev/zero | tr '\0' '[')1$(head -c 100 /dev/zero | tr '\0' ']')],[\"a\"],[]]" '' '[1]')"
+printf '[0,[[[[\0]]]]]\n' >"$work/zero"
+import 1 "0 records added, 1 lines refused" "zero:1: a byte of the line is zero" "$work/zero" --workload "$work/add.py" --db "$work/spoiled.db"
+
+# Many are counted; a workload is needed, and one that cannot be read ends it.
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do echo "[$i"; done >"$work/many"
+import 1 "0 records added, 25 lines refused" "5 more lines were refused" "$work/many" --workload "$work/add.py" --db "$work/spoiled.db"
+import 1 "0 records added, 3 lines refused" "workload 0, and 0 given" "$data/GMM.records.jsonl" --db "$work/spoiled.db"
+import 1 "" "none.py: No such file" "$data/GMM.records.jsonl" --workload "$work/none.py" --db "$work/spoiled.db"
+import 1 "" "toaster" "$data/GMM.records.jsonl" --workload "$gmm" --target toaster --db "$work/spoiled.db"
+"$msched" db check --db "$work/spoiled.db" | grep -qx clean || fail "check at the end"
+
+# ---- Tuning measures what came from TVM first.
+"$msched" db import "$work/assert" --workload "$work/add.py" --db "$work/tuned.db" >"$work/out"
+"$msched" tune "$work/add.py" --trials 2 --policy replay_trace --db "$work/tuned.db" --json >"$work/out"
+grep -c '"event":"trial"' "$work/out" | grep -qv '^0' || fail "tune: $(cat "$work/out")"
+grep '"event":"trial"' "$work/out" | head -n 1 | grep -q '"candidate":0[,}]' || fail "not first: $(cat "$work/out")"
