@@ -155,7 +155,8 @@ store:delete(key: string) | Removes a record.
 store:check(): integer | Problems found in records and indexes.
 store:compact() | Gives free pages back.
 store:export(path: string) | Writes all as lines of JSON.
-store:import(path: string): integer | Adds what an export wrote; gives how many are new.
+store:export_tuning(folder: string, ids: string[]): integer, integer | Writes TVM's tuning records of these workloads; gives how many, and how many were left out.
+store:import(path: string, options?: {workloads?: msched.function[], target?: string}): integer, integer, string | Adds what an export wrote, or TVM's tuning records of these workloads; gives how many were taken, how many lines refused, and why.
 store:close() | Closes it.
 best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.
