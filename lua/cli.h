@@ -17,6 +17,7 @@ struct cli_command {
 extern const struct cli_command cli_commands[]; /* ends with one without a name */
 
 int cli_apply(const struct cli_command *self, int argc, char **argv);
+int cli_convert(const struct cli_command *self, int argc, char **argv);
 int cli_run(const struct cli_command *self, int argc, char **argv);
 int cli_bench(const struct cli_command *self, int argc, char **argv);
 int cli_lower(const struct cli_command *self, int argc, char **argv);

@@ -7,6 +7,8 @@
 const struct cli_command cli_commands[] = {
     {"apply", "IR TRACE [IR TRACE…]", "Schedules the function of a TVMScript file by a trace, and prints it.",
      cli_apply},
+    {"convert", "TRACE [-o FILE]", "Writes a trace in another form: JSON as TVM has it, Lua text, or binary.",
+     cli_convert},
     {"run", "IR",
      "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it.", cli_run},
     {"lower", "IR", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},

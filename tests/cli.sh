@@ -57,6 +57,13 @@ check "lower, after no pass (unknown_pass)" 1 "there are threads place blocks co
   "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
 check "apply --json" 0 '{"ok":true,"script":"' "$msched" apply --json "$dir/add.py" "$dir/good.json"
+check "convert" 0 '"Split",["l1",2,"None"],[true,false]' "$msched" convert "$dir/good.json"
+check "convert --to lua" 0 "sch:split(v.l1, {2, ms.rest}, true, false)" "$msched" convert "$dir/good.json" --to lua
+check "convert to nothing" 2 "there are json, lua and binary" "$msched" convert "$dir/good.json" --to fly
+check "convert to what no suffix says" 2 "say which with --to" "$msched" convert "$dir/good.json" -o "$dir/fly"
+check "convert nothing" 2 "give one trace" "$msched" convert
+check "convert a broken trace" 1 "broken.json: " "$msched" convert "$dir/broken.json"
+check "convert to nowhere" 1 "cannot be written" "$msched" convert "$dir/good.json" -o "$dir/none/x.json"
 check "a refusal" 1 "instruction 2, Split" "$msched" apply "$dir/add.py" "$dir/bad.json"
 check "a refusal as JSON" 1 '{"ok":false,"instruction":2,"kind":"Split","code":"factors_too_small","message":"' \
   "$msched" apply --json "$dir/add.py" "$dir/bad.json"

@@ -116,6 +116,25 @@ import 1 "" "none.py: No such file" "$data/GMM.records.jsonl" --workload "$work/
 import 1 "" "toaster" "$data/GMM.records.jsonl" --workload "$gmm" --target toaster --db "$work/spoiled.db"
 "$msched" db check --db "$work/spoiled.db" | grep -qx clean || fail "check at the end"
 
+# ---- Functions in the older dialect and in today's are one function, and one workload of a store
+echo '[[],[]]' >"$work/empty"
+for old in "$data"/old-*.py; do
+  new=$data/new-${old##*/old-}
+  "$msched" apply "$old" "$work/empty" >"$work/old.py"
+  "$msched" apply "$new" "$work/empty" | cmp - "$work/old.py" || fail "$old is another function"
+done
+
+# ---- Traces in each form, from a file and from standard input, to a file and to standard output: the same bytes again
+for trace in "$data"/../bench/*/*.0.json; do
+  "$msched" convert "$trace" >"$work/1.json"
+  "$msched" convert - --to binary <"$work/1.json" >"$work/1.binary"
+  "$msched" convert "$work/1.binary" -o "$work/1.lua"
+  "$msched" convert "$work/1.lua" --to=binary | cmp - "$work/1.binary" || fail "$trace: from Lua text to binary"
+  "$msched" convert "$work/1.json" --to lua | cmp - "$work/1.lua" || fail "$trace: from JSON to Lua text"
+  "$msched" convert - --output "$work/2.json" <"$work/1.lua"
+  cmp "$work/1.json" "$work/2.json" || fail "$trace: from Lua text to JSON"
+done
+
 # ---- Tuning measures what came from TVM first.
 "$msched" db import "$work/assert" --workload "$work/add.py" --db "$work/tuned.db" >"$work/out"
 "$msched" tune "$work/add.py" --trials 2 --policy replay_trace --db "$work/tuned.db" --json >"$work/out"
