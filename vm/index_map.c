@@ -519,49 +519,28 @@ void vm_put_formula(struct vm_text *text, const struct vm_steps *s, const struct
   vm_put(text, ")", 1);
 }
 
-/* A graph is written in the order of its nodes: what a node refers to stands before it. */
-static json_int_t put_node(json_t *nodes, const char *type, json_t *data) {
+enum { NODE_NONE = 0, NODE_TYPE = 1 };
+
+json_int_t vm_put_graph_node(json_t *nodes, const char *type, json_t *data) {
   json_array_append_new(nodes, json_pack("{s:s, s:o}", "type", type, "data", data));
   return (json_int_t)json_array_size(nodes) - 1;
 }
 
-enum { NODE_NONE = 0, NODE_TYPE = 1 };
-
-static json_int_t put_var_node(json_t *nodes, const char *name, size_t length) {
-  json_int_t text = put_node(nodes, "ffi.String", json_stringn(name, length));
-  return put_node(nodes, "ir.Var", json_pack("{s:i, s:i, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "name", text));
-}
-
-static json_int_t put_expr_node(json_t *nodes, const struct vm_steps *s, const struct vm_value *v,
-                                const json_int_t *params) {
-  char name[40];
-  if (v->kind == VM_PARAM) return params[v->ref];
-  if (v->kind == VM_REF) return put_var_node(nodes, name, (size_t)vm_variable_name(s, v->ref, name));
-  if (v->kind == VM_INT)
-    return put_node(nodes, "ir.IntImm",
-                    json_pack("{s:i, s:i, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "value", (json_int_t)v->integer));
-  json_int_t a = put_expr_node(nodes, s, &s->values[v->first], params);
-  json_int_t b = put_expr_node(nodes, s, &s->values[v->first + 1], params);
-  snprintf(name, sizeof name, "tirx.%s", operators[operator_of(v)].node);
-  return put_node(nodes, name, json_pack("{s:i, s:i, s:I, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "a", a, "b", b));
-}
-
-char *vm_write_index_graph(const struct vm_steps *s, const struct vm_value *map) {
-  json_t *nodes = json_array(), *params = json_array(), *results = json_array();
-  json_int_t numbers[VM_MOST_MAP];
+void vm_put_graph_start(json_t *nodes, const char *type) {
   json_array_append_new(nodes, json_pack("{s:s}", "type", "None"));
-  put_node(nodes, "ir.PrimType",
-           json_pack("{s:i, s:s}", "span", NODE_NONE, "dtype", map->bare == 64 ? "int64" : "int32"));
-  for (uint32_t i = 0; i < map->op; i++) {
-    const struct vm_value *p = &s->values[map->first + i];
-    numbers[i] = put_var_node(nodes, s->text + p->first, p->count);
-    json_array_append_new(params, json_integer(numbers[i]));
-  }
-  json_int_t initial = put_node(nodes, "ffi.Array", params);
-  for (uint32_t i = map->op; i < map->count; i++)
-    json_array_append_new(results, json_integer(put_expr_node(nodes, s, &s->values[map->first + i], numbers)));
-  json_int_t final = put_node(nodes, "ffi.Array", results);
-  json_int_t root = put_node(
+  vm_put_graph_node(nodes, "ir.PrimType", json_pack("{s:i, s:s}", "span", NODE_NONE, "dtype", type));
+}
+
+json_int_t vm_put_graph_var(json_t *nodes, const char *name, size_t length) {
+  json_int_t text = vm_put_graph_node(nodes, "ffi.String", json_stringn(name, length));
+  return vm_put_graph_node(nodes, "ir.Var",
+                           json_pack("{s:i, s:i, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "name", text));
+}
+
+char *vm_end_graph(json_t *nodes, json_t *params, json_t *results) {
+  json_int_t initial = vm_put_graph_node(nodes, "ffi.Array", params);
+  json_int_t final = vm_put_graph_node(nodes, "ffi.Array", results);
+  json_int_t root = vm_put_graph_node(
       nodes, "tirx.IndexMap",
       json_pack("{s:I, s:I, s:i}", "initial_indices", initial, "final_indices", final, "inverse_index_map", NODE_NONE));
   json_t *graph =
@@ -569,4 +548,34 @@ char *vm_write_index_graph(const struct vm_steps *s, const struct vm_value *map)
   char *text = json_dumps(graph, JSON_COMPACT);
   json_decref(graph);
   return text;
+}
+
+static json_int_t put_expr_node(json_t *nodes, const struct vm_steps *s, const struct vm_value *v,
+                                const json_int_t *params) {
+  char name[40];
+  if (v->kind == VM_PARAM) return params[v->ref];
+  if (v->kind == VM_REF) return vm_put_graph_var(nodes, name, (size_t)vm_variable_name(s, v->ref, name));
+  if (v->kind == VM_INT)
+    return vm_put_graph_node(
+        nodes, "ir.IntImm",
+        json_pack("{s:i, s:i, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "value", (json_int_t)v->integer));
+  json_int_t a = put_expr_node(nodes, s, &s->values[v->first], params);
+  json_int_t b = put_expr_node(nodes, s, &s->values[v->first + 1], params);
+  snprintf(name, sizeof name, "tirx.%s", operators[operator_of(v)].node);
+  return vm_put_graph_node(nodes, name,
+                           json_pack("{s:i, s:i, s:I, s:I}", "span", NODE_NONE, "ty", NODE_TYPE, "a", a, "b", b));
+}
+
+char *vm_write_index_graph(const struct vm_steps *s, const struct vm_value *map) {
+  json_t *nodes = json_array(), *params = json_array(), *results = json_array();
+  json_int_t numbers[VM_MOST_MAP];
+  vm_put_graph_start(nodes, map->bare == 64 ? "int64" : "int32");
+  for (uint32_t i = 0; i < map->op; i++) {
+    const struct vm_value *p = &s->values[map->first + i];
+    numbers[i] = vm_put_graph_var(nodes, s->text + p->first, p->count);
+    json_array_append_new(params, json_integer(numbers[i]));
+  }
+  for (uint32_t i = map->op; i < map->count; i++)
+    json_array_append_new(results, json_integer(put_expr_node(nodes, s, &s->values[map->first + i], numbers)));
+  return vm_end_graph(nodes, params, results);
 }

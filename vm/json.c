@@ -3,6 +3,7 @@
  * Among the inputs a string is the name of an earlier output, "None", or a text: TVM writes the text with quotes of its
  * own inside, others without. Names are whatever the outputs say. "_" names an output that is None. */
 #include "index_map.h"
+#include "pad_value.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,24 @@ static bool name_outputs(struct reader *r, json_t *outputs, uint32_t first) {
   return true;
 }
 
+static bool is_map(const json_t *j) {
+  const char *text = json_string_value(j);
+  return text && (*text == '{' || !strncmp(text, "lambda", 6));
+}
+
+/* Older traces have a map among the attributes that stands now after the inputs; it is moved there. */
+static void move_map(const struct vm_signature *sig, json_t *inputs, json_t *attrs) {
+  size_t at = json_array_size(inputs), i;
+  json_t *item;
+  if (at >= sig->inputs || sig->at[at].type != VM_T_MAP) return;
+  json_array_foreach(attrs, i, item) {
+    if (!is_map(item)) continue;
+    json_array_append(inputs, item);
+    json_array_remove(attrs, i);
+    return;
+  }
+}
+
 static bool read_instruction(struct reader *r, json_t *j) {
   json_t *name = json_array_get(j, 0), *in = json_array_get(j, 1), *at = json_array_get(j, 2),
          *outs = json_array_get(j, 3);
@@ -130,6 +149,7 @@ static bool read_instruction(struct reader *r, json_t *j) {
   }
   struct vm_signature sig;
   vm_signature_of(kind, &sig);
+  move_map(&sig, in, at);
   struct vm_value *inputs = NULL, *attrs = NULL;
   uint32_t input_count, attr_count;
   bool done = read_column(r, in, true, sig.at, sig.inputs, &inputs, &input_count) &&
@@ -249,6 +269,17 @@ static json_t *write_value(const struct vm_steps *s, const struct vm_value *v, b
   }
 }
 
+/* What stands in a layout's padding is a map of as many indices as the layout has. */
+static json_t *write_attribute(const struct vm_steps *s, const struct vm_instruction *i, uint32_t n) {
+  enum { LAYOUT = 1, PAD_VALUE = 2 };
+  const struct vm_value *v = &vm_attrs_of(s, i)[n], *map = &vm_inputs_of(s, i)[LAYOUT];
+  if (i->kind != VM_TransformLayout || n != PAD_VALUE) return write_value(s, v, false);
+  char *graph = vm_write_pad(s, v, map->count - map->op);
+  json_t *out = graph ? json_string(graph) : write_value(s, v, false);
+  free(graph);
+  return out;
+}
+
 static json_t *write_instruction(const struct vm_steps *s, const struct vm_instruction *i) {
   struct vm_signature sig;
   vm_signature_of(i->kind, &sig);
@@ -257,7 +288,7 @@ static json_t *write_instruction(const struct vm_steps *s, const struct vm_instr
   for (uint32_t n = 0; n < i->attrs; n++) {
     const struct vm_value *v = &vm_attrs_of(s, i)[n];
     bool bit = sig.at[sig.inputs + n].type == VM_T_BIT;
-    json_array_append_new(attrs, bit ? json_integer(v->integer) : write_value(s, v, false));
+    json_array_append_new(attrs, bit ? json_integer(v->integer) : write_attribute(s, i, n));
   }
   for (uint32_t n = 0; n < i->outputs; n++) {
     char name[16];

@@ -1,8 +1,6 @@
 /* Instructions that change buffers: their scope, type and layout. */
+#include "pad_value.h"
 #include "run.h"
-
-#include <jansson.h>
-#include <string.h>
 
 /* A region's number as the primitives take it: one below zero is out of every range. */
 static uint32_t buffer_index(const struct vm_run *r, const struct vm_step *s, uint32_t attr) {
@@ -46,49 +44,6 @@ static bool get_side(struct vm_run *r, const struct vm_operand *o, bool *write) 
          ms_fail(r->err, MS_INVALID_ARGUMENT, "the buffer index type is %lld, not 0 or 1", (long long)o->value);
 }
 
-/* A pad value as the text of a map of indices to one constant: TVM's node graph, or a lambda. TIR_NONE: it is another.
- */
-static tir_expr make_typed(struct tir *ir, const char *type_name, double value) {
-  tir_type type;
-  if (!type_name || !tir_type_parse(type_name, &type)) return TIR_NONE;
-  if (tir_type_is_float(type)) return tir_float(ir, type, value);
-  return tir_type_is_int(type) && value >= INT32_MIN && value <= INT32_MAX ? tir_int(ir, type, (int64_t)value)
-                                                                           : TIR_NONE;
-}
-
-static json_t *graph_field(json_t *nodes, json_t *node, const char *name) {
-  json_t *field = json_object_get(json_object_get(node, "data"), name);
-  return json_is_integer(field) ? json_array_get(nodes, (size_t)json_integer_value(field)) : NULL;
-}
-
-static tir_expr read_pad_graph(struct tir *ir, const char *text) {
-  json_t *root = json_loads(text, 0, NULL), *nodes = json_object_get(root, "nodes");
-  json_t *start = json_object_get(root, "root_index");
-  json_t *map = json_is_integer(start) ? json_array_get(nodes, (size_t)json_integer_value(start)) : NULL;
-  json_t *results = json_object_get(graph_field(nodes, map, "final_indices"), "data");
-  json_t *first = json_array_get(results, 0);
-  json_t *constant = json_is_integer(first) ? json_array_get(nodes, (size_t)json_integer_value(first)) : NULL;
-  json_t *data = json_object_get(constant, "data"), *value = json_object_get(data, "value");
-  const char *type = json_string_value(json_object_get(data, "dtype"));
-  if (!type)
-    type = json_string_value(json_object_get(json_object_get(graph_field(nodes, constant, "ty"), "data"), "dtype"));
-  tir_expr made = TIR_NONE;
-  if (json_array_size(results) == 1 && json_is_number(value)) made = make_typed(ir, type, json_number_value(value));
-  json_decref(root);
-  return made;
-}
-
-/* "lambda i, j: (T.float32(0.0),)" */
-static tir_expr read_pad_lambda(struct tir *ir, const char *text) {
-  char type[16], rest[16];
-  double value;
-  const char *colon = strchr(text, ':');
-  if (!colon) return TIR_NONE;
-  colon += 1 + strspn(colon + 1, " (");
-  if (sscanf(colon, "T.%15[a-z0-9](%lf%15[ ,)]", type, &value, rest) != 3) return TIR_NONE;
-  return make_typed(ir, type, value);
-}
-
 /* A number becomes one of the buffer's type where it is one: an integer for integers, else a real. */
 static tir_expr make_pad(struct vm_run *r, tir_block block, uint32_t index, bool write, tir_expr given) {
   struct tir *ir = r->ir;
@@ -114,7 +69,7 @@ bool vm_do_transform_layout(struct vm_run *r, const struct vm_step *s) {
   if (value && tir_at(r->ir, value)->kind == TIR_NONE_IMM) value = TIR_NONE;
   if (value && tir_at(r->ir, value)->kind == TIR_STRING_IMM) {
     const char *text = tir_text(r->ir, tir_at(r->ir, value)->ref);
-    value = *text == '{' ? read_pad_graph(r->ir, text) : read_pad_lambda(r->ir, text);
+    value = vm_read_pad(r->ir, text);
     if (!value) return ms_fail(r->err, MS_INVALID_ARGUMENT, "the pad value is no map to one constant");
   } else if (value) {
     value = make_pad(r, block, index, write, value);
