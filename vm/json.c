@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LAYOUT = 1, PAD_VALUE = 2 }; /* an input and an attribute of TransformLayout */
+
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 struct reader {
@@ -117,6 +119,14 @@ static bool name_outputs(struct reader *r, json_t *outputs, uint32_t first) {
   return true;
 }
 
+/* A layout's padding as a lambda, where it is a graph. */
+static void read_padding(struct reader *r, struct vm_value *attrs, uint32_t count) {
+  if (count <= PAD_VALUE || attrs[PAD_VALUE].kind != VM_STRING) return;
+  char *lambda = vm_pad_lambda(r->trace->steps->text + attrs[PAD_VALUE].first);
+  if (lambda) attrs[PAD_VALUE] = vm_string(r->trace, lambda, strlen(lambda));
+  free(lambda);
+}
+
 static bool is_map(const json_t *j) {
   const char *text = json_string_value(j);
   return text && (*text == '{' || !strncmp(text, "lambda", 6));
@@ -154,6 +164,7 @@ static bool read_instruction(struct reader *r, json_t *j) {
   uint32_t input_count, attr_count;
   bool done = read_column(r, in, true, sig.at, sig.inputs, &inputs, &input_count) &&
               read_column(r, at, false, sig.at + sig.inputs, sig.attrs, &attrs, &attr_count);
+  if (done && kind == VM_TransformLayout) read_padding(r, attrs, attr_count);
   uint32_t first = r->trace->steps->variables;
   done = done && vm_append(r->trace, kind, inputs, input_count, attrs, attr_count, (uint32_t)json_array_size(outs),
                            VM_NO_DRAW, r->err);
@@ -271,7 +282,6 @@ static json_t *write_value(const struct vm_steps *s, const struct vm_value *v, b
 
 /* What stands in a layout's padding is a map of as many indices as the layout has. */
 static json_t *write_attribute(const struct vm_steps *s, const struct vm_instruction *i, uint32_t n) {
-  enum { LAYOUT = 1, PAD_VALUE = 2 };
   const struct vm_value *v = &vm_attrs_of(s, i)[n], *map = &vm_inputs_of(s, i)[LAYOUT];
   if (i->kind != VM_TransformLayout || n != PAD_VALUE) return write_value(s, v, false);
   char *graph = vm_write_pad(s, v, map->count - map->op);

@@ -8,6 +8,7 @@
 struct constant {
   char type[16];
   double value;
+  size_t dimensions; /* of the map around it, where a graph has one */
 };
 
 /* ---- Reading ---- */
@@ -51,6 +52,7 @@ static bool read_graph(const char *text, struct constant *out) {
   json_t *start = json_object_get(root, "root_index");
   json_t *node = node_at(nodes, start ? start : json_object_get(root, "root"));
   json_t *results = json_object_get(node_at(nodes, field(node, "final_indices")), "data");
+  out->dimensions = json_array_size(json_object_get(node_at(nodes, field(node, "initial_indices")), "data"));
   if (field(node, "final_indices"))
     node = json_array_size(results) == 1 ? node_at(nodes, json_array_get(results, 0)) : NULL;
   bool done = read_constant(nodes, node, out);
@@ -68,6 +70,21 @@ tir_expr vm_read_pad(struct tir *ir, const char *text) {
 }
 
 /* ---- Writing ---- */
+
+char *vm_pad_lambda(const char *graph) {
+  struct constant c;
+  struct vm_text text = {0};
+  if (*graph != '{' || !read_graph(graph, &c)) return NULL;
+  vm_putf(&text, "lambda");
+  for (size_t i = 0; i < c.dimensions; i++) vm_putf(&text, "%s i%zu", i ? "," : "", i);
+  vm_putf(&text, ": (T.%s(", c.type);
+  if (strstr(c.type, "float"))
+    vm_put_real(&text, c.value);
+  else
+    vm_putf(&text, "%.0f", c.value);
+  vm_putf(&text, "),)");
+  return text.at;
+}
 
 static bool constant_of(const struct vm_steps *s, const struct vm_value *v, struct constant *out) {
   if (v->kind == VM_STRING) return s->text[v->first] != '{' && read_lambda(s->text + v->first, out);

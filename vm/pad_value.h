@@ -7,6 +7,8 @@
 /* From the text of a lambda, or TVM's node graph: today's or the one before, where the constant may stand alone.
  * TIR_NONE: it is another text. */
 tir_expr vm_read_pad(struct tir *ir, const char *text);
+/* The text of a lambda for such a graph; the caller's to free(). NULL: it is another text. */
+char *vm_pad_lambda(const char *graph);
 /* TVM's node graph for a value of a trace: a number, float32 or int32, or the text of a lambda; dimensions: how many
  * indices the map takes. The caller's to free(). NULL: it is another value, or a graph already. */
 char *vm_write_pad(const struct vm_steps *steps, const struct vm_value *value, uint32_t dimensions);
