@@ -115,7 +115,9 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
                         const struct jit_options *options, ms_error *err) {
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
-  struct tir_lower_options lower = {.vector_bits = target->vector_bits, .vector_registers = target->vector_registers};
+  struct tir_lower_options lower = {.vector_bits = target->vector_bits,
+                                    .vector_registers = target->vector_registers,
+                                    .instructions = jit_instructions(target)};
   if (options) lower.verify = options->verify, lower.dump_after = options->dump_after, lower.dump = options->dump;
   if (tir_lower(lowered, f, &lower, err)) return lowered;
   tir_free(lowered);

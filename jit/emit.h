@@ -28,6 +28,7 @@ struct emit {
   LLVMValueRef thread;                     /* number of the thread inside a parallel loop, else NULL */
   uint64_t workspace_used, workspace_most; /* bytes laid out now, and at most */
   uint32_t bodies;                         /* outlined so far */
+  bool uses_tiles;                         /* AMX's */
   ms_error *err;
   bool failed;
 };
@@ -49,6 +50,7 @@ LLVMValueRef emit_int64(struct emit *e, int64_t value);
 LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args, unsigned count);
 LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* emit_memory.c */
+LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */
 LLVMValueRef emit_load(struct emit *e, tir_expr load);
 void emit_store(struct emit *e, tir_stmt store);
 /* emit_math.c */
@@ -56,6 +58,11 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call);
 /* emit_stmt.c */
 void emit_list(struct emit *e, tir_stmt first);
 LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
+/* emit_instruction.c */
+/* Emits the instruction that an attribute names. False: it names none, the statement below is to be emitted. */
+bool emit_instruction(struct emit *e, tir_stmt attr);
+/* Code of an entry that asks for what the instructions need. Gives whether it was refused. */
+LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function);
 /* emit_parallel.c */
 void emit_parallel(struct emit *e, tir_loop loop);
 

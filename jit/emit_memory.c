@@ -107,6 +107,11 @@ static void store_lane(struct emit *e, void *data, int lane, LLVMValueRef index)
   LLVMSetAlignment(LLVMBuildStore(e->builder, v, address(e, l->buffer, index)), alignment(l->type));
 }
 
+LLVMValueRef emit_address(struct emit *e, tir_expr load) {
+  const struct tir_expr_node *n = tir_at(e->ir, load);
+  return address(e, n->ref, emit_index(e, tir_operands(e->ir, n->operands)[0]));
+}
+
 LLVMValueRef emit_load(struct emit *e, tir_expr load) {
   const struct tir_expr_node *n = tir_at(e->ir, load);
   if (n->count != 1) return emit_refusal(e, "a load of %u dimensions was not flattened", n->count);

@@ -148,6 +148,7 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   free(e->buffers);
   outer.failed = e->failed;
   outer.bodies = e->bodies;
+  outer.uses_tiles = e->uses_tiles;
   outer.workspace_most = e->workspace_most;
   *e = outer;
 }

@@ -72,7 +72,7 @@ static void emit_while(struct emit *e, tir_stmt at) {
   LLVMPositionBuilderAtEnd(e->builder, after);
 }
 
-enum { STATUS_ASSERTION = 1 };
+enum { STATUS_ASSERTION = 1, STATUS_NO_TILES = 2 };
 
 static void emit_assert(struct emit *e, tir_stmt at) {
   LLVMBasicBlockRef bad = new_block(e, "bad"), good = new_block(e, "good");
@@ -147,7 +147,9 @@ static void emit_statement(struct emit *e, tir_stmt s) {
   case TIR_EVALUATE: emit_expr(e, n->evaluate.value); break;
   case TIR_ALLOC: emit_allocation(e, s); break;
   case TIR_DECLARE: emit_declaration(e, s); break;
-  case TIR_ATTR: emit_list(e, n->first[TIR_BODY]); break;
+  case TIR_ATTR:
+    if (!emit_instruction(e, s)) emit_list(e, n->first[TIR_BODY]);
+    break;
   default: emit_refusal(e, "a block was not lowered");
   }
 }
@@ -220,6 +222,15 @@ static LLVMValueRef scalar_argument(struct emit *e, LLVMValueRef at, tir_type ty
   return tir_type_is_int(type) ? emit_cast(e, value, type, TIR_T_I64) : value;
 }
 
+static void return_without_tiles(struct emit *e, LLVMValueRef entry) {
+  LLVMBasicBlockRef without = LLVMAppendBasicBlockInContext(e->context, entry, "without");
+  LLVMBasicBlockRef with = LLVMAppendBasicBlockInContext(e->context, entry, "with");
+  LLVMBuildCondBr(e->builder, emit_tile_permission(e, entry), without, with);
+  LLVMPositionBuilderAtEnd(e->builder, without);
+  LLVMBuildRet(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), STATUS_NO_TILES, false));
+  LLVMPositionBuilderAtEnd(e->builder, with);
+}
+
 /* int32_t NAME(void **args, void *workspace) */
 static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
   const struct tir_func_node *f = &e->ir->funcs.at[e->func];
@@ -238,6 +249,7 @@ static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
   }
   args[f->params.count] = status;
   args[f->params.count + 1] = LLVMGetParam(entry, 1);
+  if (e->uses_tiles) return_without_tiles(e, entry);
   LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(inner), inner, args, f->params.count + 2, "");
   free(args);
   LLVMBuildRet(e->builder, LLVMBuildLoad2(e->builder, i32, status, ""));

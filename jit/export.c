@@ -217,7 +217,8 @@ static bool write_header(const struct tir *ir, tir_func f, const char *name, con
   fprintf(out,
           " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
           "NULL\n"
-          " * when that is 0. Returns 0, or a number above 0 when an assertion of the function failed. Link with "
+          " * when that is 0. Returns 0; 1 when an assertion of the function failed; 2 when there are no AMX tiles. "
+          "Link with "
           "-lgomp -lm. */\n",
           name);
   fprintf(out, "#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", guard,
@@ -249,7 +250,9 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
     jit_code_free(code);
     return ok;
   }
-  struct tir *lowered = jit_lowered(ir, f, target, options, err);
+  struct jit_target plain = *target; /* C has no name for a machine's instructions */
+  if (!strcmp(suffix, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
+  struct tir *lowered = jit_lowered(ir, f, &plain, options, err);
   if (!lowered) return false;
   bool ok = !strcmp(suffix, ".so")  ? write_library(lowered, f, name, target, options, path, err)
             : !strcmp(suffix, ".c") ? write_source(lowered, f, name, target, options, path, err)

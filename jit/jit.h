@@ -29,16 +29,19 @@ struct jit_target {
   int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared */
   bool fma, avx512_vnni, avx512_bf16, avx512_fp16, f16c, amx_int8, amx_bf16;
 };
-/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "cuda -arch=sm_90"; cores default to this
- * machine's. What LLVM does not know is refused. */
+/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni", "cuda -arch=sm_90";
+ * cores default to this machine's. What LLVM does not know is refused. */
 bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 void jit_target_text(const struct jit_target *target, char *out,
                      size_t size); /* canonical; parses to the same target */
 
+unsigned jit_instructions(const struct jit_target *target); /* as tir_lower_options has them */
+
 /* ---- Code -------------------------------------------------------------------------------------------------------- */
 
 /* args: one a parameter: the address of a buffer's first element, or of a scalar's value. workspace:
- * jit_code_workspace bytes aligned to 64, or NULL when 0. Returns 0, or a number that says what failed. */
+ * jit_code_workspace bytes aligned to 64, or NULL when 0. Returns 0; 1: an assertion of the function failed;
+ * 2: the kernel refused the process AMX's tiles. */
 typedef int32_t (*jit_entry)(void **args, void *workspace);
 
 struct jit_options {

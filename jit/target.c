@@ -44,32 +44,38 @@ static const struct {
               {"sandybridge", 256, 0, 0, 0, 0, 0, 0},    {"ivybridge", 256, 0, 1, 0, 0, 0, 0},
               {"nehalem", 128, 0, 0, 0, 0, 0, 0},        {"core2", 128, 0, 0, 0, 0, 0, 0}};
 
-static bool has_feature(const char *features, const char *name) {
+/* What a feature string says of a feature, the last mention deciding; `implied` where it says nothing. */
+static bool has_feature(const char *features, const char *name, bool implied) {
   size_t length = strlen(name);
   for (const char *at = features; (at = strstr(at, name)) != NULL; at += length)
-    if (at > features && at[-1] == '+' && (at[length] == ',' || !at[length])) return true;
-  return false;
+    if (at > features && strchr("+-", at[-1]) && (at - 1 == features || at[-2] == ',') && strchr(",", at[length]))
+      implied = at[-1] == '+';
+  return implied;
 }
 
+/* The level of a cpu's name, and what the feature string adds to it or takes away. */
 static void set_vectors(struct jit_target *t) {
   if (!strncmp(t->triple, "aarch64", 7)) {
     t->vector_bits = 128, t->vector_registers = 32, t->fma = true;
     return;
   }
-  t->vector_bits = 128;
+  int bits = 128;
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     if (!strcmp(levels[i].cpu, t->cpu)) {
-      t->vector_bits = levels[i].bits, t->fma = levels[i].fma, t->f16c = levels[i].f16c;
+      bits = levels[i].bits, t->fma = levels[i].fma, t->f16c = levels[i].f16c;
       t->avx512_vnni = levels[i].vnni, t->avx512_bf16 = levels[i].bf16, t->avx512_fp16 = levels[i].fp16;
       t->amx_int8 = t->amx_bf16 = levels[i].amx;
     }
-  if (*t->features) { /* a list of features is the whole truth */
-    const char *f = t->features;
-    t->vector_bits = has_feature(f, "avx512f") ? 512 : has_feature(f, "avx") ? 256 : 128;
-    t->fma = has_feature(f, "fma"), t->f16c = has_feature(f, "f16c"), t->avx512_vnni = has_feature(f, "avx512vnni");
-    t->avx512_bf16 = has_feature(f, "avx512bf16"), t->avx512_fp16 = has_feature(f, "avx512fp16");
-    t->amx_int8 = has_feature(f, "amx-int8"), t->amx_bf16 = has_feature(f, "amx-bf16");
-  }
+  const char *f = t->features;
+  if (!has_feature(f, "avx512f", true)) t->avx512_vnni = t->avx512_bf16 = t->avx512_fp16 = false, bits = 256;
+  t->fma = has_feature(f, "fma", t->fma), t->f16c = has_feature(f, "f16c", t->f16c);
+  t->avx512_vnni = has_feature(f, "avx512vnni", t->avx512_vnni);
+  t->avx512_bf16 = has_feature(f, "avx512bf16", t->avx512_bf16);
+  t->avx512_fp16 = has_feature(f, "avx512fp16", t->avx512_fp16);
+  t->amx_int8 = has_feature(f, "amx-int8", t->amx_int8), t->amx_bf16 = has_feature(f, "amx-bf16", t->amx_bf16);
+  bool avx = has_feature(f, "avx", bits >= 256);
+  bool wide = has_feature(f, "avx512f", bits >= 512) || t->avx512_vnni || t->avx512_bf16 || t->avx512_fp16;
+  t->vector_bits = wide ? 512 : avx || t->fma || t->f16c ? 256 : 128;
   t->vector_registers = t->vector_bits == 512 ? 32 : 16;
 }
 
@@ -87,6 +93,37 @@ static void set_native(struct jit_target *t) {
   set_caches(t);
 }
 
+/* LLVM takes an unknown cpu's name with a warning on stderr and makes code for the oldest: so the names are asked
+ * first. */
+static bool is_known_cpu(const char *cpu) {
+  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+    if (!strcmp(levels[i].cpu, cpu)) return true;
+  return !strcmp(cpu, "generic") || !strcmp(cpu, "native");
+}
+
+/* Features on top of what the cpu has. */
+static bool add_features(struct jit_target *t, const char *list, ms_error *err) {
+  size_t length = strlen(t->features);
+  int written = snprintf(t->features + length, sizeof t->features - length, "%s%s", length ? "," : "", list);
+  return (size_t)written < sizeof t->features - length ||
+         ms_fail(err, MS_UNKNOWN_TARGET, "target: the list of features is too long");
+}
+
+/* A cpu or level, and features on top of it: x86-64-v4,+avx512vnni. */
+static bool parse_cpu(struct jit_target *t, char *word, ms_error *err) {
+  char *features = strchr(word, ',');
+  if (features) *features++ = 0;
+  bool native = !strcmp(word, "native");
+  if (!native && !is_known_cpu(word))
+    return ms_fail(err, MS_UNKNOWN_TARGET,
+                   "target: `%s` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME", word);
+  if (!native) {
+    snprintf(t->cpu, sizeof t->cpu, "%s", word);
+    t->features[0] = 0;
+  }
+  return !features || add_features(t, features, err);
+}
+
 static bool parse_option(struct jit_target *t, char *word, ms_error *err) {
   char *value = strchr(word, '=');
   if (value) *value++ = 0;
@@ -97,7 +134,7 @@ static bool parse_option(struct jit_target *t, char *word, ms_error *err) {
     t->features[0] = 0;
     return true;
   }
-  if (value && !strcmp(word, "mattr")) return snprintf(t->features, sizeof t->features, "%s", value) > 0;
+  if (value && !strcmp(word, "mattr")) return add_features(t, value, err);
   if (value && !strcmp(word, "mtriple")) return snprintf(t->triple, sizeof t->triple, "%s", value) > 0;
   if (value && !strcmp(word, "num-cores")) {
     char *end;
@@ -109,14 +146,6 @@ static bool parse_option(struct jit_target *t, char *word, ms_error *err) {
   }
   return ms_fail(err, MS_UNKNOWN_TARGET,
                  "target: unknown option `%s`; known are -mcpu= -mattr= -mtriple= -num-cores=", word);
-}
-
-/* LLVM takes an unknown cpu's name with a warning on stderr and makes code for the oldest: so the names are asked
- * first. */
-static bool is_known_cpu(const char *cpu) {
-  for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-    if (!strcmp(levels[i].cpu, cpu)) return true;
-  return !strcmp(cpu, "generic") || !strcmp(cpu, "native");
 }
 
 static bool check_machine(struct jit_target *t, ms_error *err) {
@@ -147,15 +176,7 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err) {
   set_native(&t);
   for (char *word; (word = strsep(&rest, " \t")) != NULL;) {
     if (!*word || !strcmp(word, "native") || !strcmp(word, "llvm") || !strcmp(word, "-mcpu=native")) continue;
-    if (*word == '-') {
-      if (!parse_option(&t, word, err)) return false;
-    } else if (is_known_cpu(word)) {
-      snprintf(t.cpu, sizeof t.cpu, "%s", word);
-      t.features[0] = 0;
-    } else {
-      return ms_fail(err, MS_UNKNOWN_TARGET,
-                     "target: `%s` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME", word);
-    }
+    if (!(*word == '-' ? parse_option(&t, word, err) : parse_cpu(&t, word, err))) return false;
   }
   set_vectors(&t);
   if (!check_machine(&t, err)) return false;
@@ -166,8 +187,11 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err) {
 void jit_target_text(const struct jit_target *t, char *out, size_t size) {
   int n = snprintf(out, size, "%s -mcpu=%s -num-cores=%d", t->kind, t->cpu, t->cores);
   char *host = LLVMGetHostCPUName();
+  char *features = LLVMGetHostCPUFeatures();
   /* Named cpus imply their features; a list is written where it says more than the host's name does. */
-  if (*t->features && strcmp(host, t->cpu) != 0 && n > 0 && (size_t)n < size)
+  bool native = !strcmp(host, t->cpu) && !strncmp(features, t->features, strlen(t->features));
+  if (*t->features && !native && n > 0 && (size_t)n < size)
     snprintf(out + n, size - (size_t)n, " -mattr=%s", t->features);
   LLVMDisposeMessage(host);
+  LLVMDisposeMessage(features);
 }

@@ -43,6 +43,7 @@ static bool lower(struct tir *ir, const char *path, const char *target_name, con
   if (!f) return ms_fail(err, MS_FUNCTION_NOT_FOUND, "%s has several functions, and none is `main`", path);
   struct tir_lower_options options = {.vector_bits = target.vector_bits,
                                       .vector_registers = target.vector_registers,
+                                      .instructions = jit_instructions(&target),
                                       .verify = true,
                                       .dump_after = after,
                                       .dump = stdout};

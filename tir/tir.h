@@ -557,8 +557,14 @@ char *tir_print_expr(const struct tir *ir, tir_expr e);
 #include "judge.h"
 /* ---- Lowering ---------------------------------------------------------------------------------------------------- */
 
+/* Instructions that a statement's attribute of this key can name: lower/instruction.c. */
+#define TIR_INSTRUCTION "instruction"
+enum tir_instruction { TIR_VPDPBUSD, TIR_TDPBSSD, TIR_TDPBF16PS, TIR_INSTRUCTIONS };
+enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
+
 struct tir_lower_options {
   int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
+  unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
   bool verify;                       /* the verifier between passes */
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
   FILE *dump;

@@ -8,6 +8,7 @@ static const struct {
   const char *name, *what;
   bool (*run)(struct lowering *low);
 } passes[] = {
+    {"offer", "instructions stand only where the target has them", lower_offer},
     {"threads", "threads that reduce together become iterations", lower_threads},
     {"place", "allocations move into the smallest scope that holds their accesses", lower_place},
     {"blocks", "blocks become conditions and substituted bindings", lower_blocks},
@@ -18,6 +19,7 @@ static const struct {
     {"unroll", "unrolled loops are written out", lower_unroll},
     {"vectorize", "vectorized loops become vector expressions", lower_vectorize},
     {"flatten", "buffers have one dimension", lower_flatten},
+    {"instruction", "instructions stand only where memory lies as they need it", lower_instruction},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 

@@ -21,16 +21,18 @@ static inline int lower_vector_bits(const struct lowering *low) {
   return bits >= 32 ? bits : 256;
 }
 
-bool lower_threads(struct lowering *low);   /* threads.c */
-bool lower_place(struct lowering *low);     /* place.c */
-bool lower_blocks(struct lowering *low);    /* blocks.c */
-bool lower_compact(struct lowering *low);   /* compact.c */
-bool lower_loops(struct lowering *low);     /* loops.c */
-bool lower_partition(struct lowering *low); /* partition.c */
-bool lower_vectorize(struct lowering *low); /* vectorize.c */
-bool lower_unroll(struct lowering *low);    /* unroll.c */
-bool lower_promote(struct lowering *low);   /* promote.c */
-bool lower_flatten(struct lowering *low);   /* flatten.c */
+bool lower_offer(struct lowering *low);       /* instruction.c */
+bool lower_threads(struct lowering *low);     /* threads.c */
+bool lower_place(struct lowering *low);       /* place.c */
+bool lower_blocks(struct lowering *low);      /* blocks.c */
+bool lower_compact(struct lowering *low);     /* compact.c */
+bool lower_loops(struct lowering *low);       /* loops.c */
+bool lower_partition(struct lowering *low);   /* partition.c */
+bool lower_vectorize(struct lowering *low);   /* vectorize.c */
+bool lower_unroll(struct lowering *low);      /* unroll.c */
+bool lower_promote(struct lowering *low);     /* promote.c */
+bool lower_flatten(struct lowering *low);     /* flatten.c */
+bool lower_instruction(struct lowering *low); /* instruction.c */
 
 /* ---- Shared by passes (rewrite.c) ---- */
 

@@ -79,6 +79,10 @@ void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *
       made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->evaluate.value, rewrite, data);
       tir_stmt_at(ir, s)->evaluate.value = made;
       break;
+    case TIR_ATTR:
+      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->attr.value, rewrite, data);
+      tir_stmt_at(ir, s)->attr.value = made;
+      break;
     default: break;
     }
   }

@@ -1,0 +1,122 @@
+/* Instructions that a statement's attribute names (tir/lower/instruction.c): emitted where the target has them.
+ *
+ * Tiles of AMX are values of LLVM's type x86_amx; LLVM gives them registers, and configures the unit where they are
+ * used. The kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered. */
+#include "emit.h"
+
+#include <string.h>
+
+static LLVMValueRef call_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count) {
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, strlen(name)), NULL, 0);
+  return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
+}
+
+static LLVMValueRef address_argument(struct emit *e, const tir_expr *args, uint32_t i) {
+  return emit_address(e, tir_operands(e->ir, tir_at(e->ir, args[i])->operands)[0]);
+}
+
+/* ---- Dot products of bytes ---- */
+
+static LLVMValueRef load_vector(struct emit *e, LLVMTypeRef element, unsigned lanes, LLVMValueRef at, unsigned align) {
+  LLVMValueRef v = LLVMBuildLoad2(e->builder, lanes > 1 ? LLVMVectorType(element, lanes) : element, at, "");
+  LLVMSetAlignment(v, align);
+  return v;
+}
+
+/* C[0:16] += A[0:4] * B[0:16, 0:4], summed over the four. */
+static void emit_vpdpbusd(struct emit *e, const tir_expr *args) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef to = address_argument(e, args, 0);
+  LLVMValueRef operands[] = {load_vector(e, i32, 16, to, 4),
+                             emit_splat(e, load_vector(e, i32, 1, address_argument(e, args, 2), 1), 16),
+                             load_vector(e, i32, 16, address_argument(e, args, 4), 1)};
+  LLVMValueRef sum = call_intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", operands, 3);
+  LLVMSetAlignment(LLVMBuildStore(e->builder, sum, to), 4);
+}
+
+/* ---- Tiles ---- */
+
+enum { TILE_ROWS = 16, TILE_BYTES = 64 };
+
+/* The bytes from one row to the next. */
+static LLVMValueRef stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next) {
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
+  return LLVMBuildSub(e->builder, LLVMBuildPtrToInt(e->builder, next, i64, ""),
+                      LLVMBuildPtrToInt(e->builder, first, i64, ""), "");
+}
+
+struct tile {
+  LLVMValueRef at, stride, value;
+};
+
+static struct tile load_tile(struct emit *e, const tir_expr *args, uint32_t first, LLVMValueRef rows,
+                             LLVMValueRef bytes) {
+  LLVMValueRef at = address_argument(e, args, first);
+  LLVMValueRef stride = stride_between(e, at, address_argument(e, args, first + 1));
+  LLVMValueRef operands[] = {rows, bytes, at, stride};
+  return (struct tile){at, stride, call_intrinsic(e, "llvm.x86.tileloadd64.internal", operands, 4)};
+}
+
+/* C += A * B, the operands' addresses beginning at 0, 3 and 6. */
+static void multiply_tiles(struct emit *e, const tir_expr *args, const char *name) {
+  LLVMTypeRef i16 = LLVMInt16TypeInContext(e->context);
+  LLVMValueRef rows = LLVMConstInt(i16, TILE_ROWS, false), bytes = LLVMConstInt(i16, TILE_BYTES, false);
+  struct tile c = load_tile(e, args, 0, rows, bytes), a = load_tile(e, args, 3, rows, bytes);
+  struct tile b = load_tile(e, args, 6, rows, bytes);
+  LLVMValueRef operands[] = {rows, bytes, bytes, c.value, a.value, b.value};
+  LLVMValueRef product = call_intrinsic(e, name, operands, 6);
+  LLVMValueRef stored[] = {rows, bytes, c.at, c.stride, product};
+  call_intrinsic(e, "llvm.x86.tilestored64.internal", stored, 5);
+  e->uses_tiles = true;
+}
+
+static void emit_tdpbssd(struct emit *e, const tir_expr *args) { multiply_tiles(e, args, "llvm.x86.tdpbssd.internal"); }
+
+static void emit_tdpbf16ps(struct emit *e, const tir_expr *args) {
+  multiply_tiles(e, args, "llvm.x86.tdpbf16ps.internal");
+}
+
+enum { SYS_ARCH_PRCTL = 158, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+/* Asks the kernel for the tiles, unless this code has asked before. Gives whether it refused, as an i1. Source: Linux,
+ * Documentation/arch/x86/xstate.rst. */
+LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function) {
+  LLVMBuilderRef w = e->builder;
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), signature = LLVMFunctionType(i64, &i64, 1, true);
+  LLVMValueRef granted = LLVMAddGlobal(e->module, i64, "tiles.granted");
+  LLVMSetInitializer(granted, LLVMConstNull(i64));
+  LLVMSetLinkage(granted, LLVMInternalLinkage);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(w);
+  LLVMBasicBlockRef ask = LLVMAppendBasicBlockInContext(e->context, function, "ask");
+  LLVMBasicBlockRef known = LLVMAppendBasicBlockInContext(e->context, function, "known");
+  LLVMValueRef had = LLVMBuildLoad2(w, i64, granted, "");
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntEQ, had, LLVMConstNull(i64), ""), ask, known);
+  LLVMPositionBuilderAtEnd(w, ask);
+  LLVMValueRef args[] = {emit_int64(e, SYS_ARCH_PRCTL), emit_int64(e, ARCH_REQ_XCOMP_PERM),
+                         emit_int64(e, XFEATURE_XTILEDATA)};
+  LLVMValueRef result = LLVMBuildCall2(w, signature, LLVMAddFunction(e->module, "syscall", signature), args, 3, "");
+  LLVMValueRef refused = LLVMBuildICmp(w, LLVMIntNE, result, LLVMConstNull(i64), "");
+  LLVMBuildStore(w, LLVMBuildZExt(w, LLVMBuildNot(w, refused, ""), i64, ""), granted);
+  LLVMBuildBr(w, known);
+  LLVMPositionBuilderAtEnd(w, known);
+  LLVMValueRef verdict = LLVMBuildPhi(w, LLVMInt1TypeInContext(e->context), "");
+  LLVMAddIncoming(verdict, (LLVMValueRef[]){LLVMConstNull(LLVMInt1TypeInContext(e->context)), refused},
+                  (LLVMBasicBlockRef[]){before, ask}, 2);
+  return verdict;
+}
+
+/* ---- All of them ---- */
+
+unsigned jit_instructions(const struct jit_target *t) {
+  return (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) | (t->amx_int8 ? 1u << TIR_TDPBSSD : 0) |
+         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
+}
+
+bool emit_instruction(struct emit *e, tir_stmt attr) {
+  static void (*const emitters[])(struct emit * e, const tir_expr *args) = {
+      [TIR_VPDPBUSD] = emit_vpdpbusd, [TIR_TDPBSSD] = emit_tdpbssd, [TIR_TDPBF16PS] = emit_tdpbf16ps};
+  enum tir_instruction which = tir_instruction_of(e->ir, attr);
+  if (which == TIR_INSTRUCTIONS) return false;
+  emitters[which](e, tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, attr)->attr.value)->operands));
+  return true;
+}

@@ -1,0 +1,87 @@
+/* Instructions: a statement under `T.attr(0, "instruction", T.NAME(addresses…))` computes what the machine's
+ * instruction NAME does on the memory at these addresses. A generator of code emits it in the statement's place.
+ *
+ * The addresses are an operand's first element, then its neighbours, one a dimension, outermost first; and so on for
+ * each operand. An instruction knows how far apart its neighbours lie; or it takes the distance as a stride.
+ * "offer" comes first: instructions that the target lacks go, and the statement alone stands.
+ * "instruction" comes last. Requires: buffers of rank 1. Gives: instructions only where the distances are those they
+ * need. Both keep what is computed. */
+#include "lower.h"
+
+#include <string.h>
+
+enum { BASE = 0, ANY = -1, MOST_ADDRESSES = 12 };
+
+/* Elements from the operand's first to each address; ANY: a stride. */
+static const struct {
+  const char *name;
+  uint32_t count;
+  int8_t distance[MOST_ADDRESSES];
+} known[TIR_INSTRUCTIONS] = {
+    [TIR_VPDPBUSD] = {"vpdpbusd", 7, {BASE, 1, BASE, 1, BASE, 4, 1}}, /* C[16], A[4], B[16, 4] */
+    [TIR_TDPBSSD] = {"tdpbssd",
+                     10,
+                     {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 4, 1}}, /* C[16, 16], A[16, 64], B[16, 16, 4] */
+    [TIR_TDPBF16PS] = {"tdpbf16ps",
+                       10,
+                       {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 2, 1}}, /* C[16, 16], A[16, 32], B[16, 16, 2] */
+};
+
+/* The element whose address an argument is, or NULL. */
+static const struct tir_expr_node *element_of(const struct tir *ir, tir_expr address) {
+  const struct tir_expr_node *n = tir_at(ir, address);
+  if (n->kind != TIR_CALL || n->count != 1 || strcmp(tir_text(ir, n->ref), "address_of") != 0) return NULL;
+  n = tir_at(ir, tir_operands(ir, n->operands)[0]);
+  return n->kind == TIR_LOAD && n->count == 1 && !n->a && tir_type_lanes(n->type) == 1 ? n : NULL;
+}
+
+static bool lies(struct tir *ir, const tir_expr *args, const int8_t *distance, uint32_t count) {
+  struct tir_expr_node base = {0};
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_expr_node *n = element_of(ir, args[i]);
+    if (!n) return false;
+    if (distance[i] == BASE) {
+      base = *n;
+      continue;
+    }
+    if (n->ref != base.ref) return false;
+    tir_expr from = ir->operands.at[base.operands], to = ir->operands.at[n->operands];
+    if (distance[i] != ANY && !tir_is_const(ir, tir_sub(ir, to, from), distance[i])) return false;
+  }
+  return true;
+}
+
+enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  if (n->kind != TIR_ATTR || strcmp(tir_text(ir, n->attr.key), TIR_INSTRUCTION) != 0) return TIR_INSTRUCTIONS;
+  const struct tir_expr_node *call = tir_at(ir, n->attr.value);
+  for (int i = 0; call->kind == TIR_CALL && i < TIR_INSTRUCTIONS; i++)
+    if (!strcmp(known[i].name, tir_text(ir, call->ref)) && known[i].count == call->count)
+      return (enum tir_instruction)i;
+  return TIR_INSTRUCTIONS;
+}
+
+static bool is_offered(const struct lowering *low, enum tir_instruction which) {
+  return which != TIR_INSTRUCTIONS && low->options && (low->options->instructions & 1u << which);
+}
+
+static bool fits(struct tir *ir, tir_stmt s, enum tir_instruction which) {
+  tir_expr args[MOST_ADDRESSES];
+  struct tir_expr_node call = *tir_at(ir, tir_stmt_at(ir, s)->attr.value);
+  memcpy(args, tir_operands(ir, call.operands), call.count * sizeof *args);
+  return lies(ir, args, known[which].distance, call.count);
+}
+
+static bool keep_instructions(struct lowering *low, bool flat) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), TIR_INSTRUCTION) != 0) continue;
+    enum tir_instruction which = tir_instruction_of(ir, s);
+    if (!is_offered(low, which) || (flat && !fits(ir, s, which))) tir_kill_alone(ir, s);
+  }
+  return true;
+}
+
+bool lower_offer(struct lowering *low) { return keep_instructions(low, false); }
+bool lower_instruction(struct lowering *low) { return keep_instructions(low, true); }
