@@ -84,8 +84,9 @@ struct call_arg {
   tir_type type;
   uint32_t access;
   tir_symbol text;
-}; /* lists hold 5 words */
-enum { CALL_ARG_WORDS = 5 };
+  uint32_t slot; /* of a buffer's data pointer: the buffer's slot + 1 */
+};               /* lists hold 6 words */
+enum { CALL_ARG_WORDS = 6 };
 
 #define INTERP_LIST(type, name)                                                                                        \
   struct {                                                                                                             \
@@ -132,6 +133,7 @@ struct object {
   bool owned;               /* data is the interpreter's */
   bool tolerant;            /* reading what was never written is noted in read_first, not refused */
   bool read_first;
+  bool transposed;       /* a matrix that a tensor unit loaded by columns */
   struct touch *touches; /* one an element; NULL outside kernels and for memory of one thread */
 };
 
@@ -221,6 +223,13 @@ bool interp_fail(struct machine *m, const struct thread *t, enum ms_code code, c
 enum thread_status interp_execute(struct machine *m, struct thread *t);
 bool interp_run_kernel(struct machine *m, struct thread *host, const struct site *site);
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result);
+/* What calls of tensor units need besides (interp_tensor.c). A call that is made for one lane of a warp gets the lane
+ * after its arguments. */
+#define INTERP_LANE_CALL "ptx_ldmatrix"
+const struct tir_extern *interp_tensor_call(const char *name);                       /* NULL: there is none */
+struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
+int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
+bool interp_call_leads(const struct tir_extern_call *call, int64_t warp);     /* the thread is the first of its warp */
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
 void interp_thread_free(struct machine *m, struct thread *t);

@@ -160,7 +160,7 @@ static struct call_arg call_argument(struct compiler *c, tir_expr e) {
   const tir_expr *args = tir_operands(c->ir, n->operands);
   if (tir_type_lanes(n->type) > 1) interp_refuse(c, MS_RUN_UNSUPPORTED, "a vector is passed to a function by name");
   arg.value = interp_expr(c, e, 0);
-  if (n->kind == TIR_DATA) arg.type = tir_buffer_at(c->ir, n->ref)->type;
+  if (n->kind == TIR_DATA) arg.type = tir_buffer_at(c->ir, n->ref)->type, arg.slot = interp_slot(c, n->ref) + 1;
   if (n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "address_of") && n->count)
     arg.type = tir_type_of(c->ir, args[0]);
   if (n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "tvm_access_ptr") && n->count == 5) {
@@ -174,7 +174,19 @@ static struct call_arg call_argument(struct compiler *c, tir_expr e) {
 static const struct tir_extern *find_extern(const struct compiler *c, const char *name) {
   for (uint32_t i = 0; c->options && i < c->options->extern_count; i++)
     if (!strcmp(c->options->externs[i].name, name)) return &c->options->externs[i];
-  return NULL;
+  return interp_tensor_call(name);
+}
+
+/* The number of the thread that a statement is for, where threads take turns: that of the loop bound to threadIdx.x. */
+static struct call_arg lane_argument(struct compiler *c) {
+  struct call_arg lane = {.value = interp_int(c, 0), .extent = NO_OPERAND, .type = TIR_T_I32};
+  for (tir_stmt s = c->place; s; s = tir_stmt_at(c->ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
+    if (n->kind != TIR_LOOP || !n->loop.thread || strcmp(tir_text(c->ir, n->loop.thread), "threadIdx.x") != 0) continue;
+    lane.value = c->var_at[n->loop.var];
+    break;
+  }
+  return lane;
 }
 
 static operand external(struct compiler *c, const struct tir_expr_node *n, const char *name) {
@@ -191,13 +203,16 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   const struct tir_extern *handler = find_extern(c, name);
   if (!handler) return interp_refuse(c, MS_RUN_UNKNOWN_CALL, "nothing is known of the function %s", name);
   struct site site = {.handler = handler, .result = n->type, .name = handler->name};
-  site.args.count = n->count - first;
   INTERP_LIST(struct call_arg, list) = {0};
   for (uint32_t i = first; i < n->count; i++) INTERP_PUSH(list, call_argument(c, args[i]));
+  if (!strcmp(name, INTERP_LANE_CALL)) INTERP_PUSH(list, lane_argument(c));
+  site.args.count = list.count;
   site.args.first = c->program->lists.count;
   for (uint32_t i = 0; i < list.count; i++) {
     struct call_arg a = list.at[i];
-    interp_list(c, (int32_t[CALL_ARG_WORDS]){a.value, a.extent, (int32_t)a.type, (int32_t)a.access, (int32_t)a.text},
+    interp_list(c,
+                (int32_t[CALL_ARG_WORDS]){a.value, a.extent, (int32_t)a.type, (int32_t)a.access, (int32_t)a.text,
+                                          (int32_t)a.slot},
                 CALL_ARG_WORDS);
   }
   free(list.at);

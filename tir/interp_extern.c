@@ -14,7 +14,8 @@ struct tir_extern_call {
 
 static struct call_arg argument(const struct tir_extern_call *call, uint32_t arg) {
   const int32_t *words = call->machine->program->lists.at + call->site->args.first + arg * CALL_ARG_WORDS;
-  return (struct call_arg){words[0], words[1], (tir_type)words[2], (uint32_t)words[3], (tir_symbol)words[4]};
+  return (struct call_arg){words[0],          words[1], (tir_type)words[2], (uint32_t)words[3], (tir_symbol)words[4],
+                           (uint32_t)words[5]};
 }
 
 uint32_t tir_call_count(const struct tir_extern_call *call) { return call->site->args.count; }
@@ -121,6 +122,21 @@ bool tir_call_store(struct tir_extern_call *call, uint32_t arg, int64_t index, s
     interp_put(format, at, (union value){.i = value.integer});
   memset(o->shadow + (at - o->data), o->generation, size);
   return is_watched(call, o, at, true, was_written && !memcmp(before, at, size));
+}
+
+struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg) {
+  uint64_t number = ((uint64_t)interp_get(call->thread, argument(call, arg).value).i >> 40) - 1;
+  return number < call->machine->objects.count ? call->machine->objects.at[number] : NULL;
+}
+
+int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg) {
+  uint32_t slot = argument(call, arg).slot;
+  const struct view *view = slot ? call->thread->views[slot - 1] : NULL;
+  return view && view->rank >= 2 ? view->dim[view->rank - 2].stride : 0;
+}
+
+bool interp_call_leads(const struct tir_extern_call *call, int64_t warp) {
+  return !call->machine->in_kernel || call->thread->at[FIRST_THREAD_DIM] % warp == 0;
 }
 
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result) {

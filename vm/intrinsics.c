@@ -2,7 +2,11 @@
  *
  * A file holds sections, each a heading and one function in TVMScript; what stands before the first is a comment.
  *   ### NAME.desc
- *   ### NAME.impl */
+ *   ### NAME.impl
+ * A section that stands for several has lines of choices below its heading: a letter, and what may stand for <LETTER>,
+ * in the heading and, where that is something else, in the function.
+ *   ### copy_<T>.desc
+ *   #: T f16 = float16 | f32 = float32 */
 #include "run.h"
 
 #include <assert.h>
@@ -53,31 +57,135 @@ static struct intrinsic *add(struct vm_intrinsics *table, const char *name, size
   return &table->at[table->count++];
 }
 
-/* One section: heading is NAME.desc or NAME.impl. */
-static bool read_section(struct vm_intrinsics *table, const char *heading, size_t length, const char *body, size_t size,
-                         const char *file, ms_error *err) {
-  int part = length > 5 && !memcmp(heading + length - 5, ".desc", 5)   ? 0
-             : length > 5 && !memcmp(heading + length - 5, ".impl", 5) ? 1
-                                                                       : -1;
-  int shown = length < 100 ? (int)length : 100;
+/* Half of an intrinsic: heading is NAME.desc or NAME.impl. */
+static bool read_half(struct vm_intrinsics *table, const char *heading, const char *body, size_t size, const char *file,
+                      ms_error *err) {
+  size_t length = strlen(heading);
+  int part = length > 5 && !strcmp(heading + length - 5, ".desc")   ? 0
+             : length > 5 && !strcmp(heading + length - 5, ".impl") ? 1
+                                                                    : -1;
   if (part < 0)
-    return ms_fail(err, MS_BAD_INTRINSIC, "%s: heading `%.*s` ends neither in .desc nor in .impl", file, shown,
-                   heading);
+    return ms_fail(err, MS_BAD_INTRINSIC, "%s: heading `%.100s` ends neither in .desc nor in .impl", file, heading);
   struct intrinsic *i = find(table, heading, length - 5);
   if (!i) i = add(table, heading, length - 5);
-  if (i->parts[part]) return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.*s` is there twice", file, shown, heading);
+  if (i->parts[part]) return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.100s` is there twice", file, heading);
   i->parts[part] = tir_read(body, size, file, err);
   return i->parts[part] != NULL;
 }
 
+/* ---- Sections ---- */
+
+struct words {
+  const char *at;
+  size_t length;
+};
+enum { MOST_CHOICES = 4, MOST_OPTIONS = 8, NAME_SIZE = 128 };
+struct choice {
+  char letter;
+  uint32_t count;
+  struct words heading[MOST_OPTIONS], body[MOST_OPTIONS];
+};
+struct section {
+  struct words heading, body;
+  struct choice choices[MOST_CHOICES];
+  uint32_t choice_count, combinations;
+};
+
+static struct words trimmed(const char *at, const char *end) {
+  while (at < end && *at == ' ') at++;
+  while (at < end && end[-1] == ' ') end--;
+  return (struct words){at, (size_t)(end - at)};
+}
+
+/* LETTER option | option…; an option is TEXT, or NAME = TEXT. False: there are none, or too many. */
+static bool read_choice(struct section *s, const char *at, const char *end) {
+  if (s->choice_count == MOST_CHOICES || end - at < 3) return false;
+  struct choice *c = &s->choices[s->choice_count++];
+  *c = (struct choice){.letter = *at++};
+  while (at <= end) {
+    const char *bar = memchr(at, '|', (size_t)(end - at)), *stop = bar ? bar : end;
+    const char *equal = memchr(at, '=', (size_t)(stop - at));
+    if (c->count == MOST_OPTIONS) return false;
+    c->heading[c->count] = trimmed(at, equal ? equal : stop);
+    c->body[c->count++] = trimmed(equal ? equal + 1 : at, stop);
+    at = stop + 1;
+  }
+  s->combinations *= c->count;
+  return true;
+}
+
+/* Reads the section that begins at `at`, and gives where the next one does; NULL: it is the last. */
+static const char *read_section(const char *at, struct section *s, bool *good) {
+  const char *end = strstr(at + 4, "\n### "), *line = at + 4 + strcspn(at + 4, "\r\n");
+  *s = (struct section){.heading = trimmed(at + 4, line), .combinations = 1};
+  *good = true;
+  while (!strncmp(line + strspn(line, "\r\n"), "#: ", 3)) {
+    const char *choice = line + strspn(line, "\r\n") + 3;
+    line = choice + strcspn(choice, "\r\n");
+    *good = *good && read_choice(s, choice, line);
+  }
+  s->body = (struct words){line, end ? (size_t)(end - line) : strlen(line)};
+  return end ? end + 1 : NULL;
+}
+
+static const char *first_section(const char *text) {
+  if (!strncmp(text, "### ", 4)) return text;
+  const char *found = strstr(text, "\n### ");
+  return found ? found + 1 : NULL;
+}
+
+/* What combination `n` of a section puts in the place of a letter. */
+static struct words chosen(const struct section *s, uint32_t n, char letter, bool heading) {
+  for (uint32_t i = 0; i < s->choice_count; i++) {
+    const struct choice *c = &s->choices[i];
+    if (c->letter == letter) return heading ? c->heading[n % c->count] : c->body[n % c->count];
+    n /= c->count;
+  }
+  return (struct words){NULL, 0};
+}
+
+/* Writes text with letters replaced, cut at `size`; its length uncut. */
+static size_t substitute(const struct section *s, uint32_t n, struct words text, bool heading, char *out, size_t size) {
+  size_t length = 0;
+  for (const char *at = text.at, *end = at + text.length; at < end; at++) {
+    struct words put = {at, 1};
+    if (*at == '<' && end - at > 2 && at[2] == '>') {
+      struct words with = chosen(s, n, at[1], heading);
+      if (with.at) put = with, at += 2;
+    }
+    for (size_t i = 0; i < put.length; i++, length++)
+      if (length + 1 < size) out[length] = put.at[i];
+  }
+  if (size) out[length < size ? length : size - 1] = 0;
+  return length;
+}
+
+static bool heading_of(const struct section *s, uint32_t n, char out[NAME_SIZE]) {
+  return substitute(s, n, s->heading, true, out, NAME_SIZE) < NAME_SIZE;
+}
+
+static bool read_combination(struct vm_intrinsics *table, const struct section *s, uint32_t n, const char *heading,
+                             const char *file, ms_error *err) {
+  size_t size = substitute(s, n, s->body, false, NULL, 0);
+  char *body = malloc(size + 1);
+  if (!body) abort();
+  substitute(s, n, s->body, false, body, size + 1);
+  bool ok = read_half(table, heading, body, size, file, err);
+  free(body);
+  return ok;
+}
+
 static bool read_sections(struct vm_intrinsics *table, const char *text, const char *file, ms_error *err) {
-  const char *at = strncmp(text, "### ", 4) ? strstr(text, "\n### ") : text;
-  while (at) {
-    at += *at == '\n';
-    const char *heading = at + 4, *body = heading + strcspn(heading, "\r\n");
-    size_t length = (size_t)(body - heading);
-    at = strstr(body, "\n### ");
-    if (!read_section(table, heading, length, body, at ? (size_t)(at - body) : strlen(body), file, err)) return false;
+  struct section s;
+  bool good;
+  char heading[NAME_SIZE];
+  for (const char *at = first_section(text); at;) {
+    at = read_section(at, &s, &good);
+    if (!good || !heading_of(&s, 0, heading))
+      return ms_fail(err, MS_BAD_INTRINSIC, "%s: the choices or the name of `%.*s` cannot be read", file,
+                     (int)(s.heading.length < 100 ? s.heading.length : 100), s.heading.at);
+    for (uint32_t n = 0; n < s.combinations; n++)
+      if (!heading_of(&s, n, heading) || !read_combination(table, &s, n, heading, file, err)) return false;
   }
   for (uint32_t i = 0; i < table->count; i++)
     if (!table->at[i].parts[0] || !table->at[i].parts[1])
@@ -99,45 +207,42 @@ struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_
 #include "shipped_intrinsics.h" /* shipped: the texts of the files in vm/intrinsics/, made by the build */
 enum { FILES = sizeof shipped / sizeof *shipped };
 
-/* The next section of a file, or NULL. */
-static const char *next_section(const char *at) {
-  if (!strncmp(at, "### ", 4)) at += 4;
-  const char *found = strstr(at, "\n### ");
-  return found ? found + 1 : NULL;
-}
-
-static bool is_section(const char *at, const char *name, const char *part) {
-  size_t length = strlen(name);
-  return !strncmp(at + 4, name, length) && !strncmp(at + 4 + length, part, strlen(part)) &&
-         strchr("\r\n", at[4 + length + strlen(part)]);
-}
-
-static void add_section(struct vm_intrinsics *table, const char *at) {
-  ms_error err = {0};
-  const char *heading = at + 4, *body = heading + strcspn(heading, "\r\n"), *end = next_section(at);
-  size_t size = end ? (size_t)(end - body) : strlen(body);
-  bool read = read_section(table, heading, (size_t)(body - heading), body, size, "shipped", &err);
-  assert(read && "a shipped intrinsic cannot be read");
-  (void)read;
-}
-
 void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name) {
-  if (*table && find(*table, name, strlen(name))) return;
+  size_t length = strlen(name);
+  struct section s;
+  bool good;
+  char heading[NAME_SIZE];
+  if (*table && find(*table, name, length)) return;
   for (int f = 0; f < FILES; f++)
-    for (const char *at = next_section(shipped[f]); at; at = next_section(at)) {
-      if (!is_section(at, name, ".desc") && !is_section(at, name, ".impl")) continue;
-      if (!*table) *table = calloc(1, sizeof **table);
-      if (!*table) abort();
-      add_section(*table, at);
+    for (const char *at = first_section(shipped[f]); at;) {
+      at = read_section(at, &s, &good);
+      for (uint32_t n = 0; n < s.combinations; n++) {
+        ms_error err = {0};
+        if (!heading_of(&s, n, heading) || strlen(heading) != length + 5 || memcmp(heading, name, length) != 0)
+          continue;
+        if (!*table) *table = calloc(1, sizeof **table);
+        if (!*table) abort();
+        bool read = read_combination(*table, &s, n, heading, "shipped", &err);
+        assert(good && read && "a shipped intrinsic cannot be read");
+        (void)read;
+      }
     }
 }
 
 bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size) {
+  struct section s;
+  bool good;
+  char heading[NAME_SIZE];
   for (int f = 0; f < FILES; f++)
-    for (const char *at = next_section(shipped[f]); at; at = next_section(at)) {
-      size_t length = strcspn(at + 4, "\r\n");
-      if (length <= 5 || memcmp(at + 4 + length - 5, ".desc", 5) != 0 || i-- > 0) continue;
-      snprintf(name, size, "%.*s", (int)(length - 5), at + 4);
+    for (const char *at = first_section(shipped[f]); at;) {
+      at = read_section(at, &s, &good);
+      if (s.heading.length <= 5 || memcmp(s.heading.at + s.heading.length - 5, ".desc", 5) != 0) continue;
+      if (i >= s.combinations) {
+        i -= s.combinations;
+        continue;
+      }
+      heading_of(&s, i, heading);
+      snprintf(name, size, "%.*s", (int)(strlen(heading) - 5), heading);
       return true;
     }
   return false;

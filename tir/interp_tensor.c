@@ -1,0 +1,181 @@
+/* What tensor units do: calls by name that a warp of threads makes as one, on memory that only such calls touch.
+ *
+ * A fragment of wmma is 256 elements in a row, as they lie in the matrix it was loaded from; how it was loaded says
+ * whether that is the matrix or its transpose. Fragments of mma are spread over the registers of a warp; here they keep
+ * the places that the buffer's indices say, which the numbers of registers are turned back into.
+ * Where threads are real, the first of a warp acts for all. */
+#include "interp.h"
+
+#include <string.h>
+
+enum { FRAGMENT = 16, WARP = 32 };
+
+/* A matrix that a call reads or writes: element (i, j) is `base + i * row + j * column` from where argument `arg`
+ * leads.
+ */
+struct matrix {
+  uint32_t arg;
+  int64_t base, row, column;
+};
+
+static bool acts(struct tir_extern_call *call, uint32_t count, bool *skip) {
+  *skip = !interp_call_leads(call, WARP);
+  return tir_call_count(call) == count ||
+         tir_call_fail(call, "%u arguments instead of %u", tir_call_count(call), count);
+}
+
+static int64_t whole(const struct tir_extern_call *call, uint32_t arg) { return tir_call_value(call, arg).integer; }
+
+static bool says(const struct tir_extern_call *call, uint32_t arg, const char *text) {
+  const char *said = tir_call_value(call, arg).text;
+  return said && !strcmp(said, text);
+}
+
+static bool load(struct tir_extern_call *call, const struct matrix *m, int64_t i, int64_t j, struct tir_value *out) {
+  return tir_call_load(call, m->arg, m->base + i * m->row + j * m->column, out);
+}
+
+static bool store(struct tir_extern_call *call, const struct matrix *m, int64_t i, int64_t j, struct tir_value value) {
+  return tir_call_store(call, m->arg, m->base + i * m->row + j * m->column, value);
+}
+
+static bool copy(struct tir_extern_call *call, const struct matrix *from, const struct matrix *to, int rows,
+                 int columns) {
+  struct tir_value v;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++)
+      if (!load(call, from, i, j, &v) || !store(call, to, i, j, v)) return false;
+  return true;
+}
+
+/* d = a * b + c, each [rows][columns] of [depth]. */
+static bool multiply(struct tir_extern_call *call, const struct matrix *a, const struct matrix *b,
+                     const struct matrix *c, const struct matrix *d, const int shape[3]) {
+  struct tir_value x, y, sum;
+  for (int i = 0; i < shape[0]; i++)
+    for (int j = 0; j < shape[1]; j++) {
+      if (!load(call, c, i, j, &sum)) return false;
+      for (int k = 0; k < shape[2]; k++) {
+        if (!load(call, a, i, k, &x) || !load(call, b, k, j, &y)) return false;
+        sum.integer += x.integer * y.integer;
+        sum.real += x.real * y.real;
+      }
+      if (!store(call, d, i, j, sum)) return false;
+    }
+  return true;
+}
+
+/* ---- wmma: 16x16x16 ---- */
+
+static struct matrix fragment(const struct tir_extern_call *call, uint32_t arg, uint32_t index) {
+  return (struct matrix){arg, whole(call, index) * FRAGMENT * FRAGMENT, FRAGMENT, 1};
+}
+
+static bool is_shape(struct tir_extern_call *call, uint32_t first) {
+  for (uint32_t i = first; i < first + 3; i++)
+    if (whole(call, i) != FRAGMENT) return tir_call_fail(call, "only fragments of 16x16x16 are interpreted");
+  return true;
+}
+
+/* (data, m, n, k, index, value) */
+static bool fill_fragment(struct tir_extern_call *call, void *data) {
+  bool skip;
+  (void)data;
+  if (!acts(call, 6, &skip) || skip) return skip;
+  struct matrix to = fragment(call, 0, 4);
+  struct tir_value v = tir_call_value(call, 5);
+  v.integer = (int64_t)v.real + v.integer;
+  for (int i = 0; i < FRAGMENT * FRAGMENT; i++)
+    if (!store(call, &to, 0, i, v)) return false;
+  return is_shape(call, 1);
+}
+
+/* (data, m, n, k, index, pointer, stride, layout) */
+static bool load_matrix(struct tir_extern_call *call, void *data) {
+  bool skip;
+  (void)data;
+  if (!acts(call, 8, &skip) || skip) return skip;
+  struct matrix to = fragment(call, 0, 4), from = {5, 0, whole(call, 6), 1};
+  struct object *o = interp_call_object(call, 0);
+  if (o) o->transposed = says(call, 7, "col_major");
+  return is_shape(call, 1) && copy(call, &from, &to, FRAGMENT, FRAGMENT);
+}
+
+static bool store_matrix(struct tir_extern_call *call, void *data) {
+  bool skip;
+  (void)data;
+  if (!acts(call, 8, &skip) || skip) return skip;
+  if (!says(call, 7, "row_major")) return tir_call_fail(call, "only rows are stored");
+  struct matrix from = fragment(call, 0, 4), to = {5, 0, whole(call, 6), 1};
+  return is_shape(call, 1) && copy(call, &from, &to, FRAGMENT, FRAGMENT);
+}
+
+static struct matrix as_loaded(struct tir_extern_call *call, uint32_t arg, uint32_t index) {
+  struct matrix m = fragment(call, arg, index);
+  const struct object *o = interp_call_object(call, arg);
+  if (o && o->transposed) m.row = 1, m.column = FRAGMENT;
+  return m;
+}
+
+/* (d, index, a, index, b, index, c, index) */
+static bool multiply_fragments(struct tir_extern_call *call, void *data) {
+  bool skip;
+  (void)data;
+  if (!acts(call, 8, &skip) || skip) return skip;
+  struct matrix d = fragment(call, 0, 1), a = as_loaded(call, 2, 3), b = as_loaded(call, 4, 5);
+  struct matrix c = fragment(call, 6, 7);
+  return multiply(call, &a, &b, &c, &d, (const int[]){FRAGMENT, FRAGMENT, FRAGMENT});
+}
+
+/* ---- mma: 16x8x8, of buffers whose scope says which operand they hold ---- */
+
+/* Where the registers from number `index` on lie. A is loaded 32 rows at a time, two tiles of 16; B 32 columns, four
+ * tiles of 8; tiles of C are two rows of 8. */
+static bool registers(struct tir_extern_call *call, uint32_t arg, uint32_t index, char operand, struct matrix *out) {
+  int64_t stride = interp_call_stride(call, arg), at = whole(call, index);
+  int64_t wide = operand == 'B' ? 32 : 8;
+  if (stride < 8 || stride % 8 || (stride > wide && stride % wide) || at < 0)
+    return tir_call_fail(call, "argument %u is no matrix of such tiles", arg);
+  int64_t across = stride > wide ? stride / wide : 1, tile = operand == 'C' ? at / 4 : at / 8, part = at % 8;
+  int64_t row = operand == 'A'   ? tile / across * 32 + part / 4 * 16
+                : operand == 'B' ? tile / across * 8
+                                 : tile / across * 16;
+  int64_t column = tile % across * wide + (operand == 'B' ? part / 2 * 8 : 0);
+  *out = (struct matrix){arg, row * stride + column, stride, 1};
+  return true;
+}
+
+/* (transposed, count, type, data, index, pointer, offset, lane): lane t loads row t % 8 of matrix t / 8. The matrices
+ * of A lie one below the other, those of B, which are transposed, side by side. */
+static bool load_matrices(struct tir_extern_call *call, void *data) {
+  (void)data;
+  if (tir_call_count(call) != 8 || whole(call, 1) != 4)
+    return tir_call_fail(call, "only four matrices are interpreted");
+  int64_t lane = whole(call, 7);
+  bool b = whole(call, 0);
+  struct matrix to, from = {5, whole(call, 6), 0, 1};
+  if (!registers(call, 3, 4, b ? 'B' : 'A', &to)) return false;
+  to.base += b ? lane % 8 * to.row + lane / 8 * 8 : lane * to.row;
+  return copy(call, &from, &to, 1, 8);
+}
+
+/* (shape, layouts, types, a, index, b, index, c, index, saturate) */
+static bool multiply_registers(struct tir_extern_call *call, void *data) {
+  bool skip;
+  struct matrix a, b, c;
+  (void)data;
+  if (!acts(call, 13, &skip) || skip) return skip;
+  if (!says(call, 0, "m16n8k8")) return tir_call_fail(call, "only m16n8k8 is interpreted");
+  return registers(call, 6, 7, 'A', &a) && registers(call, 8, 9, 'B', &b) && registers(call, 10, 11, 'C', &c) &&
+         multiply(call, &a, &b, &c, &c, (const int[]){16, 8, 8});
+}
+
+const struct tir_extern *interp_tensor_call(const char *name) {
+  static const struct tir_extern known[] = {
+      {"tvm_fill_fragment", fill_fragment, NULL},    {"tvm_load_matrix_sync", load_matrix, NULL},
+      {"tvm_store_matrix_sync", store_matrix, NULL}, {"tvm_mma_sync", multiply_fragments, NULL},
+      {INTERP_LANE_CALL, load_matrices, NULL},       {"ptx_mma", multiply_registers, NULL}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(known[i].name, name)) return &known[i];
+  return NULL;
+}
