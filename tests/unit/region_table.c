@@ -74,7 +74,7 @@ struct box {
 
 /* Marks what the region covers of the box for the present values. False: it leaves the box. */
 static bool mark_covered(struct one_case *c, struct box *box) {
-  int64_t first[MOST], width[MOST], at[MOST] = {0};
+  int64_t first[MOST], width[MOST] = {0}, at[MOST] = {0};
   bool inside = true, wrong = false;
   for (uint32_t i = 0; i < box->rank; i++) {
     first[i] = value_of(&c->names, c->ranges[2 * i], &wrong) - box->low[i];
