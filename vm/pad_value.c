@@ -61,7 +61,7 @@ static bool read_graph(const char *text, struct constant *out) {
 }
 
 tir_expr vm_read_pad(struct tir *ir, const char *text) {
-  struct constant c;
+  struct constant c = {.dimensions = 0};
   tir_type type;
   if (!(*text == '{' ? read_graph : read_lambda)(text, &c) || !tir_type_parse(c.type, &type)) return TIR_NONE;
   if (tir_type_is_float(type)) return tir_float(ir, type, c.value);
@@ -72,7 +72,7 @@ tir_expr vm_read_pad(struct tir *ir, const char *text) {
 /* ---- Writing ---- */
 
 char *vm_pad_lambda(const char *graph) {
-  struct constant c;
+  struct constant c = {.dimensions = 0};
   struct vm_text text = {0};
   if (*graph != '{' || !read_graph(graph, &c)) return NULL;
   vm_putf(&text, "lambda");
@@ -95,7 +95,7 @@ static bool constant_of(const struct vm_steps *s, const struct vm_value *v, stru
 }
 
 char *vm_write_pad(const struct vm_steps *s, const struct vm_value *v, uint32_t dimensions) {
-  struct constant c;
+  struct constant c = {.dimensions = 0};
   if (!constant_of(s, v, &c)) return NULL;
   bool real = strstr(c.type, "float") != NULL;
   json_t *nodes = json_array(), *params = json_array();
