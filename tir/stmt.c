@@ -230,24 +230,24 @@ void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to) {
   ir->forwards.at[i] = (struct tir_forward){from, to};
 }
 
+/* Itself, then what is below: buried nodes keep their links. */
 static void bury(struct tir *ir, tir_stmt s) {
-  struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  if (n->kind == TIR_LOOP || n->kind == TIR_BLOCK) tir_forward(ir, s, TIR_NONE);
-  if (n->kind == TIR_BLOCK) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  if (n.kind == TIR_LOOP || n.kind == TIR_BLOCK) tir_forward(ir, s, TIR_NONE);
+  if (n.kind == TIR_BLOCK) {
     tir_set_reads(ir, s, NULL, 0);
     tir_set_writes(ir, s, NULL, 0);
     tir_set_block_name(ir, s, TIR_NONE);
     tir_block_at(ir, s)->block = TIR_NONE;
   }
   tir_stmt_at(ir, s)->kind = TIR_DEAD;
+  for (int list = 0; list < 2; list++)
+    for (tir_stmt child = n.first[list]; child; child = tir_stmt_at(ir, child)->next) bury(ir, child);
 }
 
 void tir_kill(struct tir *ir, tir_stmt s) {
   tir_detach(ir, s);
-  for (tir_stmt t = s, next; t; t = next) {
-    next = tir_next(ir, t, s); /* buried nodes keep their links until the walk is past them */
-    bury(ir, t);
-  }
+  bury(ir, s);
 }
 
 void tir_kill_alone(struct tir *ir, tir_stmt s) {

@@ -136,6 +136,27 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_insert_before(ir, first, alloc);
 }
 
+/* Where a block says to read what data tells, it says so of the whole dimension: what it would load there need not be
+ * there any more. */
+static void widen_regions(struct tir *ir, tir_block block) {
+  struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
+      struct tir_region r = ir->regions.at[i];
+      uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, first = 0;
+      for (uint32_t d = 0; d < rank; d++) {
+        const uint32_t *range = ir->operands.at + r.ranges + 2 * d;
+        if (!((tir_at(ir, range[0])->flags | tir_at(ir, range[1])->flags) & TIR_HAS_LOAD)) continue;
+        if (!first) first = tir_add_operands(ir, ir->operands.at + r.ranges, 2 * rank);
+        tir_expr extent = ir->operands.at[tir_buffer_at(ir, r.buffer)->shape + d];
+        tir_expr zero = tir_int(ir, tir_type_of(ir, extent), 0);
+        ir->operands.at[first + 2 * d] = zero;
+        ir->operands.at[first + 2 * d + 1] = extent;
+      }
+      if (first) ir->regions.at[i].ranges = first;
+    }
+}
+
 /* Strides that are not one a dimension are no address (the text form of index caches has such): memory is compact. */
 static void drop_void_strides(struct tir *ir) {
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
@@ -146,6 +167,8 @@ static void drop_void_strides(struct tir *ir) {
 bool lower_place(struct lowering *low) {
   struct tir *ir = low->ir;
   drop_void_strides(ir);
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
+    if (tir_is(ir, s, TIR_BLOCK)) widen_regions(ir, s);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     struct tir_span allocs = tir_block_at(ir, s)->allocs;

@@ -322,7 +322,7 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
     if (iter.kind == TIR_SPATIAL && init_uses(ir, init, iter.var)) iters[count++] = iter;
   }
   for (uint32_t l = plan->inner_count; l-- > 0;) {
-    bool used = false;
+    bool used = plan->predicates[1] && tir_uses_var(ir, plan->predicates[1], tir_stmt_at(ir, plan->loops[l])->loop.var);
     for (uint32_t i = 0; i < count && !used; i++)
       used = tir_uses_var(ir, iters[i].binding, tir_stmt_at(ir, plan->loops[l])->loop.var);
     if (used) nest[loops++] = plan->loops[l];
