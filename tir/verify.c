@@ -278,11 +278,11 @@ static bool enter_loop(struct verifier *v, tir_loop l) {
   return define_var(v, n->loop.var);
 }
 
-/* Whether a statement may not be reached, for all that its innermost block knows. */
+/* Whether a statement may not be reached for some values of its innermost block's iterations. */
 static bool is_guarded(const struct tir *ir, tir_stmt s) {
   for (s = tir_stmt_at(ir, s)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
-  return false;
+  return s && tir_stmt_at(ir, s)->block.predicate;
 }
 
 static bool check_store(struct verifier *v, tir_stmt s) {
