@@ -319,7 +319,7 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
   tir_move_children(ir, plan->block, TIR_INIT, init, TIR_BODY);
   for (uint32_t i = 0; i < tir_block_at(ir, plan->block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, plan->block)[i];
-    if (iter.kind == TIR_SPATIAL && init_uses(ir, init, iter.var)) iters[count++] = iter;
+    if (iter.kind != TIR_REDUCE && init_uses(ir, init, iter.var)) iters[count++] = iter;
   }
   for (uint32_t l = plan->inner_count; l-- > 0;) {
     bool used = plan->predicates[1] && tir_uses_var(ir, plan->predicates[1], tir_stmt_at(ir, plan->loops[l])->loop.var);
