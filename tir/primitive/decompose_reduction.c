@@ -131,7 +131,24 @@ static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e)
   return false;
 }
 
-/* The spatial bindings stay in their domains whatever the predicate says. */
+/* What the block says to write is in the buffers for all values of its iterations. */
+static bool writes_within(const struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct tir_region r = ir->regions.at[i];
+    for (uint32_t d = 0; d < tir_buffer_at(ir, r.buffer)->rank; d++) {
+      const struct tir_expr_node *min = tir_at(ir, ir->operands.at[r.ranges + 2 * d]);
+      const struct tir_expr_node *extent = tir_at(ir, ir->operands.at[r.ranges + 2 * d + 1]);
+      const struct tir_expr_node *shape = tir_at(ir, ir->operands.at[tir_buffer_at(ir, r.buffer)->shape + d]);
+      if (shape->kind == TIR_INT_IMM && extent->kind == TIR_INT_IMM &&
+          (min->lo < 0 || min->hi > shape->imm - extent->imm))
+        return false;
+    }
+  }
+  return true;
+}
+
+/* The spatial bindings stay in their domains whatever the predicate says, and what is written in the buffers. */
 static bool is_within(const struct tir *ir, tir_block block) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
@@ -142,7 +159,7 @@ static bool is_within(const struct tir *ir, tir_block block) {
     int64_t min = tir_at(ir, v.min)->imm, extent = tir_at(ir, v.extent)->imm;
     if (binding->lo < min || binding->hi > tir_sat_add(min, extent - 1)) return false;
   }
-  return true;
+  return writes_within(ir, block);
 }
 
 static bool look_for_outer(void *data, tir_expr e) {
