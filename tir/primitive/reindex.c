@@ -76,8 +76,8 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
   bool input = !plan->write && !tir_buffer_at(ir, plan->buffer)->writers;
   if (input || count > MOST_LOOPS) return true;
   if (tir_invariant_conditions(ir, tir_stmt_at(ir, block)->block.predicate, vars, count))
-    return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block, "block `%s` runs under a condition that its loops do not change",
-                      tir_block_name(ir, block));
+    return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block,
+                      "block `%s` runs under a condition that its loops do not change", tir_block_name(ir, block));
   for (uint32_t i = 0; i < iters.count; i++) {
     struct tir_iter iter = ir->iters.at[iters.first + i];
     struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[iter.var].min, ir->vars.at[iter.var].extent);
