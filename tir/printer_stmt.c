@@ -52,10 +52,15 @@ static bool find_undeclared(void *data, tir_expr e) {
 
 static void print_dimension(struct tir_printer *p, tir_expr e, bool quoted) {
   struct undeclared u = {p, false};
+  size_t start = p->line.count;
   if (quoted) tir_walk_expr(p->ir, e, find_undeclared, &u);
-  if (u.found) tir_put_n(&p->line, "\"", 1);
   tir_print_value(p, e);
-  if (u.found) tir_put_n(&p->line, "\"", 1);
+  if (!u.found) return;
+  struct tir_text value = {0};
+  tir_put_n(&value, p->line.at + start, p->line.count - start);
+  p->line.count = start;
+  tir_print_string(&p->line, value.at, value.count);
+  free(value.at);
 }
 
 static void print_tuple_end(struct tir_printer *p, uint32_t count) { tir_put(&p->line, count == 1 ? ",)" : ")"); }
