@@ -84,7 +84,8 @@ struct measure_reference {
   double seconds;   /* of one run, unscheduled; 0: it was interpreted */
 };
 struct measure_run {
-  double best; /* 0: none yet */
+  double best;  /* 0: none yet */
+  double grace; /* seconds that a first run, being cold, gets more before it counts as hopeless */
   uint64_t workspace;
   char name[128];
 };

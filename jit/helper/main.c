@@ -4,6 +4,7 @@
 #include "queue.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,7 +34,12 @@ struct helper {
   uint64_t running;        /* number of the candidate that the runner has */
   bool is_running, timing; /* timing: the runner's turn, and builders are stopped */
   double best, ready_since;
+  double grace; /* that first runs have now */
 };
+
+/* A first run is cold, and the machine may be busy: before it counts as hopeless it gets some seconds more, twice as
+ * many after each that came late, half as many after each that did not. */
+static const double LEAST_GRACE = 5e-3, MOST_GRACE = 80e-3;
 
 /* ---- Results ---- */
 
@@ -177,6 +183,7 @@ static void run_next(struct helper *h) {
   h->running = queue_number(&h->queue, c);
   h->is_running = true;
   c->run.best = h->best;
+  c->run.grace = h->grace;
   queue_move(&h->queue, c, RUNNING);
   h->runner.since = measure_now(), h->runner.spent = 0;
   channel_send(&h->runner.channel, MEASURE_RUN, &c->run, sizeof c->run, c->object, c->object_bytes);
@@ -197,6 +204,7 @@ static void take_ran(struct helper *h, const struct message *m) {
   memcpy(&told, m->data, sizeof told);
   told.reason[sizeof told.reason - 1] = 0;
   h->is_running = false;
+  h->grace = fmax(LEAST_GRACE, h->grace / 2);
   if (told.outcome == JIT_WRONG && try_again(h, c)) return;
   h->runner.fresh = false;
   c->result.timing = told.timing;
@@ -211,6 +219,7 @@ static const double SHORT_LIMIT = 10e-3;
 static void take_late(struct helper *h, struct candidate *c, uint32_t stage, double limit) {
   double most = h->w.hello.options.run_timeout;
   char reason[100];
+  h->grace = fmin(MOST_GRACE, h->grace * 2);
   if (stage == STAGE_FIRST_RUN && limit < SHORT_LIMIT && !c->rerun) {
     c->rerun = true;
     queue_move(&h->queue, c, READY);
@@ -377,7 +386,7 @@ static void end_children(struct helper *h) {
 }
 
 int main(void) {
-  static struct helper h;
+  static struct helper h = {.grace = LEAST_GRACE};
   ms_error err = {.instruction = -1};
   if (fcntl(MEASURE_SOCKET, F_GETFD) < 0) {
     fputs("msched-helper is started by msched, to build and run what is measured\n", stderr);

@@ -42,13 +42,11 @@ static void leave(struct running *r) {
 
 /* ---- One candidate ---- */
 
-/* A first run is cold, and the machine may be busy: it gets this much more before it counts as hopeless. */
-static const double COLD = 5e-3;
-
 struct candidate {
   jit_entry entry;
   void *workspace;
   double best, hopeless; /* 0: none */
+  double grace;
   struct jit_result *out;
 };
 
@@ -66,7 +64,7 @@ static bool compare(struct running *r, struct candidate *c) {
 /* Runs it on fresh arguments; *seconds is what that took. */
 static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   double limit = r->w->hello.options.run_timeout;
-  if (c->hopeless > 0) limit = fmin(limit, c->hopeless + COLD);
+  if (c->hopeless > 0) limit = fmin(limit, c->hopeless + c->grace);
   arena_reset(&r->arena);
   enter(r, STAGE_FIRST_RUN, limit);
   double before = measure_now();
@@ -114,8 +112,10 @@ static void measure(struct running *r, const struct measure_run *run, const void
                     struct jit_result *out) {
   ms_error err = {.instruction = -1};
   double factor = r->w->hello.options.censor_factor, unscheduled = r->w->reference.seconds;
-  struct candidate c = {
-      .best = run->best, .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0, .out = out};
+  struct candidate c = {.best = run->best,
+                        .grace = run->grace,
+                        .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0,
+                        .out = out};
   if (unscheduled > 0 && (c.hopeless <= 0 || unscheduled < c.hopeless)) c.hopeless = unscheduled;
   r->note->stage = STAGE_LOADING;
   struct jit_code *code = jit_code_of_object(object, bytes, run->workspace, run->name);
