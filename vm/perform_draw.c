@@ -88,12 +88,12 @@ bool vm_do_sample_categorical(struct vm_run *r, const struct vm_step *s) {
 enum { MOST_FACTORS = 64 };
 
 /* Checks a decided tile; in repair, as the peer does: a factor that does not divide what the inner ones leave becomes
- * all of it, and the outermost is the rest. */
-static bool fit_tile(struct vm_run *r, int64_t extent, int64_t most, int64_t *tile, uint32_t n) {
+ * all of it, and the outermost is the rest. The innermost may be past the limit, which is for what is drawn: repairing
+ * gives such tiles, the peer records them, and they are replayed. */
+static bool fit_tile(struct vm_run *r, int64_t extent, int64_t *tile, uint32_t n) {
   int64_t rest = extent;
   for (uint32_t i = n; i-- > 0;) {
     bool fits = tile[i] > 0 && rest % tile[i] == 0 && (i || tile[i] == rest);
-    if (i == n - 1 && most && tile[i] > most) fits = fits && r->draws->mode == VM_REPAIR;
     if (!fits && r->draws->mode == VM_STRICT)
       return ms_fail(r->err, MS_DECISION, "factor %u of the tile decided is %lld, which does not fit the extent %lld",
                      i, (long long)tile[i], (long long)extent);
@@ -147,7 +147,7 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
     vm_draw_tile(&stream, extent, (uint32_t)n, most, tile);
   } else {
     for (int64_t i = 0; i < n; i++) tile[i] = decided[i];
-    if (!fit_tile(r, extent, most, tile, (uint32_t)n)) return false;
+    if (!fit_tile(r, extent, tile, (uint32_t)n)) return false;
   }
   struct vm_tile_rule rule = {extent, most, 0, 1, (uint32_t)n};
   return settle_tile(r, s, &rule, decided, tile);
@@ -170,7 +170,7 @@ static bool is_partitioned(const struct partition *p, const int64_t *tile, uint3
 /* As perfect tiles; where the inner factors do not fit, the peer's choice: the factor asked for, and the rest outside.
  */
 static bool fit_partition(struct vm_run *r, int64_t extent, const struct partition *p, int64_t *tile, uint32_t n) {
-  if (is_partitioned(p, tile, n)) return fit_tile(r, extent, 0, tile, n);
+  if (is_partitioned(p, tile, n)) return fit_tile(r, extent, tile, n);
   if (r->draws->mode == VM_STRICT)
     return ms_fail(r->err, MS_DECISION, "the inner factors of the tile decided are no multiple of %lld",
                    (long long)p->factor);

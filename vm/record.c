@@ -104,7 +104,8 @@ static struct vm_run start_run(struct vm_schedule *sch, const struct vm_plan *pl
                          .draws = &sch->draws,
                          .operands = plan->operands,
                          .slots = sch->slots,
-                         .err = err};
+                         .err = err,
+                         .most = UINT32_MAX};
 }
 
 /* The rounds of a For after the first, from what stands between it and its End. */

@@ -77,6 +77,9 @@ struct vm_run {
   uint32_t decision_count;
   bool holds;     /* recording: of an If, its condition; of a For, that there is a round */
   uint32_t next;  /* the step to go on with */
+  uint32_t done;  /* how many steps have been performed */
+  uint32_t most;  /* stop after so many */
+  bool overdone;  /* an instruction that is refused has been performed: it gave another number of outputs */
   uint32_t depth; /* For loops that are under way, and their numbers of rounds */
   int64_t rounds[VM_MOST_NESTED];
 };

@@ -117,6 +117,7 @@ static bool take_outputs(struct vm_run *r, const struct vm_step *s, uint32_t cou
   r->made = count;
   if (!r->recording) {
     if (count == s->outputs) return true;
+    r->overdone = true;
     return ms_fail(r->err, MS_ARITY, "gives %u output%s, and gave %u when it was recorded", count,
                    count == 1 ? "" : "s", s->outputs);
   }
@@ -212,7 +213,8 @@ static void start_replay(struct vm_schedule *sch, const struct vm_plan *plan, co
 bool vm_perform_steps(struct vm_run *r) {
   struct vm_schedule *sch = r->schedule;
   const struct vm_plan *plan = r->plan;
-  for (uint32_t i = 0; i < plan->count; i = r->next) {
+  r->done = 0;
+  for (uint32_t i = 0; i < plan->count && r->done < r->most; i = r->next, r->done++) {
     const struct vm_step *step = &plan->at[i];
     r->next = i + 1;
     bool done =
@@ -225,17 +227,38 @@ bool vm_perform_steps(struct vm_run *r) {
   return true;
 }
 
+/* An instruction that gave another number of outputs has been performed: all before it is performed once more. */
+static void perform_before(struct vm_run *r) {
+  ms_error none = {.brief = true}, *err = r->err;
+  r->most = r->done;
+  start_replay(r->schedule, r->plan, r->draws);
+  r->err = &none, r->depth = 0;
+  bool done = vm_perform_steps(r);
+  assert(done && "what has been performed can be performed again");
+  (void)done;
+  r->err = err;
+}
+
 /* A draw that finds no number may ask for another of one before it: then all starts again. */
 static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws,
                         ms_error *err) {
-  struct vm_run r = {.plan = plan, .draws = draws, .operands = plan->operands, .schedule = sch, .err = err};
+  struct vm_run r = {.ir = sch->ir,
+                     .plan = plan,
+                     .draws = draws,
+                     .operands = plan->operands,
+                     .schedule = sch,
+                     .slots = sch->slots,
+                     .err = err,
+                     .most = UINT32_MAX};
   for (;;) {
-    r.ir = sch->ir, r.slots = sch->slots, r.depth = 0;
-    sch->again = false;
+    r.depth = 0;
+    sch->again = r.overdone = false;
     if (vm_perform_steps(&r)) return true;
-    if (!sch->again) return false;
+    if (!sch->again) break;
     start_replay(sch, plan, draws);
   }
+  if (r.overdone) perform_before(&r);
+  return false;
 }
 
 bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err) {

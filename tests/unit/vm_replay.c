@@ -80,10 +80,34 @@ static void test_refusals(void **state) {
           VM_STRICT, MS_WRONG_OPERAND, 3, "leave the block at the root");
 }
 
+/* The module after a refusal is what the instructions before it made, also where that was performed which is refused:
+ * it gave more than was recorded. */
+static void test_refused_module(void **state) {
+  (void)state;
+  static const char text[] = "[[" LOOK "[\"Split\",[\"l1\",8,\"None\"],[true,false],[\"l4\",\"l5\"]],"
+                             "[\"Split\",[\"l2\",8,\"None\"],[true,false],[\"l6\"]]],[]]";
+  struct tir *ir = module(GEMM);
+  struct vm_trace *t = trace(text), *head = vm_trace_head(t, 3);
+  struct vm_plan *plan = vm_prepare(ir, t);
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = t}, before = {.mode = VM_STRICT, .decisions = head};
+  struct vm_schedule *sch = vm_schedule_new(NULL, 0), *expected = vm_apply(ir, head, &before, NULL);
+  ms_error err = {0};
+  char why[200];
+  assert_false(vm_replay(sch, plan, &draws, &err));
+  assert_true(err.code == MS_ARITY && err.instruction == 3);
+  assert_true(tir_structural_equal(sch->ir, TIR_NONE, expected->ir, TIR_NONE, why, sizeof why));
+  vm_schedule_free(expected);
+  vm_schedule_free(sch);
+  vm_plan_free(plan);
+  vm_trace_free(head);
+  vm_trace_free(t);
+  tir_free(ir);
+}
+
 static void test_strict_decisions(void **state) {
   (void)state;
   char text[2000];
-  static const char *const wrong[] = {"[2,[8,9]]", "[2,[2,32]]",       "[2,[0,64]]", "[2,[-8,-8]]",
+  static const char *const wrong[] = {"[2,[8,9]]", "[2,[]]",           "[2,[0,64]]", "[2,[-8,-8]]",
                                       "[2,[8]]",   "[2,[64,1]],[4,3]", "[4,-1]"};
   for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     snprintf(text, sizeof text, "%s[%s]]", TILED, wrong[i]);
@@ -101,7 +125,9 @@ static void test_repair(void **state) {
   static const struct {
     const char *given;
     int64_t outer, inner, choice;
-  } cases[] = {{"[2,[8,8]],[4,1]", 8, 8, 1}, {"[2,[8,9]],[4,9]", 1, 64, 2}, {"[2,[3,8]],[4,-4]", 8, 8, 0}};
+  } cases[] = {{"[2,[8,8]],[4,1]", 8, 8, 1},
+               {"[2,[8,9]],[4,9]", 1, 64, 2}, /* past the limit for what is drawn */
+               {"[2,[3,8]],[4,-4]", 8, 8, 0}};
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[2000];
     snprintf(text, sizeof text, "%s[%s]]", TILED, cases[i].given);
@@ -113,6 +139,10 @@ static void test_repair(void **state) {
     assert_int_equal(decided(sch, 2, 0), cases[i].outer);
     assert_int_equal(decided(sch, 2, 1), cases[i].inner);
     assert_int_equal(decided(sch, 4, 0), cases[i].choice);
+    struct vm_draws recorded = {.mode = VM_STRICT, .decisions = &sch->trace};
+    struct vm_schedule *again = vm_apply(ir, &sch->trace, &recorded, NULL);
+    assert_non_null(again);
+    vm_schedule_free(again);
     vm_schedule_free(sch);
     vm_trace_free(t);
     tir_free(ir);
@@ -315,9 +345,16 @@ static void test_intrinsics(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refusals), cmocka_unit_test(test_strict_decisions), cmocka_unit_test(test_repair),
-      cmocka_unit_test(test_draws),    cmocka_unit_test(test_no_growth),        cmocka_unit_test(test_symbolic_extent),
-      cmocka_unit_test(test_calls),    cmocka_unit_test(test_queries),          cmocka_unit_test(test_intrinsics),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_refused_module),
+      cmocka_unit_test(test_strict_decisions),
+      cmocka_unit_test(test_repair),
+      cmocka_unit_test(test_draws),
+      cmocka_unit_test(test_no_growth),
+      cmocka_unit_test(test_symbolic_extent),
+      cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_queries),
+      cmocka_unit_test(test_intrinsics),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
