@@ -147,6 +147,8 @@ static int handle_name(lua_State *L) {
 
 /* `ms.rest`: an open factor. A light userdata of this address. */
 static const char rest_mark;
+/* `ms.map`: a map without keys, since {} is a list without items. */
+static const char map_mark;
 
 static struct vm_value to_value(lua_State *L, int at, struct vm_trace *pool, int depth);
 
@@ -195,6 +197,7 @@ static struct vm_value to_value(lua_State *L, int at, struct vm_trace *pool, int
   }
   case LUA_TLIGHTUSERDATA:
     if (lua_touserdata(L, at) == (void *)&rest_mark) return vm_none();
+    if (lua_touserdata(L, at) == (void *)&map_mark) return vm_list(pool, VM_MAP, NULL, 0);
     break;
   case LUA_TUSERDATA: return vm_ref(check_handle(L, at));
   case LUA_TTABLE: return table_to_value(L, lua_absindex(L, at), pool, depth);
@@ -737,6 +740,8 @@ void bind_schedules(lua_State *L) {
   lua_setfield(L, LUA_REGISTRYINDEX, "msched.answers");
   lua_pushlightuserdata(L, (void *)&rest_mark);
   lua_setfield(L, -2, "rest");
+  lua_pushlightuserdata(L, (void *)&map_mark);
+  lua_setfield(L, -2, "map");
   static const luaL_Reg functions[] = {
       {"schedule", new_schedule}, {"read_trace", read_trace}, {"apply", apply}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);

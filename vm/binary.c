@@ -4,11 +4,12 @@
  *   kinds         count, names: instructions refer to them by number, so the form outlives changes of the table
  *   instructions  count, each: kind, inputs, attributes (a count and values each), outputs, and of a draw its id
  *   next draw id
- *   decisions     count, each: number of the instruction, count, signed integers
+ *   decisions     count, each: number of the instruction, count, signed integers (none: one that does not fit)
  *   value         its tag, then: nothing, a byte, a signed integer, 8 bytes, a string, a variable, a count and values
  *                 (a map: keys and values in turn), the text of a lambda after a byte for its width */
 #include "steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,12 +87,13 @@ static void put_decisions(struct vm_text *out, const struct vm_trace *trace) {
     if (pass) put_number(out, count);
     for (uint32_t n = 0; n < s->count; n++) {
       const struct vm_instruction *i = &s->instructions[n];
-      if (i->draw == VM_NO_DRAW || trace->decided[i->decision] != VM_DECIDED) continue;
+      if (i->draw == VM_NO_DRAW || trace->decided[i->decision] == VM_OPEN) continue;
       count += !pass;
       if (!pass) continue;
       put_number(out, n);
-      put_number(out, i->outputs);
-      for (uint32_t d = 0; d < i->outputs; d++) put_signed(out, trace->decisions[i->decision + d]);
+      uint32_t length = trace->decided[i->decision] == VM_DECIDED ? i->outputs : 0;
+      put_number(out, length);
+      for (uint32_t d = 0; d < length; d++) put_signed(out, trace->decisions[i->decision + d]);
     }
   }
 }
@@ -189,7 +191,7 @@ static bool get_map(struct reader *r, struct vm_value *out) {
   uint8_t width = *r->at++;
   enum vm_type type = width == VM_CONDITION ? VM_T_CONDITION : VM_T_MAP;
   if (!get_bytes(r, &text, &length) || !vm_read_formula(r->trace, NULL, type, text, length, out, r->err)) return false;
-  if (type == VM_T_MAP) out->bare = width == 64 ? 64 : 32;
+  if (width == 64 && out->op && out->count > out->op) out->bare = 64; /* older texts do not say */
   return true;
 }
 
@@ -208,6 +210,7 @@ static bool get_value(struct reader *r, int depth, struct vm_value *out) {
     for (int b = 0; b < 8; b++) n |= (uint64_t)*r->at++ << 8 * b;
     *out = vm_real(0);
     memcpy(&out->real, &n, sizeof n);
+    if (isnan(out->real)) out->real = NAN; /* there is one */
     return true;
   case TAG_STRING: return get_bytes(r, &text, &n) && (*out = vm_string(r->trace, text, n), true);
   case TAG_REF:
@@ -267,9 +270,9 @@ static bool get_decision(struct reader *r) {
   if (n >= r->trace->steps->count) return fail(r, "a decision for no instruction");
   int64_t *values = malloc((count + 1) * sizeof *values);
   if (!values) abort();
-  bool done = count > 0;
+  bool done = r->trace->steps->instructions[n].draw != VM_NO_DRAW;
   for (uint64_t i = 0; i < count && done; i++) done = get_signed(r, &values[i]);
-  if (done) vm_decide(r->trace, (uint32_t)n, values, (uint32_t)count);
+  if (done) vm_decide(r->trace, (uint32_t)n, values, count ? (uint32_t)count : VM_WRONG_COUNT);
   free(values);
   return done || fail(r, "a decision is ill formed");
 }
@@ -283,7 +286,7 @@ static bool get_trace(struct reader *r) {
   for (uint64_t i = 0; i < count; i++)
     if (!get_instruction(r)) return false;
   if (!get_number(r, &next_draw) || !get_count(r, &count)) return false;
-  if (next_draw < r->trace->steps->next_draw || next_draw >= VM_NO_DRAW) return fail(r, "a draw id is given twice");
+  if (next_draw < r->trace->steps->next_draw || next_draw > VM_MOST_DRAWS) return fail(r, "the next draw id is none");
   r->trace->steps->next_draw = (uint32_t)next_draw;
   for (uint64_t i = 0; i < count; i++)
     if (!get_decision(r)) return false;

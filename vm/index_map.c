@@ -8,6 +8,7 @@
  *   sum     = product {("+" | "-") product}
  *   product = factor {("*" | "//" | "%") factor}
  *   factor  = "-" factor | number | name | "(" sum ")" | ["T."] function "(" sum ["," sum] ")"
+ * T.int64(x) anywhere: the map's variables are of that type.
  *
  *   condition  = conjunct {"or" conjunct}                             as any sum in parentheses may be, here
  *   conjunct   = negation {"and" negation}
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NODES = 1024 }; /* of one map */
+enum { MOST_NODES = 1024 }; /* of one map; what is no deeper either */
 
 static const struct {
   enum tir_kind kind;
@@ -113,7 +114,7 @@ static void finish(struct builder *b, struct vm_value *out) {
   memcpy(items + b->param_count, b->results, b->result_count * sizeof *items);
   *out = vm_list(b->trace, VM_INDEX_MAP, items, b->param_count + b->result_count);
   out->op = (uint16_t)b->param_count;
-  out->bare = b->condition ? VM_CONDITION : b->wide ? 64 : 32;
+  out->bare = b->condition ? VM_CONDITION : b->wide && b->param_count && b->result_count ? 64 : 32;
 }
 
 /* ---- The text of a lambda ---------------------------------------------------------------------------------------- */
@@ -146,11 +147,13 @@ static size_t name_length(const struct lexer *l) {
 static bool parse_sum(struct lexer *l, int depth, struct vm_value *out);
 static bool parse_condition(struct lexer *l, int depth, struct vm_value *out);
 
-static bool parse_number(struct lexer *l, struct vm_value *out) {
+static bool parse_number(struct lexer *l, bool negative, struct vm_value *out) {
   int64_t value = 0;
-  for (; l->at < l->end && isdigit((unsigned char)*l->at); l->at++)
-    if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *l->at - '0', &value))
+  for (; l->at < l->end && isdigit((unsigned char)*l->at); l->at++) {
+    int64_t digit = negative ? '0' - *l->at : *l->at - '0';
+    if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
       return fail(l->b, "a number is too large");
+  }
   *out = vm_int(value);
   return count_node(l->b);
 }
@@ -159,8 +162,9 @@ static bool parse_number(struct lexer *l, struct vm_value *out) {
 static bool parse_call(struct lexer *l, int depth, const char *name, size_t length, struct vm_value *out) {
   struct vm_value left, right;
   if (!parse_sum(l, depth + 1, &left)) return false;
-  if ((length == 5 && !memcmp(name, "int32", 5)) || (length == 5 && !memcmp(name, "int64", 5))) {
+  if (length == 5 && (!memcmp(name, "int32", 5) || !memcmp(name, "int64", 5))) {
     *out = left;
+    l->b->wide |= name[3] == '6';
     return take(l, ")") || fail(l->b, "expected )");
   }
   for (int i = 0; i < COMPARISONS; i++) {
@@ -174,17 +178,19 @@ static bool parse_call(struct lexer *l, int depth, const char *name, size_t leng
 }
 
 static bool parse_factor(struct lexer *l, int depth, struct vm_value *out) {
-  if (depth > VM_MOST_DEPTH) return fail(l->b, "it is nested too deep");
+  if (depth > MOST_NODES) return fail(l->b, "it is nested too deep");
   if (take(l, "-")) {
     struct vm_value v;
-    if (!parse_factor(l, depth + 1, &v)) return false;
-    *out = v.kind == VM_INT ? vm_int(-v.integer) : apply(l->b, TIR_SUB, vm_int(0), v);
-    return count_node(l->b);
+    skip_space(l);
+    if (l->at < l->end && isdigit((unsigned char)*l->at)) return parse_number(l, true, out);
+    if (!parse_factor(l, depth + 1, &v) || !count_node(l->b) || !count_node(l->b)) return false;
+    *out = apply(l->b, TIR_SUB, vm_int(0), v);
+    return true;
   }
   if (take(l, "("))
     return (l->condition ? parse_condition : parse_sum)(l, depth + 1, out) &&
            (take(l, ")") || fail(l->b, "expected )"));
-  if (l->at < l->end && isdigit((unsigned char)*l->at)) return parse_number(l, out);
+  if (l->at < l->end && isdigit((unsigned char)*l->at)) return parse_number(l, false, out);
   bool prefixed = take(l, "T.");
   const char *name = l->at;
   size_t length = name_length(l);
@@ -234,9 +240,9 @@ static bool take_word(struct lexer *l, const char *word) {
 
 static bool parse_negation(struct lexer *l, int depth, struct vm_value *out) {
   struct vm_value right;
-  if (depth > VM_MOST_DEPTH) return fail(l->b, "it is nested too deep");
+  if (depth > MOST_NODES) return fail(l->b, "it is nested too deep");
   if (take_word(l, "not")) {
-    if (!parse_negation(l, depth + 1, &right)) return false;
+    if (!parse_negation(l, depth + 1, &right) || !count_node(l->b)) return false;
     *out = apply(l->b, TIR_EQ, right, vm_int(0));
     return count_node(l->b);
   }
@@ -320,7 +326,6 @@ struct graph {
   struct builder *b;
   json_t *nodes;
   json_int_t params[VM_MOST_MAP]; /* node numbers of the parameters */
-  int depth;
 };
 
 static json_t *node_at(const struct graph *g, json_int_t i) {
@@ -382,10 +387,12 @@ static bool read_binary(struct graph *g, json_t *node, struct vm_value *out) {
 
 static bool read_node(struct graph *g, json_int_t i, struct vm_value *out) {
   json_t *node = node_at(g, i);
-  if (!node || g->depth >= VM_MOST_DEPTH || !count_node(g->b)) return fail(g->b, "its nodes are not a tree");
+  if (!node || !count_node(g->b)) return fail(g->b, "its nodes are not a tree");
   for (uint32_t p = 0; p < g->b->param_count; p++)
     if (g->params[p] == i) return *out = (struct vm_value){.kind = VM_PARAM, .ref = p}, true;
-  if (!strcmp(type_of(node), "IntImm")) return *out = vm_int(number_field(node, "value")), true;
+  if (!strcmp(type_of(node), "IntImm"))
+    return field(node, "value") ? (*out = vm_int(number_field(node, "value")), true)
+                                : fail(g->b, "a number is missing");
   if (!strcmp(type_of(node), "Var")) {
     const char *name = name_of(g, node);
     uint32_t variable;
@@ -393,10 +400,7 @@ static bool read_node(struct graph *g, json_int_t i, struct vm_value *out) {
       return fail(g->b, "a variable is neither a parameter nor drawn");
     return *out = vm_ref(variable), true;
   }
-  g->depth++;
-  bool done = read_binary(g, node, out);
-  g->depth--;
-  return done;
+  return read_binary(g, node, out);
 }
 
 static bool read_graph(struct graph *g, json_t *root) {
@@ -458,7 +462,7 @@ static int operator_of(const struct vm_value *v) {
 enum { BY_ITSELF = 6, COMPARED = 3 }; /* of what binds as a whole; of comparisons, which do not chain */
 
 static int precedence(const struct vm_value *v) {
-  if (v->kind == VM_INT && v->integer < 0) return 0;
+  if (v->kind == VM_INT && v->integer < 0) return 4;
   if (v->kind != VM_APPLY || !operators[operator_of(v)].symbol) return BY_ITSELF;
   switch (v->op) {
   case TIR_OR: return 1;
@@ -472,48 +476,96 @@ static int precedence(const struct vm_value *v) {
   }
 }
 
-static void put_expr(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map,
-                     const struct vm_value *v, int least) {
+struct printing {
+  struct vm_text *text;
+  const struct vm_steps *steps;
+  const struct vm_value *map;
+  bool numbered; /* parameters go by i0, i1, …: their own names cannot stand in a text */
+};
+
+static bool is_word(const char *text, size_t length, const char *word) {
+  return length == strlen(word) && !memcmp(text, word, length);
+}
+
+/* A name that reads as itself: of letters, and of nothing drawn. */
+static bool is_plain_name(const char *text, size_t length) {
+  if (!length || isdigit((unsigned char)*text) || is_word(text, length, "lambda") || is_word(text, length, "T"))
+    return false;
+  bool drawn = length > 1 && strchr("blv", *text);
+  for (size_t i = 0; i < length; i++) {
+    if (!isalnum((unsigned char)text[i]) && text[i] != '_') return false;
+    drawn = drawn && (!i || isdigit((unsigned char)text[i]));
+  }
+  return !drawn;
+}
+
+static bool needs_numbers(const struct vm_steps *s, const struct vm_value *map) {
+  const struct vm_value *params = &s->values[map->first];
+  for (uint32_t i = 0; i < map->op; i++) {
+    const char *name = s->text + params[i].first;
+    if (!is_plain_name(name, params[i].count)) return true;
+    for (uint32_t j = 0; j < i; j++)
+      if (params[j].count == params[i].count && !memcmp(s->text + params[j].first, name, params[i].count)) return true;
+  }
+  return false;
+}
+
+static void put_param(const struct printing *p, uint32_t i) {
+  const struct vm_value *name = &p->steps->values[p->map->first + i];
+  if (p->numbered)
+    vm_putf(p->text, "i%u", i);
+  else
+    vm_put(p->text, p->steps->text + name->first, name->count);
+}
+
+static void put_expr(const struct printing *p, const struct vm_value *v, int least);
+
+static void put_operator(const struct printing *p, const struct vm_value *v) {
+  int op = operator_of(v), binds = precedence(v);
+  const struct vm_value *items = &p->steps->values[v->first];
+  bool call = binds == BY_ITSELF;
+  if (call) vm_putf(p->text, "T.%s(", operators[op].function);
+  put_expr(p, &items[0], call ? COMPARED + 1 : binds == COMPARED ? binds + 1 : binds);
+  if (call)
+    vm_put(p->text, ", ", 2);
+  else
+    vm_putf(p->text, " %s ", operators[op].symbol);
+  put_expr(p, &items[1], call ? COMPARED + 1 : binds + 1);
+  if (call) vm_put(p->text, ")", 1);
+}
+
+static void put_expr(const struct printing *p, const struct vm_value *v, int least) {
   char name[16];
   bool parens = precedence(v) < least;
-  if (parens) vm_put(text, "(", 1);
-  if (v->kind == VM_PARAM) {
-    const struct vm_value *p = &s->values[map->first + v->ref];
-    vm_put(text, s->text + p->first, p->count);
-  } else if (v->kind == VM_INT) {
-    vm_putf(text, "%lld", (long long)v->integer);
-  } else if (v->kind == VM_REF) {
-    vm_put(text, name, (size_t)vm_variable_name(s, v->ref, name));
-  } else {
-    int op = operator_of(v), p = precedence(v);
-    const struct vm_value *items = &s->values[v->first];
-    bool call = p == BY_ITSELF;
-    if (call) vm_putf(text, "T.%s(", operators[op].function);
-    put_expr(text, s, map, &items[0], call ? 0 : p == COMPARED ? p + 1 : p);
-    if (call)
-      vm_put(text, ", ", 2);
-    else
-      vm_putf(text, " %s ", operators[op].symbol);
-    put_expr(text, s, map, &items[1], call ? 0 : p + 1);
-    if (call) vm_put(text, ")", 1);
-  }
-  if (parens) vm_put(text, ")", 1);
+  if (parens) vm_put(p->text, "(", 1);
+  if (v->kind == VM_PARAM)
+    put_param(p, v->ref);
+  else if (v->kind == VM_INT)
+    vm_putf(p->text, "%lld", (long long)v->integer);
+  else if (v->kind == VM_REF)
+    vm_put(p->text, name, (size_t)vm_variable_name(p->steps, v->ref, name));
+  else
+    put_operator(p, v);
+  if (parens) vm_put(p->text, ")", 1);
 }
 
 void vm_put_formula(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map) {
+  struct printing p = {text, s, map, map->bare != VM_CONDITION && needs_numbers(s, map)};
   if (map->bare == VM_CONDITION) {
-    put_expr(text, s, map, &s->values[map->first], 0);
+    put_expr(&p, &s->values[map->first], 0);
     return;
   }
   vm_put(text, "lambda", 6);
   for (uint32_t i = 0; i < map->op; i++) {
-    const struct vm_value *p = &s->values[map->first + i];
     vm_put(text, i ? ", " : " ", i ? 2 : 1);
-    vm_put(text, s->text + p->first, p->count);
+    put_param(&p, i);
   }
   vm_put(text, ": (", 3);
   for (uint32_t i = map->op; i < map->count; i++) {
-    put_expr(text, s, map, &s->values[map->first + i], 0);
+    bool typed = map->bare == 64 && i == map->op;
+    if (typed) vm_put(text, "T.int64(", 8);
+    put_expr(&p, &s->values[map->first + i], typed ? COMPARED + 1 : 0);
+    if (typed) vm_put(text, ")", 1);
     vm_put(text, ", ", i + 1 < map->count ? 2 : i == map->op ? 1 : 0);
   }
   vm_put(text, ")", 1);

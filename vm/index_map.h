@@ -1,4 +1,4 @@
-/* Index maps as text. Internal to vm. */
+/* Index maps and numbers as JSON. Internal to vm. */
 #ifndef MSCHED_VM_INDEX_MAP_H
 #define MSCHED_VM_INDEX_MAP_H
 
@@ -7,6 +7,12 @@
 #include <jansson.h>
 
 enum { VM_MOST_MAP = 64 }; /* parameters, and results */
+
+/* A trace's JSON, with the numbers that JSON has no text for (json_text.c). */
+json_t *vm_json_load(const char *text, size_t length, json_error_t *why);
+char *vm_json_dump(const json_t *root); /* the caller's to free() */
+json_t *vm_json_real(double value);
+bool vm_json_is_real(const json_t *j, double *out); /* whether it stands for a number that is not finite */
 
 /* TVM's node graph as JSON text; the caller's to free(). */
 char *vm_write_index_graph(const struct vm_steps *steps, const struct vm_value *map);

@@ -1,7 +1,8 @@
 /* Traces in TVM's JSON layout: [[[kind, inputs, attributes, outputs]…], [[index, decision]…]].
  *
  * Among the inputs a string is the name of an earlier output, "None", or a text: TVM writes the text with quotes of its
- * own inside, others without. Names are whatever the outputs say. "_" names an output that is None. */
+ * own inside, others without. Names are whatever the outputs say. "_" names an output that is None. A decision that is
+ * an empty list is one that does not fit. */
 #include "index_map.h"
 #include "pad_value.h"
 
@@ -42,7 +43,17 @@ static bool read_items(struct reader *r, json_t *j, bool input, int depth, struc
   return done;
 }
 
+/* {"": "v3"}: what was drawn, where strings stand without quotes of their own. */
+static bool read_drawn(struct reader *r, json_t *name, struct vm_value *out) {
+  uint32_t variable;
+  if (!json_is_string(name) || !vm_name_find(&r->names, json_string_value(name), json_string_length(name), &variable))
+    return fail(r, "a key is empty");
+  *out = vm_ref(variable);
+  return true;
+}
+
 static bool read_map(struct reader *r, json_t *j, int depth, struct vm_value *out) {
+  if (json_object_size(j) == 1 && json_object_get(j, "")) return read_drawn(r, json_object_get(j, ""), out);
   size_t count = json_object_size(j), i = 0;
   struct vm_value *items = malloc((2 * count + 1) * sizeof *items);
   if (!items) abort();
@@ -78,7 +89,10 @@ static bool read_value(struct reader *r, json_t *j, bool input, int depth, struc
   case JSON_FALSE: return *out = vm_bool(json_is_true(j)), true;
   case JSON_INTEGER: return *out = vm_int(json_integer_value(j)), true;
   case JSON_REAL: return *out = vm_real(json_real_value(j)), true;
-  case JSON_STRING: return *out = read_text(r, j, input), true;
+  case JSON_STRING:
+    *out = vm_real(0);
+    if (!vm_json_is_real(j, &out->real)) *out = read_text(r, j, input);
+    return true;
   case JSON_ARRAY: return read_items(r, j, input, depth, out);
   case JSON_OBJECT: return read_map(r, j, depth, out);
   }
@@ -184,16 +198,16 @@ static bool read_decision(struct reader *r, json_t *j) {
   uint32_t count = json_is_array(decision) ? (uint32_t)json_array_size(decision) : 1;
   int64_t *values = malloc((count + 1) * sizeof *values);
   if (!values) abort();
-  bool whole = true;
+  bool whole = json_is_array(decision) || json_is_integer(decision);
   for (uint32_t n = 0; n < count; n++) {
     json_t *value = json_is_array(decision) ? json_array_get(decision, n) : decision;
     whole = whole && json_is_integer(value);
     values[n] = json_integer_value(value);
   }
   /* one of the wrong length is kept as such: only a strict replay refuses it */
-  if (whole && count) vm_decide(r->trace, (uint32_t)i, values, count);
+  if (whole) vm_decide(r->trace, (uint32_t)i, values, count ? count : VM_WRONG_COUNT);
   free(values);
-  return (whole && count) || fail(r, "a decision is an integer or a list of integers");
+  return whole || fail(r, "a decision is an integer or a list of integers");
 }
 
 static bool read_trace(struct reader *r, json_t *root) {
@@ -213,7 +227,7 @@ static bool read_trace(struct reader *r, json_t *root) {
 
 struct vm_trace *vm_read_json(const char *text, size_t length, ms_error *err) {
   json_error_t why;
-  json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
+  json_t *root = vm_json_load(text, length, &why);
   if (!root) {
     ms_fail(err, MS_BAD_TRACE, "%d:%d: %s", why.line, why.column, why.text);
     return NULL;
@@ -270,9 +284,9 @@ static json_t *write_value(const struct vm_steps *s, const struct vm_value *v, b
   switch (v->kind) {
   case VM_BOOL: return json_boolean(v->integer);
   case VM_INT: return json_integer(v->integer);
-  case VM_REAL: return json_real(v->real);
+  case VM_REAL: return vm_json_real(v->real);
   case VM_STRING: return write_string(s, v, input);
-  case VM_REF: vm_variable_name(s, v->ref, name); return json_string(name);
+  case VM_REF: vm_variable_name(s, v->ref, name); return input ? json_string(name) : json_pack("{s:s}", "", name);
   case VM_LIST:
   case VM_MAP: return write_items(s, v, input);
   case VM_INDEX_MAP: return write_formula(s, v);
@@ -313,6 +327,7 @@ static json_t *write_decision(const struct vm_trace *trace, const struct vm_inst
   struct vm_signature sig;
   vm_signature_of(i->kind, &sig);
   const int64_t *values = trace->decisions + i->decision;
+  if (trace->decided[i->decision] == VM_ILL_FORMED) return json_array();
   if (!sig.output.repeat) return json_integer(values[0]);
   json_t *list = json_array();
   for (uint32_t n = 0; n < i->outputs; n++) json_array_append_new(list, json_integer(values[n]));
@@ -325,11 +340,11 @@ char *vm_write_json(const struct vm_trace *trace) {
   for (uint32_t n = 0; n < s->count; n++) {
     const struct vm_instruction *i = &s->instructions[n];
     json_array_append_new(instructions, write_instruction(s, i));
-    if (i->draw != VM_NO_DRAW && trace->decided[i->decision] == VM_DECIDED)
+    if (i->draw != VM_NO_DRAW && trace->decided[i->decision] != VM_OPEN)
       json_array_append_new(decisions, json_pack("[i, o]", (int)n, write_decision(trace, i)));
   }
   json_t *root = json_pack("[o, o]", instructions, decisions);
-  char *text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char *text = vm_json_dump(root);
   json_decref(root);
   return text;
 }

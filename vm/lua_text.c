@@ -4,7 +4,7 @@
  *   chunk  = "return" "function" "(" name "," name "," name ")" {call} "end"
  *   call   = [v {"," v} "="] "sch" ":" name "(" [value {"," value}] ")" [";"]
  *   v      = "v" "." name
- *   value  = "nil" | "ms" "." ("rest" | "none") | "true" | "false" | number | string | v | table
+ *   value  = "nil" | "ms" "." ("rest" | "none" | "map") | "true" | "false" | number | string | v | table
  *   number = ["-"] (digits | decimal | "math.huge") | "(0/0)"
  *   table  = "{" [item {("," | ";") item} [","]] "}";  item = value | (name | "[" string "]") "=" value
  * Arguments stand in the order of the method; a list stands for a repeated one. A draw's last argument may be a table
@@ -249,7 +249,9 @@ static bool read_value(struct reader *r, int depth, struct vm_value *out) {
   if (take_word(r, "false")) return *out = vm_bool(false), true;
   if (take_word(r, "ms")) {
     *out = vm_none();
-    return expect(r, '.') && (take_word(r, "rest") || expect_word(r, "none"));
+    if (!expect(r, '.')) return false;
+    if (take_word(r, "map")) return *out = vm_list(r->trace, VM_MAP, NULL, 0), true;
+    return take_word(r, "rest") || expect_word(r, "none");
   }
   if (take(r, '(')) {
     *out = vm_real(NAN);
@@ -359,7 +361,9 @@ static bool append_call(struct reader *r, struct call *c) {
   free(attrs.at);
   for (uint32_t i = 0; done && i < c->target_count; i++)
     if (!vm_name_add(&r->names, c->targets[i], c->lengths[i], first + i)) done = fail(r, "a handle is given twice");
-  if (done && c->decision) vm_decide(r->trace, r->trace->steps->count - 1, c->decision, c->decision_count);
+  if (done && c->decision)
+    vm_decide(r->trace, r->trace->steps->count - 1, c->decision,
+              c->decision_count ? c->decision_count : VM_WRONG_COUNT);
   return done;
 }
 
@@ -435,6 +439,10 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
 
 static void put_items(struct vm_text *text, const struct vm_steps *s, const struct vm_value *items, uint32_t count,
                       bool keyed) {
+  if (keyed && !count) { /* {} is a list */
+    vm_put(text, "ms.map", 6);
+    return;
+  }
   vm_put(text, "{", 1);
   for (uint32_t i = 0; i < count; i++) {
     if (i && !(keyed && i % 2)) vm_put(text, ", ", 2);
@@ -480,6 +488,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
 
 static void put_options(struct vm_text *text, const struct vm_trace *trace, const struct vm_instruction *i, bool list) {
   vm_putf(text, ", {draw = %u", i->draw);
+  if (trace->decided[i->decision] == VM_ILL_FORMED) vm_putf(text, ", decision = {}");
   if (trace->decided[i->decision] == VM_DECIDED) {
     vm_putf(text, list ? ", decision = {" : ", decision = ");
     for (uint32_t n = 0; n < i->outputs; n++)

@@ -4,8 +4,9 @@
 
 #include "vm.h"
 
-enum { VM_MOST_DEPTH = 32 }; /* of lists in lists */
-enum { VM_MOST_VARIABLES = 1 << 20, VM_MOST_OUTPUTS = 4096 };
+enum { VM_MOST_DEPTH = 32 };                                                           /* of lists in lists */
+enum { VM_MOST_VARIABLES = 1 << 20, VM_MOST_OUTPUTS = 4096, VM_MOST_DRAWS = 1 << 30 }; /* draw ids are below that */
+#define VM_WRONG_COUNT UINT32_MAX /* vm_decide's count for a decision that fits no draw */
 
 void vm_trace_init(struct vm_trace *trace);
 void vm_trace_clear(struct vm_trace *trace); /* frees what it holds */

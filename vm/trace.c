@@ -223,6 +223,23 @@ static bool is_variable_name(const char *text, size_t length) {
   return strspn(text + 1, "0123456789") >= length - 1;
 }
 
+static bool is_text(const struct vm_steps *s, const struct vm_value *v) {
+  return vm_is_text(s->text + v->first, v->count);
+}
+
+/* Keys are texts, each there once and none of them empty. */
+static bool check_keys(const struct vm_steps *s, const struct vm_value *map) {
+  struct vm_names keys = {0};
+  bool fits = true;
+  for (uint32_t i = 0; i < map->count && fits; i += 2) {
+    const struct vm_value *key = &s->values[map->first + i];
+    fits = key->kind == VM_STRING && key->count && is_text(s, key) &&
+           vm_name_add(&keys, s->text + key->first, key->count, i);
+  }
+  free(keys.at);
+  return fits;
+}
+
 /* A value of an annotation: integers drawn may stand anywhere in it. */
 static bool check_annotation(const struct check *c, const struct vm_value *v, int depth) {
   const struct vm_steps *s = c->trace->steps;
@@ -230,11 +247,11 @@ static bool check_annotation(const struct check *c, const struct vm_value *v, in
   case VM_BOOL:
   case VM_INT:
   case VM_REAL: return true;
-  case VM_STRING: return !v->bare || !is_variable_name(s->text + v->first, v->count);
+  case VM_STRING: return is_text(s, v) && !(v->bare && is_variable_name(s->text + v->first, v->count));
   case VM_REF: return v->ref < s->variables && s->types[v->ref] == VM_T_INT;
   case VM_LIST:
   case VM_MAP:
-    if (depth >= VM_MOST_DEPTH) return false;
+    if (depth >= VM_MOST_DEPTH || (v->kind == VM_MAP && !check_keys(s, v))) return false;
     for (uint32_t i = 0; i < v->count; i++)
       if (!check_annotation(c, &s->values[v->first + i], depth + 1)) return false;
     return true;
@@ -263,7 +280,7 @@ static bool check_one(const struct check *c, struct vm_value *v) {
   case VM_T_BIT:
     if (v->kind == VM_INT && (v->integer == 0 || v->integer == 1)) *v = vm_bool(v->integer);
     return v->kind == VM_BOOL || refuse_value(c, v);
-  case VM_T_STRING: return v->kind == VM_STRING || refuse_value(c, v);
+  case VM_T_STRING: return (v->kind == VM_STRING && is_text(s, v)) || refuse_value(c, v);
   case VM_T_VALUE: return check_annotation(c, v, 0) || refuse_value(c, v);
   case VM_T_MAP:
   case VM_T_CONDITION:
@@ -288,7 +305,8 @@ static bool is_list_of_blocks(const struct vm_steps *s, const struct vm_value *v
 
 static bool check_value(const struct check *c, struct vm_value *v) {
   if (c->param->optional && is_none(c->trace->steps, v)) return *v = vm_none(), true;
-  if (!c->param->list && c->attribute && v->kind == VM_INT && v->integer != (int32_t)v->integer)
+  if (c->param->type == VM_T_INT && !c->param->list && c->attribute && v->kind == VM_INT &&
+      v->integer != (int32_t)v->integer)
     return refuse_value(c, v);
   if (c->param->type == VM_T_NEST && is_list_of_blocks(c->trace->steps, v)) return true;
   if (!c->param->list) return check_one(c, v);
@@ -367,6 +385,12 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
     return false;
   }
   if (vm_kind_info(kind)->effect == VM_EFFECT_draw) i.draw = draw == VM_NO_DRAW ? s->next_draw : draw;
+  if (i.draw != VM_NO_DRAW && i.draw >= VM_MOST_DRAWS) {
+    vm_trace_rewind(trace, &mark);
+    ms_fail(err, MS_WRONG_OPERAND, "%s: a draw id is too large", vm_kind_info(kind)->name);
+    if (err) err->instruction = (int)s->count;
+    return false;
+  }
   if (i.draw != VM_NO_DRAW && i.draw >= s->next_draw) s->next_draw = i.draw + 1;
   if (s->count == s->instruction_capacity)
     s->instructions = tir_enlarge(s->instructions, &s->instruction_capacity, (uint64_t)s->count + 1, sizeof i);

@@ -63,7 +63,7 @@ static void write_function(char *out, size_t size, const struct pieces *names, c
     append(out, size, "%*sO%u[", indent, "", i);
     for (uint32_t d = 0; d < names->count; d++)
       append(out, size, "%s%.*s", d ? ", " : "", names->length[d], names->at[d]);
-    append(out, size, "] = %.*s\n", indices->length[i], indices->at[i]);
+    append(out, size, "] = T.Cast(\"int32\", %.*s)\n", indices->length[i], indices->at[i]);
   }
 }
 
