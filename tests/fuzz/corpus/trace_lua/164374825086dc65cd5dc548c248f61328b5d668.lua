@@ -1,0 +1,2 @@
+return function(ms, sch, v)
+end

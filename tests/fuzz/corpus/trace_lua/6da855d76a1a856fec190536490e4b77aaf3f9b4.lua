@@ -1,0 +1,13 @@
+return function(ms, sch, v)
+  v.b0 = sch:get_sblock("bn", "main")
+  v.b1 = sch:get_sblock("pad", "main")
+  v.b2 = sch:get_consumers(v.b1)
+  v.b3 = sch:reindex(v.b2, 0, 1)
+  v.v4 = sch:sample_categorical({0, 16, 64, 512}, {0.25, 0.25, 0.25, 0.25}, {draw = 0, decision = 3})
+  v.b5 = sch:get_sblock("relu", "main")
+  v.b6 = sch:cache_read(v.b0, 1, "global", {v.b5, v.b5})
+  v.b7 = sch:reindex(v.b3, 0, 1)
+  v.b8 = sch:get_sblock("Y", "main")
+  v.l9, v.l10, v.l11, v.l12, v.l13, v.l14, v.l15 = sch:get_loops(v.b8)
+  v.b16 = sch:rfactor(v.l14, 0)
+end

@@ -1,0 +1,13 @@
+return function(ms, sch, v)
+  v.b0 = sch:get_sblock("C", "main")
+  v.l1, v.l2, v.l3 = sch:get_loops(v.b0)
+  v.l4 = sch:fuse({v.l2, v.l3}, true)
+  v.b5 = sch:get_sblock("C", "main")
+  v.b6 = sch:reindex_cache_read(v.b5, 0, "local", "lambda v0, v1, v2: (v2, v0)")
+  v.b7 = sch:get_sblock("C", "main")
+  sch:reorder_block_iter_var(v.b7, {0, 1, 2})
+  sch:reorder({v.l1})
+  sch:compute_at(v.b6, v.l1, true, -1)
+  v.b8 = sch:get_sblock("A_local", "main")
+  v.b9 = sch:cache_read(v.b8, 0, "local", {})
+end

@@ -1,0 +1,11 @@
+return function(ms, sch, v)
+  v.b0 = sch:get_sblock("arg", "main")
+  v.b1 = sch:cache_read(v.b0, 0, "global", {v.b0})
+  v.l2, v.l3 = sch:get_loops(v.b0)
+  v.b4 = sch:get_sblock("Idx", "main")
+  sch:compute_at(v.b4, v.l2, false, -1)
+  sch:compute_at(v.b1, v.l2, false, -2)
+  sch:set_scope(v.b1, 0, "local")
+  sch:get_consumers(v.b0)
+  v.b5 = sch:decompose_reduction(v.b0, v.l3)
+end
