@@ -54,6 +54,7 @@ return function(host)
     if type(x) == "string" then return depth > 0 and string.format("%q", x) or x end
     if type(x) == "table" then return getmetatable(x) == nil and show_table(x, depth) or show_object(x) end
     if rawequal(x, ms.rest) then return "ms.rest" end
+    if rawequal(x, ms.map) then return "ms.map" end
     local kind = host.kind(x)
     if depth > 0 and kind and kind ~= "handle" then return "<" .. kind .. ">" end
     if kind == "function" or kind == "schedule" then return (x:script {colour = host.colour}:gsub("\n$", "")) end

@@ -19,7 +19,7 @@ static void find_lists(struct mutation *m, json_t *j) {
   json_t *item;
   if (!json_is_array(j) || m->count == sizeof m->lists / sizeof *m->lists) return;
   m->lists[m->count++] = j;
-  json_array_foreach(j, i, item) find_lists(m, item);
+  json_array_foreach(j, i, item) { find_lists(m, item); }
 }
 
 static json_t *list_of(struct mutation *m) { return m->lists[vm_stream_below(&m->random, m->count)]; }
