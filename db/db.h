@@ -83,7 +83,8 @@ struct db_tuning {
 /* Reads a line, a stranger's bytes, which need not end with a zero. False: err is filled, and *out holds nothing. */
 bool db_read_tuning(const char *text, size_t length, struct db_tuning *out, ms_error *err);
 void db_clear_tuning(struct db_tuning *tuning); /* frees what it holds */
-/* Without a newline; the caller's to free(). NULL: it has an instruction that TVM lacks. */
+/* Without a newline; the caller's to free(). NULL: it has an instruction that TVM lacks, or a number that JSON lacks.
+ */
 char *db_write_tuning(const struct db_tuning *tuning);
 
 /* ---- Housekeeping */

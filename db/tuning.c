@@ -276,12 +276,14 @@ static bool is_known_to_tvm(const struct vm_trace *trace) {
 
 char *db_write_tuning(const struct db_tuning *t) {
   if (!is_known_to_tvm(t->trace)) return NULL;
-  char *trace = vm_write_json(t->trace);
-  json_t *line = json_pack("[I, [o, o, o, o]]", (json_int_t)t->workload, json_loads(trace, 0, NULL), write_runs(t),
-                           write_target(t->target), write_args(t));
-  char *text = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char *text = vm_write_json(t->trace);
+  json_t *trace = json_loads(text, 0, NULL);
+  free(text);
+  if (!trace) return NULL; /* it holds a number that is not finite */
+  json_t *line = json_pack("[I, [o, o, o, o]]", (json_int_t)t->workload, trace, write_runs(t), write_target(t->target),
+                           write_args(t));
+  text = json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII);
   if (!text) abort();
   json_decref(line);
-  free(trace);
   return text;
 }

@@ -193,7 +193,7 @@ end
 read_lines(TEXT, docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
-docs.others = {ms = "te ops rest registered schedule_methods kernel_methods", schedule = "trace"}
+docs.others = {ms = "te ops rest map registered schedule_methods kernel_methods", schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))
 function docs.is_expression(x) return type(x) == "table" and rawequal(getmetatable(x), EXPRESSION) end
@@ -208,7 +208,7 @@ end
 
 -- What is no method: fields, operators, and classes that only appear as types.
 local FIELDS = {
-  ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open",
+  ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open\n---@field map lightuserdata an annotation that is a map without keys, since {} is a list",
   schedule = "---@field trace msched.trace a copy of its trace",
   best = "---@field func msched.function\n---@field target string\n---@field trace msched.trace\n---@field seconds number\n---@field id string",
   kernel = "---@overload fun(...: msched.array|number)",
