@@ -42,9 +42,12 @@ static bool is_value(const struct tir *ir, tir_expr e, int value) {
   return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
 }
 
-/* Whether the reader would not give this node back from an operator between its operands: see reader_fold.c. */
+/* Whether the reader would not give this node back from an operator between its operands: see reader_fold.c. These
+ * divisions are operators of integers only. */
 static bool would_fold(const struct tir *ir, const struct tir_expr_node *n) {
   if (tir_type_of(ir, n->a) != tir_type_of(ir, n->b)) return true;
+  bool whole = n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD || n->kind == TIR_MOD;
+  if (whole && !tir_type_is_int(n->type)) return true;
   if (is_constant(ir, n->a) && is_constant(ir, n->b)) return true;
   switch (n->kind) {
   case TIR_ADD: return is_value(ir, n->a, 0) || is_value(ir, n->b, 0);
