@@ -61,12 +61,15 @@ void vm_plan_constrain(struct vm_plan *plan) {
 /* Numbers that a draw must not give again while the draws before it stay as they are, and what is to blame. */
 struct vm_dead_ends {
   int64_t *entries; /* step, count, numbers… */
-  uint32_t size, capacity, restarts;
+  uint32_t size, capacity;
   uint32_t steps; /* of the plan */
   uint32_t unmet; /* the step of an Assert that was not met */
   uint8_t *blame; /* steps x steps: blame[s * steps + d]: draw d has a part in s having found no number */
 };
-enum { MOST_RESTARTS = 100000 };
+/* What may be done for one replay: a factor tried is 1, a step performed again STEP_WORK. */
+enum { MOST_WORK = 1 << 27, STEP_WORK = 128, MOST_STEPS = 8192 };
+
+static bool has_worked_enough(const struct vm_run *r) { return r->work > MOST_WORK || r->plan->count > MOST_STEPS; }
 
 void vm_forget_dead_ends(struct vm_schedule *sch) {
   if (!sch->dead_ends) return;
@@ -121,6 +124,7 @@ static bool is_dead_end(const struct vm_dead_ends *d, uint32_t step, const int64
 /* ---- Drawing ----------------------------------------------------------------------------------------------------- */
 
 bool vm_admits(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
+  if (r->schedule->dead_ends) r->work += r->schedule->dead_ends->size / 4; /* what is searched */
   if (is_dead_end(r->schedule->dead_ends, (uint32_t)(s - r->plan->at), numbers, count)) return false;
   if (s->assert_count) memcpy(r->slots + s->first_output, numbers, count * sizeof *numbers);
   for (uint32_t i = 0; i < s->assert_count; i++) {
@@ -178,7 +182,8 @@ static void try_factors(struct tiling *t, uint32_t at, int64_t rest) {
     try_factor(t, 0, rest, rest);
     return;
   }
-  for (int64_t f = 1; f <= rest / f; f++) {
+  for (int64_t f = 1; f <= rest / f && !has_worked_enough(t->r); f++) {
+    t->r->work++;
     if (rest % f) continue;
     try_factor(t, at, rest, f);
     if (rest / f != f) try_factor(t, at, rest, rest / f);
@@ -230,8 +235,11 @@ static bool was_free(const struct vm_run *r, uint32_t step) {
   return r->draws->mode == VM_REPAIR || !given || given->decided[s->decision] != VM_DECIDED;
 }
 
-/* Has the last draw before the step that has a part in this made otherwise. False: there is none. */
+/* Has the last draw before the step that has a part in this made otherwise. False: there is none, or enough has been
+ * tried. */
 static bool go_back(struct vm_run *r, const struct vm_step *s) {
+  r->work += (uint64_t)r->plan->count * STEP_WORK;
+  if (has_worked_enough(r)) return false;
   struct vm_dead_ends *d = dead_ends_of(r);
   uint32_t step = (uint32_t)(s - r->plan->at), back = step;
   uint8_t *blame = d->blame + (size_t)step * d->steps, *seen = calloc(d->steps, 1);
@@ -242,7 +250,7 @@ static bool go_back(struct vm_run *r, const struct vm_step *s) {
   for (uint32_t i = 0; i < s->assert_count; i++) blame_instruction(&c, r->plan->asserts[s->asserts + i]);
   free(seen);
   while (back > 0 && !(blame[back - 1] && was_free(r, back - 1))) back--;
-  if (!back || ++d->restarts > MOST_RESTARTS) return false;
+  if (!back) return false;
   const struct vm_step *other = &r->plan->at[--back];
   for (uint32_t i = 0; i < back; i++) d->blame[(size_t)back * d->steps + i] |= blame[i];
   drop_after(d, back);
@@ -256,8 +264,11 @@ bool vm_no_number(struct vm_run *r, const struct vm_step *s) {
   if (go_back(r, s)) return false;
   const struct vm_dead_ends *d = r->schedule->dead_ends;
   const struct vm_steps *steps = r->plan->steps;
+  if (has_worked_enough(r))
+    return ms_fail(r->err, MS_UNSATISFIABLE,
+                   "too many draws lead nowhere: the search for numbers that satisfy the "
+                   "Asserts was given up");
   vm_print_value(steps, vm_attrs_of(steps, &steps->instructions[d->unmet]), condition, sizeof condition);
-  return ms_fail(r->err, MS_UNSATISFIABLE, "%s: %s (instruction %u)",
-                 d->restarts > MOST_RESTARTS ? "too many draws lead nowhere" : "no numbers that can be drawn satisfy",
-                 condition, d->unmet);
+  return ms_fail(r->err, MS_UNSATISFIABLE, "no numbers that can be drawn satisfy: %s (instruction %u)", condition,
+                 d->unmet);
 }

@@ -116,11 +116,13 @@ bool vm_do_end(struct vm_run *r, const struct vm_step *s) {
   const struct vm_step *opener = &r->plan->at[s->jump];
   if (instruction_of(r, opener)->kind != VM_For) return true;
   int64_t *round = &r->slots[opener->first_output];
-  if (++*round < r->rounds[r->depth - 1])
-    r->next = s->jump + 1;
-  else
+  if (++*round == r->rounds[r->depth - 1]) {
     --*round, r->depth--;
-  return true;
+    return true;
+  }
+  r->next = s->jump + 1;
+  return ++r->all_rounds <= VM_MOST_ALL_ROUNDS ||
+         ms_fail(r->err, MS_INVALID_ARGUMENT, "more than %d rounds of For in all", VM_MOST_ALL_ROUNDS);
 }
 
 static bool refuse_draw(struct vm_run *r, const struct vm_step *s) {

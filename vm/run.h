@@ -39,7 +39,11 @@ struct vm_step {
   const struct tir *description, *implementation; /* of a tensor intrinsic; NULL: there is no such */
 };
 #define VM_NO_JUMP UINT32_MAX
-enum { VM_MOST_NESTED = 16, VM_MOST_ROUNDS = 4096 }; /* of If and For */
+enum {
+  VM_MOST_NESTED = 16,      /* If and For in one another */
+  VM_MOST_ROUNDS = 1024,    /* of a For */
+  VM_MOST_ALL_ROUNDS = 4096 /* of all that a replay does */
+};
 
 struct vm_plan {
   struct tir *workload;                   /* borrowed */
@@ -75,11 +79,13 @@ struct vm_run {
   uint32_t made;           /* recording: how many came */
   const int64_t *decision; /* recording: what the caller decides, of `decision_count` */
   uint32_t decision_count;
-  bool holds;     /* recording: of an If, its condition; of a For, that there is a round */
-  uint32_t next;  /* the step to go on with */
-  uint32_t done;  /* how many steps have been performed */
-  uint32_t most;  /* stop after so many */
-  bool overdone;  /* an instruction that is refused has been performed: it gave another number of outputs */
+  bool holds;    /* recording: of an If, its condition; of a For, that there is a round */
+  uint32_t next; /* the step to go on with */
+  uint32_t done; /* how many steps have been performed */
+  uint32_t most; /* stop after so many */
+  bool overdone; /* an instruction that is refused has been performed: it gave another number of outputs */
+  uint64_t work; /* done to satisfy Asserts: constrain.c */
+  uint32_t all_rounds;
   uint32_t depth; /* For loops that are under way, and their numbers of rounds */
   int64_t rounds[VM_MOST_NESTED];
 };
@@ -182,8 +188,8 @@ static inline enum vm_verdict vm_judge(struct vm_run *r, const struct vm_step *s
   if (!s->assert_count && !r->schedule->dead_ends) return VM_TAKE;
   return vm_judge_drawn(r, s, numbers, count, decided);
 }
-/* No number may be drawn here. Returns false: the replay starts again with another draw before this one, or, where
- * there is none to change, is refused. */
+/* No number may be drawn here, or none was found before the work that may be done for a replay was done. Returns false:
+ * the replay starts again with another draw before this one, or, where there is none to change, is refused. */
 bool vm_no_number(struct vm_run *r, const struct vm_step *s);
 /* Tiles of n factors of `extent`, the last at most `most` (0: no limit), those from `position` on together a multiple
  * of `factor`. */

@@ -232,7 +232,7 @@ static void perform_before(struct vm_run *r) {
   ms_error none = {.brief = true}, *err = r->err;
   r->most = r->done;
   start_replay(r->schedule, r->plan, r->draws);
-  r->err = &none, r->depth = 0;
+  r->err = &none, r->depth = r->all_rounds = 0;
   bool done = vm_perform_steps(r);
   assert(done && "what has been performed can be performed again");
   (void)done;
@@ -251,7 +251,7 @@ static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, con
                      .err = err,
                      .most = UINT32_MAX};
   for (;;) {
-    r.depth = 0;
+    r.depth = r.all_rounds = 0;
     sch->again = r.overdone = false;
     if (vm_perform_steps(&r)) return true;
     if (!sch->again) break;

@@ -169,6 +169,28 @@ static void the_unsatisfiable_is_reported(void **state) {
                  0);
 }
 
+/* What takes too long is given up: of a tile of so many factors there are hundreds of millions. */
+static void the_search_ends(void **state) {
+  (void)state;
+  char steps[2048] = "[\"GetSBlock\",[],[\"C\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\",\"l2\"]],"
+                     "[\"SamplePerfectTile\",[\"l1\"],[64,-1],[\"v3\"";
+  for (int i = 4; i < 67; i++) snprintf(steps + strlen(steps), sizeof steps - strlen(steps), ",\"v%d\"", i);
+  strcat(steps, "]]," ASSERT("v3 > 1000"));
+  expect_refused(steps, "", MS_UNSATISFIABLE, 2);
+}
+
+/* For in For: rounds are counted in all, and so is what they nest. */
+static void rounds_in_all(void **state) {
+  (void)state;
+  const char *steps = TILES "[\"For\",[%d],[],[\"v7\"]],[\"For\",[%d],[],[\"v8\"]],"
+                            "[\"AddUnitLoop\",[\"l1\"],[],[\"l9\"]]," END "," END;
+  char text[2048];
+  snprintf(text, sizeof text, steps, 8, 8);
+  expect_text(text, "", "u", "");
+  snprintf(text, sizeof text, steps, 1000, 1000);
+  expect_refused(text, "", MS_INVALID_ARGUMENT, 7);
+}
+
 /* The second tile's loop comes of the first tile: going back must find the only first tile that leaves one. */
 static void goes_back_through_loops(void **state) {
   (void)state;
@@ -206,6 +228,8 @@ int main(void) {
       cmocka_unit_test(draws_satisfy_asserts),
       cmocka_unit_test(decisions_and_asserts),
       cmocka_unit_test(the_unsatisfiable_is_reported),
+      cmocka_unit_test(the_search_ends),
+      cmocka_unit_test(rounds_in_all),
       cmocka_unit_test(goes_back_through_loops),
       cmocka_unit_test(undoes_no_more_than_there_is),
   };
