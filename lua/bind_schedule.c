@@ -129,7 +129,7 @@ static int handle_text(lua_State *L) {
 static int handle_value(lua_State *L) {
   struct bound_handle *h = check_given(L, 1);
   struct vm_schedule *s = bind_check_schedule(L, -1);
-  if (s->slots[h->variable] == VM_NIL)
+  if (s->slots[h->variable] <= VM_UNSET)
     lua_pushnil(L);
   else
     lua_pushinteger(L, s->slots[h->variable]);

@@ -10,7 +10,7 @@
 
 static bool evaluate(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out) {
   if (v->kind == VM_INT) return *out = v->integer, true;
-  if (v->kind == VM_REF) return *out = slots[v->ref], *out != VM_NIL;
+  if (v->kind == VM_REF) return *out = slots[v->ref], *out > VM_UNSET;
   if (v->kind != VM_APPLY) return false;
   const struct vm_value *items = &s->values[v->first];
   int64_t a, b;
@@ -70,13 +70,37 @@ static void skip(struct vm_run *r, const struct vm_step *s, uint32_t to) {
   for (uint32_t i = (uint32_t)(s - r->plan->at) + 1; i < to; i++) {
     const struct vm_step *skipped = &r->plan->at[i];
     for (uint32_t o = 0; o < skipped->outputs; o++) {
-      r->slots[skipped->first_output + o] = VM_NIL;
+      r->slots[skipped->first_output + o] = VM_UNSET;
       if (skipped->draw == VM_NO_DRAW || !given || r->recording) continue;
       trace->decisions[skipped->decision + o] = given->decisions[skipped->decision + o];
       trace->decided[skipped->decision] = given->decided[skipped->decision];
     }
   }
   r->next = to;
+  r->skipped = true;
+}
+
+/* Whether all that an instruction takes was given. A condition may ask for more than it needs. */
+struct unset {
+  const int64_t *slots;
+  int64_t variable; /* one that was not; -1: none */
+};
+
+static void find_unset(void *data, uint32_t variable) {
+  struct unset *u = data;
+  if (u->slots[variable] == VM_UNSET) u->variable = variable;
+}
+
+bool vm_check_given(const struct vm_run *r, const struct vm_instruction *i) {
+  const struct vm_steps *steps = r->plan->steps;
+  struct unset u = {r->slots, -1};
+  char name[16];
+  if (i->kind == VM_Assert || i->kind == VM_If) return true;
+  for (uint32_t v = 0; v < i->inputs + i->attrs; v++)
+    vm_visit_variables(steps, &steps->values[i->values + v], find_unset, &u);
+  if (u.variable < 0) return true;
+  vm_variable_name(steps, (uint32_t)u.variable, name);
+  return ms_fail(r->err, MS_STALE_HANDLE, "%s is nothing: the branch that gives it was not taken", name);
 }
 
 bool vm_do_if(struct vm_run *r, const struct vm_step *s) {

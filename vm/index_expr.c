@@ -16,7 +16,7 @@ struct building {
 };
 
 static tir_expr make_number(const struct building *b, int64_t value) {
-  if (value == VM_NIL || (b->type == TIR_T_I32 && value != (int32_t)value)) return TIR_NONE;
+  if (value <= VM_UNSET || (b->type == TIR_T_I32 && value != (int32_t)value)) return TIR_NONE;
   return tir_int(b->ir, b->type, value);
 }
 

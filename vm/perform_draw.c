@@ -18,6 +18,9 @@ static bool check_weights(struct vm_run *r, const struct vm_operand *candidates,
                    weights->count);
   *sum = 0;
   for (uint32_t i = 0; i < weights->count; i++) {
+    int64_t candidate = r->operands[candidates->value + i].value;
+    if (candidate <= VM_UNSET)
+      return ms_fail(r->err, MS_INVALID_ARGUMENT, "candidate %u is %lld", i, (long long)candidate);
     double weight = r->operands[weights->value + i].real;
     if (!(weight >= 0)) return ms_fail(r->err, MS_INVALID_ARGUMENT, "probability %u is %g", i, weight);
     *sum += weight;

@@ -35,7 +35,7 @@ static void drop(struct state *s) {
 static void restore(struct vm_schedule *sch, const struct state *s) {
   tir_copy(sch->ir, s->ir);
   if (s->variables) memcpy(sch->slots, s->slots, s->variables * sizeof *s->slots);
-  for (uint32_t v = s->variables; v < sch->trace.steps->variables; v++) sch->slots[v] = VM_NIL;
+  for (uint32_t v = s->variables; v < sch->trace.steps->variables; v++) sch->slots[v] = VM_UNSET;
   sch->forwards = s->forwards;
 }
 
@@ -105,7 +105,8 @@ static struct vm_run start_run(struct vm_schedule *sch, const struct vm_plan *pl
                          .operands = plan->operands,
                          .slots = sch->slots,
                          .err = err,
-                         .most = UINT32_MAX};
+                         .most = UINT32_MAX,
+                         .skipped = true};
 }
 
 /* The rounds of a For after the first, from what stands between it and its End. */
@@ -227,7 +228,8 @@ bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *
   struct vm_run r = start_run(sch, plan, err);
   r.recording = true, r.decision = decision, r.decision_count = decision_count;
   bool done = check_branch(sch, kind, n, err);
-  if (done && !plan->at[0].perform(&r, &plan->at[0])) done = vm_refuse_at(err, trace->steps, n);
+  if (done && !(vm_check_given(&r, &trace->steps->instructions[n]) && plan->at[0].perform(&r, &plan->at[0])))
+    done = vm_refuse_at(err, trace->steps, n);
   sch->step->steps = NULL;
   if (!done && kind == VM_Assert && err->code == MS_ASSERT_FAILS && sch->workload && !sch->branches)
     done = draw_again(sch, err);

@@ -84,11 +84,14 @@ struct vm_run {
   uint32_t done; /* how many steps have been performed */
   uint32_t most; /* stop after so many */
   bool overdone; /* an instruction that is refused has been performed: it gave another number of outputs */
+  bool skipped;  /* a branch was not taken: there may be variables without a value */
   uint64_t work; /* done to satisfy Asserts: constrain.c */
   uint32_t all_rounds;
   uint32_t depth; /* For loops that are under way, and their numbers of rounds */
   int64_t rounds[VM_MOST_NESTED];
 };
+/* False: refused, since a branch that was not taken would give what the instruction takes. */
+bool vm_check_given(const struct vm_run *r, const struct vm_instruction *instruction);
 /* Performs the steps of r's plan; false: refused, err has the instruction. */
 bool vm_perform_steps(struct vm_run *r);
 bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t instruction); /* adds number and kind */

@@ -217,8 +217,11 @@ bool vm_perform_steps(struct vm_run *r) {
   for (uint32_t i = 0; i < plan->count && r->done < r->most; i = r->next, r->done++) {
     const struct vm_step *step = &plan->at[i];
     r->next = i + 1;
-    bool done =
-        sch->profile ? perform_timed(r, step, plan->steps->instructions[plan->first + i].kind) : step->perform(r, step);
+    bool done = !r->skipped || vm_check_given(r, &plan->steps->instructions[plan->first + i]);
+    if (done && sch->profile)
+      done = perform_timed(r, step, plan->steps->instructions[plan->first + i].kind);
+    else if (done)
+      done = step->perform(r, step);
     sch->ends[plan->first + i] = sch->ir->forwards.count;
     if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
@@ -251,7 +254,7 @@ static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, con
                      .err = err,
                      .most = UINT32_MAX};
   for (;;) {
-    r.depth = r.all_rounds = 0;
+    r.depth = r.all_rounds = 0, r.skipped = false;
     sch->again = r.overdone = false;
     if (vm_perform_steps(&r)) return true;
     if (!sch->again) break;

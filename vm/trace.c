@@ -248,7 +248,7 @@ static bool check_annotation(const struct check *c, const struct vm_value *v, in
   case VM_INT:
   case VM_REAL: return true;
   case VM_STRING: return is_text(s, v) && !(v->bare && is_variable_name(s->text + v->first, v->count));
-  case VM_REF: return v->ref < s->variables && s->types[v->ref] == VM_T_INT;
+  case VM_REF: return !c->attribute && v->ref < s->variables && s->types[v->ref] == VM_T_INT;
   case VM_LIST:
   case VM_MAP:
     if (depth >= VM_MOST_DEPTH || (v->kind == VM_MAP && !check_keys(s, v))) return false;
@@ -265,7 +265,7 @@ static bool check_one(const struct check *c, struct vm_value *v) {
   const struct vm_steps *s = c->trace->steps;
   uint8_t want = c->param->type;
   if (v->kind == VM_REF) {
-    if (v->ref >= s->variables) return refuse_value(c, v);
+    if (v->ref >= s->variables || c->attribute) return refuse_value(c, v); /* attributes are known before */
     if (want == VM_T_VALUE ? s->types[v->ref] == VM_T_INT : type_fits(s->types[v->ref], want)) return true;
     return refuse_value(c, v);
   }

@@ -237,7 +237,7 @@ uint64_t vm_ticks(void); /* a steady counter of the processor */
 struct vm_schedule {
   struct tir *ir;
   struct vm_trace trace; /* what was recorded, with the decisions used */
-  int64_t *slots;        /* a value for each variable: a loop or block, a mark (below 0), an integer, or VM_NIL */
+  int64_t *slots; /* a value for each variable: a loop or block, a mark (below 0), an integer, VM_NIL or VM_UNSET */
   uint32_t slot_capacity;
   uint32_t *ends; /* ir->forwards.count after each instruction */
   uint32_t end_capacity;
@@ -254,7 +254,8 @@ struct vm_schedule {
   bool again;                     /* the replay is to start again */
 };
 enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
-#define VM_NIL INT64_MIN /* an open factor: what a perfect tile gives first for a symbolic extent */
+#define VM_NIL   INT64_MIN       /* an open factor: what a perfect tile gives first for a symbolic extent */
+#define VM_UNSET (INT64_MIN + 1) /* nothing: the branch that would give it was not taken */
 
 /* A schedule with an empty trace, on a copy of the workload; NULL: to be filled by vm_replay. Owned by the caller. */
 struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed);

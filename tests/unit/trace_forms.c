@@ -15,6 +15,7 @@
 struct maker {
   struct vm_stream random;
   struct vm_trace *trace;
+  bool attribute; /* what is made is for one: nothing drawn */
 };
 
 static uint32_t below(struct maker *m, uint32_t bound) { return vm_stream_below(&m->random, bound); }
@@ -61,7 +62,7 @@ static struct vm_value make_annotation(struct maker *m, int depth) {
   case 1: return vm_real(make_real(m));
   case 2: return vm_bool(below(m, 2));
   case 3: return make_string(m, true);
-  case 4: return ref_of(m, VM_T_INT);
+  case 4: return m->attribute ? vm_int(7) : ref_of(m, VM_T_INT);
   case 5:
     for (uint32_t i = 0; i < count; i++) {
       char key[8];
@@ -158,7 +159,8 @@ static struct vm_value make_one(struct maker *m, const struct vm_param *p) {
   case VM_T_LOCATION: return ref_of(m, VM_T_LOCATION);
   case VM_T_PLACE: return ref_of(m, below(m, 2) ? VM_T_LOOP : VM_T_BLOCK);
   case VM_T_INT:
-    return below(m, 2) ? ref_of(m, VM_T_INT) : vm_int(p->list || p->repeat ? make_int(m) : (int32_t)make_int(m));
+    return !m->attribute && below(m, 2) ? ref_of(m, VM_T_INT)
+                                        : vm_int(p->list || p->repeat ? make_int(m) : (int32_t)make_int(m));
   case VM_T_REAL: return vm_real(make_real(m));
   case VM_T_BOOL:
   case VM_T_BIT: return vm_bool(below(m, 2));
@@ -187,6 +189,7 @@ static bool append(struct maker *m, enum vm_kind kind) {
   ms_error err = {0};
   vm_signature_of(kind, &sig);
   for (uint32_t p = 0; p < (uint32_t)sig.inputs + sig.attrs; p++) {
+    m->attribute = p >= sig.inputs;
     for (uint32_t n = sig.at[p].repeat ? 1 + below(m, 3) : 1; n; n--) values[count++] = make_value(m, &sig.at[p]);
     if (p + 1 == sig.inputs) inputs = count;
   }
@@ -329,6 +332,9 @@ static void what_no_form_holds(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     refused(t, VM_Annotate, (struct vm_value[]){vm_ref(0), bad[i]}, &key, 0, VM_NO_DRAW);
   refused(t, VM_Unannotate, (struct vm_value[]){vm_ref(0)}, &broken, 0, VM_NO_DRAW);
+  /* what is drawn is no attribute */
+  struct vm_value tile[] = {vm_ref(3), vm_int(16)}, loop = vm_ref(1);
+  refused(t, VM_SamplePerfectTile, &loop, tile, 2, VM_NO_DRAW);
   struct vm_value one = vm_int(1), half = vm_real(0.5), lists[2];
   lists[0] = vm_list(t, VM_LIST, &one, 1), lists[1] = vm_list(t, VM_LIST, &half, 1);
   refused(t, VM_SampleCategorical, NULL, lists, 1, UINT32_MAX - 1);

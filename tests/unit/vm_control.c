@@ -97,6 +97,14 @@ static void what_a_branch_gives(void **state) {
                                           ",[\"Unroll\",[\"l8\"],[],[]]";
   expect_text(steps, "[2,[8,8]]", "T.unroll(8)", "");
   expect_refused(steps, "[2,[16,4]]", MS_STALE_HANDLE, 7);
+  /* a number that was not drawn is no open factor, and stands in no annotation */
+  const char *drawn = TILES IF("v4 == 8") "[\"SampleCategorical\",[],[[2,4],[0.5,0.5]],[\"v7\"]]," END ",";
+  char text[2048];
+  snprintf(text, sizeof text, "%s%s", drawn, "[\"Split\",[\"l1\",\"v7\",32],[1,0],[\"l8\",\"l9\"]]");
+  expect_refused(text, "[2,[16,4]]", MS_STALE_HANDLE, 7);
+  snprintf(text, sizeof text, "%s%s", drawn, "[\"Annotate\",[\"l1\",[1,{\"a\":{\"\":\"v7\"}}]],[\"k\"],[]]");
+  expect_refused(text, "[2,[16,4]]", MS_STALE_HANDLE, 7);
+  expect_text(text, "[2,[8,8]],[5,1]", "{\"a\": 4}", "");
 }
 
 static void unbalanced(void **state) {
