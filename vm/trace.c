@@ -374,7 +374,8 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
   i.inputs = column_size(sig.at, sig.inputs, input_count);
   i.values = add_values(s, NULL, 0);
   uint64_t size = (uint64_t)i.values + i.inputs + i.attrs;
-  if (size > s->value_capacity) s->values = tir_enlarge(s->values, &s->value_capacity, size, sizeof *s->values);
+  if (size >= s->value_capacity) /* there is an array, even of no values */
+    s->values = tir_enlarge(s->values, &s->value_capacity, size + 1, sizeof *s->values);
   for (uint64_t v = i.values; v < size; v++) s->values[v] = vm_none();
   s->value_count = (uint32_t)size;
   struct check c = {trace, kind, NULL, false, err};

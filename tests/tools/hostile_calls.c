@@ -60,7 +60,10 @@ static void check_refusal(struct hostile *h, const struct vm_steps *was, const m
   if (s->count != was->count || s->variables != was->variables || s->next_draw != was->next_draw ||
       s->decisions != was->decisions)
     fail(h, "a refusal changed the trace");
-  if (err->code == MS_OK || err->code >= MS_CODE_COUNT || !*err->message || err->instruction != (int)h->head)
+  /* an Assert is refused at the draw that it leaves no number */
+  bool numbered = h->trace->steps->instructions[h->at].kind == VM_Assert ? err->instruction <= (int)h->head
+                                                                         : err->instruction == (int)h->head;
+  if (err->code == MS_OK || err->code >= MS_CODE_COUNT || !*err->message || !numbered || err->instruction < 0)
     fail(h, "refused without a code, a message or its number");
   h->refused++;
   h->refusals[h->trace->steps->instructions[h->at].kind]++;
