@@ -31,8 +31,8 @@ static struct vm_steps *steps_new(void) {
 
 static void *copy_array(const void *from, uint32_t count, size_t size, uint32_t *capacity) {
   *capacity = 0;
-  if (!count) return NULL;
-  void *to = tir_enlarge(NULL, capacity, count, size);
+  if (!from) return NULL;
+  void *to = tir_enlarge(NULL, capacity, count ? count : 1, size);
   memcpy(to, from, count * size);
   return to;
 }
