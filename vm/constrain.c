@@ -67,7 +67,7 @@ struct vm_dead_ends {
   uint8_t *blame; /* steps x steps: blame[s * steps + d]: draw d has a part in s having found no number */
 };
 /* What may be done for one replay: a factor tried is 1, a step performed again STEP_WORK. */
-enum { MOST_WORK = 1 << 27, STEP_WORK = 128, MOST_STEPS = 8192 };
+enum { MOST_WORK = 1 << 25, STEP_WORK = 128, MOST_STEPS = 8192 };
 
 static bool has_worked_enough(const struct vm_run *r) { return r->work > MOST_WORK || r->plan->count > MOST_STEPS; }
 

@@ -487,27 +487,42 @@ static bool is_word(const char *text, size_t length, const char *word) {
   return length == strlen(word) && !memcmp(text, word, length);
 }
 
-/* A name that reads as itself: of letters, and of nothing drawn. */
 static bool is_plain_name(const char *text, size_t length) {
   if (!length || isdigit((unsigned char)*text) || is_word(text, length, "lambda") || is_word(text, length, "T"))
     return false;
-  bool drawn = length > 1 && strchr("blv", *text);
-  for (size_t i = 0; i < length; i++) {
+  for (size_t i = 0; i < length; i++)
     if (!isalnum((unsigned char)text[i]) && text[i] != '_') return false;
-    drawn = drawn && (!i || isdigit((unsigned char)text[i]));
-  }
-  return !drawn;
+  return true;
 }
 
+struct clash {
+  const struct vm_steps *steps;
+  const struct vm_value *map;
+  bool found; /* a parameter has the name of what was drawn and is used */
+};
+
+static void find_clash(void *data, uint32_t variable) {
+  struct clash *c = data;
+  char name[16];
+  size_t length = (size_t)vm_variable_name(c->steps, variable, name);
+  for (uint32_t i = 0; i < c->map->op; i++) {
+    const struct vm_value *param = &c->steps->values[c->map->first + i];
+    c->found = c->found || (param->count == length && !memcmp(c->steps->text + param->first, name, length));
+  }
+}
+
+/* Whether a text cannot tell the parameters by their names. */
 static bool needs_numbers(const struct vm_steps *s, const struct vm_value *map) {
   const struct vm_value *params = &s->values[map->first];
+  struct clash c = {s, map, false};
   for (uint32_t i = 0; i < map->op; i++) {
     const char *name = s->text + params[i].first;
     if (!is_plain_name(name, params[i].count)) return true;
     for (uint32_t j = 0; j < i; j++)
       if (params[j].count == params[i].count && !memcmp(s->text + params[j].first, name, params[i].count)) return true;
   }
-  return false;
+  vm_visit_variables(s, map, find_clash, &c);
+  return c.found;
 }
 
 static void put_param(const struct printing *p, uint32_t i) {
