@@ -64,7 +64,8 @@ static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
     if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL)
       b = tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b));
   } else if (n->kind == TIR_NOT) {
-    b = (struct tir_bounds){1 - ir->exprs.at[n->a].hi, 1 - ir->exprs.at[n->a].lo};
+    struct tir_bounds x = tir_bounds_of(ir, n->a);
+    if (x.lo >= 0 && x.hi <= 1) b = (struct tir_bounds){1 - x.hi, 1 - x.lo};
   } else if (n->kind == TIR_SELECT && tir_type_is_int(n->type)) {
     struct tir_bounds x = tir_bounds_of(ir, n->b), y = tir_bounds_of(ir, n->c);
     b = (struct tir_bounds){x.lo < y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};

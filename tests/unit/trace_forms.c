@@ -65,7 +65,7 @@ static struct vm_value make_annotation(struct maker *m, int depth) {
   case 4: return m->attribute ? vm_int(7) : ref_of(m, VM_T_INT);
   case 5:
     for (uint32_t i = 0; i < count; i++) {
-      char key[8];
+      char key[16];
       snprintf(key, sizeof key, "%s%u", below(m, 2) ? "k" : "\"", i);
       items[2 * i] = vm_string(m->trace, key, strlen(key));
       items[2 * i + 1] = make_annotation(m, depth + 1);
