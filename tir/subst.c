@@ -295,10 +295,25 @@ static void subst_layout(struct tir *ir, tir_buffer buffer) {
   n->elem_offset = offset;
 }
 
+/* A domain is fixed at birth: an iteration that gets another has a new variable. */
+static void subst_domains(struct tir *ir, tir_block b) {
+  struct tir_span iters = tir_block_at(ir, b)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_var_node v = ir->vars.at[ir->iters.at[i].var];
+    if (tir_is_int(ir, v.min) && tir_is_int(ir, v.extent)) continue;
+    tir_expr min = tir_subst(ir, v.min), extent = tir_subst(ir, v.extent);
+    if (min == v.min && extent == v.extent) continue;
+    tir_var made = tir_new_var(ir, TIR_VAR_ITER, v.name, v.type, min, extent);
+    tir_subst_var(ir, ir->iters.at[i].var, tir_var_expr(ir, made));
+    ir->iters.at[i].var = made;
+  }
+}
+
 static void subst_block(struct tir *ir, tir_block b) {
   struct tir_span matches = tir_block_at(ir, b)->matches, allocs = tir_block_at(ir, b)->allocs;
   for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++) subst_layout(ir, ir->operands.at[i]);
   subst_bindings(ir, b);
+  subst_domains(ir, b);
   subst_regions(ir, b, false);
   subst_regions(ir, b, true);
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
