@@ -6,10 +6,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 30 };
+enum { MOST_SECONDS = 60 };
+
+void limit_time(void) { setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = MOST_SECONDS}, NULL); }
 
 void run_apart(struct shared *shared, void (*work)(void *data), void *data, bool quiet) {
   fflush(stdout);
@@ -25,8 +28,8 @@ void run_apart(struct shared *shared, void (*work)(void *data), void *data, bool
   int status = 0;
   waitpid(child, &status, 0);
   if (shared->trouble) return;
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-    report(shared, HUNG, "it took more than %d seconds", MOST_SECONDS);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+    report(shared, HUNG, "it took more than %d seconds of a processor", MOST_SECONDS);
   else if (WIFSIGNALED(status))
     report(shared, CRASHED, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
   else if (WEXITSTATUS(status))
@@ -82,7 +85,7 @@ static void work_again(void *data) {
   const struct again *a = data;
   struct grow g;
   ms_error err = {0};
-  alarm(MOST_SECONDS);
+  limit_time();
   struct vm_trace *trace = vm_read_json(a->json, strlen(a->json), &err);
   grow_start(&g, a->workload, a->seed, a->shared);
   if (!trace) {

@@ -138,6 +138,8 @@ void minimise(struct shared *shared, const struct workload *w, uint64_t seed, bo
  * none); shared->trouble says what came of it. */
 void replay_apart(struct shared *shared, const struct workload *w, const char *json, const char *dropped, uint64_t seed,
                   bool build);
+/* From now on this process has so much of a processor's time, whatever else the machine does; then it has hung. */
+void limit_time(void);
 /* Runs work in a process of its own and waits; a signal or an exit status is trouble. */
 void run_apart(struct shared *shared, void (*work)(void *data), void *data, bool quiet);
 

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BATCH = 250, EXPENSIVE = 400000, SEQUENCE_SECONDS = 30, BUILD_EVERY = 8 };
+enum { BATCH = 250, EXPENSIVE = 400000, BUILD_EVERY = 8 };
 
 const struct row rows[] = {
 #define ROW(kind, weight, proposer) {#kind, weight, propose_##proposer},
@@ -152,7 +152,7 @@ static void run_sequence(struct runner *r, uint64_t seed) {
 static void run_batch(void *data) {
   struct runner *r = data;
   for (uint64_t seed = r->first; seed < r->end && !r->shared->trouble; seed++) {
-    alarm(SEQUENCE_SECONDS);
+    limit_time();
     run_sequence(r, seed);
   }
 }
