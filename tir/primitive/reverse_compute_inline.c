@@ -100,12 +100,31 @@ static bool find_load(struct tir *ir, struct plan *plan) {
   return count == 1;
 }
 
+static bool has_constant_domain(const struct tir *ir, tir_var v) {
+  return tir_is_int(ir, ir->vars.at[v].min) && tir_is_int(ir, ir->vars.at[v].extent);
+}
+
+/* The producer's iterations in the value have ranges that differ from round to round of what is around it: in each, the
+ * value runs from end to end of the iteration's domain. */
+static bool is_covered_each_round(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
+  struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
+  tir_var vars[MOST_ITERS];
+  bool differ = false;
+  if (iters.count > MOST_ITERS) return false;
+  for (uint32_t i = 0; i < iters.count; i++) {
+    vars[i] = ir->iters.at[iters.first + i].var;
+    differ |= !has_constant_domain(ir, vars[i]) && tir_uses_var(ir, value, vars[i]);
+  }
+  if (!differ) return true;
+  struct tir_var_node v = ir->vars.at[iter];
+  return tir_interval_covers(ir, tir_relax(ir, value, vars, iters.count), tir_interval_of(ir, v.min, v.extent));
+}
+
 /* The iteration takes only values of its domain: sure misses, at either end, are found by the bounds of the values. */
-static bool is_covered(const struct tir *ir, tir_var iter, tir_expr value) {
-  const struct tir_var_node *v = &ir->vars.at[iter];
-  struct tir_bounds taken = tir_bounds_of(ir, value), wanted = tir_bounds_of(ir, v->expr);
-  bool constant = tir_is_int(ir, v->min) && tir_is_int(ir, v->extent);
-  return !constant || (taken.lo <= wanted.lo && taken.hi >= wanted.hi);
+static bool is_covered(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
+  struct tir_bounds taken = tir_bounds_of(ir, value), wanted = tir_bounds_of(ir, ir->vars.at[iter].expr);
+  if (!has_constant_domain(ir, iter)) return true;
+  return taken.lo <= wanted.lo && taken.hi >= wanted.hi && is_covered_each_round(ir, plan, iter, value);
 }
 
 /* Where an index is the same for all instances of the block, every instance of the producer stores there. */
@@ -134,7 +153,7 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < plan->count; i++) {
     const struct tir_var_node *v = &ir->vars.at[plan->iters[i]];
     if (!plan->values[i] && tir_is_int(ir, v->min) && tir_is_const(ir, v->extent, 1)) plan->values[i] = v->min;
-    if (!plan->values[i] || !is_covered(ir, plan->iters[i], plan->values[i])) return false;
+    if (!plan->values[i] || !is_covered(ir, plan, plan->iters[i], plan->values[i])) return false;
   }
   return true;
 }
