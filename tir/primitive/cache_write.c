@@ -2,8 +2,8 @@
  *
  * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
  *           the buffer; the block does not read it but as a reduction does, from its own init; parts of the
- *           buffer are matched in that storage scope only; no block before reads what an earlier round of a loop
- *           wrote, if the copy stands outside of that loop.
+ *           buffer are matched in that storage scope only; no consumer given comes before the block, and no block
+ *           before it reads what an earlier round of a loop wrote, if the copy stands outside of that loop.
  * After:    the block, what is in it, and the consumers given with their children use the cache. The copy stands before
  *           the first other block that reads the buffer, at the lowest place above it and the block; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written.
@@ -51,19 +51,20 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
 /* The loop runs more than once, for all that is known. */
 static bool repeats(const struct tir *ir, tir_stmt s) { return tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1; }
 
-/* A block before the writer reads what the round before wrote, in a loop around both: by then it is to be copied. */
+/* A block before the writer reads what the round before wrote, in a loop around both: by then it is to be copied. Nor
+ * can such a block read the cache, in which the first round finds nothing. */
 static bool check_earlier_readers(struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_stmt place = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
-    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope || is_redirected(ir, plan, b)) continue;
+    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
     if (tir_compare_position(ir, b, plan->writer) > 0) continue;
+    bool early = is_redirected(ir, plan, b);
     tir_stmt s = tir_lowest_common_ancestor(ir, b, plan->writer);
-    for (; tir_is_below(ir, s, place); s = tir_stmt_at(ir, s)->parent)
-      if (repeats(ir, s))
-        return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, b,
-                          "block `%s` reads what block `%s` wrote in an earlier round", tir_block_name(ir, b),
-                          tir_block_name(ir, plan->writer));
+    for (; tir_is_below(ir, s, place) && !early; s = tir_stmt_at(ir, s)->parent) early = repeats(ir, s);
+    if (early)
+      return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, b, "block `%s` reads the buffer before block `%s` writes it",
+                        tir_block_name(ir, b), tir_block_name(ir, plan->writer));
   }
   return true;
 }
