@@ -119,11 +119,26 @@ static void shapes_that_are_variables_stay(void **state) {
   tir_free(ir);
 }
 
+/* Rounds of k that write nothing leave S as an earlier one wrote it: S lives as long as k runs. */
+static void what_a_condition_keeps_from_being_written_stays(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((8, 16), \"float32\"), B: T.Buffer((8,), \"float32\")", "S = T.sblock_alloc_buffer((8,))",
+      "for i, k in T.grid(8, 4):", "    with T.sblock(\"S\"):", "        vi = T.axis.spatial(8, i)",
+      "        T.where(k < 2)", "        S[vi] = A[vi, 3]",
+      "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(8, i)", "        B[vi] = S[vi]");
+  expect_equal(ir);
+  tir_free(ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(threads_that_reduce_become_iterations),  cmocka_unit_test(other_threads_stay),
-      cmocka_unit_test(strides_that_nothing_tells_are_refused), cmocka_unit_test(strides_that_shapes_tell_are_lowered),
+      cmocka_unit_test(threads_that_reduce_become_iterations),
+      cmocka_unit_test(other_threads_stay),
+      cmocka_unit_test(strides_that_nothing_tells_are_refused),
+      cmocka_unit_test(strides_that_shapes_tell_are_lowered),
       cmocka_unit_test(shapes_that_are_variables_stay),
+      cmocka_unit_test(what_a_condition_keeps_from_being_written_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  * all its accesses.
  * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC); strides one a dimension, or none.
  * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
- * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place. */
+ * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, and
+ * those that decide whether it writes at all. */
 #include "lower.h"
 
 #include <stdlib.h>
@@ -14,14 +15,19 @@ static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
   return a;
 }
 
-/* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next. */
+/* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next: it updates in
+ * place, or some iterations write nothing over what others wrote. */
 static bool carries(struct tir *ir, tir_block block, tir_var v) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
+  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  bool elsewhere = false; /* each iteration writes its own elements */
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_iter it = ir->iters.at[i];
-    if (it.kind != TIR_SPATIAL && tir_uses_var(ir, it.binding, v)) return true;
+    if (!tir_uses_var(ir, it.binding, v)) continue;
+    if (it.kind != TIR_SPATIAL) return true;
+    elsewhere = true;
   }
-  return false;
+  return predicate && !elsewhere && tir_uses_var(ir, predicate, v);
 }
 
 /* The outermost loop around `block`, below `limit`, whose iterations the writer joins; else the block. */
