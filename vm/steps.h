@@ -66,7 +66,6 @@ int vm_variable_name(const struct vm_steps *steps, uint32_t variable, char out[1
 
 /* Whether a parameter of the type holds a formula, which stands in traces as text. */
 static inline bool vm_is_formula(uint8_t type) { return type == VM_T_MAP || type == VM_T_CONDITION; }
-enum { VM_CONDITION = 1 }; /* `bare` of a VM_INDEX_MAP that is a condition: no parameters, one result */
 /* Reads an index map from the text of a lambda, or from TVM's node graph as JSON; or a condition from its text. names:
  * of what was drawn; NULL: the names that we write. */
 bool vm_read_formula(struct vm_trace *trace, const struct vm_names *names, enum vm_type type, const char *text,

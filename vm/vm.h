@@ -94,6 +94,7 @@ enum vm_value_kind {
   VM_PARAM,     /* in an index map: parameter number `ref` */
   VM_APPLY      /* in an index map: operator `op` (enum tir_kind) on the list's values */
 };
+enum { VM_CONDITION = 1 }; /* `bare` of a VM_INDEX_MAP that is a condition */
 struct vm_value {
   uint8_t kind, bare; /* bare: a string that stood without quotes where a name may stand */
   uint16_t op;

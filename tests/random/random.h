@@ -55,6 +55,7 @@ struct grow {
   bool plain;         /* no transformed parameters, nothing but the interpreter knows: can be built for a CPU */
   bool threads;       /* loops are bound to threads, and no memory is shared by these: run one after another, as before
                        * lowering, a thread would read what the next has yet to write */
+  bool unfinished;    /* an If or For is open that cannot be ended */
   uint32_t length;    /* instructions accepted that are no mere look-ups of operands */
   uint32_t maps;      /* layouts transformed */
   struct case_map layouts[4];

@@ -133,12 +133,12 @@ static void run_sequence(struct runner *r, uint64_t seed) {
   g.plain = builds(r, seed);
   g.threads = !g.plain && once_in(&g, 2);
   uint32_t want = 6 + below(&g, 7), tries = 0;
-  while (!shared->trouble && g.length < want && tries++ < want * 8) {
+  while (!shared->trouble && !g.unfinished && g.length < want && tries++ < want * 8) {
     propose_one(&g, &r->choice);
     const struct tir *ir = g.schedule->ir;
     if (cost_of(ir, tir_find_func(ir, "main")) > EXPENSIVE + 4 * w->cost) break;
   }
-  if (!shared->trouble && judge(&g, seed, g.plain)) {
+  if (!shared->trouble && (g.unfinished || judge(&g, seed, g.plain))) {
     shared->tally.sequences++;
     shared->tally.length += g.length;
   } else if (!shared->json[0]) {
