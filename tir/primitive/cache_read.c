@@ -4,9 +4,10 @@
  *           writes the buffer, and what its children read of it is written before; consumers, if given, come after the
  *           writer, and one is a child of the scope; parts of the buffer are matched in that storage scope only.
  * After:    a block that copies what is written (of an input: the region that the scope declares, or the whole buffer)
- *           stands before the first consumer, at the lowest place above both writer and consumer; first in the scope if
- *           the buffer is an input. In a loop the cache has the buffer's shape; in the scope itself only the region's.
- *           All blocks in the scope, or the consumers given and their children, read the cache.
+ *           stands before the first reader of what the writer wrote, at the lowest place above both; first in the scope
+ *           if the buffer is an input. In a loop the cache has the buffer's shape; in the scope itself only the
+ *           region's. All blocks that come after in the scope, or the consumers given and their children, read the
+ *           cache. The copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 
@@ -17,17 +18,13 @@ struct plan {
   uint32_t count;
 };
 
-static void keep_first(const struct tir *ir, tir_block *first, tir_block b) {
-  if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
-}
-
 /* The first of the consumers given. The writer itself keeps the buffer, and blocks of other scopes are not asked. */
 static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
   *first = TIR_NONE;
   for (uint32_t i = 0; i < plan->count; i++) {
     tir_block b = plan->consumers[i];
     if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
-    keep_first(ir, first, b);
+    if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
   }
   if (*first && tir_compare_position(ir, *first, plan->writer) > 0) return true;
   tir_block wrong = *first ? *first : plan->writer;
@@ -35,20 +32,10 @@ static bool find_first_given(struct tir *ir, const struct plan *plan, tir_block 
                     tir_block_name(ir, wrong), tir_block_name(ir, plan->writer));
 }
 
-static tir_block find_first_reader(const struct tir *ir, const struct plan *plan) {
-  tir_block first = TIR_NONE;
-  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
-    if (tir_compare_position(ir, b, plan->writer) > 0) keep_first(ir, &first, b);
-  }
-  return first;
-}
-
 static bool plan_written(struct tir *ir, struct plan *plan, ms_error *err) {
   tir_block first = TIR_NONE;
   if (plan->count && !find_first_given(ir, plan, &first, err)) return false;
-  if (!plan->count) first = find_first_reader(ir, plan);
+  if (!plan->count) first = tir_first_reader(ir, plan->cache.scope, plan->writer, NULL, 0);
   plan->cache.before = TIR_NONE;
   if (first) tir_place_cache(ir, &plan->cache, plan->writer, first);
   plan->cache.compact = !first || tir_stmt_at(ir, plan->cache.before)->parent == plan->cache.scope;

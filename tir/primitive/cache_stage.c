@@ -72,6 +72,20 @@ bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *
 
 /* ---- The place ---- */
 
+tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
+                           uint32_t count) {
+  struct tir_span writes = tir_block_at(ir, writer)->writes;
+  tir_block first = TIR_NONE;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    for (uint32_t u = tir_buffer_at(ir, ir->regions.at[i].buffer)->readers; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (b == writer || tir_scope_of(ir, b) != scope || tir_is_cache_consumer(ir, b, consumers, count)) continue;
+      if (tir_compare_position(ir, b, writer) < 0) continue;
+      if (!first || tir_compare_position(ir, b, first) < 0) first = b;
+    }
+  return first;
+}
+
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user) {
   tir_stmt s = user; /* up to the list that holds both */
   while (!tir_is_below(ir, writer, tir_stmt_at(ir, s)->parent)) s = tir_stmt_at(ir, s)->parent;

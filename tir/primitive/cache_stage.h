@@ -46,6 +46,10 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
 /* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown.
  */
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);
+/* The first child of the scope after the writer that reads something it wrote, the cached buffer or another, and is
+ * none of the consumers nor a child of one. */
+tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
+                           uint32_t count);
 /* The block is one of `count` consumers, or a child of one. */
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count);
 /* What the block matches of the buffer can be matched of the cache: it is in the same storage scope. */

@@ -5,8 +5,9 @@
  *           buffer are matched in that storage scope only; no consumer given comes before the block, and no block
  *           before it reads what an earlier round of a loop wrote, if the copy stands outside of that loop.
  * After:    the block, what is in it, and the consumers given with their children use the cache. The copy stands before
- *           the first other block that reads the buffer, at the lowest place above it and the block; else last in the
- *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written.
+ *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
+ *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
+ *           copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 
@@ -18,19 +19,6 @@ struct plan {
   const tir_block *consumers;
   uint32_t count;
 };
-
-/* The first block after the writer, not among the consumers, that reads what it wrote. */
-static tir_block find_first_reader(const struct tir *ir, const struct plan *plan) {
-  tir_block first = TIR_NONE;
-  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
-    if (tir_compare_position(ir, b, plan->writer) < 0) continue;
-    if (tir_is_cache_consumer(ir, b, plan->consumers, plan->count)) continue;
-    if (!first || tir_compare_position(ir, b, first) < 0) first = b;
-  }
-  return first;
-}
 
 static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_block block) {
   if (block == plan->writer || tir_is_below(ir, block, plan->writer)) return true;
@@ -83,7 +71,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (tir_has_region_of(ir, tir_block_at(ir, block)->reads, cache->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block,
                       "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));
-  tir_block reader = find_first_reader(ir, plan);
+  tir_block reader = tir_first_reader(ir, cache->scope, block, plan->consumers, plan->count);
   cache->before = TIR_NONE;
   if (reader) tir_place_cache(ir, cache, block, reader);
   cache->compact = !reader || tir_stmt_at(ir, cache->before)->parent == cache->scope;
