@@ -96,6 +96,10 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
  * Owned by the caller: jit_call_free. */
 struct jit_call *bind_call(lua_State *L, int kernel, int at);
 
+/* The tensor intrinsics that the state's scripts have defined; the state's own, until it is closed. */
+const struct vm_intrinsics *bind_intrinsics(lua_State *L);
+void bind_intrinsic(lua_State *L); /* adds to the module on the top of the stack */
+
 /* Registers a type: `meta` are its metamethods, `methods` what __index finds. getmetatable gives the name only, so that
  * no script gets at __gc. */
 void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta);

@@ -51,6 +51,7 @@ static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *sche
   b->schedule = schedule; /* freed with the userdata, should the charge raise */
   lua_getiuservalue(L, -1, 1);
   schedule->workload = bind_check_function(L, -1)->ir;
+  schedule->intrinsics = bind_intrinsics(L);
   lua_pop(L, 1);
   charge(L, lua_gettop(L));
   return 1;
@@ -450,7 +451,7 @@ static int schedule_copy(lua_State *L) {
       .mode = VM_STRICT, .decisions = &s->trace, .seed = s->draws.seed, .candidate = s->draws.candidate};
   ms_error err = {.instruction = -1};
   struct bound_schedule *copy = push(L, false, -1);
-  return fill(L, copy, vm_apply(f->ir, &s->trace, &draws, &err), &err);
+  return fill(L, copy, vm_apply_with(f->ir, &s->trace, bind_intrinsics(L), &draws, &err), &err);
 }
 
 /* handle(other): the same variable in a copy of the schedule it came from. */
@@ -685,7 +686,7 @@ static int apply(lua_State *L) {
                            .candidate = (uint64_t)bind_option_int(L, 3, "candidate", 0)};
   ms_error err = {.instruction = -1};
   struct bound_schedule *made = push(L, false, 1);
-  return fill(L, made, vm_apply(f->ir, trace, &draws, &err), &err);
+  return fill(L, made, vm_apply_with(f->ir, trace, bind_intrinsics(L), &draws, &err), &err);
 }
 
 /* ---- Registration ---- */

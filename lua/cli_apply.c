@@ -1,12 +1,16 @@
 /* msched apply: schedules functions by traces. */
+#include "bind.h"
 #include "cli.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct options {
   bool json;
   uint64_t seed;
-  struct vm_intrinsics *intrinsics; /* NULL: those shipped */
+  const struct vm_intrinsics *intrinsics; /* NULL: those shipped */
+  struct vm_intrinsics *read;             /* from a file of sections */
+  lua_State *L;                           /* whose script defined them */
 };
 
 static int print_result(const struct vm_schedule *sch, bool as_json) {
@@ -36,14 +40,34 @@ static int apply(const char *ir_path, const char *trace_path, const struct optio
   return status;
 }
 
+/* A script that calls ms.intrinsic. */
+static bool run_definitions(const char *path, struct options *o, ms_error *err) {
+  o->L = script_new(NULL, err);
+  if (!o->L || !script_run_file(o->L, path, 0, 0, err)) return false;
+  o->intrinsics = bind_intrinsics(o->L);
+  return true;
+}
+
+static bool read_sections(const char *path, struct options *o, ms_error *err) {
+  size_t length;
+  char *text = cli_read_file(path, &length, err);
+  o->intrinsics = o->read = text ? vm_read_intrinsics(text, path, err) : NULL;
+  free(text);
+  return o->read != NULL;
+}
+
 static bool read_intrinsics(const char *path, struct options *o) {
   ms_error err = {.instruction = -1};
-  size_t length;
-  char *text = cli_read_file(path, &length, &err);
-  o->intrinsics = text ? vm_read_intrinsics(text, path, &err) : NULL;
-  if (!o->intrinsics) cli_report(&err, NULL, o->json);
-  free(text);
-  return o->intrinsics != NULL;
+  size_t length = strlen(path);
+  bool is_script = length > 4 && !strcmp(path + length - 4, ".lua");
+  bool ok = is_script ? run_definitions(path, o, &err) : read_sections(path, o, &err);
+  if (!ok) cli_report(&err, NULL, o->json);
+  return ok;
+}
+
+static void free_intrinsics(struct options *o) {
+  vm_intrinsics_free(o->read);
+  if (o->L) script_close(o->L);
 }
 
 int cli_apply(const struct cli_command *self, int argc, char **argv) {
@@ -57,9 +81,9 @@ int cli_apply(const struct cli_command *self, int argc, char **argv) {
   int count, status = CLI_DONE;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (!count || count % 2) return cli_wrong_usage(self, "give an IR file and a trace, any number of times");
-  if (intrinsics && !read_intrinsics(intrinsics, &o)) return CLI_FAILED;
+  if (intrinsics && !read_intrinsics(intrinsics, &o)) count = 0, status = CLI_FAILED;
   for (int i = 0; i < count; i += 2)
     if (apply(argv[i], argv[i + 1], &o) != CLI_DONE) status = CLI_FAILED;
-  vm_intrinsics_free(o.intrinsics);
+  free_intrinsics(&o);
   return status;
 }

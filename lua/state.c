@@ -163,6 +163,7 @@ static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1;
 int luaopen_msched(lua_State *L) {
   lua_newtable(L);
   bind_functions(L);
+  bind_intrinsic(L);
   bind_schedules(L);
   bind_targets(L);
   bind_streams(L);

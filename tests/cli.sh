@@ -56,6 +56,23 @@ check "lower, after each pass" 0 "# after flatten" "$msched" lower "$dir/add.py"
 check "lower, after no pass (unknown_pass)" 1 "there are offer threads place blocks compact loops partition promote unroll vectorize flatten instruction and all" \
   "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
+# B[i] = A[i] + 1 of 8, as a Lua script and as sections.
+cat >"$dir/add8.lua" <<'END'
+local ms, te = require "msched", require "msched".te
+local A = te.placeholder({8}, "float32", "A")
+local f = te.func("f", {A, te.compute({8}, function(i) return A[i] + 1.0 end, "B")})
+ms.intrinsic {name = "add8", desc = f, impl = f}
+END
+for part in desc impl; do echo "### add8.$part" && sed 's/^def main/def f/' "$dir/add.py"; done >"$dir/add8.py"
+echo "[[$look,[\"Tensorize\",[\"l1\"],[\"add8\",1],[]]],[]]" >"$dir/add8.json"
+check "apply --intrinsics FILE.lua" 0 "T.match_buffer(A[0:8], (8,)" \
+  "$msched" apply --intrinsics "$dir/add8.lua" "$dir/add.py" "$dir/add8.json"
+check "apply without the intrinsic (intrinsic_not_found)" 1 "there is no tensor intrinsic \`add8\`" \
+  "$msched" apply "$dir/add.py" "$dir/add8.json"
+check "apply --intrinsics of nothing" 1 "cannot open" \
+  "$msched" apply --intrinsics "$dir/nothing.lua" "$dir/add.py" "$dir/add8.json"
+check "apply --intrinsics FILE" 1 "bad_intrinsic" \
+  "$msched" apply --json --intrinsics "$dir/add8.py" "$dir/add.py" "$dir/add8.json"
 check "apply --json" 0 '{"ok":true,"script":"' "$msched" apply --json "$dir/add.py" "$dir/good.json"
 check "convert" 0 '"Split",["l1",2,"None"],[true,false]' "$msched" convert "$dir/good.json"
 check "convert --to lua" 0 "sch:split(v.l1, {2, ms.rest}, true, false)" "$msched" convert "$dir/good.json" --to lua

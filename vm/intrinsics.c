@@ -57,6 +57,20 @@ static struct intrinsic *add(struct vm_intrinsics *table, const char *name, size
   return &table->at[table->count++];
 }
 
+struct vm_intrinsics *vm_intrinsics_new(void) {
+  struct vm_intrinsics *table = calloc(1, sizeof *table);
+  if (!table) abort();
+  return table;
+}
+
+bool vm_intrinsics_put(struct vm_intrinsics *table, const char *name, struct tir *const parts[2], ms_error *err) {
+  if (find(table, name, strlen(name)))
+    return ms_fail(err, MS_BAD_INTRINSIC, "there is an intrinsic `%.100s` already", name);
+  struct intrinsic *made = add(table, name, strlen(name));
+  made->parts[0] = parts[0], made->parts[1] = parts[1];
+  return true;
+}
+
 /* Half of an intrinsic: heading is NAME.desc or NAME.impl. */
 static bool read_half(struct vm_intrinsics *table, const char *heading, const char *body, size_t size, const char *file,
                       ms_error *err) {
@@ -195,8 +209,7 @@ static bool read_sections(struct vm_intrinsics *table, const char *text, const c
 }
 
 struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_error *err) {
-  struct vm_intrinsics *table = calloc(1, sizeof *table);
-  if (!table) abort();
+  struct vm_intrinsics *table = vm_intrinsics_new();
   if (read_sections(table, text, file, err)) return table;
   vm_intrinsics_free(table);
   return NULL;
@@ -220,8 +233,7 @@ void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name) {
         ms_error err = {0};
         if (!heading_of(&s, n, heading) || strlen(heading) != length + 5 || memcmp(heading, name, length) != 0)
           continue;
-        if (!*table) *table = calloc(1, sizeof **table);
-        if (!*table) abort();
+        if (!*table) *table = vm_intrinsics_new();
         bool read = read_combination(*table, &s, n, heading, "shipped", &err);
         assert(good && read && "a shipped intrinsic cannot be read");
         (void)read;

@@ -155,7 +155,7 @@ static bool steer(struct vm_schedule *sch, enum vm_kind kind, uint32_t n, bool h
 static bool become(struct vm_schedule *sch, const struct vm_trace *trace, enum vm_mode mode, ms_error *err) {
   struct vm_draws draws = sch->draws;
   draws.mode = mode, draws.decisions = trace;
-  struct vm_plan *plan = vm_prepare(sch->workload, trace);
+  struct vm_plan *plan = vm_prepare_with(sch->workload, trace, sch->intrinsics);
   struct vm_schedule *other = vm_schedule_new(NULL, 0);
   bool done = vm_replay(other, plan, &draws, err);
   if (done) {

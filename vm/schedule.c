@@ -275,13 +275,19 @@ bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct
   return done;
 }
 
-struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws,
-                             ms_error *err) {
-  struct vm_plan *plan = vm_prepare(workload, trace);
+struct vm_schedule *vm_apply_with(struct tir *workload, const struct vm_trace *trace,
+                                  const struct vm_intrinsics *intrinsics, const struct vm_draws *draws, ms_error *err) {
+  struct vm_plan *plan = vm_prepare_with(workload, trace, intrinsics);
   struct vm_schedule *sch = vm_schedule_new(NULL, draws->seed);
   bool done = vm_replay(sch, plan, draws, err);
   vm_plan_free(plan);
+  sch->intrinsics = intrinsics;
   if (done) return sch;
   vm_schedule_free(sch);
   return NULL;
+}
+
+struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws,
+                             ms_error *err) {
+  return vm_apply_with(workload, trace, NULL, draws, err);
 }

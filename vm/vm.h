@@ -200,7 +200,13 @@ size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value
 /* From the text of a file of sections, "### NAME.desc" and "### NAME.impl", a function each. file: for messages. NULL:
  * err is filled. */
 struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_error *err);
+struct vm_intrinsics *vm_intrinsics_new(void); /* empty */
 void vm_intrinsics_free(struct vm_intrinsics *table);
+/* Adds an intrinsic from modules of one function each, which are copied. A function whose root block does not say what
+ * it reads and writes is taken as an update: its reductions add to what is there. False: there is one of the name, or
+ * the two compute different things. Those found before stay where they are. */
+bool vm_add_intrinsic(struct vm_intrinsics *table, const char *name, const struct tir *description,
+                      const struct tir *implementation, ms_error *err);
 /* Modules of one function each, borrowed from the table. */
 bool vm_find_intrinsic(const struct vm_intrinsics *table /* NULL: empty */, const char *name,
                        const struct tir **description, const struct tir **implementation);
@@ -265,9 +271,12 @@ void vm_schedule_free(struct vm_schedule *schedule);
  * which instruction refused and why, and the schedule holds what came before it. Does not allocate once its memory
  * suffices. */
 bool vm_replay(struct vm_schedule *schedule, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err);
-/* All in one: reads nothing, keeps nothing; NULL: err is filled. */
+/* All in one: reads nothing, keeps nothing; NULL: err is filled. intrinsics: as for vm_prepare_with; the schedule knows
+ * them too. */
 struct vm_schedule *vm_apply(struct tir *workload, const struct vm_trace *trace, const struct vm_draws *draws,
                              ms_error *err);
+struct vm_schedule *vm_apply_with(struct tir *workload, const struct vm_trace *trace,
+                                  const struct vm_intrinsics *intrinsics, const struct vm_draws *draws, ms_error *err);
 
 /* Performs one instruction and records it; values live in schedule->trace. Both branches of an If are performed as they
  * are recorded, the one not taken on a copy that is thrown away; so is the body of a For without a round. An Assert

@@ -1,0 +1,65 @@
+/* Tensor intrinsics defined in Lua: ms.intrinsic. */
+#include "bind.h"
+
+#include <string.h>
+
+/* The state's table, a userdata of the registry. */
+struct held_intrinsics {
+  struct vm_intrinsics *table;
+};
+static const char key = 0;
+
+static int collect(lua_State *L) {
+  struct held_intrinsics *held = lua_touserdata(L, 1);
+  vm_intrinsics_free(held->table);
+  held->table = NULL;
+  return 0;
+}
+
+static struct vm_intrinsics *table_of(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &key);
+  struct held_intrinsics *held = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return held ? held->table : NULL;
+}
+
+const struct vm_intrinsics *bind_intrinsics(lua_State *L) { return table_of(L); }
+
+/* The module of field `name` of the table at 1: a function, a schedule's, or that of a text. It stays on the stack. */
+static const struct tir *part(lua_State *L, const char *name) {
+  lua_getfield(L, 1, name);
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    lua_getfield(L, lua_upvalueindex(1), "from_script");
+    lua_insert(L, -2);
+    lua_pushstring(L, name);
+    lua_call(L, 2, 1);
+  }
+  if (luaL_testudata(L, -1, BOUND_SCHEDULE)) return bind_check_schedule(L, -1)->ir;
+  if (!luaL_testudata(L, -1, BOUND_FUNCTION))
+    bind_refuse(L, "ms.intrinsic: `%s` is a function, a schedule or TVMScript", name);
+  return bind_check_function(L, -1)->ir;
+}
+
+/* intrinsic{name =, desc =, impl =}: defines it for the schedules of this state. */
+static int intrinsic(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_getfield(L, 1, "name");
+  if (lua_type(L, -1) != LUA_TSTRING || !*lua_tostring(L, -1))
+    return bind_refuse(L, "ms.intrinsic: `name` is a string");
+  const char *name = lua_tostring(L, -1);
+  const struct tir *description = part(L, "desc"), *implementation = part(L, "impl");
+  ms_error err = {.instruction = -1};
+  if (!vm_add_intrinsic(table_of(L), name, description, implementation, &err)) return bind_raise(L, &err);
+  lua_pushvalue(L, 1);
+  return 1;
+}
+
+void bind_intrinsic(lua_State *L) {
+  struct held_intrinsics *held = bind_hold(L, sizeof *held, "msched.intrinsics", collect);
+  held->table = vm_intrinsics_new();
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &key);
+  lua_pushvalue(L, -1);
+  lua_pushcclosure(L, intrinsic, 1);
+  lua_setfield(L, -2, "intrinsic");
+}
