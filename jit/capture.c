@@ -31,6 +31,7 @@ static void note_statement(struct gathering *g, tir_stmt s) {
   case TIR_ASSERT: all[0] = n->test.condition; break;
   case TIR_BIND: all[0] = n->bind.value; break;
   case TIR_EVALUATE: all[0] = n->evaluate.value; break;
+  case TIR_ATTR: all[0] = n->attr.value; break;
   case TIR_DECLARE: all[0] = tir_buffer_at(ir, n->alloc.buffer)->data; break;
   default: break;
   }
@@ -47,6 +48,39 @@ struct jit_uses jit_uses_below(const struct tir *ir, tir_stmt top) {
 void jit_uses_free(struct jit_uses *uses) {
   free(uses->buffers);
   free(uses->vars);
+}
+
+struct source {
+  const struct tir *ir;
+  tir_buffer found;
+};
+
+static bool find_source(void *data, tir_expr x) {
+  struct source *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, x);
+  if (n->kind == TIR_LOAD || n->kind == TIR_DATA) s->found = n->ref;
+  return !s->found;
+}
+
+/* The buffer whose memory a view's is, at last; TIR_NONE: it cannot be told. */
+static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
+  struct source s = {ir, TIR_NONE};
+  while (buffer && tir_buffer_at(ir, buffer)->data) {
+    s.found = TIR_NONE;
+    tir_walk_expr(ir, tir_buffer_at(ir, buffer)->data, find_source, &s);
+    buffer = s.found;
+  }
+  return buffer;
+}
+
+bool jit_is_apart(const struct tir *ir, const tir_buffer *buffers, uint32_t count, tir_buffer buffer) {
+  tir_buffer memory = memory_of(ir, buffer);
+  for (uint32_t i = 0; i < count; i++) {
+    if (buffers[i] == buffer) continue;
+    tir_buffer other = memory_of(ir, buffers[i]);
+    if (!memory || !other || other == memory) return false;
+  }
+  return true;
 }
 
 uint64_t jit_allocation_bytes(const struct tir *ir, tir_buffer buffer) {

@@ -3,7 +3,7 @@
  *   caller:    closure on the stack { begin, extent, status, workspace, buffers…, variables… }; GOMP_parallel(start,
  * closure) start:     reads the closure, computes this thread's run, calls body body:      (begin, end, thread, status,
  * workspace, noalias buffers…, variables…): the loop The promise that buffers do not alias is restated on body, since
- * start's caller cannot carry it. */
+ * start's caller cannot carry it; views of one memory do. */
 #include "capture.h"
 #include "emit.h"
 
@@ -76,7 +76,8 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   LLVMSetLinkage(body, LLVMInternalLinkage);
   unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
   for (uint32_t i = 3; i < 5 + c->buffer_count; i++)
-    LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
+    if (i < 5 || jit_is_apart(e->ir, c->buffers, c->buffer_count, c->buffers[i - 5]))
+      LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
   free(types);
   free(all);
   return body;

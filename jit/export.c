@@ -3,6 +3,7 @@
 #include "machine.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -47,6 +48,32 @@ static void exported_name(const struct tir *ir, tir_func f, const char *path, ch
 
 /* ---- Text and objects ---- */
 
+/* libgomp's threads live on when a library is closed: when the last that needs libgomp is, its code would go from under
+ * them. So a library that has parallel loops pins it, where it is loaded: dlopen("libgomp.so.1", now, never unload). */
+static void pin_libgomp(LLVMModuleRef module) {
+  if (!LLVMGetNamedFunction(module, "GOMP_parallel")) return;
+  LLVMContextRef context = LLVMGetModuleContext(module);
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0), i32 = LLVMInt32TypeInContext(context);
+  LLVMTypeRef nothing = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, false);
+  LLVMTypeRef signature = LLVMFunctionType(pointer, (LLVMTypeRef[]){pointer, i32}, 2, false);
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+  LLVMValueRef pin = LLVMAddFunction(module, "pin.libgomp", nothing);
+  LLVMSetLinkage(pin, LLVMInternalLinkage);
+  LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, pin, "entry"));
+  LLVMValueRef args[] = {LLVMBuildGlobalStringPtr(builder, "libgomp.so.1", "libgomp.name"),
+                         LLVMConstInt(i32, RTLD_NOW | RTLD_NODELETE, false)};
+  LLVMBuildCall2(builder, signature, LLVMAddFunction(module, "dlopen", signature), args, 2, "");
+  LLVMBuildRetVoid(builder);
+  LLVMDisposeBuilder(builder);
+  LLVMValueRef fields[] = {LLVMConstInt(i32, 65535, false), pin, LLVMConstNull(pointer)};
+  LLVMValueRef entry = LLVMConstStructInContext(context, fields, 3, false);
+  LLVMValueRef list = LLVMConstArray2(LLVMTypeOf(entry), &entry, 1);
+  LLVMValueRef constructors = LLVMAddGlobal(module, LLVMTypeOf(list), "llvm.global_ctors");
+  LLVMSetLinkage(constructors, LLVMAppendingLinkage);
+  LLVMSetInitializer(constructors, list);
+}
+
+/* The object of a library, ".so", is an object that pins. */
 static bool write_form(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                        const struct jit_options *options, const char *form, const char *path, ms_error *err) {
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
@@ -63,6 +90,7 @@ static bool write_form(const struct tir *lowered, tir_func f, const char *name, 
     LLVMCodeGenFileType type = !strcmp(form, ".s") ? LLVMAssemblyFile : LLVMObjectFile;
     LLVMMemoryBufferRef out = NULL;
     char *message = NULL;
+    if (!strcmp(form, ".so")) pin_libgomp(module);
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &out))
       ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
     else
@@ -87,6 +115,7 @@ static bool run_linker(const char *object, const char *path, ms_error *err) {
                   (char *)object,
                   "-lgomp",
                   "-lm",
+                  "-ldl",
                   NULL};
   pid_t child;
   int status, failed = posix_spawnp(&child, args[0], NULL, NULL, args, environ);
@@ -103,7 +132,7 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
   char object[4200];
   if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
-  bool ok = write_form(lowered, f, name, target, options, ".o", object, err) && run_linker(object, path, err);
+  bool ok = write_form(lowered, f, name, target, options, ".so", object, err) && run_linker(object, path, err);
   unlink(object);
   return ok;
 }

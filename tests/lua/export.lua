@@ -50,6 +50,42 @@ for _, names in ipairs {{"sum", "kernel", "sum"}, {"main", "kernel", "kernel"}, 
     assert(os.execute(build:format(folder, "cc -std=c11", "./" .. names[2] .. suffix)), names[1] .. " in " .. names[2] .. suffix)
   end
 end
+
+-- A library that runs threads, opened, closed and opened again by a program that has none of its own: the threads'
+-- library stays where they run.
+local reopen = [[
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+int main(void) {
+  float a[64], b[64];
+  for (int round = 0; round < 10; round++) {
+    void *library = dlopen("./threads.so", RTLD_NOW | RTLD_LOCAL);
+    int32_t (*run)(void **, void *);
+    if (!library) return 1;
+    *(void **)&run = dlsym(library, "threads");
+    for (int i = 0; i < 64; i++) a[i] = (float)(i + round), b[i] = 0;
+    if (!run || run((void *[]){a, b}, NULL)) return 2;
+    for (int i = 0; i < 64; i++)
+      if (b[i] != a[i] + 1) return 3;
+    if (dlclose(library)) return 4;
+    usleep(1000);
+  }
+  return 0;
+}
+]]
+local threads = ms.from_script [[
+@T.prim_func(s_tir=True)
+def threads(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in T.parallel(8):
+        for j in range(8):
+            B[i * 8 + j] = A[i * 8 + j] + T.float32(1)
+]]
+ms.schedule(threads):build {target = "native -num-cores=4"}:export(folder .. "/threads.so")
+write("reopen.c", reopen)
+assert(os.execute("cd " .. folder .. " && cc -std=gnu11 -Wall -Wextra -Werror -o reopen reopen.c -ldl && ./reopen"))
+
 refuses("suffix", function() ms.schedule(sum "sum"):build():export(folder .. "/kernel.cc") end)
 os.execute("rm -r " .. folder)
 print "export: ok"

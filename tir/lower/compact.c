@@ -1,7 +1,7 @@
 /* Compact: an allocated buffer shrinks to the box that is touched while it lives; its indices count from the box's
  * corner. A cache of a panel thus becomes a packed panel.
  * Requires: flat allocations, no blocks. Gives: smaller allocations. Keeps: everything else. A dimension whose touched
- * range is not known, or no constant extent, stays whole. */
+ * range is not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. */
 #include "../linear.h"
 #include "lower.h"
 
@@ -95,7 +95,9 @@ static void compact_one(struct lowering *low, tir_stmt alloc) {
 }
 
 bool lower_compact(struct lowering *low) {
+  uint8_t *pointers = lower_pointers(low->ir, low->body);
   for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
-    if (tir_is(low->ir, s, TIR_ALLOC)) compact_one(low, s);
+    if (tir_is(low->ir, s, TIR_ALLOC) && !pointers[tir_stmt_at(low->ir, s)->alloc.buffer]) compact_one(low, s);
+  free(pointers);
   return true;
 }

@@ -53,5 +53,7 @@ typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct a
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data);
 /* Whether an expression of statement s or one below it uses the buffer. */
 bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
+/* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */
+uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 
 #endif

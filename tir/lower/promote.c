@@ -5,10 +5,12 @@
  *                                                                for k: for i, j: r[i, j] = r[i, j] + …
  *                                                                for i, j: C[f(i, j)] = r[i, j]
  * Requires: no blocks; perfect nests around the store. Gives: small buffers of scope "register", whose loops are marked
- * to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C.
- * Order matters more than flags here: see the notes on register tiles in lower/README.md. */
+ * to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
+ * another name. Order matters more than flags here: see the notes on register tiles in lower/README.md. */
 #include "../affine.h"
 #include "lower.h"
+
+#include <stdlib.h>
 
 enum { MOST_TILE_LOOPS = 16 };
 
@@ -267,15 +269,19 @@ static void promote(struct tir *ir, const struct nest *nest) {
 
 bool lower_promote(struct lowering *low) {
   struct tir *ir = low->ir;
+  uint8_t *pointers = lower_pointers(ir, low->body); /* buffers that are made here stand behind what is looked at */
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
     struct nest nest;
-    if (!tir_is(ir, s, TIR_STORE) || !updates_itself(ir, s) || !read_nest(ir, s, &nest)) continue;
+    if (!tir_is(ir, s, TIR_STORE) || pointers[tir_stmt_at(ir, s)->store.buffer] || !updates_itself(ir, s) ||
+        !read_nest(ir, s, &nest))
+      continue;
     if (fits(low, &nest) && is_one_to_one(ir, &nest)) {
       tir_stmt rest = tir_after(ir, nest.top, low->body);
       promote(ir, &nest);
       next = rest;
     }
   }
+  free(pointers);
   return true;
 }

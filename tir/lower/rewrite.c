@@ -166,3 +166,36 @@ bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
   }
   return false;
 }
+
+/* ---- Pointers ---- */
+
+struct pointing {
+  const struct tir *ir;
+  uint8_t *taken;
+  bool named; /* addresses of elements go by accesses: an instruction's */
+};
+
+static bool note_pointer(void *data, tir_expr e) {
+  struct pointing *p = data;
+  const struct tir_expr_node *n = tir_at(p->ir, e);
+  if (n->kind == TIR_DATA) p->taken[n->ref] = 1;
+  if (n->kind == TIR_CALL && n->count == 1 && !p->named && !strcmp(tir_text(p->ir, n->ref), "address_of")) {
+    const struct tir_expr_node *element = tir_at(p->ir, tir_operands(p->ir, n->operands)[0]);
+    if (element->kind == TIR_LOAD) p->taken[element->ref] = 1;
+  }
+  return true;
+}
+
+uint8_t *lower_pointers(const struct tir *ir, tir_stmt top) {
+  struct pointing p = {ir, calloc(ir->buffers.count, 1), false};
+  if (!p.taken) abort();
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    tir_expr all[4];
+    uint32_t count = expressions_of(ir, s, all);
+    p.named = n->kind == TIR_ATTR && !strcmp(tir_text(ir, n->attr.key), TIR_INSTRUCTION);
+    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], note_pointer, &p);
+    if (n->kind == TIR_DECLARE && tir_buffer_at(ir, n->alloc.buffer)->data) p.taken[n->alloc.buffer] = 1;
+  }
+  return p.taken;
+}
