@@ -20,6 +20,7 @@ int cli_apply(const struct cli_command *self, int argc, char **argv);
 int cli_convert(const struct cli_command *self, int argc, char **argv);
 int cli_run(const struct cli_command *self, int argc, char **argv);
 int cli_bench(const struct cli_command *self, int argc, char **argv);
+int cli_bench_kinds(const struct cli_command *self, int argc, char **argv);
 int cli_lower(const struct cli_command *self, int argc, char **argv);
 int cli_help(const struct cli_command *self, int argc, char **argv);
 

@@ -12,8 +12,9 @@ const struct cli_command cli_commands[] = {
     {"run", "IR",
      "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it.", cli_run},
     {"lower", "IR", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
-    {"bench", "replay [NAME… | all | growth]\ngemm\ntune",
-     "Measures: replay, traces a second on one core; gemm, tuned matrix products beside vendors'; tune, seconds a "
+    {"bench", "replay [NAME… | all | growth]\nkinds\ngemm\ntune",
+     "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; gemm, tuned matrix "
+     "products beside vendors'; tune, seconds a "
      "trial.",
      cli_bench},
     {"tune", "FILE", "Searches for the fastest schedule of the functions of a Lua or TVMScript file.", cli_lua},
