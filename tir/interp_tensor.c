@@ -31,12 +31,20 @@ static bool says(const struct tir_extern_call *call, uint32_t arg, const char *t
   return said && !strcmp(said, text);
 }
 
+/* What a function says may be absurd: sums wrap, and the element they name is out of bounds. */
+static int64_t add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static int64_t mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
+static int64_t index_of(const struct matrix *m, int64_t i, int64_t j) {
+  return add(m->base, add(mul(i, m->row), mul(j, m->column)));
+}
+
 static bool load(struct tir_extern_call *call, const struct matrix *m, int64_t i, int64_t j, struct tir_value *out) {
-  return tir_call_load(call, m->arg, m->base + i * m->row + j * m->column, out);
+  return tir_call_load(call, m->arg, index_of(m, i, j), out);
 }
 
 static bool store(struct tir_extern_call *call, const struct matrix *m, int64_t i, int64_t j, struct tir_value value) {
-  return tir_call_store(call, m->arg, m->base + i * m->row + j * m->column, value);
+  return tir_call_store(call, m->arg, index_of(m, i, j), value);
 }
 
 static bool copy(struct tir_extern_call *call, const struct matrix *from, const struct matrix *to, int rows,
@@ -57,7 +65,7 @@ static bool multiply(struct tir_extern_call *call, const struct matrix *a, const
       if (!load(call, c, i, j, &sum)) return false;
       for (int k = 0; k < shape[2]; k++) {
         if (!load(call, a, i, k, &x) || !load(call, b, k, j, &y)) return false;
-        sum.integer += x.integer * y.integer;
+        sum.integer = add(sum.integer, mul(x.integer, y.integer));
         sum.real += x.real * y.real;
       }
       if (!store(call, d, i, j, sum)) return false;
@@ -68,7 +76,7 @@ static bool multiply(struct tir_extern_call *call, const struct matrix *a, const
 /* ---- wmma: 16x16x16 ---- */
 
 static struct matrix fragment(const struct tir_extern_call *call, uint32_t arg, uint32_t index) {
-  return (struct matrix){arg, whole(call, index) * FRAGMENT * FRAGMENT, FRAGMENT, 1};
+  return (struct matrix){arg, mul(whole(call, index), FRAGMENT * FRAGMENT), FRAGMENT, 1};
 }
 
 static bool is_shape(struct tir_extern_call *call, uint32_t first) {
@@ -84,7 +92,10 @@ static bool fill_fragment(struct tir_extern_call *call, void *data) {
   if (!acts(call, 6, &skip) || skip) return skip;
   struct matrix to = fragment(call, 0, 4);
   struct tir_value v = tir_call_value(call, 5);
-  v.integer = (int64_t)v.real + v.integer;
+  if (tir_type_is_float(v.type))
+    v.integer = interp_to_int(TIR_T_I64, v.real);
+  else
+    v.real = (double)v.integer;
   for (int i = 0; i < FRAGMENT * FRAGMENT; i++)
     if (!store(call, &to, 0, i, v)) return false;
   return is_shape(call, 1);
@@ -134,14 +145,14 @@ static bool multiply_fragments(struct tir_extern_call *call, void *data) {
 static bool registers(struct tir_extern_call *call, uint32_t arg, uint32_t index, char operand, struct matrix *out) {
   int64_t stride = interp_call_stride(call, arg), at = whole(call, index);
   int64_t wide = operand == 'B' ? 32 : 8;
-  if (stride < 8 || stride % 8 || (stride > wide && stride % wide) || at < 0)
+  if (stride < 8 || stride % 8 || (stride > wide && stride % wide) || at < 0 || at > INT32_MAX)
     return tir_call_fail(call, "argument %u is no matrix of such tiles", arg);
   int64_t across = stride > wide ? stride / wide : 1, tile = operand == 'C' ? at / 4 : at / 8, part = at % 8;
   int64_t row = operand == 'A'   ? tile / across * 32 + part / 4 * 16
                 : operand == 'B' ? tile / across * 8
                                  : tile / across * 16;
   int64_t column = tile % across * wide + (operand == 'B' ? part / 2 * 8 : 0);
-  *out = (struct matrix){arg, row * stride + column, stride, 1};
+  *out = (struct matrix){arg, add(mul(row, stride), column), stride, 1};
   return true;
 }
 
@@ -155,7 +166,7 @@ static bool load_matrices(struct tir_extern_call *call, void *data) {
   bool b = whole(call, 0);
   struct matrix to, from = {5, whole(call, 6), 0, 1};
   if (!registers(call, 3, 4, b ? 'B' : 'A', &to)) return false;
-  to.base += b ? lane % 8 * to.row + lane / 8 * 8 : lane * to.row;
+  to.base = add(to.base, b ? add(mul(lane % 8, to.row), lane / 8 * 8) : mul(lane, to.row));
   return copy(call, &from, &to, 1, 8);
 }
 
