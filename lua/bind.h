@@ -50,6 +50,8 @@ int luaopen_msched(lua_State *L);
 
 void bind_functions(lua_State *L); /* adds to the module on the top of the stack */
 void bind_schedules(lua_State *L);
+void bind_methods(lua_State *L);
+void bind_traces(lua_State *L);
 void bind_arrays(lua_State *L);
 void bind_kernels(lua_State *L);
 void bind_vendors(lua_State *L);

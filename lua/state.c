@@ -164,6 +164,8 @@ int luaopen_msched(lua_State *L) {
   lua_newtable(L);
   bind_functions(L);
   bind_intrinsic(L);
+  bind_traces(L);
+  bind_methods(L);
   bind_schedules(L);
   bind_targets(L);
   bind_streams(L);

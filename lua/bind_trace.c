@@ -1,0 +1,182 @@
+/* Traces in Lua. */
+#include "bind_schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bound_trace {
+  struct vm_trace *trace;
+  size_t charged;
+};
+
+struct vm_trace *bind_check_trace(lua_State *L, int at) {
+  struct bound_trace *b = luaL_checkudata(L, at, BOUND_TRACE);
+  if (!b->trace) bind_refuse(L, "this trace is no more");
+  return b->trace;
+}
+
+struct vm_trace *bind_test_trace(lua_State *L, int at) {
+  struct bound_trace *b = luaL_testudata(L, at, BOUND_TRACE);
+  return b ? b->trace : NULL;
+}
+
+void bind_push_trace(lua_State *L, struct vm_trace *trace) {
+  struct bound_trace *b = lua_newuserdatauv(L, sizeof *b, 0);
+  *b = (struct bound_trace){trace, 0};
+  luaL_setmetatable(L, BOUND_TRACE);
+  script_charge(L, &b->charged,
+                sizeof *trace + trace->capacity * (sizeof *trace->decisions + 1)); /* steps are shared */
+}
+
+static int collect_trace(lua_State *L) {
+  struct bound_trace *b = luaL_checkudata(L, 1, BOUND_TRACE);
+  vm_trace_free(b->trace);
+  b->trace = NULL;
+  script_discharge(L, &b->charged);
+  return 0;
+}
+
+static int push_malloced(lua_State *L, char *text, size_t length) {
+  lua_pushlstring(L, text, length); /* the state's memory limit is far above a trace's text */
+  free(text);
+  return 1;
+}
+
+static int trace_text(lua_State *L) {
+  char *text = vm_write_lua(bind_check_trace(L, 1));
+  return push_malloced(L, text, strlen(text));
+}
+static int trace_json(lua_State *L) {
+  char *text = vm_write_json(bind_check_trace(L, 1));
+  return push_malloced(L, text, strlen(text));
+}
+static int trace_binary(lua_State *L) {
+  size_t length;
+  char *bytes = vm_write_binary(bind_check_trace(L, 1), &length);
+  return push_malloced(L, bytes, length);
+}
+
+static int trace_simplified(lua_State *L) {
+  bind_push_trace(L, vm_trace_simplified(bind_check_trace(L, 1), lua_toboolean(L, 2)));
+  return 1;
+}
+
+/* uses(i): the instructions whose results instruction i takes, numbered from 0 as it is. */
+static int trace_uses(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer i = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, i >= 0 && i < t->steps->count, 2, "no such instruction");
+  uint8_t *uses = lua_newuserdatauv(L, t->steps->count, 0);
+  vm_uses(t, (uint32_t)i, uses);
+  lua_newtable(L);
+  for (uint32_t n = 0; n < t->steps->count; n++)
+    if (uses[n]) lua_pushinteger(L, n), lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  return 1;
+}
+
+/* head(n): its first n instructions. */
+static int trace_head(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer n = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, n >= 0 && n <= t->steps->count, 2, "more instructions than there are");
+  bind_push_trace(L, vm_trace_head(t, (uint32_t)n));
+  return 1;
+}
+
+static int trace_length(lua_State *L) {
+  lua_pushinteger(L, bind_check_trace(L, 1)->steps->count);
+  return 1;
+}
+
+/* The key of the annotation that a variable becomes the value of, or NULL. */
+static const char *annotated_key(const struct vm_trace *t, uint32_t variable) {
+  for (uint32_t i = 0; i < t->steps->count; i++) {
+    const struct vm_instruction *in = &t->steps->instructions[i];
+    if (in->kind != VM_Annotate || in->inputs < 2) continue;
+    const struct vm_value *value = &vm_inputs_of(t->steps, in)[1], *key = vm_attrs_of(t->steps, in);
+    if (value->kind == VM_REF && value->ref == variable && key->kind == VM_STRING) return t->steps->text + key->first;
+  }
+  return NULL;
+}
+
+/* draws(): a list of {index, kind, draw, attrs, annotates, decision} in order: what mutators look at. */
+static int trace_draws(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_newtable(L);
+  lua_Integer n = 0;
+  for (uint32_t i = 0; i < t->steps->count; i++) {
+    const struct vm_instruction *in = &t->steps->instructions[i];
+    if (in->draw == VM_NO_DRAW) continue;
+    lua_newtable(L);
+    lua_pushinteger(L, i);
+    lua_setfield(L, -2, "index");
+    lua_pushinteger(L, in->draw);
+    lua_setfield(L, -2, "draw");
+    lua_pushstring(L, vm_kind_info((enum vm_kind)in->kind)->name);
+    lua_setfield(L, -2, "kind");
+    lua_pushstring(L, annotated_key(t, in->first_output));
+    lua_setfield(L, -2, "annotates");
+    lua_createtable(L, in->attrs, 0);
+    for (uint32_t k = 0; k < in->attrs; k++) {
+      bind_push_value(L, t->steps, &vm_attrs_of(t->steps, in)[k]);
+      lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    lua_setfield(L, -2, "attrs");
+    if (t->decided[in->decision] == VM_DECIDED) {
+      lua_createtable(L, (int)in->outputs, 0);
+      for (uint32_t k = 0; k < in->outputs; k++) {
+        lua_pushinteger(L, t->decisions[in->decision + k]);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+      }
+      lua_setfield(L, -2, "decision");
+    }
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+/* with_decision(index, {values…}): a copy with one decision changed; the rest is kept. */
+static int trace_with_decision(lua_State *L) {
+  struct vm_trace *copy = vm_trace_copy(bind_check_trace(L, 1));
+  bind_push_trace(L, copy);
+  lua_Integer index = luaL_checkinteger(L, 2);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  int64_t values[BIND_MOST_ARGUMENTS];
+  uint32_t count = 0;
+  for (lua_Integer i = 1; i <= luaL_len(L, 3) && count < BIND_MOST_ARGUMENTS; i++) {
+    lua_rawgeti(L, 3, i);
+    values[count++] = luaL_checkinteger(L, -1);
+    lua_pop(L, 1);
+  }
+  if (index < 0 || index >= copy->steps->count || !vm_decide(copy, (uint32_t)index, values, count))
+    return bind_refuse(L, "instruction %I does not take a decision of %d numbers", (LUAI_UACINT)index, (int)count);
+  return 1;
+}
+
+/* read_trace(text): JSON, Lua text or the binary form */
+static int read_trace(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length);
+  ms_error err = {.instruction = -1};
+  struct vm_trace *trace = vm_read_trace(text, length, &err);
+  if (!trace) return bind_raise(L, &err);
+  bind_push_trace(L, trace);
+  return 1;
+}
+
+void bind_traces(lua_State *L) {
+  static const luaL_Reg methods[] = {{"json", trace_json},
+                                     {"text", trace_text},
+                                     {"binary", trace_binary},
+                                     {"draws", trace_draws},
+                                     {"simplified", trace_simplified},
+                                     {"head", trace_head},
+                                     {"uses", trace_uses},
+                                     {"with_decision", trace_with_decision},
+                                     {NULL, NULL}};
+  static const luaL_Reg meta[] = {
+      {"__gc", collect_trace}, {"__tostring", trace_text}, {"__len", trace_length}, {NULL, NULL}};
+  bind_type(L, BOUND_TRACE, methods, meta);
+  lua_pushcfunction(L, read_trace);
+  lua_setfield(L, -2, "read_trace");
+}
