@@ -69,9 +69,16 @@ struct c_type emit_c_stored(tir_type t, int width); /* as in memory: floats of 1
 const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]);
 const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_type to, char out[64]); /* saturating */
 
+/* emit_c_index.c */
+enum c_place { C_LOW, C_SUM, C_PRODUCT, C_UNIT }; /* how tightly the place binds that an expression is written in */
+void emit_c_index(struct emit_c *e, tir_expr x);  /* scalar, as int64_t */
+void emit_c_index_in(struct emit_c *e, tir_expr x, enum c_place place);
+bool emit_c_is_index(tir_type t); /* is written as an index: an integer that int64_t holds, and no vector */
+void emit_c_integer(struct emit_c *e, int64_t value, bool wide); /* wide: of type int64_t, however small */
+void emit_c_variable(struct emit_c *e, tir_var v);
+const char *emit_c_operator(enum tir_kind kind); /* of arithmetic and comparisons */
 /* emit_c_expr.c */
 void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c);
-void emit_c_index(struct emit_c *e, tir_expr x);                            /* scalar, as int64_t */
 void emit_c_truth(struct emit_c *e, tir_expr x);                            /* scalar, as 0 or 1 */
 void emit_c_mask(struct emit_c *e, tir_expr x, struct c_chunk c, int bits); /* lanes of 0 or -1, of `bits` */
 void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c);

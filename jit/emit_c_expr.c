@@ -10,129 +10,14 @@ static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(
 static bool is_bool(tir_type t) { return tir_type_code(t) == TIR_BOOL; }
 static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
 
-static const char *operator_of(enum tir_kind kind) {
-  switch (kind) {
-  case TIR_ADD: return "+";
-  case TIR_SUB: return "-";
-  case TIR_MUL: return "*";
-  case TIR_DIV: return "/";
-  case TIR_MOD: return "%";
-  case TIR_EQ: return "==";
-  case TIR_NE: return "!=";
-  case TIR_LT: return "<";
-  case TIR_LE: return "<=";
-  case TIR_GT: return ">";
-  default: return ">=";
-  }
-}
-
-/* ---- Indices: int64_t ---- */
-
-static void integer(struct emit_c *e, int64_t value, bool wide) {
-  if (value == INT64_MIN)
-    fprintf(e->out, "INT64_MIN");
-  else if (wide || value != (int32_t)value || value == INT32_MIN)
-    fprintf(e->out, value < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)", value < 0 ? -(long long)value : (long long)value);
-  else
-    fprintf(e->out, value < 0 ? "(%lld)" : "%lld", (long long)value);
-}
-
-static void variable(struct emit_c *e, tir_var v) {
-  if (e->vars[v])
-    fputs(e->vars[v], e->out);
-  else
-    emit_c_refuse(e, "a variable is used outside its scope");
-}
-
-static bool is_index(tir_type t) {
-  return tir_type_code(t) == TIR_INT && tir_type_bits(t) >= 32 && tir_type_lanes(t) == 1;
-}
-
-enum { LOW, SUM, PRODUCT, UNIT }; /* how tightly the place binds that an expression is written in */
-
-static void index_at(struct emit_c *e, tir_expr x, int place);
-
-/* wide: the operation would else be of two literals, of int. */
-static void index_binary(struct emit_c *e, const struct tir_expr_node *n, int place) {
-  int own = n->kind == TIR_MUL ? PRODUCT : SUM;
-  bool both = tir_is_int(e->ir, n->a) && tir_is_int(e->ir, n->b);
-  if (place > own) fputc('(', e->out);
-  if (both)
-    integer(e, tir_at(e->ir, n->a)->imm, true);
-  else
-    index_at(e, n->a, own);
-  fprintf(e->out, " %s ", operator_of((enum tir_kind)n->kind));
-  index_at(e, n->b, own + 1);
-  if (place > own) fputc(')', e->out);
-}
-
-/* Of values that are not negative, an unsigned division does: what divides a power of two is then a shift. */
-static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
-  bool positive = tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
-  bool quotient = n->kind == TIR_DIV || n->kind == TIR_FLOORDIV, floors = n->kind >= TIR_FLOORDIV;
-  char helper[64];
-  if (positive) {
-    fputs("(int64_t)((uint64_t)", e->out);
-    index_at(e, n->a, UNIT);
-    fputs(quotient ? " / (uint64_t)" : " % (uint64_t)", e->out);
-    index_at(e, n->b, UNIT);
-  } else if (floors) {
-    struct c_type t = {TIR_INT, 64, 1};
-    fprintf(e->out, "%s(", emit_c_helper(e, quotient ? "floordiv" : "floormod", t, NULL, helper));
-    emit_c_index(e, n->a);
-    fputs(", ", e->out);
-    emit_c_index(e, n->b);
-  } else {
-    fputc('(', e->out);
-    index_at(e, n->a, PRODUCT);
-    fputs(quotient ? " / " : " % ", e->out);
-    index_at(e, n->b, UNIT);
-  }
-  fputc(')', e->out);
-}
-
-static void index_extreme(struct emit_c *e, const struct tir_expr_node *n) {
-  char helper[64];
-  struct c_type t = {TIR_INT, 64, 1};
-  fprintf(e->out, "%s(", emit_c_helper(e, n->kind == TIR_MIN ? "min" : "max", t, NULL, helper));
-  emit_c_index(e, n->a);
-  fputs(", ", e->out);
-  emit_c_index(e, n->b);
-  fputc(')', e->out);
-}
-
-static void index_at(struct emit_c *e, tir_expr x, int place) {
-  const struct tir_expr_node *n = tir_at(e->ir, x);
-  if (is_index(n->type)) {
-    switch (n->kind) {
-    case TIR_INT_IMM: integer(e, n->imm, false); return;
-    case TIR_VAR: variable(e, n->ref); return;
-    case TIR_ADD:
-    case TIR_SUB:
-    case TIR_MUL: index_binary(e, n, place); return;
-    case TIR_DIV:
-    case TIR_MOD:
-    case TIR_FLOORDIV:
-    case TIR_FLOORMOD: index_division(e, n); return;
-    case TIR_MIN:
-    case TIR_MAX: index_extreme(e, n); return;
-    default: break;
-    }
-  }
-  fputs("(int64_t)", e->out);
-  emit_c_value(e, x, C_SCALAR);
-}
-
-void emit_c_index(struct emit_c *e, tir_expr x) { index_at(e, x, LOW); }
-
 /* ---- Truth ---- */
 
 static bool fits(const struct emit_c *e, tir_expr x); /* see below */
 
 /* Integers whose bounds are known are compared as they stand. */
 static void compared(struct emit_c *e, tir_expr x, struct c_chunk c) {
-  if (c.width == 1 && is_index(tir_type_of(e->ir, x)) && fits(e, x))
-    index_at(e, x, SUM);
+  if (c.width == 1 && emit_c_is_index(tir_type_of(e->ir, x)) && fits(e, x))
+    emit_c_index_in(e, x, C_SUM);
   else
     emit_c_value(e, x, c);
 }
@@ -140,7 +25,7 @@ static void compared(struct emit_c *e, tir_expr x, struct c_chunk c) {
 static void comparison(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
   fputc('(', e->out);
   compared(e, n->a, c);
-  fprintf(e->out, " %s ", operator_of((enum tir_kind)n->kind));
+  fprintf(e->out, " %s ", emit_c_operator((enum tir_kind)n->kind));
   compared(e, n->b, c);
   fputc(')', e->out);
 }
@@ -293,7 +178,7 @@ static void literal(struct emit_c *e, const struct tir_expr_node *n) {
   else if (bits == 32 && n->imm == INT32_MIN)
     fputs("INT32_MIN", e->out);
   else
-    integer(e, n->imm, bits == 64);
+    emit_c_integer(e, n->imm, bits == 64);
 }
 
 static void call_two(struct emit_c *e, const char *helper, const struct tir_expr_node *n, struct c_chunk c) {
@@ -335,7 +220,7 @@ static void real_arithmetic(struct emit_c *e, const struct tir_expr_node *n, str
     break;
   default:
     emit_c_value(e, n->a, c);
-    fprintf(e->out, " %s ", operator_of((enum tir_kind)n->kind));
+    fprintf(e->out, " %s ", emit_c_operator((enum tir_kind)n->kind));
     emit_c_value(e, n->b, c);
   }
   fputc(')', e->out);
@@ -350,7 +235,7 @@ static void wrapping(struct emit_c *e, const struct tir_expr_node *n, struct c_c
   emit_c_type_name(e, u, unsigned_type);
   fprintf(e->out, "(%s)((%s)", type, unsigned_type);
   emit_c_value(e, n->a, c);
-  fprintf(e->out, " %s (%s)", operator_of((enum tir_kind)n->kind), unsigned_type);
+  fprintf(e->out, " %s (%s)", emit_c_operator((enum tir_kind)n->kind), unsigned_type);
   emit_c_value(e, n->b, c);
   fputc(')', e->out);
 }
@@ -458,7 +343,7 @@ static void ramp(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk
       fprintf(e->out, " + (%s + %d) * ", c.lane, c.first);
     else
       fprintf(e->out, " + %d * ", c.first);
-    index_at(e, n->b, UNIT);
+    emit_c_index_in(e, n->b, C_UNIT);
   }
   fputs("))", e->out);
   if (c.width == 1) return;
@@ -467,7 +352,7 @@ static void ramp(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk
   fputc('}', e->out);
   if (!tir_is_const(e->ir, n->b, 1)) {
     fprintf(e->out, " * %s((%s)", splat, element);
-    index_at(e, n->b, UNIT);
+    emit_c_index_in(e, n->b, C_UNIT);
     fputc(')', e->out);
   }
   fputc(')', e->out);
@@ -542,13 +427,13 @@ static void scalar_variable(struct emit_c *e, const struct tir_expr_node *n, str
   if (tir_type_is_int(t) && tir_type_lanes(t) == 1 && !(tir_type_bits(t) == 64 && tir_type_code(t) == TIR_INT))
     fprintf(e->out, "(%s)", emit_c_type_name(e, emit_c_type(e, t, 1), type));
   (void)c;
-  variable(e, n->ref);
+  emit_c_variable(e, n->ref);
 }
 
 /* Integers that cannot overflow are written as indices. */
 static bool is_plain_index(struct emit_c *e, tir_expr x, struct c_chunk c) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  return c.width == 1 && n->kind >= TIR_ADD && n->kind <= TIR_MAX && is_index(n->type) && fits(e, x);
+  return c.width == 1 && n->kind >= TIR_ADD && n->kind <= TIR_MAX && emit_c_is_index(n->type) && fits(e, x);
 }
 
 static void binary(struct emit_c *e, tir_expr x, struct c_chunk c) {
@@ -558,7 +443,7 @@ static void binary(struct emit_c *e, tir_expr x, struct c_chunk c) {
     real_arithmetic(e, n, c);
   } else if (is_plain_index(e, x, c)) {
     fprintf(e->out, "(%s)", emit_c_type_name(e, emit_c_type(e, n->type, 1), type));
-    index_at(e, x, UNIT);
+    emit_c_index_in(e, x, C_UNIT);
   } else {
     integer_arithmetic(e, x, c);
   }

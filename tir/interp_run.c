@@ -181,16 +181,11 @@ static int64_t ones(tir_type t, int64_t a) {
   return __builtin_popcountll((uint64_t)a & (UINT64_MAX >> (64 - tir_type_bits(t))));
 }
 
-/* ---- The loop ---- */
-
-/* The compiler gives every instruction registers that exist and slots whose views stand: nothing of it is checked here.
- */
-enum thread_status interp_execute(struct machine *m, struct thread *t) {
-  const struct instruction *code = m->program->code.at;
-  const struct instruction *in = code + t->pc;
-  union value *const r = t->regs;
-  int64_t patience = m->step_limit - m->steps < STOP_CHECK ? m->step_limit - m->steps : STOP_CHECK;
-  int64_t granted = patience;
+/* ---- The words that instructions are written in ----
+ *
+ * Of interp_execute: A, B, C and DST are the registers of the instruction `in`, r all registers, v the view that an
+ * access goes to. A failure leaves the thread at the instruction; each step takes from the patience until the limits
+ * are looked at again. */
 
 #define A    r[in->a]
 #define B    r[in->b]
@@ -274,6 +269,17 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     memcpy(v->data + element * 4, &value, 4);                                                                          \
     NEXT;                                                                                                              \
   }
+
+/* ---- The loop ---- */
+
+/* The compiler gives every instruction registers that exist and slots whose views stand: nothing of it is checked here.
+ */
+enum thread_status interp_execute(struct machine *m, struct thread *t) {
+  const struct instruction *code = m->program->code.at;
+  const struct instruction *in = code + t->pc;
+  union value *const r = t->regs;
+  int64_t patience = m->step_limit - m->steps < STOP_CHECK ? m->step_limit - m->steps : STOP_CHECK;
+  int64_t granted = patience;
 
   for (;;) {
     switch ((enum op)in->op) {

@@ -12,6 +12,7 @@
  *   reader_buffer.c  the calls that declare buffers
  *   reader_expr.c    expressions
  *   reader_subscript.c  elements and regions of buffers, attributes
+ *   reader_args.c    arguments of a call
  *   reader_call.c    calls of T.name(…) in expressions
  *   reader_fold.c    operators: types of operands, folding of constants
  *   reader_value.c   values, names in scope, errors
@@ -217,7 +218,7 @@ bool tir_read_masked(struct tir_reader *r, uint32_t token, tir_buffer buffer, bo
 /* As tir_reader_as_expr, but a region may stay one. */
 bool tir_reader_as_argument(struct tir_reader *r, struct tir_item v, tir_expr *out);
 
-/* ---- reader_call.c ---- */
+/* ---- reader_args.c ---- */
 
 /* Arguments of a call, from its opening bracket to its closing one. */
 enum { TIR_MOST_KEYWORDS = 16 };
@@ -238,6 +239,8 @@ bool tir_arg_at(struct tir_reader *r, struct tir_args *args, uint32_t position, 
                 struct tir_item *out);
 /* An error if positional arguments past `most` or keywords never asked for are left. */
 bool tir_args_done(struct tir_reader *r, struct tir_args *args, uint32_t most);
+
+/* ---- reader_call.c ---- */
 
 /* T.name(…) in an expression; r->at is at the bracket. */
 bool tir_read_call(struct tir_reader *r, const char *name, uint32_t token, struct tir_item *out);
