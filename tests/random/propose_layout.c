@@ -4,13 +4,19 @@
 #include <stdarg.h>
 #include <string.h>
 
-bool propose_storage_align(struct grow *g, enum vm_kind kind) {
-  static const int64_t axes[] = {0, -2, -1, 1}, factors[] = {8, 32}, offsets[] = {0, 4, 8};
+/* A block, mostly one whose result another uses. */
+static tir_block draw_producer(struct grow *g) {
   struct block_list blocks = shuffled_blocks(g);
-  struct vm_value block;
   tir_block b = draw_block(g);
   for (uint32_t i = 0; i < blocks.count && percent(g, 90); i++)
     if (consumers_of(g, blocks.at[i]).count) b = blocks.at[i];
+  return b;
+}
+
+bool propose_storage_align(struct grow *g, enum vm_kind kind) {
+  static const int64_t axes[] = {0, -2, -1, 1}, factors[] = {8, 32}, offsets[] = {0, 4, 8};
+  struct vm_value block;
+  tir_block b = draw_producer(g);
   struct vm_value axis = vm_int(axes[below(g, 4)]), factor = vm_int(factors[below(g, 2)]);
   return ref_block(g, b, &block) &&
          perform(g, kind, VALUES(block), VALUES(vm_int(0), axis, factor, vm_int(offsets[below(g, 3)])), NULL, NULL);
@@ -18,11 +24,8 @@ bool propose_storage_align(struct grow *g, enum vm_kind kind) {
 
 bool propose_set_scope(struct grow *g, enum vm_kind kind) {
   static const char *const scopes[] = {"local", "global", "shared", "shared.dyn"};
-  struct block_list blocks = shuffled_blocks(g);
   struct vm_value block;
-  tir_block b = draw_block(g);
-  for (uint32_t i = 0; i < blocks.count && percent(g, 90); i++)
-    if (consumers_of(g, blocks.at[i]).count) b = blocks.at[i];
+  tir_block b = draw_producer(g);
   return ref_block(g, b, &block) &&
          perform(g, kind, VALUES(block), VALUES(vm_int(0), text_value(g, scopes[below(g, g->threads ? 2 : 4)])), NULL,
                  NULL);

@@ -54,6 +54,15 @@ static bool draw_loop(struct grow *g, tir_block *b, struct loop_list *loops, uin
   return true;
 }
 
+static bool draw_loop_value(struct grow *g, struct vm_value *out, tir_loop *loop) {
+  tir_block b;
+  struct loop_list loops;
+  uint32_t at;
+  if (!draw_loop(g, &b, &loops, &at)) return false;
+  if (loop) *loop = loops.at[at];
+  return ref_loop(g, b, loops.at[at], out);
+}
+
 /* ---- Looking and drawing ---- */
 
 bool propose_output_blocks(struct grow *g, enum vm_kind kind) {
@@ -80,21 +89,17 @@ static bool split_by(struct grow *g, struct vm_value loop, uint32_t first, uint3
 
 bool propose_perfect_tile(struct grow *g, enum vm_kind kind) {
   static const int64_t limits[] = {4, 16, 64};
-  tir_block b;
-  struct loop_list loops;
   struct vm_value loop;
-  uint32_t at, first, count;
-  if (!draw_loop(g, &b, &loops, &at) || !ref_loop(g, b, loops.at[at], &loop)) return false;
+  uint32_t first, count;
+  if (!draw_loop_value(g, &loop, NULL)) return false;
   struct vm_value n = vm_int(2 + below(g, 3)), limit = vm_int(limits[below(g, 3)]);
   return perform(g, kind, VALUES(loop), VALUES(n, limit), &first, &count) && split_by(g, loop, first, count);
 }
 
 bool propose_partitioned_tile(struct grow *g, enum vm_kind kind) {
-  tir_block b;
-  struct loop_list loops;
   struct vm_value loop;
-  uint32_t at, first, count;
-  if (!draw_loop(g, &b, &loops, &at) || !ref_loop(g, b, loops.at[at], &loop)) return false;
+  uint32_t first, count;
+  if (!draw_loop_value(g, &loop, NULL)) return false;
   struct vm_value position = vm_int(below(g, 3)), factor = vm_int(1 << below(g, 3));
   return perform(g, kind, VALUES(loop), VALUES(vm_int(3), position, factor), &first, &count) &&
          split_by(g, loop, first, count);
@@ -122,12 +127,11 @@ static int64_t draw_divisor(struct grow *g, int64_t extent) {
 /* Split and LoopPartition: mostly divisors, mostly one left open. */
 bool propose_split(struct grow *g, enum vm_kind kind) {
   static const int64_t others[] = {2, 3, 4, 5, 7, 8, 16};
-  tir_block b;
-  struct loop_list loops;
+  tir_loop loop;
   struct vm_value inputs[4];
-  uint32_t at, n = 2 + (below(g, 3) == 2), open = below(g, n);
-  if (!draw_loop(g, &b, &loops, &at) || !ref_loop(g, b, loops.at[at], &inputs[0])) return false;
-  int64_t extent = extent_of(g, loops.at[at]), product = 1;
+  uint32_t n = 2 + (below(g, 3) == 2), open = below(g, n);
+  if (!draw_loop_value(g, &inputs[0], &loop)) return false;
+  int64_t extent = extent_of(g, loop), product = 1;
   for (uint32_t i = 0; i < n; i++) {
     int64_t f = percent(g, 70) ? draw_divisor(g, extent) : others[below(g, 7)];
     if (product * f > 2 * extent && extent) f = 1; /* else repeated splits make loops that run for ever */

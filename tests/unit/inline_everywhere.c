@@ -1,5 +1,6 @@
 /* Inlining and caching every block of the cases' functions: predictions come true, refusals leave no trace, what is
  * accepted passes the verifier and computes the same. */
+#include "file.h"
 #include "script.h"
 
 #include <dirent.h>
@@ -11,19 +12,9 @@ static struct {
   uint32_t count, tried, accepted, compared;
 } totals;
 
-static char *read_file(const char *path) {
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  char *text = calloc(1, 1 << 16);
-  assert_non_null(text);
-  assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
-  fclose(file);
-  return text;
-}
-
 /* The function before the trace; NULL: one that was tried already. */
 static struct tir *read_before(const char *path) {
-  char *text = read_file(path);
+  char *text = read_file(path, NULL);
   char *start = strstr(text, "### before\n"), *end = strstr(text, "### trace\n");
   assert_true(start && end);
   start += strlen("### before\n");

@@ -1,5 +1,6 @@
 /* Code for older CPUs: what is exported for a level of x86-64 holds no instruction beyond it, uses what the level has,
  * and runs equal to the interpreter where this CPU has the level. */
+#include "file.h"
 #include "script.h"
 
 #include "jit/jit.h"
@@ -192,15 +193,7 @@ static char *exported(struct tir *ir, const struct jit_target *target, const cha
   char path[64];
   path_of(path, suffix);
   assert_accepted(jit_export(ir, tir_find_func(ir, "main"), target, NULL, path, err));
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  assert_int_equal(fseek(file, 0, SEEK_END), 0);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  char *bytes = calloc(*size + 1, 1);
-  assert_non_null(bytes);
-  assert_int_equal(fread(bytes, 1, *size, file), *size);
-  fclose(file);
+  char *bytes = read_file(path, size);
   unlink(path);
   return bytes;
 }

@@ -105,6 +105,18 @@ static void simplified_values_are_equal(void **state) {
   }
 }
 
+/* The condition c holds wherever `given` does (TIR_NONE: everywhere). */
+static void expect_holds(struct names *n, tir_expr given, tir_expr c) {
+  first_values(n);
+  do {
+    bool wrong = false;
+    if ((given && !value_of(n, given, &wrong)) || value_of(n, c, &wrong) || wrong) continue;
+    if (given) print_prefix(n, given, stderr), fputs("\ndoes not give ", stderr);
+    print_prefix(n, c, stderr), fputc('\n', stderr);
+    fail();
+  } while (next_values(n));
+}
+
 static void proven_conditions_hold(void **state) {
   (void)state;
   unsigned proven = 0;
@@ -115,13 +127,7 @@ static void proven_conditions_hold(void **state) {
     expect_equal(&n, c, tir_simplify(n.ir, c));
     if (tir_prove(n.ir, c)) {
       proven++;
-      first_values(&n);
-      do {
-        bool wrong = false;
-        if (value_of(&n, c, &wrong) || wrong) continue;
-        print_prefix(&n, c, stderr), fputc('\n', stderr);
-        fail();
-      } while (next_values(&n));
+      expect_holds(&n, TIR_NONE, c);
     }
     tir_free(n.ir);
   }
@@ -142,14 +148,7 @@ static void conditional_proofs_hold(void **state) {
     }
     if (tir_prove_under(n.ir, given, c) && !tir_prove(n.ir, c)) {
       proven++;
-      first_values(&n);
-      do {
-        bool wrong = false;
-        if (!value_of(&n, given, &wrong) || value_of(&n, c, &wrong) || wrong) continue;
-        print_prefix(&n, given, stderr), fputs("\ndoes not give ", stderr);
-        print_prefix(&n, c, stderr), fputc('\n', stderr);
-        fail();
-      } while (next_values(&n));
+      expect_holds(&n, given, c);
     }
     tir_free(n.ir);
   }

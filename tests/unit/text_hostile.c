@@ -1,23 +1,10 @@
 /* Texts cut at any byte, spoiled at any byte, or nested without end: read or refused, and nothing worse. */
+#include "file.h"
+
 #include "tir/tir.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static char *slurp(const char *path) {
-  FILE *f = fopen(path, "rb");
-  if (!f) fail_msg("%s cannot be opened", path);
-  char *text = calloc(1, 1 << 20);
-  size_t length = fread(text, 1, (1 << 20) - 1, f);
-  assert_true(length > 0);
-  fclose(f);
-  return text;
-}
 
 /* It is refused with its place, or what is read prints and reads as the same. */
 static void check(const char *text, size_t length) {
@@ -47,7 +34,7 @@ static void cut_anywhere(void **state) {
   for (int f = 0; f < FILE_COUNT; f++) {
     char path[1024];
     snprintf(path, sizeof path, "%s%s", TEST_ROOT, files[f]);
-    char *text = slurp(path);
+    char *text = read_file(path, NULL);
     size_t length = strlen(text);
     for (size_t cut = 0; cut <= length; cut++) check(text, cut);
     free(text);
@@ -61,7 +48,7 @@ static void spoiled_anywhere(void **state) {
   for (int f = 0; f < FILE_COUNT; f++) {
     char path[1024];
     snprintf(path, sizeof path, "%s%s", TEST_ROOT, files[f]);
-    char *text = slurp(path);
+    char *text = read_file(path, NULL);
     size_t length = strlen(text);
     for (size_t i = 0; i < length; i++) {
       char was = text[i];

@@ -1,28 +1,15 @@
 /* Texts: each file of text/ prints as itself; each of text/loose/, written in another way or in the dialect before, is
  * read as the file of its name in text/. */
+#include "file.h"
+
 #include "tir/tir.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static char *slurp(const char *path) {
-  FILE *f = fopen(path, "rb");
-  if (!f) fail_msg("%s cannot be opened", path);
-  char *text = calloc(1, 1 << 20);
-  size_t length = fread(text, 1, (1 << 20) - 1, f);
-  assert_true(length > 0 && length < (1 << 20) - 1);
-  fclose(f);
-  return text;
-}
-
-static struct tir *read_file(const char *path) {
-  char *text = slurp(path);
+static struct tir *read_module(const char *path) {
+  char *text = read_file(path, NULL);
   ms_error err = {.message = ""};
   struct tir *ir = tir_read(text, strlen(text), path, &err);
   if (!ir) fail_msg("%s", err.message);
@@ -47,8 +34,8 @@ static void each_file(const char *folder, void (*check)(const char *name)) {
 static void check_itself(const char *name) {
   char path[1024];
   snprintf(path, sizeof path, TEST_ROOT "/text/%s", name);
-  struct tir *ir = read_file(path);
-  char *text = slurp(path), *printed = tir_print(ir, TIR_NONE, 0);
+  struct tir *ir = read_module(path);
+  char *text = read_file(path, NULL), *printed = tir_print(ir, TIR_NONE, 0);
   assert_string_equal(printed, text);
   ms_error err = {.message = ""};
   struct tir *again = tir_read(printed, strlen(printed), name, &err);
@@ -65,9 +52,9 @@ static void check_itself(const char *name) {
 static void check_loose(const char *name) {
   char path[1024], why[400];
   snprintf(path, sizeof path, TEST_ROOT "/text/loose/%s", name);
-  struct tir *loose = read_file(path);
+  struct tir *loose = read_module(path);
   snprintf(path, sizeof path, TEST_ROOT "/text/%s", name);
-  struct tir *ir = read_file(path);
+  struct tir *ir = read_module(path);
   char *a = tir_print(loose, TIR_NONE, 0), *b = tir_print(ir, TIR_NONE, 0);
   assert_string_equal(a, b);
   if (!tir_structural_equal(loose, TIR_NONE, ir, TIR_NONE, why, sizeof why)) fail_msg("%s: %s", name, why);
@@ -90,7 +77,7 @@ static void reads_other_writings(void **state) {
 /* Colours add escapes and take nothing away. */
 static void colours(void **state) {
   (void)state;
-  struct tir *ir = read_file(TEST_ROOT "/text/scheduled_cuda.py");
+  struct tir *ir = read_module(TEST_ROOT "/text/scheduled_cuda.py");
   char *plain = tir_print(ir, TIR_NONE, 0), *coloured = tir_print(ir, TIR_NONE, TIR_PRINT_COLOUR);
   assert_true(strlen(coloured) > strlen(plain));
   char *to = coloured;
@@ -110,7 +97,7 @@ static void colours(void **state) {
 /* A part of a function: names of what is around it stand as they are. */
 static void prints_parts(void **state) {
   (void)state;
-  struct tir *ir = read_file(TEST_ROOT "/text/explicit_root.py");
+  struct tir *ir = read_module(TEST_ROOT "/text/explicit_root.py");
   tir_block x = ir->symbols.at[tir_find_symbol(ir, "x")].first_block;
   char *text = tir_print_stmt(ir, x, 0);
   assert_string_equal(text, "with T.sblock(\"x\"):\n"
@@ -131,8 +118,8 @@ static void prints_parts(void **state) {
 /* A function is added under another name; a text that fails leaves the module as it was. */
 static void reads_into(void **state) {
   (void)state;
-  struct tir *ir = read_file(TEST_ROOT "/text/argmax.py");
-  char *text = slurp(TEST_ROOT "/text/softmax.py");
+  struct tir *ir = read_module(TEST_ROOT "/text/argmax.py");
+  char *text = read_file(TEST_ROOT "/text/softmax.py", NULL);
   ms_error err = {.message = ""};
   uint64_t before = tir_structural_hash(ir, TIR_NONE);
   assert_false(tir_read_into(ir, text, strlen(text), "softmax.py", NULL, &err)); /* there is a main already */
@@ -141,7 +128,7 @@ static void reads_into(void **state) {
   assert_true(tir_structural_hash(ir, TIR_NONE) == before);
   assert_true(tir_read_into(ir, text, strlen(text), "softmax.py", "softmax", &err));
   assert_int_equal(tir_find_func(ir, "softmax"), 2);
-  struct tir *alone = read_file(TEST_ROOT "/text/softmax.py");
+  struct tir *alone = read_module(TEST_ROOT "/text/softmax.py");
   assert_true(tir_structural_equal(ir, 2, alone, 1, NULL, 0));
   free(text);
   tir_free(alone);

@@ -20,14 +20,6 @@ static struct sample new_sample(void) {
   return s;
 }
 
-static void expect_broken(struct tir *ir, enum ms_code code, const char *said) {
-  ms_error err = {0};
-  assert_false(tir_verify(ir, &err));
-  assert_string_equal(ms_code_name(err.code), ms_code_name(code));
-  if (!strstr(err.message, said)) fail_msg("\"%s\" does not say \"%s\"", err.message, said);
-  tir_free(ir);
-}
-
 static void accepts_a_sound_module(void **state) {
   (void)state;
   struct sample s = new_sample();
