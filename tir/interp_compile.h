@@ -1,4 +1,4 @@
-/* The compiler of the reference interpreter: what its two files share. Internal to tir.
+/* The compiler of the reference interpreter: what its files share. Internal to tir.
  *
  * Registers are given in stack order: a scope remembers the register on top, the variables and buffers it defined and
  * the expressions it computed, and forgets them when it is left. An index expression is computed once a scope. */
