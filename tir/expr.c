@@ -197,6 +197,17 @@ tir_expr tir_slice(struct tir *ir, tir_expr start, tir_expr stop, tir_expr step)
   return intern(ir, TIR_SLICE, type, pair(start, stop), step, 0, NULL, 0);
 }
 
+tir_expr tir_rebuild(struct tir *ir, struct tir_expr_node n, tir_expr a, tir_expr b, tir_expr c) {
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
+  switch (n.kind) {
+  case TIR_SELECT: return tir_select(ir, a, b, c);
+  case TIR_LET: return tir_let(ir, n.ref, a, b);
+  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
+  case TIR_SLICE: return tir_slice(ir, a, b, c);
+  default: return tir_unary(ir, (enum tir_kind)n.kind, n.type, a);
+  }
+}
+
 /* A load has the lanes of its one vector index. */
 tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count, tir_expr predicate) {
   tir_type type = ir->buffers.at[buffer].type;

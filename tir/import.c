@@ -155,20 +155,15 @@ static tir_expr import_node(struct tir_import *import, const struct tir_expr_nod
   case TIR_DATA: return tir_data(to, tir_import_buffer(import, n->ref));
   case TIR_NOT:
   case TIR_CAST:
-  case TIR_BROADCAST: return tir_unary(to, (enum tir_kind)n->kind, n->type, tir_import_expr(import, n->a));
-  case TIR_SELECT: {
-    tir_expr c = tir_import_expr(import, n->a), x = tir_import_expr(import, n->b);
-    return tir_select(to, c, x, tir_import_expr(import, n->c));
+  case TIR_BROADCAST:
+  case TIR_SELECT:
+  case TIR_RAMP:
+  case TIR_SLICE: {
+    tir_expr parts[] = {n->a, n->b, n->c};
+    for (int i = 0; i < 3; i++) parts[i] = parts[i] ? tir_import_expr(import, parts[i]) : TIR_NONE;
+    return tir_rebuild(to, *n, parts[0], parts[1], parts[2]);
   }
   case TIR_LET: return import_let(import, n);
-  case TIR_RAMP: {
-    tir_expr base = tir_import_expr(import, n->a);
-    return tir_ramp(to, base, tir_import_expr(import, n->b), tir_type_lanes(n->type));
-  }
-  case TIR_SLICE: {
-    tir_expr start = tir_import_expr(import, n->a), stop = tir_import_expr(import, n->b);
-    return tir_slice(to, start, stop, n->c ? tir_import_expr(import, n->c) : TIR_NONE);
-  }
   case TIR_LOAD: return import_load(import, n);
   default: return import_list(import, n);
   }

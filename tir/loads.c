@@ -227,12 +227,7 @@ static tir_expr rewrite_node(struct tir *ir, const struct tir_load_rule *rule, t
   switch (n.kind) {
   case TIR_NOT: return tir_not(ir, a);
   case TIR_CAST: return tir_cast(ir, n.type, a);
-  case TIR_BROADCAST: return tir_unary(ir, TIR_BROADCAST, n.type, a);
-  case TIR_SELECT: return tir_select(ir, a, b, c);
-  case TIR_LET: return tir_let(ir, n.ref, a, b);
-  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
-  case TIR_SLICE: return tir_slice(ir, a, b, c);
-  default: assert(!"a kind of expression without a case"); return e;
+  default: return tir_rebuild(ir, n, a, b, c);
   }
 }
 

@@ -39,22 +39,26 @@ static bool fail(struct tir_reader *r, size_t offset, enum ms_code code, const c
   return false;
 }
 
-bool tir_reader_fail_at(struct tir_reader *r, size_t offset, enum ms_code code, const char *format, ...) {
+static bool vfail(struct tir_reader *r, size_t offset, enum ms_code code, const char *format, va_list args) {
   char what[700];
-  va_list args;
-  va_start(args, format);
   vsnprintf(what, sizeof what, format, args);
-  va_end(args);
   return fail(r, offset, code, what);
 }
 
-bool tir_reader_fail(struct tir_reader *r, uint32_t token, enum ms_code code, const char *format, ...) {
-  char what[700];
+bool tir_reader_fail_at(struct tir_reader *r, size_t offset, enum ms_code code, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(what, sizeof what, format, args);
+  vfail(r, offset, code, format, args);
   va_end(args);
-  return fail(r, r->quoted != UINT32_MAX ? r->quoted : tir_reader_token(r, token)->offset, code, what);
+  return false;
+}
+
+bool tir_reader_fail(struct tir_reader *r, uint32_t token, enum ms_code code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vfail(r, r->quoted != UINT32_MAX ? r->quoted : tir_reader_token(r, token)->offset, code, format, args);
+  va_end(args);
+  return false;
 }
 
 /* ---- Tokens ---- */

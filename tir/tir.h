@@ -411,6 +411,8 @@ tir_expr tir_select(struct tir *ir, tir_expr condition, tir_expr a, tir_expr b);
 tir_expr tir_let(struct tir *ir, tir_var var, tir_expr value, tir_expr body);
 tir_expr tir_ramp(struct tir *ir, tir_expr base, tir_expr stride, int lanes);
 tir_expr tir_slice(struct tir *ir, tir_expr start, tir_expr stop, tir_expr step);
+/* A node like n, which has operands but no list of them, with others in their place: what n.a, n.b and n.c become. */
+tir_expr tir_rebuild(struct tir *ir, struct tir_expr_node n, tir_expr a, tir_expr b, tir_expr c);
 tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count, tir_expr predicate);
 tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *args, uint32_t count);
 tir_expr tir_list_value(struct tir *ir, const tir_expr *items, uint32_t count);

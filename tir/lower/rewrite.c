@@ -30,17 +30,9 @@ tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite,
   struct tir_expr_node n = *tir_at(ir, e);
   if (!(n.flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
   if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return with_operands(ir, n, rewrite, data);
+  if (n.kind <= TIR_DATA || n.count) return e;
   tir_expr a = lower_rewrite_expr(ir, n.a, rewrite, data), b = lower_rewrite_expr(ir, n.b, rewrite, data);
-  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
-  switch (n.kind) {
-  case TIR_NOT:
-  case TIR_CAST:
-  case TIR_BROADCAST: return tir_unary(ir, (enum tir_kind)n.kind, n.type, a);
-  case TIR_SELECT: return tir_select(ir, a, b, lower_rewrite_expr(ir, n.c, rewrite, data));
-  case TIR_LET: return tir_let(ir, n.ref, a, b);
-  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
-  default: return e;
-  }
+  return tir_rebuild(ir, n, a, b, lower_rewrite_expr(ir, n.c, rewrite, data));
 }
 
 static void rewrite_store(struct tir *ir, tir_stmt s, rewrite_access *rewrite, void *data) {

@@ -336,15 +336,7 @@ static tir_expr rebuild(struct tir *ir, const struct replacement *r, tir_expr e)
   tir_expr a = n.a ? replace_in(ir, (void *)r, n.a) : TIR_NONE, b = n.b ? replace_in(ir, (void *)r, n.b) : TIR_NONE;
   tir_expr c = n.c ? replace_in(ir, (void *)r, n.c) : TIR_NONE;
   if (a == n.a && b == n.b && c == n.c) return e;
-  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
-  switch (n.kind) {
-  case TIR_NOT:
-  case TIR_CAST:
-  case TIR_BROADCAST: return tir_unary(ir, (enum tir_kind)n.kind, n.type, a);
-  case TIR_SELECT: return tir_select(ir, a, b, c);
-  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
-  default: return e; /* what is under a let stays */
-  }
+  return n.kind == TIR_LET ? e : tir_rebuild(ir, n, a, b, c); /* what is under a let stays */
 }
 
 static tir_expr replace_in(struct tir *ir, void *context, tir_expr e) {
