@@ -3,12 +3,13 @@
  * Requires: a reduction block; the loop is around it, inside the same scope; no reduction iteration is bound to a loop
  *           further out; only loops stand between both, and each of more than one iteration is in a binding (else its
  *           rounds would add up instead of starting anew), and no step is taken in two rounds; the ranges of the loops
- * copied do not depend on loops that are not; the init touches no buffer that the block itself allocates or matches.
+ *           copied do not depend on loops that are not; the init touches no buffer that the block itself allocates or
+ *           matches.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
- * reduction is NAME_update, without init; it reads what it writes as well. Forward:  nothing dies: the reduction keeps
- * its id as NAME_update. */
+ *           reduction is NAME_update, without init; it reads what it writes as well.
+ * Forward:  nothing dies: the reduction keeps its id as NAME_update. */
 #include "../affine.h"
 #include "loops.h"
 

@@ -4,10 +4,11 @@
  * Requires: in one scope, a stage pipeline, a reduction block that writes one buffer, allocated there, and a complete
  *           block that alone reads it, without a predicate. Both have single stores. The epilogue's iterations are the
  *           reduction's spatial ones, in their order; it loads the element that the reduction stores, once; its value
- * is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there before the
- * reduction begins, and both buffers have one type. After:    the reduction's init stores the terms that were added to
- * its own, and its update accumulates in the buffer that the epilogue wrote. It reads what the epilogue read. The
- * buffer between stays allocated. Forward:  the epilogue and the loops that held only it are dead. */
+ *           is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there
+ *           before the reduction begins, and both buffers have one type.
+ * After:    the reduction's init stores the terms that were added to its own, and its update accumulates in the buffer
+ *           that the epilogue wrote. It reads what the epilogue read. The buffer between stays allocated.
+ * Forward:  the epilogue and the loops that held only it are dead. */
 #include "../loads.h"
 #include "inline.h"
 

@@ -377,3 +377,17 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
   else
     tir_append(ir, move->loop, TIR_BODY, top);
 }
+
+bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
+                    int index, ms_error *err) {
+  struct tir_move move;
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted =
+      tir_move_check_block(ir, &move, block, to_consumers, err) && tir_move_check_loop(ir, &move, loop, index, err);
+  if (accepted)
+    tir_move_edit(ir, &move, preserve_unit_loops);
+  else
+    tir_rewind(ir, &mark);
+  tir_move_free(&move);
+  return accepted;
+}

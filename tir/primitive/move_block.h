@@ -51,6 +51,9 @@ bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move);
 /* Makes the new nest under the loop last checked, and removes the old one. */
 void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops);
 void tir_move_free(struct tir_move *move);
+/* All of it: checks, and moves the block under the loop, to its consumers or its producers. */
+bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
+                    int index, ms_error *err);
 
 /* Adds to the conjunction what keeps a value of the domain to what there is. */
 tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_domain *domain, tir_expr value);

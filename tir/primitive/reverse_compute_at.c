@@ -1,24 +1,17 @@
 /* Reverse compute at: a block moves under a loop, where its producers are, and consumes what they produce there.
  *
- * Requires: the scope is a stage pipeline; the block is complete or a reduction, and not all there is in the scope; the
- *           loop is in the same scope and not around the block; all producers are below the loop, which with the loops
- *           around it runs through none of their reductions; each iteration follows from what they write, or runs
- *           through its domain; all that is read is written by then; a reduction takes each step once; the index names
- * a place after the last producer. After:    serial loops ax0, ax1, … around the block, one an iteration (those of
- * extent 1 only if they are preserved), with a predicate where what is written may reach past the block's domain. The
- * old nest is gone as far as it held nothing else. Forward:  the old loops that are gone are dead. */
+ * Requires: the scope is a stage pipeline; the block is complete or a reduction, and not all there is in the scope;
+ *           the loop is in the same scope and not around the block; all producers are below the loop, which with the
+ *           loops around it runs through none of their reductions; each iteration follows from what they write, or
+ *           runs through its domain; all that is read is written by then; a reduction takes each step once; the index
+ *           names a place after the last producer.
+ * After:    serial loops ax0, ax1, … around the block, one an iteration (those of extent 1 only if they are
+ *           preserved), with a predicate where what is written may reach past the block's domain. The old nest is gone
+ *           as far as it held nothing else.
+ * Forward:  the old loops that are gone are dead. */
 #include "move_block.h"
 
 bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
                             ms_error *err) {
-  struct tir_move move;
-  struct tir_mark mark = tir_mark(ir);
-  bool accepted =
-      tir_move_check_block(ir, &move, block, false, err) && tir_move_check_loop(ir, &move, loop, index, err);
-  if (accepted)
-    tir_move_edit(ir, &move, preserve_unit_loops);
-  else
-    tir_rewind(ir, &mark);
-  tir_move_free(&move);
-  return accepted;
+  return tir_move_block(ir, block, loop, false, preserve_unit_loops, index, err);
 }
