@@ -103,20 +103,21 @@ struct call_arguments {
 static bool is_missing(lua_State *L, int at) { return lua_isnoneornil(L, at); }
 
 /* A parameter that repeats takes a table, or all handles and numbers that stand one after the other. */
-static int read_repeated(lua_State *L, int at, struct vm_schedule *s, struct call_arguments *a) {
+static int read_repeated(lua_State *L, int at, struct vm_schedule *s, struct vm_value out[BIND_MOST_ARGUMENTS],
+                         uint32_t *count) {
   if (lua_istable(L, at)) {
-    lua_Integer count = luaL_len(L, at);
-    for (lua_Integer i = 1; i <= count; i++) {
-      if (a->input_count == BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
+    lua_Integer length = luaL_len(L, at);
+    if (length > BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
+    for (lua_Integer i = 1; i <= length; i++) {
       lua_rawgeti(L, at, i);
-      a->inputs[a->input_count++] = to_value(L, lua_gettop(L), &s->trace, 0);
+      out[(*count)++] = to_value(L, lua_gettop(L), &s->trace, 0);
       lua_pop(L, 1);
     }
     return at + 1;
   }
   for (; lua_isuserdata(L, at) || lua_isinteger(L, at); at++) {
-    if (a->input_count == BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
-    a->inputs[a->input_count++] = to_value(L, at, &s->trace, 0);
+    if (*count == BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
+    out[(*count)++] = to_value(L, at, &s->trace, 0);
   }
   return at;
 }
@@ -143,41 +144,33 @@ static void check_names(lua_State *L, int options, const struct vm_signature *si
   }
 }
 
-static void set_argument(struct call_arguments *a, const struct vm_signature *sig, int param, struct vm_value value) {
-  if (param < sig->inputs)
-    a->inputs[a->input_count++] = value;
-  else
-    a->attrs[param - sig->inputs] = value;
-}
-
 static int missing_argument(lua_State *L, const struct vm_param *p, const char *expected) {
   char name[64];
   snprintf(name, sizeof name, "%.*s", (int)p->name_length, p->name);
   return bind_refuse(L, "argument `%s` is missing: %s is expected", name, expected);
 }
 
-/* Parameters come in the method's order; inputs are gathered in the table's order, of which a repeated one is last. */
-static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig,
-                           struct call_arguments *a) {
+/* What a call gives for each parameter, by its number in the table; for the one that repeats, `repeated`. */
+struct given {
+  struct vm_value values[VM_MOST_PARAMS], repeated[BIND_MOST_ARGUMENTS];
+  bool is_given[VM_MOST_PARAMS];
+  uint32_t repeated_count;
+};
+
+/* Parameters come in the method's order: by place, or else by name in the options. */
+static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, struct given *out) {
   int at = 2, options = named_options(L, lua_gettop(L));
   if (options) check_names(L, options, sig);
-  struct vm_value repeated[BIND_MOST_ARGUMENTS];
-  uint32_t repeated_count = 0;
-  struct vm_value single[VM_MOST_PARAMS];
-  bool given[VM_MOST_PARAMS] = {false};
   for (int i = 0; i < sig->inputs + sig->attrs; i++) {
     int param = sig->order[i];
     const struct vm_param *p = &sig->at[param];
     if (p->repeat) {
-      a->input_count = 0;
-      at = read_repeated(L, at, s, a);
-      repeated_count = a->input_count;
-      memcpy(repeated, a->inputs, repeated_count * sizeof *repeated);
+      at = read_repeated(L, at, s, out->repeated, &out->repeated_count);
       continue;
     }
     if (at != options && !is_missing(L, at)) {
-      single[param] = to_value(L, at, &s->trace, 0);
-      given[param] = true;
+      out->values[param] = to_value(L, at, &s->trace, 0);
+      out->is_given[param] = true;
       at++;
       continue;
     }
@@ -186,26 +179,38 @@ static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)p->name_length, p->name);
     if (lua_getfield(L, options, name) != LUA_TNIL) {
-      single[param] = to_value(L, lua_gettop(L), &s->trace, 0);
-      given[param] = true;
+      out->values[param] = to_value(L, lua_gettop(L), &s->trace, 0);
+      out->is_given[param] = true;
     }
     lua_pop(L, 1);
   }
-  a->input_count = 0;
+}
+
+static void add_input(lua_State *L, struct call_arguments *a, struct vm_value value) {
+  if (a->input_count == BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
+  a->inputs[a->input_count++] = value;
+}
+
+/* Inputs are gathered in the table's order, of which a repeated one is last. */
+static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig,
+                           struct call_arguments *a) {
+  struct given given = {.repeated_count = 0};
+  read_given(L, s, sig, &given);
   for (int i = 0; i < sig->inputs; i++) {
     if (sig->at[i].repeat) {
-      for (uint32_t k = 0; k < repeated_count; k++) a->inputs[a->input_count++] = repeated[k];
-    } else if (given[i]) {
-      set_argument(a, sig, i, single[i]);
+      for (uint32_t k = 0; k < given.repeated_count; k++) add_input(L, a, given.repeated[k]);
+    } else if (given.is_given[i]) {
+      add_input(L, a, given.values[i]);
     } else if (sig->at[i].standard && sig->at[i].list) {
-      set_argument(a, sig, i, vm_list(&s->trace, VM_LIST, NULL, 0));
+      add_input(L, a, vm_list(&s->trace, VM_LIST, NULL, 0));
     } else {
       char text[64];
       missing_argument(L, &sig->at[i], vm_param_text(&sig->at[i], text, sizeof text));
     }
   }
   /* The vm fills defaults from the first attribute that is not given. */
-  for (int i = 0; i < sig->attrs; i++) a->attrs[i] = given[sig->inputs + i] ? single[sig->inputs + i] : vm_none();
+  for (int i = 0; i < sig->attrs; i++)
+    a->attrs[i] = given.is_given[sig->inputs + i] ? given.values[sig->inputs + i] : vm_none();
 }
 
 /* Attributes without a value take the table's default, which only trailing ones may lack: write them out. */

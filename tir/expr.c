@@ -287,3 +287,30 @@ bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
   tir_walk_expr(ir, e, look_for_buffer, &s);
   return s.found;
 }
+
+/* ---- Values ---- */
+
+bool tir_compute(enum tir_kind kind, int64_t a, int64_t b, int64_t *out) {
+  bool divides = kind >= TIR_DIV && kind <= TIR_FLOORMOD;
+  if (divides && (b == 0 || (a == INT64_MIN && b == -1))) return false;
+  switch (kind) {
+  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
+  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
+  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
+  case TIR_DIV: return *out = a / b, true;
+  case TIR_MOD: return *out = a % b, true;
+  case TIR_FLOORDIV: return *out = tir_floor_div(a, b), true;
+  case TIR_FLOORMOD: return *out = tir_floor_mod(a, b), true;
+  case TIR_MIN: return *out = a < b ? a : b, true;
+  case TIR_MAX: return *out = a > b ? a : b, true;
+  case TIR_EQ: return *out = a == b, true;
+  case TIR_NE: return *out = a != b, true;
+  case TIR_LT: return *out = a < b, true;
+  case TIR_LE: return *out = a <= b, true;
+  case TIR_GT: return *out = a > b, true;
+  case TIR_GE: return *out = a >= b, true;
+  case TIR_AND: return *out = a && b, true;
+  case TIR_OR: return *out = a || b, true;
+  default: return false;
+  }
+}

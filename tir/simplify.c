@@ -149,6 +149,46 @@ static tir_expr without_remainders(struct tir *ir, tir_expr a, int64_t divisor) 
   return TIR_NONE;
 }
 
+static void add_terms(struct tir *ir, struct tir_sum *sum, const struct tir_term *terms, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) tir_sum_add_term(ir, sum, terms[i].atom, terms[i].coefficient);
+}
+
+/* The quotient of all the terms, where it is one number; INT64_MIN: it is not. */
+static int64_t sole_quotient(const struct tir *ir, const struct tir_term *terms, uint32_t count, int64_t constant,
+                             int64_t divisor) {
+  struct tir_bounds b = {constant, constant};
+  for (uint32_t i = 0; i < count; i++)
+    b = tir_add_bounds(b, tir_scale_bounds(terms[i].coefficient, tir_bounds_of(ir, terms[i].atom)));
+  if (tir_is_inf(b.lo) || tir_is_inf(b.hi)) return INT64_MIN;
+  int64_t q = tir_floor_div(b.lo, divisor);
+  return q == tir_floor_div(b.hi, divisor) ? q : INT64_MIN;
+}
+
+/* Adds the quotient, or the remainder, of terms that the divisor does not divide; puts them in another order. */
+static void add_divided(struct tir *ir, struct tir_sum *sum, enum tir_kind kind, tir_type type, struct tir_term *rest,
+                        uint32_t rests, int64_t constant, int64_t divisor) {
+  bool remainder = kind == TIR_FLOORMOD;
+  int64_t sole = sole_quotient(ir, rest, rests, constant, divisor);
+  struct split s;
+  if (sole != INT64_MIN) {
+    if (remainder) add_terms(ir, sum, rest, rests);
+    sum->constant = remainder ? constant - sole * divisor : sole;
+  } else if (find_split(ir, rest, rests, constant, divisor, remainder, &s)) {
+    struct tir_sum high = tir_sum_open(ir);
+    high.constant = s.high_constant / s.gcd;
+    for (uint32_t i = 0; i < s.high; i++) tir_sum_add_term(ir, &high, rest[i].atom, rest[i].coefficient / s.gcd);
+    tir_expr inner = plain_division(ir, kind, type, tir_sum_close(ir, &high, type), divisor / s.gcd);
+    tir_sum_add(ir, sum, inner, remainder ? s.gcd : 1);
+    if (remainder) add_terms(ir, sum, rest + s.high, rests - s.high);
+    if (remainder) sum->constant += s.low_constant;
+  } else {
+    struct tir_sum all = tir_sum_open(ir);
+    all.constant = constant;
+    add_terms(ir, &all, rest, rests);
+    tir_sum_add(ir, sum, plain_division(ir, kind, type, tir_sum_close(ir, &all, type), divisor), 1);
+  }
+}
+
 static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
   tir_type type = tir_type_of(ir, a);
   if (tir_linear_of(ir, a).count > MOST_TERMS) return tir_binary(ir, kind, a, tir_int(ir, type, divisor));
@@ -161,41 +201,10 @@ static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t d
     if (plain) return tir_make(ir, TIR_FLOORMOD, plain, tir_int(ir, type, divisor));
   }
   divide_terms(ir, a, divisor, rest, &rests, &rest_constant, whole, &wholes, &whole_constant);
-  /* The rest lies between two multiples of the divisor: its quotient is known. */
-  struct tir_bounds b = {rest_constant, rest_constant};
-  for (uint32_t i = 0; i < rests; i++) {
-    b = tir_add_bounds(b, tir_scale_bounds(rest[i].coefficient, tir_bounds_of(ir, rest[i].atom)));
-  }
   struct tir_sum sum = tir_sum_open(ir);
-  struct split s;
-  tir_expr inner = TIR_NONE;
-  if (!tir_is_inf(b.lo) && !tir_is_inf(b.hi) && tir_floor_div(b.lo, divisor) == tir_floor_div(b.hi, divisor)) {
-    int64_t q = tir_floor_div(b.lo, divisor);
-    if (remainder) {
-      for (uint32_t i = 0; i < rests; i++) tir_sum_add_term(ir, &sum, rest[i].atom, rest[i].coefficient);
-      sum.constant = rest_constant - q * divisor;
-    } else {
-      sum.constant = q;
-    }
-  } else if (find_split(ir, rest, rests, rest_constant, divisor, remainder, &s)) {
-    struct tir_sum high = tir_sum_open(ir);
-    high.constant = s.high_constant / s.gcd;
-    for (uint32_t i = 0; i < s.high; i++) tir_sum_add_term(ir, &high, rest[i].atom, rest[i].coefficient / s.gcd);
-    inner = plain_division(ir, kind, type, tir_sum_close(ir, &high, type), divisor / s.gcd);
-    tir_sum_add(ir, &sum, inner, remainder ? s.gcd : 1);
-    if (remainder) {
-      for (uint32_t i = s.high; i < rests; i++) tir_sum_add_term(ir, &sum, rest[i].atom, rest[i].coefficient);
-      sum.constant += s.low_constant;
-    }
-  } else {
-    struct tir_sum all = tir_sum_open(ir);
-    all.constant = rest_constant;
-    for (uint32_t i = 0; i < rests; i++) tir_sum_add_term(ir, &all, rest[i].atom, rest[i].coefficient);
-    inner = plain_division(ir, kind, type, tir_sum_close(ir, &all, type), divisor);
-    tir_sum_add(ir, &sum, inner, 1);
-  }
+  add_divided(ir, &sum, kind, type, rest, rests, rest_constant, divisor);
   if (!remainder) {
-    for (uint32_t i = 0; i < wholes; i++) tir_sum_add_term(ir, &sum, whole[i].atom, whole[i].coefficient);
+    add_terms(ir, &sum, whole, wholes);
     if (__builtin_add_overflow(sum.constant, whole_constant, &sum.constant)) sum.overflow = true;
   }
   tir_sum_recombine(ir, &sum);
@@ -439,31 +448,6 @@ static tir_expr make_logic(struct tir *ir, enum tir_kind kind, tir_expr a, tir_e
   if (tir_is_const(ir, a, !neutral)) return a;
   if (tir_is_const(ir, b, !neutral) && !(tir_at(ir, a)->flags & TIR_HAS_CALL)) return b;
   return tir_binary(ir, kind, a, b);
-}
-
-bool tir_compute(enum tir_kind kind, int64_t a, int64_t b, int64_t *out) {
-  bool divides = kind >= TIR_DIV && kind <= TIR_FLOORMOD;
-  if (divides && (b == 0 || (a == INT64_MIN && b == -1))) return false;
-  switch (kind) {
-  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
-  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
-  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
-  case TIR_DIV: return *out = a / b, true;
-  case TIR_MOD: return *out = a % b, true;
-  case TIR_FLOORDIV: return *out = tir_floor_div(a, b), true;
-  case TIR_FLOORMOD: return *out = tir_floor_mod(a, b), true;
-  case TIR_MIN: return *out = a < b ? a : b, true;
-  case TIR_MAX: return *out = a > b ? a : b, true;
-  case TIR_EQ: return *out = a == b, true;
-  case TIR_NE: return *out = a != b, true;
-  case TIR_LT: return *out = a < b, true;
-  case TIR_LE: return *out = a <= b, true;
-  case TIR_GT: return *out = a > b, true;
-  case TIR_GE: return *out = a >= b, true;
-  case TIR_AND: return *out = a && b, true;
-  case TIR_OR: return *out = a || b, true;
-  default: return false;
-  }
 }
 
 /* Of constants; divisions that round towards zero, and those by what is below zero, stay as they are written. */
