@@ -63,6 +63,8 @@ uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers
 bool tir_relaxes_under_thread(const struct tir *ir, tir_symbol scope, tir_symbol thread);
 /* The lowest loop or block around both (or one of them, if it is around the other). */
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
+/* A loop of more than one round is around both (or is one of them), below the scope. */
+bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope);
 /* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
 tir_block tir_scope_of(const struct tir *ir, tir_block block);
 /* Children of block's scope that come before it and write what it reads or writes (producers), in the order of its
@@ -76,7 +78,6 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
  * (analysis_told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err);
-bool tir_check_block_told(struct tir *ir, tir_block block, ms_error *err); /* of all that blocks in it use */
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
 enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
@@ -89,8 +90,25 @@ uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_b
 bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err);
 /* A block at or below one of both uses a buffer without telling that a block at or below the other tells of. */
 bool tir_share_untold(struct tir *ir, tir_stmt a, tir_stmt b);
-bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* whatever hides */
-bool tir_check_hides_nothing(struct tir *ir, tir_block block, ms_error *err);
+/* How a block itself, not blocks in it, uses a buffer; and what its regions tell of that. */
+struct tir_access {
+  bool reads, writes, tells_reads, tells_writes;
+};
+struct tir_access tir_access_of(struct tir *ir, tir_block block, tir_buffer buffer);
+/* Visits, for `block` and blocks in it, each other block of the scope that uses a buffer which it uses, where one of
+ * both writes it, and one of both does not tell. False: a visit gave false, and no more follow. */
+struct tir_conflict_visitor {
+  bool (*visit)(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its);
+  void *context;
+};
+bool tir_each_untold_conflict(struct tir *ir, tir_block block, tir_block scope,
+                              const struct tir_conflict_visitor *visitor);
+/* There is no such block. */
+bool tir_check_no_untold_conflict(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
+bool tir_may_hide(const struct tir *ir, tir_block block, tir_block scope); /* false: there are none for it */
+void tir_hide_buffer(struct tir *ir, tir_buffer buffer);         /* one that uses it does not tell, or will not */
+bool tir_may_be_hidden(const struct tir *ir, tir_buffer buffer); /* false: all that use the buffer tell */
+bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* of what blocks in it tell */
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its

@@ -37,7 +37,7 @@ static bool hides_buffer(struct tir *ir, tir_block block, tir_buffer buffer) {
   return tir_any_own_expr(ir, block, uses_buffer, &buffer);
 }
 
-static bool may_be_hidden(const struct tir *ir, tir_buffer buffer) {
+bool tir_may_be_hidden(const struct tir *ir, tir_buffer buffer) {
   tir_stmt where = tir_buffer_at(ir, buffer)->where;
   if (where && tir_is(ir, where, TIR_BLOCK)) return tir_block_at(ir, where)->facts & TIR_HIDDEN_INSIDE;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
@@ -49,7 +49,7 @@ static bool may_be_hidden(const struct tir *ir, tir_buffer buffer) {
 
 uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most) {
   uint32_t count = 0;
-  if (!may_be_hidden(ir, buffer)) return 0;
+  if (!tir_may_be_hidden(ir, buffer)) return 0;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_BLOCK) || !hides_buffer(ir, s, buffer)) continue;
     if (count < most) out[count] = s;
@@ -145,65 +145,6 @@ static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_bu
     if (allocates(ir, b, buffer)) return true;
     if (b == block) return false;
   }
-}
-
-/* What a block itself does with a buffer, and whether it keeps quiet about some of it. */
-struct own_use {
-  bool reads, writes, untold;
-};
-
-static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
-  return tir_uses_opaquely(ir, e, *(const tir_buffer *)context);
-}
-
-static struct own_use find_own_use(struct tir *ir, tir_block block, tir_buffer buffer) {
-  const struct tir_block_record *r = tir_block_at(ir, block);
-  bool tells_write = tir_has_region_of(ir, r->writes, buffer);
-  bool tells_read = tir_has_region_of(ir, r->reads, buffer);
-  struct own_use use = {.reads = tir_any_own_expr(ir, block, uses_buffer, &buffer), .writes = false};
-  for (tir_stmt s = tir_next(ir, block, block); s && !use.writes;) {
-    use.writes = tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer;
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
-  }
-  use.writes = use.writes || (use.reads && tir_any_own_expr(ir, block, uses_opaquely, &buffer));
-  bool accumulates = tells_write && tir_stmt_at(ir, block)->first[TIR_INIT]; /* its own result needs no telling */
-  use.untold = (use.writes && !tells_write) || (use.reads && !tells_read && !accumulates);
-  return use;
-}
-
-/* Another block uses the buffer, one of both keeps quiet about it, and one of both writes. */
-static bool meets_untold(struct tir *ir, tir_block block, tir_buffer buffer, struct own_use use) {
-  for (uint32_t i = 1; i < ir->blocks.count; i++) {
-    tir_block b = ir->blocks.at[i].block;
-    if (!b || b == block) continue;
-    struct own_use other = find_own_use(ir, b, buffer);
-    if ((use.untold || other.untold) && (other.reads || other.writes) && (use.writes || other.writes)) return true;
-  }
-  return false;
-}
-
-/* What is hidden changes nothing of the order of blocks: inputs that are read, a result that no other block uses. */
-static bool hides_harmlessly(struct tir *ir, tir_block block) {
-  if (tir_block_at(ir, block)->matches.count) return false;
-  for (tir_buffer x = 1; x < ir->buffers.count; x++) {
-    struct own_use use = find_own_use(ir, block, x);
-    if (!use.reads && !use.writes) continue;
-    if (use.untold && use.writes && (use.reads || tir_block_at(ir, block)->writes.count)) return false;
-    if (meets_untold(ir, block, x, use)) return false;
-  }
-  return true;
-}
-
-bool tir_check_hides_nothing(struct tir *ir, tir_block block, ms_error *err) {
-  if (!(tir_block_at(ir, block)->facts & TIR_BLOCK_HIDES) || hides_harmlessly(ir, block)) return true;
-  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, block, "block `%s`, or one that uses what it writes, does not tell so",
-                    tir_block_name(ir, block));
-}
-
-bool tir_check_block_told(struct tir *ir, tir_block block, ms_error *err) {
-  for (tir_stmt s = block; s; s = tir_next(ir, s, block))
-    if (tir_is(ir, s, TIR_BLOCK) && !tir_check_hides_nothing(ir, s, err)) return false;
-  return tir_check_regions_told(ir, block, err);
 }
 
 bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err) {

@@ -81,6 +81,21 @@ static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   return plan_plain_indices(ir, block, store, plan) || plan_affine_indices(ir, block, store, plan);
 }
 
+struct untold {
+  tir_block block, scope;
+  ms_error *err;
+};
+
+/* A consumer that does not tell so is one all the same; a producer must be done before the block and all consumers. */
+static bool check_untold(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its) {
+  const struct untold *u = context;
+  bool before = tir_compare_position(ir, other, u->block) < 0;
+  bool done = before && !tir_shares_loop(ir, other, u->block, u->scope);
+  if (!(own.writes && (its.writes || before)) && (!own.reads || !its.writes || done)) return true;
+  return tir_refuse(ir, u->err, MS_ACCESS_NOT_TOLD, other, "block `%s` shares a buffer with block `%s`, untold",
+                    tir_block_name(ir, other), tir_block_name(ir, u->block));
+}
+
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err)) return false;
@@ -94,7 +109,10 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
   return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         tir_check_no_range_loads(ir, plan->buffer, err);
+         tir_check_no_range_loads(ir, plan->buffer, err) &&
+         tir_each_untold_conflict(
+             ir, block, plan->scope,
+             &(struct tir_conflict_visitor){check_untold, &(struct untold){block, plan->scope, err}});
 }
 
 static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
@@ -111,31 +129,50 @@ static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices,
 
 enum { MOST_ON_STACK = 32 };
 
-/* Readers of the buffer, inner ones before those around them. The caller frees what is not on_stack. */
-static tir_block *collect_readers(const struct tir *ir, tir_buffer buffer, tir_block *on_stack, uint32_t *count) {
-  tir_block *readers = on_stack;
-  uint32_t n = 0;
-  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) n++;
-  if (n > MOST_ON_STACK) readers = malloc(n * sizeof *readers);
-  if (!readers) abort();
-  *count = n;
-  n = 0;
-  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    uint32_t i = n++;
-    for (; i > 0 && tir_compare_position(ir, b, readers[i - 1]) > 0; i--) readers[i] = readers[i - 1];
-    readers[i] = b;
+static void sort_inner_first(const struct tir *ir, tir_block *blocks, uint32_t count) {
+  for (uint32_t n = 1; n < count; n++) {
+    tir_block b = blocks[n];
+    uint32_t i = n;
+    for (; i > 0 && tir_compare_position(ir, b, blocks[i - 1]) > 0; i--) blocks[i] = blocks[i - 1];
+    blocks[i] = b;
   }
+}
+
+/* Readers of the buffer, also those that do not tell, inner ones before those around them. The caller frees what is not
+ * on_stack. */
+static tir_block *collect_readers(struct tir *ir, const struct plan *plan, tir_block *on_stack, uint32_t *count) {
+  tir_block *readers = on_stack;
+  uint32_t told = 0, untold = tir_untold_users(ir, plan->buffer, plan->scope, NULL, 0);
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) told++;
+  *count = told + untold;
+  if (*count > MOST_ON_STACK) readers = malloc(*count * sizeof *readers);
+  if (!readers) abort();
+  told = 0;
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next)
+    readers[told++] = ir->uses.at[u].block;
+  tir_untold_users(ir, plan->buffer, plan->scope, readers + told, untold);
+  sort_inner_first(ir, readers, *count);
   return readers;
+}
+
+/* Who did not tell that it used the block's buffer will not tell either that it uses what the block used. */
+static void hide_reads(struct tir *ir, tir_block block, tir_block reader) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++) tir_hide_buffer(ir, ir->regions.at[i].buffer);
+  tir_hide_as(ir, reader, block);
 }
 
 static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_load_rule rule = {plan->buffer, TIR_NONE, value_at, plan};
   tir_block on_stack[MOST_ON_STACK];
   uint32_t count;
-  tir_block *readers = collect_readers(ir, plan->buffer, on_stack, &count);
+  tir_block *readers = collect_readers(ir, plan, on_stack, &count);
   for (uint32_t i = 0; i < count; i++) tir_rewrite_own_loads(ir, &rule, readers[i]);
-  for (uint32_t i = 0; i < count; i++) tir_renew_regions(ir, readers[i]);
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_has_region_of(ir, tir_block_at(ir, readers[i])->reads, plan->buffer))
+      tir_renew_regions(ir, readers[i]);
+    else
+      hide_reads(ir, block, readers[i]);
   if (readers != on_stack) free(readers);
   tir_kill_leaf(ir, block);
   tir_remove_alloc(ir, plan->scope, plan->buffer);

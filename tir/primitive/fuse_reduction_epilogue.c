@@ -32,7 +32,8 @@ static bool check_blocks(struct tir *ir, tir_block reduction, tir_block epilogue
     return tir_refuse(ir, err, plan->scope ? MS_EPILOGUE_SCOPE : MS_ROOT_BLOCK, reduction,
                       "blocks `%s` and `%s` are not in one scope", tir_block_name(ir, reduction),
                       tir_block_name(ir, epilogue));
-  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_hides_nothing(ir, epilogue, err)) return false;
+  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_no_untold_conflict(ir, epilogue, plan->scope, err))
+    return false;
   struct tir_span writes = tir_block_at(ir, reduction)->writes;
   if (writes.count != 1)
     return tir_refuse(ir, err, MS_EPILOGUE_ONE_WRITE, reduction, "block `%s` writes %u regions",

@@ -3,7 +3,7 @@
  * Requires: the block has regions of these numbers.
  * After:    the block says nothing of them; its body is as it was.
  * Forward:  nothing dies.
- * Unsafe: what is hidden orders nothing from then on; blocks that use it are not moved. */
+ * Unsafe: what is hidden orders nothing from then on; blocks that use it are moved only where their order stays. */
 #include "../analysis.h"
 
 #include <string.h>
@@ -27,21 +27,11 @@ static bool check(struct tir *ir, tir_block block, const char *side, const int64
   return true;
 }
 
-/* All that use a buffer which one of them hides stay where they are. */
-static void hide(struct tir *ir, tir_buffer buffer) {
-  tir_stmt where = tir_buffer_at(ir, buffer)->where;
-  if (where && tir_is(ir, where, TIR_BLOCK)) tir_block_at(ir, where)->facts |= TIR_HIDDEN_INSIDE;
-  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
-  for (int i = 0; i < 2; i++)
-    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
-      tir_block_at(ir, ir->uses.at[u].block)->facts |= TIR_BLOCK_HIDES;
-}
-
 static void edit(struct tir *ir, tir_block block, bool write, const int64_t *indices, uint32_t count) {
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
   uint32_t first = tir_grow_regions(ir, span.count), left = 0;
   for (uint32_t i = 0; i < span.count; i++)
-    if (is_hidden(indices, count, i)) hide(ir, ir->regions.at[span.first + i].buffer);
+    if (is_hidden(indices, count, i)) tir_hide_buffer(ir, ir->regions.at[span.first + i].buffer);
   for (uint32_t i = 0; i < span.count; i++)
     if (!is_hidden(indices, count, i)) ir->regions.at[first + left++] = ir->regions.at[span.first + i];
   if (write)

@@ -10,7 +10,7 @@ bool tir_check_inlined_scope(struct tir *ir, tir_block block, tir_block *scope, 
     return tir_refuse(ir, err, MS_BLOCK_HAS_INIT, block, "block `%s` has an init", tir_block_name(ir, block));
   *scope = tir_scope_of(ir, block);
   if (!*scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-  return tir_check_hides_nothing(ir, block, err) && tir_check_stage_pipeline(ir, *scope, err);
+  return tir_check_stage_pipeline(ir, *scope, err);
 }
 
 bool tir_check_not_output(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
@@ -37,6 +37,8 @@ bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err) {
                     tir_block_name(ir, block), tir_block_name(ir, n->parent));
 }
 
+enum { MOST_UNTOLD = 32 };
+
 static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_opaquely(ir, e, *(const tir_buffer *)context);
 }
@@ -48,19 +50,24 @@ static bool matches_part_of(const struct tir *ir, tir_block block, tir_buffer bu
   return false;
 }
 
+static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_error *err) {
+  if (!matches_part_of(ir, user, buffer) && !tir_any_own_expr(ir, user, uses_opaquely, &buffer)) return true;
+  return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user, "block `%s` uses buffer `%s` as a whole or through its pointer",
+                    tir_block_name(ir, user), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+}
+
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
-  if (!tir_check_accesses_told(ir, buffer, tir_scope_of(ir, block), err) ||
-      (block && !tir_check_no_untold_users(ir, buffer, tir_scope_of(ir, block), err)))
-    return false;
+  tir_block scope = tir_scope_of(ir, block), untold[MOST_UNTOLD];
+  if (!tir_check_accesses_told(ir, buffer, scope, err)) return false;
+  uint32_t count = scope ? tir_untold_users(ir, buffer, scope, untold, MOST_UNTOLD) : 0;
+  if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, buffer, scope, err);
+  for (uint32_t i = 0; i < count; i++)
+    if (!check_user(ir, buffer, untold[i], err)) return false;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block user = ir->uses.at[u].block;
-      if (user == block) continue;
-      if (matches_part_of(ir, user, buffer) || tir_any_own_expr(ir, user, uses_opaquely, &buffer))
-        return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user,
-                          "block `%s` uses buffer `%s` as a whole or through its pointer", tir_block_name(ir, user),
-                          tir_text(ir, tir_buffer_at(ir, buffer)->name));
+      if (user != block && !check_user(ir, buffer, user, err)) return false;
     }
   return true;
 }

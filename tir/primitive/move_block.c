@@ -40,11 +40,9 @@ static bool check_told(struct tir *ir, const struct tir_move *move, ms_error *er
   struct tir_span reads = record->reads, writes = record->writes;
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t k = i < reads.count ? reads.first + i : writes.first + i - reads.count;
-    if (!tir_check_accesses_told(ir, ir->regions.at[k].buffer, move->scope, err) ||
-        !tir_check_no_untold_users(ir, ir->regions.at[k].buffer, move->scope, err))
-      return false;
+    if (!tir_check_accesses_told(ir, ir->regions.at[k].buffer, move->scope, err)) return false;
   }
-  return tir_check_block_told(ir, move->block, err) && tir_check_writes_told(ir, move->block, err);
+  return tir_check_regions_told(ir, move->block, err) && tir_check_writes_told(ir, move->block, err);
 }
 
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
@@ -223,11 +221,13 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   move->loop = loop;
   if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
+  tir_stmt untold = tir_move_find_untold(ir, move);
+  if (untold) narrow(ir, &limits, untold, true);
   if (!find_place(ir, move, &limits, index, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
   if (!tir_move_find_domains(ir, move, err)) return false;
   if (move->to_consumers && !tir_move_keep_to_round(ir, move, err)) return false;
-  if (!tir_move_check_reduction(ir, move, err)) return false;
+  if (!tir_move_check_reduction(ir, move, err) || !tir_move_check_untold(ir, move, err)) return false;
   return move->to_consumers || tir_move_check_written(ir, move, err);
 }
 
@@ -244,6 +244,7 @@ bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move) {
   struct tir_span writes = tir_block_at(ir, move->block)->writes;
   assert(move->to_consumers);
   if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
+  if (tir_may_hide(ir, move->block, move->scope)) return false;
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {

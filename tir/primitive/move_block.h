@@ -32,6 +32,7 @@ struct tir_move {
   /* of the loop last checked */
   tir_loop loop;
   tir_stmt before; /* the new nest goes before it; TIR_NONE: last */
+  tir_stmt untold; /* while blocks are visited: the first child of the loop that reads what the block writes, untold */
   struct tir_move_domain *domains;
   struct tir_term terms[TIR_MOVE_TERMS];
   uint32_t term_count;
@@ -68,6 +69,12 @@ bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct);
 bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err);
 /* For compute_at: keeps the domains to what the block may compute at its new place (move_round.c). */
 bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err);
+/* Other blocks that use the same buffers without telling so: the first child of the loop that reads what the block
+ * writes, or TIR_NONE; and whether all is well with them once the place and the domains are known (move_untold.c). */
+tir_stmt tir_move_find_untold(struct tir *ir, struct tir_move *move);
+bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err);
+/* The iteration runs through its domain at the new place (move_reduction.c). */
+bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err);
 

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static bool is_whole(struct tir *ir, const struct tir_move *move, uint32_t i) {
+bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t i) {
   const struct tir_move_domain *d = &move->domains[i];
   struct tir_var_node v = ir->vars.at[tir_iters(ir, move->block)[i].var];
   if (!d->linear) return tir_prove_equal(ir, d->min, v.min) && tir_prove_equal(ir, d->extent, v.extent);
@@ -84,7 +84,7 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err) {
   bool partial = false;
   for (uint32_t i = 0; i < move->iter_count && !partial; i++)
-    partial = tir_iters(ir, move->block)[i].kind != TIR_SPATIAL && !is_whole(ir, move, i);
+    partial = tir_iters(ir, move->block)[i].kind != TIR_SPATIAL && !tir_move_runs_whole(ir, move, i);
   if (!partial || takes_steps_once(ir, move)) return true;
   return tir_refuse(ir, err, MS_MOVE_REDUCTION, move->loop,
                     "under this loop block `%s` would not take each step of its reduction once, in turn",

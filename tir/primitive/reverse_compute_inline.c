@@ -3,8 +3,8 @@
  * Requires: no init, no predicate; the scope is a stage pipeline; of what the block reads, one buffer is written in the
  *           scope: by one block, complete, and read by no other; the scope allocates what that producer writes. The
  *           block is complete; its body is one store that loads the buffer at one place, an affine map of its
- *           iterations that can be inverted; what the producer writes covers them. The producer's body is one store, or
- *           one under a condition.
+ *           iterations that can be inverted; what the producer writes covers them. The producer's body is one store,
+ *           one under a condition, or that of a copy under its loops; it needs no condition on those.
  * After:    the producer stores the block's value where the block did. Where the block takes less than all that was
  *           produced, the producer has a predicate. Its regions are found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead; the producer stays.
@@ -160,6 +160,8 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
 
 static bool find_producer_store(const struct tir *ir, struct plan *plan) {
   tir_stmt s = tir_only_child(ir, plan->producer);
+  bool copies = tir_annotation(ir, tir_stmt_at(ir, plan->producer)->annotations, "auto_copy");
+  while (copies && s && tir_is(ir, s, TIR_LOOP)) s = tir_only_child(ir, s);
   plan->condition = TIR_NONE;
   if (s && tir_is(ir, s, TIR_IF)) {
     if (tir_stmt_at(ir, s)->first[TIR_ELSE]) return false;
@@ -169,6 +171,13 @@ static bool find_producer_store(const struct tir *ir, struct plan *plan) {
   plan->producer_store = s;
   return s && tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == plan->buffer &&
          !tir_stmt_at(ir, s)->store.predicate && !tir_stmt_at(ir, plan->producer)->first[TIR_INIT];
+}
+
+/* A predicate cannot tell of the loops in the producer. */
+static bool holds_own_loop(const struct tir *ir, const struct plan *plan, tir_expr predicate) {
+  for (tir_stmt s = tir_stmt_at(ir, plan->producer_store)->parent; s != plan->producer; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_stmt_at(ir, s)->loop.var)) return true;
+  return false;
 }
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
@@ -197,10 +206,9 @@ static tir_expr bounds_of_iters(struct tir *ir, const struct plan *plan) {
 static bool check_written_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
-    if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err) ||
-        !tir_check_no_untold_users(ir, ir->regions.at[i].buffer, plan->scope, err))
-      return false;
-  return true;
+    if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err)) return false;
+  return tir_check_no_untold_conflict(ir, block, plan->scope, err) &&
+         tir_check_no_untold_users(ir, plan->buffer, plan->scope, err);
 }
 
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -208,10 +216,11 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
       !tir_check_complete_block(ir, block, plan->scope, err) || !find_producer(ir, block, plan, err) ||
       !tir_check_not_output(ir, plan->producer, plan->scope, err) || !check_only_consumer(ir, block, plan, err))
     return false;
-  if (!plan_body(ir, block, plan))
+  bool planned = plan_body(ir, block, plan);
+  plan->in_bounds = planned ? bounds_of_iters(ir, plan) : TIR_NONE;
+  if (!planned || (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
-  plan->in_bounds = bounds_of_iters(ir, plan);
   return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
          tir_check_no_range_loads(ir, plan->buffer, err) && check_written_told(ir, block, plan, err);
 }

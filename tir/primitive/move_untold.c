@@ -1,0 +1,68 @@
+/* What stands between a moved block and blocks that use the same buffer without telling so. They keep their order with
+ * it; as they are in no region, what the block has to provide for them is all that it has. */
+#include "../analysis.h"
+#include "move_domain.h"
+
+/* The child of the loop that `s` is in, or TIR_NONE. */
+static tir_stmt child_around(const struct tir *ir, tir_stmt s, tir_loop loop) {
+  while (s && tir_stmt_at(ir, s)->parent != loop) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+static bool comes_before(const struct tir *ir, const struct tir_move *move, tir_block other) {
+  tir_stmt child = child_around(ir, other, move->loop);
+  if (!child) return tir_compare_position(ir, other, move->loop) < 0;
+  return !move->before || tir_compare_position(ir, child, move->before) < 0;
+}
+
+static bool runs_whole(struct tir *ir, const struct tir_move *move) {
+  for (uint32_t i = 0; i < move->iter_count; i++)
+    if (!tir_move_runs_whole(ir, move, i)) return false;
+  return true;
+}
+
+static bool keeps(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its) {
+  const struct tir_move *move = context;
+  if (other == move->block || tir_is_below(ir, other, move->block)) return true;
+  bool before = tir_compare_position(ir, other, move->block) < 0;
+  if (comes_before(ir, move, other) != before || (own.writes && its.writes)) return false;
+  bool shares = tir_shares_loop(ir, other, move->loop, move->scope);
+  if (before || !own.writes || !its.reads || (own.reads && its.writes)) return !shares;
+  return runs_whole(ir, move) || (!move->to_consumers && !shares);
+}
+
+struct check {
+  struct tir_move *move;
+  ms_error *err;
+};
+
+static bool check_keeps(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its) {
+  const struct check *c = context;
+  if (keeps(ir, c->move, other, own, its)) return true;
+  return tir_refuse(ir, c->err, MS_ACCESS_NOT_TOLD, other,
+                    "under that loop block `%s` would not do for block `%s`, with which it shares a buffer: one of "
+                    "them does not tell so",
+                    tir_block_name(ir, c->move->block), tir_block_name(ir, other));
+}
+
+bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err) {
+  struct check c = {move, err};
+  struct tir_conflict_visitor visitor = {check_keeps, &c};
+  return tir_each_untold_conflict(ir, move->block, move->scope, &visitor);
+}
+
+/* A consumer that does not tell comes after the new place, as those do that tell. */
+static bool limit_place(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its) {
+  struct tir_move *move = context;
+  tir_stmt child = child_around(ir, other, move->loop);
+  if (!child || !own.writes || !its.reads || tir_compare_position(ir, other, move->block) < 0) return true;
+  if (!move->untold || tir_compare_position(ir, child, move->untold) < 0) move->untold = child;
+  return true;
+}
+
+tir_stmt tir_move_find_untold(struct tir *ir, struct tir_move *move) {
+  struct tir_conflict_visitor visitor = {limit_place, move};
+  move->untold = TIR_NONE;
+  tir_each_untold_conflict(ir, move->block, move->scope, &visitor);
+  return move->untold;
+}
