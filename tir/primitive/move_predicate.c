@@ -45,8 +45,27 @@ static bool covers_domains(struct tir *ir, tir_block block, tir_expr predicate) 
   return covers;
 }
 
-/* Rewrites the predicate from loops to the iterations that are bound to them alone. */
+/* A limit of what is bound to an iteration is one of the iteration. */
+static tir_expr limit_iterations(struct tir *ir, tir_block block, tir_expr predicate) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) {
+    tir_expr a = limit_iterations(ir, block, n.a);
+    return tir_make(ir, TIR_AND, a, limit_iterations(ir, block, n.b));
+  }
+  if (n.kind < TIR_LT || n.kind > TIR_GE) return predicate;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    tir_expr v = tir_var_expr(ir, iter.var);
+    if (tir_type_of(ir, v) != tir_type_of(ir, iter.binding)) continue;
+    if (n.a == iter.binding) return tir_binary(ir, (enum tir_kind)n.kind, v, n.b);
+    if (n.b == iter.binding) return tir_binary(ir, (enum tir_kind)n.kind, n.a, v);
+  }
+  return predicate;
+}
+
+/* Rewrites the predicate from loops to iterations: what is bound to these, and loops that are bound alone. */
 static tir_expr in_iterations(struct tir *ir, tir_block block, tir_expr predicate) {
+  predicate = limit_iterations(ir, block, tir_simplify(ir, predicate));
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     const struct tir_expr_node *n = tir_at(ir, iter.binding);
