@@ -27,6 +27,10 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
                              struct tir_cache_plan *plan, ms_error *err);
 /* The only child of the scope that writes the buffer; TIR_NONE: none does. Refuses two. */
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
+/* The first block of the scope after the writer that reads something of what it wrote, whichever buffer that is; those
+ * among the `count` consumers, and their children, are left out. TIR_NONE: there is none. */
+tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
+                           uint32_t count);
 /* Places the copy between the writer and `user`, the first block that shall come after it (a child of the scope). */
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user);
 /* What `region` of `block` covers while the loops between the block and the copy run: plan->ranges, cut to the buffer,

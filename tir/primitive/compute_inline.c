@@ -162,6 +162,49 @@ static void hide_reads(struct tir *ir, tir_block block, tir_block reader) {
   tir_hide_as(ir, reader, block);
 }
 
+/* Buffers from outside the function that no region names. */
+enum { MOST_UNNAMED = 16 };
+struct unnamed {
+  tir_buffer at[MOST_UNNAMED];
+  uint32_t count;
+};
+
+static void find_unnamed(const struct tir *ir, struct unnamed *out) {
+  out->count = 0;
+  for (tir_buffer b = 1; b < ir->buffers.count && out->count < MOST_UNNAMED; b++) {
+    const struct tir_buffer_node *n = tir_buffer_at(ir, b);
+    if (!n->readers && !n->writers && !(n->where && tir_is(ir, n->where, TIR_BLOCK))) out->at[out->count++] = b;
+  }
+}
+
+static bool drop_unnamed(struct tir *ir, tir_block reader, const struct unnamed *unnamed, bool writes) {
+  struct tir_span span = writes ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
+  uint32_t first = tir_grow_regions(ir, span.count), left = 0;
+  for (uint32_t i = 0; i < span.count; i++) {
+    struct tir_region r = ir->regions.at[span.first + i];
+    bool named = true;
+    for (uint32_t k = 0; k < unnamed->count && named; k++) named = unnamed->at[k] != r.buffer;
+    if (named) ir->regions.at[first + left++] = r;
+  }
+  if (left == span.count) return false;
+  if (writes)
+    tir_set_writes(ir, reader, ir->regions.at + first, left);
+  else
+    tir_set_reads(ir, reader, ir->regions.at + first, left);
+  return true;
+}
+
+/* Finds the reader's regions anew; what was hidden, and is in no other region, stays hidden. */
+static void renew_regions(struct tir *ir, tir_block block, tir_block reader) {
+  struct unnamed unnamed = {.count = 0};
+  bool hides = (tir_block_at(ir, block)->facts | tir_block_at(ir, reader)->facts) & TIR_BLOCK_HIDES;
+  if (hides) find_unnamed(ir, &unnamed);
+  tir_renew_regions(ir, reader);
+  if (!unnamed.count) return;
+  bool reads = drop_unnamed(ir, reader, &unnamed, false), writes = drop_unnamed(ir, reader, &unnamed, true);
+  if (reads || writes) tir_block_at(ir, reader)->facts |= TIR_BLOCK_HIDES;
+}
+
 static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_load_rule rule = {plan->buffer, TIR_NONE, value_at, plan};
   tir_block on_stack[MOST_ON_STACK];
@@ -170,7 +213,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < count; i++) tir_rewrite_own_loads(ir, &rule, readers[i]);
   for (uint32_t i = 0; i < count; i++)
     if (tir_has_region_of(ir, tir_block_at(ir, readers[i])->reads, plan->buffer))
-      tir_renew_regions(ir, readers[i]);
+      renew_regions(ir, block, readers[i]);
     else
       hide_reads(ir, block, readers[i]);
   if (readers != on_stack) free(readers);
