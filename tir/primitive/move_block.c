@@ -350,6 +350,12 @@ static tir_expr bind(struct tir *ir, const struct tir_move *move, const struct t
   return tir_add(ir, tir_cast(ir, d->type, d->min), v);
 }
 
+/* What the predicate limits: a loop of one round adds nothing to it. */
+static tir_expr limited(struct tir *ir, const struct tir_move *move, const struct tir_move_domain *d, tir_expr value) {
+  if (d->linear) return d->hi > d->lo ? value : tir_from_terms(ir, d->type, d->lo, move->terms + d->first, d->count);
+  return tir_is_const(ir, d->extent, 1) ? tir_cast(ir, tir_type_of(ir, value), d->min) : value;
+}
+
 /* Takes the block out, with the loops that hold nothing else. */
 static void remove_nest(struct tir *ir, const struct tir_move *move) {
   tir_detach(ir, move->block);
@@ -362,7 +368,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
   for (uint32_t i = 0; i < move->iter_count; i++) {
     tir_expr value = bind(ir, move, &move->domains[i], &nest, preserve_unit_loops);
     tir_iters(ir, move->block)[i].binding = value;
-    predicate = tir_move_limit(ir, predicate, &move->domains[i], value);
+    predicate = tir_move_limit(ir, predicate, &move->domains[i], limited(ir, move, &move->domains[i], value));
     if (move->kept) tir_subst_var(ir, tir_iters(ir, move->block)[i].var, value);
   }
   if (move->kept) {
