@@ -57,6 +57,28 @@ static bool check_earlier_readers(struct tir *ir, const struct plan *plan, ms_er
   return true;
 }
 
+enum { MOST_UNTOLD = 32 };
+
+/* Blocks that read the buffer after the writer without telling so come after the copy too; *first: the first of them,
+ * or what it was. Other untold uses are refused. */
+static bool check_untold(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
+  tir_block untold[MOST_UNTOLD], scope = plan->cache.scope;
+  uint32_t count = tir_untold_users(ir, plan->cache.buffer, scope, untold, MOST_UNTOLD);
+  struct tir_access own = tir_access_of(ir, plan->writer, plan->cache.buffer);
+  bool reads = own.reads && !own.tells_reads;
+  for (uint32_t i = 0; i < count && i < MOST_UNTOLD && !reads; i++) {
+    tir_block b = untold[i];
+    bool after = tir_compare_position(ir, b, plan->writer) > 0 && !tir_is_below(ir, b, plan->writer);
+    if (!after || tir_access_of(ir, b, plan->cache.buffer).writes)
+      return tir_check_no_untold_users(ir, plan->cache.buffer, b, err);
+    if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
+  }
+  if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, plan->cache.buffer, scope, err);
+  if (!reads) return true;
+  return tir_refuse(ir, err, MS_CACHE_IN_PLACE, plan->writer, "block `%s` reads what it writes, and does not tell so",
+                    tir_block_name(ir, plan->writer));
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
                   ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
@@ -64,14 +86,14 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
       !tir_check_only_writer(ir, cache, &plan->writer, err))
     return false;
   assert(plan->writer == block);
-  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) ||
-      !tir_check_no_untold_users(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
+  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
     return false;
   if (tir_has_region_of(ir, tir_block_at(ir, block)->reads, cache->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block,
                       "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));
   tir_block reader = tir_first_reader(ir, cache->scope, block, plan->consumers, plan->count);
+  if (!check_untold(ir, plan, &reader, err)) return false;
   cache->before = TIR_NONE;
   if (reader) tir_place_cache(ir, cache, block, reader);
   cache->compact = !reader || tir_stmt_at(ir, cache->before)->parent == cache->scope;

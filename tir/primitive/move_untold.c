@@ -15,6 +15,19 @@ static bool comes_before(const struct tir *ir, const struct tir_move *move, tir_
   return !move->before || tir_compare_position(ir, child, move->before) < 0;
 }
 
+static bool loops_between(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  for (; s != high; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1) return true;
+  return false;
+}
+
+/* The new place shares a loop with the other block that the old one does not, or the other way round. */
+static bool shares_otherwise(const struct tir *ir, const struct tir_move *move, tir_block other) {
+  tir_stmt now = tir_lowest_common_ancestor(ir, other, move->block);
+  tir_stmt then = tir_lowest_common_ancestor(ir, other, move->loop);
+  return tir_is_below(ir, then, now) ? loops_between(ir, then, now) : loops_between(ir, now, then);
+}
+
 static bool runs_whole(struct tir *ir, const struct tir_move *move) {
   for (uint32_t i = 0; i < move->iter_count; i++)
     if (!tir_move_runs_whole(ir, move, i)) return false;
@@ -26,7 +39,7 @@ static bool keeps(struct tir *ir, void *context, tir_block other, struct tir_acc
   if (other == move->block || tir_is_below(ir, other, move->block)) return true;
   bool before = tir_compare_position(ir, other, move->block) < 0;
   if (comes_before(ir, move, other) != before || (own.writes && its.writes)) return false;
-  bool shares = tir_shares_loop(ir, other, move->loop, move->scope);
+  bool shares = shares_otherwise(ir, move, other);
   if (before || !own.writes || !its.reads || (own.reads && its.writes)) return !shares;
   return runs_whole(ir, move) || (!move->to_consumers && !shares);
 }
