@@ -41,10 +41,14 @@ struct tir_access tir_access_of(struct tir *ir, tir_block block, tir_buffer buff
   struct tir_block_record *r = tir_block_at(ir, block);
   struct tir_access use = {.tells_reads = tir_has_region_of(ir, r->reads, buffer),
                            .tells_writes = tir_has_region_of(ir, r->writes, buffer)};
-  bool told = use.tells_reads || use.tells_writes, matches = matches_part_of(ir, block, buffer);
-  bool opaque = (matches && !told) || tir_any_own_expr(ir, block, is_data_of, &buffer);
-  use.writes = opaque || (matches && use.tells_writes) || stores_to(ir, block, buffer);
-  use.reads = opaque || (matches && use.tells_reads) || tir_any_own_expr(ir, block, uses, &buffer);
+  bool told = use.tells_reads || use.tells_writes; /* of what it does through a pointer or a match, all there is */
+  bool opaque = matches_part_of(ir, block, buffer) || tir_any_own_expr(ir, block, is_data_of, &buffer);
+  if (opaque) {
+    use.reads = !told || use.tells_reads;
+    use.writes = !told || use.tells_writes;
+  }
+  use.writes |= stores_to(ir, block, buffer);
+  use.reads |= !opaque && tir_any_own_expr(ir, block, uses, &buffer);
   use.tells_reads |= use.tells_writes && tir_stmt_at(ir, block)->first[TIR_INIT]; /* its own result, so far */
   return use;
 }
