@@ -1,6 +1,6 @@
 #include "arena.h"
+#include "arith/iter_map.h"
 #include "hash.h"
-#include "iter_map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Blocks: their records, and the lists kept of them: by name, and by buffer read or written. */
-#include "analysis.h"
+#include "analysis/analysis.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Interned expressions: one index for one text. Nodes are written once, with their facts. */
 #include "arena.h"
-#include "bounds.h"
+#include "arith/bounds.h"
+#include "judge/verify.h"
 #include "slots.h"
-#include "verify.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Index maps on expressions. */
 #include "index_map.h"
 
-#include "iter_map.h"
+#include "arith/iter_map.h"
 
 /* ---- Results ---- */
 

@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_INDEX_MAP_H
 #define MSCHED_TIR_INDEX_MAP_H
 
-#include "affine.h"
+#include "arith/affine.h"
 
 enum { TIR_MOST_MAP_RANK = 16 };
 

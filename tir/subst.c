@@ -2,7 +2,7 @@
  *
  * The map stands in scratch memory, an entry a variable or buffer; a memo holds what became of each expression while
  * the map does not change. Index arithmetic is rebuilt as sums, the rest node by node. */
-#include "linear.h"
+#include "arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

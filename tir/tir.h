@@ -275,7 +275,7 @@ struct tir_block_record {
   struct tir_span iters, reads, writes; /* in tir.iters, tir.regions */
   struct tir_span allocs;               /* in tir.operands: buffers */
   struct tir_span matches;              /* in tir.matches */
-  uint32_t facts; /* of its scope as a stage pipeline, and its region cover: analysis_pipeline.c */
+  uint32_t facts; /* of its scope as a stage pipeline, and its region cover: analysis/pipeline.c */
 };
 
 struct tir_buffer_node {

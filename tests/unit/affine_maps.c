@@ -1,6 +1,6 @@
 /* Iterator maps by hand: what is recognized, what not, and why. */
 #include "prefix.h"
-#include "tir/affine.h"
+#include "tir/arith/affine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

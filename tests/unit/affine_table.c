@@ -4,7 +4,7 @@
  * A line: variables [: other variables]; indices; predicate; check trivial; no, or yes and a progression an index;
  * simplified indices; the inverse in o0, o1, …. */
 #include "table.h"
-#include "tir/iter_map.h"
+#include "tir/arith/iter_map.h"
 
 enum { MOST = 16, FIELDS = 7 };
 

@@ -1,7 +1,7 @@
 /* Blocks in their scope: look-ups, producers and consumers, the conditions of complete and reduction blocks, region
  * cover. */
 #include "script.h"
-#include "tir/analysis.h"
+#include "tir/analysis/analysis.h"
 
 #define ONE_D "A: T.Buffer((8,), \"float32\"), D: T.Buffer((8,), \"float32\")"
 #define STAGE(name, from, to)                                                                                          \

@@ -1,6 +1,6 @@
 /* Intervals, and what expressions cover by interval arithmetic. */
 #include "prefix.h"
-#include "tir/analysis.h"
+#include "tir/analysis/analysis.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

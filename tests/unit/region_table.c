@@ -3,7 +3,7 @@
  * A line: relaxed variables : other variables; min , extent | …; predicate; exact: no, or lo , hi | …; upper bound; by
  * interval arithmetic alone. */
 #include "table.h"
-#include "tir/analysis.h"
+#include "tir/analysis/analysis.h"
 
 enum { MOST = 16, FIELDS = 6 };
 

@@ -2,7 +2,7 @@
  * corner. A cache of a panel thus becomes a packed panel.
  * Requires: flat allocations, no blocks. Gives: smaller allocations. Keeps: everything else. A dimension whose touched
  * range is not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. */
-#include "../linear.h"
+#include "../arith/linear.h"
 #include "lower.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef MSCHED_TIR_LOWER_H
 #define MSCHED_TIR_LOWER_H
 
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 
 struct lowering {
   struct tir *ir;

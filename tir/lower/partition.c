@@ -4,7 +4,7 @@
  * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. */
 #include "lower.h"
 
-#include "../linear.h"
+#include "../arith/linear.h"
 
 enum { MOST_CUTS = 64, MOST_STATEMENTS = 4000 };
 

@@ -7,7 +7,7 @@
  * Requires: no blocks; perfect nests around the store. Gives: small buffers of scope "register", whose loops are marked
  * to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
  * another name. Order matters more than flags here: see the notes on register tiles in lower/README.md. */
-#include "../affine.h"
+#include "../arith/affine.h"
 #include "lower.h"
 
 #include <stdlib.h>

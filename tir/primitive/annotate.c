@@ -3,7 +3,7 @@
  * Requires: annotate: nothing. Unannotate: the key is there.
  * After:    the loop or block bears the key; one that was there before keeps its value. Unannotate: it bears it not.
  * Forward:  nothing. */
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 
 static struct tir_span *annotations_of(struct tir *ir, tir_stmt target) {
   assert(tir_is(ir, target, TIR_LOOP) || tir_is(ir, target, TIR_BLOCK));

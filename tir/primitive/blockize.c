@@ -15,7 +15,7 @@
  * After:    the block outer_NAME_NAME_… with all of them and their loops; it reads and writes, of each buffer, the
  *           union of what they do. */
 #include "blockize.h"
-#include "../loads.h"
+#include "../analysis/loads.h"
 #include "loops.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Buffers under change: who uses them, and the way from one to another. */
 #include "buffer.h"
 
-#include "../affine.h"
-#include "../linear.h"
-#include "../loads.h"
+#include "../analysis/loads.h"
+#include "../arith/affine.h"
+#include "../arith/linear.h"
 
 #include <stdlib.h>
 

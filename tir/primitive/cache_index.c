@@ -8,7 +8,7 @@
  * the block index_N computes it in loops over the loops that these are bound to, before the block's nest. The block
  *           loads the buffers; what it says it reads stays as it was, so that all of them stay where they are.
  * Forward:  nothing dies. */
-#include "../loads.h"
+#include "../analysis/loads.h"
 #include "cache_stage.h"
 
 #include <stdlib.h>

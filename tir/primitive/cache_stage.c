@@ -1,7 +1,7 @@
 /* The stage of a cache: a block that copies a region, in loops of its own, between a buffer and its cache. */
 #include "cache_stage.h"
 
-#include "../loads.h"
+#include "../analysis/loads.h"
 #include "buffer.h"
 
 #include <stdlib.h>

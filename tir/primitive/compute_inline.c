@@ -6,9 +6,9 @@
  * After:    each load is the stored value, with the iterations put as the load's indices say; the readers' regions are
  *           found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead. */
-#include "../affine.h"
-#include "../detect.h"
-#include "../loads.h"
+#include "../analysis/loads.h"
+#include "../arith/affine.h"
+#include "../text/detect.h"
 #include "inline.h"
 
 #include <stdlib.h>

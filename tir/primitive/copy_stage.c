@@ -1,7 +1,7 @@
 /* Copying stages, and blocks that use a buffer at one place. */
 #include "copy_stage.h"
 
-#include "../loads.h"
+#include "../analysis/loads.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  *           Bind: a thread axis that exists.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
  * After:    the reduction's init stores the terms that were added to its own, and its update accumulates in the buffer
  *           that the epilogue wrote. It reads what the epilogue read. The buffer between stays allocated.
  * Forward:  the epilogue and the loops that held only it are dead. */
-#include "../loads.h"
+#include "../analysis/loads.h"
 #include "inline.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * After:    the block says nothing of them; its body is as it was.
  * Forward:  nothing dies.
  * Unsafe: what is hidden orders nothing from then on; blocks that use it are moved only where their order stays. */
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Inlining: checks, the removal of a block, and the regions of those that take over its work. */
 #include "inline.h"
 
-#include "../loads.h"
+#include "../analysis/loads.h"
 
 /* ---- Checks ---- */
 

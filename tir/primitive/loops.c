@@ -1,8 +1,8 @@
 /* What the primitives that remake loops share. */
 #include "loops.h"
 
-#include "../affine.h"
-#include "../loads.h"
+#include "../analysis/loads.h"
+#include "../arith/affine.h"
 
 bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);

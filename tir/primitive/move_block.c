@@ -1,5 +1,5 @@
 /* Moving a block under a loop: where it may go, and the edit. */
-#include "../linear.h"
+#include "../arith/linear.h"
 #include "move_domain.h"
 
 #include <stdlib.h>

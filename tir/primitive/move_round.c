@@ -4,7 +4,7 @@
  * block gets instances that nobody asks for. They do no harm where all that they read has been written. Where the block
  * stays in the same rounds of a loop as one of its own producers, they may read what a later round writes; so in each
  * round it computes no more than it did at the old place: that holds all its consumers read. */
-#include "../linear.h"
+#include "../arith/linear.h"
 #include "move_domain.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What stands between a moved block and blocks that use the same buffer without telling so. They keep their order with
  * it; as they are in no region, what the block has to provide for them is all that it has. */
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 #include "move_domain.h"
 
 /* The child of the loop that `s` is in, or TIR_NONE. */

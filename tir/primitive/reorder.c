@@ -6,7 +6,7 @@
  *           spatial and reduction loops keeps its order, as long as the reduction has its init.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 
 #include <stdlib.h>
 

@@ -10,9 +10,9 @@
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
-#include "../affine.h"
-#include "../detect.h"
-#include "../loads.h"
+#include "../analysis/loads.h"
+#include "../arith/affine.h"
+#include "../text/detect.h"
 #include "inline.h"
 
 #include <stdlib.h>

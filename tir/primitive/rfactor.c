@@ -13,7 +13,7 @@
  *           loop; where NAME_rf has a predicate, so has the block: that of the first round, which initialized the
  *           partial result.
  * Forward:  the block and the loops that stay keep their ids; the other loops that reduce are dead. */
-#include "../analysis.h"
+#include "../analysis/analysis.h"
 #include "loops.h"
 
 #include <stdlib.h>

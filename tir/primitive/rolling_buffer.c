@@ -12,7 +12,7 @@
  *           the scope the iteration of that number, and those bound to that loop, are opaque unless they reduce: what
  *           is found there is found in order.
  * Forward:  nothing. */
-#include "../detect.h"
+#include "../text/detect.h"
 #include "buffer.h"
 #include "inline.h"
 

@@ -1,7 +1,7 @@
 /* Facts of loops, and of blocks in their scope: producers and consumers, complete and reduction blocks.
  *
  * Blocks in the init of another are children of no scope: nothing here sees them. */
-#include "affine.h"
+#include "../arith/affine.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,10 +7,10 @@
 #ifndef MSCHED_TIR_ANALYSIS_H
 #define MSCHED_TIR_ANALYSIS_H
 
-#include "arena.h"
-#include "bounds.h"
+#include "../arena.h"
+#include "../arith/bounds.h"
 
-/* ---- Loops (analysis_block.c) ---- */
+/* ---- Loops (block.c) ---- */
 
 /* The extent, or -1 when it is no constant. */
 static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
@@ -24,7 +24,7 @@ uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var 
 /* The only statement in a loop's body, or TIR_NONE. */
 tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
 
-/* ---- Blocks in their scope (analysis_block.c) ---- */
+/* ---- Blocks in their scope (block.c) ---- */
 
 /* 0: it is one; else the number of the condition (1..5, as the function's comment lists them) that fails. */
 int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope);
@@ -35,7 +35,7 @@ bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope,
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
-/* The scope is a stage pipeline (analysis_pipeline.c): no child writes what an earlier one reads, and what a child
+/* The scope is a stage pipeline (pipeline.c): no child writes what an earlier one reads, and what a child
  * reads of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once:
  * primitives keep the property, though splits and predicates may hide it. */
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err);
@@ -75,7 +75,7 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
 /* Between blocks of the scope that use the buffer, or have blocks in them that do, all tell of it in their regions
- * (analysis_told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
+ * (told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err);
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
@@ -119,7 +119,7 @@ bool tir_is_trivial_binding(struct tir *ir, tir_block block);
 /* Mask of the kinds of iterations that `loop`'s variable is bound to in `block`: 1 spatial, 2 reduction, 4 opaque. */
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
 
-/* ---- Reductions (analysis_reduction.c) ---- */
+/* ---- Reductions (reduction.c) ---- */
 
 /* The commutative reducers that are known. An arg reducer keeps an index (first buffer) and its value (second); the
  * first and last kinds say which index wins among equal values, the plain ones keep what was there. */
@@ -212,7 +212,7 @@ void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t ran
 bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,
                        const struct tir_interval *consumed);
 /* Elements left out between the first and the last that a block accesses while the loops `vars` run, its other loops
- * standing still (analysis_gaps.c). */
+ * standing still (gaps.c). */
 enum tir_gaps { TIR_NO_GAPS, TIR_GAPS, TIR_GAPS_NOT_KNOWN };
 /* Of min + [0, extent), over the block's iterations: certain gaps, or certainly none. */
 enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,

@@ -21,7 +21,7 @@
 #ifndef MSCHED_TIR_READER_H
 #define MSCHED_TIR_READER_H
 
-#include "arena.h"
+#include "../arena.h"
 #include "lexer.h"
 
 /* Limits that keep recursion and arrays bounded whatever the text. */

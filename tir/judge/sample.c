@@ -3,7 +3,7 @@
  * On a copy, every block that others need is moved under the loops of those that need it, as far as compute_at goes;
  * then spatial loops under which nothing is written that is read elsewhere are run for one value each. What could not
  * be moved runs whole: the results are right either way. */
-#include "analysis.h"
+#include "../analysis/analysis.h"
 #include "interp.h"
 
 #include <stdlib.h>

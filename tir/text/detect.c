@@ -1,9 +1,9 @@
 /* Detecting the regions of a block: every access, with the loops inside the block run over their domains. */
 #include "detect.h"
 
-#include "affine.h"
-#include "linear.h"
-#include "loads.h"
+#include "../analysis/loads.h"
+#include "../arith/affine.h"
+#include "../arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Expressions as text: with the brackets that precedence asks for, and in such a form that the reader, which folds
  * constants, gives the same tree back. */
-#include "bounds.h"
+#include "../arith/bounds.h"
 #include "calls.h"
 #include "printer.h"
 

@@ -1,7 +1,7 @@
 /* Operators on expressions as TVM's reader applies them: operands are cast to a common type, operators of constants are
  * folded, and so are the neutral elements (x + 0, x * 1, x // 1). What must stay unfolded is written T.Add(x, 0). */
-#include "bounds.h"
-#include "linear.h"
+#include "../arith/bounds.h"
+#include "../arith/linear.h"
 #include "reader.h"
 
 #include <math.h>

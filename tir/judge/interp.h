@@ -11,7 +11,7 @@
 #ifndef MSCHED_TIR_INTERP_H
 #define MSCHED_TIR_INTERP_H
 
-#include "arena.h"
+#include "../arena.h"
 
 union value {
   int64_t i;

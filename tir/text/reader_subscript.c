@@ -1,5 +1,5 @@
 /* Elements, vectors and regions of buffers by subscripts; attributes of buffers. */
-#include "linear.h"
+#include "../arith/linear.h"
 #include "reader.h"
 
 #include <string.h>

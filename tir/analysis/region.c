@@ -2,8 +2,8 @@
  *
  * Interval arithmetic gives an upper bound, one dimension at a time; where the map is affine and a box, iterator maps
  * give the exact answer. Source: TVM's integer sets (EvalSet, EstimateRegion…) draw the same lines. */
-#include "iter_map.h"
-#include "linear.h"
+#include "../arith/iter_map.h"
+#include "../arith/linear.h"
 
 /* ---- Intervals ---- */
 

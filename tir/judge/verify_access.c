@@ -2,8 +2,8 @@
  *
  * An index is within its extent if that can be shown for all values of the variables around it, given the conditions of
  * the if_then_else around the access: the operand that is not chosen is not computed. A Select computes both. */
-#include "bounds.h"
-#include "linear.h"
+#include "../arith/bounds.h"
+#include "../arith/linear.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #ifndef MSCHED_TIR_LINEAR_H
 #define MSCHED_TIR_LINEAR_H
 
+#include "../tir.h"
 #include "bounds.h"
-#include "tir.h"
 
 struct tir_sum {
   int64_t constant;
@@ -34,7 +34,7 @@ tir_expr tir_divide_by_product(struct tir *ir, enum tir_kind kind, tir_expr a, t
 tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type);
 void tir_sum_drop(struct tir *ir, struct tir_sum *sum);
 
-#include "arena.h"
+#include "../arena.h"
 static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum) {
   return ir->scratch->terms ? ir->scratch->terms + sum->base : NULL; /* none yet: an empty sum */
 }

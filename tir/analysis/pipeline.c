@@ -3,7 +3,7 @@
  * What is produced is taken as a lower bound (the exact box, or nothing), what is consumed as an upper bound, both
  * below the lowest statement around producer and consumer. Source: TensorIR (ASPLOS 2023), section 3.3,
  * producer-consumer cover. */
-#include "affine.h"
+#include "../arith/affine.h"
 
 #include <stdlib.h>
 #include <string.h>

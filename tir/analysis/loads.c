@@ -198,8 +198,7 @@ static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rul
     operands[i] = rewrite_maybe(ir, rule, x);
     changed |= operands[i] != x;
   }
-  if (changed && is_choice(ir, &n))
-    operands[1] = chosen_under(ir, operands[0], operands[1]);
+  if (changed && is_choice(ir, &n)) operands[1] = chosen_under(ir, operands[0], operands[1]);
   tir_expr made = e, predicate = n.kind == TIR_LOAD ? rewrite_maybe(ir, rule, n.a) : TIR_NONE;
   if (n.kind == TIR_LOAD && n.ref == rule->buffer)
     made = rule->replace(ir, rule->context, operands, n.count);
