@@ -6,7 +6,7 @@
  * After:    a block that copies what is written (of an input: the region that the scope declares, or the whole buffer)
  *           stands before the first reader of what the writer wrote, at the lowest place above both; first in the scope
  *           if the buffer is an input. In a loop the cache has the buffer's shape; in the scope itself only the
- *           region's. All blocks that come after in the scope, or the consumers given and their children, read the
+ *           region's. All blocks that come after in the scope, or the consumers given with all in them, read the
  *           cache. The copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
 #include "cache_stage.h"

@@ -52,9 +52,9 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
 }
 
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {
-  tir_block around = tir_scope_of(ir, block);
-  for (uint32_t i = 0; i < count; i++)
-    if (consumers[i] == block || consumers[i] == around) return true;
+  for (tir_block b = block; b && count; b = tir_scope_of(ir, b))
+    for (uint32_t i = 0; i < count; i++)
+      if (consumers[i] == b) return true;
   return false;
 }
 

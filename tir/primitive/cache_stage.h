@@ -28,7 +28,7 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
 /* The only child of the scope that writes the buffer; TIR_NONE: none does. Refuses two. */
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
 /* The first block of the scope after the writer that reads something of what it wrote, whichever buffer that is; those
- * among the `count` consumers, and their children, are left out. TIR_NONE: there is none. */
+ * among the `count` consumers, and what is in them, are left out. TIR_NONE: there is none. */
 tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
                            uint32_t count);
 /* Places the copy between the writer and `user`, the first block that shall come after it (a child of the scope). */
@@ -51,10 +51,10 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
  */
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);
 /* The first child of the scope after the writer that reads something it wrote, the cached buffer or another, and is
- * none of the consumers nor a child of one. */
+ * none of the consumers nor in one. */
 tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
                            uint32_t count);
-/* The block is one of `count` consumers, or a child of one. */
+/* The block is one of `count` consumers, or in one, however deep. */
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count);
 /* What the block matches of the buffer can be matched of the cache: it is in the same storage scope. */
 bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err);

@@ -4,7 +4,7 @@
  *           the buffer; the block does not read it but as a reduction does, from its own init; parts of the
  *           buffer are matched in that storage scope only; no consumer given comes before the block, and no block
  *           before it reads what an earlier round of a loop wrote, if the copy stands outside of that loop.
- * After:    the block, what is in it, and the consumers given with their children use the cache. The copy stands before
+ * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
  *           copy is under the conditions that the writer as a whole is under.
