@@ -6,9 +6,10 @@
  *           iterations, uses those that the region uses, and tells their elements apart. What is read is written by one
  *           block at most, before; what is written by this block alone, which does not read it, and always within it.
  * After:    a block copies each element to the cache, or from it, in copies of the loops that its iterations are bound
- *           to: before the block, at the lowest place after the writer, first in the scope for an input; after the
- *           block, before the first that reads the buffer, else last in the scope. Conditions on those loops are kept.
- *           Where a read element may be outside of the buffer, the cache holds zero.
+ *           to and of those that their ranges depend on: before the block, at the lowest place after the writer, first
+ *           in the scope for an input; after the block, before the first that reads the buffer, else last in the scope.
+ *           Conditions on those loops are kept. Where a read element may be outside of the buffer, the cache holds
+ *           zero.
  * Forward:  nothing dies. */
 #include "../index_map.h"
 #include "cache_stage.h"
@@ -162,17 +163,32 @@ static tir_var copy_var(struct tir *ir, tir_var v, tir_expr min, tir_expr extent
   return tir_new_var(ir, (enum tir_var_kind)n.kind, n.name, n.type, min, extent);
 }
 
+/* Which of the loops, innermost first, are copied: those that the bindings use, and those that the ranges of such use.
+ */
+static void choose_loops(const struct tir *ir, const tir_expr *bindings, uint32_t iters, const tir_var *around,
+                         uint32_t count, bool *chosen) {
+  for (uint32_t i = 0; i < count; i++) {
+    chosen[i] = use_var(ir, bindings, iters, around[i]);
+    for (uint32_t inner = 0; inner < i && !chosen[i]; inner++) {
+      const struct tir_var_node *v = &ir->vars.at[around[inner]];
+      chosen[i] = chosen[inner] && (tir_uses_var(ir, v->min, around[i]) || tir_uses_var(ir, v->extent, around[i]));
+    }
+  }
+}
+
 /* Copies the loops under the place that the copied iterations are bound to; substitution of them stands after it. */
 static bool copy_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_copy_stage *s = &plan->stage;
   tir_var around[TIR_MOST_STAGE];
   tir_expr bindings[TIR_MOST_STAGE];
+  bool chosen[TIR_MOST_STAGE];
   tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   uint32_t count = tir_loop_vars(ir, block, high, around, TIR_MOST_STAGE);
   if (count > TIR_MOST_STAGE) return tir_refuse(ir, err, MS_TOO_LARGE, block, "%u loops are around the block", count);
   for (uint32_t i = 0; i < s->iter_count; i++) bindings[i] = binding_of(ir, block, plan->iters[i]);
+  choose_loops(ir, bindings, s->iter_count, around, count, chosen);
   for (uint32_t i = count; i-- > 0;) {
-    if (!use_var(ir, bindings, s->iter_count, around[i])) continue;
+    if (!chosen[i]) continue;
     struct tir_var_node v = ir->vars.at[around[i]];
     plan->loops[s->loop_count] = around[i];
     s->loops[s->loop_count] = copy_var(ir, around[i], tir_subst(ir, v.min), tir_subst(ir, v.extent));
