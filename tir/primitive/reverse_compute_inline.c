@@ -104,20 +104,41 @@ static bool has_constant_domain(const struct tir *ir, tir_var v) {
   return tir_is_int(ir, ir->vars.at[v].min) && tir_is_int(ir, ir->vars.at[v].extent);
 }
 
-/* The producer's iterations in the value have ranges that differ from round to round of what is around it: in each, the
- * value runs from end to end of the iteration's domain. */
+/* Of `vars`, one that the value uses has a range that differs. */
+static bool ranges_differ(const struct tir *ir, tir_expr value, const tir_var *vars, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (!has_constant_domain(ir, vars[i]) && tir_uses_var(ir, value, vars[i])) return true;
+  return false;
+}
+
+/* The variables of the loops in the producer. False: there are too many. */
+static bool find_own_loops(const struct tir *ir, const struct plan *plan, tir_var *vars, uint32_t *count) {
+  *count = 0;
+  for (tir_stmt s = tir_stmt_at(ir, plan->producer_store)->parent; s != plan->producer;
+       s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (*count == MOST_ITERS) return false;
+    vars[(*count)++] = tir_stmt_at(ir, s)->loop.var;
+  }
+  return true;
+}
+
+/* The producer's iterations in the value, or its own loops, have ranges that differ from round to round of what is
+ * around them: in each round of what is around the producer, the value runs from end to end of the iteration's domain.
+ */
 static bool is_covered_each_round(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
   struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
-  tir_var vars[MOST_ITERS];
-  bool differ = false;
-  if (iters.count > MOST_ITERS) return false;
-  for (uint32_t i = 0; i < iters.count; i++) {
-    vars[i] = ir->iters.at[iters.first + i].var;
-    differ |= !has_constant_domain(ir, vars[i]) && tir_uses_var(ir, value, vars[i]);
-  }
-  if (!differ) return true;
+  tir_var vars[MOST_ITERS], own[MOST_ITERS];
+  uint32_t own_count;
+  if (iters.count > MOST_ITERS || !find_own_loops(ir, plan, own, &own_count)) return false;
+  for (uint32_t i = 0; i < iters.count; i++) vars[i] = ir->iters.at[iters.first + i].var;
+  if (!ranges_differ(ir, value, vars, iters.count) && !ranges_differ(ir, value, own, own_count)) return true;
+  struct tir_interval taken = tir_relax(ir, value, own, own_count);
+  if (taken.empty) return false;
+  if (taken.min) taken.min = tir_relax(ir, taken.min, vars, iters.count).min;
+  if (taken.max) taken.max = tir_relax(ir, taken.max, vars, iters.count).max;
   struct tir_var_node v = ir->vars.at[iter];
-  return tir_interval_covers(ir, tir_relax(ir, value, vars, iters.count), tir_interval_of(ir, v.min, v.extent));
+  return tir_interval_covers(ir, taken, tir_interval_of(ir, v.min, v.extent));
 }
 
 /* The iteration takes only values of its domain: sure misses, at either end, are found by the bounds of the values. */
