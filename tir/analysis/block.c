@@ -18,6 +18,40 @@ tir_stmt tir_only_child(const struct tir *ir, tir_stmt s) {
   return n->first[TIR_BODY] == n->last[TIR_BODY] ? n->first[TIR_BODY] : TIR_NONE;
 }
 
+/* Some value of the variable indexes a buffer outside of its shape, as far as bounds tell. */
+static bool leaves_buffer(const struct tir *ir, struct tir_span regions, tir_var v) {
+  for (uint32_t k = regions.first; k < regions.first + regions.count; k++) {
+    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[k].buffer);
+    for (uint32_t d = 0; d < buffer->rank; d++) {
+      tir_expr index = ir->operands.at[ir->regions.at[k].ranges + 2 * d];
+      struct tir_bounds size = tir_bounds_of(ir, ir->operands.at[buffer->shape + d]), at = tir_bounds_of(ir, index);
+      struct tir_bounds extent = tir_bounds_of(ir, ir->operands.at[ir->regions.at[k].ranges + 2 * d + 1]);
+      bool outside = at.lo < 0 || tir_sat_add(at.hi, extent.lo) > size.hi;
+      if (outside && tir_uses_var(ir, index, v)) return true;
+    }
+  }
+  return false;
+}
+
+void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent) {
+  struct tir_iter iter = tir_iters(ir, block)[i];
+  *min = ir->vars.at[iter.var].min;
+  *extent = ir->vars.at[iter.var].extent;
+  if (!tir_is_int(ir, *min) || !tir_is_int(ir, *extent)) return;
+  struct tir_bounds taken = tir_bounds_of(ir, iter.binding);
+  int64_t lo = tir_at(ir, *min)->imm, hi = lo + tir_at(ir, *extent)->imm - 1;
+  if ((taken.lo <= lo && taken.hi >= hi) || taken.lo > hi || taken.hi < lo) return;
+  const struct tir_block_record *record = tir_block_at(ir, block);
+  if (iter.kind == TIR_SPATIAL && !leaves_buffer(ir, record->writes, iter.var) &&
+      !leaves_buffer(ir, record->reads, iter.var))
+    return;
+  tir_type min_type = tir_type_of(ir, *min), type = tir_type_of(ir, *extent);
+  if (taken.lo > lo) lo = taken.lo;
+  if (taken.hi < hi) hi = taken.hi;
+  *min = tir_int(ir, min_type, lo);
+  *extent = tir_int(ir, type, hi - lo + 1);
+}
+
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
   static const unsigned bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
   tir_var v = tir_stmt_at(ir, loop)->loop.var;

@@ -330,9 +330,11 @@ static void intersect_bound(struct tir *ir, struct extent_info *info) {
 
 static tir_type wider(tir_type a, tir_type b) { return tir_type_bits(a) >= tir_type_bits(b) ? a : b; }
 
-static bool settle(struct tir *ir, struct extent_info *info, tir_var iter, struct tir_move_domain *d) {
-  struct tir_var_node v = ir->vars.at[iter];
-  struct tir_interval own = tir_interval_of(ir, v.min, v.extent);
+static bool settle(struct tir *ir, struct extent_info *info, tir_block block, uint32_t iter,
+                   struct tir_move_domain *d) {
+  tir_expr min, extent;
+  tir_needed_domain(ir, block, iter, &min, &extent);
+  struct tir_interval own = tir_interval_of(ir, min, extent);
   info->bound = info->bound.empty ? own : tir_interval_intersect(ir, info->bound, own);
   if (info->domain.empty) {
     info->domain = info->bound;
@@ -454,8 +456,7 @@ static bool find_intervals(struct solver *s, ms_error *err) {
   for (uint32_t i = 0; i < s->move->iter_count; i++) s->iters[i] = (struct extent_info){tir_nothing(), tir_nothing()};
   if (!for_each_buffer(s, solve_buffer, err)) return false;
   for (uint32_t i = 0; i < s->move->iter_count; i++) {
-    tir_var iter = tir_iters(s->ir, s->move->block)[i].var;
-    if (!settle(s->ir, &s->iters[i], iter, &s->move->domains[i]))
+    if (!settle(s->ir, &s->iters[i], s->move->block, i, &s->move->domains[i]))
       return tir_refuse(s->ir, err, MS_MOVE_REGION, s->move->block, "iteration %u of block `%s` has no range here", i,
                         tir_block_name(s->ir, s->move->block));
   }

@@ -249,9 +249,10 @@ bool tir_move_find_linear(struct tir *ir, struct tir_move *move) {
   for (uint32_t k = provided.first; k < provided.first + provided.count; k++)
     if (!add_region(ir, move, provided, k, &seen)) return false;
   for (uint32_t i = 0; i < move->iter_count; i++) {
-    const struct tir_var_node *v = &ir->vars.at[tir_iters(ir, move->block)[i].var];
     struct tir_move_domain *d = &move->domains[i];
-    if (!(seen >> i & 1 ? settle(ir, move, v->min, v->extent, d) : take_whole(ir, v->min, v->extent, d))) return false;
+    tir_expr min, extent;
+    tir_needed_domain(ir, move->block, i, &min, &extent);
+    if (!(seen >> i & 1 ? settle(ir, move, min, extent, d) : take_whole(ir, min, extent, d))) return false;
   }
   return true;
 }

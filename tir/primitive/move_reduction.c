@@ -10,9 +10,10 @@
 
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t i) {
   const struct tir_move_domain *d = &move->domains[i];
-  struct tir_var_node v = ir->vars.at[tir_iters(ir, move->block)[i].var];
-  if (!d->linear) return tir_prove_equal(ir, d->min, v.min) && tir_prove_equal(ir, d->extent, v.extent);
-  return d->count == 0 && tir_is_const(ir, v.min, d->lo) && tir_is_const(ir, v.extent, d->hi - d->lo + 1);
+  tir_expr min, extent;
+  tir_needed_domain(ir, move->block, i, &min, &extent);
+  if (!d->linear) return tir_prove_equal(ir, d->min, min) && tir_prove_equal(ir, d->extent, extent);
+  return d->count == 0 && tir_is_const(ir, min, d->lo) && tir_is_const(ir, extent, d->hi - d->lo + 1);
 }
 
 /* What an iteration will be bound to, with a stand-in for its new loop: that is stored at *loop. The predicate grows by

@@ -209,11 +209,11 @@ static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
 }
 
 /* min <= value < min + extent for each iteration of the block. */
-static tir_expr bounds_of_iters(struct tir *ir, const struct plan *plan) {
+static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_expr all = TIR_NONE;
   for (uint32_t i = 0; i < plan->count; i++) {
-    tir_expr value = plan->values[i], min = ir->vars.at[plan->iters[i]].min,
-             extent = ir->vars.at[plan->iters[i]].extent;
+    tir_expr value = plan->values[i], min, extent;
+    tir_needed_domain(ir, block, i, &min, &extent);
     tir_type type = tir_type_of(ir, value);
     if (tir_type_of(ir, min) != type) min = tir_cast(ir, type, min);
     if (tir_type_of(ir, extent) != type) extent = tir_cast(ir, type, extent);
@@ -238,7 +238,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
       !tir_check_not_output(ir, plan->producer, plan->scope, err) || !check_only_consumer(ir, block, plan, err))
     return false;
   bool planned = plan_body(ir, block, plan);
-  plan->in_bounds = planned ? bounds_of_iters(ir, plan) : TIR_NONE;
+  plan->in_bounds = planned ? bounds_of_iters(ir, block, plan) : TIR_NONE;
   if (!planned || (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
