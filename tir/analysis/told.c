@@ -106,29 +106,49 @@ static bool same_indices(const struct tir *ir, tir_stmt a, tir_stmt b) {
   return true;
 }
 
-/* The block stores one element of the buffer, and says that it writes more; or a block in it does. */
-static bool writes_less(const struct tir *ir, tir_block block, struct tir_region region) {
+enum { MOST_LOOPS = 32 };
+
+/* The loops around the store, in the block, leave elements out between the first and the last that it stores to. */
+static bool leaves_gaps(struct tir *ir, tir_block block, tir_stmt store) {
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = 0;
+  for (tir_stmt s = tir_stmt_at(ir, store)->parent; s != block; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || count == MOST_LOOPS) return false;
+    vars[count++] = tir_stmt_at(ir, s)->loop.var;
+  }
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++) {
+    tir_expr index = ir->operands.at[n.store.indices + d];
+    if (tir_find_gaps(ir, TIR_NONE, index, tir_int(ir, tir_type_of(ir, index), 1), vars, count) == TIR_GAPS)
+      return true;
+  }
+  return false;
+}
+
+/* The block stores one element of the buffer, or some with gaps between, and says that it writes more; or a block in it
+ * does. */
+static bool writes_less(struct tir *ir, tir_block block, struct tir_region region) {
   tir_stmt first = TIR_NONE;
   bool loops = false;
   for (tir_stmt s = tir_next(ir, block, block); s;) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind == TIR_BLOCK) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind == TIR_BLOCK) {
       struct tir_span writes = tir_block_at(ir, s)->writes;
       for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
         if (ir->regions.at[i].buffer == region.buffer)
           return !is_point(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
     }
-    loops |= n->kind == TIR_LOOP || n->kind == TIR_WHILE;
-    bool stores = n->kind == TIR_STORE && n->store.buffer == region.buffer;
-    if (stores && loops) return false; /* it may store all of it, in turn */
+    loops |= n.kind == TIR_LOOP || n.kind == TIR_WHILE;
+    bool stores = n.kind == TIR_STORE && n.store.buffer == region.buffer;
+    if (stores && loops && !leaves_gaps(ir, block, s)) return false; /* it may store all of it, in turn */
     if (stores && first && !same_indices(ir, first, s)) return false;
     if (stores && !first) first = s;
-    s = n->kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);
+    s = n.kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
   return first != TIR_NONE;
 }
 
-bool tir_check_writes_told(const struct tir *ir, tir_block block, ms_error *err) {
+bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     struct tir_region region = ir->regions.at[i];
