@@ -4,7 +4,7 @@
  *           further out; only loops stand between both, and each of more than one iteration is in a binding (else its
  *           rounds would add up instead of starting anew), and no step is taken in two rounds; the ranges of the loops
  *           copied do not depend on loops that are not; the init touches no buffer that the block itself allocates or
- *           matches.
+ *           matches, and reads none that another block below the loop writes.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
@@ -238,12 +238,47 @@ static bool check_buffers(const struct tir *ir, tir_block block, ms_error *err) 
   return true;
 }
 
+struct moved_init { /* looks in it for a buffer that is written below the loop, by another block */
+  const struct tir *ir;
+  tir_block block;
+  tir_loop loop;
+  tir_block writer;
+};
+
+static bool look_for_writer(void *data, tir_expr e) {
+  struct moved_init *m = data;
+  const struct tir_expr_node *n = tir_at(m->ir, e);
+  if (n->kind == TIR_LOAD)
+    for (uint32_t u = tir_buffer_at(m->ir, n->ref)->writers; u && !m->writer; u = m->ir->uses.at[u].next) {
+      tir_block b = m->ir->uses.at[u].block;
+      if (b != m->block && tir_is_below(m->ir, b, m->loop) && !tir_is_below(m->ir, b, m->block)) m->writer = b;
+    }
+  return !m->writer && (n->flags & TIR_HAS_LOAD);
+}
+
+/* The init goes to before the loop: what it reads is there by then. */
+static bool check_init_reads(const struct tir *ir, tir_block block, tir_loop loop, ms_error *err) {
+  struct moved_init m = {ir, block, loop, TIR_NONE};
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_next(ir, s, block)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (s == tir_stmt_at(ir, block)->first[TIR_BODY]) break;
+    if (n->kind != TIR_STORE) continue;
+    tir_walk_expr(ir, n->store.value, look_for_writer, &m);
+    for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
+      tir_walk_expr(ir, ir->operands.at[n->store.indices + i], look_for_writer, &m);
+  }
+  return !m.writer ||
+         tir_refuse(ir, err, MS_INIT_READS_WRITTEN, m.writer, "block `%s` writes what the init of block `%s` reads",
+                    tir_block_name(ir, m.writer), tir_block_name(ir, block));
+}
+
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
   tir_block scope = tir_scope_of(ir, block);
   if (!scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   return tir_check_reduction_block(ir, block, scope, err) && check_loops_above(ir, block, loop, err) &&
          sort_loops(ir, block, plan, err) && check_steps(ir, block, plan, err) &&
-         find_predicate(ir, block, plan, err) && check_buffers(ir, block, err);
+         find_predicate(ir, block, plan, err) && check_buffers(ir, block, err) &&
+         check_init_reads(ir, block, loop, err);
 }
 
 /* ---- Edit ---- */
