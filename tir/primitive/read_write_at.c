@@ -4,8 +4,8 @@
  *           loop's scope a stage pipeline; a block below the loop reads (writes) the buffer; below the loop no block
  *           writes it with or after the first that reads it (reads it after the last that writes it); where blocks
  *           below it are depends on loops around in the same scope only; parts of it are matched in that storage scope.
- *           For a write: every block there that reads the buffer reads what was written below the loop, and all of what
- *           is copied back is written.
+ *           For a write: every block there that reads the buffer reads what was written below the loop, all of what is
+ *           copied back is written, and no loop around the scope reduces in a block that writes.
  * After:    the copy is allocated in the scope, as large as the buffer. Before the first statement that reads it the
  *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
@@ -141,6 +141,7 @@ static bool check_told(struct tir *ir, const struct plan *plan, tir_block block,
   bool writes = uses(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
   if (!reads && !writes) return true;
   if (!tir_check_regions_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
+  if (writes && plan->write && !tir_check_reduces_inside(ir, block, plan->cache.scope, err)) return false;
   if (reads && !plan->write && !check_input_told(ir, plan, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
