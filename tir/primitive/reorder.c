@@ -135,13 +135,70 @@ static uint32_t position_of(const struct plan *plan, tir_loop loop) {
   return i;
 }
 
-/* A loop that binds nothing repeats what is inside. Outside of a reduction it repeats it from its init on; inside it
- * takes each step several times: neither may become the other. */
+/* The digits of a loop, counted from 1, that some binding tells: from `low` on, below `high`. */
+struct digits {
+  int64_t low, high;
+};
+
+/* What `atom` tells of v: a quotient tells its upper digits, a remainder the lower ones. False: not known. */
+static bool find_digits(struct tir *ir, tir_expr atom, tir_var v, struct digits *out) {
+  struct tir_expr_node n = *tir_at(ir, atom), inner = *tir_at(ir, n.a);
+  if ((n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) || !tir_is_int(ir, n.b)) return false;
+  bool quotient = n.kind == TIR_FLOORDIV;
+  int64_t by = tir_at(ir, n.b)->imm, low = quotient ? by : 1, high = quotient ? INT64_MAX : by;
+  if (inner.kind == (quotient ? TIR_FLOORMOD : TIR_FLOORDIV) && tir_is_int(ir, inner.b)) {
+    int64_t other = tir_at(ir, inner.b)->imm;
+    if (quotient)
+      high = other;
+    else if (low = other, __builtin_mul_overflow(by, other, &high))
+      return false;
+    n.a = inner.a;
+  }
+  struct tir_linear l = tir_linear_of(ir, n.a);
+  for (uint32_t t = 0; t < l.count; t++) {
+    struct tir_term term = ir->terms.at[l.first + t];
+    if (tir_at(ir, term.atom)->kind != TIR_VAR || tir_at(ir, term.atom)->ref != v || term.coefficient <= 0) continue;
+    out->low = low <= term.coefficient ? 1 : (low - 1) / term.coefficient + 1;
+    out->high = high / term.coefficient;
+    return true;
+  }
+  return false;
+}
+
+enum { MOST_DIGITS = 16 };
+
+/* The bindings of the block leave some digits of the loop untold: for these it repeats what is inside. */
+static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
+  tir_var v = tir_stmt_at(ir, loop)->loop.var;
+  struct digits told[MOST_DIGITS];
+  uint32_t count = 0;
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_linear l = tir_linear_of(ir, ir->iters.at[i].binding);
+    for (uint32_t t = 0; t < l.count; t++) {
+      tir_expr atom = ir->terms.at[l.first + t].atom;
+      if (!tir_uses_var(ir, atom, v)) continue;
+      if (count == MOST_DIGITS || !find_digits(ir, atom, v, &told[count++])) return false;
+    }
+  }
+  int64_t reach = 1, before;
+  do {
+    before = reach;
+    for (uint32_t i = 0; i < count; i++)
+      if (told[i].low <= reach && told[i].high > reach) reach = told[i].high;
+  } while (reach != before);
+  return reach < tir_loop_extent(ir, loop);
+}
+
+/* A loop that binds nothing, or whose digits are not all bound, repeats what is inside. Outside of a reduction it
+ * repeats it from its init on; inside it takes each step several times: neither may become the other. */
 static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
   for (uint32_t i = 0; i < plan->depth; i++) {
     tir_loop repeats = plan->order[i];
-    if (tir_loop_extent(ir, repeats) == 1 || is_bound(ir, block, repeats, false)) continue;
+    if (tir_loop_extent(ir, repeats) == 1 ||
+        (is_bound(ir, block, repeats, false) && !leaves_digits(ir, block, repeats)))
+      continue;
     uint32_t was = position_of(plan, repeats);
     for (uint32_t k = 0; k < plan->depth; k++)
       if ((k < i) != (position_of(plan, plan->order[k]) < was) && tir_loop_extent(ir, plan->order[k]) != 1 &&
