@@ -219,6 +219,7 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
   struct limits limits = {TIR_NONE, TIR_NONE};
   move->loop = loop;
+  move->limits = TIR_NONE;
   if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   tir_stmt untold = tir_move_find_untold(ir, move);
@@ -375,7 +376,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
     predicate = tir_and(ir, predicate, tir_subst(ir, move->kept));
     tir_subst_clear(ir);
   }
-  tir_stmt_at(ir, move->block)->block.predicate = predicate;
+  tir_stmt_at(ir, move->block)->block.predicate = tir_and(ir, predicate, move->limits);
   remove_nest(ir, move);
   if (nest.innermost) tir_append(ir, nest.innermost, TIR_BODY, move->block);
   tir_stmt top = nest.outermost ? nest.outermost : move->block;

@@ -33,6 +33,7 @@ struct tir_move {
   tir_loop loop;
   tir_stmt before; /* the new nest goes before it; TIR_NONE: last */
   tir_stmt untold; /* while blocks are visited: the first child of the loop that reads what the block writes, untold */
+  tir_expr limits; /* of a producer, that it runs here at all; TIR_NONE: none that the domains do not say */
   struct tir_move_domain *domains;
   struct tir_term terms[TIR_MOVE_TERMS];
   uint32_t term_count;
@@ -66,7 +67,7 @@ bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *er
 /* A conjunct of the block's predicate that says that a binding is below the end of its iteration's domain. */
 bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct);
 /* For reverse_compute_at: what the block will read has been written there (move_written.c). */
-bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err);
+bool tir_move_check_written(struct tir *ir, struct tir_move *move, ms_error *err);
 /* For compute_at: keeps the domains to what the block may compute at its new place (move_round.c). */
 bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err);
 /* Other blocks that use the same buffers without telling so: the first child of the loop that reads what the block

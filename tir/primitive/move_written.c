@@ -109,8 +109,54 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
   return true;
 }
 
-bool tir_move_check_written(struct tir *ir, const struct tir_move *move, ms_error *err) {
+/* The iteration is a part of an index of what the block reads: past its domain come elements written in other rounds.
+ */
+static bool is_part_of_index(const struct tir *ir, const struct tir_move *move, tir_block producer, tir_var iter) {
+  struct tir_span writes = tir_block_at(ir, producer)->writes;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer)) continue;
+    for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
+      tir_expr index = ir->operands.at[region.ranges + 2 * d];
+      if (tir_at(ir, index)->kind != TIR_VAR && tir_uses_var(ir, index, iter)) return true;
+    }
+  }
+  return false;
+}
+
+static bool uses_relaxed(const struct tir *ir, const struct tir_relaxed *r, tir_expr e) {
+  for (uint32_t i = 0; i < r->count; i++)
+    if (tir_uses_var(ir, e, r->vars[i])) return true;
+  return false;
+}
+
+/* Limits of such iterations that hold or fail for a whole round of the loop are the block's too. */
+static void take_limits(struct tir *ir, struct tir_move *move, tir_block producer, const struct tir_relaxed *r,
+                        tir_expr predicate) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) {
+    take_limits(ir, move, producer, r, n.a);
+    take_limits(ir, move, producer, r, n.b);
+  }
+  if (n.kind != TIR_LT || uses_relaxed(ir, r, predicate)) return;
+  for (uint32_t i = 0; i < tir_block_at(ir, producer)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, producer)[i];
+    if (iter.binding == n.a && iter.kind == TIR_SPATIAL && is_part_of_index(ir, move, producer, iter.var)) {
+      move->limits = tir_and(ir, move->limits, predicate);
+      return;
+    }
+  }
+}
+
+bool tir_move_check_written(struct tir *ir, struct tir_move *move, ms_error *err) {
   for (uint32_t i = 0; i < move->required_count; i++)
     if (!check_producer(ir, move, move->required[i], err)) return false;
+  if (move->required_count != 1) return true;
+  tir_expr predicate = tir_stmt_at(ir, move->required[0])->block.predicate;
+  if (!predicate) return true;
+  struct tir_relaxed r;
+  r.count = tir_loop_vars(ir, move->required[0], move->loop, r.on_stack, TIR_MOST_RELAXED);
+  r.vars = r.on_stack;
+  if (r.count <= TIR_MOST_RELAXED) take_limits(ir, move, move->required[0], &r, predicate);
   return true;
 }
