@@ -292,6 +292,14 @@ static bool check_others(struct tir *ir, tir_block block, const struct plan *pla
   return true;
 }
 
+/* A read that is not told is not padded: the block would read past that buffer. */
+static bool check_told_read(struct tir *ir, void *err, tir_block other, struct tir_access own, struct tir_access its) {
+  (void)its;
+  if (!own.reads || own.tells_reads) return true;
+  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, other,
+                    "the block to pad reads what block `%s` writes, and does not tell so", tir_block_name(ir, other));
+}
+
 static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, struct plan *plan,
                   ms_error *err) {
   plan->scope = tir_scope_of(ir, block);
@@ -304,10 +312,11 @@ static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint3
     return tir_refuse(ir, err, MS_PADDING, block, "block `%s` has %u iterations; %u multiples are given, %s",
                       tir_block_name(ir, block), plan->count, count, positive ? "all positive" : "not all positive");
   for (uint32_t i = 0; i < count; i++) plan->iters[i] = tir_iters(ir, block)[i];
+  struct tir_conflict_visitor visitor = {check_told_read, err};
   return tir_check_stage_pipeline(ir, plan->scope, err) && find_domains(ir, block, padding, plan, err) &&
-         check_regions(ir, block, false, plan, err) && check_regions(ir, block, true, plan, err) &&
-         check_nest(ir, block, plan, err) && check_others(ir, block, plan, err) &&
-         check_reduction(ir, block, plan, err);
+         tir_each_untold_conflict(ir, block, plan->scope, &visitor) && check_regions(ir, block, false, plan, err) &&
+         check_regions(ir, block, true, plan, err) && check_nest(ir, block, plan, err) &&
+         check_others(ir, block, plan, err) && check_reduction(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */
