@@ -74,12 +74,14 @@ static tir_expr rewrite_sum(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_linear l = tir_linear_of(ir, e);
   struct tir_sum sum = tir_sum_open(ir);
   sum.constant = l.constant;
+  bool opaque = false; /* its coefficients overflow: it is its own atom */
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
-    tir_sum_add(ir, &sum, rewrite(ir, t.atom, how), t.coefficient);
+    opaque = opaque || t.atom == e;
+    if (!opaque) tir_sum_add(ir, &sum, rewrite(ir, t.atom, how), t.coefficient);
   }
-  tir_sum_recombine(ir, &sum);
-  if (!sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, e));
+  if (!opaque) tir_sum_recombine(ir, &sum);
+  if (!opaque && !sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, e));
   tir_sum_drop(ir, &sum);
   struct tir_expr_node n = *tir_at(ir, e);
   tir_expr a = rewrite(ir, n.a, how);

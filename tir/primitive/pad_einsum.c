@@ -306,11 +306,12 @@ static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint3
   if (!plan->scope)
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   plan->count = tir_block_at(ir, block)->iters.count;
-  bool positive = true;
-  for (uint32_t i = 0; i < count; i++) positive = positive && padding[i] > 0;
-  if (count != plan->count || count > MOST_ITERS || !positive)
+  bool fit = true;
+  for (uint32_t i = 0; i < count; i++) fit = fit && padding[i] > 0 && padding[i] <= INT32_MAX;
+  if (count != plan->count || count > MOST_ITERS || !fit)
     return tir_refuse(ir, err, MS_PADDING, block, "block `%s` has %u iterations; %u multiples are given, %s",
-                      tir_block_name(ir, block), plan->count, count, positive ? "all positive" : "not all positive");
+                      tir_block_name(ir, block), plan->count, count,
+                      fit ? "all positive" : "not all positive and of 32 bits");
   for (uint32_t i = 0; i < count; i++) plan->iters[i] = tir_iters(ir, block)[i];
   struct tir_conflict_visitor visitor = {check_told_read, err};
   return tir_check_stage_pipeline(ir, plan->scope, err) && find_domains(ir, block, padding, plan, err) &&
