@@ -7,7 +7,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 db=$work/store.db
 fail() { echo "exchange.sh: $*" >&2; exit 1; }
-gmm="$data/GMM.workload.py"
+workloads=$(dirname "$0")/bench/workloads
+gmm="$workloads/GMM.py"
 
 import() { # status, words of the output, words of the message, arguments
   status=$1 words=$2 message=$3
@@ -24,7 +25,7 @@ import() { # status, words of the output, words of the message, arguments
 # ---- In: each is listed, shown and replayed
 for name in GMM CBR SFM; do
   lines=$(wc -l <"$data/$name.records.jsonl")
-  import 0 "$lines records added" "" "$data/$name.records.jsonl" --workload "$data/$name.workload.py" --target x86-64-v3 --db "$db"
+  import 0 "$lines records added" "" "$data/$name.records.jsonl" --workload "$workloads/$name.py" --target x86-64-v3 --db "$db"
 done
 "$msched" top --db "$db" --json >"$work/top"
 [ "$(wc -l <"$work/top")" = 15 ] || fail "top: $(wc -l <"$work/top") records for 15"

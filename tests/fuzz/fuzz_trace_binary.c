@@ -8,10 +8,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ms_error err = {0};
   struct vm_trace *trace = vm_read_binary(data, size, &err);
-  if (trace)
-    fuzz_judge_trace(trace);
-  else
-    fuzz_check_refusal(&err);
-  vm_trace_free(trace);
+  fuzz_take_trace(trace, &err);
   return 0;
 }

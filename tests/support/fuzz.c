@@ -113,3 +113,11 @@ void fuzz_judge_trace(const struct vm_trace *trace) {
   tir_free(workload);
   vm_schedule_free(sch);
 }
+
+void fuzz_take_trace(struct vm_trace *trace, const ms_error *err) {
+  if (trace)
+    fuzz_judge_trace(trace);
+  else
+    fuzz_check_refusal(err);
+  vm_trace_free(trace);
+}

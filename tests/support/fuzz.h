@@ -12,6 +12,8 @@ void fuzz_check_refusal(const ms_error *err);
  * is refused, with the module as the instructions before made it, or gives a module that the verifier passes; what was
  * drawn gives the same module again. */
 void fuzz_judge_trace(const struct vm_trace *trace);
+/* Judges what a reader gave, which is freed: a trace, or NULL and a refusal. */
+void fuzz_take_trace(struct vm_trace *trace, const ms_error *err);
 
 /* LLVMFuzzerCustomMutator of a form: in most cases an operand, an instruction or a decision is replaced, left out,
  * repeated or moved; in others bytes are changed. */
