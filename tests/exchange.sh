@@ -2,12 +2,13 @@
 # Records that come from TVM and go there.  usage: exchange.sh MSCHED
 set -eu
 msched=$1
-data=$(dirname "$0")/exchange
+here=$(dirname "$0")
+data=$here/exchange
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 db=$work/store.db
 fail() { echo "exchange.sh: $*" >&2; exit 1; }
-workloads=$(dirname "$0")/bench/workloads
+workloads=$here/bench/workloads
 gmm="$workloads/GMM.py"
 
 import() { # status, words of the output, words of the message, arguments
@@ -120,13 +121,13 @@ import 1 "" "toaster" "$data/GMM.records.jsonl" --workload "$gmm" --target toast
 # ---- Functions in the older dialect and in today's are one function, and one workload of a store
 echo '[[],[]]' >"$work/empty"
 for old in "$data"/old-*.py; do
-  new=$data/new-${old##*/old-}
+  new=$here/random/workloads/${old##*/old-}
   "$msched" apply "$old" "$work/empty" >"$work/old.py"
   "$msched" apply "$new" "$work/empty" | cmp - "$work/old.py" || fail "$old is another function"
 done
 
 # ---- Traces in each form, from a file and from standard input, to a file and to standard output: the same bytes again
-for trace in "$data"/../bench/*/*.0.json; do
+for trace in "$here"/bench/*/*.0.json; do
   "$msched" convert "$trace" >"$work/1.json"
   "$msched" convert - --to binary <"$work/1.json" >"$work/1.binary"
   "$msched" convert "$work/1.binary" -o "$work/1.lua"
