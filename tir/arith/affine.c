@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_DIGITS = 64, MOST_VARS = 32 };
+enum { MOST_DIGITS = 64, MOST_VARS = 64 };
 
 struct digit {
   int64_t lower, extent, scale;
