@@ -76,8 +76,20 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
 /* Between blocks of the scope that use the buffer, or have blocks in them that do, all tell of it in their regions
  * (told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
-bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
+bool tir_check_accesses_told(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err);
+/* Uses of the buffer by blocks that tell of it, in blocks of the scope that do not. False: a visit gave false. */
+struct tir_silent_use {
+  tir_buffer buffer;
+  tir_block user, silent;
+  bool writes;
+};
+struct tir_silent_visitor {
+  bool (*visit)(struct tir *ir, void *context, struct tir_silent_use use);
+  void *context;
+};
+bool tir_each_silent_use(struct tir *ir, tir_buffer buffer, tir_block scope, const struct tir_silent_visitor *visitor);
+bool tir_refuse_silent_use(struct tir *ir, struct tir_silent_use use, ms_error *err);
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
 enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };

@@ -78,19 +78,31 @@ bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, 
                     tir_block_name(ir, untold), tir_text(ir, tir_buffer_at(ir, buffer)->name));
 }
 
-bool tir_check_accesses_told(const struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
+bool tir_each_silent_use(struct tir *ir, tir_buffer buffer, tir_block scope, const struct tir_silent_visitor *visitor) {
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int i = 0; i < 2; i++)
-    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
+    for (uint32_t u = lists[i], next; u; u = next) {
       tir_block b = ir->uses.at[u].block;
+      next = ir->uses.at[u].next;
       if (tir_parent_block(ir, b) == scope || !tir_is_below(ir, b, scope)) continue;
       tir_block silent = find_silent(ir, b, scope, buffer, i);
-      if (!silent) continue;
-      return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, silent, "block `%s` does not tell that `%s` in it uses `%s`",
-                        tir_block_name(ir, silent), tir_block_name(ir, b),
-                        tir_text(ir, tir_buffer_at(ir, buffer)->name));
+      if (silent && !visitor->visit(ir, visitor->context, (struct tir_silent_use){buffer, b, silent, i})) return false;
     }
   return true;
+}
+
+bool tir_refuse_silent_use(struct tir *ir, struct tir_silent_use use, ms_error *err) {
+  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, use.silent, "block `%s` does not tell that `%s` in it uses `%s`",
+                    tir_block_name(ir, use.silent), tir_block_name(ir, use.user),
+                    tir_text(ir, tir_buffer_at(ir, use.buffer)->name));
+}
+
+static bool refuse_any(struct tir *ir, void *context, struct tir_silent_use use) {
+  return tir_refuse_silent_use(ir, use, context);
+}
+
+bool tir_check_accesses_told(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
+  return tir_each_silent_use(ir, buffer, scope, &(struct tir_silent_visitor){refuse_any, err});
 }
 
 static bool is_point(const struct tir *ir, struct tir_region region) {

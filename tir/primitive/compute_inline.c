@@ -96,6 +96,25 @@ static bool check_untold(struct tir *ir, void *context, tir_block other, struct 
                     tir_block_name(ir, other), tir_block_name(ir, u->block));
 }
 
+/* Blocks inside of others that do not tell so: they may read what the block wrote, once all of it is written, and what
+ * the block reads is written before it. */
+static bool check_silent(struct tir *ir, void *context, struct tir_silent_use use) {
+  const struct untold *u = context;
+  bool own = tir_has_region_of(ir, tir_block_at(ir, u->block)->writes, use.buffer);
+  bool before = tir_compare_position(ir, use.user, u->block) < 0;
+  bool apart = !tir_shares_loop(ir, use.user, u->block, u->scope);
+  if (own ? !use.writes && !before && apart : !use.writes || (before && apart)) return true;
+  return tir_refuse_silent_use(ir, use, u->err);
+}
+
+static bool check_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_silent_visitor visitor = {check_silent, &(struct untold){block, plan->scope, err}};
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
+    if (!tir_each_silent_use(ir, ir->regions.at[i].buffer, plan->scope, &visitor)) return false;
+  return tir_each_silent_use(ir, plan->buffer, plan->scope, &visitor);
+}
+
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err)) return false;
@@ -108,8 +127,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   if (!plan_body(ir, block, plan))
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
-  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         tir_check_no_range_loads(ir, plan->buffer, err) &&
+  return tir_check_not_only_block(ir, block, err) && check_told(ir, block, plan, err) &&
+         tir_check_no_opaque_access(ir, plan->buffer, block, err) && tir_check_no_range_loads(ir, plan->buffer, err) &&
          tir_each_untold_conflict(
              ir, block, plan->scope,
              &(struct tir_conflict_visitor){check_untold, &(struct untold){block, plan->scope, err}});

@@ -58,7 +58,6 @@ static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_err
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
   tir_block scope = tir_scope_of(ir, block), untold[MOST_UNTOLD];
-  if (!tir_check_accesses_told(ir, buffer, scope, err)) return false;
   uint32_t count = scope ? tir_untold_users(ir, buffer, scope, untold, MOST_UNTOLD) : 0;
   if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, buffer, scope, err);
   for (uint32_t i = 0; i < count; i++)

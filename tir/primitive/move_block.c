@@ -35,16 +35,6 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
   return true;
 }
 
-static bool check_told(struct tir *ir, const struct tir_move *move, ms_error *err) {
-  const struct tir_block_record *record = tir_block_at(ir, move->block);
-  struct tir_span reads = record->reads, writes = record->writes;
-  for (uint32_t i = 0; i < reads.count + writes.count; i++) {
-    uint32_t k = i < reads.count ? reads.first + i : writes.first + i - reads.count;
-    if (!tir_check_accesses_told(ir, ir->regions.at[k].buffer, move->scope, err)) return false;
-  }
-  return tir_check_regions_told(ir, move->block, err) && tir_check_writes_told(ir, move->block, err);
-}
-
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
   move->block = block;
   move->scope = tir_scope_of(ir, block);
@@ -62,7 +52,8 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!plan_removal(ir, move, err) || !check_told(ir, move, err)) return false;
+  if (!plan_removal(ir, move, err) || !tir_check_regions_told(ir, block, err) || !tir_check_writes_told(ir, block, err))
+    return false;
   collect_required(ir, move);
   move->iter_count = tir_block_at(ir, block)->iters.count;
   if (move->iter_count > TIR_MOVE_MOST) {
@@ -241,11 +232,11 @@ static bool sees_let(const struct tir *ir, tir_stmt s, tir_stmt scope) {
 }
 
 /* The block writes elements indexed by its iterations alone: whatever is required of them is their range. */
-bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move) {
+bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move) {
   struct tir_span writes = tir_block_at(ir, move->block)->writes;
   assert(move->to_consumers);
   if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
-  if (tir_may_hide(ir, move->block, move->scope)) return false;
+  if (tir_may_hide(ir, move->block, move->scope) || tir_move_has_silent(ir, move)) return false;
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {

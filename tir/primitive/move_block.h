@@ -49,7 +49,7 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err);
 /* For compute_at: whether tir_move_check_loop would accept, at index -1, every loop that is around all consumers and
  * not around the block. False: it is to be asked. */
-bool tir_move_fits_anywhere(const struct tir *ir, const struct tir_move *move);
+bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move);
 /* Makes the new nest under the loop last checked, and removes the old one. */
 void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops);
 void tir_move_free(struct tir_move *move);
@@ -74,6 +74,8 @@ bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err
  * writes, or TIR_NONE; and whether all is well with them once the place and the domains are known (move_untold.c). */
 tir_stmt tir_move_find_untold(struct tir *ir, struct tir_move *move);
 bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err);
+/* There are blocks that use the same buffers inside of others that do not tell so (move_untold.c). */
+bool tir_move_has_silent(struct tir *ir, const struct tir_move *move);
 /* The iteration runs through its domain at the new place (move_reduction.c). */
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */

@@ -1,5 +1,6 @@
-/* What stands between a moved block and blocks that use the same buffer without telling so. They keep their order with
- * it; as they are in no region, what the block has to provide for them is all that it has. */
+/* What stands between a moved block and blocks that use the same buffer without telling so, or inside of a block that
+ * does not. They keep their order with it; as they are in no region, what the block has to provide for them is all that
+ * it has. */
 #include "../analysis/analysis.h"
 #include "move_domain.h"
 
@@ -58,10 +59,38 @@ static bool check_keeps(struct tir *ir, void *context, tir_block other, struct t
                     tir_block_name(ir, c->move->block), tir_block_name(ir, other));
 }
 
+/* What the block itself does with the buffer, as it tells; who tells too is no concern of others. */
+static bool check_silent(struct tir *ir, void *context, struct tir_silent_use use) {
+  const struct check *c = context;
+  struct tir_block_record *r = tir_block_at(ir, c->move->block);
+  struct tir_access own = {.reads = tir_has_region_of(ir, r->reads, use.buffer),
+                           .writes = tir_has_region_of(ir, r->writes, use.buffer)};
+  struct tir_access its = {.reads = !use.writes, .writes = use.writes};
+  if (!own.writes && !its.writes) return true;
+  return keeps(ir, c->move, use.user, own, its) || tir_refuse_silent_use(ir, use, c->err);
+}
+
+static bool each_silent_use(struct tir *ir, const struct tir_move *move, const struct tir_silent_visitor *visitor) {
+  struct tir_span regions[] = {tir_block_at(ir, move->block)->reads, tir_block_at(ir, move->block)->writes};
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++)
+      if (!tir_each_silent_use(ir, ir->regions.at[i].buffer, move->scope, visitor)) return false;
+  return true;
+}
+
+static bool find_any(struct tir *ir, void *context, struct tir_silent_use use) {
+  (void)ir, (void)context, (void)use;
+  return false;
+}
+
+bool tir_move_has_silent(struct tir *ir, const struct tir_move *move) {
+  return !each_silent_use(ir, move, &(struct tir_silent_visitor){find_any, NULL});
+}
+
 bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err) {
   struct check c = {move, err};
-  struct tir_conflict_visitor visitor = {check_keeps, &c};
-  return tir_each_untold_conflict(ir, move->block, move->scope, &visitor);
+  return each_silent_use(ir, move, &(struct tir_silent_visitor){check_silent, &c}) &&
+         tir_each_untold_conflict(ir, move->block, move->scope, &(struct tir_conflict_visitor){check_keeps, &c});
 }
 
 /* A consumer that does not tell comes after the new place, as those do that tell. */

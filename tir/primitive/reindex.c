@@ -97,7 +97,6 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   if (!plan->scope)
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   struct tir_span other = write ? tir_block_at(ir, block)->reads : tir_block_at(ir, block)->writes;
-  if (!tir_check_accesses_told(ir, plan->buffer, plan->scope, err)) return false;
   if (!tir_check_stage_pipeline(ir, plan->scope, err) || !check_nest(ir, block, plan, err) ||
       !tir_check_no_untold_users(ir, plan->buffer, plan->top, err))
     return false;

@@ -226,6 +226,7 @@ static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct pl
 /* The block goes to where its producer is: no block that it passes writes or reads the same without telling so. */
 static bool check_written_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
+  if (!tir_check_accesses_told(ir, plan->buffer, plan->scope, err)) return false;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
     if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err)) return false;
   return tir_check_no_untold_conflict(ir, block, plan->scope, err) &&
