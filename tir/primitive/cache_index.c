@@ -5,8 +5,9 @@
  * Requires: the threshold is not negative; the variables of what is met often enough in a stored value are iterations
  *           of the block, bound to loops of its scope.
  * After:    for each of these, in order of falling size, the buffer index_var_N has a dimension for each variable, and
- * the block index_N computes it in loops over the loops that these are bound to, before the block's nest. The block
- *           loads the buffers; what it says it reads stays as it was, so that all of them stay where they are.
+ *           the block index_N computes it in loops over the loops that these are bound to, where none of them is
+ *           negative, before the block's nest. The block loads the buffers; what it says it reads stays as it was, so
+ *           that all of them stay where they are.
  * Forward:  nothing dies. */
 #include "../analysis/loads.h"
 #include "cache_stage.h"
@@ -252,6 +253,19 @@ static tir_expr domain_of(struct tir *ir, const struct vars *loops, uint32_t i, 
   return holds ? extent : end;
 }
 
+/* That bindings are no less than 0, where they may be: the block itself is kept from that by its predicate. */
+static tir_expr limits_of(struct tir *ir, const struct plan *plan, const struct vars *iters, const struct vars *loops,
+                          const tir_expr *bindings) {
+  tir_expr all = TIR_NONE;
+  for (uint32_t i = 0; i < iters->count; i++) {
+    tir_expr least = tir_relax(ir, binding_of(ir, plan->block, iters->at[i]), loops->at, loops->count).min;
+    tir_expr zero = tir_int(ir, tir_type_of(ir, bindings[i]), 0);
+    if (least && tir_prove(ir, tir_make(ir, TIR_GE, least, zero))) continue;
+    all = tir_and(ir, all, tir_make(ir, TIR_LE, zero, bindings[i]));
+  }
+  return all;
+}
+
 static tir_buffer make_buffer(struct tir *ir, const struct plan *plan, uint32_t n, const struct vars *iters,
                               const struct vars *loops, const char *storage) {
   tir_expr shape[MOST_VARS];
@@ -292,6 +306,8 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   tir_subst_clear(ir);
   tir_block block = tir_new_block(ir, tir_symbol_format(ir, "index_%u", n));
   tir_set_iters(ir, block, bound, iters->count);
+  tir_expr limits = limits_of(ir, plan, iters, loops, bindings);
+  tir_stmt_at(ir, block)->block.predicate = limits;
   struct tir_region written = tir_new_region(ir, buffer, ranges);
   tir_set_writes(ir, block, &written, 1);
   tir_append(ir, block, TIR_BODY, tir_new_store(ir, buffer, indices, value));
