@@ -109,3 +109,26 @@ bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, con
   }
   return !known && !tir_covers_box(ir, block, region, vars, count);
 }
+
+/* That some of min + [0, extent) is inside the buffer, in each dimension. */
+static tir_expr reaches_inside(struct tir *ir, tir_buffer buffer, const tir_expr *ranges) {
+  tir_expr all = TIR_NONE;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
+    tir_type type = tir_type_of(ir, ranges[2 * d]);
+    tir_expr end = tir_add(ir, ranges[2 * d], tir_cast(ir, type, ranges[2 * d + 1]));
+    tir_expr shape = tir_cast(ir, type, ir->operands.at[tir_buffer_at(ir, buffer)->shape + d]);
+    all = tir_and(ir, all, tir_make(ir, TIR_LT, ranges[2 * d], shape));
+    all = tir_and(ir, all, tir_make(ir, TIR_GT, end, tir_int(ir, type, 0)));
+  }
+  return all;
+}
+
+static tir_expr limits_under(struct tir *ir, tir_expr given, tir_expr predicate) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) return tir_and(ir, limits_under(ir, given, n.a), limits_under(ir, given, n.b));
+  return tir_prove_under(ir, given, predicate) ? TIR_NONE : predicate;
+}
+
+tir_expr tir_limits_inside(struct tir *ir, tir_buffer buffer, const tir_expr *ranges, tir_expr predicate) {
+  return predicate ? limits_under(ir, reaches_inside(ir, buffer, ranges), predicate) : TIR_NONE;
+}

@@ -3,8 +3,9 @@
  *
  * Requires: the block has a write region of this number; its scope allocates what it writes; no other block of the
  *           scope writes that, reads it earlier, or writes later what the block reads; a loop is the lowest around the
- *           block and its consumers. What the block writes in a round of it begins, in each dimension, at a constant or
- *           at a multiple of a loop from zero, rounded down after a division at most; in one dimension windows overlap.
+ *           block and its consumers. What the block writes in a round of it is a whole box, what lies outside of the
+ *           buffer aside, and begins, in each dimension, at a constant or at a multiple of a loop from zero, rounded
+ *           down after a division at most; in one dimension windows overlap.
  *           No loop moves two dimensions, the loops whose windows overlap run in order, no other loop around decides
  *           what is computed, and consumers read the window only.
  * After:    the dimension that the outermost such loop moves, the rolling one, is as long as the window: its indices
@@ -72,22 +73,45 @@ static bool find_place(const struct tir *ir, tir_block block, struct plan *plan,
 
 /* ---- Check: the window ---- */
 
-/* What a block accesses in one round of the loops down to `place`. */
+/* The ranges of a block's region over the loops around it. */
+static void find_ranges(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+    tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
+  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
+  tir_subst_clear(ir);
+}
+
+/* What a block accesses in one round of the loops down to `place`, and more perhaps. */
 static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct tir_region region,
                         struct tir_interval *out) {
   tir_var vars[MOST_LOOPS];
   tir_expr ranges[2 * TIR_MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, count = tir_loop_vars(ir, block, place, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) return false;
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-    tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
-  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
-  tir_subst_clear(ir);
+  find_ranges(ir, block, region, ranges);
   tir_relax_region(ir, ranges, rank, vars, count, out);
   for (uint32_t d = 0; d < rank; d++) {
     if (!out[d].empty && out[d].min && out[d].max) continue;
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + d];
     out[d] = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);
+  }
+  return true;
+}
+
+/* The window that the block writes in one round, all of it: what is not written there is outside of the buffer. */
+static bool find_written(struct tir *ir, tir_block block, struct plan *plan) {
+  tir_var vars[MOST_LOOPS];
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  struct tir_interval window[TIR_MOST_RANK];
+  uint32_t count = tir_loop_vars(ir, block, plan->place, vars, MOST_LOOPS);
+  if (count > MOST_LOOPS) return false;
+  find_ranges(ir, block, plan->region, ranges);
+  tir_expr limits = tir_limits_inside(ir, plan->buffer, ranges, tir_stmt_at(ir, block)->block.predicate);
+  if (!tir_region_exact(ir, ranges, plan->rank, vars, count, limits, window)) return false;
+  for (uint32_t d = 0; d < plan->rank; d++) {
+    if (window[d].empty || !window[d].min || !window[d].max) return false;
+    plan->at[d].window = window[d];
   }
   return true;
 }
@@ -210,10 +234,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *
   if (!tir_check_not_output(ir, block, plan->scope, err) || !check_dependencies(ir, block, plan, err) ||
       !find_place(ir, block, plan, err))
     return false;
-  struct tir_interval window[TIR_MOST_RANK];
-  if (!find_window(ir, block, plan->place, plan->region, window))
-    return refuse_pattern(ir, block, plan, "is under too many loops", err);
-  for (uint32_t i = 0; i < plan->rank; i++) plan->at[i].window = window[i];
+  if (!find_written(ir, block, plan))
+    return refuse_pattern(ir, block, plan, "is not known to be filled in a round", err);
   return find_axis(ir, block, plan, err) && check_rounds(ir, block, plan, err) && check_readers(ir, block, plan, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err);
 }
