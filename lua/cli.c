@@ -53,6 +53,7 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
   else
     ms_fail(err, why.code, "%s: %s", path, why.message);
   err->instruction = why.instruction;
+  ms_explain(err);
   return NULL;
 }
 

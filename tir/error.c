@@ -48,6 +48,13 @@ bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) {
   return false;
 }
 
+void ms_explain(ms_error *err) {
+  if (!err || err->brief || strstr(err->message, "\nrequired: ")) return;
+  size_t length = strlen(err->message);
+  snprintf(err->message + length, sizeof err->message - length, "\nrequired: %s\nhint: %s", ms_code_text(err->code),
+           ms_code_hint(err->code));
+}
+
 /* Copies the lines around the place that is marked, so that a message stays a screen at most. */
 static size_t quote_place(const struct tir *ir, tir_stmt place, char *out, size_t size) {
   enum { MOST_LINES = 8 };
@@ -80,6 +87,7 @@ bool tir_refuse(const struct tir *ir, ms_error *err, enum ms_code code, uint32_t
   length += (size_t)snprintf(err->message + length, size - length, "\n");
   if (place != TIR_NONE && length + 200 < size)
     length += quote_place(ir, place, err->message + length, size - length - 200);
-  snprintf(err->message + length, size - length, "required: %s\nhint: %s", ms_code_text(code), ms_code_hint(code));
+  err->message[length - 1] = 0; /* the newline is ms_explain's */
+  ms_explain(err);
   return false;
 }

@@ -53,6 +53,8 @@ bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) __attrib
 bool ms_vfail(ms_error *err, enum ms_code code, const char *format, va_list args);
 bool tir_refuse(const struct tir *ir, ms_error *err, enum ms_code code, uint32_t place, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* Adds what is required and a hint to the message, if it has them not. */
+void ms_explain(ms_error *err);
 const char *ms_code_name(enum ms_code code); /* "loop_not_starting_with_zero": stable, for --json */
 const char *ms_code_text(enum ms_code code);
 const char *ms_code_hint(enum ms_code code);

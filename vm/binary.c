@@ -281,7 +281,9 @@ static bool get_trace(struct reader *r) {
   uint64_t version, count, next_draw;
   r->at += sizeof MAGIC;
   if (!get_number(r, &version)) return false;
-  if (version != VERSION) return fail(r, "a version that is not known");
+  if (version != VERSION)
+    return ms_fail(r->err, MS_BAD_TRACE, "the binary form is of version %llu, and this msched reads version %d",
+                   (unsigned long long)version, VERSION);
   if (!get_kinds(r) || !get_count(r, &count)) return false;
   for (uint64_t i = 0; i < count; i++)
     if (!get_instruction(r)) return false;
@@ -310,5 +312,8 @@ struct vm_trace *vm_read_trace(const void *bytes, size_t length, ms_error *err) 
   const char *c = bytes, *end = c + length;
   if (length >= sizeof MAGIC && !memcmp(bytes, MAGIC, sizeof MAGIC)) return vm_read_binary(bytes, length, err);
   while (c < end && strchr(" \t\r\n", *c)) c++;
-  return c < end && *c == '[' ? vm_read_json(bytes, length, err) : vm_read_lua(bytes, length, err);
+  if (c < end && *c == '[') return vm_read_json(bytes, length, err);
+  if (c < end && (*c == 'r' || *c == '-')) return vm_read_lua(bytes, length, err);
+  ms_fail(err, MS_BAD_TRACE, c == end ? "there is nothing in it" : "it begins as none of a trace's forms does");
+  return NULL;
 }

@@ -57,7 +57,13 @@ struct builder {
 };
 
 static bool fail(struct builder *b, const char *what) {
-  return ms_fail(b->err, MS_BAD_TRACE, "%s: %s", b->condition ? "a condition" : "an index map", what);
+  return ms_fail(b->err, MS_BAD_FORMULA, "%s: %s", b->condition ? "a condition" : "an index map", what);
+}
+
+static bool fail_at(struct builder *b, const char *name, size_t length, const char *what) {
+  int shown = length < 40 ? (int)length : 40;
+  return ms_fail(b->err, MS_BAD_FORMULA, "%s: `%.*s` %s", b->condition ? "a condition" : "an index map", shown, name,
+                 what);
 }
 
 static bool count_node(struct builder *b) { return ++b->nodes <= MOST_NODES || fail(b, "it is too large"); }
@@ -93,7 +99,7 @@ static bool find_name(struct builder *b, const char *name, size_t length, struct
   }
   if (find_drawn(b, name, length, &variable) && b->trace->steps->types[variable] == VM_T_INT)
     return *out = vm_ref(variable), true;
-  return fail(b, "a name is neither a parameter nor drawn");
+  return fail_at(b, name, length, b->condition ? "is no number that is drawn" : "is neither a parameter nor drawn");
 }
 
 static bool add_param(struct builder *b, const char *name, size_t length) {
@@ -174,7 +180,7 @@ static bool parse_call(struct lexer *l, int depth, const char *name, size_t leng
     *out = apply(l->b, operators[i].kind, left, right);
     return count_node(l->b);
   }
-  return fail(l->b, "an unknown function");
+  return fail_at(l->b, name, length, "is no function that is known here");
 }
 
 static bool parse_factor(struct lexer *l, int depth, struct vm_value *out) {

@@ -6,6 +6,7 @@
 #include "index_map.h"
 #include "pad_value.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,10 +21,19 @@ struct reader {
   int instruction;
 };
 
-static bool fail(struct reader *r, const char *what) {
-  ms_fail(r->err, MS_BAD_TRACE, "%s", what);
+/* After a refusal: where it is. */
+static bool placed(struct reader *r) {
   if (r->err) r->err->instruction = r->instruction;
   return false;
+}
+
+static bool fail(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(struct reader *r, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  ms_vfail(r->err, MS_BAD_TRACE, format, args);
+  va_end(args);
+  return placed(r);
 }
 
 static bool read_value(struct reader *r, json_t *j, bool input, int depth, struct vm_value *out);
@@ -112,10 +122,8 @@ static bool read_column(struct reader *r, json_t *j, bool input, const struct vm
     bool map = i < count && vm_is_formula(params[i].type) && v->kind == VM_STRING &&
                !(params[i].optional && v->count == 4 && !memcmp(s->text + v->first, "None", 4));
     if (!map) continue;
-    if (!vm_read_formula(r->trace, &r->names, params[i].type, s->text + v->first, v->count, v, r->err)) {
-      if (r->err) r->err->instruction = r->instruction;
-      return false;
-    }
+    if (!vm_read_formula(r->trace, &r->names, params[i].type, s->text + v->first, v->count, v, r->err))
+      return placed(r);
   }
   return true;
 }
@@ -128,7 +136,7 @@ static bool name_outputs(struct reader *r, json_t *outputs, uint32_t first) {
     if (!text) return fail(r, "an output is no name");
     if (!strcmp(text, "_")) continue;
     if (!vm_name_add(&r->names, text, json_string_length(name), first + (uint32_t)i))
-      return fail(r, "an output has the name of an earlier one");
+      return fail(r, "output \"%.40s\" has the name of an earlier one", text);
   }
   return true;
 }
@@ -168,8 +176,7 @@ static bool read_instruction(struct reader *r, json_t *j) {
   enum vm_kind kind = vm_find_kind(json_string_value(name), json_string_length(name));
   if (kind == VM_KIND_COUNT) {
     ms_fail(r->err, MS_UNKNOWN_INSTRUCTION, "there is no instruction \"%.100s\"", json_string_value(name));
-    if (r->err) r->err->instruction = r->instruction;
-    return false;
+    return placed(r);
   }
   struct vm_signature sig;
   vm_signature_of(kind, &sig);
@@ -191,7 +198,11 @@ static bool read_decision(struct reader *r, json_t *j) {
   json_t *index = json_array_get(j, 0), *decision = json_array_get(j, 1);
   json_int_t i = json_is_integer(index) ? json_integer_value(index) : -1;
   r->instruction = i >= 0 && i < (json_int_t)r->trace->steps->count ? (int)i : -1;
-  if (json_array_size(j) != 2 || r->instruction < 0) return fail(r, "a decision is [number of its instruction, value]");
+  if (json_array_size(j) != 2 || !json_is_integer(index))
+    return fail(r, "a decision is [number of its instruction, value]");
+  if (r->instruction < 0)
+    return fail(r, "a decision is for instruction %lld, and the trace has %u, from 0",
+                (long long)json_integer_value(index), r->trace->steps->count);
   if (json_is_null(decision)) return true;
   if (r->trace->steps->instructions[i].draw == VM_NO_DRAW)
     return fail(r, "a decision for an instruction that draws nothing");
@@ -212,6 +223,8 @@ static bool read_decision(struct reader *r, json_t *j) {
 
 static bool read_trace(struct reader *r, json_t *root) {
   json_t *instructions = json_array_get(root, 0), *decisions = json_array_get(root, 1), *item;
+  if (json_is_integer(instructions) && json_is_array(decisions))
+    return fail(r, "this is a tuning record, [workload, [trace, …]]: `msched db import` reads it");
   if (json_array_size(root) != 2 || !json_is_array(instructions) || !json_is_array(decisions))
     return fail(r, "a trace is [instructions, decisions]");
   size_t i;

@@ -164,7 +164,7 @@ void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *n
 
 /* ---- Performing -------------------------------------------------------------------------------------------------- */
 
-/* A refusal gets the instruction's number and kind. */
+/* A refusal gets the instruction's number and kind, and its hint. */
 bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
   if (!err) return false;
   err->instruction = (int)i;
@@ -177,6 +177,7 @@ bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
   memmove(err->message + length, err->message, rest);
   memcpy(err->message, prefix, (size_t)length);
   err->message[rest + (size_t)length] = 0;
+  ms_explain(err);
   return false;
 }
 

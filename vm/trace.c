@@ -307,7 +307,8 @@ static bool check_value(const struct check *c, struct vm_value *v) {
   if (c->param->optional && is_none(c->trace->steps, v)) return *v = vm_none(), true;
   if (c->param->type == VM_T_INT && !c->param->list && c->attribute && v->kind == VM_INT &&
       v->integer != (int32_t)v->integer)
-    return refuse_value(c, v);
+    return ms_fail(c->err, MS_WRONG_OPERAND, "%s: %.*s is %lld, which does not fit 32 bits",
+                   vm_kind_info(c->kind)->name, c->param->name_length, c->param->name, (long long)v->integer);
   if (c->param->type == VM_T_NEST && is_list_of_blocks(c->trace->steps, v)) return true;
   if (!c->param->list) return check_one(c, v);
   if (v->kind != VM_LIST) return refuse_value(c, v);

@@ -130,7 +130,7 @@ static void conditions_without_a_value(void **state) {
     ms_error err = {0};
     snprintf(text, sizeof text, "[[" TILES "[\"Assert\",[],[\"%s\"],[]]],[]]", bad[i]);
     assert_null(vm_read_json(text, strlen(text), &err));
-    assert_string_equal(ms_code_name(err.code), "bad_trace");
+    assert_string_equal(ms_code_name(err.code), "bad_formula");
   }
 }
 

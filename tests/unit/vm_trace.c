@@ -70,17 +70,40 @@ static void test_older_forms(void **state) {
   vm_trace_free(t);
 }
 
-static void refused(const char *text, enum ms_code code, int instruction) {
+/* words: of the message. */
+static void refused_with(const char *text, enum ms_code code, int instruction, const char *words) {
   ms_error err = {.instruction = -2};
   struct vm_trace *trace = vm_read_trace(text, strlen(text), &err);
   if (trace) fail_msg("accepted: %s", text);
   if (err.code != code) fail_msg("%s: %s, %s", text, ms_code_name(err.code), err.message);
   if (err.instruction != instruction) fail_msg("%s: instruction %d", text, err.instruction);
+  if (!strstr(err.message, words)) fail_msg("%s: no \"%s\" in: %s", text, words, err.message);
+}
+
+static void refused(const char *text, enum ms_code code, int instruction) { refused_with(text, code, instruction, ""); }
+
+/* A message names what is wrong, not what is wanted alone. */
+static void test_words(void **state) {
+  (void)state;
+#define BLOCK "[\"GetSBlock\",[],[\"a\"],[\"b0\"]]"
+  refused_with(" \n", MS_BAD_TRACE, -1, "nothing in it");
+  refused_with("{}", MS_BAD_TRACE, -1, "begins as none");
+  refused_with("MSTR\2", MS_BAD_TRACE, -1, "of version 2, and this msched reads version 1");
+  refused_with("[0,[[[],[]],null,null,null]]", MS_BAD_TRACE, -1, "a tuning record");
+  refused_with("[[" BLOCK "],[[9,1]]]", MS_BAD_TRACE, -1, "instruction 9, and the trace has 1, from 0");
+  refused_with("[[" BLOCK "," BLOCK "],[]]", MS_BAD_TRACE, 1, "output \"b0\"");
+  refused_with("[[" BLOCK ",[\"SetScope\",[\"b0\"],[4294967296,\"local\"],[]]],[]]", MS_WRONG_OPERAND, 1,
+               "4294967296, which does not fit 32 bits");
+  refused_with("[[" BLOCK ",[\"TransformBlockLayout\",[\"b0\"],[\"lambda i: (i, k)\"],[]]],[]]", MS_BAD_FORMULA, 1,
+               "`k` is neither a parameter nor drawn");
+  refused_with("[[" BLOCK ",[\"TransformBlockLayout\",[\"b0\"],[\"lambda i: (f(i),)\"],[]]],[]]", MS_BAD_FORMULA, 1,
+               "`f` is no function");
+#undef BLOCK
 }
 
 static void test_refusals(void **state) {
   (void)state;
-  refused("", MS_BAD_TRACE, 0);
+  refused("", MS_BAD_TRACE, -1);
   refused("[", MS_BAD_TRACE, -1);
   refused("[[]]", MS_BAD_TRACE, -1);
   refused("[[[1,[],[],[]]],[]]", MS_BAD_TRACE, 0);
@@ -275,10 +298,11 @@ static void test_streams(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trips),   cmocka_unit_test(test_older_forms),  cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts), cmocka_unit_test(test_deep_values),
-      cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),    cmocka_unit_test(test_sharing),
-      cmocka_unit_test(test_table),         cmocka_unit_test(test_tiles),        cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_round_trips), cmocka_unit_test(test_older_forms),   cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_words),       cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts),
+      cmocka_unit_test(test_deep_values), cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
+      cmocka_unit_test(test_sharing),     cmocka_unit_test(test_table),         cmocka_unit_test(test_tiles),
+      cmocka_unit_test(test_streams),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
