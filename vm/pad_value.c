@@ -71,19 +71,30 @@ tir_expr vm_read_pad(struct tir *ir, const char *text) {
 
 /* ---- Writing ---- */
 
-char *vm_pad_lambda(const char *graph) {
-  struct constant c = {.dimensions = 0};
+static char *put_lambda(const struct constant *c) {
   struct vm_text text = {0};
-  if (*graph != '{' || !read_graph(graph, &c)) return NULL;
   vm_putf(&text, "lambda");
-  for (size_t i = 0; i < c.dimensions; i++) vm_putf(&text, "%s i%zu", i ? "," : "", i);
-  vm_putf(&text, ": (T.%s(", c.type);
-  if (strstr(c.type, "float"))
-    vm_put_real(&text, c.value);
+  for (size_t i = 0; i < c->dimensions; i++) vm_putf(&text, "%s i%zu", i ? "," : "", i);
+  vm_putf(&text, ": (T.%s(", c->type);
+  if (strstr(c->type, "float"))
+    vm_put_real(&text, c->value);
   else
-    vm_putf(&text, "%.0f", c.value);
+    vm_putf(&text, "%.0f", c->value);
   vm_putf(&text, "),)");
   return text.at;
+}
+
+char *vm_pad_lambda(const char *graph) {
+  struct constant c = {.dimensions = 0};
+  return *graph == '{' && read_graph(graph, &c) ? put_lambda(&c) : NULL;
+}
+
+char *vm_pad_lambda_of(const struct tir *ir, tir_expr pad, uint32_t dimensions) {
+  const struct tir_expr_node *n = tir_at(ir, pad);
+  struct constant c = {.dimensions = dimensions, .value = n->kind == TIR_FLOAT_IMM ? n->real : (double)n->imm};
+  char type[24];
+  snprintf(c.type, sizeof c.type, "%s", tir_type_text(n->type, type));
+  return put_lambda(&c);
 }
 
 static bool constant_of(const struct vm_steps *s, const struct vm_value *v, struct constant *out) {

@@ -2,6 +2,9 @@
 #include "pad_value.h"
 #include "run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* A region's number as the primitives take it: one below zero is out of every range. */
 static uint32_t buffer_index(const struct vm_run *r, const struct vm_step *s, uint32_t attr) {
   int64_t index = vm_attr(r, s, attr)->value;
@@ -56,6 +59,17 @@ static tir_expr make_pad(struct vm_run *r, tir_block block, uint32_t index, bool
   return given;
 }
 
+/* What is being recorded says the type that a number became, where that is another than a number has in TVM's form. */
+static void record_pad(struct vm_run *r, tir_expr given, tir_expr made, uint32_t dimensions) {
+  struct vm_trace *trace = &r->schedule->trace;
+  if (!r->recording || tir_type_of(r->ir, given) == tir_type_of(r->ir, made)) return;
+  char *text = vm_pad_lambda_of(r->ir, made, dimensions);
+  struct vm_value value = vm_string(trace, text, strlen(text));
+  const struct vm_instruction *last = &trace->steps->instructions[trace->steps->count - 1];
+  trace->steps->values[last->values + last->inputs + 2] = value;
+  free(text);
+}
+
 bool vm_do_transform_layout(struct vm_run *r, const struct vm_step *s) {
   tir_block block;
   struct tir_index_map map;
@@ -72,7 +86,9 @@ bool vm_do_transform_layout(struct vm_run *r, const struct vm_step *s) {
     value = vm_read_pad(r->ir, text);
     if (!value) return ms_fail(r->err, MS_INVALID_ARGUMENT, "the pad value is no map to one constant");
   } else if (value) {
-    value = make_pad(r, block, index, write, value);
+    tir_expr made = make_pad(r, block, index, write, value);
+    record_pad(r, value, made, map.result_count);
+    value = made;
   }
   return tir_transform_layout(r->ir, block, index, write, &map, value, vm_attr(r, s, 3)->value, r->err) &&
          vm_give(r, s, NULL, 0);

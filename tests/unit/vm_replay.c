@@ -264,6 +264,34 @@ static void test_calls(void **state) {
   vm_schedule_free(again), vm_schedule_free(sch), tir_free(ir);
 }
 
+/* A number that pads a layout is one of the buffer's type: so it is recorded, and every form gives it again. */
+static void test_pad_of_another_type(void **state) {
+  (void)state;
+  struct tir *ir = module("@T.prim_func(s_tir=True)\n"
+                          "def main(A: T.Buffer((8, 6), \"float16\"), C: T.Buffer((8, 6), \"float16\")):\n"
+                          "    for i, j in T.grid(8, 6):\n"
+                          "        with T.sblock(\"C\"):\n"
+                          "            vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+                          "            C[vi, vj] = A[vi, vj]\n");
+  struct vm_schedule *sch = vm_schedule_new(ir, 3);
+  ms_error err = {0};
+  uint32_t block, first, count;
+  struct vm_value name = vm_string(&sch->trace, "C", 1);
+  assert_true(vm_call(sch, VM_GetSBlock, NULL, 0, &name, 1, NULL, 0, &block, &count, &err));
+  struct vm_value in[2] = {vm_ref(block), vm_string(&sch->trace, "lambda i, j: (j, i)", 19)};
+  struct vm_value attrs[4] = {vm_int(0), vm_int(0), vm_real(0.1), vm_bool(false)};
+  assert_true(vm_call(sch, VM_TransformLayout, in, 2, attrs, 4, NULL, 0, &first, &count, &err));
+  char *json = vm_write_json(&sch->trace);
+  assert_non_null(strstr(json, "float16"));
+  struct vm_trace *read = trace(json);
+  struct vm_draws draws = {.mode = VM_STRICT, .decisions = read};
+  struct vm_schedule *again = vm_apply(ir, read, &draws, &err);
+  if (!again) fail_msg("%s", err.message);
+  assert_true(tir_structural_equal(sch->ir, TIR_NONE, again->ir, TIR_NONE, NULL, 0));
+  free(json);
+  vm_schedule_free(again), vm_schedule_free(sch), vm_trace_free(read), tir_free(ir);
+}
+
 /* Asks, and gives the answer as text. */
 static void asked(struct vm_schedule *sch, const char *query, const struct vm_value *args, uint32_t count,
                   const char *expected) {
@@ -353,6 +381,7 @@ int main(void) {
       cmocka_unit_test(test_no_growth),
       cmocka_unit_test(test_symbolic_extent),
       cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_pad_of_another_type),
       cmocka_unit_test(test_queries),
       cmocka_unit_test(test_intrinsics),
   };
