@@ -31,6 +31,7 @@ bool report(struct shared *shared, enum trouble trouble, const char *format, ...
 void grow_start(struct grow *g, const struct workload *w, uint64_t seed, struct shared *shared) {
   *g = (struct grow){.workload = w, .shared = shared};
   g->schedule = vm_schedule_new(w->ir, seed);
+  g->schedule->intrinsics = w->intrinsics;
   g->random = vm_stream_of(seed, 0, 0, 0);
   g->before = tir_new();
   shared->trouble = NO_TROUBLE;

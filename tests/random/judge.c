@@ -15,7 +15,7 @@ static bool same_again(struct grow *g, const struct vm_trace *trace, const char 
   struct tir *workload = tir_new();
   ms_error err = {0};
   tir_copy(workload, g->workload->ir);
-  struct vm_schedule *again = vm_apply(workload, trace, &draws, &err);
+  struct vm_schedule *again = vm_apply_with(workload, trace, g->workload->intrinsics, &draws, &err);
   bool same = again && tir_structural_hash(again->ir, TIR_NONE) == tir_structural_hash(g->schedule->ir, TIR_NONE);
   if (!again)
     report(g->shared, NOT_REPLAYED, "%s: %s", form, err.message);

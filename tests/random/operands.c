@@ -72,7 +72,7 @@ struct tir_region region_at(const struct grow *g, tir_block b, bool writes, uint
   return g->schedule->ir->regions.at[regions_of(g, b, writes).first + i];
 }
 
-static bool touches(const struct grow *g, tir_block b, bool writes, tir_buffer buffer) {
+bool touches(const struct grow *g, tir_block b, bool writes, tir_buffer buffer) {
   for (uint32_t i = 0; i < regions_of(g, b, writes).count; i++)
     if (region_at(g, b, writes, i).buffer == buffer) return true;
   return false;

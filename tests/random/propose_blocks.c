@@ -94,6 +94,15 @@ bool propose_rfactor(struct grow *g, enum vm_kind kind) {
   return perform(g, kind, VALUES(loop), VALUES(vm_int(axes[below(g, 6)])), NULL, NULL);
 }
 
+/* What a reduction gives, copied where nothing else follows it. */
+static bool fuse_copy(struct grow *g, enum vm_kind kind, tir_block b) {
+  struct vm_value reduction, list = vm_list(&g->schedule->trace, VM_LIST, NULL, 0);
+  uint32_t first;
+  return ref_block(g, b, &reduction) &&
+         perform(g, VM_CacheWrite, VALUES(reduction, list), VALUES(vm_int(0), draw_scope(g)), &first, NULL) &&
+         perform(g, kind, VALUES(reduction, vm_ref(first)), NO_VALUES, NULL, NULL);
+}
+
 bool propose_epilogue(struct grow *g, enum vm_kind kind) {
   struct block_list blocks = shuffled_blocks(g);
   struct vm_value reduction, epilogue;
@@ -105,6 +114,8 @@ bool propose_epilogue(struct grow *g, enum vm_kind kind) {
     if (!ref_block(g, p, &reduction) || !ref_block(g, blocks.at[i], &epilogue)) return false;
     return perform(g, kind, VALUES(reduction, epilogue), NO_VALUES, NULL, NULL);
   }
+  for (uint32_t i = 0; i < blocks.count; i++)
+    if (reduces(g, blocks.at[i]) && has_init(g, blocks.at[i])) return fuse_copy(g, kind, blocks.at[i]);
   return false;
 }
 
@@ -235,20 +246,61 @@ bool propose_copy_at(struct grow *g, enum vm_kind kind) {
                  NULL, NULL);
 }
 
+/* A dimension of a region in which what neighbouring rounds of a loop access overlaps; the loop, or TIR_NONE. */
+static tir_loop sliding_loop(struct grow *g, tir_block b, struct tir_region region, const struct loop_list *loops) {
+  const struct tir *ir = g->schedule->ir;
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  tir_loop found[MOST_LOOPS];
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < rank; d++) {
+    const uint32_t *range = tir_operands(ir, region.ranges) + 2 * (size_t)d;
+    uint32_t moved = !tir_is_const(ir, range[1], 1);
+    for (uint32_t i = 0; i < tir_block_at(ir, b)->iters.count; i++)
+      moved += tir_uses_var(ir, range[0], tir_iters(ir, b)[i].var);
+    for (uint32_t i = 0; i < tir_block_at(ir, b)->iters.count && moved > 1; i++) {
+      struct tir_iter iter = tir_iters(ir, b)[i];
+      if (iter.kind != TIR_SPATIAL || !tir_uses_var(ir, range[0], iter.var)) continue;
+      for (uint32_t l = 0; l < loops->count && count < MOST_LOOPS; l++)
+        if (tir_uses_var(ir, iter.binding, tir_stmt_at(ir, loops->at[l])->loop.var)) found[count++] = loops->at[l];
+    }
+  }
+  return count ? found[below(g, count)] : TIR_NONE;
+}
+
+/* The block that makes what b reads there: one that there is, or a copy made now. */
+static bool ref_maker(struct grow *g, tir_block b, uint32_t number, struct vm_value *out) {
+  struct block_list blocks = blocks_of(g);
+  tir_buffer buffer = region_at(g, b, false, number).buffer;
+  struct vm_value block, list = vm_list(&g->schedule->trace, VM_LIST, NULL, 0);
+  uint32_t first;
+  for (uint32_t i = 0; i < blocks.count && percent(g, 80); i++)
+    if (blocks.at[i] != b && !reduces(g, blocks.at[i]) && touches(g, blocks.at[i], true, buffer))
+      return ref_block(g, blocks.at[i], out);
+  if (!ref_block(g, b, &block) ||
+      !perform(g, VM_CacheRead, VALUES(block, list), VALUES(vm_int(number), draw_scope(g)), &first, NULL))
+    return false;
+  *out = vm_ref(first);
+  return true;
+}
+
+/* What is made at a loop whose rounds overlap is what a window rolls over. */
+static bool roll(struct grow *g, enum vm_kind kind, tir_block b, uint32_t number) {
+  struct loop_list loops = loops_around(g, b);
+  tir_loop at = sliding_loop(g, b, region_at(g, b, false, number), &loops);
+  struct vm_value block, loop;
+  if (!at || !ref_maker(g, b, number, &block) || !ref_loop(g, b, at, &loop)) return false;
+  if (!perform(g, VM_ComputeAt, VALUES(block, loop), VALUES(vm_bool(once_in(g, 2)), vm_int(-1)), NULL, NULL) &&
+      !once_in(g, 4))
+    return false;
+  return perform(g, kind, VALUES(block), VALUES(vm_int(0)), NULL, NULL);
+}
+
 bool propose_rolling_buffer(struct grow *g, enum vm_kind kind) {
   struct block_list blocks = shuffled_blocks(g);
-  struct vm_value block, loop;
-  for (uint32_t i = 0; i < blocks.count; i++) {
-    struct block_list consumers = consumers_of(g, blocks.at[i]);
-    if (reduces(g, blocks.at[i]) || !consumers.count) continue;
-    struct loop_list loops = loops_around(g, consumers.at[0]);
-    if (loops.count < 2) continue;
-    tir_loop l = loops.at[below(g, loops.count < 4 ? 2 : 3)];
-    if (!ref_loop(g, consumers.at[0], l, &loop) || !ref_block(g, blocks.at[i], &block)) return false;
-    if (!perform(g, VM_ComputeAt, VALUES(block, loop), VALUES(vm_bool(once_in(g, 2)), vm_int(-1)), NULL, NULL) &&
-        !once_in(g, 10))
-      continue;
-    return perform(g, kind, VALUES(block), VALUES(vm_int(0)), NULL, NULL);
-  }
-  return false;
+  struct vm_value block;
+  for (uint32_t i = 0; i < blocks.count; i++)
+    for (uint32_t r = 0; r < regions_of(g, blocks.at[i], false).count; r++)
+      if (roll(g, kind, blocks.at[i], r)) return true;
+  return once_in(g, 4) && ref_block(g, draw_block(g), &block) &&
+         perform(g, kind, VALUES(block), VALUES(vm_int(0)), NULL, NULL);
 }

@@ -158,37 +158,3 @@ bool propose_blockize(struct grow *g, enum vm_kind kind) {
   if (!loops.count || !ref_loop(g, b, loops.at[below(g, loops.count)], &loop)) return false;
   return perform(g, kind, VALUES(loop), VALUES(vm_bool(true)), NULL, NULL);
 }
-
-/* Tiles of 4 x 4 x 4 of a matrix product, its init apart, and the loop of the tile. */
-static bool tile(struct grow *g, tir_block b, const struct loop_list *loops, struct vm_value *inner) {
-  struct vm_value order[6], block;
-  uint32_t first;
-  if (!ref_block(g, b, &block)) return false;
-  for (uint32_t i = 0; i < 3; i++) {
-    struct vm_value loop;
-    if (!ref_loop(g, b, loops->at[i], &loop) ||
-        !perform(g, VM_Split, VALUES(loop, vm_none(), vm_int(4)), VALUES(vm_bool(true), vm_bool(false)), &first, NULL))
-      return false;
-    order[i] = vm_ref(first), order[3 + i] = vm_ref(first + 1);
-  }
-  if (!perform(g, VM_Reorder, order, 6, NO_VALUES, NULL, NULL)) return false;
-  *inner = order[percent(g, 90) ? 3 : 4];
-  return once_in(g, 10) || perform(g, VM_DecomposeReduction, VALUES(block, order[2]), NO_VALUES, NULL, NULL);
-}
-
-bool propose_tensorize(struct grow *g, enum vm_kind kind) {
-  struct block_list blocks = shuffled_blocks(g);
-  struct vm_value loop;
-  if (g->plain) return false; /* the intrinsic calls a function that only the interpreter is told of */
-  for (uint32_t i = 0; i < blocks.count; i++) {
-    tir_block b = blocks.at[i];
-    struct loop_list loops = loops_around(g, b);
-    if (loops.count != 3 || !reduces(g, b) || !has_init(g, b)) continue;
-    return tile(g, b, &loops, &loop) &&
-           perform(g, kind, VALUES(loop), VALUES(text_value(g, "mac_4x4x4_f32"), vm_bool(percent(g, 80))), NULL, NULL);
-  }
-  tir_block b = draw_block(g);
-  struct loop_list loops = loops_around(g, b);
-  if (!loops.count || !once_in(g, 4) || !ref_loop(g, b, loops.at[loops.count - 1], &loop)) return false;
-  return perform(g, kind, VALUES(loop), VALUES(text_value(g, "mac_4x4x4_f32"), vm_bool(true)), NULL, NULL);
-}

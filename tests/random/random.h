@@ -41,7 +41,8 @@ struct workload {
   char name[64];
   struct tir *ir;
   tir_func func;
-  int64_t cost; /* iterations of stores */
+  int64_t cost;                           /* iterations of stores */
+  const struct vm_intrinsics *intrinsics; /* that its schedules know besides those shipped; borrowed */
 };
 
 /* ---- Growing ---- */
@@ -126,6 +127,7 @@ struct block_list producers_of(const struct grow *g, tir_block b);
 struct block_list consumers_of(const struct grow *g, tir_block b);
 struct tir_span regions_of(const struct grow *g, tir_block b, bool writes);
 struct tir_region region_at(const struct grow *g, tir_block b, bool writes, uint32_t i);
+bool touches(const struct grow *g, tir_block b, bool writes, tir_buffer buffer); /* a region of it says so */
 bool is_parameter(const struct grow *g, tir_buffer b);
 struct vm_value text_value(struct grow *g, const char *text);
 struct vm_value draw_scope(struct grow *g);

@@ -36,6 +36,7 @@ struct choice {
 struct runner {
   struct workload workloads[MOST_WORKLOADS];
   uint32_t workload_count;
+  struct vm_intrinsics *intrinsics;
   struct choice choice;
   struct shared *shared;
   uint64_t first, end; /* of a batch */
@@ -90,6 +91,7 @@ static bool read_workload(struct runner *r, const char *directory, const char *n
   }
   w->func = tir_find_func(w->ir, "main");
   w->cost = cost_of(w->ir, w->func);
+  w->intrinsics = r->intrinsics;
   r->workload_count++;
   return true;
 }
@@ -105,6 +107,15 @@ static bool read_workloads(struct runner *r, const char *directory) {
   }
   if (count >= 0) free(entries);
   return ok;
+}
+
+static bool read_intrinsics(struct runner *r, const char *path) {
+  ms_error err = {0};
+  char *text = case_read_file(path);
+  r->intrinsics = text ? vm_read_intrinsics(text, path, &err) : NULL;
+  free(text);
+  if (!r->intrinsics) fprintf(stderr, "%s: %s\n", path, err.message);
+  return r->intrinsics;
 }
 
 /* ---- One sequence ---- */
@@ -273,11 +284,13 @@ int main(int argc, char **argv) {
       return fprintf(stderr, "unknown option %s\n", argv[i - 1]), 2;
   }
   runner.shared = mmap(NULL, sizeof *runner.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (runner.shared == MAP_FAILED || !choose_rows(&runner.choice, kinds) || !read_workloads(&runner, directory))
+  if (runner.shared == MAP_FAILED || !choose_rows(&runner.choice, kinds) ||
+      !read_intrinsics(&runner, TEST_ROOT "/random/intrinsics.py") || !read_workloads(&runner, directory))
     return 1;
   if (trace) return run_trace(&runner, workload, trace, first);
   uint64_t failures = run_seeds(&runner, first, count, keep_going);
   bool enough = print_tally(&runner, least);
   for (uint32_t i = 0; i < runner.workload_count; i++) tir_free(runner.workloads[i].ir);
+  vm_intrinsics_free(runner.intrinsics);
   return failures || !enough;
 }
