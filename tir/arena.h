@@ -44,6 +44,8 @@ struct tir_hash_tables {
   uint32_t expr_capacity, var_capacity, buffer_capacity, epoch;
 };
 
+enum { TIR_KEPT_INTS = 256 };
+
 /* Working memory, kept from call to call; holds nothing between public calls but what each part says. */
 struct tir_scratch {
   struct { /* substitution: the map, and what became of each expression while it stands */
@@ -69,6 +71,7 @@ struct tir_scratch {
   struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
   struct tir_term *terms;        /* a stack of terms being summed */
   uint32_t term_count, term_capacity;
+  tir_expr ints[TIR_KEPT_INTS];  /* constants asked for of late, by value: each is looked at before it is believed */
   struct tir_iter_map *iter_map; /* made when first used: iter_map.h */
   struct tir *backup;            /* of the module, while a primitive tries what it may have to take back */
 };

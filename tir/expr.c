@@ -97,26 +97,34 @@ static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint3
   set_bounds(ir, n);
 }
 
-static tir_expr intern(struct tir *ir, enum tir_kind kind, tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
-                       const uint32_t *operands, uint32_t count) {
+/* Adds a node that is not in the table; `slot` is empty. */
+static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot, uint32_t hash,
+                                                   struct tir_expr_node node, const uint32_t *operands) {
+  node.operands = node.count ? tir_add_operands(ir, operands, node.count) : 0;
+  node.hash = hash;
+  tir_expr e = tir_grow_exprs(ir, 1);
+  tir_grow_linears(ir, 1);
+  ir->linears.at[e].first = UINT32_MAX;
+  struct tir_expr_node *n = &ir->exprs.at[e];
+  *n = node;
+  set_facts(ir, n, ir->operands.at + node.operands);
+  ir->expr_slots.at[slot] = e;
+  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
+  return e;
+}
+
+/* Inlined where it is called: most of what is compared is known there. */
+static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enum tir_kind kind, tir_type type,
+                                                             uint64_t payload, uint32_t c, uint32_t ref,
+                                                             const uint32_t *operands, uint32_t count) {
   uint32_t hash = hash_of(kind, type, payload, c, ref, operands, count);
   uint32_t mask = ir->expr_slots.count - 1, slot = hash & mask;
   for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
     if (is_node(ir, e, hash, kind, type, payload, c, ref, operands, count)) return e;
   assert(count <= UINT16_MAX);
-  uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
-  tir_expr e = tir_grow_exprs(ir, 1);
-  tir_grow_linears(ir, 1);
-  ir->linears.at[e].first = UINT32_MAX;
-  struct tir_expr_node *n = &ir->exprs.at[e];
-  *n = (struct tir_expr_node){.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
-  n->imm = (int64_t)payload;
-  n->operands = first;
-  n->hash = hash;
-  set_facts(ir, n, ir->operands.at + first);
-  ir->expr_slots.at[slot] = e;
-  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
-  return e;
+  struct tir_expr_node n = {.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
+  n.imm = (int64_t)payload;
+  return add_node(ir, slot, hash, n, operands);
 }
 
 static uint64_t pair(tir_expr a, tir_expr b) { return a | (uint64_t)b << 32; }
@@ -145,7 +153,10 @@ uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count
 /* ---- Raw nodes ---- */
 
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
-  return intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
+  tir_expr *kept = &ir->scratch->ints[((uint32_t)value ^ type >> 20) % TIR_KEPT_INTS];
+  const struct tir_expr_node *n = &ir->exprs.at[*kept];
+  if (*kept < ir->exprs.count && n->imm == value && n->type == type && n->kind == TIR_INT_IMM) return *kept;
+  return *kept = intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
 }
 
 tir_expr tir_float(struct tir *ir, tir_type type, double value) {

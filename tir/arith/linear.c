@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tir_is_index(const struct tir *ir, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1 &&
-         !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
-}
-
 /* ---- Sums ---- */
 
 struct tir_sum tir_sum_open(struct tir *ir) {

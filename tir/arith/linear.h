@@ -15,7 +15,11 @@ struct tir_sum {
 };
 
 /* Index arithmetic (and only it) is simplified: signed integers of 32 or 64 bits, one lane, no loads or calls. */
-bool tir_is_index(const struct tir *ir, tir_expr e);
+static inline bool tir_is_index(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1 &&
+         !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+}
 
 struct tir_sum tir_sum_open(struct tir *ir);
 void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_t coefficient);
