@@ -303,7 +303,11 @@ static struct tir *schedule(struct tir *before, struct section s, bool *refused,
 /* The module that is judged, verified; NULL: there is none. */
 static struct tir *module_after(struct tir *before, struct section after, struct section steps, const char *file,
                                 unsigned flags, bool *refused, ms_error *err) {
-  return flags & CASE_OURS ? schedule(before, steps, refused, err) : read_module(after, file, err);
+  if (flags & CASE_OURS) return schedule(before, steps, refused, err);
+  struct tir *ir = read_module(after, file, err);
+  if (!ir || tir_verify(ir, err)) return ir;
+  tir_free(ir);
+  return NULL;
 }
 
 /* Whether a buffer is spread over the registers of a warp: once flat, it has no place in the interpreter's memory. */
