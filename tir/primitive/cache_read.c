@@ -101,6 +101,15 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return true;
 }
 
+/* Whatever is copied of the buffer was written before the scope. */
+static bool is_all_written(struct tir *ir, const struct plan *plan, tir_block writer) {
+  tir_block scope = plan->cache.scope, around = tir_scope_of(ir, writer);
+  if (!around || !tir_is_below(ir, scope, around) || tir_compare_position(ir, scope, writer) < 0) return false;
+  struct tir_cache_plan whole = plan->cache;
+  tir_cache_whole(ir, &whole);
+  return tir_is_covered(ir, &(struct tir_use_at){scope, whole.buffer, whole.ranges, TIR_NONE}, around);
+}
+
 /* An input of the scope that is written elsewhere is copied as the scope tells that it reads it: of the whole buffer,
  * more than was written by then may be copied. */
 static bool check_input_told(struct tir *ir, const struct plan *plan, ms_error *err) {
@@ -111,6 +120,7 @@ static bool check_input_told(struct tir *ir, const struct plan *plan, ms_error *
     tir_block b = ir->uses.at[u].block;
     if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
     if (times && !tir_is(ir, tir_lowest_common_ancestor(ir, b, scope), TIR_LOOP)) continue;
+    if (is_all_written(ir, plan, b)) continue;
     return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, scope, "block `%s` does not tell what in it is read of `%s`",
                       tir_block_name(ir, scope), tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
   }

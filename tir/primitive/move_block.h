@@ -78,6 +78,8 @@ bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err)
 bool tir_move_has_silent(struct tir *ir, const struct tir_move *move);
 /* The iteration runs through its domain at the new place (move_reduction.c). */
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
+/* So do all of them, while the loops around the new place run, below `high`; false: or it is not known. */
+bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt high);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err);
 

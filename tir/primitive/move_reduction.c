@@ -82,6 +82,29 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   return once;
 }
 
+enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
+
+bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt high) {
+  tir_var vars[MOST_LOOPS + MOST_ITERS];
+  tir_expr ranges[2 * MOST_ITERS], predicate = TIR_NONE;
+  struct tir_interval runs[MOST_ITERS];
+  uint32_t count = move->iter_count, loops = 1 + tir_loop_vars(ir, move->loop, high, vars + 1, MOST_LOOPS - 1);
+  if (count > MOST_ITERS || loops > MOST_LOOPS) return false;
+  vars[0] = tir_stmt_at(ir, move->loop)->loop.var;
+  for (uint32_t i = 0; i < count; i++) {
+    ranges[2 * i] = value_of(ir, move, i, &vars[loops + i], &predicate);
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  predicate = tir_and(ir, predicate, tir_and(ir, move->kept, move->limits));
+  if (!tir_region_exact(ir, ranges, count, vars, loops + count, predicate, runs)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr min, extent;
+    tir_needed_domain(ir, move->block, i, &min, &extent);
+    if (!tir_interval_covers(ir, runs[i], tir_interval_of(ir, min, extent))) return false;
+  }
+  return true;
+}
+
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err) {
   bool partial = false;
   for (uint32_t i = 0; i < move->iter_count && !partial; i++)

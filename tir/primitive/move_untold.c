@@ -42,7 +42,10 @@ static bool keeps(struct tir *ir, void *context, tir_block other, struct tir_acc
   if (comes_before(ir, move, other) != before || (own.writes && its.writes)) return false;
   bool shares = shares_otherwise(ir, move, other);
   if (before || !own.writes || !its.reads || (own.reads && its.writes)) return !shares;
-  return runs_whole(ir, move) || (!move->to_consumers && !shares);
+  if (runs_whole(ir, move) || (!move->to_consumers && !shares)) return true;
+  tir_stmt around = tir_lowest_common_ancestor(ir, other, move->loop);
+  return !shares && around != move->loop && !tir_is_below(ir, around, move->loop) &&
+         tir_move_runs_through(ir, move, around);
 }
 
 struct check {
