@@ -236,6 +236,8 @@ enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_e
 bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
 /* Some dimension has certain gaps, or it is not known of one and the region is not known to cover a box. */
 bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
+/* The ranges of a block's region, in terms of the loops around the block. */
+void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges);
 /* What is left of a predicate without the conjuncts that only keep an access from being outside of the buffer: all of
  * the ranges (min and extent a dimension, in the terms of the predicate) are where those are false. */
 tir_expr tir_limits_inside(struct tir *ir, tir_buffer buffer, const tir_expr *ranges, tir_expr predicate);

@@ -1,8 +1,6 @@
 /* Gaps: whether what a block accesses while loops run has elements left out between the first and the last. */
 #include "analysis.h"
 
-#include <string.h>
-
 enum { MOST_STEPS = 32, MOST_RANK = 16 };
 
 /* The loops that run. */
@@ -90,12 +88,7 @@ bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, c
   struct tir_interval box[MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
   if (rank > MOST_RANK) return true;
-  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
-  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
-  tir_subst_clear(ir);
+  tir_region_over_loops(ir, block, region, ranges);
   return tir_region_exact(ir, ranges, rank, vars, count, tir_stmt_at(ir, block)->block.predicate, box);
 }
 

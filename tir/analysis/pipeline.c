@@ -43,18 +43,6 @@ static uint32_t collect_relaxed(const struct tir *ir, tir_stmt s, tir_stmt high,
   return count;
 }
 
-/* A region in terms of the loops around its block. */
-static void unbind(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
-  uint32_t iters = tir_block_at(ir, block)->iters.count;
-  for (uint32_t i = 0; i < iters; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    tir_subst_var(ir, iter.var, iter.binding);
-  }
-  for (uint32_t i = 0; i < 2 * tir_buffer_at(ir, region.buffer)->rank; i++)
-    ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
-  tir_subst_clear(ir);
-}
-
 /* What the block surely writes of the buffer below `high`; false: nothing is known. */
 static bool find_produced(struct tir *ir, tir_block producer, struct tir_region region, tir_stmt high,
                           struct tir_interval *out) {
@@ -62,7 +50,7 @@ static bool find_produced(struct tir *ir, tir_block producer, struct tir_region 
   tir_expr ranges[2 * MOST_RANK];
   uint32_t count = collect_relaxed(ir, producer, high, region.buffer, vars);
   if (count > MOST_VARS) return false;
-  unbind(ir, producer, region, ranges);
+  tir_region_over_loops(ir, producer, region, ranges);
   return tir_region_exact(ir, ranges, tir_buffer_at(ir, region.buffer)->rank, vars, count,
                           tir_stmt_at(ir, producer)->block.predicate, out);
 }
@@ -113,7 +101,7 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
   tir_expr ranges[2 * MOST_RANK];
   if (!tir_buffer_at(ir, region.buffer)->writers) return true;
   if (tir_buffer_at(ir, region.buffer)->rank > MOST_RANK) return false;
-  unbind(ir, consumer, region, ranges);
+  tir_region_over_loops(ir, consumer, region, ranges);
   struct tir_use_at use = {consumer, region.buffer, ranges, tir_stmt_at(ir, consumer)->block.predicate};
   return tir_is_covered(ir, &use, scope);
 }

@@ -97,17 +97,14 @@ static bool find_region(struct tir *ir, const struct nest *n, tir_block block, s
                         struct tir_interval *out) {
   tir_var vars[MOST_VARS];
   tir_expr ranges[2 * MOST_RANK];
-  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, iters = tir_block_at(ir, block)->iters.count;
-  uint32_t count = 0;
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, count = 0;
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != n->loops[n->depth - 1]; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP)) continue;
     if (count == MOST_VARS) return false;
     vars[count++] = tir_stmt_at(ir, s)->loop.var;
   }
   if (rank > MOST_RANK) return false;
-  for (uint32_t i = 0; i < iters; i++) tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
-  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
-  tir_subst_clear(ir);
+  tir_region_over_loops(ir, block, region, ranges);
   tir_relax_region(ir, ranges, rank, vars, count, out);
   return true;
 }

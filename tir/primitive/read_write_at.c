@@ -59,14 +59,9 @@ static uint32_t relaxed_vars(struct tir *ir, const struct plan *plan, tir_block 
 /* A region of the block in terms of the loops around, and those that run below the loop. */
 static bool open_region(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                         tir_expr *ranges, tir_var *vars, uint32_t *count, ms_error *err) {
-  uint32_t rank = plan->cache.rank;
   *count = relaxed_vars(ir, plan, block, vars);
   if (*count > MOST_VARS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops");
-  memcpy(ranges, ir->operands.at + region.ranges, 2 * rank * sizeof *ranges);
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-    tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
-  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
-  tir_subst_clear(ir);
+  tir_region_over_loops(ir, block, region, ranges);
   return true;
 }
 

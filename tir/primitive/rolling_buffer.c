@@ -73,15 +73,6 @@ static bool find_place(const struct tir *ir, tir_block block, struct plan *plan,
 
 /* ---- Check: the window ---- */
 
-/* The ranges of a block's region over the loops around it. */
-static void find_ranges(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
-  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-    tir_subst_var(ir, tir_iters(ir, block)[i].var, tir_iters(ir, block)[i].binding);
-  for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
-  tir_subst_clear(ir);
-}
-
 /* What a block accesses in one round of the loops down to `place`, and more perhaps. */
 static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct tir_region region,
                         struct tir_interval *out) {
@@ -89,7 +80,7 @@ static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct 
   tir_expr ranges[2 * TIR_MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, count = tir_loop_vars(ir, block, place, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) return false;
-  find_ranges(ir, block, region, ranges);
+  tir_region_over_loops(ir, block, region, ranges);
   tir_relax_region(ir, ranges, rank, vars, count, out);
   for (uint32_t d = 0; d < rank; d++) {
     if (!out[d].empty && out[d].min && out[d].max) continue;
@@ -106,7 +97,7 @@ static bool find_written(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_interval window[TIR_MOST_RANK];
   uint32_t count = tir_loop_vars(ir, block, plan->place, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) return false;
-  find_ranges(ir, block, plan->region, ranges);
+  tir_region_over_loops(ir, block, plan->region, ranges);
   tir_expr limits = tir_limits_inside(ir, plan->buffer, ranges, tir_stmt_at(ir, block)->block.predicate);
   if (!tir_region_exact(ir, ranges, plan->rank, vars, count, limits, window)) return false;
   for (uint32_t d = 0; d < plan->rank; d++) {
