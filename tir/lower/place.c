@@ -16,9 +16,24 @@ static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
   return a;
 }
 
+/* A block writes parts of the buffer that overlap with those of other iterations, and its predicate leaves out an
+ * iteration, as v runs, which would write in the buffer: what is there then was written in another round. */
+static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  tir_expr ranges[2 * TIR_MOST_RANK], predicate = tir_stmt_at(ir, block)->block.predicate;
+  const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  bool point = true;
+  if (!written || rank > TIR_MOST_RANK) return false;
+  tir_region_over_loops(ir, block, *written, ranges);
+  for (uint32_t d = 0; d < rank; d++) point &= tir_is_const(ir, ranges[2 * d + 1], 1);
+  if (point) return false;
+  tir_expr limits = tir_limits_inside(ir, buffer, ranges, predicate);
+  return limits && tir_uses_var(ir, limits, v);
+}
+
 /* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next: it updates in
  * place, or some iterations write nothing over what others wrote. */
-static bool carries(struct tir *ir, tir_block block, tir_var v) {
+static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
   bool elsewhere = false; /* each iteration writes its own elements */
@@ -28,14 +43,15 @@ static bool carries(struct tir *ir, tir_block block, tir_var v) {
     if (it.kind != TIR_SPATIAL) return true;
     elsewhere = true;
   }
-  return predicate && !elsewhere && tir_uses_var(ir, predicate, v);
+  if (!predicate || !tir_uses_var(ir, predicate, v)) return false;
+  return !elsewhere || leaves_out(ir, block, buffer, v);
 }
 
 /* The outermost loop around `block`, below `limit`, whose iterations the writer joins; else the block. */
-static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_stmt limit) {
+static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt limit) {
   tir_stmt site = block;
   for (tir_stmt p = tir_stmt_at(ir, block)->parent; p && p != limit; p = tir_stmt_at(ir, p)->parent)
-    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, tir_stmt_at(ir, p)->loop.var)) site = p;
+    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, tir_stmt_at(ir, p)->loop.var)) site = p;
   return site;
 }
 
@@ -52,7 +68,7 @@ static void add_site(struct site *site, tir_stmt s) {
 static void add_writer(struct site *site, tir_block innermost) {
   struct tir *ir = site->ir;
   for (tir_block b = innermost; b && b != site->scope; b = tir_parent_block(ir, b))
-    add_site(site, site_of_writer(ir, b, site->scope));
+    add_site(site, site_of_writer(ir, b, site->buffer, site->scope));
 }
 
 static void find_site(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
