@@ -2,6 +2,7 @@
 #include "cache_stage.h"
 
 #include "../analysis/loads.h"
+#include "../arith/iter_map.h"
 #include "buffer.h"
 
 #include <stdlib.h>
@@ -140,13 +141,18 @@ static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, s
   plan->ranges[2 * i + 1] = tir_interval_extent(ir, used);
 }
 
-static bool is_sum_of(struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {
+/* A sum of the variables, or of digits of them: quotients and remainders by constants. */
+static bool is_sum_of(struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count, bool *digits) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_INT_IMM) return true;
-  if (n->flags & ~TIR_HAS_VAR) return false;
+  if (n->flags & ~(TIR_HAS_VAR | TIR_HAS_DIVMOD)) return false;
   struct tir_linear l = tir_linear_of(ir, e);
   for (uint32_t i = 0; i < l.count; i++) {
     const struct tir_expr_node *atom = tir_at(ir, tir_terms(ir, l)[i].atom);
+    while ((atom->kind == TIR_FLOORDIV || atom->kind == TIR_FLOORMOD) && tir_is_int(ir, atom->b)) {
+      *digits = true;
+      atom = tir_at(ir, atom->a);
+    }
     bool found = false;
     for (uint32_t v = 0; v < count && !found; v++) found = atom->kind == TIR_VAR && atom->ref == vars[v];
     if (!found) return false;
@@ -154,23 +160,36 @@ static bool is_sum_of(struct tir *ir, tir_expr e, const tir_var *vars, uint32_t 
   return true;
 }
 
-/* An iteration bound to a sum of the relaxed loops takes all values between the sum's ends: what tir_region_upper_bound
- * finds too, for the regions that nearly all blocks have. */
+/* Independent digits of the relaxed loops, without gaps. */
+static bool covers(struct tir *ir, const tir_expr *bindings, uint32_t rank, const tir_var *vars, uint32_t count) {
+  int64_t scales[TIR_MOST_CACHED_RANK];
+  if (iter_short_cover(ir, bindings, rank, vars, count, TIR_NONE, scales) != ITER_YES) return false;
+  for (uint32_t i = 0; i < rank; i++)
+    if (scales[i] > 1) return false;
+  return true;
+}
+
+/* An iteration bound to a sum of the relaxed loops, or of digits of them, takes all values between the sum's ends: what
+ * tir_region_upper_bound finds too, for the regions that nearly all blocks have. */
 static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block block, const struct tir_region *region,
                           const tir_var *vars, uint32_t count) {
   const struct tir_iter *iters = tir_iters(ir, block);
   uint32_t iter_count = tir_block_at(ir, block)->iters.count;
+  tir_expr bindings[TIR_MOST_CACHED_RANK];
+  bool digits = false;
   for (uint32_t i = 0; i < plan->rank; i++) {
     const struct tir_expr_node *min = tir_at(ir, ir->operands.at[region->ranges + 2 * i]);
     tir_expr extent = ir->operands.at[region->ranges + 2 * i + 1], binding = TIR_NONE;
     for (uint32_t v = 0; v < iter_count && !binding; v++)
       if (min->kind == TIR_VAR && iters[v].var == min->ref) binding = iters[v].binding;
-    if (!binding || !tir_is_const(ir, extent, 1) || !is_sum_of(ir, binding, vars, count)) return false;
+    if (!binding || !tir_is_const(ir, extent, 1) || !is_sum_of(ir, binding, vars, count, &digits)) return false;
+    bindings[i] = binding;
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
     struct tir_bounds b = tir_bounds_of(ir, binding);
     if (!tir_is_const(ir, shape, b.hi + 1) || b.lo != 0 || tir_type_of(ir, binding) != tir_type_of(ir, shape))
       return false;
   }
+  if (digits && !covers(ir, bindings, plan->rank, vars, count)) return false;
   tir_cache_whole(ir, plan);
   return true;
 }

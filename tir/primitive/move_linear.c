@@ -11,6 +11,7 @@ enum { MOST_RANK = 16 };
 struct form {
   uint32_t first, count;
   int64_t lo, hi;
+  uint64_t whole, digits; /* loops that run in it, and those of which digits do: bit (variable mod 64) */
 };
 
 static bool add_scaled(int64_t *to, int64_t a, int64_t b) {
@@ -37,18 +38,52 @@ static bool add_fixed(struct tir_move *move, struct form *f, int64_t coefficient
   return true;
 }
 
+/* Between which numbers a digit of a loop that runs lies: quotients and remainders of it by constants. */
+static bool find_digit(const struct tir *ir, const struct tir_relaxed *r, tir_expr e, struct tir_bounds *out) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_VAR) {
+    const struct tir_var_node *v = &ir->vars.at[n->ref];
+    *out = (struct tir_bounds){n->lo, n->hi};
+    return tir_is_relaxed(r, n->ref) && tir_is_int(ir, v->min) && tir_is_int(ir, v->extent);
+  }
+  if ((n->kind != TIR_FLOORDIV && n->kind != TIR_FLOORMOD) || !tir_is_int(ir, n->b)) return false;
+  int64_t by = tir_at(ir, n->b)->imm;
+  if (by <= 0 || !find_digit(ir, r, n->a, out)) return false;
+  struct tir_bounds quotient = {tir_floor_div(out->lo, by), tir_floor_div(out->hi, by)};
+  if (n->kind == TIR_FLOORDIV)
+    *out = quotient;
+  else if (quotient.lo == quotient.hi)
+    *out = (struct tir_bounds){tir_floor_mod(out->lo, by), tir_floor_mod(out->hi, by)};
+  else
+    *out = (struct tir_bounds){0, by - 1};
+  return true;
+}
+
+/* Several digits of one loop may be less than each by itself: the general way is to tell. */
+static bool add_digit(const struct tir *ir, const struct tir_move *move, struct form *f, const struct tir_relaxed *r,
+                      int64_t coefficient, tir_expr atom) {
+  uint64_t loops = tir_at(ir, atom)->vars;
+  struct tir_bounds digit;
+  if (!move->to_consumers || ((f->whole | f->digits) & loops) || !find_digit(ir, r, atom, &digit)) return false;
+  f->digits |= loops;
+  return add_scaled(&f->lo, coefficient, coefficient > 0 ? digit.lo : digit.hi) &&
+         add_scaled(&f->hi, coefficient, coefficient > 0 ? digit.hi : digit.lo);
+}
+
 /* A term whose atom is no iteration of the required block: a loop that runs, or a value that stays put; a loop of one
  * value is that value. */
 static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f, const struct tir_relaxed *r,
                      int64_t coefficient, tir_expr atom) {
   const struct tir_expr_node *n = tir_at(ir, atom);
-  if (n->kind != TIR_VAR)
-    return !(n->vars & r->mask) && !tir_uses_let(ir, atom) && add_fixed(move, f, coefficient, atom);
+  if (n->kind != TIR_VAR && (n->vars & r->mask)) return add_digit(ir, move, f, r, coefficient, atom);
+  if (n->kind != TIR_VAR) return !tir_uses_let(ir, atom) && add_fixed(move, f, coefficient, atom);
   const struct tir_var_node *v = &ir->vars.at[n->ref];
   if (v->kind == TIR_VAR_LET) return false;
   bool relaxed = tir_is_relaxed(r, n->ref);
   if (!relaxed && n->lo != n->hi) return add_fixed(move, f, coefficient, atom);
   if (relaxed && (!tir_is_int(ir, v->min) || !tir_is_int(ir, v->extent))) return false;
+  if (relaxed && (f->digits & n->vars)) return false;
+  if (relaxed) f->whole |= n->vars;
   bool rising = coefficient > 0;
   return add_scaled(&f->lo, coefficient, rising ? n->lo : n->hi) &&
          add_scaled(&f->hi, coefficient, rising ? n->hi : n->lo);
@@ -72,7 +107,7 @@ static bool find_form(struct tir *ir, struct tir_move *move, tir_block required,
                       tir_expr min, tir_expr extent, struct form *f) {
   if (!tir_is_int(ir, extent) || tir_at(ir, extent)->imm < 1) return false;
   struct tir_linear l = tir_linear_of(ir, min);
-  *f = (struct form){move->term_count, 0, l.constant, l.constant};
+  *f = (struct form){.first = move->term_count, .lo = l.constant, .hi = l.constant};
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
     const struct tir_expr_node *n = tir_at(ir, t.atom);
