@@ -55,6 +55,24 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, &err);
   if (!trace) problem(c, &id, "the record's trace does not decode");
   vm_trace_free(trace);
+  size_t at = 0;
+  db_id intrinsic;
+  const char *name;
+  MDB_val text;
+  for (int code; db_next_intrinsic(&r, &at, &intrinsic, &name);)
+    if (!db_find_intrinsic(c->db, c->txn, &intrinsic, &text, &code))
+      problem(c, &id, "a tensor intrinsic that the record names is missing");
+}
+
+static void check_intrinsic(struct checking *c, MDB_val key, MDB_val value) {
+  db_id id = {{0}};
+  if (key.mv_size == 16) memcpy(id.bytes, key.mv_data, 16);
+  char *text = strndup(value.mv_data, value.mv_size);
+  ms_error err = {.brief = true};
+  struct vm_intrinsics *made = text && key.mv_size == 16 ? vm_read_intrinsics(text, "store", &err) : NULL;
+  if (!made) problem(c, &id, "the tensor intrinsic cannot be read");
+  vm_intrinsics_free(made);
+  free(text);
 }
 
 static void check_time(struct checking *c, MDB_val key, MDB_val value) {
@@ -101,6 +119,7 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   if (!code) code = check_table(&c, db->times, check_time);
   if (!code) code = check_table(&c, db->modules, check_module);
   if (!code) code = check_table(&c, db->workloads, check_workload);
+  if (!code && db->intrinsics) code = check_table(&c, db->intrinsics, check_intrinsic);
   MDB_stat times;
   if (!code && !mdb_stat(c.txn, db->times, &times) && times.ms_entries != c.records)
     problem(&c, NULL, "the index of times has another number of entries than there are records");

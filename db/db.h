@@ -31,6 +31,12 @@ struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err); /* o
 typedef bool db_workload_visit(void *data, const db_id *id, const char *name, uint64_t records);
 bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_error *err);
 
+/* ---- Tensor intrinsics that records name, besides those shipped: by content, each the text that vm_write_intrinsics
+ * makes of it. A record keeps which it was measured with. */
+bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err);
+typedef bool db_intrinsic_visit(void *data, const db_id *id, const char *text);
+bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_error *err);
+
 /* ---- Records */
 enum db_status { DB_MEASURED, DB_CENSORED, DB_FAILED };
 struct db_record {
@@ -40,6 +46,8 @@ struct db_record {
                          what is read, until the next call on it */
   const void *trace;  /* vm's binary form */
   size_t trace_bytes;
+  const void *intrinsics; /* that the trace names: each an id and a name; read by db_next_intrinsic */
+  size_t intrinsic_bytes;
   uint64_t module_hash; /* structural hash of the scheduled module */
   enum db_status status;
   double seconds, low, high;
@@ -51,6 +59,15 @@ struct db_record {
   bool unsafe;  /* the trace may change what is computed */
 };
 bool db_put_record(struct db *db, struct db_record *record, ms_error *err);
+/* Puts those of the table that the trace names, and has the record say so; record->intrinsics is the caller's to
+ * free().
+ */
+bool db_keep_intrinsics(struct db *db, const struct vm_trace *trace, const struct vm_intrinsics *table,
+                        struct db_record *record, ms_error *err);
+/* Adds those of a record to a table. False: the store lacks one, or the table holds another of its name. */
+bool db_take_intrinsics(struct db *db, const struct db_record *record, struct vm_intrinsics *table, ms_error *err);
+/* The intrinsic at byte *at, which is then behind it; name borrowed from the record. False: there is no more. */
+bool db_next_intrinsic(const struct db_record *record, size_t *at, db_id *id, const char **name);
 /* By id or a prefix of at least 4 digits. 1: found, 0: not there, -1: err (an ambiguous prefix lists the matches). */
 int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err);
 /* What is known of a module on a target, by the same versions. */
@@ -92,7 +109,7 @@ char *db_write_tuning(const struct db_tuning *tuning);
  * go to `report`, a line each. Returns their number, or -1 with err. */
 int64_t db_check(struct db *db, FILE *report, ms_error *err);
 bool db_compact(struct db *db, ms_error *err);                /* rewrites the file, atomically */
-bool db_export_json(struct db *db, FILE *out, ms_error *err); /* a line a workload, then a line a record */
+bool db_export_json(struct db *db, FILE *out, ms_error *err); /* lines: workloads, intrinsics, records */
 struct db_workload {
   struct tir *ir;
   tir_func func;

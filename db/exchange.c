@@ -1,4 +1,4 @@
-/* The store as lines of JSON: workloads, then records; traces as Lua text, which keeps draw ids. */
+/* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
 #include "store.h"
 
 #include <math.h>
@@ -24,6 +24,28 @@ static void write_line(struct writing *w, json_t *object) {
 static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 static double number_or_infinity(const json_t *x) { return json_is_number(x) ? json_number_value(x) : INFINITY; }
 
+/* By name, or NULL where there are none. */
+static json_t *intrinsics_of(const struct db_record *r) {
+  json_t *all = r->intrinsic_bytes ? json_object() : NULL;
+  size_t at = 0;
+  db_id id;
+  const char *name;
+  char text[DB_ID_TEXT];
+  while (db_next_intrinsic(r, &at, &id, &name)) {
+    db_id_text(&id, text);
+    json_object_set_new(all, name, json_string(text));
+  }
+  return all;
+}
+
+static bool write_intrinsic(void *data, const db_id *id, const char *text) {
+  struct writing *w = data;
+  char name[DB_ID_TEXT];
+  db_id_text(id, name);
+  write_line(w, json_pack("{s:s, s:s}", "intrinsic", name, "sections", text));
+  return !w->failed;
+}
+
 static bool write_record(void *data, const struct db_record *r) {
   struct writing *w = data;
   static const char *const statuses[] = {"measured", "censored", "failed"};
@@ -36,12 +58,13 @@ static bool write_record(void *data, const struct db_record *r) {
   db_id_text(&r->id, id);
   db_id_text(&r->workload, workload);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
-  write_line(w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s}", "record",
-                          id, "workload", workload, "target", r->target, "module", hash, "status", statuses[r->status],
-                          "seconds", number_or_null(r->seconds), "low", number_or_null(r->low), "high",
-                          number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
-                          r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
-                          (json_int_t)r->when, "unsafe", (int)r->unsafe, "trace", text));
+  write_line(w,
+             json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:o*}",
+                       "record", id, "workload", workload, "target", r->target, "module", hash, "status",
+                       statuses[r->status], "seconds", number_or_null(r->seconds), "low", number_or_null(r->low),
+                       "high", number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
+                       r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
+                       (json_int_t)r->when, "unsafe", (int)r->unsafe, "trace", text, "intrinsics", intrinsics_of(r)));
   free(text);
   return !w->failed;
 }
@@ -80,6 +103,7 @@ bool db_export_json(struct db *db, FILE *out, ms_error *err) {
   bool ok = db_each_workload(db, collect_id, &ids, err);
   for (size_t i = 0; ok && i < ids.count; i++) ok = write_workload(&w, &ids.at[i], err);
   free(ids.at);
+  if (ok) ok = db_each_intrinsic(db, write_intrinsic, &w, err);
   if (ok) ok = db_each_record(db, NULL, NULL, write_record, &w, err);
   if (w.failed || fflush(out) != 0) ok = ms_fail(err, MS_IO, "the export cannot be written");
   return ok;
@@ -131,6 +155,52 @@ static bool import_workload(struct importing *m, const json_t *object) {
   return ok;
 }
 
+static bool import_intrinsic(struct importing *m, const json_t *object) {
+  const char *text = text_of(object, "sections");
+  struct vm_intrinsics *made = vm_read_intrinsics(text, "sections", &m->why);
+  db_id id;
+  vm_intrinsics_free(made);
+  return made && (db_put_intrinsic(m->db, text, &id, &m->why) || stop(m));
+}
+
+static bool has_intrinsic(struct importing *m, const db_id *id) {
+  MDB_txn *txn;
+  MDB_val text;
+  int code;
+  if (!db_begin_read(m->db, &txn, &m->why)) return stop(m);
+  bool found = db_find_intrinsic(m->db, txn, id, &text, &code);
+  mdb_txn_abort(txn);
+  return found;
+}
+
+/* Those that a record names must be there. What it holds is freed by the caller. */
+static bool read_intrinsics(struct importing *m, json_t *object, struct db_record *r) {
+  const char *name;
+  json_t *text;
+  json_object_foreach(json_object_get(object, "intrinsics"), name, text) {
+    db_id id;
+    if (!json_is_string(text) || !parse_id(json_string_value(text), &id))
+      return bad(m, "`intrinsics` holds what is no id");
+    if (!has_intrinsic(m, &id))
+      return m->stopped
+                 ? false
+                 : ms_fail(&m->why, MS_BAD_RECORD,
+                           "the record's tensor intrinsic `%.100s` is neither in the file before it nor in the store",
+                           name);
+    db_append_intrinsic(r, &id, name);
+  }
+  return true;
+}
+
+static bool put_record(struct importing *m, struct db_record *r) {
+  struct tir *workload = db_get_workload(m->db, &r->workload, NULL);
+  bool ok = workload ? db_put_record(m->db, r, &m->why) || stop(m)
+                     : bad(m, "the record's workload is neither in the file before it nor in the store");
+  tir_free(workload);
+  if (ok) m->out->added++;
+  return ok;
+}
+
 static bool read_numbers(struct importing *m, const json_t *object, struct db_record *r) {
   json_int_t runs = json_integer_value(json_object_get(object, "runs"));
   const char *status = text_of(object, "status");
@@ -146,7 +216,7 @@ static bool read_numbers(struct importing *m, const json_t *object, struct db_re
   return (r->seconds >= 0 && r->low >= 0 && r->high >= 0 && runs >= 0) || bad(m, "times and runs are not negative");
 }
 
-static bool import_record(struct importing *m, const json_t *object) {
+static bool import_record(struct importing *m, json_t *object) {
   struct db_record r = {.target = text_of(object, "target"),
                         .reason = text_of(object, "reason"),
                         .versions = text_of(object, "versions")};
@@ -159,22 +229,20 @@ static bool import_record(struct importing *m, const json_t *object) {
   void *bytes = vm_write_binary(trace, &r.trace_bytes);
   vm_trace_free(trace);
   r.trace = bytes;
-  struct tir *workload = db_get_workload(m->db, &r.workload, NULL);
-  bool ok = workload ? db_put_record(m->db, &r, &m->why) || stop(m)
-                     : bad(m, "the record's workload is neither in the file before it nor in the store");
-  tir_free(workload);
+  bool ok = read_intrinsics(m, object, &r) && put_record(m, &r);
+  free((void *)r.intrinsics);
   free(bytes);
-  if (ok) m->out->added++;
   return ok;
 }
 
 static bool import_object(struct importing *m, const char *line) {
   json_error_t where;
   json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
-  bool ok = !object                             ? bad(m, where.text)
-            : json_object_get(object, "record") ? import_record(m, object)
-            : json_object_get(object, "script") ? import_workload(m, object)
-                                                : bad(m, "neither a workload nor a record");
+  bool ok = !object                               ? bad(m, where.text)
+            : json_object_get(object, "record")   ? import_record(m, object)
+            : json_object_get(object, "script")   ? import_workload(m, object)
+            : json_object_get(object, "sections") ? import_intrinsic(m, object)
+                                                  : bad(m, "neither a workload, an intrinsic nor a record");
   json_decref(object);
   return ok;
 }

@@ -6,7 +6,8 @@
 
 #include <xxhash.h>
 
-static const char MAGIC[4] = {'m', 's', 'r', '1'};
+/* A record whose trace names no intrinsic of a user's is as it always was. */
+static const char MAGIC[4] = {'m', 's', 'r', '1'}, MAGIC_INTRINSICS[4] = {'m', 's', 'r', '2'};
 
 /* ---- Writing ---- */
 
@@ -45,7 +46,7 @@ static void put_text(struct writer *w, const char *text) {
 
 size_t db_encode_record(const struct db_record *r, void **out) {
   struct writer w = {0};
-  put(&w, MAGIC, sizeof MAGIC);
+  put(&w, r->intrinsic_bytes ? MAGIC_INTRINSICS : MAGIC, sizeof MAGIC);
   put(&w, r->id.bytes, 16);
   put(&w, r->workload.bytes, 16);
   put_number(&w, r->module_hash);
@@ -63,6 +64,10 @@ size_t db_encode_record(const struct db_record *r, void **out) {
   put_text(&w, r->versions);
   put_number(&w, r->trace_bytes);
   put(&w, r->trace, r->trace_bytes);
+  if (r->intrinsic_bytes) {
+    put_number(&w, r->intrinsic_bytes);
+    put(&w, r->intrinsics, r->intrinsic_bytes);
+  }
   *out = w.at;
   return w.size;
 }
@@ -115,11 +120,35 @@ static void take_id(struct reader *r, db_id *id) {
   if (bytes) memcpy(id->bytes, bytes, 16);
 }
 
+bool db_next_intrinsic(const struct db_record *r, size_t *at, db_id *id, const char **name) {
+  const uint8_t *all = r->intrinsics;
+  if (r->intrinsic_bytes < *at + sizeof id->bytes) return false;
+  const uint8_t *text = all + *at + sizeof id->bytes;
+  const uint8_t *end = memchr(text, 0, (size_t)(all + r->intrinsic_bytes - text));
+  if (!end) return false;
+  memcpy(id->bytes, all + *at, sizeof id->bytes);
+  *name = (const char *)text;
+  *at = (size_t)(end + 1 - all);
+  return true;
+}
+
+static void take_intrinsics(struct reader *r, struct db_record *out) {
+  size_t at = 0;
+  db_id id;
+  const char *name;
+  out->intrinsic_bytes = take_number(r);
+  out->intrinsics = take(r, out->intrinsic_bytes);
+  if (r->bad) return;
+  while (db_next_intrinsic(out, &at, &id, &name)) {}
+  if (!at || at != out->intrinsic_bytes) r->bad = true;
+}
+
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   struct reader r = {bytes, size, false};
   const void *magic = take(&r, sizeof MAGIC);
   memset(out, 0, sizeof *out);
-  if (!magic || memcmp(magic, MAGIC, sizeof MAGIC) != 0) return false;
+  bool more = magic && !memcmp(magic, MAGIC_INTRINSICS, sizeof MAGIC);
+  if (!magic || (!more && memcmp(magic, MAGIC, sizeof MAGIC) != 0)) return false;
   take_id(&r, &out->id);
   take_id(&r, &out->workload);
   out->module_hash = take_number(&r);
@@ -139,6 +168,7 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   out->versions = take_text(&r);
   out->trace_bytes = take_number(&r);
   out->trace = take(&r, out->trace_bytes);
+  if (more) take_intrinsics(&r, out);
   return !r.bad && r.left == 0 && status <= DB_FAILED && runs <= UINT32_MAX && out->seconds >= 0;
 }
 

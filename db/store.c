@@ -196,7 +196,9 @@ static int open_tables(struct db *db, MDB_txn *txn, unsigned flags) {
     int code = mdb_dbi_open(txn, tables[i].name, flags, tables[i].table);
     if (code) return code;
   }
-  return 0;
+  int code = mdb_dbi_open(txn, "intrinsics", flags, &db->intrinsics);
+  if (code == MDB_NOTFOUND) db->intrinsics = 0;
+  return code == MDB_NOTFOUND ? 0 : code;
 }
 
 static int create_tables(struct db *db, MDB_txn *txn, void *unused) {

@@ -2,6 +2,7 @@
  *
  *   meta       "format" → DB_FORMAT
  *   workloads  id (16 bytes) → name, 0, TVMScript
+ *   intrinsics id (16 bytes) → the text of a tensor intrinsic; older stores lack the table
  *   records    id (16 bytes) → the encoded record (record.c)
  *   times      workload (16), target's hash (8), status (1), seconds (8, big-endian order), id (16) → nothing
  *   modules    workload (16), target's hash (8), module's hash (8), versions' hash (8) → id
@@ -18,6 +19,7 @@ enum { DB_FORMAT = 1 };
 struct db {
   MDB_env *env;
   MDB_dbi meta, workloads, records, times, modules;
+  MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
   bool read_only;
   char *path;
   void *held; /* what was read last: strings of a record point into it */
@@ -32,6 +34,12 @@ bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err);
 bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
 /* Keeps a copy of bytes until the next call that reads. */
 void *db_hold(struct db *db, const void *bytes, size_t size);
+
+/* The text of an intrinsic, valid as long as the transaction. False: *code is LMDB's, MDB_NOTFOUND: it is not there. */
+bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code);
+
+/* Adds one to what a record names; record->intrinsics is the caller's to free(). */
+void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
 
 /* record.c */
 size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd */

@@ -142,7 +142,8 @@ struct jit_measurer_options {
   double censor_factor; /* a candidate slower than this many times the best is stopped in the middle; 0: 3 */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
-  const volatile bool *stop; /* NULL, or: starting ends soon, with an error, when it turns true */
+  const struct vm_intrinsics *intrinsics; /* that traces name, besides those shipped; copied. NULL: none */
+  const volatile bool *stop;              /* NULL, or: starting ends soon, with an error, when it turns true */
 };
 /* The helper is MSCHED_HELPER, or stands beside this library or program, or in its prefix's libexec. */
 struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,

@@ -1,6 +1,7 @@
 /* The measurer: the host's side. It starts the helper program, hands it candidates and takes results in order. */
 #define _GNU_SOURCE
 #include "measure.h"
+#include "vm/vm.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +25,7 @@ struct jit_measurer {
   struct channel channel;
   pid_t helper;
   struct measure_hello hello;
-  char *workload; /* text */
+  char *texts; /* the workload's, then those of intrinsics */
   double best;
   struct pending *pending; /* submitted, no result taken yet; kept so that another helper can go on */
   size_t first, count, capacity;
@@ -92,7 +93,7 @@ static int spawn(const char *path, int socket, pid_t *pid) {
 }
 
 static void say_hello(struct jit_measurer *m) {
-  channel_send(&m->channel, MEASURE_HELLO, &m->hello, sizeof m->hello, m->workload, strlen(m->workload));
+  channel_send(&m->channel, MEASURE_HELLO, &m->hello, sizeof m->hello, m->texts, strlen(m->texts));
   if (m->best > 0) channel_send(&m->channel, MEASURE_BEST, &m->best, sizeof m->best, NULL, 0);
   for (size_t i = m->first; i < m->count; i++)
     channel_send(&m->channel, MEASURE_CANDIDATE, &m->pending[i].id, sizeof m->pending[i].id, m->pending[i].trace,
@@ -161,6 +162,14 @@ static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stoppe
   return ms_fail(err, MS_NO_HELPER, "the helper %s", got == 0 ? "does not answer" : "ended as it started");
 }
 
+static void write_texts(struct jit_measurer *m, const struct tir *workload, const struct vm_intrinsics *intrinsics) {
+  char *first = tir_print(workload, TIR_NONE, 0), *second = vm_write_intrinsics(intrinsics, NULL);
+  if (!first || !second || asprintf(&m->texts, "%s%s", first, second) < 0) abort();
+  m->hello.workload = strlen(first);
+  free(first);
+  free(second);
+}
+
 struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
                                       const struct jit_measurer_options *options, ms_error *err) {
   struct jit_measurer *m = calloc(1, sizeof *m);
@@ -170,7 +179,7 @@ struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, co
       .version = MEASURE_VERSION, .size = sizeof m->hello, .host = (int32_t)getpid(), .function = f, .target = *target};
   if (options) m->hello.options = *options;
   set_defaults(&m->hello.options);
-  m->workload = tir_print(workload, TIR_NONE, 0);
+  write_texts(m, workload, options ? options->intrinsics : NULL);
   if (start(m, err) && wait_until_ready(m, options ? options->stop : NULL, err)) return m;
   jit_measurer_free(m);
   return NULL;
@@ -181,7 +190,7 @@ void jit_measurer_free(struct jit_measurer *m) {
   stop(m);
   for (size_t i = m->first; i < m->count; i++) free(m->pending[i].trace);
   free(m->pending);
-  free(m->workload);
+  free(m->texts);
   free(m);
 }
 

@@ -43,7 +43,7 @@ bool channel_drain(struct channel *c); /* sends all; false: the other side is go
 
 enum measure_message {
   /* host to helper */
-  MEASURE_HELLO,     /* struct measure_hello, then the workload's text */
+  MEASURE_HELLO,     /* struct measure_hello, then the workload's text, then that of intrinsics */
   MEASURE_CANDIDATE, /* uint64_t id, then the trace */
   MEASURE_BEST,      /* double seconds */
   /* helper to host */
@@ -70,8 +70,9 @@ struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */
   int32_t host;           /* process */
   uint32_t function;
+  uint64_t workload; /* bytes of its text */
   struct jit_target target;
-  struct jit_measurer_options options; /* every 0 replaced by its default; `code`'s pointers mean nothing */
+  struct jit_measurer_options options; /* every 0 replaced by its default; its pointers mean nothing */
 };
 struct measure_built {
   enum jit_outcome outcome; /* JIT_MEASURED: it was built */

@@ -100,6 +100,8 @@ struct jit_call *bind_call(lua_State *L, int kernel, int at);
 
 /* The tensor intrinsics that the state's scripts have defined; the state's own, until it is closed. */
 const struct vm_intrinsics *bind_intrinsics(lua_State *L);
+/* Adds copies. False: there is another of a name. */
+bool bind_add_intrinsics(lua_State *L, const struct vm_intrinsics *from, ms_error *err);
 void bind_intrinsic(lua_State *L); /* adds to the module on the top of the stack */
 
 /* Registers a type: `meta` are its metamethods, `methods` what __index finds. getmetatable gives the name only, so that

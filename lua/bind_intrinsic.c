@@ -25,6 +25,10 @@ static struct vm_intrinsics *table_of(lua_State *L) {
 
 const struct vm_intrinsics *bind_intrinsics(lua_State *L) { return table_of(L); }
 
+bool bind_add_intrinsics(lua_State *L, const struct vm_intrinsics *from, ms_error *err) {
+  return vm_add_intrinsics(table_of(L), from, err);
+}
+
 /* The module of field `name` of the table at 1: a function, a schedule's, or that of a text. It stays on the stack. */
 static const struct tir *part(lua_State *L, const char *name) {
   lua_getfield(L, 1, name);

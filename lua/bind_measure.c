@@ -18,6 +18,7 @@ static int new_measurer(lua_State *L) {
   ms_error err = {.instruction = -1};
   if (!jit_target_parse(bind_option_text(L, 2, "target", "native"), &target, &err)) return bind_raise(L, &err);
   struct jit_measurer_options options = {.stop = bind_search_stopped(),
+                                         .intrinsics = bind_intrinsics(L),
                                          .builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
                                          .check_best_only = bind_option_bool(L, 2, "check_best_only", false),
                                          .code = {.no_fast_math = !bind_option_bool(L, 2, "fast_math", true)}};

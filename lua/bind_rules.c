@@ -85,6 +85,8 @@ static void push_worker(lua_State *L, const char *function) {
 
 static int load_worker(lua_State *L) {
   const struct script_files *files = lua_touserdata(L, 1);
+  ms_error err = {.instruction = -1};
+  if (!bind_add_intrinsics(L, files->intrinsics, &err)) return bind_raise(L, &err);
   lua_pushstring(L, files->target);
   lua_setglobal(L, "MSCHED_TARGET");
   lua_getglobal(L, "msched");
@@ -168,6 +170,7 @@ static int new_box(lua_State *L) {
   luaL_setmetatable(L, BOUND_BOX);
   struct script_files *files = bind_hold(L, sizeof *files, "msched.files", collect_files);
   script_files_read(L, 1, files);
+  files->intrinsics = bind_intrinsics(L);
   ms_error err = {.instruction = -1};
   *box = script_files_open(files, &err);
   lua_pop(L, 1);
@@ -188,12 +191,14 @@ static int sketch(lua_State *L) {
   return 1;
 }
 
-/* box:sketches(function, seed): the design space, as a list of traces */
+/* box:sketches(function, seed): the design space, as a list of traces. The intrinsics that the files define are this
+ * state's from then on: its schedules, and the pools and measurers that it makes, know them. */
 static int box_sketches(lua_State *L) {
   lua_State *box = open_box(L);
   struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1)};
   ms_error err = {.instruction = -1};
-  if (!protected(box, sketch, &s, 1, &err)) return bind_raise(L, &err);
+  if (!protected(box, sketch, &s, 1, &err) || !bind_add_intrinsics(L, bind_intrinsics(box), &err))
+    return bind_raise(L, &err);
   lua_newtable(L);
   for (lua_Integer i = 1; lua_rawgeti(box, -1, i) != LUA_TNIL; i++, lua_pop(box, 1)) {
     struct vm_trace *trace = bind_test_trace(box, -1);

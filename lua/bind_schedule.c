@@ -54,7 +54,10 @@ static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *sche
   return 1;
 }
 
-void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) { push(L, true, 0)->schedule = schedule; }
+void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) {
+  push(L, true, 0)->schedule = schedule;
+  schedule->intrinsics = bind_intrinsics(L);
+}
 void bind_release_schedule(lua_State *L, int at) {
   ((struct bound_schedule *)luaL_checkudata(L, at, BOUND_SCHEDULE))->schedule = NULL;
 }

@@ -90,9 +90,11 @@ static int new_pool(lua_State *L) {
   memset(p, 0, sizeof *p);
   luaL_setmetatable(L, BOUND_POOL);
   script_files_read(L, 2, &p->files);
+  p->files.intrinsics = bind_intrinsics(L);
   p->script = (struct search_script){&p->files, script_files_open, script_files_close, script_files_postprocess};
   ms_error err = {.instruction = -1};
-  p->pool = search_pool_new(f->ir, f->func, &p->script, (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
+  p->pool =
+      search_pool_new(f->ir, f->func, &p->script, bind_intrinsics(L), (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
   return p->pool ? 1 : bind_raise(L, &err);
 }
 

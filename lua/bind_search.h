@@ -14,6 +14,7 @@ struct script_files {
   uint32_t count;
   double timeout;
   char target[1400];
+  const struct vm_intrinsics *intrinsics; /* borrowed: what they know besides what they define */
 };
 #define SCRIPT_MEMORY ((size_t)256 << 20) /* that such a state may take, schedules included */
 void script_files_read(lua_State *L, int at, struct script_files *files); /* from options; freed by the caller */

@@ -97,10 +97,21 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushinteger(L, (lua_Integer)r->seed), lua_setfield(L, -2, "seed");
   lua_pushinteger(L, (lua_Integer)r->candidate), lua_setfield(L, -2, "candidate");
   lua_pushinteger(L, r->when), lua_setfield(L, -2, "when");
+  lua_pushboolean(L, r->intrinsic_bytes > 0), lua_setfield(L, -2, "has_intrinsics");
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
 }
 
 static const char *versions_text(void) { return "msched " MSCHED_VERSION ", LLVM " MSCHED_LLVM_VERSION; }
+
+/* Keeps the intrinsics of this state that the trace names, and the record. */
+static bool put_record(lua_State *L, struct db *db, const struct vm_trace *trace, struct db_record *r, ms_error *err) {
+  void *bytes = vm_write_binary(trace, &r->trace_bytes);
+  r->trace = bytes;
+  bool ok = db_keep_intrinsics(db, trace, bind_intrinsics(L), r, err) && db_put_record(db, r, err);
+  free((void *)r->intrinsics);
+  free(bytes);
+  return ok;
+}
 
 /* store:put{workload =, target =, trace =, hash =, status =, seconds =, …}: the record's id, and a short form of it */
 static int store_put(lua_State *L) {
@@ -125,12 +136,8 @@ static int store_put(lua_State *L) {
   r.seed = (uint64_t)bind_option_int(L, 2, "seed", 0);
   r.candidate = (uint64_t)bind_option_int(L, 2, "candidate", 0);
   r.unsafe = !vm_trace_is_safe(trace);
-  void *bytes = vm_write_binary(trace, &r.trace_bytes);
-  r.trace = bytes;
   ms_error err = {.instruction = -1};
-  bool ok = db_put_record(db, &r, &err);
-  free(bytes);
-  if (!ok) return bind_raise(L, &err);
+  if (!put_record(L, db, trace, &r, &err)) return bind_raise(L, &err);
   char text[DB_ID_TEXT];
   db_id_text(&r.id, text);
   lua_pushstring(L, text);
@@ -148,6 +155,19 @@ static int store_find(lua_State *L) {
   if (!found) return 0;
   push_record(L, &r);
   return 1;
+}
+
+/* store:take_intrinsics(id): those that the record names are this state's from then on; raises: one is missing, or the
+ * state has another of its name */
+static int store_take_intrinsics(lua_State *L) {
+  struct db *db = open_store(L);
+  struct db_record r;
+  ms_error err = {.instruction = -1};
+  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  struct vm_intrinsics *made = vm_intrinsics_new();
+  bool ok = found > 0 && db_take_intrinsics(db, &r, made, &err) && bind_add_intrinsics(L, made, &err);
+  vm_intrinsics_free(made);
+  return ok || !found ? 0 : bind_raise(L, &err);
 }
 
 /* store:find_module(workload, target, hash): what these versions measured, or nil */
@@ -193,6 +213,7 @@ static bool copy_record(void *data, const struct db_record *r) {
   if (!to->target || !to->reason || !to->versions || !trace) abort();
   memcpy(trace, r->trace, r->trace_bytes);
   to->trace = trace;
+  to->intrinsics = NULL; /* the store has them */
   return c->count < c->most;
 }
 
@@ -398,6 +419,7 @@ void bind_stores(lua_State *L) {
                                      {"get_workload", store_get_workload},
                                      {"put", store_put},
                                      {"find", store_find},
+                                     {"take_intrinsics", store_take_intrinsics},
                                      {"find_module", store_find_module},
                                      {"short_id", store_short_id},
                                      {"records", store_records},

@@ -17,6 +17,13 @@ local function record_of(store, id)
   return r
 end
 
+-- A record's function, its trace and what that makes, by the intrinsics that the record was measured with.
+local function schedule_of(store, r)
+  store:take_intrinsics(r.id)
+  local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
+  return func, trace, ms.apply(func, trace)
+end
+
 -- ---- tune ------------------------------------------------------------------------------------------------------
 
 -- Shows progress: one line that is rewritten on a terminal, a line an event that matters elsewhere, objects with --json.
@@ -122,8 +129,7 @@ function commands.show(options, ids)
   local wanted = options.explain
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
-  local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
-  local sch = ms.apply(func, trace)
+  local func, trace, sch = schedule_of(store, r)
   if options.json then
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
               hash = r.hash, reason = r.reason}
@@ -148,8 +154,7 @@ end
 function commands.replay(options, ids)
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
-  local func = store:get_workload(r.workload)
-  local sch = ms.apply(func, ms.read_trace(r.trace))
+  local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local kernel = ms.build(sch:func(), {target = options.target or r.target, reference = func})
   local base = ms.build(func, {target = options.target or r.target})
@@ -172,8 +177,7 @@ function commands.export(options, ids)
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
   local store = open_store(options.db, true)
   local r = record_of(store, ids[1])
-  local func = store:get_workload(r.workload)
-  local sch = ms.apply(func, ms.read_trace(r.trace))
+  local _, _, sch = schedule_of(store, r)
   ms.build(sch:func(), {target = options.target or r.target}):export(path)
   return DONE
 end

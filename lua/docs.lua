@@ -39,7 +39,7 @@ ms.tune(func: msched.function, options?: {target?: string, trials?: integer, sec
 ms.rule(rule: {name: string, apply: fun(sch: msched.schedule, block: msched.handle): msched.schedule[]}): table | Registers a rule of the design space.
 ms.postproc(postproc: {name: string, apply: function}): table | Registers a postprocessor: what is done to each candidate.
 ms.mutator(mutator: {name: string, apply: function, weight?: number}): table | Registers a mutator of traces.
-ms.intrinsic(intrinsic: {name: string, desc: msched.function|string, impl: msched.function|msched.schedule|string}): table | Defines a tensor intrinsic for Tensorize: what it computes (an expression, or TVMScript), and how.
+ms.intrinsic(intrinsic: {name: string, desc: msched.function|string, impl: msched.function|msched.schedule|string}): table | Defines a tensor intrinsic for Tensorize: what it computes (an expression, or TVMScript), and how. In a file of rules: for tuning, too.
 ms.policy(policy: {name: string, run: function}): table | Registers a search policy.
 ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a store; without a path, the user's.
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …
@@ -149,6 +149,7 @@ store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.
 store:find(id: string): table? | The record whose id starts so.
+store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
 store:find_module(workload: string, hash: string, target: string): table? | The record of a scheduled module.
 store:short_id(key: string): string | As few digits as name a record.
 store:put(record: table): string | Adds a record; on disk when it returns.

@@ -14,6 +14,7 @@ struct search_pool {
   struct tir *workload;
   tir_func func;
   struct search_script script;
+  const struct vm_intrinsics *intrinsics;
   uint32_t count;
   struct worker {
     struct search_pool *pool;
@@ -111,13 +112,14 @@ void search_pool_free(struct search_pool *pool) {
 }
 
 struct search_pool *search_pool_new(const struct tir *workload, tir_func f, const struct search_script *script,
-                                    uint32_t workers, ms_error *err) {
+                                    const struct vm_intrinsics *intrinsics, uint32_t workers, ms_error *err) {
   struct search_pool *pool = calloc(1, sizeof *pool);
   if (!pool) abort();
   pool->workload = tir_new();
   tir_copy(pool->workload, workload);
   pool->func = f;
   if (script) pool->script = *script;
+  pool->intrinsics = intrinsics;
   pool->workers = calloc(workers ? workers : 1, sizeof *pool->workers);
   if (!pool->workers) abort();
   pthread_mutex_init(&pool->lock, NULL);
@@ -127,6 +129,7 @@ struct search_pool *search_pool_new(const struct tir *workload, tir_func f, cons
     struct worker *w = &pool->workers[i];
     w->pool = pool;
     w->schedule = vm_schedule_new(workload, 0);
+    w->schedule->intrinsics = intrinsics;
     if (pool->script.open) w->state = pool->script.open(pool->script.data, err);
     bool ok = !pool->script.open || w->state;
     if (ok && pthread_create(&w->thread, NULL, work, w) != 0) ok = ms_fail(err, MS_TOO_LARGE, "no thread can be had");
@@ -149,7 +152,7 @@ static void make_plans(struct search_pool *pool) {
     pool->plans[i] = NULL;
     for (uint32_t k = i; k-- > 0 && i - k <= 64 && !pool->plans[i];)
       if (pool->jobs[k].trace->steps == pool->jobs[i].trace->steps) pool->plans[i] = pool->plans[k];
-    if (!pool->plans[i]) pool->plans[i] = vm_prepare(pool->workload, pool->jobs[i].trace);
+    if (!pool->plans[i]) pool->plans[i] = vm_prepare_with(pool->workload, pool->jobs[i].trace, pool->intrinsics);
   }
 }
 

@@ -39,8 +39,10 @@ struct search_candidate {
 };
 
 struct search_pool;
+/* intrinsics: those that traces name besides the shipped ones; borrowed, as `script`, for the pool's life. NULL: none.
+ */
 struct search_pool *search_pool_new(const struct tir *workload, tir_func f, const struct search_script *script,
-                                    uint32_t workers, ms_error *err);
+                                    const struct vm_intrinsics *intrinsics, uint32_t workers, ms_error *err);
 void search_pool_free(struct search_pool *pool);
 /* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop turns true or a script fails (MS_SCRIPT).
  */

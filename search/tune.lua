@@ -137,6 +137,9 @@ function Env:measure(candidates)
   if #self.lessons > 0 and self.features then self.model:update(self.lessons) end
 end
 
+-- Whether a record's trace means here what it meant when it was measured: the intrinsics that it names are the same.
+local function is_understood(store, r) return not r.has_intrinsics or pcall(store.take_intrinsics, store, r.id) end
+
 -- What the store knows of the workload already: its modules are not measured again, its best are parents. What others
 -- measured, other versions, TVM, other targets of the kind, is where the search starts.
 local function resume(self)
@@ -145,13 +148,13 @@ local function resume(self)
   for _, r in ipairs(self.store:records {workload = self.workload}) do
     local here = r.target == self.target.text
     if not here or r.versions ~= msched.versions() then
-      if r.status == "measured" and r.target:match "^%S+" == self.target.kind then
+      if r.status == "measured" and r.target:match "^%S+" == self.target.kind and is_understood(self.store, r) then
         starts[#starts + 1] = {trace = r.trace, here = here, seconds = r.seconds, id = r.id}
       end
     else
       self.known[r.hash] = true
       self.resumed = self.resumed + 1
-      if r.status == "measured" then
+      if r.status == "measured" and is_understood(self.store, r) then
         local trace = msched.read_trace(r.trace)
         local short = self.store:short_id(r.key)
         self.measured[#self.measured + 1] = {hash = r.hash, seconds = r.seconds, sketch = trace:simplified(false), candidate = r.candidate, id = short}
@@ -238,11 +241,11 @@ function tune.run(func, options)
   for i, s in ipairs(sketches) do self.sketches[i] = s.trace:simplified(false) end
   self.features = policy.name ~= "replay_trace"
   self.model = msched.model(options.model or "xgboost", self.seed)
-  self.pool = msched.pool(func, {jobs = options.jobs or target.cores, files = options.files or {}, target = options.target or "native",
-                                 timeout = options.rule_timeout or 10})
   self.store = options.store or msched.store(options.db)
   self.workload = self.store:put_workload(func)
   resume(self)
+  self.pool = msched.pool(func, {jobs = options.jobs or target.cores, files = options.files or {}, target = options.target or "native",
+                                 timeout = options.rule_timeout or 10})
   if not self.simulate then
     self.measurer = msched.measurer(func, {target = options.target or "native"})
     if self.fastest then self.measurer:set_best(self.fastest.seconds) end

@@ -63,12 +63,73 @@ struct vm_intrinsics *vm_intrinsics_new(void) {
   return table;
 }
 
+enum { NAME_SIZE = 128 }; /* of a heading */
+
+/* A name stands in a heading, as it is. */
+static bool is_name(const char *name) {
+  size_t length = strlen(name);
+  bool plain = length && length < NAME_SIZE - 8 && !strpbrk(name, "<>") && vm_is_text(name, length);
+  for (const char *c = name; *c; c++) plain = plain && (unsigned char)*c > ' ';
+  return plain;
+}
+
+static bool same(const struct intrinsic *i, struct tir *const parts[2]) {
+  return tir_structural_equal(i->parts[0], 1, parts[0], 1, NULL, 0) &&
+         tir_structural_equal(i->parts[1], 1, parts[1], 1, NULL, 0);
+}
+
 bool vm_intrinsics_put(struct vm_intrinsics *table, const char *name, struct tir *const parts[2], ms_error *err) {
-  if (find(table, name, strlen(name)))
-    return ms_fail(err, MS_BAD_INTRINSIC, "there is an intrinsic `%.100s` already", name);
+  const struct intrinsic *old = find(table, name, strlen(name));
+  if (!is_name(name))
+    return ms_fail(err, MS_BAD_INTRINSIC, "`%.100s` is no name: at most %d bytes, without spaces, < and >", name,
+                   NAME_SIZE - 9);
+  if (old && !same(old, parts))
+    return ms_fail(err, MS_BAD_INTRINSIC, "there is an intrinsic `%.100s` already, which is another", name);
+  if (old) {
+    tir_free(parts[0]), tir_free(parts[1]);
+    return true;
+  }
   struct intrinsic *made = add(table, name, strlen(name));
   made->parts[0] = parts[0], made->parts[1] = parts[1];
   return true;
+}
+
+bool vm_add_intrinsics(struct vm_intrinsics *table, const struct vm_intrinsics *from, ms_error *err) {
+  for (uint32_t i = 0; from && i < from->count; i++) {
+    struct tir *parts[2] = {tir_new(), tir_new()};
+    for (int part = 0; part < 2; part++) tir_copy(parts[part], from->at[i].parts[part]);
+    if (vm_intrinsics_put(table, from->at[i].name, parts, err)) continue;
+    for (int part = 0; part < 2; part++) tir_free(parts[part]);
+    return false;
+  }
+  return true;
+}
+
+char *vm_write_intrinsics(const struct vm_intrinsics *table, const char *name) {
+  struct vm_text text = {0};
+  if (name && !(table && find(table, name, strlen(name)))) return NULL;
+  vm_put(&text, "", 0);
+  for (uint32_t i = 0; table && i < table->count; i++) {
+    const struct intrinsic *one = &table->at[i];
+    for (int part = 0; part < 2 && (!name || !strcmp(name, one->name)); part++) {
+      char *script = tir_print(one->parts[part], TIR_NONE, 0);
+      if (!script) abort();
+      vm_putf(&text, "### %s.%s\n", one->name, part ? "impl" : "desc");
+      vm_put(&text, script, strlen(script));
+      vm_put(&text, "\n", 1);
+      free(script);
+    }
+  }
+  return text.at;
+}
+
+const char *vm_next_intrinsic(const struct vm_trace *trace, uint32_t *at) {
+  const struct vm_steps *s = trace->steps;
+  while (*at < s->count) {
+    const struct vm_instruction *i = &s->instructions[(*at)++];
+    if (i->kind == VM_Tensorize) return s->text + s->values[i->values + i->inputs].first;
+  }
+  return NULL;
 }
 
 /* Half of an intrinsic: heading is NAME.desc or NAME.impl. */
@@ -93,7 +154,7 @@ struct words {
   const char *at;
   size_t length;
 };
-enum { MOST_CHOICES = 4, MOST_OPTIONS = 8, NAME_SIZE = 128 };
+enum { MOST_CHOICES = 4, MOST_OPTIONS = 8 };
 struct choice {
   char letter;
   uint32_t count;
@@ -201,10 +262,13 @@ static bool read_sections(struct vm_intrinsics *table, const char *text, const c
     for (uint32_t n = 0; n < s.combinations; n++)
       if (!heading_of(&s, n, heading) || !read_combination(table, &s, n, heading, file, err)) return false;
   }
-  for (uint32_t i = 0; i < table->count; i++)
-    if (!table->at[i].parts[0] || !table->at[i].parts[1])
+  for (uint32_t i = 0; i < table->count; i++) {
+    const struct intrinsic *one = &table->at[i];
+    if (!one->parts[0] || !one->parts[1])
       return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.100s` lacks its description or its implementation", file,
-                     table->at[i].name);
+                     one->name);
+    if (!vm_check_intrinsic(one->name, one->parts, err)) return false;
+  }
   return true;
 }
 

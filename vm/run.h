@@ -133,8 +133,11 @@ static inline int64_t vm_get_int(const struct vm_run *r, const struct vm_operand
 /* An index map. False: refused, it has too many indices, or a number that does not fit its type or was left open. */
 bool vm_get_map(struct vm_run *r, const struct vm_operand *o, struct tir_index_map *out);
 
-/* Adds an intrinsic to a table, which takes both modules. False: there is one of the name. */
+/* Adds an intrinsic to a table, which takes both modules. False: there is another of the name, or it is no name; the
+ * modules are the caller's. The same again is taken, and freed. */
 bool vm_intrinsics_put(struct vm_intrinsics *table, const char *name, struct tir *const parts[2], ms_error *err);
+/* Whether both functions are sound and, as far as can be told, compute the same. */
+bool vm_check_intrinsic(const char *name, struct tir *const parts[2], ms_error *err);
 /* Adds a shipped intrinsic to a table, which is made if it is NULL; nothing if there is none of the name. */
 void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name);
 

@@ -200,16 +200,24 @@ size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value
 /* From the text of a file of sections, "### NAME.desc" and "### NAME.impl", a function each. file: for messages. NULL:
  * err is filled. */
 struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_error *err);
+/* As such a text, of one name or (NULL) of all; the caller's to free(). NULL: there is none of the name. */
+char *vm_write_intrinsics(const struct vm_intrinsics *table, const char *name);
 struct vm_intrinsics *vm_intrinsics_new(void); /* empty */
 void vm_intrinsics_free(struct vm_intrinsics *table);
 /* Adds an intrinsic from modules of one function each, which are copied. A function whose root block does not say what
- * it reads and writes is taken as an update: its reductions add to what is there. False: there is one of the name, or
- * the two compute different things. Those found before stay where they are. */
+ * it reads and writes is taken as an update: its reductions add to what is there. False: there is another of the name,
+ * or the two compute different things. Those found before stay where they are. */
 bool vm_add_intrinsic(struct vm_intrinsics *table, const char *name, const struct tir *description,
                       const struct tir *implementation, ms_error *err);
+/* Adds what another table holds (NULL: nothing), copied. False: there is another of a name; those before it are added.
+ */
+bool vm_add_intrinsics(struct vm_intrinsics *table, const struct vm_intrinsics *from, ms_error *err);
 /* Modules of one function each, borrowed from the table. */
 bool vm_find_intrinsic(const struct vm_intrinsics *table /* NULL: empty */, const char *name,
                        const struct tir **description, const struct tir **implementation);
+/* The intrinsic that the first Tensorize of a trace names from instruction *at on; *at is then behind it. NULL: there
+ * is no more. */
+const char *vm_next_intrinsic(const struct vm_trace *trace, uint32_t *at);
 /* The name of a shipped intrinsic, by number; false past the last. Shipped ones are known to every plan. */
 bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size);
 

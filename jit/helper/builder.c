@@ -31,7 +31,7 @@ static bool replay(struct building *b, const struct message *trace_bytes, struct
   struct vm_trace *trace = vm_read_trace(trace_bytes->data, trace_bytes->bytes, &err);
   bool ok = false;
   if (trace) {
-    struct vm_plan *plan = vm_prepare(b->ir, trace);
+    struct vm_plan *plan = vm_prepare_with(b->ir, trace, b->w->intrinsics);
     struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace};
     ok = vm_replay(b->schedule, plan, &draws, &err);
     vm_plan_free(plan);

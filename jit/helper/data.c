@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "helper.h"
 
+#include "vm/vm.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,11 +63,20 @@ static void share(struct tir_arguments *arguments) {
   }
 }
 
-bool workload_open(struct workload *w, const struct measure_hello *hello, const char *text, size_t length,
+static bool read_texts(struct workload *w, const char *texts, size_t length, ms_error *err) {
+  size_t first = w->hello.workload < length ? w->hello.workload : length;
+  char *second = strndup(texts + first, length - first);
+  if (!second) abort();
+  w->ir = tir_read(texts, first, "workload", err);
+  w->intrinsics = w->ir ? vm_read_intrinsics(second, "intrinsics", err) : NULL;
+  free(second);
+  return w->intrinsics != NULL;
+}
+
+bool workload_open(struct workload *w, const struct measure_hello *hello, const char *texts, size_t length,
                    ms_error *err) {
   *w = (struct workload){.hello = *hello, .f = hello->function, .reference = {.tolerance = -1}};
-  w->ir = tir_read(text, length, "workload", err);
-  if (!w->ir) return false;
+  if (!read_texts(w, texts, length, err)) return false;
   if (w->f >= w->ir->funcs.count) return ms_fail(err, MS_NOT_MEASURABLE, "the workload has no function %u", w->f);
   if (!tir_make_arguments(w->ir, w->f, 1, &w->inputs, err)) return false;
   w->written = calloc(w->inputs.count + 1, sizeof *w->written);

@@ -14,12 +14,13 @@ struct workload {
   struct measure_hello hello;
   struct tir *ir;
   tir_func f;
+  struct vm_intrinsics *intrinsics;   /* besides those shipped */
   struct tir_arguments inputs;        /* arguments as each run finds them; data is shared */
   struct tir_arguments expected;      /* and as the reference leaves them */
   bool *written;                      /* per parameter: the function may write it */
   struct measure_reference reference; /* tolerance below 0: not known yet */
 };
-bool workload_open(struct workload *w, const struct measure_hello *hello, const char *text, size_t length,
+bool workload_open(struct workload *w, const struct measure_hello *hello, const char *texts, size_t length,
                    ms_error *err);
 
 /* The arguments of one process: buffers each between pages that cannot be touched, and those that the function only

@@ -53,7 +53,7 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" db list --db "$db" --json | agree "db list" ""
 "$msched" db check --db "$db" --json | agree "db check" ""
 "$msched" db export --db "$db" --json >"$work/exported"
-agree "db export" "" <"$work/exported"
+agree "db export" "intrinsic sections intrinsics" <"$work/exported"
 "$msched" db import "$work/exported" --db "$db" --json | agree "db import" ""
 "$msched" db export --tvm "$work/tvm" --db "$db" --json | agree "db export --tvm" ""
 "$msched" space "$gemm" --json -- 8 8 8 | agree space ""

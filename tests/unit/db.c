@@ -220,10 +220,84 @@ static void reads_only(void **state) {
   assert_non_null(strstr(err.message, "reading only"));
 }
 
+/* What a function that doubles is described and done by; the second does it otherwise. */
+static struct vm_intrinsics *doubling(const char *by) {
+  char text[1200];
+  ms_error err = {0};
+  snprintf(
+      text, sizeof text,
+      "### double.desc\n@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), "
+      "\"float32\")):\n    for i in range(8):\n        with T.sblock(\"B\"):\n            v = T.axis.spatial(8, i)\n"
+      "            B[v] = A[v] * T.float32(2)\n"
+      "### double.impl\n@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), "
+      "\"float32\")):\n    for i in %s(8):\n        B[i] = A[i] + A[i]\n",
+      by);
+  struct vm_intrinsics *made = vm_read_intrinsics(text, "test", &err);
+  if (!made) fail_msg("%s", err.message);
+  return made;
+}
+
+static struct vm_trace *tensorizing(void) {
+  static const char text[] = "return function(ms, sch, v)\n  v.b0 = sch:get_sblock(\"B\", \"main\")\n"
+                             "  v.l1 = sch:get_loops(v.b0)\n  sch:tensorize(v.l1, \"double\", true)\nend\n";
+  ms_error err = {0};
+  struct vm_trace *trace = vm_read_lua(text, strlen(text), &err);
+  if (!trace) fail_msg("%s", err.message);
+  return trace;
+}
+
+static void keeps_intrinsics(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  struct vm_trace *trace = tensorizing();
+  const char *const loops[] = {"range", "T.unroll"};
+  for (uint64_t i = 0; i < 2; i++) {
+    struct vm_intrinsics *table = doubling(loops[i]);
+    struct db_record r = record(x, 100 + i, 1e-3, DB_MEASURED);
+    assert_true(db_keep_intrinsics(x->db, trace, table, &r, &err) && r.intrinsic_bytes == 16 + sizeof "double");
+    assert_true(db_put_record(x->db, &r, &err));
+    free((void *)r.intrinsics);
+    vm_intrinsics_free(table);
+  }
+  vm_trace_free(trace);
+  db_close(x->db);
+  x->db = open_store(x);
+  for (uint64_t i = 0; i < 2; i++) {
+    struct vm_intrinsics *table = vm_intrinsics_new(), *same = doubling(loops[i]), *other = doubling(loops[1 - i]);
+    struct db_record found;
+    assert_int_equal(db_find_module(x->db, &x->workload, "llvm -mcpu=x", 100 + i, "1", &found, &err), 1);
+    assert_true(db_take_intrinsics(x->db, &found, table, &err) && db_take_intrinsics(x->db, &found, same, &err));
+    char *text = vm_write_intrinsics(table, "double");
+    assert_non_null(text);
+    assert_true(!strstr(text, "T.unroll") == (i == 0));
+    free(text);
+    assert_false(db_take_intrinsics(x->db, &found, other, &err));
+    assert_int_equal(err.code, MS_BAD_INTRINSIC);
+    vm_intrinsics_free(table), vm_intrinsics_free(same), vm_intrinsics_free(other);
+  }
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+}
+
+/* A record that names what is not there says which it is. */
+static void misses_an_intrinsic(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  struct vm_intrinsics *table = vm_intrinsics_new();
+  struct db_record r = record(x, 1, 1e-3, DB_MEASURED);
+  r.intrinsics = "0123456789abcdefgone", r.intrinsic_bytes = 16 + sizeof "gone";
+  assert_true(db_put_record(x->db, &r, &err));
+  assert_false(db_take_intrinsics(x->db, &r, table, &err));
+  assert_int_equal(err.code, MS_STORE);
+  assert_non_null(strstr(err.message, "`gone`"));
+  assert_int_equal(db_check(x->db, NULL, &err), 1);
+  vm_intrinsics_free(table);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(keeps_records_by_time), TEST(finds_by_prefix_and_module), TEST(replaces_a_record),        TEST(grows),
-      TEST(goes_through_json),     TEST(refuses_strange_files),      TEST(refuses_a_truncated_file), TEST(reads_only)};
+      TEST(goes_through_json),     TEST(refuses_strange_files),      TEST(refuses_a_truncated_file), TEST(reads_only),
+      TEST(keeps_intrinsics),      TEST(misses_an_intrinsic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

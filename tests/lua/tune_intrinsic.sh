@@ -1,0 +1,60 @@
+#!/bin/sh
+# Tensor intrinsics of a user's rules: found, measured, kept, and replayed where nothing else defines them.
+# usage: tune_intrinsic.sh MSCHED ROOT
+set -eu
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rules=$root/tests/lua/tune_intrinsic.lua gemm=$root/lua/examples/gemm.lua db=$work/store.db
+fail() { echo "tune_intrinsic.sh: $*" >&2; exit 1; }
+refused() { # WHAT COMMAND…
+  what=$1
+  shift
+  if "$@" >"$work/out" 2>&1; then fail "accepted: $*"; fi
+  grep -q -e "$what" "$work/out" || fail "no \"$what\" in: $(cat "$work/out")"
+}
+tune() { "$msched" tune "$@" --jobs 2 --json -- 64 64 64; }
+best() { "$msched" top -k 1 --db "$1" --json | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/'; }
+
+[ "$("$msched" space "$gemm" --rules "$rules" -- 64 64 64 | grep -c tensorize)" = 1 ] || fail "not one sketch"
+tune "$gemm" --rules "$rules" --trials 2 --db "$db" >"$work/tuned"
+[ "$(grep -c '"status":"measured"\|"status":"censored"' "$work/tuned")" = 2 ] || fail "not measured: $(cat "$work/tuned")"
+id=$(best "$db")
+"$msched" show "$id" --db "$db" >"$work/shown"
+grep -q 'sch:tensorize(.*"tile"' "$work/shown" && grep -q "T.match_buffer" "$work/shown" || fail "not by the intrinsic"
+"$msched" show "$id" --diff --db "$db" | grep -q "T.match_buffer" || fail "no difference of Tensorize"
+"$msched" replay "$id" --db "$db" --json | grep -q '"difference":0' || fail "replay differs"
+"$msched" export "$id" -o "$work/gemm.s" --db "$db"
+[ -s "$work/gemm.s" ] || fail "nothing exported"
+"$msched" db check --db "$db" | grep -qx clean || fail "db check"
+
+# To another store, whole; without the intrinsic, each record is refused by its name.
+"$msched" db export "$work/all" --db "$db"
+grep -q '"intrinsics":{"tile":"' "$work/all" || fail "the export does not say which"
+"$msched" db import "$work/all" --db "$work/other.db" | grep -qx "2 records added" || fail "import"
+"$msched" db export "$work/again" --db "$work/other.db"
+cmp "$work/all" "$work/again" || fail "another store exports otherwise"
+"$msched" db compact --db "$work/other.db"
+"$msched" replay "$id" --db "$work/other.db" --json | grep -q '"difference":0' || fail "replay of the import differs"
+grep -v '"sections"' "$work/all" >"$work/part"
+refused "the record's tensor intrinsic .tile. is neither" "$msched" db import "$work/part" --db "$work/part.db"
+
+# Tuned on without the rules, from what the store has; with rules that define another of the name, not from it.
+tune "$gemm" --trials 1 --db "$db" | grep -q '"known":2' || fail "the records are not known"
+sed 's/impl:unroll(i)/impl:unroll(k)/; s/4, 16, 4}/4, 16, 4 }/' "$rules" >"$work/rules.lua"
+tune "$gemm" --rules "$work/rules.lua" --trials 1 --db "$db" >"$work/tuned"
+grep -q '"status":"measured"\|"status":"censored"' "$work/tuned" || fail "not tuned on: $(cat "$work/tuned")"
+[ "$("$msched" db export - --db "$db" | grep -c '"sections"')" = 2 ] || fail "not two intrinsics of one name"
+"$msched" replay "$id" --db "$db" --json | grep -q '"difference":0' || fail "the first one's replay differs"
+"$msched" db check --db "$db" | grep -qx clean || fail "db check"
+
+# A script that defines another of the name than its rules do.
+cat >"$work/script.lua" <<L
+local ms = require "msched"
+local gemm = loadfile "$gemm"(64, 64, 64)[1]
+local text = tostring(gemm)
+ms.intrinsic {name = "tile", desc = text, impl = text}
+ms.tune(gemm, {files = {"$rules"}, trials = 1, db = "$work/script.db"})
+L
+refused "there is an intrinsic .tile. already, which is another" "$msched" "$work/script.lua"
+echo "intrinsics of rules: ok"
