@@ -112,6 +112,13 @@ static void note_layout(struct grow *g, enum vm_kind kind, const struct vm_value
   g->layouts[g->maps++] = (struct case_map){strdup(text), pad};
 }
 
+/* Which branches are open. */
+static void note_branch(struct grow *g, enum vm_kind kind, uint32_t instruction) {
+  if ((kind == VM_If || kind == VM_For) && !g->open++)
+    g->opened_at = instruction, g->opened_hash = tir_structural_hash(g->before, TIR_NONE);
+  if (kind == VM_End) g->open--;
+}
+
 bool perform_decided(struct grow *g, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
                      const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision,
                      uint32_t decision_count, uint32_t *first, uint32_t *count) {
@@ -133,6 +140,7 @@ bool perform_decided(struct grow *g, enum vm_kind kind, const struct vm_value *i
   if (vm_kind_info(kind)->effect == VM_EFFECT_edit && !tir_verify(sch->ir, &err))
     return report(shared, ILL_FORMED, "after %s: %s", vm_kind_info(kind)->name, err.message);
   note_layout(g, kind, inputs, input_count, attrs, attr_count);
+  note_branch(g, kind, instructions);
   if (first) *first = made_first;
   if (count) *count = made;
   return true;

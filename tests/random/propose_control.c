@@ -52,12 +52,8 @@ static void propose_inside(struct grow *g) {
   }
 }
 
-/* A branch that cannot be ended stays open: nothing is left to judge. */
-static bool end(struct grow *g) {
-  if (perform(g, VM_End, NO_VALUES, NO_VALUES, NULL, NULL)) return true;
-  g->unfinished = true;
-  return false;
-}
+/* A For that cannot be ended, since a round is refused, stays open: what stands is judged then. */
+static bool end(struct grow *g) { return perform(g, VM_End, NO_VALUES, NO_VALUES, NULL, NULL); }
 
 bool propose_if(struct grow *g, enum vm_kind kind) {
   struct vm_value number;

@@ -96,7 +96,8 @@ bool propose_transform_layout(struct grow *g, enum vm_kind kind) {
   if (!ref_block(g, b, &block)) return false;
   if (g->plain && vm_statement(g->schedule, block.ref) != b) return false; /* a stray one's may be a parameter */
   struct vm_value map = draw_map(g, extents, rank), pad = percent(g, 66) ? vm_none() : vm_real(0);
-  return perform(g, kind, VALUES(block, map), VALUES(vm_int(number), vm_int(writes), pad, vm_bool(false)), NULL, NULL);
+  return perform(g, kind, VALUES(block, map),
+                 VALUES(vm_int(number), vm_int(writes), pad, vm_bool(g->unsafe && once_in(g, 3))), NULL, NULL);
 }
 
 /* The extents of a block's iterations; 0: there are none, or one is unknown. */
@@ -157,4 +158,57 @@ bool propose_blockize(struct grow *g, enum vm_kind kind) {
   struct vm_value loop;
   if (!loops.count || !ref_loop(g, b, loops.at[below(g, loops.count)], &loop)) return false;
   return perform(g, kind, VALUES(loop), VALUES(vm_bool(true)), NULL, NULL);
+}
+
+/* ---- What may change what is computed ---- */
+
+bool propose_dtype(struct grow *g, enum vm_kind kind) {
+  static const char *const types[] = {"float16", "float64", "float32", "bfloat16", "int32", "int8", "bool", "float33"};
+  struct vm_value block;
+  return ref_block(g, draw_producer(g), &block) &&
+         perform(g, kind, VALUES(block), VALUES(vm_int(once_in(g, 20)), text_value(g, types[below(g, 8)])), NULL, NULL);
+}
+
+/* One or two regions; now and then one that there is not. */
+bool propose_hide(struct grow *g, enum vm_kind kind) {
+  tir_block b = draw_block(g);
+  bool writes = once_in(g, 2);
+  struct vm_value block, numbers[2];
+  uint32_t n = b ? regions_of(g, b, writes).count : 0, count = 1 + once_in(g, 4);
+  if (!b || !ref_block(g, b, &block)) return false;
+  for (uint32_t i = 0; i < count; i++) numbers[i] = vm_int(below(g, n + (!n || once_in(g, 20))));
+  return perform(
+      g, kind,
+      VALUES(block, text_value(g, writes ? "write" : "read"), vm_list(&g->schedule->trace, VM_LIST, numbers, count)),
+      NO_VALUES, NULL, NULL);
+}
+
+/* Where a dimension begins and ends: at an iteration, a multiple of one, or from the start to some end. */
+static void range_item(struct grow *g, struct text *t, uint32_t iters) {
+  int v = (int)below(g, iters), more = (int)below(g, 5);
+  switch (iters ? below(g, 4) : 3) {
+  case 0: item(t, "(v%d // 2, v%d // 2 + %d)", v, v, 1 + more); return;
+  case 1:
+  case 2: item(t, "(v%d, v%d + %d)", v, v, more / 2); return;
+  default: item(t, "(0, %d)", 1 << more); return;
+  }
+}
+
+bool propose_annotate_access(struct grow *g, enum vm_kind kind) {
+  const struct tir *ir = g->schedule->ir;
+  tir_block b = draw_block(g);
+  bool writes = once_in(g, 2);
+  struct vm_value block;
+  struct text t = {.at = "lambda ", .items = 0};
+  uint32_t iters = b ? tir_block_at(ir, b)->iters.count : 0;
+  if (!b || !iters || iters > 8 || !regions_of(g, b, writes).count) return false;
+  uint32_t number = below(g, regions_of(g, b, writes).count);
+  uint32_t rank = tir_buffer_at(ir, region_at(g, b, writes, number).buffer)->rank;
+  if (rank > 8 || !ref_block(g, b, &block)) return false;
+  for (uint32_t i = 0; i < iters; i++) item(&t, "v%d", (int)i);
+  t.items = 0;
+  strcat(t.at, ": (");
+  for (uint32_t d = 0; d < rank; d++) range_item(g, &t, iters);
+  strcat(t.at, ",)");
+  return perform(g, kind, VALUES(block, vm_int(number), vm_int(writes), text_value(g, t.at)), NO_VALUES, NULL, NULL);
 }

@@ -139,7 +139,7 @@ bool propose_split(struct grow *g, enum vm_kind kind) {
     inputs[i + 1] = vm_int(f);
   }
   if (percent(g, 85)) inputs[open + 1] = vm_none();
-  struct vm_value keep = vm_bool(percent(g, 80)), unpredicated = vm_bool(false);
+  struct vm_value keep = vm_bool(percent(g, 80)), unpredicated = vm_bool(g->unsafe && once_in(g, 4));
   if (!strcmp(vm_kind_info(kind)->name, "LoopPartition"))
     return perform(g, kind, inputs, n + 1, VALUES(vm_bool(true)), NULL, NULL);
   return perform(g, kind, inputs, n + 1, VALUES(keep, unpredicated), NULL, NULL);

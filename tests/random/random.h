@@ -26,7 +26,12 @@ extern const char *const trouble_names[TROUBLES];
 struct tally {
   uint64_t proposed[VM_KIND_COUNT], accepted[VM_KIND_COUNT], refused[VM_KIND_COUNT];
   uint64_t sequences, length, judged, too_large, lowered, built, replayed, unchanged_texts;
+  uint64_t failures;
+  uint64_t unsafe, unfinished; /* sequences not judged by what is computed; judged with a For that cannot be ended */
 };
+
+void add_tally(struct tally *into, const struct tally *from);
+void print_tally(const struct tally *tally);
 
 struct shared {
   struct tally tally;
@@ -56,9 +61,12 @@ struct grow {
   bool plain;         /* no transformed parameters, nothing but the interpreter knows: can be built for a CPU */
   bool threads;       /* loops are bound to threads, and no memory is shared by these: run one after another, as before
                        * lowering, a thread would read what the next has yet to write */
-  bool unfinished;    /* an If or For is open that cannot be ended */
-  uint32_t length;    /* instructions accepted that are no mere look-ups of operands */
-  uint32_t maps;      /* layouts transformed */
+  bool unsafe;        /* what may change what is computed is proposed too */
+  uint32_t open;      /* If and For that are open */
+  uint32_t opened_at; /* the outermost of them, and the hash of the module before it */
+  uint64_t opened_hash;
+  uint32_t length; /* instructions accepted that are no mere look-ups of operands */
+  uint32_t maps;   /* layouts transformed */
   struct case_map layouts[4];
 };
 void grow_start(struct grow *g, const struct workload *w, uint64_t seed, struct shared *shared);

@@ -1,24 +1,30 @@
-/* random_sequences [--workloads DIRECTORY] [--kinds KIND,…] [--seed N] [--count N] [--least N] [--keep-going]
- *                  [--workload NAME] [--trace FILE]
+/* random_sequences [--kinds KIND,…] [--unsafe] [--seed N] [--count N] [--instructions N] [--jobs N] [--least N]
+ *                  [--keep-going] [--workloads DIRECTORY] [--workload NAME] [--trace FILE]
  *
  * Sequences of random instructions, a seed each, on the workloads in turn. Each ends when it has the length drawn for
  * it. What must hold: a refusal leaves the schedule as it was; after an instruction the verifier holds; the trace,
  * written and read, gives the module again; and the module computes what the unscheduled function does, by the
- * interpreter, and for one in eight also lowered and compiled. Prints what was proposed, accepted and refused, by kind.
+ * interpreter, and for one in eight also lowered and compiled. Prints what was proposed, accepted and refused, by kind,
+ * and totals as the last line.
  *
  * Runs seeds N, N + 1, … in processes of a few hundred. When one fails, its seed, its workload and its trace, made as
- * small as it gets, are printed; the status is 1. --least: every kind must have been accepted so many times, and the
- * mean length be 6. --kinds: only these are proposed. --keep-going: goes on after a failure. --trace: performs one
- * trace (JSON) instead. */
+ * small as it gets, are printed; the status is 1.
+ * --unsafe: in one of four sequences, instructions are proposed too that may change what is computed; where one was
+ *   accepted, results are not compared, but each form of the trace must give the module again.
+ * --instructions: stops once so many instructions were performed, whatever --count says.
+ * --jobs: so many processes at a time, each with its own seeds: its share of --count, or SEEDS_OF_JOB apart.
+ * --least: every kind must have been accepted so many times, and the mean length be 6. --kinds: only these are
+ * proposed. --keep-going: goes on after a failure. --trace: performs one trace (JSON) instead. */
 #include "random.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH = 250, EXPENSIVE = 400000, BUILD_EVERY = 8 };
+enum { BATCH = 250, EXPENSIVE = 400000, BUILD_EVERY = 8, UNSAFE_EVERY = 4, MOST_JOBS = 64, SEEDS_OF_JOB = 10000000 };
 
 const struct row rows[] = {
 #define ROW(kind, weight, proposer) {#kind, weight, propose_##proposer},
@@ -27,7 +33,7 @@ const struct row rows[] = {
 };
 const uint32_t row_count = sizeof rows / sizeof *rows;
 
-/* The rows of kinds that there are and that are safe. */
+/* Rows of kinds that there are. */
 struct choice {
   enum vm_kind kind[sizeof rows / sizeof *rows];
   uint32_t row[sizeof rows / sizeof *rows], count, total;
@@ -37,9 +43,11 @@ struct runner {
   struct workload workloads[MOST_WORKLOADS];
   uint32_t workload_count;
   struct vm_intrinsics *intrinsics;
-  struct choice choice;
-  struct shared *shared;
-  uint64_t first, end; /* of a batch */
+  struct choice safe, all;
+  bool unsafe, keep_going;
+  uint64_t instructions; /* that are performed at most; 0: any number */
+  struct shared *shared; /* this job's */
+  uint64_t first, end;   /* of a batch */
 };
 
 /* ---- Setting out ---- */
@@ -52,16 +60,21 @@ static bool is_named(const char *list, const char *name) {
   return !*list;
 }
 
-static bool choose_rows(struct choice *choice, const char *kinds) {
+static void add_row(struct choice *choice, enum vm_kind kind, uint32_t row) {
+  choice->kind[choice->count] = kind;
+  choice->row[choice->count++] = row;
+  choice->total += rows[row].weight;
+}
+
+static bool choose_rows(struct runner *r, const char *kinds) {
   bool known[VM_KIND_COUNT] = {false}, all = true;
   for (uint32_t i = 0; i < row_count; i++) {
     enum vm_kind kind = vm_find_kind(rows[i].kind, strlen(rows[i].kind));
     if (kind == VM_KIND_COUNT) continue;
     known[kind] = true;
-    if (!vm_kind_info(kind)->safe || !rows[i].weight || !is_named(kinds, rows[i].kind)) continue;
-    choice->kind[choice->count] = kind;
-    choice->row[choice->count++] = i;
-    choice->total += rows[i].weight;
+    if (!rows[i].weight || !is_named(kinds, rows[i].kind)) continue;
+    if (vm_kind_info(kind)->safe) add_row(&r->safe, kind, i);
+    add_row(&r->all, kind, i);
   }
   for (enum vm_kind kind = 0; kind < VM_KIND_COUNT; kind++)
     if (!known[kind]) {
@@ -130,9 +143,13 @@ static const struct workload *workload_of(const struct runner *r, uint64_t seed)
   return &r->workloads[seed % r->workload_count];
 }
 
-/* Not in step with the workloads. */
+/* Not in step with the workloads; nor is the next. */
 static bool builds(const struct runner *r, uint64_t seed) {
   return (seed + seed / r->workload_count) % BUILD_EVERY == 0;
+}
+
+static bool is_unsafe(const struct runner *r, uint64_t seed) {
+  return r->unsafe && seed / r->workload_count % UNSAFE_EVERY == UNSAFE_EVERY - 1;
 }
 
 static void run_sequence(struct runner *r, uint64_t seed) {
@@ -143,13 +160,14 @@ static void run_sequence(struct runner *r, uint64_t seed) {
   grow_start(&g, w, seed, shared);
   g.plain = builds(r, seed);
   g.threads = !g.plain && once_in(&g, 2);
+  g.unsafe = is_unsafe(r, seed);
   uint32_t want = 6 + below(&g, 7), tries = 0;
-  while (!shared->trouble && !g.unfinished && g.length < want && tries++ < want * 8) {
-    propose_one(&g, &r->choice);
+  while (!shared->trouble && !g.open && g.length < want && tries++ < want * 8) {
+    propose_one(&g, g.unsafe ? &r->all : &r->safe);
     const struct tir *ir = g.schedule->ir;
     if (cost_of(ir, tir_find_func(ir, "main")) > EXPENSIVE + 4 * w->cost) break;
   }
-  if (!shared->trouble && (g.unfinished || judge(&g, seed, g.plain))) {
+  if (!shared->trouble && judge(&g, seed, g.plain)) {
     shared->tally.sequences++;
     shared->tally.length += g.length;
   } else if (!shared->json[0]) {
@@ -194,50 +212,68 @@ static void tell_failure(struct runner *r, uint64_t seed) {
   shared->tally = kept;
 }
 
-static uint64_t run_seeds(struct runner *r, uint64_t first, uint64_t count, bool keep_going) {
-  uint64_t failures = 0, seed = first, end = first + count;
-  while (seed < end && (keep_going || !failures)) {
+static uint64_t performed(const struct tally *t) {
+  uint64_t sum = 0;
+  for (enum vm_kind kind = 0; kind < VM_KIND_COUNT; kind++) sum += t->accepted[kind];
+  return sum;
+}
+
+static void run_seeds(struct runner *r, uint64_t first, uint64_t count) {
+  struct shared *shared = r->shared;
+  uint64_t seed = first, end = first + count;
+  while (seed < end && (r->keep_going || !shared->tally.failures) &&
+         (!r->instructions || performed(&shared->tally) < r->instructions)) {
     r->first = seed;
     r->end = end < seed + BATCH ? end : seed + BATCH;
     uint64_t stop = r->end;
-    r->shared->trouble = NO_TROUBLE;
-    r->shared->seed = seed;
-    run_apart(r->shared, run_batch, r, false);
-    if (!r->shared->trouble) {
+    shared->trouble = NO_TROUBLE;
+    shared->seed = seed;
+    run_apart(shared, run_batch, r, false);
+    if (!shared->trouble) {
       seed = stop;
       continue;
     }
-    failures++;
-    seed = r->shared->seed + 1;
+    seed = shared->seed + 1;
     tell_failure(r, seed - 1);
+    shared->tally.failures++;
   }
-  return failures;
 }
 
-static bool is_proposed(const struct choice *choice, enum vm_kind kind) {
-  uint32_t i = 0;
-  while (i < choice->count && choice->kind[i] != kind) i++;
-  return i < choice->count;
+/* Each job is a process with its own memory and its own seeds; the first's tally becomes that of all. */
+static void run_jobs(struct runner *r, struct shared *shares, uint32_t jobs, uint64_t first, uint64_t count) {
+  uint64_t share = count ? (count + jobs - 1) / jobs : SEEDS_OF_JOB;
+  pid_t children[MOST_JOBS];
+  if (r->instructions) r->instructions = (r->instructions + jobs - 1) / jobs;
+  fflush(stdout);
+  for (uint32_t j = 0; j < jobs; j++) {
+    uint64_t start = first + j * share, rest = count && j * share < count ? count - j * share : 0;
+    r->shared = &shares[j];
+    if ((children[j] = fork()) < 0) abort();
+    if (children[j]) continue;
+    run_seeds(r, start, !count || rest > share ? share : rest);
+    fflush(stdout);
+    _exit(0);
+  }
+  r->shared = shares;
+  for (uint32_t j = 0; j < jobs; j++) {
+    int status = 0;
+    waitpid(children[j], &status, 0);
+    shares[j].tally.failures += status != 0;
+    if (j) add_tally(&shares[0].tally, &shares[j].tally);
+  }
 }
 
-static bool print_tally(const struct runner *r, uint64_t least) {
+static bool accepted_enough(const struct runner *r, uint64_t least) {
+  const struct choice *choice = r->unsafe ? &r->all : &r->safe;
   const struct tally *t = &r->shared->tally;
-  bool enough = true;
-  printf("%-24s %10s %10s %10s\n", "kind", "proposed", "accepted", "refused");
-  for (enum vm_kind kind = 0; kind < VM_KIND_COUNT; kind++) {
-    printf("%-24s %10llu %10llu %10llu\n", vm_kind_info(kind)->name, (unsigned long long)t->proposed[kind],
-           (unsigned long long)t->accepted[kind], (unsigned long long)t->refused[kind]);
-    if (!is_proposed(&r->choice, kind) || t->accepted[kind] >= least) continue;
-    fprintf(stderr, "%s was accepted less than %llu times\n", vm_kind_info(kind)->name, (unsigned long long)least);
+  bool enough = t->sequences > 0 && t->length >= 6 * t->sequences;
+  if (!enough) fprintf(stderr, "the mean length is below 6\n");
+  for (uint32_t i = 0; i < choice->count; i++) {
+    if (t->accepted[choice->kind[i]] >= least) continue;
+    fprintf(stderr, "%s was accepted less than %llu times\n", rows[choice->row[i]].kind, (unsigned long long)least);
     enough = false;
   }
-  double mean = t->sequences ? (double)t->length / (double)t->sequences : 0;
-  printf("%llu sequences, mean accepted length %.2f; %llu judged by the interpreter (%llu too large), %llu lowered, "
-         "%llu compiled; %llu traces replayed; %llu texts compared after refusals\n",
-         (unsigned long long)t->sequences, mean, (unsigned long long)t->judged, (unsigned long long)t->too_large,
-         (unsigned long long)t->lowered, (unsigned long long)t->built, (unsigned long long)t->replayed,
-         (unsigned long long)t->unchanged_texts);
-  return enough && (!least || mean >= 6);
+  return enough;
 }
 
 static int run_trace(struct runner *r, const char *name, const char *path, uint64_t seed) {
@@ -254,43 +290,65 @@ static int run_trace(struct runner *r, const char *name, const char *path, uint6
   return r->shared->trouble != NO_TROUBLE;
 }
 
+/* ---- The command line ---- */
+
+struct options {
+  const char *workloads, *kinds, *workload, *trace;
+  uint64_t seed, count, instructions, jobs, least;
+  bool keep_going, unsafe;
+};
+
+static bool read_option(struct options *o, const char *name, const char *value) {
+  const struct {
+    const char *name, **text;
+    uint64_t *number;
+  } known[] = {{"--workloads", &o->workloads, NULL}, {"--kinds", &o->kinds, NULL},
+               {"--workload", &o->workload, NULL},   {"--trace", &o->trace, NULL},
+               {"--seed", NULL, &o->seed},           {"--count", NULL, &o->count},
+               {"--jobs", NULL, &o->jobs},           {"--instructions", NULL, &o->instructions},
+               {"--least", NULL, &o->least}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (!value || strcmp(known[i].name, name) != 0) continue;
+    if (known[i].text)
+      *known[i].text = value;
+    else
+      *known[i].number = strtoull(value, NULL, 0);
+    return true;
+  }
+  fprintf(stderr, "unknown option %s, or it lacks its value\n", name);
+  return false;
+}
+
+static bool read_options(struct options *o, int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--keep-going"))
+      o->keep_going = true;
+    else if (!strcmp(argv[i], "--unsafe"))
+      o->unsafe = true;
+    else if (!read_option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
+      return false;
+    else
+      i++;
+  if (!o->count && !o->instructions) o->count = 200;
+  return o->jobs >= 1 && o->jobs <= MOST_JOBS;
+}
+
 int main(int argc, char **argv) {
   static struct runner runner;
-  const char *directory = TEST_ROOT "/random/workloads", *kinds = "", *workload = "", *trace = NULL;
-  uint64_t first = 0, count = 200, least = 0;
-  bool keep_going = false;
-  for (int i = 1; i < argc; i++) {
-    const char *value = i + 1 < argc ? argv[i + 1] : "";
-    if (!strcmp(argv[i], "--keep-going")) {
-      keep_going = true;
-      continue;
-    }
-    i++;
-    if (!strcmp(argv[i - 1], "--workloads"))
-      directory = value;
-    else if (!strcmp(argv[i - 1], "--kinds"))
-      kinds = value;
-    else if (!strcmp(argv[i - 1], "--seed"))
-      first = strtoull(value, NULL, 0);
-    else if (!strcmp(argv[i - 1], "--count"))
-      count = strtoull(value, NULL, 0);
-    else if (!strcmp(argv[i - 1], "--least"))
-      least = strtoull(value, NULL, 0);
-    else if (!strcmp(argv[i - 1], "--workload"))
-      workload = value;
-    else if (!strcmp(argv[i - 1], "--trace"))
-      trace = value;
-    else
-      return fprintf(stderr, "unknown option %s\n", argv[i - 1]), 2;
-  }
-  runner.shared = mmap(NULL, sizeof *runner.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (runner.shared == MAP_FAILED || !choose_rows(&runner.choice, kinds) ||
-      !read_intrinsics(&runner, TEST_ROOT "/random/intrinsics.py") || !read_workloads(&runner, directory))
+  struct options o = {.workloads = TEST_ROOT "/random/workloads", .kinds = "", .workload = "", .jobs = 1};
+  if (!read_options(&o, argc, argv)) return 2;
+  size_t size = o.jobs * sizeof(struct shared);
+  struct shared *shares = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  runner.shared = shares;
+  runner.unsafe = o.unsafe, runner.keep_going = o.keep_going, runner.instructions = o.instructions;
+  if (shares == MAP_FAILED || !choose_rows(&runner, o.kinds) ||
+      !read_intrinsics(&runner, TEST_ROOT "/random/intrinsics.py") || !read_workloads(&runner, o.workloads))
     return 1;
-  if (trace) return run_trace(&runner, workload, trace, first);
-  uint64_t failures = run_seeds(&runner, first, count, keep_going);
-  bool enough = print_tally(&runner, least);
+  if (o.trace) return run_trace(&runner, o.workload, o.trace, o.seed);
+  run_jobs(&runner, shares, (uint32_t)o.jobs, o.seed, o.count);
+  bool enough = !o.least || accepted_enough(&runner, o.least);
+  print_tally(&shares->tally);
   for (uint32_t i = 0; i < runner.workload_count; i++) tir_free(runner.workloads[i].ir);
   vm_intrinsics_free(runner.intrinsics);
-  return failures || !enough;
+  return shares->tally.failures || !enough;
 }
