@@ -79,7 +79,27 @@ static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
   n->hi = b.hi;
 }
 
+/* Sums and products of scalar integers: most of what is made. */
+static void set_facts_of_sum(const struct tir *ir, struct tir_expr_node *n) {
+  const struct tir_expr_node *a = &ir->exprs.at[n->a], *b = &ir->exprs.at[n->b];
+  n->vars = a->vars | b->vars;
+  n->flags = a->flags | b->flags;
+  struct tir_bounds x = {a->lo, a->hi}, y = {b->lo, b->hi}, both;
+  if (n->kind == TIR_ADD)
+    both = tir_add_bounds(x, y);
+  else if (n->kind == TIR_MUL && b->kind == TIR_INT_IMM && !tir_is_inf(b->imm))
+    both = tir_scale_bounds(b->imm, x);
+  else
+    both = tir_binary_bounds((enum tir_kind)n->kind, x, y);
+  n->lo = both.lo;
+  n->hi = both.hi;
+}
+
 static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
+  if (n->kind >= TIR_ADD && n->kind <= TIR_MUL && tir_type_is_int(tir_type_of(ir, n->a))) {
+    set_facts_of_sum(ir, n);
+    return;
+  }
   if (n->kind == TIR_VAR) {
     n->vars = 1ull << (n->ref & 63);
     n->flags = TIR_HAS_VAR;
@@ -152,11 +172,15 @@ uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count
 
 /* ---- Raw nodes ---- */
 
+static __attribute__((noinline)) tir_expr intern_int(struct tir *ir, tir_type type, int64_t value) {
+  return intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
+}
+
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
   tir_expr *kept = &ir->scratch->ints[((uint32_t)value ^ type >> 20) % TIR_KEPT_INTS];
   const struct tir_expr_node *n = &ir->exprs.at[*kept];
   if (*kept < ir->exprs.count && n->imm == value && n->type == type && n->kind == TIR_INT_IMM) return *kept;
-  return *kept = intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
+  return *kept = intern_int(ir, type, value);
 }
 
 tir_expr tir_float(struct tir *ir, tir_type type, double value) {
@@ -265,26 +289,24 @@ void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, t
   for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, ir->operands.at[first + i], visit, data);
 }
 
+bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!(n->vars >> (v & 63) & 1)) return false;
+  if (n->kind == TIR_VAR) return n->ref == v;
+  if ((n->a && tir_uses_var(ir, n->a, v)) || (n->b && tir_uses_var(ir, n->b, v)) || (n->c && tir_uses_var(ir, n->c, v)))
+    return true;
+  for (uint32_t i = 0; i < n->count; i++) {
+    tir_expr x = ir->operands.at[n->operands + i];
+    if (x && tir_uses_var(ir, x, v)) return true;
+  }
+  return false;
+}
+
 struct search {
   const struct tir *ir;
   uint32_t wanted;
-  uint8_t flag;
   bool found;
 };
-
-static bool look_for_var(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  if (n->kind == TIR_VAR && n->ref == s->wanted) s->found = true;
-  return !s->found && (n->vars >> (s->wanted & 63) & 1);
-}
-
-bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
-  if (!(tir_at(ir, e)->vars >> (v & 63) & 1)) return false;
-  struct search s = {ir, v, 0, false};
-  tir_walk_expr(ir, e, look_for_var, &s);
-  return s.found;
-}
 
 static bool look_for_buffer(void *data, tir_expr e) {
   struct search *s = data;
@@ -294,7 +316,7 @@ static bool look_for_buffer(void *data, tir_expr e) {
 }
 
 bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
-  struct search s = {ir, b, 0, false};
+  struct search s = {ir, b, false};
   tir_walk_expr(ir, e, look_for_buffer, &s);
   return s.found;
 }

@@ -103,7 +103,9 @@ static uint64_t linear_hash(struct tir_hasher *h, tir_expr e);
 
 /* Of an operand: its type counts. */
 uint64_t tir_hash_expr(struct tir_hasher *h, tir_expr e) {
-  return e ? tir_mix(linear_hash(h, e), h->ir->exprs.at[e].type) : 0;
+  const struct tir_expr_node *n = tir_at(h->ir, e);
+  if (!e) return 0;
+  return tir_mix(n->kind == TIR_INT_IMM ? (uint64_t)n->imm * UNIT : linear_hash(h, e), n->type);
 }
 
 static uint64_t hash_binary(struct tir_hasher *h, const struct tir_expr_node *n) {

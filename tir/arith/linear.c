@@ -46,8 +46,13 @@ static void add_constant(struct tir_sum *sum, int64_t value, int64_t scale) {
 }
 
 void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale) {
-  if (tir_at(ir, e)->kind == TIR_INT_IMM) {
+  enum tir_kind kind = (enum tir_kind)tir_at(ir, e)->kind;
+  if (kind == TIR_INT_IMM) {
     add_constant(sum, tir_at(ir, e)->imm, scale);
+    return;
+  }
+  if (kind != TIR_ADD && kind != TIR_SUB && kind != TIR_MUL) { /* it is its own linear form */
+    tir_sum_add_term(ir, sum, e, scale);
     return;
   }
   struct tir_linear l = tir_linear_of(ir, e);
