@@ -25,6 +25,7 @@ struct short_map {
   enum tir_map_check check;
   bool simplify_trivial;
   bool repeats; /* an index has several digits of one variable: what is not plainly a map may be one in another way */
+  uint8_t places[64]; /* by variable mod 64: the number of the last such variable, plus 1 */
   struct digit digits[MOST_DIGITS];
   int64_t min[MOST_VARS], extent[MOST_VARS];
   uint32_t first[MOST_VARS], last[MOST_VARS]; /* digits of each variable, in order of use */
@@ -36,6 +37,7 @@ static bool open_map(struct short_map *m) {
   if (m->var_count > MOST_VARS) return false;
   m->mask = 0;
   m->digit_count = 0;
+  memset(m->places, 0, sizeof m->places);
   for (uint32_t i = 0; i < m->var_count; i++) {
     const struct tir_var_node *v = &m->ir->vars.at[m->vars[i]];
     if (!v->min || !v->extent || !tir_is_int(m->ir, v->min) || !tir_is_int(m->ir, v->extent)) return false;
@@ -43,6 +45,7 @@ static bool open_map(struct short_map *m) {
     m->extent[i] = tir_at(m->ir, v->extent)->imm;
     if (m->extent[i] <= 0) return false;
     m->mask |= 1ull << (m->vars[i] & 63);
+    m->places[m->vars[i] & 63] = (uint8_t)(i + 1);
     m->first[i] = m->last[i] = UINT32_MAX;
   }
   return true;
@@ -50,9 +53,11 @@ static bool open_map(struct short_map *m) {
 
 static uint32_t find_var(const struct short_map *m, tir_expr e) {
   const struct tir_expr_node *n = tir_at(m->ir, e);
-  if (n->kind == TIR_VAR && (m->mask >> (n->ref & 63) & 1))
-    for (uint32_t i = 0; i < m->var_count; i++)
-      if (m->vars[i] == n->ref) return i;
+  if (n->kind != TIR_VAR || !(m->mask >> (n->ref & 63) & 1)) return UINT32_MAX;
+  uint32_t place = m->places[n->ref & 63] - 1u;
+  if (m->vars[place] == n->ref) return place;
+  for (uint32_t i = 0; i < place; i++)
+    if (m->vars[i] == n->ref) return i;
   return UINT32_MAX;
 }
 
@@ -152,9 +157,10 @@ static enum iter_verdict read_index(struct short_map *m, tir_expr index, int64_t
   uint32_t count = m->digit_count - first;
   int64_t extent = 1;
   if (count) {
+    uint64_t seen = 0; /* variables */
     sort_digits(digits, count);
-    for (uint32_t i = 0; i < count; i++)
-      for (uint32_t j = 0; j < i; j++)
+    for (uint32_t i = 0; i < count; seen |= 1ull << digits[i++].var)
+      for (uint32_t j = 0; j < i && (seen >> digits[i].var & 1); j++)
         if (digits[i].var == digits[j].var) {
           m->repeats = true;
           if (digits_join(&digits[j], &digits[i])) return ITER_UNDECIDED;
