@@ -26,8 +26,9 @@ static void new_epoch(struct tir *ir) {
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {
   struct tir_scratch *s = ir->scratch;
   s->subst.var_to = zero_enlarge(s->subst.var_to, &s->subst.var_capacity, v + 1, sizeof(uint32_t));
-  s->subst.changed_vars = tir_enlarge(s->subst.changed_vars, &s->subst.changed_var_capacity,
-                                      s->subst.changed_var_count + 1ull, sizeof(uint32_t));
+  if (s->subst.changed_var_count == s->subst.changed_var_capacity)
+    s->subst.changed_vars = tir_enlarge(s->subst.changed_vars, &s->subst.changed_var_capacity,
+                                        s->subst.changed_var_count + 1ull, sizeof(uint32_t));
   s->subst.changed_vars[s->subst.changed_var_count++] = v;
   s->subst.var_to[v] = value;
   s->subst.mask |= 1ull << (v & 63);
@@ -37,8 +38,9 @@ void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to) {
   struct tir_scratch *s = ir->scratch;
   s->subst.buffer_to = zero_enlarge(s->subst.buffer_to, &s->subst.buffer_capacity, from + 1, sizeof(uint32_t));
-  s->subst.changed_buffers = tir_enlarge(s->subst.changed_buffers, &s->subst.changed_buffer_capacity,
-                                         s->subst.changed_buffer_count + 1ull, sizeof(uint32_t));
+  if (s->subst.changed_buffer_count == s->subst.changed_buffer_capacity)
+    s->subst.changed_buffers = tir_enlarge(s->subst.changed_buffers, &s->subst.changed_buffer_capacity,
+                                           s->subst.changed_buffer_count + 1ull, sizeof(uint32_t));
   s->subst.changed_buffers[s->subst.changed_buffer_count++] = from;
   s->subst.buffer_to[from] = to;
   new_epoch(ir);
@@ -378,14 +380,17 @@ void tir_subst_stmt(struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) tir_subst_one(ir, s);
 }
 
-void tir_subst_loops(struct tir *ir, tir_stmt top) {
+bool tir_subst_loops(struct tir *ir, tir_stmt top) {
+  bool guarded = false;
   for (tir_stmt s = top; s;) {
     if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) {
       subst_bindings(ir, s);
+      guarded |= tir_stmt_at(ir, s)->block.predicate != TIR_NONE;
       s = tir_after(ir, s, top);
     } else {
       tir_subst_one(ir, s);
       s = tir_next(ir, s, top);
     }
   }
+  return guarded;
 }

@@ -86,8 +86,11 @@ static bool recombine_one(struct tir *ir, struct tir_sum *sum) {
     if (n->kind != TIR_FLOORMOD || !tir_is_int(ir, n->b)) continue;
     tir_expr x = n->a, divisor = n->b;
     if (__builtin_mul_overflow(rest.coefficient, tir_at(ir, divisor)->imm, &wanted)) continue;
-    bool any = false;
-    for (uint32_t j = 0; j < sum->count && !any; j++) any = tir_sum_terms(ir, sum)[j].coefficient == wanted;
+    bool any = false, plain = tir_at(ir, x)->kind == TIR_VAR; /* whose quotient is nothing else */
+    for (uint32_t j = 0; j < sum->count && !any; j++) {
+      const struct tir_term *t = &tir_sum_terms(ir, sum)[j];
+      any = t->coefficient == wanted && !(plain && tir_at(ir, t->atom)->kind != TIR_FLOORDIV);
+    }
     if (!any) continue;
     tir_expr quotient = tir_make(ir, TIR_FLOORDIV, x, divisor);
     for (uint32_t j = 0; j < sum->count; j++) {

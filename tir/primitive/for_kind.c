@@ -11,20 +11,30 @@
 #include <string.h>
 
 static bool check_block(struct tir *ir, tir_loop loop, tir_block block, bool across_threads, const char *what,
-                        ms_error *err) {
+                        bool *reduces, ms_error *err) {
   unsigned kinds = tir_loop_iter_kinds(ir, loop, block), allowed = across_threads ? 1 | 2 : 1;
+  *reduces |= (kinds & 2) != 0;
   if (!(kinds & ~allowed)) return true;
   return tir_refuse(ir, err, MS_LOOP_NOT_DATA_PARALLEL, block, "the loop cannot be %s: block `%s` uses it in %s", what,
                     tir_block_name(ir, block), kinds & 4 ? "an opaque iteration" : "a reduction");
 }
 
-/* Blocks in the init of another run with it: they are not asked. */
-static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char *what, ms_error *err) {
+/* The init of the block is more than stores. */
+static bool has_wide_init(const struct tir *ir, tir_block block) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_stmt_at(ir, s)->next)
+    if (!tir_is(ir, s, TIR_STORE)) return true;
+  return false;
+}
+
+/* Blocks in the init of another run with it: they are not asked. *reduces: the loop may stand in a reduction. */
+static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char *what, bool *reduces, ms_error *err) {
+  *reduces = false;
   if (!tir_check_subtree_compact_dataflow(ir, loop, err)) return false;
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
     tir_stmt next;
     if (tir_is(ir, s, TIR_BLOCK)) {
-      if (!check_block(ir, loop, s, across_threads, what, err)) return false;
+      if (!check_block(ir, loop, s, across_threads, what, reduces, err)) return false;
+      *reduces |= has_wide_init(ir, s);
       next = tir_stmt_at(ir, s)->first[TIR_BODY];
       s = next ? next : tir_after(ir, s, loop);
     } else {
@@ -64,13 +74,15 @@ static void edit(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_sym
 }
 
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err) {
-  if (!check(ir, loop, false, "parallel", err)) return false;
+  bool reduces;
+  if (!check(ir, loop, false, "parallel", &reduces, err)) return false;
   edit(ir, loop, TIR_PARALLEL, TIR_NONE);
   return true;
 }
 
 bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err) {
-  if (!check(ir, loop, false, "vectorized", err)) return false;
+  bool reduces;
+  if (!check(ir, loop, false, "vectorized", &reduces, err)) return false;
   edit(ir, loop, TIR_VECTORIZED, TIR_NONE);
   return true;
 }
@@ -86,8 +98,9 @@ static bool is_thread_axis(const char *thread) {
 bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) {
   if (!is_thread_axis(thread))
     return tir_refuse(ir, err, MS_THREAD_UNKNOWN, loop, "there is no thread axis `%s`", thread);
-  if (!check(ir, loop, !strncmp(thread, "threadIdx.", 10), "bound", err)) return false;
-  if (!check_results_unused(ir, loop, err)) return false;
+  bool reduces;
+  if (!check(ir, loop, !strncmp(thread, "threadIdx.", 10), "bound", &reduces, err)) return false;
+  if (reduces && !check_results_unused(ir, loop, err)) return false;
   tir_symbol symbol = tir_symbol_of(ir, thread);
   edit(ir, loop, TIR_THREAD_BINDING, symbol);
   return true;

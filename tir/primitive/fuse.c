@@ -96,9 +96,9 @@ static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count, bool
   tir_move_children(ir, loops[count - 1], TIR_BODY, fused, TIR_BODY);
   tir_replace(ir, loops[0], fused);
   tir_kill(ir, loops[0]);
-  tir_subst_loops(ir, fused);
+  bool guarded = tir_subst_loops(ir, fused);
   tir_subst_clear(ir);
-  tir_simplify_bindings(ir, fused, preserve_unit_iters);
+  if (guarded || !preserve_unit_iters) tir_simplify_bindings(ir, fused, preserve_unit_iters);
   return fused;
 }
 

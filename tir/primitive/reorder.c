@@ -9,6 +9,7 @@
 #include "../analysis/analysis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_ON_STACK = 64 };
 
@@ -190,13 +191,33 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
   return reach < tir_loop_extent(ir, loop);
 }
 
+/* Loops that are terms of bindings as they are, so that all their digits are told: by variable mod 64. */
+struct whole_terms {
+  tir_var vars[64];
+};
+
+static void find_whole_terms(struct tir *ir, tir_block block, struct whole_terms *out) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  memset(out, 0, sizeof *out);
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_linear l = tir_linear_of(ir, ir->iters.at[i].binding);
+    for (uint32_t t = l.first; t < l.first + l.count; t++) {
+      const struct tir_expr_node *n = tir_at(ir, ir->terms.at[t].atom);
+      if (n->kind == TIR_VAR) out->vars[n->ref & 63] = n->ref;
+    }
+  }
+}
+
 /* A loop that binds nothing, or whose digits are not all bound, repeats what is inside. Outside of a reduction it
  * repeats it from its init on; inside it takes each step several times: neither may become the other. */
 static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
+  struct whole_terms whole;
+  find_whole_terms(ir, block, &whole);
   for (uint32_t i = 0; i < plan->depth; i++) {
     tir_loop repeats = plan->order[i];
-    if (tir_loop_extent(ir, repeats) == 1 ||
+    tir_var v = tir_stmt_at(ir, repeats)->loop.var;
+    if (whole.vars[v & 63] == v || tir_loop_extent(ir, repeats) == 1 ||
         (is_bound(ir, block, repeats, false) && !leaves_digits(ir, block, repeats)))
       continue;
     uint32_t was = position_of(plan, repeats);

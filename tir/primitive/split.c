@@ -159,10 +159,10 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_
   tir_kill(ir, loop);
   tir_expr value = make_value(ir, type, out, count);
   tir_subst_var(ir, old, value);
-  tir_subst_loops(ir, out[count - 1]);
+  bool guarded = tir_subst_loops(ir, out[count - 1]);
   tir_subst_clear(ir);
   if (plan->guarded) add_predicate(ir, out[count - 1], tir_make(ir, TIR_LT, value, extent));
-  tir_simplify_bindings(ir, out[0], preserve_unit_iters);
+  if (guarded || plan->guarded || !preserve_unit_iters) tir_simplify_bindings(ir, out[0], preserve_unit_iters);
 }
 
 static bool check_bindings(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, tir_loop *loops,
