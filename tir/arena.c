@@ -86,6 +86,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
   if (from->name.count) memcpy(to->name.at, from->name.at, from->name.count * sizeof(type));
   TIR_ARRAYS(COPY_ARRAY)
 #undef COPY_ARRAY
+  iter_map_forget(to->scratch->iter_map);
 }
 
 size_t tir_bytes(const struct tir *ir) {
@@ -102,6 +103,7 @@ struct tir_mark tir_mark(const struct tir *ir) {
 }
 
 void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
+  iter_map_forget(ir->scratch->iter_map);
   tir_unintern(ir, mark->exprs);
   tir_unintern_symbols(ir, mark->symbols);
   ir->exprs.count = mark->exprs;

@@ -332,11 +332,68 @@ static bool is_affine_shortly(struct tir *ir, const tir_expr *indices, uint32_t 
   return *verdict == ITER_YES;
 }
 
+/* A map in two that have no variable in common: what a predicate bears on, and the rest. One is a map, or simple, when
+ * both are. */
+struct parted {
+  tir_expr bounded[MOST_INDICES], plain[MOST_INDICES];
+  uint32_t places[MOST_INDICES]; /* of the bounded among all */
+  tir_var bounded_vars[MOST_VARS], plain_vars[MOST_VARS];
+  uint32_t bounded_count, plain_count, bounded_var_count, plain_var_count;
+};
+
+/* Masks may tell too much, never too little. */
+static bool domains_depend(const struct tir *ir, const tir_var *vars, uint32_t var_count) {
+  uint64_t mask = 0, used = 0;
+  for (uint32_t i = 0; i < var_count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[vars[i]];
+    mask |= 1ull << (vars[i] & 63);
+    used |= tir_at(ir, v->min)->vars | tir_at(ir, v->extent)->vars;
+  }
+  return (mask & used) != 0;
+}
+
+/* False: all belongs together. */
+static bool part(const struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
+                 tir_expr predicate, struct parted *p) {
+  if (count > MOST_INDICES || var_count > MOST_VARS || domains_depend(ir, vars, var_count)) return false;
+  uint64_t bounded = tir_at(ir, predicate)->vars;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < count; i++) {
+      uint64_t own = tir_at(ir, indices[i])->vars;
+      more |= (own & bounded) && (own & ~bounded);
+      if (own & bounded) bounded |= own;
+    }
+  }
+  p->bounded_count = p->plain_count = p->bounded_var_count = p->plain_var_count = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!(tir_at(ir, indices[i])->vars & bounded)) {
+      p->plain[p->plain_count++] = indices[i];
+      continue;
+    }
+    p->places[p->bounded_count] = i;
+    p->bounded[p->bounded_count++] = indices[i];
+  }
+  for (uint32_t i = 0; i < var_count; i++) {
+    if (bounded >> (vars[i] & 63) & 1)
+      p->bounded_vars[p->bounded_var_count++] = vars[i];
+    else
+      p->plain_vars[p->plain_var_count++] = vars[i];
+  }
+  return p->plain_count > 0;
+}
+
 bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
   enum iter_verdict verdict = ITER_UNDECIDED;
+  struct parted p;
   if (var_count == 0) return true;
   if (count > MOST_INDICES) return false;
+  if (!is_true(ir, predicate) && part(ir, indices, count, vars, var_count, predicate, &p)) {
+    if (is_affine_shortly(ir, p.plain, p.plain_count, p.plain_vars, p.plain_var_count, &verdict))
+      indices = p.bounded, count = p.bounded_count, vars = p.bounded_vars, var_count = p.bounded_var_count;
+    if (verdict == ITER_NO) return false;
+  }
   if (is_true(ir, predicate) && is_affine_shortly(ir, indices, count, vars, var_count, &verdict)) return true;
   if (verdict == ITER_NO) return false;
   struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, false);
@@ -345,6 +402,13 @@ bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, 
     if (sum.count && !iter_is(m, m->splits.at[sum.first].scale, 1)) return false;
   }
   return m != NULL;
+}
+
+static enum iter_verdict decide_shortly(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                                        uint32_t var_count, enum tir_map_check check, bool simplify_trivial) {
+  struct short_map m;
+  set_map(&m, ir, vars, var_count, check, simplify_trivial);
+  return detect_shortly(&m, indices, count, (struct short_result){NULL});
 }
 
 /* Index arithmetic is simplified as it is made. What is left: iterators of one value, and quotients and remainders that
@@ -359,14 +423,13 @@ static bool is_simple(struct tir *ir, const tir_expr *indices, uint32_t count, c
   }
   if (!divides) return true;
   if (!is_true(ir, predicate)) return false;
-  struct short_map m;
-  set_map(&m, ir, vars, var_count, check, simplify_trivial);
-  return detect_shortly(&m, indices, count, (struct short_result){NULL}) != ITER_UNDECIDED;
+  return decide_shortly(ir, indices, count, vars, var_count, check, simplify_trivial) != ITER_UNDECIDED;
 }
 
-void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                           uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
-                           tir_expr *out) {
+/* `out` may be `indices`. */
+static void simplify_together(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                              uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                              tir_expr *out) {
   struct tir_iter_map *m = NULL;
   if (!is_simple(ir, indices, count, vars, var_count, predicate, check, simplify_trivial)) {
     m = iter_map_detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial);
@@ -375,6 +438,25 @@ void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t cou
       m = iter_map_detect(ir, indices, count, vars, var_count, TIR_NONE, check, simplify_trivial);
   }
   for (uint32_t i = 0; i < count; i++) out[i] = m ? iter_sum_expr(m, m->indices.at[i]) : indices[i];
+}
+
+void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                           uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
+                           tir_expr *out) {
+  struct parted p;
+  enum iter_verdict plain = ITER_UNDECIDED;
+  if (!is_true(ir, predicate) && check == TIR_MAP_SURJECTIVE && !simplify_trivial &&
+      part(ir, indices, count, vars, var_count, predicate, &p))
+    plain = decide_shortly(ir, p.plain, p.plain_count, p.plain_vars, p.plain_var_count, check, false);
+  if (plain == ITER_UNDECIDED) {
+    simplify_together(ir, indices, count, vars, var_count, predicate, check, simplify_trivial, out);
+    return;
+  }
+  if (out != indices) memcpy(out, indices, count * sizeof *out);
+  if (plain == ITER_NO) return;
+  simplify_together(ir, p.bounded, p.bounded_count, p.bounded_vars, p.bounded_var_count, predicate, check, false,
+                    p.bounded);
+  for (uint32_t i = 0; i < p.bounded_count; i++) out[p.places[i]] = p.bounded[i];
 }
 
 /* Inverts a map that the short way recognized. False: it is none, or one of scaled iterators. */

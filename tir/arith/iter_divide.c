@@ -256,6 +256,7 @@ bool tir_divide_map(struct tir *ir, const tir_expr *indices, uint32_t count, con
   struct tir_iter_map *m =
       iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, simplify_trivial);
   if (!m || m->marks.count > MOST_MARKS) return false;
+  iter_map_forget(m); /* dividing adds to it */
   struct divider d = {m, inner_count, predicates, {false}};
   find_visited(&d);
   for (uint32_t i = 0; i < count; i++) {

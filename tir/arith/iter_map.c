@@ -8,6 +8,7 @@
 #include "linear.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Amounts ---- */
 
@@ -398,25 +399,62 @@ void iter_map_free(struct tir_iter_map *m) {
 
 enum { MOST_VARS = 64 };
 
-struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                                     uint32_t var_count, tir_expr predicate, enum tir_map_check check,
-                                     bool simplify_trivial) {
+void iter_map_forget(struct tir_iter_map *m) {
+  if (m) m->stands = false;
+}
+
+/* A map is asked for again when several instructions in a row look at the same bindings. */
+static bool was_asked(const struct tir_iter_map *m, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                      uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial) {
+  return m && m->stands && m->given_count == count && m->var_count == var_count && m->asked_predicate == predicate &&
+         m->check == check && m->asked_trivial == simplify_trivial &&
+         (!count || !memcmp(m->asked.at, indices, count * sizeof *indices)) &&
+         (!var_count || !memcmp(m->asked.at + count, vars, var_count * sizeof *vars));
+}
+
+static void note_asked(struct tir_iter_map *m, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                       uint32_t var_count, tir_expr predicate, bool simplify_trivial) {
+  for (uint32_t i = 0; i < count; i++) iter_add_asked(m, indices[i]);
+  for (uint32_t i = 0; i < var_count; i++) iter_add_asked(m, vars[i]);
+  m->given_count = count;
+  m->asked_predicate = predicate;
+  m->asked_trivial = simplify_trivial;
+  m->stands = true;
+}
+
+static bool find_map(struct tir_iter_map *m, const tir_expr *indices, uint32_t count, tir_expr predicate,
+                     bool simplify_trivial) {
+  struct tir *ir = m->ir;
+  const tir_var *vars = m->vars;
+  uint32_t var_count = m->var_count;
   tir_expr min[MOST_VARS], end[MOST_VARS];
-  if (var_count > MOST_VARS) return NULL;
-  struct tir_iter_map *m = open_map(ir, vars, var_count, check);
-  if (!domains_are_independent(m)) return NULL;
+  if (!domains_are_independent(m)) return false;
   for (uint32_t i = 0; i < var_count; i++) {
     tir_type type = ir->vars.at[vars[i]].type;
     min[i] = tir_cast(ir, type, ir->vars.at[vars[i]].min);
     end[i] = tir_add(ir, min[i], tir_cast(ir, type, ir->vars.at[vars[i]].extent));
   }
   m->given = indices;
-  m->given_count = count;
   struct iter_domains d = {min, end};
-  if (predicate && !tir_is_const(ir, predicate, 1) && !iter_read_predicate(m, predicate, d)) return NULL;
+  if (predicate && !tir_is_const(ir, predicate, 1) && !iter_read_predicate(m, predicate, d)) return false;
   make_values(m, d, simplify_trivial);
-  if (!iter_constrain(m) || !rewrite_with_padding(m, indices, count)) return NULL;
-  if (iter_check_mapping(m)) return m;
-  bool again = iter_regroup(m) && rewrite_with_padding(m, indices, count) && iter_check_mapping(m);
-  return again ? m : NULL;
+  if (!iter_constrain(m) || !rewrite_with_padding(m, indices, count)) return false;
+  if (iter_check_mapping(m)) return true;
+  return iter_regroup(m) && rewrite_with_padding(m, indices, count) && iter_check_mapping(m);
+}
+
+struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                                     uint32_t var_count, tir_expr predicate, enum tir_map_check check,
+                                     bool simplify_trivial) {
+  struct tir_iter_map *m = ir->scratch->iter_map;
+  if (var_count > MOST_VARS) return NULL;
+  if (was_asked(m, indices, count, vars, var_count, predicate, check, simplify_trivial)) {
+    m->given = indices;
+    m->vars = vars;
+    return m->found ? m : NULL;
+  }
+  m = open_map(ir, vars, var_count, check);
+  note_asked(m, indices, count, vars, var_count, predicate, simplify_trivial);
+  m->found = find_map(m, indices, count, predicate, simplify_trivial);
+  return m->found ? m : NULL;
 }

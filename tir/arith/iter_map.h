@@ -64,7 +64,8 @@ struct iter_constraint { /* lower <= iter < upper; TIR_NONE: no bound */
   X(struct iter_constraint, constraints)                                                                               \
   X(struct iter_sum, constrained) /* the flat forms of constrained iterators that have no aliases */                   \
   X(struct iter_sum, indices)     /* the result */                                                                     \
-  X(struct iter_sum, values)      /* what each variable is replaced by */
+  X(struct iter_sum, values)      /* what each variable is replaced by */                                              \
+  X(uint32_t, asked)              /* the indices and variables of the last map, if it still stands */
 
 struct tir_iter_map {
   struct tir *ir;
@@ -79,7 +80,10 @@ struct tir_iter_map {
   bool pads;          /* the first pass over the indices collects paddings */
   bool needs_padding; /* it found some */
   bool ignores;       /* a constraint was left out of account */
-  bool exact;         /* no constraint is left out of account: the indices cover all that their extents say */
+  bool stands;        /* nothing that the last map was made of or gave has gone since; what was asked: */
+  bool found, asked_trivial;
+  tir_expr asked_predicate;
+  bool exact; /* no constraint is left out of account: the indices cover all that their extents say */
 #define ITER_ARRAY_FIELD(type, name)                                                                                   \
   struct {                                                                                                             \
     type *at;                                                                                                          \
@@ -106,6 +110,8 @@ struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, ui
                                      uint32_t var_count, tir_expr predicate, enum tir_map_check check,
                                      bool simplify_trivial);
 void iter_map_free(struct tir_iter_map *m);
+/* The last map is not to be given again: expressions may go, or it was added to. */
+void iter_map_forget(struct tir_iter_map *m);
 
 /* Rewrites an expression as a sum. False: it is none. */
 bool iter_rewrite(struct tir_iter_map *m, tir_expr e, struct iter_sum *out);
