@@ -457,17 +457,8 @@ static bool fold(enum tir_kind kind, int64_t x, int64_t y, int64_t *out) {
   return tir_compute(kind, x, y, out);
 }
 
-tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
-  if (kind == TIR_AND || kind == TIR_OR) return make_logic(ir, kind, a, b);
-  if (!tir_is_index(ir, a) || !tir_is_index(ir, b) || tir_type_of(ir, a) != tir_type_of(ir, b))
-    return tir_binary(ir, kind, a, b);
-  if (tir_is_int(ir, b)) {
-    int64_t x = tir_at(ir, a)->imm, y = tir_at(ir, b)->imm, folded;
-    if (y == 0 && (kind == TIR_ADD || kind == TIR_SUB)) return a;
-    if (y == 1 && (kind == TIR_MUL || kind == TIR_FLOORDIV)) return a;
-    if (tir_is_int(ir, a) && fold(kind, x, y, &folded))
-      return kind >= TIR_EQ ? truth(ir, folded) : tir_int(ir, tir_type_of(ir, a), folded);
-  }
+/* Of index expressions that are not both constants. */
+static __attribute__((noinline)) tir_expr make_index(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   switch (kind) {
   case TIR_ADD: return make_sum(ir, a, b, 1);
   case TIR_SUB: return make_sum(ir, a, b, -1);
@@ -480,6 +471,20 @@ tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   case TIR_MAX: return make_extreme(ir, kind, a, b);
   default: return make_comparison(ir, kind, a, b);
   }
+}
+
+tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  if (kind == TIR_AND || kind == TIR_OR) return make_logic(ir, kind, a, b);
+  if (!tir_is_index(ir, a) || !tir_is_index(ir, b) || tir_type_of(ir, a) != tir_type_of(ir, b))
+    return tir_binary(ir, kind, a, b);
+  if (tir_is_int(ir, b)) {
+    int64_t x = tir_at(ir, a)->imm, y = tir_at(ir, b)->imm, folded;
+    if (y == 0 && (kind == TIR_ADD || kind == TIR_SUB)) return a;
+    if (y == 1 && (kind == TIR_MUL || kind == TIR_FLOORDIV)) return a;
+    if (tir_is_int(ir, a) && fold(kind, x, y, &folded))
+      return kind >= TIR_EQ ? truth(ir, folded) : tir_int(ir, tir_type_of(ir, a), folded);
+  }
+  return make_index(ir, kind, a, b);
 }
 
 tir_expr tir_not(struct tir *ir, tir_expr a) {
