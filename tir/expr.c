@@ -118,16 +118,20 @@ static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint3
 }
 
 /* Adds a node that is not in the table; `slot` is empty. */
-static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot, uint32_t hash,
-                                                   struct tir_expr_node node, const uint32_t *operands) {
-  node.operands = node.count ? tir_add_operands(ir, operands, node.count) : 0;
-  node.hash = hash;
+static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot, uint32_t hash, enum tir_kind kind,
+                                                   tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
+                                                   const uint32_t *operands, uint32_t count) {
+  assert(count <= UINT16_MAX);
+  uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
   tir_expr e = tir_grow_exprs(ir, 1);
   tir_grow_linears(ir, 1);
   ir->linears.at[e].first = UINT32_MAX;
   struct tir_expr_node *n = &ir->exprs.at[e];
-  *n = node;
-  set_facts(ir, n, ir->operands.at + node.operands);
+  *n = (struct tir_expr_node){.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
+  n->imm = (int64_t)payload;
+  n->operands = first;
+  n->hash = hash;
+  set_facts(ir, n, ir->operands.at + first);
   ir->expr_slots.at[slot] = e;
   if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
   return e;
@@ -141,10 +145,7 @@ static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enu
   uint32_t mask = ir->expr_slots.count - 1, slot = hash & mask;
   for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
     if (is_node(ir, e, hash, kind, type, payload, c, ref, operands, count)) return e;
-  assert(count <= UINT16_MAX);
-  struct tir_expr_node n = {.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
-  n.imm = (int64_t)payload;
-  return add_node(ir, slot, hash, n, operands);
+  return add_node(ir, slot, hash, kind, type, payload, c, ref, operands, count);
 }
 
 static uint64_t pair(tir_expr a, tir_expr b) { return a | (uint64_t)b << 32; }
