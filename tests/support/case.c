@@ -310,16 +310,8 @@ static struct tir *module_after(struct tir *before, struct section after, struct
   return NULL;
 }
 
-/* Whether a buffer is spread over the registers of a warp: once flat, it has no place in the interpreter's memory. */
-static bool has_spread_buffers(const struct tir *ir) {
-  for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (ir->buffers.at[b].scope && !strncmp(tir_text(ir, ir->buffers.at[b].scope), "m16n8k8.", 8)) return true;
-  return false;
-}
-
 /* What lowering gives of it, verified; NULL: it is refused, or wrong. */
 static struct tir *lower(const struct tir *ir, bool *refused, ms_error *err) {
-  if ((*refused = has_spread_buffers(ir))) return NULL;
   const struct tir_lower_options options = {.verify = true};
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);

@@ -11,7 +11,8 @@
 static const struct {
   const char *intrinsic, *parameters, *element, *value;
   int rows, columns, depth, packed; /* depth is columns of A; packed: how many of them lie together in B */
-  const char *target, *holds[3], *lacks;
+  int tile[2];                      /* rows and depth of what the intrinsic does */
+  const char *target, *holds[3], *lacks, *without; /* without: a target that has them not */
 } cases[] = {
     {"dot_16x4_vnni",
      "A: T.Buffer((8,), \"uint8\"), B: T.Buffer((2, 32, 4), \"int8\"), C: T.Buffer((32,), \"int32\")",
@@ -21,9 +22,24 @@ static const struct {
      32,
      2,
      4,
+     {1, 1},
      "x86-64-v4,+avx512vnni",
      {"vpdpbusd"},
-     "vpmulld"},
+     "vpmulld",
+     "x86-64-v4"},
+    {"dot_16x4_avx512",
+     "A: T.Buffer((8,), \"uint8\"), B: T.Buffer((2, 32, 4), \"int8\"), C: T.Buffer((32,), \"int32\")",
+     "C[vj]",
+     "T.Cast(\"int32\", A[vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
+     1,
+     32,
+     2,
+     4,
+     {1, 1},
+     "x86-64-v4",
+     {"zmm", "vpaddd"},
+     "vpdpbusd",
+     "x86-64"},
     {"amx_16x16x64_i8",
      "A: T.Buffer((32, 128), \"int8\"), B: T.Buffer((32, 32, 4), \"int8\"), C: T.Buffer((32, 32), \"int32\")",
      "C[vi, vj]",
@@ -32,9 +48,11 @@ static const struct {
      32,
      32,
      4,
+     {16, 16},
      "sapphirerapids",
      {"tdpbssd", "tileloadd", "tilestored"},
-     "vpmulld"},
+     "vpmulld",
+     "x86-64-v4"},
     {"amx_16x16x32_bf16",
      "A: T.Buffer((32, 64), \"bfloat16\"), B: T.Buffer((32, 32, 2), \"bfloat16\"), C: T.Buffer((32, 32), \"float32\")",
      "C[vi, vj]",
@@ -43,20 +61,38 @@ static const struct {
      32,
      32,
      2,
+     {16, 16},
      "x86-64-v4,+amx-tile,+amx-bf16",
      {"tdpbf16ps", "tileloadd", "tilestored"},
-     "vfmadd"},
+     "vfmadd",
+     "x86-64-v4"},
+    {"microkernel_6x16_f32",
+     "A: T.Buffer((12, 8), \"float32\"), B: T.Buffer((8, 32), \"float32\"), C: T.Buffer((12, 32), \"float32\")",
+     "C[vi, vj]",
+     "A[vi, vk] * B[vk, vj]",
+     12,
+     32,
+     8,
+     1,
+     {6, 4},
+     "x86-64-v4",
+     {"vfmadd", "zmm"},
+     "vmulss",
+     "x86-64-v2"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
 static struct tir *read_case(int c) {
   char grid[100], init[100], update[300];
-  snprintf(grid, sizeof grid, "for i, j, k, p in T.grid(%d, %d, %d, %d):", cases[c].rows, cases[c].columns,
-           cases[c].depth, cases[c].packed);
-  snprintf(init, sizeof init, "            %s = %s", cases[c].element, c == 2 ? "T.float32(0)" : "0");
+  bool packed = cases[c].packed > 1, real = strstr(cases[c].parameters, "\"float32\"");
+  int used = snprintf(grid, sizeof grid, "for i, j, k%s in T.grid(%d, %d, %d", packed ? ", p" : "", cases[c].rows,
+                      cases[c].columns, cases[c].depth);
+  snprintf(grid + used, sizeof grid - (size_t)used, packed ? ", %d):" : "):", cases[c].packed);
+  snprintf(init, sizeof init, "            %s = %s", cases[c].element, real ? "T.float32(0)" : "0");
   snprintf(update, sizeof update, "        %s = %s + %s", cases[c].element, cases[c].element, cases[c].value);
-  return read_function(cases[c].parameters, grid,
-                       "    with T.sblock(\"C\"):", "        vi, vj, vk, vp = T.axis.remap(\"SSRR\", [i, j, k, p])",
+  return read_function(cases[c].parameters, grid, "    with T.sblock(\"C\"):",
+                       packed ? "        vi, vj, vk, vp = T.axis.remap(\"SSRR\", [i, j, k, p])"
+                              : "        vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])",
                        "        with T.init():", init, update);
 }
 
@@ -65,20 +101,21 @@ static void split(struct tir *ir, tir_loop loop, int64_t inner, tir_loop out[2])
   assert_accepted(tir_split(ir, loop, factors, 2, true, false, out, err));
 }
 
-/* Tiles of 16 columns, and of 16 rows where there are rows; rows of tiles in parallel. */
+/* Tiles of 16 columns, and of rows where there are rows; rows of tiles in parallel. */
 static void tensorize(struct tir *ir, int c) {
   struct vm_intrinsics *table = NULL;
   const struct tir *description, *implementation;
   vm_add_shipped_intrinsic(&table, cases[c].intrinsic);
   assert_true(vm_find_intrinsic(table, cases[c].intrinsic, &description, &implementation));
   bool rows = cases[c].rows > 1;
-  tir_loop i[2] = {0}, j[2], k[2] = {0}, p = loop_of(ir, "C", 3), kk = loop_of(ir, "C", 2);
+  bool packed = cases[c].packed > 1;
+  tir_loop i[2] = {0}, j[2], k[2] = {0}, p = packed ? loop_of(ir, "C", 3) : TIR_NONE, kk = loop_of(ir, "C", 2);
   split(ir, loop_of(ir, "C", 1), 16, j);
   if (rows) {
-    split(ir, loop_of(ir, "C", 0), 16, i);
-    split(ir, kk, 16, k);
+    split(ir, loop_of(ir, "C", 0), cases[c].tile[0], i);
+    split(ir, kk, cases[c].tile[1], k);
     tir_loop order[] = {i[0], j[0], k[0], i[1], j[1], k[1], p};
-    assert_accepted(tir_reorder(ir, order, 7, err));
+    assert_accepted(tir_reorder(ir, order, packed ? 7 : 6, err));
     assert_accepted(tir_parallel(ir, i[0], err));
   } else {
     tir_loop order[] = {j[0], kk, j[1], p};
@@ -111,7 +148,7 @@ static void code_holds_them(void **state) {
   for (int c = 0; c < CASES; c++) {
     struct tir *ir = read_case(c);
     tensorize(ir, c);
-    char *with = assembly(ir, cases[c].target), *without = assembly(ir, "x86-64-v4");
+    char *with = assembly(ir, cases[c].target), *without = assembly(ir, cases[c].without);
     for (int i = 0; i < 3 && cases[c].holds[i]; i++) {
       if (!strstr(with, cases[c].holds[i])) fail_msg("%s: no %s", cases[c].intrinsic, cases[c].holds[i]);
       assert_null(strstr(without, cases[c].holds[i]));

@@ -94,6 +94,19 @@ static void strides_that_nothing_tells_are_refused(void **state) {
   tir_free(ir);
 }
 
+static void offsets_that_nothing_tells_are_refused(void **state) {
+  (void)state;
+  struct tir *ir =
+      read_function("a: T.handle, b: T.handle", "A = T.match_buffer(a, (16,), \"float32\", offset_factor=1)",
+                    "B = T.match_buffer(b, (16,), \"float32\")",
+                    "for i in range(16):", "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(16, i)",
+                    "        B[vi] = A[vi]");
+  ms_error err = {0};
+  assert_false(tir_lower(ir, tir_find_func(ir, "main"), NULL, &err));
+  assert_string_equal(ms_code_name(err.code), ms_code_name(MS_LOWER_UNKNOWN_STRIDE));
+  tir_free(ir);
+}
+
 static void strides_that_shapes_tell_are_lowered(void **state) {
   (void)state;
   struct tir *ir = read_function("a: T.handle, b: T.handle", STRIDED("s"));
@@ -136,6 +149,7 @@ int main(void) {
       cmocka_unit_test(threads_that_reduce_become_iterations),
       cmocka_unit_test(other_threads_stay),
       cmocka_unit_test(strides_that_nothing_tells_are_refused),
+      cmocka_unit_test(offsets_that_nothing_tells_are_refused),
       cmocka_unit_test(strides_that_shapes_tell_are_lowered),
       cmocka_unit_test(shapes_that_are_variables_stay),
       cmocka_unit_test(what_a_condition_keeps_from_being_written_stays),

@@ -44,7 +44,7 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN
+  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_WARP, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN
 };
 // clang-format on
 
@@ -72,7 +72,7 @@ struct site {
 };
 /* What OP_CHECK_EQUAL compares. */
 enum agreement { AGREE_STRIDE, AGREE_EXTENT, AGREE_OFFSET, AGREE_THREADS };
-enum share { SHARE_NONE, SHARE_BLOCK, SHARE_GRID };
+enum share { SHARE_NONE, SHARE_WARP, SHARE_BLOCK, SHARE_GRID };
 
 /* How a thread tag is known: blockIdx.x … threadIdx.z. */
 enum { THREAD_DIMS = 6, FIRST_THREAD_DIM = 3 };
@@ -187,7 +187,8 @@ extern _Thread_local unsigned interp_rounded;
 
 /* ---- Execution ---- */
 
-enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
+enum { WARP = 32 }; /* threads of a block with consecutive numbers */
+enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_WARP, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
 struct thread {
   union value *memory, *regs; /* regs is within memory: constants lie below it */
   struct view **views;        /* by slot: what the thread sees */
@@ -196,6 +197,7 @@ struct thread {
   uint32_t pc, index;
   uint8_t status;
   int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
+  struct thread *leader;   /* in a kernel: the first of its warp, which owns what the warp shares */
 };
 
 struct machine {
@@ -229,7 +231,7 @@ bool interp_call_extern(struct machine *m, struct thread *t, const struct site *
 const struct tir_extern *interp_tensor_call(const char *name);                       /* NULL: there is none */
 struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
-bool interp_call_leads(const struct tir_extern_call *call, int64_t warp);     /* the thread is the first of its warp */
+bool interp_call_leads(const struct tir_extern_call *call);                   /* the thread is the first of its warp */
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
 void interp_thread_free(struct machine *m, struct thread *t);

@@ -87,16 +87,21 @@ void interp_param(struct compiler *c, const struct tir_param *param, uint32_t in
   interp_define_var(c, param->var, at);
 }
 
-/* Within a kernel, shared memory belongs to a block of threads and global memory to all; the rest is each thread's. */
+/* Within a kernel, shared memory belongs to a block of threads, global memory to all, and operands of tensor units to a
+ * warp; the rest is each thread's. */
 static enum share share_of(const struct compiler *c, const struct tir_buffer_node *b) {
   const char *scope = b->scope ? tir_text(c->ir, b->scope) : "global";
   if (!c->in_kernel) return SHARE_NONE;
   if (!strncmp(scope, "shared", 6)) return SHARE_BLOCK;
+  if (!strncmp(scope, "wmma.", 5) || !strncmp(scope, "m16n8k8.", 8)) return SHARE_WARP;
   return !strncmp(scope, "global", 6) ? SHARE_GRID : SHARE_NONE;
 }
 
 void interp_alloc(struct compiler *c, tir_buffer buffer) {
-  emit_own(c, OP_ALLOC, buffer, (struct site){.share = (uint8_t)share_of(c, tir_buffer_at(c->ir, buffer))});
+  enum share share = share_of(c, tir_buffer_at(c->ir, buffer));
+  /* No lane sees the memory anew while others still use what it held, nor before it is made. */
+  if (share == SHARE_WARP) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
+  emit_own(c, OP_ALLOC, buffer, (struct site){.share = (uint8_t)share});
 }
 
 void interp_declare(struct compiler *c, tir_buffer buffer) {

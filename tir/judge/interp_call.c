@@ -218,7 +218,10 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   free(list.at);
   INTERP_PUSH(c->program->sites, site);
   operand dst = interp_registers(c, 1);
+  bool joint = c->in_kernel && handler == interp_tensor_call(name);
+  if (joint) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
   interp_emit(c, OP_EXTERN, dst, (operand)(c->program->sites.count - 1), 0, 0, 0);
+  if (joint) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
   return dst;
 }
 

@@ -135,8 +135,8 @@ int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg) {
   return view && view->rank >= 2 ? view->dim[view->rank - 2].stride : 0;
 }
 
-bool interp_call_leads(const struct tir_extern_call *call, int64_t warp) {
-  return !call->machine->in_kernel || call->thread->at[FIRST_THREAD_DIM] % warp == 0;
+bool interp_call_leads(const struct tir_extern_call *call) {
+  return !call->machine->in_kernel || call->thread->leader == call->thread;
 }
 
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result) {

@@ -204,10 +204,12 @@ bool interp_make_param(struct machine *m, struct thread *t, const struct site *s
   return true;
 }
 
-/* The object that an allocation gives: the thread's own, or one for its block or grid, made by whoever comes first. */
+/* The object that an allocation gives: the thread's own, its warp's, which the first of the warp makes, or one for its
+ * block or grid, made by whoever comes first. */
 static struct object **object_of(struct machine *m, struct thread *t, const struct site *site, uint32_t *life) {
   *life = 0;
   if (!m->in_kernel || site->share == SHARE_NONE) return &t->own[site->slot];
+  if (site->share == SHARE_WARP) return &t->leader->own[site->slot];
   *life = site->share == SHARE_BLOCK ? m->block_epoch : m->grid_epoch;
   return &m->shared[site->slot];
 }
@@ -218,7 +220,8 @@ bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *s
   uint32_t life;
   if (!shape_view(m, t, site, v, &bytes)) return false;
   struct object **at = object_of(m, t, site, &life);
-  bool first = !*at || life == 0 || (*at)->life != life;
+  bool joins = m->in_kernel && site->share == SHARE_WARP && t != t->leader && *at;
+  bool first = !joins && (!*at || life == 0 || (*at)->life != life);
   if (!*at && !(*at = new_object(m, t))) return false;
   if (first && !renew(m, t, *at, bytes, v->size)) return false;
   (*at)->life = life;

@@ -429,6 +429,10 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_BARRIER;
       goto paused;
+    case OP_WARP:
+      t->pc = (uint32_t)(in - code);
+      t->status = THREAD_AT_WARP;
+      goto paused;
     case OP_ALLREDUCE:
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_REDUCE;

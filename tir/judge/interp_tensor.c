@@ -3,12 +3,13 @@
  * A fragment of wmma is 256 elements in a row, as they lie in the matrix it was loaded from; how it was loaded says
  * whether that is the matrix or its transpose. Fragments of mma are spread over the registers of a warp; here they keep
  * the places that the buffer's indices say, which the numbers of registers are turned back into.
- * Where threads are real, the first of a warp acts for all. */
+ * Where threads are real, a warp shares its fragments, and waits for its threads before and after a call; the first of
+ * them acts for all, except where each lane loads a row. */
 #include "interp.h"
 
 #include <string.h>
 
-enum { FRAGMENT = 16, WARP = 32 };
+enum { FRAGMENT = 16 };
 
 /* A matrix that a call reads or writes: element (i, j) is `base + i * row + j * column` from where argument `arg`
  * leads.
@@ -19,7 +20,7 @@ struct matrix {
 };
 
 static bool acts(struct tir_extern_call *call, uint32_t count, bool *skip) {
-  *skip = !interp_call_leads(call, WARP);
+  *skip = !interp_call_leads(call);
   return tir_call_count(call) == count ||
          tir_call_fail(call, "%u arguments instead of %u", tir_call_count(call), count);
 }

@@ -1,8 +1,9 @@
 /* Kernels of the reference interpreter: blocks of threads one after another, threads of a block in turns.
  *
- * A thread runs until it ends or waits. When all wait at one barrier, or at one cross-thread reduction, they go on.
- * What threads do between two barriers is at the same time: two that touch one element there, one of them writing
- * another value, are a race, whatever order the turns had. Blocks have no order either. */
+ * A thread runs until it ends or waits. When all wait at one barrier, or at one cross-thread reduction, they go on; so
+ * do those of a warp, where it does something as one. What threads do between two barriers is at the same time: two
+ * that touch one element there, one of them writing another value, are a race, whatever order the turns had. Blocks
+ * have no order either. */
 #include "interp.h"
 
 #include <stdlib.h>
@@ -51,6 +52,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   memcpy(t->views, host->views, m->program->slots.count * sizeof *t->views);
   t->pc = host->pc + 1;
   t->index = index;
+  t->leader = t - index % WARP;
   t->status = THREAD_RUNNING;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
@@ -98,6 +100,24 @@ static bool reduce(struct machine *m, struct thread *threads, uint32_t count) {
   return true;
 }
 
+/* Lets a warp go on whose threads all wait at one place of its own. That orders nothing but what they do as one: memory
+ * that others see is raced for as before. */
+static bool meet_warps(struct thread *threads, uint32_t count) {
+  bool any = false;
+  for (uint32_t first = 0; first < count; first += WARP) {
+    uint32_t end = first + WARP < count ? first + WARP : count;
+    bool together = true;
+    for (uint32_t i = first; i < end; i++)
+      together = together && threads[i].status == THREAD_AT_WARP && threads[i].pc == threads[first].pc;
+    for (uint32_t i = first; i < end && together; i++) {
+      threads[i].pc++;
+      threads[i].status = THREAD_RUNNING;
+    }
+    any = any || together;
+  }
+  return any;
+}
+
 /* Every thread has ended or waits. Lets them go on together, or refuses; *over: all have ended. */
 static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool *over) {
   *over = true;
@@ -128,7 +148,7 @@ static bool run_block(struct machine *m, struct thread *threads, uint32_t count,
   for (bool over = false; !over;) {
     for (uint32_t i = 0; i < count; i++)
       if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
-    if (!meet(m, threads, count, &over)) return false;
+    if (!meet_warps(threads, count) && !meet(m, threads, count, &over)) return false;
   }
   return true;
 }

@@ -1,9 +1,12 @@
 /* Flatten: every buffer has one dimension; an index is the sum of indices times strides, plus the buffer's offset.
  * Requires: no blocks; strides of parameters that are known where the function is called. Gives: buffers of rank 1
- * (rank 0 becomes one element), no strides, no offsets. Keeps: statements and loops. */
+ * (rank 0 becomes one element), no strides, no offsets. Keeps: statements and loops; and a matrix that lies in the
+ * registers of a warp, whose elements have no place in a row: calls tell registers by number, which rows and columns
+ * follow from. */
 #include "lower.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct flattening {
   struct tir *ir;
@@ -11,6 +14,7 @@ struct flattening {
     uint32_t rank, shape;
     struct tir_span strides;
     tir_expr offset;
+    bool kept;
   } * before;
 };
 
@@ -34,6 +38,7 @@ static tir_expr add_scaled(struct tir *ir, tir_expr sum, tir_expr index, tir_exp
 
 static bool flatten_access(struct tir *ir, void *data, struct access *a) {
   struct flattening *f = data;
+  if (f->before[a->buffer].kept) return false;
   tir_type type = TIR_T_I32;
   for (uint32_t i = 0; i < a->count; i++)
     if (tir_type_bits(tir_type_of(ir, a->indices[i])) == 64) type = TIR_T_I64;
@@ -95,7 +100,7 @@ static bool find_untold(void *data, tir_expr e) {
   return true;
 }
 
-/* A stride that nothing but the array itself tells is lost with its dimension. */
+/* A stride or an offset that nothing but the array itself tells is lost with its dimensions. */
 static bool check_strides(const struct lowering *low) {
   const struct tir *ir = low->ir;
   struct untold u = {ir, ir->funcs.at[low->func].params, TIR_NONE};
@@ -104,11 +109,21 @@ static bool check_strides(const struct lowering *low) {
     struct tir_span strides = buffer ? tir_buffer_at(ir, buffer)->strides : (struct tir_span){0, 0};
     for (uint32_t k = strides.first; k < strides.first + strides.count; k++)
       tir_walk_expr(ir, ir->operands.at[k], find_untold, &u);
+    if (buffer && tir_buffer_at(ir, buffer)->elem_offset)
+      tir_walk_expr(ir, tir_buffer_at(ir, buffer)->elem_offset, find_untold, &u);
     if (u.var)
-      return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE, "no argument tells the strides of %s",
+      return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE,
+                        "no argument tells the strides of %s, or where it begins",
                         tir_text(ir, tir_buffer_at(ir, buffer)->name));
   }
   return true;
+}
+
+/* Operands of mma, where calls reach them by pointers. */
+static bool lies_in_registers(const struct tir *ir, tir_buffer b, const uint8_t *pointed) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, b);
+  return pointed[b] && n->rank == 2 && n->scope && !n->strides.count && !n->elem_offset &&
+         !strncmp(tir_text(ir, n->scope), "m16n8k8.", 8);
 }
 
 bool lower_flatten(struct lowering *low) {
@@ -116,15 +131,19 @@ bool lower_flatten(struct lowering *low) {
   if (!check_strides(low)) return false;
   struct flattening f = {ir, calloc(ir->buffers.count, sizeof *f.before)};
   if (!f.before) abort();
+  uint8_t *pointed = lower_pointers(ir, low->body);
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, b);
     f.before[b].rank = n->rank;
     f.before[b].shape = n->shape;
     f.before[b].strides = n->strides;
     f.before[b].offset = n->elem_offset;
+    f.before[b].kept = lies_in_registers(ir, b, pointed);
   }
+  free(pointed);
   lower_rewrite(ir, low->body, flatten_access, &f);
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    if (f.before[b].kept) continue;
     tir_expr size = size_of(ir, b);
     uint32_t shape = tir_add_operands(ir, &size, 1);
     struct tir_buffer_node *n = tir_buffer_at(ir, b);
