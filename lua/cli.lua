@@ -9,6 +9,10 @@ local refuse, misuse = cli.refuse, cli.misuse
 
 -- ---- Output ----------------------------------------------------------------------------------------------------
 
+-- A list that may be empty: [] in JSON.
+local List = {}
+function cli.list(x) return setmetatable(x, List) end
+
 function cli.json_text(x)
   if type(x) == "string" then
     local body = x:gsub('[%c"\\\127]', function(c)
@@ -21,7 +25,7 @@ function cli.json_text(x)
   if type(x) == "number" then return x == x and math.abs(x) < math.huge and string.format("%.9g", x) or "null" end
   if type(x) ~= "table" then return "null" end
   local parts = {}
-  if #x > 0 then
+  if #x > 0 or getmetatable(x) == List then
     for i, y in ipairs(x) do parts[i] = cli.json_text(y) end
     return "[" .. table.concat(parts, ",") .. "]"
   end

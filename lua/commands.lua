@@ -9,8 +9,10 @@ local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
 local time_text, rate_text, reasons_text = cli.time_text, cli.rate_text, cli.reasons_text
 local functions_of, open_store = cli.functions_of, cli.open_store
 
-local function record_of(store, id)
+local function record_of(store, ids)
+  local id = ids[1]
   if not id then misuse("a record's ID is expected; `msched top` lists them") end
+  if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
   local ok, r = pcall(store.find, store, id)
   if not ok then refuse("%s", tostring(r)) end
   if not r then refuse("no record `%s` in %s", id, store:path()) end
@@ -125,27 +127,41 @@ function commands.top(options, rest)
   return DONE
 end
 
+-- What each instruction changed, or the one numbered options.explain, and what depends on it.
+local function show_steps(func, trace, options)
+  local explain, wanted = ms.load "lua.explain", options.explain
+  if wanted and wanted >= #trace then refuse("there is no instruction %d: the trace has %d, from 0", wanted, #trace) end
+  if not options.json then
+    explain.print(func, trace, {wanted = wanted, dependents = wanted ~= nil, colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
+    return DONE
+  end
+  for _, s in ipairs(explain.steps(func, trace, wanted)) do
+    local changes = cli.list {}
+    for _, c in ipairs(s.changes) do if c[1] ~= " " then changes[#changes + 1] = c[1] .. c[2] end end
+    local direct, indirect = explain.dependents_of(trace, s, wanted)
+    put_json {first = s.first, last = s.last, instructions = s.texts, changes = changes, used_by = cli.list(direct), through_them_by = cli.list(indirect)}
+  end
+  return DONE
+end
+
 function commands.show(options, ids)
-  local wanted = options.explain
+  local steps = options.diff or options.explain
+  if options.trace and steps then misuse("--trace goes with neither --diff nor --explain") end
+  if options.lua and not options.trace then misuse("--lua goes with --trace") end
   local store = open_store(options.db, true)
-  local r = record_of(store, ids[1])
+  local r = record_of(store, ids)
   local func, trace, sch = schedule_of(store, r)
+  if steps then return show_steps(func, trace, options) end
   if options.json then
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
               hash = r.hash, reason = r.reason}
-    return DONE
-  end
-  local colour = ms.is_terminal() and not os.getenv "NO_COLOR"
-  if options.diff or wanted then
-    local found = ms.load "lua.explain".print(func, trace, {wanted = wanted, dependents = wanted ~= nil, colour = colour})
-    if not found then refuse("there is no instruction %d: the trace has %d", wanted or 0, #trace) end
     return DONE
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
   local interval = r.high < math.huge and string.format(" [%s, %s]", time_text(r.low), time_text(r.high)) or ""
   print(string.format("record %s: %s, %s%s, %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), interval, r.runs, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
-  print(sch:script {colour = colour})
+  print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())
   return DONE
 end
@@ -153,7 +169,7 @@ end
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
 function commands.replay(options, ids)
   local store = open_store(options.db, true)
-  local r = record_of(store, ids[1])
+  local r = record_of(store, ids)
   local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local kernel = ms.build(sch:func(), {target = options.target or r.target, reference = func})
@@ -176,7 +192,7 @@ function commands.export(options, ids)
   local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
   local store = open_store(options.db, true)
-  local r = record_of(store, ids[1])
+  local r = record_of(store, ids)
   local _, _, sch = schedule_of(store, r)
   ms.build(sch:func(), {target = options.target or r.target}):export(path)
   return DONE

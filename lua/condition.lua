@@ -39,7 +39,10 @@ local function condition_text(condition, ...)
     for i = 1, given.n do given[i] = setmetatable({text = name_of(given[i])}, Formula) end
     return text_of(condition(table.unpack(given, 1, given.n)))
   end
-  if type(condition) ~= "string" then error("a condition is a text or a function, not a " .. type(condition), 3) end
+  if type(condition) ~= "string" then
+    local why = type(condition) == "boolean" and ", which Lua's == and < give" or ""
+    error(string.format('a condition is a text, as ("x > 2", {x = number}), or a function of numbers, not a %s%s', type(condition), why), 3)
+  end
   local names = ...
   if names == nil then return condition end
   return (condition:gsub("[%a_][%w_]*", function(word)

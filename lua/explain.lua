@@ -8,23 +8,23 @@ local function lines_of(text)
   return list
 end
 
--- The difference of two lists of lines: a list of {mark, line}, mark "-", "+" or " ". By the longest common subsequence.
-local function difference(a, b)
+-- Appends the difference of a[a0 + 1 … a1] and b[b0 + 1 … b1], by their longest common subsequence.
+local function compare(list, a, a0, a1, b, b0, b1)
   local length = {}
-  for i = #a, 0, -1 do
+  for i = a1, a0, -1 do
     length[i] = {}
-    for j = #b, 0, -1 do
-      if i == #a or j == #b then length[i][j] = 0
+    for j = b1, b0, -1 do
+      if i == a1 or j == b1 then length[i][j] = 0
       elseif a[i + 1] == b[j + 1] then length[i][j] = length[i + 1][j + 1] + 1
       else length[i][j] = math.max(length[i + 1][j], length[i][j + 1]) end
     end
   end
-  local list, i, j = {}, 0, 0
-  while i < #a or j < #b do
-    if i < #a and j < #b and a[i + 1] == b[j + 1] then
+  local i, j = a0, b0
+  while i < a1 or j < b1 do
+    if i < a1 and j < b1 and a[i + 1] == b[j + 1] then
       i, j = i + 1, j + 1
       list[#list + 1] = {" ", a[i]}
-    elseif j == #b or i < #a and length[i + 1][j] >= length[i][j + 1] then
+    elseif j == b1 or i < a1 and length[i + 1][j] >= length[i][j + 1] then
       i = i + 1
       list[#list + 1] = {"-", a[i]}
     else
@@ -32,6 +32,18 @@ local function difference(a, b)
       list[#list + 1] = {"+", b[j]}
     end
   end
+end
+
+-- The difference of two lists of lines: a list of {mark, line}, mark "-", "+" or " ". What an instruction changes lies
+-- close together: the lines around it are told apart first.
+local function difference(a, b)
+  local list, head, tail = {}, 0, 0
+  local most = math.min(#a, #b)
+  while head < most and a[head + 1] == b[head + 1] do head = head + 1 end
+  while tail < most - head and a[#a - tail] == b[#b - tail] do tail = tail + 1 end
+  for i = 1, head do list[i] = {" ", a[i]} end
+  compare(list, a, head, #a - tail, b, head, #b - tail)
+  for i = #a - tail + 1, #a do list[#list + 1] = {" ", a[i]} end
   return list
 end
 
@@ -55,36 +67,43 @@ local function end_of(texts, i)
   return #texts
 end
 
--- Steps of a trace on a function: {first, last, text, changes}, a whole If or For being one. changes: {mark, line}….
-function explain.steps(func, trace)
-  local texts, steps, i = instructions_of(trace), {}, 0
-  local before = lines_of(ms.schedule(func):script())
+-- Steps of a trace on a function, or only that with instruction `wanted`: {first, last, texts, changes}, a whole If or For
+-- being one. changes: {mark, line}….
+function explain.steps(func, trace, wanted)
+  local texts, steps, i, before = instructions_of(trace), {}, 0, nil
+  local function module_of(count) return lines_of(ms.apply(func, trace:head(count)):script()) end
   while i < #trace do
     local last = end_of(texts, i)
-    local after = lines_of(ms.apply(func, trace:head(last + 1)):script())
-    steps[#steps + 1] = {first = i, last = last, text = table.concat(texts, "\n", i, last), changes = difference(before, after)}
-    before, i = after, last + 1
+    if not wanted or i <= wanted and wanted <= last then
+      before = before or module_of(i)
+      local after = module_of(last + 1)
+      steps[#steps + 1] = {first = i, last = last, texts = table.move(texts, i, last, 1, {}), changes = difference(before, after)}
+      before = after
+    end
+    i = last + 1
   end
   return steps
 end
 
--- Instructions after number n that take what it gives: {direct…}, {through others…}.
-function explain.dependents(trace, n)
-  local depends, direct, indirect = {[n] = true}, {}, {}
-  for i = n + 1, #trace - 1 do
+-- Instructions after number `last` that take what those from `first` on to it give: {direct…}, {through others…}.
+function explain.dependents(trace, first, last)
+  local depends, direct, indirect = {}, {}, {}
+  for i = last + 1, #trace - 1 do
+    local taken, through = false, false
     for _, giver in ipairs(trace:uses(i)) do
-      if giver == n then
-        direct[#direct + 1] = i
-        depends[i] = true
-        break
-      end
+      taken = taken or first <= giver and giver <= last
+      through = through or depends[giver]
     end
-    if not depends[i] then
-      for _, giver in ipairs(trace:uses(i)) do depends[i] = depends[i] or depends[giver] end
-      if depends[i] then indirect[#indirect + 1] = i end
-    end
+    depends[i] = taken or through
+    if taken then direct[#direct + 1] = i elseif through then indirect[#indirect + 1] = i end
   end
   return direct, indirect
+end
+
+-- What is told of a step: the dependents of an instruction that is asked for, or of all that a step holds.
+function explain.dependents_of(trace, step, wanted)
+  if wanted and wanted > step.first then return explain.dependents(trace, wanted, wanted) end
+  return explain.dependents(trace, step.first, step.last)
 end
 
 local colours = {["-"] = "\27[31m", ["+"] = "\27[32m"}
@@ -118,29 +137,31 @@ local function numbers_text(list)
   return #list > 0 and table.concat(list, ", ") or "none"
 end
 
--- Prints each step, what it changed, and what depends on it; only that with instruction `wanted`, if given.
+local function print_effect(trace, step, wanted)
+  local removed, added = count_changes(step.changes)
+  print(removed + added == 0 and "     leaves the module as it is" or string.format("     takes away %d line%s, adds %d", removed, removed == 1 and "" or "s", added))
+  local direct, indirect = explain.dependents_of(trace, step, wanted)
+  print(string.format("     used by: %s; through them by: %s", numbers_text(direct), numbers_text(indirect)))
+end
+
+-- Prints each step, what it changed, and what depends on it; only that with instruction `wanted`, if given. False: there
+-- is no such.
 function explain.print(func, trace, options)
-  local found = false
-  for _, s in ipairs(explain.steps(func, trace)) do
-    if not options.wanted or s.first <= options.wanted and options.wanted <= s.last then
-      found = true
-      print(string.format("%3d  %s", s.first, (s.text:gsub("\n", "\n     "))))
-      local removed, added = count_changes(s.changes)
-      if options.dependents then
-        print(removed + added == 0 and "     leaves the module as it is" or string.format("     takes away %d lines, adds %d", removed, added))
-        local direct, indirect = explain.dependents(trace, options.wanted or s.first)
-        print(string.format("     used by: %s; through them by: %s", numbers_text(direct), numbers_text(indirect)))
-      end
-      explain.print_changes(s.changes, options.around or 1, options.colour)
-    end
+  local steps = explain.steps(func, trace, options.wanted)
+  for _, s in ipairs(steps) do
+    for i, text in ipairs(s.texts) do print(string.format("%3d  %s", s.first + i - 1, text)) end
+    if options.dependents then print_effect(trace, s, options.wanted) end
+    explain.print_changes(s.changes, options.around or 1, options.colour)
   end
-  return found
+  return #steps > 0 or not options.wanted
 end
 
 -- schedule:explain(n): the same for the instruction numbered n, from 0, or for all.
 function ms.schedule_methods.explain(sch, n)
-  local found = explain.print(sch:workload(), sch.trace, {wanted = n, dependents = true, colour = false})
-  if n and not found then error(string.format("there is no instruction %d: the trace has %d", n, #sch.trace), 2) end
+  if n ~= nil and math.type(n) ~= "integer" then error("explain: the number of an instruction is expected, or nothing", 2) end
+  if not explain.print(sch:workload(), sch.trace, {wanted = n, dependents = true, colour = false}) then
+    error(string.format("there is no instruction %d: the trace has %d, from 0", n, #sch.trace), 2)
+  end
 end
 
 return explain

@@ -63,7 +63,7 @@ struct vm_dead_ends {
   int64_t *entries; /* step, count, numbers… */
   uint32_t size, capacity;
   uint32_t steps; /* of the plan */
-  uint32_t unmet; /* the step of an Assert that was not met */
+  uint32_t unmet; /* the step of a draw for whose Asserts no number was found */
   uint8_t *blame; /* steps x steps: blame[s * steps + d]: draw d has a part in s having found no number */
 };
 /* What may be done for one replay: a factor tried is 1, a step performed again STEP_WORK. */
@@ -245,7 +245,7 @@ static bool go_back(struct vm_run *r, const struct vm_step *s) {
   uint8_t *blame = d->blame + (size_t)step * d->steps, *seen = calloc(d->steps, 1);
   if (!seen) abort();
   struct causes c = {r->plan->steps, seen, blame};
-  if (s->assert_count) d->unmet = r->plan->asserts[s->asserts];
+  if (s->assert_count) d->unmet = step;
   blame_instruction(&c, step);
   for (uint32_t i = 0; i < s->assert_count; i++) blame_instruction(&c, r->plan->asserts[s->asserts + i]);
   free(seen);
@@ -259,16 +259,31 @@ static bool go_back(struct vm_run *r, const struct vm_step *s) {
   return ms_fail(r->err, MS_UNSATISFIABLE, "%s", ""), true;
 }
 
-bool vm_no_number(struct vm_run *r, const struct vm_step *s) {
+static size_t put_condition(const struct vm_steps *steps, uint32_t instruction, char *out, size_t size) {
   char condition[200];
+  vm_print_value(steps, vm_attrs_of(steps, &steps->instructions[instruction]), condition, sizeof condition);
+  int length = snprintf(out, size, "%s (instruction %u)", condition, instruction);
+  return (size_t)length < size ? (size_t)length : size - 1;
+}
+
+/* The Asserts of the last draw that had any and found no number for them. */
+static void list_unmet(const struct vm_run *r, char *out, size_t size) {
+  const struct vm_step *s = &r->plan->at[r->schedule->dead_ends->unmet];
+  size_t used = 0;
+  for (uint32_t i = 0; i < s->assert_count && used + 1 < size; i++) {
+    used += (size_t)snprintf(out + used, size - used, "%s", i ? " and " : "");
+    if (used + 1 < size)
+      used += put_condition(r->plan->steps, r->plan->asserts[s->asserts + i], out + used, size - used);
+  }
+}
+
+bool vm_no_number(struct vm_run *r, const struct vm_step *s) {
+  char conditions[600] = "";
   if (go_back(r, s)) return false;
-  const struct vm_dead_ends *d = r->schedule->dead_ends;
-  const struct vm_steps *steps = r->plan->steps;
   if (has_worked_enough(r))
     return ms_fail(r->err, MS_UNSATISFIABLE,
                    "too many draws lead nowhere: the search for numbers that satisfy the "
                    "Asserts was given up");
-  vm_print_value(steps, vm_attrs_of(steps, &steps->instructions[d->unmet]), condition, sizeof condition);
-  return ms_fail(r->err, MS_UNSATISFIABLE, "no numbers that can be drawn satisfy: %s (instruction %u)", condition,
-                 d->unmet);
+  list_unmet(r, conditions, sizeof conditions);
+  return ms_fail(r->err, MS_UNSATISFIABLE, "no numbers that can be drawn satisfy: %s", conditions);
 }

@@ -36,6 +36,10 @@ for seed = 1, 50 do
 end
 local before, length = sch:hash(), #sch.trace
 fails("no numbers that can be drawn satisfy", function() sch:assert("r * c == 17", {r = rows[2], c = columns[2]}) end)
+fails("== 64 (instruction 5) and ", function() sch:assert("r * c == 32", {r = rows[2], c = columns[2]}) end)
+fails("a text, as (\"x > 2\", {x = number}), or a function of numbers, not a boolean, which Lua's == and < give", function()
+  sch:assert(rows[2] == 64)
+end)
 fails("which is not given", function() sch:assert("q > 1", {r = rows[2]}) end)
 fails("expected its end", function() sch:assert("r > 1 2", {r = rows[2]}) end)
 assert(sch:hash() == before and #sch.trace == length)
@@ -91,12 +95,12 @@ local explain = ms.load "lua.explain"
 local steps = explain.steps(func, sch.trace)
 local marks = {}
 for _, step in ipairs(steps) do
-  local text = step.text:match "sch:([%w_]+)"
+  local text = step.texts[1]:match "sch:([%w_]+)"
   marks[text] = marks[text] or ""
   for _, c in ipairs(step.changes) do if c[1] ~= " " then marks[text] = marks[text] .. c[1] end end
 end
 assert(marks.split:find "+" and marks.split:find "-" and marks.sample_perfect_tile == "" and marks.get_loops == "")
 assert(steps[#steps].last == #sch.trace - 1)
-local direct, indirect = explain.dependents(sch.trace, 2) -- the first tile
+local direct, indirect = explain.dependents(sch.trace, 2, 2) -- the first tile
 assert(direct[1] == 4 and #indirect > 0)
 print "control: ok"
