@@ -193,8 +193,20 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     end
   end
 
-  local function explain_name(name)
+  -- An instruction that scripts call in a form of its own has a line of that form too.
+  local function explain_method(name)
     local found = host.explain(name)
+    for _, d in ipairs(docs.list) do
+      if d.owner == "schedule" and d.name == name then
+        explain_doc(d)
+        found = true
+      end
+    end
+    return found
+  end
+
+  local function explain_name(name)
+    local found = explain_method(name)
     for _, d in ipairs(docs.list) do
       if not found and (d.name == name or d.owner .. d.mark .. d.name == name) then
         explain_doc(d)
@@ -208,7 +220,7 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
 
   local function explain_function(f)
     for k, method in next, ms.schedule_methods do
-      if rawequal(method, f) and host.explain(k) then return true end
+      if rawequal(method, f) and explain_method(k) then return true end
     end
     for _, d in ipairs(docs.list) do
       if rawequal(docs.value(d, host.methods), f) then explain_doc(d) return true end
