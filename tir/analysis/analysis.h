@@ -93,6 +93,8 @@ bool tir_refuse_silent_use(struct tir *ir, struct tir_silent_use use, ms_error *
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
 enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
+/* The block says of its regions, those it writes or those it reads, what a user stated, not what its body does. */
+bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes);
 static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
   tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
 }

@@ -22,6 +22,11 @@ static tir_block find_silent(const struct tir *ir, tir_block block, tir_block sc
   return TIR_NONE;
 }
 
+bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes) {
+  return tir_annotation(ir, tir_stmt_at(ir, block)->annotations,
+                        writes ? "explicit_write_region" : "explicit_read_region");
+}
+
 static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_buffer(ir, e, *(const tir_buffer *)context);
 }

@@ -220,10 +220,11 @@ static bool check_regions(struct verifier *v, struct tir_span regions) {
   return true;
 }
 
-/* What a block says it touches is within what the block around it says. */
+/* What a block says it touches is within what the block around it says, unless a user said it. */
 static bool check_regions_within(struct verifier *v, tir_block b, struct tir_span regions, bool writes) {
   tir_block outer = tir_parent_block(v->ir, b);
   bool guarded = tir_stmt_at(v->ir, b)->block.predicate != TIR_NONE;
+  if (tir_is_told_by_hand(v->ir, b, writes)) return true;
   for (uint32_t i = 0; i < regions.count; i++) {
     const struct tir_region *r = &v->ir->regions.at[regions.first + i];
     struct touched t = {r->buffer, tir_operands(v->ir, r->ranges), true, writes, false, guarded, b};

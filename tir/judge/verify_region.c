@@ -168,12 +168,6 @@ static bool is_local(const struct tir *ir, tir_buffer b, tir_block block) {
   return where && (where == block || tir_is_below(ir, where, block));
 }
 
-/* Regions stated by hand hold what the writer says, not what the body does. */
-static bool is_stated_by_hand(const struct tir *ir, tir_block block, bool writes) {
-  return tir_annotation(ir, tir_stmt_at(ir, block)->annotations,
-                        writes ? "explicit_write_region" : "explicit_read_region");
-}
-
 /* Below a loop without iterations nothing is touched. */
 static bool is_unreachable(const struct tir *ir, tir_stmt s) {
   while (s && !(tir_is(ir, s, TIR_LOOP) && tir_at(ir, tir_stmt_at(ir, s)->loop.extent)->hi < 1))
@@ -186,7 +180,7 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   const struct tir *ir = v->ir;
   /* A root's regions are whatever its blocks touch, and are not written down. */
   if (!block || tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION) || is_local(ir, t->buffer, block)) return true;
-  if (is_stated_by_hand(ir, block, true) || is_stated_by_hand(ir, block, false)) return true;
+  if (tir_is_told_by_hand(ir, block, true) || tir_is_told_by_hand(ir, block, false)) return true;
   const struct tir_block_record *r = tir_block_at(ir, block);
   bool in_writes = false, in_reads = false;
   int outside_writes = find_outside(v, t, r->writes, &in_writes);

@@ -244,7 +244,7 @@ static void make_inner(struct tir *ir, const struct tir_blockize_plan *plan, str
       value = tir_var_expr(ir, inner);
       if (!unit) value = tir_add(ir, tir_mul(ir, outer, part->inner_extent), value);
     } else if (unit && !plan->preserve_unit_iters) {
-      value = part->outer;
+      value = tir_is_int(ir, part->outer) ? part->outer : tir_int(ir, tir_type_of(ir, part->outer), 0);
     }
     tir_subst_var(ir, iter.var, value);
   }
@@ -301,11 +301,34 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
 
 static bool uses_var(struct tir *ir, void *context, tir_expr e) { return tir_uses_var(ir, e, *(tir_var *)context); }
 
+static bool region_uses(const struct tir *ir, struct tir_region region, tir_var v) {
+  for (uint32_t i = 0; i < 2u * tir_buffer_at(ir, region.buffer)->rank; i++)
+    if (tir_uses_var(ir, ir->operands.at[region.ranges + i], v)) return true;
+  return false;
+}
+
+static bool matches_use(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    if (region_uses(ir, ir->matches.at[i].source, v)) return true;
+  return false;
+}
+
 /* Blocks below, those of an init that was blockized before, see the iterations too. */
 static bool init_uses(struct tir *ir, tir_block init, tir_var v) {
   for (tir_stmt s = init; s; s = tir_next(ir, s, init))
-    if (tir_is(ir, s, TIR_BLOCK) && tir_any_own_expr(ir, s, uses_var, &v)) return true;
+    if (tir_is(ir, s, TIR_BLOCK) && (matches_use(ir, s, v) || tir_any_own_expr(ir, s, uses_var, &v))) return true;
   return false;
+}
+
+/* What the init says to write was stated by hand where that of its block was. */
+static void state_by_hand(struct tir *ir, tir_block block, tir_block init) {
+  static const char key[] = "explicit_write_region";
+  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, key);
+  struct tir_span annotations = {0, 0};
+  if (!value) return;
+  tir_annotate_span(ir, &annotations, tir_symbol_of(ir, key), value);
+  tir_stmt_at(ir, init)->annotations = annotations;
 }
 
 /* The init of the outer block. */
@@ -327,9 +350,8 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
       used = tir_uses_var(ir, iters[i].binding, tir_stmt_at(ir, plan->loops[l])->loop.var);
     if (used) nest[loops++] = plan->loops[l];
   }
-  struct tir_span writes = tir_block_at(ir, plan->block)->writes;
-  tir_set_writes(ir, init, ir->regions.at + writes.first, writes.count);
-  tir_take_init_reads(ir, plan->block, init);
+  tir_take_init_regions(ir, plan->block, init);
+  state_by_hand(ir, plan->block, init);
   tir_stmt_at(ir, init)->block.predicate = tir_stmt_at(ir, plan->block)->block.predicate;
   if (loops) tir_copy_nest(ir, nest, loops, "", nest);
   for (uint32_t i = 0; i < count; i++) {

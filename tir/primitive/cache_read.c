@@ -110,19 +110,26 @@ static bool is_all_written(struct tir *ir, const struct plan *plan, tir_block wr
   return tir_is_covered(ir, &(struct tir_use_at){scope, whole.buffer, whole.ranges, TIR_NONE}, around);
 }
 
+static bool refuse_scope(const struct tir *ir, const struct plan *plan, ms_error *err) {
+  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, plan->cache.scope,
+                    "block `%s` does not tell what in it is read of `%s`", tir_block_name(ir, plan->cache.scope),
+                    tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+}
+
 /* An input of the scope that is written elsewhere is copied as the scope tells that it reads it: of the whole buffer,
  * more than was written by then may be copied. */
 static bool check_input_told(struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_block scope = plan->cache.scope;
   uint32_t times = tir_count_regions_of(ir, tir_block_at(ir, scope)->reads, plan->cache.buffer);
   if (plan->writer || times == 1) return true;
+  if (!times && tir_has_region_of(ir, tir_block_at(ir, scope)->writes, plan->cache.buffer))
+    return refuse_scope(ir, plan, err); /* what is written in it, untold */
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
     if (times && !tir_is(ir, tir_lowest_common_ancestor(ir, b, scope), TIR_LOOP)) continue;
     if (is_all_written(ir, plan, b)) continue;
-    return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, scope, "block `%s` does not tell what in it is read of `%s`",
-                      tir_block_name(ir, scope), tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+    return refuse_scope(ir, plan, err);
   }
   return true;
 }

@@ -313,13 +313,11 @@ static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) 
   tir_block init = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_init"));
   tir_hide_as(ir, init, block);
   add_spatial_iters(ir, block, init);
-  struct tir_span writes = tir_block_at(ir, block)->writes;
-  tir_set_writes(ir, init, ir->regions.at + writes.first, writes.count);
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, block)->annotations);
   tir_stmt_at(ir, init)->annotations = annotations;
   tir_stmt_at(ir, init)->block.predicate = predicate;
   tir_move_children(ir, block, TIR_INIT, init, TIR_BODY);
-  tir_take_init_reads(ir, block, init);
+  tir_take_init_regions(ir, block, init);
   return init;
 }
 

@@ -104,31 +104,43 @@ static bool loads_buffer(struct tir *ir, tir_block init, tir_buffer buffer) {
   return false;
 }
 
-static bool is_reduced(const struct tir *ir, tir_block block, const tir_expr *ranges, uint32_t rank) {
+/* Whether ranges depend on a reduction; opaque: or on an opaque iteration. */
+static bool is_reduced(const struct tir *ir, tir_block block, const tir_expr *ranges, uint32_t rank, bool opaque) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    for (uint32_t d = 0; d < 2 * rank && ir->iters.at[i].kind != TIR_SPATIAL; d++)
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    bool kept = ir->iters.at[i].kind == TIR_SPATIAL || (ir->iters.at[i].kind == TIR_OPAQUE && !opaque);
+    for (uint32_t d = 0; d < 2 * rank && !kept; d++)
       if (tir_uses_var(ir, ranges[d], ir->iters.at[i].var)) return true;
+  }
   return false;
 }
 
-void tir_take_init_reads(struct tir *ir, tir_block block, tir_block init) {
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  uint32_t first = tir_grow_regions(ir, reads.count), count = 0;
-  for (uint32_t i = 0; i < reads.count; i++) {
-    struct tir_region r = ir->regions.at[reads.first + i];
-    if (!loads_buffer(ir, init, r.buffer)) continue;
-    uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, shape = tir_buffer_at(ir, r.buffer)->shape;
-    if (is_reduced(ir, block, ir->operands.at + r.ranges, rank)) {
-      uint32_t ranges = tir_grow_operands(ir, 2 * rank);
-      for (uint32_t d = 0; d < rank; d++) {
-        tir_expr extent = ir->operands.at[shape + d], zero = tir_int(ir, tir_type_of(ir, extent), 0);
-        ir->operands.at[ranges + 2 * d] = zero;
-        ir->operands.at[ranges + 2 * d + 1] = extent;
-      }
-      r.ranges = ranges;
-    }
-    ir->regions.at[first + count++] = r;
+/* A region of the block in the init's terms: where it depends on a reduction, the whole buffer. */
+static struct tir_region init_region(struct tir *ir, tir_block block, struct tir_region r, bool opaque) {
+  uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, shape = tir_buffer_at(ir, r.buffer)->shape;
+  if (!is_reduced(ir, block, ir->operands.at + r.ranges, rank, opaque)) return r;
+  uint32_t ranges = tir_grow_operands(ir, 2 * rank);
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr extent = ir->operands.at[shape + d], zero = tir_int(ir, tir_type_of(ir, extent), 0);
+    ir->operands.at[ranges + 2 * d] = zero;
+    ir->operands.at[ranges + 2 * d + 1] = extent;
   }
-  tir_set_reads(ir, init, ir->regions.at + first, count);
+  r.ranges = ranges;
+  return r;
+}
+
+void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    struct tir_region r = init_region(ir, block, ir->regions.at[writes.first + i], false);
+    ir->regions.at[first + i] = r;
+  }
+  tir_set_writes(ir, init, ir->regions.at + first, writes.count);
+  for (uint32_t i = 0; i < reads.count; i++) {
+    if (!loads_buffer(ir, init, ir->regions.at[reads.first + i].buffer)) continue;
+    struct tir_region r = init_region(ir, block, ir->regions.at[reads.first + i], true);
+    ir->regions.at[first + writes.count + count++] = r;
+  }
+  tir_set_reads(ir, init, ir->regions.at + first + writes.count, count);
 }

@@ -21,9 +21,9 @@ bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, m
  * the substitution what the old variables have become. */
 void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out);
 
-/* Declares what the init of `block` reads: of the regions that the block reads, those of buffers that `init`, a
- * detached block that holds it, loads; the whole buffer where the region depends on a reduction. In terms of the
- * block's iterations: to be substituted afterwards. */
-void tir_take_init_reads(struct tir *ir, tir_block block, tir_block init);
+/* Declares what the init of `block` touches: it writes what the block does, and reads, of the regions that the block
+ * reads, those of buffers that `init`, a detached block that holds it, loads; the whole buffer where a region depends
+ * on a reduction. In terms of the block's iterations: to be substituted afterwards. */
+void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init);
 
 #endif

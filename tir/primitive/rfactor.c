@@ -189,6 +189,10 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
   plan->axis = (uint32_t)(factor_axis < 0 ? factor_axis + rank + 1 : factor_axis);
   if (r->allocs.count || r->matches.count)
     return tir_refuse(ir, err, MS_REDUCTION_OWN_BUFFERS, plan->block, "block `%s` has buffers of its own", name);
+  for (uint32_t i = 0; i < reduction->count; i++)
+    if (!tir_has_region_of(ir, r->writes, reduction->buffers[i]))
+      return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, plan->block, "block `%s` does not tell that it writes `%s`", name,
+                        tir_text(ir, tir_buffer_at(ir, reduction->buffers[i])->name));
   for (uint32_t i = 0; i < r->writes.count; i++) {
     tir_buffer written = ir->regions.at[r->writes.first + i].buffer;
     if (written != reduction->buffers[0] && written != reduction->buffers[reduction->count - 1])
