@@ -95,6 +95,8 @@ bool tir_refuse_silent_use(struct tir *ir, struct tir_silent_use use, ms_error *
 enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
 /* The block says of its regions, those it writes or those it reads, what a user stated, not what its body does. */
 bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes);
+/* Of the annotations of `from`, `to` has those alone that say so; they may be one block. */
+void tir_state_by_hand(struct tir *ir, tir_block from, tir_block to);
 static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
   tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
 }

@@ -22,9 +22,20 @@ static tir_block find_silent(const struct tir *ir, tir_block block, tir_block sc
   return TIR_NONE;
 }
 
+static const char *const by_hand[] = {"explicit_read_region", "explicit_write_region"};
+
 bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes) {
-  return tir_annotation(ir, tir_stmt_at(ir, block)->annotations,
-                        writes ? "explicit_write_region" : "explicit_read_region");
+  return tir_annotation(ir, tir_stmt_at(ir, block)->annotations, by_hand[writes]) != TIR_NONE;
+}
+
+void tir_state_by_hand(struct tir *ir, tir_block from, tir_block to) {
+  uint32_t counts[] = {tir_block_at(ir, to)->reads.count, tir_block_at(ir, to)->writes.count};
+  struct tir_span kept = {0, 0}, all = tir_stmt_at(ir, from)->annotations;
+  for (int w = 0; w < 2; w++) {
+    tir_expr value = tir_annotation(ir, all, by_hand[w]);
+    if (value && counts[w]) tir_annotate_span(ir, &kept, tir_symbol_of(ir, by_hand[w]), value);
+  }
+  tir_stmt_at(ir, to)->annotations = kept;
 }
 
 static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {

@@ -321,16 +321,6 @@ static bool init_uses(struct tir *ir, tir_block init, tir_var v) {
   return false;
 }
 
-/* What the init says to write was stated by hand where that of its block was. */
-static void state_by_hand(struct tir *ir, tir_block block, tir_block init) {
-  static const char key[] = "explicit_write_region";
-  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, key);
-  struct tir_span annotations = {0, 0};
-  if (!value) return;
-  tir_annotate_span(ir, &annotations, tir_symbol_of(ir, key), value);
-  tir_stmt_at(ir, init)->annotations = annotations;
-}
-
 /* The init of the outer block. */
 static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_block outer) {
   struct tir_iter iters[TIR_MOST_BLOCKIZED];
@@ -351,7 +341,7 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
     if (used) nest[loops++] = plan->loops[l];
   }
   tir_take_init_regions(ir, plan->block, init);
-  state_by_hand(ir, plan->block, init);
+  tir_state_by_hand(ir, plan->block, init);
   tir_stmt_at(ir, init)->block.predicate = tir_stmt_at(ir, plan->block)->block.predicate;
   if (loops) tir_copy_nest(ir, nest, loops, "", nest);
   for (uint32_t i = 0; i < count; i++) {
