@@ -6,7 +6,9 @@
  * A section that stands for several has lines of choices below its heading: a letter, and what may stand for <LETTER>,
  * in the heading and, where that is something else, in the function.
  *   ### copy_<T>.desc
- *   #: T f16 = float16 | f32 = float32 */
+ *   #: T f16 = float16 | f32 = float32
+ * What goes with the choice above, in the function, has a line of its own: as many, in the same order.
+ *   #= Z T.float16(0) | T.float32(0) */
 #include "run.h"
 
 #include <assert.h>
@@ -154,9 +156,10 @@ struct words {
   const char *at;
   size_t length;
 };
-enum { MOST_CHOICES = 4, MOST_OPTIONS = 8 };
+enum { MOST_CHOICES = 6, MOST_OPTIONS = 8 };
 struct choice {
   char letter;
+  bool tied; /* to the choice before it */
   uint32_t count;
   struct words heading[MOST_OPTIONS], body[MOST_OPTIONS];
 };
@@ -172,19 +175,21 @@ static struct words trimmed(const char *at, const char *end) {
   return (struct words){at, (size_t)(end - at)};
 }
 
-/* LETTER option | option…; an option is TEXT, or NAME = TEXT. False: there are none, or too many. */
-static bool read_choice(struct section *s, const char *at, const char *end) {
-  if (s->choice_count == MOST_CHOICES || end - at < 3) return false;
+/* LETTER option | option…; an option is TEXT, or NAME = TEXT, or of a tied choice all of it TEXT. False: there are
+ * none, too many, or other than as many as those that it is tied to. */
+static bool read_choice(struct section *s, const char *at, const char *end, bool tied) {
+  if (s->choice_count == MOST_CHOICES || end - at < 3 || (tied && !s->choice_count)) return false;
   struct choice *c = &s->choices[s->choice_count++];
-  *c = (struct choice){.letter = *at++};
+  *c = (struct choice){.letter = *at++, .tied = tied};
   while (at <= end) {
     const char *bar = memchr(at, '|', (size_t)(end - at)), *stop = bar ? bar : end;
-    const char *equal = memchr(at, '=', (size_t)(stop - at));
+    const char *equal = tied ? NULL : memchr(at, '=', (size_t)(stop - at));
     if (c->count == MOST_OPTIONS) return false;
     c->heading[c->count] = trimmed(at, equal ? equal : stop);
     c->body[c->count++] = trimmed(equal ? equal + 1 : at, stop);
     at = stop + 1;
   }
+  if (tied) return c->count == c[-1].count;
   s->combinations *= c->count;
   return true;
 }
@@ -194,10 +199,10 @@ static const char *read_section(const char *at, struct section *s, bool *good) {
   const char *end = strstr(at + 4, "\n### "), *line = at + 4 + strcspn(at + 4, "\r\n");
   *s = (struct section){.heading = trimmed(at + 4, line), .combinations = 1};
   *good = true;
-  while (!strncmp(line + strspn(line, "\r\n"), "#: ", 3)) {
-    const char *choice = line + strspn(line, "\r\n") + 3;
+  for (const char *choice = line + strspn(line, "\r\n"); !strncmp(choice, "#: ", 3) || !strncmp(choice, "#= ", 3);
+       choice = line + strspn(line, "\r\n")) {
     line = choice + strcspn(choice, "\r\n");
-    *good = *good && read_choice(s, choice, line);
+    *good = *good && read_choice(s, choice + 3, line, choice[1] == '=');
   }
   s->body = (struct words){line, end ? (size_t)(end - line) : strlen(line)};
   return end ? end + 1 : NULL;
@@ -211,10 +216,11 @@ static const char *first_section(const char *text) {
 
 /* What combination `n` of a section puts in the place of a letter. */
 static struct words chosen(const struct section *s, uint32_t n, char letter, bool heading) {
+  uint32_t option = 0;
   for (uint32_t i = 0; i < s->choice_count; i++) {
     const struct choice *c = &s->choices[i];
-    if (c->letter == letter) return heading ? c->heading[n % c->count] : c->body[n % c->count];
-    n /= c->count;
+    if (!c->tied) option = n % c->count, n /= c->count;
+    if (c->letter == letter) return heading ? c->heading[option] : c->body[option];
   }
   return (struct words){NULL, 0};
 }

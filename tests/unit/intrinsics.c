@@ -135,7 +135,9 @@ static void test_refused(void **state) {
       "### a.desc\n@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8,), \"float32\")):\n    pass\n",
       "### a.desc\n#: T\n",
       "### a<T>.desc\n#: T 1|2|3|4|5|6|7|8|9\n",
-      "### a.desc\n#: A 1\n#: B 1\n#: C 1\n#: D 1\n#: E 1\n",
+      "### a.desc\n#: A 1\n#: B 1\n#: C 1\n#: D 1\n#: E 1\n#: F 1\n#: G 1\n",
+      "### a.desc\n#= A 1\n",
+      "### a<T>.desc\n#: T 1 | 2\n#= S 1\n",
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     ms_error err = {0};
@@ -148,8 +150,9 @@ static void test_refused(void **state) {
 static void test_choices(void **state) {
   (void)state;
   static const char text[] =
-      "### copy_<T><S>.desc\n#: T f16 = float16 | f32 = float32\n#: S | _shared = shared\n"
-      "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8,), \"<T>\", scope=\"<S>\")):\n    A[0] = T.<T>(1)\n"
+      "### copy_<T><S>.desc\n#: T f16 = float16 | f32 = float32\n#= V T.float16(1) | T.float32(1)\n#: S | _shared = "
+      "shared\n"
+      "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8,), \"<T>\", scope=\"<S>\")):\n    A[0] = <V>\n"
       "### copy_<T><S>.impl\n#: T f16 = float16 | f32 = float32\n#: S | _shared = shared\n"
       "@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8,), \"<T>\")):\n    A[0] = T.<T>(1)\n";
   static const char *const names[] = {"copy_f16", "copy_f32", "copy_f16_shared", "copy_f32_shared"};

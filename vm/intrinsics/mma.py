@@ -88,12 +88,15 @@ def mma_load_B_impl(a: T.handle, c: T.handle):
         for tx in T.thread_binding(32, thread="threadIdx.x"):
             T.ptx_ldmatrix("float16", True, 4, ".b16", C.data, (C.elem_offset // C.strides[0] // 8 * (C.strides[0] // 32) + C.elem_offset % C.strides[0] // 32) * 8 + C.elem_offset % C.strides[0] % 32 // 8 * 2, A.access_ptr("r"), tx % 8 * A.strides[0] + tx // 8 * 8)
 
-### mma_sync_m16n8k8_f16f16f32.desc
+### mma_sync_m16n8k8_f16f16<T>.desc
+#: T f32 = float32 | f16 = float16
+#= K T.Cast("float32", |
+#= Z ) |
 @T.prim_func(s_tir=True)
 def mma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
     A = T.match_buffer(a, (16, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixA")
     B = T.match_buffer(b, (8, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixB")
-    C = T.match_buffer(c, (16, 8), "float32", align=64, offset_factor=1, scope="m16n8k8.matrixC")
+    C = T.match_buffer(c, (16, 8), "<T>", align=64, offset_factor=1, scope="m16n8k8.matrixC")
     with T.sblock("root"):
         T.reads(C[0:16, 0:8], A[0:16, 0:8], B[0:8, 0:8])
         T.writes(C[0:16, 0:8])
@@ -102,9 +105,10 @@ def mma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                 T.reads(C[vi, vj], A[vi, vk], B[vk, vj])
                 T.writes(C[vi, vj])
-                C[vi, vj] = C[vi, vj] + T.Cast("float32", A[vi, vk]) * T.Cast("float32", B[vk, vj])
+                C[vi, vj] = C[vi, vj] + <K>A[vi, vk]<Z> * <K>B[vk, vj]<Z>
 
-### mma_sync_m16n8k8_f16f16f32.impl
+### mma_sync_m16n8k8_f16f16<T>.impl
+#: T f32 = float32 | f16 = float16
 @T.prim_func(s_tir=True)
 def mma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
     sa = T.int32()
@@ -115,44 +119,11 @@ def mma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
     tc = T.int32()
     A = T.match_buffer(a, (16, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixA", strides=[sa, ta])
     B = T.match_buffer(b, (8, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixB", strides=[sb, tb])
-    C = T.match_buffer(c, (16, 8), "float32", align=64, offset_factor=1, scope="m16n8k8.matrixC", strides=[sc, tc])
+    C = T.match_buffer(c, (16, 8), "<T>", align=64, offset_factor=1, scope="m16n8k8.matrixC", strides=[sc, tc])
     with T.sblock("root"):
         T.reads(C[0:16, 0:8], A[0:16, 0:8], B[0:8, 0:8])
         T.writes(C[0:16, 0:8])
-        T.ptx_mma("float32", "m16n8k8", "row", "col", "float16", "float16", "float32", A.data, (A.elem_offset // A.strides[0] // 32 * (A.strides[0] // 8) + A.elem_offset % A.strides[0] // 8) * 8 + A.elem_offset // A.strides[0] % 32 // 16 * 4, B.data, (B.elem_offset // B.strides[0] // 8 * (B.strides[0] // 32) + B.elem_offset % B.strides[0] // 32) * 8 + B.elem_offset % B.strides[0] % 32 // 8 * 2, C.data, (C.elem_offset // C.strides[0] // 8 // 2 * 2 * (C.strides[0] // 8) + C.elem_offset // C.strides[0] // 8 % 2 + C.elem_offset % C.strides[0] // 8 * 2) * 2, False)
-
-### mma_sync_m16n8k8_f16f16f16.desc
-@T.prim_func(s_tir=True)
-def mma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
-    A = T.match_buffer(a, (16, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixA")
-    B = T.match_buffer(b, (8, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixB")
-    C = T.match_buffer(c, (16, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixC")
-    with T.sblock("root"):
-        T.reads(C[0:16, 0:8], A[0:16, 0:8], B[0:8, 0:8])
-        T.writes(C[0:16, 0:8])
-        for i, j, k in T.grid(16, 8, 8):
-            with T.sblock("update"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(C[vi, vj], A[vi, vk], B[vk, vj])
-                T.writes(C[vi, vj])
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-
-### mma_sync_m16n8k8_f16f16f16.impl
-@T.prim_func(s_tir=True)
-def mma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
-    sa = T.int32()
-    ta = T.int32()
-    sb = T.int32()
-    tb = T.int32()
-    sc = T.int32()
-    tc = T.int32()
-    A = T.match_buffer(a, (16, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixA", strides=[sa, ta])
-    B = T.match_buffer(b, (8, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixB", strides=[sb, tb])
-    C = T.match_buffer(c, (16, 8), "float16", align=64, offset_factor=1, scope="m16n8k8.matrixC", strides=[sc, tc])
-    with T.sblock("root"):
-        T.reads(C[0:16, 0:8], A[0:16, 0:8], B[0:8, 0:8])
-        T.writes(C[0:16, 0:8])
-        T.ptx_mma("float16", "m16n8k8", "row", "col", "float16", "float16", "float16", A.data, (A.elem_offset // A.strides[0] // 32 * (A.strides[0] // 8) + A.elem_offset % A.strides[0] // 8) * 8 + A.elem_offset // A.strides[0] % 32 // 16 * 4, B.data, (B.elem_offset // B.strides[0] // 8 * (B.strides[0] // 32) + B.elem_offset % B.strides[0] // 32) * 8 + B.elem_offset % B.strides[0] % 32 // 8 * 2, C.data, (C.elem_offset // C.strides[0] // 8 // 2 * 2 * (C.strides[0] // 8) + C.elem_offset // C.strides[0] // 8 % 2 + C.elem_offset % C.strides[0] // 8 * 2) * 2, False)
+        T.ptx_mma("<T>", "m16n8k8", "row", "col", "float16", "float16", "<T>", A.data, (A.elem_offset // A.strides[0] // 32 * (A.strides[0] // 8) + A.elem_offset % A.strides[0] // 8) * 8 + A.elem_offset // A.strides[0] % 32 // 16 * 4, B.data, (B.elem_offset // B.strides[0] // 8 * (B.strides[0] // 32) + B.elem_offset % B.strides[0] // 32) * 8 + B.elem_offset % B.strides[0] % 32 // 8 * 2, C.data, (C.elem_offset // C.strides[0] // 8 // 2 * 2 * (C.strides[0] // 8) + C.elem_offset // C.strides[0] // 8 % 2 + C.elem_offset % C.strides[0] // 8 * 2) * 2, False)
 
 ### mma_store_m16n8k8_<T>_global.desc
 #: T f16 = float16 | f32 = float32

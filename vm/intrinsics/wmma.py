@@ -97,13 +97,17 @@ def wmma_store_impl(a: T.handle, c: T.handle):
         T.writes(C[0:16, 0:16])
         T.tvm_store_matrix_sync(A.data, 16, 16, 16, A.elem_offset // A.strides[0] // 16 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, C.access_ptr("w"), C.strides[0], "row_major")
 
-### wmma_sync_16x16x16_f16f16f32<L>.desc
+### wmma_sync_16x16x16_<T><L>.desc
+#: T f16f16f32 = float32 | f16f16f16 = float16 | s8s8s32 = int32
+#= I float16 | float16 | int8
+#= K T.Cast("float32", | | T.Cast("int32",
+#= Z ) | | )
 #: L = vk, vj | _trans = vj, vk
 @T.prim_func(s_tir=True)
 def wmma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
-    A = T.match_buffer(a, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_a")
-    B = T.match_buffer(b, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_b")
-    C = T.match_buffer(c, (16, 16), "float32", align=64, offset_factor=16, scope="wmma.accumulator")
+    A = T.match_buffer(a, (16, 16), "<I>", align=64, offset_factor=16, scope="wmma.matrix_a")
+    B = T.match_buffer(b, (16, 16), "<I>", align=64, offset_factor=16, scope="wmma.matrix_b")
+    C = T.match_buffer(c, (16, 16), "<T>", align=64, offset_factor=16, scope="wmma.accumulator")
     with T.sblock("root"):
         T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
         T.writes(C[0:16, 0:16])
@@ -112,9 +116,11 @@ def wmma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
                 T.reads(C[vi, vj], A[vi, vk], B[<L>])
                 T.writes(C[vi, vj])
-                C[vi, vj] = C[vi, vj] + T.Cast("float32", A[vi, vk]) * T.Cast("float32", B[<L>])
+                C[vi, vj] = C[vi, vj] + <K>A[vi, vk]<Z> * <K>B[<L>]<Z>
 
-### wmma_sync_16x16x16_f16f16f32<L>.impl
+### wmma_sync_16x16x16_<T><L>.impl
+#: T f16f16f32 = float32 | f16f16f16 = float16 | s8s8s32 = int32
+#= I float16 | float16 | int8
 #: L = vk, vj | _trans = vj, vk
 @T.prim_func(s_tir=True)
 def wmma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
@@ -124,79 +130,9 @@ def wmma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
     tb = T.int32()
     sc = T.int32()
     tc = T.int32()
-    A = T.match_buffer(a, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_a", strides=[sa, ta])
-    B = T.match_buffer(b, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_b", strides=[sb, tb])
-    C = T.match_buffer(c, (16, 16), "float32", align=64, offset_factor=16, scope="wmma.accumulator", strides=[sc, tc])
-    with T.sblock("root"):
-        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
-        T.writes(C[0:16, 0:16])
-        T.tvm_mma_sync(C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16, A.data, A.elem_offset // A.strides[0] // 16 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, B.data, B.elem_offset // B.strides[0] // 16 * (B.strides[0] // 16) + B.elem_offset % B.strides[0] // 16, C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16)
-
-### wmma_sync_16x16x16_f16f16f16<L>.desc
-#: L = vk, vj | _trans = vj, vk
-@T.prim_func(s_tir=True)
-def wmma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
-    A = T.match_buffer(a, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_a")
-    B = T.match_buffer(b, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_b")
-    C = T.match_buffer(c, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.accumulator")
-    with T.sblock("root"):
-        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
-        T.writes(C[0:16, 0:16])
-        for i, j, k in T.grid(16, 16, 16):
-            with T.sblock("update"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(C[vi, vj], A[vi, vk], B[<L>])
-                T.writes(C[vi, vj])
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[<L>]
-
-### wmma_sync_16x16x16_f16f16f16<L>.impl
-#: L = vk, vj | _trans = vj, vk
-@T.prim_func(s_tir=True)
-def wmma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
-    sa = T.int32()
-    ta = T.int32()
-    sb = T.int32()
-    tb = T.int32()
-    sc = T.int32()
-    tc = T.int32()
-    A = T.match_buffer(a, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_a", strides=[sa, ta])
-    B = T.match_buffer(b, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.matrix_b", strides=[sb, tb])
-    C = T.match_buffer(c, (16, 16), "float16", align=64, offset_factor=16, scope="wmma.accumulator", strides=[sc, tc])
-    with T.sblock("root"):
-        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
-        T.writes(C[0:16, 0:16])
-        T.tvm_mma_sync(C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16, A.data, A.elem_offset // A.strides[0] // 16 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, B.data, B.elem_offset // B.strides[0] // 16 * (B.strides[0] // 16) + B.elem_offset % B.strides[0] // 16, C.data, C.elem_offset // C.strides[0] // 16 * (C.strides[0] // 16) + C.elem_offset % C.strides[0] // 16)
-
-### wmma_sync_16x16x16_s8s8s32<L>.desc
-#: L = vk, vj | _trans = vj, vk
-@T.prim_func(s_tir=True)
-def wmma_sync_desc(a: T.handle, b: T.handle, c: T.handle):
-    A = T.match_buffer(a, (16, 16), "int8", align=64, offset_factor=16, scope="wmma.matrix_a")
-    B = T.match_buffer(b, (16, 16), "int8", align=64, offset_factor=16, scope="wmma.matrix_b")
-    C = T.match_buffer(c, (16, 16), "int32", align=64, offset_factor=16, scope="wmma.accumulator")
-    with T.sblock("root"):
-        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
-        T.writes(C[0:16, 0:16])
-        for i, j, k in T.grid(16, 16, 16):
-            with T.sblock("update"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads(C[vi, vj], A[vi, vk], B[<L>])
-                T.writes(C[vi, vj])
-                C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[<L>])
-
-### wmma_sync_16x16x16_s8s8s32<L>.impl
-#: L = vk, vj | _trans = vj, vk
-@T.prim_func(s_tir=True)
-def wmma_sync_impl(a: T.handle, b: T.handle, c: T.handle):
-    sa = T.int32()
-    ta = T.int32()
-    sb = T.int32()
-    tb = T.int32()
-    sc = T.int32()
-    tc = T.int32()
-    A = T.match_buffer(a, (16, 16), "int8", align=64, offset_factor=16, scope="wmma.matrix_a", strides=[sa, ta])
-    B = T.match_buffer(b, (16, 16), "int8", align=64, offset_factor=16, scope="wmma.matrix_b", strides=[sb, tb])
-    C = T.match_buffer(c, (16, 16), "int32", align=64, offset_factor=16, scope="wmma.accumulator", strides=[sc, tc])
+    A = T.match_buffer(a, (16, 16), "<I>", align=64, offset_factor=16, scope="wmma.matrix_a", strides=[sa, ta])
+    B = T.match_buffer(b, (16, 16), "<I>", align=64, offset_factor=16, scope="wmma.matrix_b", strides=[sb, tb])
+    C = T.match_buffer(c, (16, 16), "<T>", align=64, offset_factor=16, scope="wmma.accumulator", strides=[sc, tc])
     with T.sblock("root"):
         T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
         T.writes(C[0:16, 0:16])
