@@ -380,17 +380,26 @@ void tir_subst_stmt(struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) tir_subst_one(ir, s);
 }
 
+/* Whether no loop's variable can reach what is in a block but by its bindings. */
+static bool is_closed(const struct tir *ir, tir_block b) {
+  struct tir_span iters = tir_block_at(ir, b)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[ir->iters.at[i].var];
+    if (!tir_is_int(ir, v->min) || !tir_is_int(ir, v->extent)) return false;
+  }
+  return iters.count > 0;
+}
+
 bool tir_subst_loops(struct tir *ir, tir_stmt top) {
   bool guarded = false;
   for (tir_stmt s = top; s;) {
-    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) {
+    bool block = tir_is(ir, s, TIR_BLOCK), closed = block && is_closed(ir, s);
+    if (closed)
       subst_bindings(ir, s);
-      guarded |= tir_stmt_at(ir, s)->block.predicate != TIR_NONE;
-      s = tir_after(ir, s, top);
-    } else {
+    else
       tir_subst_one(ir, s);
-      s = tir_next(ir, s, top);
-    }
+    guarded |= block && tir_stmt_at(ir, s)->block.predicate != TIR_NONE;
+    s = closed ? tir_after(ir, s, top) : tir_next(ir, s, top);
   }
   return guarded;
 }

@@ -470,8 +470,8 @@ tir_expr tir_subst(struct tir *ir, tir_expr e);
 tir_expr tir_subst_value(struct tir *ir,
                          tir_expr e);            /* conditions are not simplified: no branch of a body is decided */
 void tir_subst_stmt(struct tir *ir, tir_stmt s); /* the whole subtree: bindings, regions, predicates, extents, bodies */
-/* The same for variables of loops, which blocks with iterations know by their bindings and predicate only. True: one of
- * these blocks has a predicate. */
+/* The same for variables of loops, which blocks with iterations know by their bindings, domains and predicate only.
+ * True: one of these blocks has a predicate. */
 bool tir_subst_loops(struct tir *ir, tir_stmt s);
 void tir_subst_clear(struct tir *ir);
 

@@ -44,12 +44,24 @@ end
 refuses("4 arguments are expected, not 2", ms.interpret, scale, ms.array {4}, 1)
 
 -- The trace gives the same module again, through each of its forms.
-for _, form in ipairs {"text", "binary"} do
-  local again = ms.apply(gemm, ms.read_trace(sch.trace[form](sch.trace)))
-  assert(again:hash() == sch:hash(), form)
+local function gives_it_again(func, scheduled)
+  for _, form in ipairs {"text", "binary", "json"} do
+    local again = ms.apply(func, ms.read_trace(scheduled.trace[form](scheduled.trace)))
+    assert(again:hash() == scheduled:hash(), form)
+  end
 end
-assert(ms.apply(gemm, ms.read_trace(sch.trace:json())):hash() == sch:hash())
+gives_it_again(gemm, sch)
 assert(sch:copy():hash() == sch:hash())
+
+-- A number that pads a layout has the buffer's type, in a trace too.
+for _, type in ipairs {"float32", "float64", "int8", "int64"} do
+  local a = te.placeholder({10}, type, "a")
+  local twice = te.compute({10}, function(n) return a[{n}] + a[{n}] end, "twice")
+  local copied = te.func("copied", {a, te.compute({10}, function(n) return twice[{n}] end, "copied")})
+  local padded = ms.schedule(copied)
+  padded:transform_layout(padded:get_sblock "twice", "lambda n: (n // 4, n % 4)", 0, 1, type:find "int" and 0 or 0.0, false)
+  gives_it_again(copied, padded)
+end
 
 refuses("removed it", sch.split, sch, i, {2, ms.rest})
 refuses("another schedule", function()

@@ -81,6 +81,16 @@ static void perform_again(struct grow *g, const struct vm_trace *trace, uint32_t
   for (uint32_t o = 0; o < i->outputs && o < count; o++) map[i->first_output + o] = first + o;
 }
 
+/* An If or a For whose End was dropped is no trace. */
+static bool is_whole(const struct vm_trace *trace) {
+  int64_t open = 0;
+  for (uint32_t i = 0; i < trace->steps->count; i++) {
+    uint32_t kind = trace->steps->instructions[i].kind;
+    open += (kind == VM_If || kind == VM_For) - (kind == VM_End);
+  }
+  return open == 0;
+}
+
 static void work_again(void *data) {
   const struct again *a = data;
   struct grow g;
@@ -97,7 +107,7 @@ static void work_again(void *data) {
   memset(map, 0xff, (trace->steps->variables + 1) * sizeof *map);
   for (uint32_t i = 0; i < trace->steps->count && !a->shared->trouble; i++)
     if (!a->dropped || !a->dropped[i]) perform_again(&g, trace, i, map);
-  if (!a->shared->trouble) judge(&g, a->seed, a->build);
+  if (!a->shared->trouble && is_whole(&g.schedule->trace)) judge(&g, a->seed, a->build);
   free(map);
   vm_trace_free(trace);
   grow_end(&g);

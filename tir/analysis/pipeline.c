@@ -55,16 +55,20 @@ static bool find_produced(struct tir *ir, tir_block producer, struct tir_region 
                           tir_stmt_at(ir, producer)->block.predicate, out);
 }
 
-static void add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, tir_stmt high,
+/* Adds what the block surely writes of the buffer below `high`; false: nothing (of a scalar, `all` cannot tell). */
+static bool add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, tir_stmt high,
                          struct tir_interval *all) {
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   struct tir_span writes = tir_block_at(ir, producer)->writes;
+  bool any = false;
   for (uint32_t i = 0; i < writes.count; i++) {
     struct tir_interval one[MOST_RANK];
     struct tir_region region = ir->regions.at[writes.first + i];
     if (region.buffer != buffer || !find_produced(ir, producer, region, high, one)) continue;
     for (uint32_t d = 0; d < rank; d++) all[d] = tir_interval_join(ir, all[d], one[d]);
+    any = true;
   }
+  return any;
 }
 
 /* Whether the producers that meet the use at `high` cover it. */
@@ -74,8 +78,10 @@ static bool covers_at(struct tir *ir, const struct tir_use_at *use, const tir_bl
   struct tir_interval produced[MOST_RANK], consumed[MOST_RANK];
   tir_var vars[MOST_VARS];
   for (uint32_t d = 0; d < rank; d++) produced[d] = tir_nothing();
+  bool any = false;
   for (uint32_t i = 0; i < count; i++)
-    if (meets[i] == high) add_produced(ir, producers[i], use->buffer, high, produced);
+    if (meets[i] == high) any |= add_produced(ir, producers[i], use->buffer, high, produced);
+  if (!any) return false;
   uint32_t relaxed = collect_relaxed(ir, use->at, high, use->buffer, vars);
   if (relaxed > MOST_VARS) return false;
   tir_region_upper_bound(ir, use->ranges, rank, vars, relaxed, use->predicate, consumed);

@@ -194,16 +194,26 @@ static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block
   return true;
 }
 
-tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
-  if (!predicate) return TIR_NONE;
+static tir_expr conjuncts_without(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
   struct tir_expr_node n = *tir_at(ir, predicate);
   if (n.kind == TIR_AND) {
-    tir_expr left = tir_invariant_conditions(ir, n.a, vars, count);
-    return tir_and(ir, left, tir_invariant_conditions(ir, n.b, vars, count));
+    tir_expr left = conjuncts_without(ir, n.a, vars, count);
+    return tir_and(ir, left, conjuncts_without(ir, n.b, vars, count));
   }
   for (uint32_t i = 0; i < count; i++)
     if (tir_uses_var(ir, predicate, vars[i])) return TIR_NONE;
   return predicate;
+}
+
+tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
+  if (!predicate) return TIR_NONE;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[vars[i]];
+    if (v->extent && tir_is_const(ir, v->extent, 1)) tir_subst_var(ir, vars[i], v->min);
+  }
+  predicate = tir_subst(ir, predicate);
+  tir_subst_clear(ir);
+  return conjuncts_without(ir, predicate, vars, count);
 }
 
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,

@@ -37,7 +37,7 @@ void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_bloc
  * and plan->predicate. `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested);
-/* The conjuncts of a predicate that none of the variables is in; TIR_NONE: there are none. */
+/* The conjuncts of a predicate that none of the variables is in, those of one value apart; TIR_NONE: there are none. */
 tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count);
 /* The region as it stands, cut to the buffer. */
 void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region);

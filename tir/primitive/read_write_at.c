@@ -101,9 +101,15 @@ static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, s
   return true;
 }
 
-/* What is surely written of a region below the loop, added to `all`. */
+/* What is surely written below the loop. */
+struct written {
+  struct tir_interval dims[MOST_RANK];
+  bool any; /* of a scalar, dims cannot tell */
+};
+
+/* What is surely written of a region, added to `all`. */
 static bool add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
-                        struct tir_interval *all, ms_error *err) {
+                        struct written *all, ms_error *err) {
   tir_expr ranges[2 * MOST_RANK], predicate = tir_stmt_at(ir, block)->block.predicate;
   struct tir_interval covered[MOST_RANK];
   tir_var vars[MOST_VARS];
@@ -111,8 +117,8 @@ static bool add_written(struct tir *ir, const struct plan *plan, tir_block block
   if (!implies(ir, plan->condition, find_condition(ir, plan, block))) return true; /* it may not run */
   if (!open_region(ir, plan, block, region, ranges, vars, &count, err)) return false;
   if (!tir_region_exact(ir, ranges, plan->cache.rank, vars, count, predicate, covered)) return true;
-  for (uint32_t i = 0; i < plan->cache.rank; i++) all[i] = tir_interval_join(ir, all[i], covered[i]);
-  return true;
+  for (uint32_t i = 0; i < plan->cache.rank; i++) all->dims[i] = tir_interval_join(ir, all->dims[i], covered[i]);
+  return all->any = true;
 }
 
 /* The scope does not tell what it reads of a buffer that is written outside: blocks in it, whose regions may be wider
@@ -195,9 +201,9 @@ static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt w
 
 /* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
 static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err) {
-  struct tir_interval written[MOST_RANK];
+  struct written written = {.any = false};
   tir_buffer buffer = plan->cache.buffer;
-  for (uint32_t i = 0; i < plan->cache.rank; i++) written[i] = tir_nothing();
+  for (uint32_t i = 0; i < plan->cache.rank; i++) written.dims[i] = tir_nothing();
   for (tir_stmt s = plan->first; s;
        s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, plan->loop) : tir_next(ir, s, plan->loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
@@ -207,14 +213,14 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
       struct tir_interval read[MOST_RANK];
       for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();
       if (!add_used(ir, plan, s, *r, read, err)) return false;
-      if (!tir_region_covers(ir, buffer, written, read) ||
+      if (!written.any || !tir_region_covers(ir, buffer, written.dims, read) ||
           !implies(ir, tir_stmt_at(ir, s)->block.predicate, plan->condition))
         return refuse_unwritten(ir, plan, s, "read", err);
     }
     for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->writes, buffer, &i));)
-      if (!add_written(ir, plan, s, *r, written, err)) return false;
+      if (!add_written(ir, plan, s, *r, &written, err)) return false;
   }
-  return tir_region_covers(ir, buffer, written, plan->used) ||
+  return (written.any && tir_region_covers(ir, buffer, written.dims, plan->used)) ||
          refuse_unwritten(ir, plan, plan->loop, "to be copied", err);
 }
 
