@@ -95,13 +95,19 @@ static int compare_keys(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* What the kind implies, and what the text has in front. */
-static bool is_left_out(const char *key) {
-  static const char *const keys[] = {"kind", "tag", "keys", "host", "mcpu", "num-cores"};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+static bool is_among(const char *key, const char *const *keys, size_t count) {
+  for (size_t i = 0; i < count; i++)
     if (!strcmp(key, keys[i])) return true;
   return false;
 }
+
+/* No options: what the kind implies. */
+static bool is_implied(const char *key) {
+  return is_among(key, (const char *const[]){"kind", "tag", "keys", "host"}, 4);
+}
+
+/* What the text has in front. */
+static bool is_first(const char *key) { return is_among(key, (const char *const[]){"mcpu", "num-cores"}, 2); }
 
 /* "KIND -mcpu=… -num-cores=… -KEY=VALUE…", the others by their names. */
 static void put_target(struct target_text *t, json_t *object) {
@@ -113,7 +119,8 @@ static void put_target(struct target_text *t, json_t *object) {
   if (mcpu) put_option(t, "mcpu", mcpu);
   if (cores) put_option(t, "num-cores", cores);
   for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
-    if (!is_left_out(json_object_iter_key(at))) keys[count++] = json_object_iter_key(at);
+    if (!is_implied(json_object_iter_key(at)) && !is_first(json_object_iter_key(at)))
+      keys[count++] = json_object_iter_key(at);
   qsort(keys, count, sizeof *keys, compare_keys);
   for (size_t i = 0; i < count; i++) put_option(t, keys[i], json_object_get(object, keys[i]));
   free(keys);
@@ -239,7 +246,7 @@ static json_t *write_target(const char *text) {
     if (!value) continue;
     *value++ = 0;
     word += strspn(word, "-");
-    json_object_set_new(target, word, write_value(word, value));
+    if (!is_implied(word)) json_object_set_new(target, word, write_value(word, value));
   }
   return target;
 }

@@ -57,6 +57,19 @@ static void writes_what_it_reads(void **state) {
   }
 }
 
+/* A target's keys follow from its kind, whatever an option of that name says. */
+static void writes_the_keys_of_a_kind(void **state) {
+  (void)state;
+  ms_error err = {0};
+  struct db_tuning t;
+  const char *line = LINE("0", TRACE, "[1]", "\"llvm -num-cores=2 -keys=gpu\"", "[]");
+  if (!db_read_tuning(line, strlen(line), &t, &err)) fail_msg("%s", err.message);
+  char *text = db_write_tuning(&t);
+  assert_non_null(strstr(text, "\"keys\":[\"cpu\"]"));
+  free(text);
+  db_clear_tuning(&t);
+}
+
 static void reads_other_forms(void **state) {
   (void)state;
   ms_error err = {0};
@@ -145,8 +158,11 @@ static void refuses_what_is_cut(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_a_line),        cmocka_unit_test(writes_what_it_reads),
-      cmocka_unit_test(reads_other_forms),   cmocka_unit_test(refuses_what_is_none),
+      cmocka_unit_test(reads_a_line),
+      cmocka_unit_test(writes_what_it_reads),
+      cmocka_unit_test(writes_the_keys_of_a_kind),
+      cmocka_unit_test(reads_other_forms),
+      cmocka_unit_test(refuses_what_is_none),
       cmocka_unit_test(refuses_what_is_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,13 +125,17 @@ static bool find_inner(void *data, tir_expr e) {
   return true;
 }
 
-static bool is_over_iters(const struct tir *ir, const struct tir_single_access *access) {
+bool tir_uses_inner_var(const struct tir *ir, tir_expr e) {
   struct inner inner = {ir, false};
-  for (uint32_t i = 0; i < access->rank; i++) {
-    if (tir_at(ir, access->at[i])->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) return false;
-    tir_walk_expr(ir, access->at[i], find_inner, &inner);
-  }
-  return !inner.found;
+  tir_walk_expr(ir, e, find_inner, &inner);
+  return inner.found;
+}
+
+static bool is_over_iters(const struct tir *ir, const struct tir_single_access *access) {
+  for (uint32_t i = 0; i < access->rank; i++)
+    if (tir_at(ir, access->at[i])->flags & (TIR_HAS_LOAD | TIR_HAS_CALL) || tir_uses_inner_var(ir, access->at[i]))
+      return false;
+  return true;
 }
 
 /* A loop of one round in the block adds nothing to a place. */

@@ -28,6 +28,9 @@ tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *stage,
 /* A region of one element. */
 struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank);
 
+/* Whether a loop's variable, or one that is bound in the block, is in it: it means nothing outside. */
+bool tir_uses_inner_var(const struct tir *ir, tir_expr e);
+
 /* All uses of a buffer in a block, which has no blocks in it, as loads and stores at one place. */
 struct tir_single_access {
   tir_expr at[TIR_MOST_RANK]; /* over the block's iterations */

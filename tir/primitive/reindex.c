@@ -68,6 +68,14 @@ static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) 
 
 enum { MOST_LOOPS = 64 };
 
+static bool check_extents(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  for (uint32_t i = 0; i < plan->count; i++)
+    if (tir_uses_inner_var(ir, ir->vars.at[plan->covered[i]].extent))
+      return tir_refuse(ir, err, MS_REINDEX_SHAPE, block, "extent %u of the copy depends on a loop around block `%s`",
+                        i, tir_block_name(ir, block));
+  return true;
+}
+
 /* What is copied was written: for every value of each iteration, as far as that is known. An input is there anyway. */
 static bool check_domains(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   tir_var vars[MOST_LOOPS];
@@ -105,7 +113,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
   if (!tir_find_single_access(ir, block, plan->buffer, false, &plan->access, err)) return false;
   simplify_access(ir, block, plan);
-  return (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
+  return check_extents(ir, block, plan, err) &&
+         (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
          check_order(ir, block, plan, err) && check_domains(ir, block, plan, err);
 }
 

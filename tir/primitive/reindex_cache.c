@@ -116,8 +116,13 @@ static bool map_elements(struct tir *ir, tir_block block, struct plan *plan, ms_
                         tir_block_name(ir, block), in_old ? "the buffer's" : "the cache's");
     if (in_old) plan->iters[plan->stage.iter_count++] = vars[i];
   }
-  if (tir_mapped_shape(ir, plan->written, map->result_count, vars, iters.count, plan->shape)) return true;
-  return tir_refuse(ir, err, MS_INDEX_MAP_SHAPE, block, "the indices that the map gives have no shape");
+  if (!tir_mapped_shape(ir, plan->written, map->result_count, vars, iters.count, plan->shape))
+    return tir_refuse(ir, err, MS_INDEX_MAP_SHAPE, block, "the indices that the map gives have no shape");
+  for (uint32_t i = 0; i < map->result_count; i++)
+    if (tir_uses_inner_var(ir, plan->shape[i]))
+      return tir_refuse(ir, err, MS_REINDEX_SHAPE, block, "extent %u of the copy depends on a loop around block `%s`",
+                        i, tir_block_name(ir, block));
+  return true;
 }
 
 /* Each of `these` is one of `those`. */
