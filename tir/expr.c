@@ -178,7 +178,8 @@ static __attribute__((noinline)) tir_expr intern_int(struct tir *ir, tir_type ty
 }
 
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
-  tir_expr *kept = &ir->scratch->ints[((uint32_t)value ^ type >> 20) % TIR_KEPT_INTS];
+  uint32_t spread = ((uint32_t)value ^ type >> 20) * 0x9E3779B1u; /* powers of two apart */
+  tir_expr *kept = &ir->scratch->ints[(spread >> 16) % TIR_KEPT_INTS];
   const struct tir_expr_node *n = &ir->exprs.at[*kept];
   if (*kept < ir->exprs.count && n->imm == value && n->type == type && n->kind == TIR_INT_IMM) return *kept;
   return *kept = intern_int(ir, type, value);

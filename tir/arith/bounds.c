@@ -41,8 +41,9 @@ static struct tir_bounds quotient(struct tir_bounds a, struct tir_bounds b, bool
     if (b.hi == 0) return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
     b.lo = 1; /* dividing by zero is no value at all */
   }
-  int64_t p = bound_div(a.lo, b.lo, floor), q = bound_div(a.lo, b.hi, floor), r = bound_div(a.hi, b.lo, floor),
-          s = bound_div(a.hi, b.hi, floor);
+  int64_t p = bound_div(a.lo, b.lo, floor), r = bound_div(a.hi, b.lo, floor);
+  if (b.lo == b.hi) return (struct tir_bounds){least(p, r), most(p, r)};
+  int64_t q = bound_div(a.lo, b.hi, floor), s = bound_div(a.hi, b.hi, floor);
   return (struct tir_bounds){least(least(p, q), least(r, s)), most(most(p, q), most(r, s))};
 }
 
