@@ -57,6 +57,21 @@ static void knows_mixed_radix_numbers(void **state) {
   assert_false(recognized(TIR_MAP_SURJECTIVE, NULL, 1, "* b c"));
 }
 
+/* The last map is given again while it stands: not for other expressions that got the numbers of those taken back. */
+static void forgets_maps_of_what_is_taken_back(void **state) {
+  (void)state;
+  const char *bound = "< + * x 8 y 33";
+  loop("x", 5), loop("y", 8);
+  e(bound);
+  struct tir_mark mark = tir_mark(names.ir);
+  tir_expr divided = e("// + * x 8 y 11");
+  for (int i = 0; i < 2; i++)
+    assert_true(recognized(TIR_MAP_SURJECTIVE, bound, 2, "// + * x 8 y 11", "% + * x 8 y 11"));
+  tir_rewind(names.ir, &mark);
+  assert_int_equal(e("// + * x 8 y 7"), divided);
+  assert_false(recognized(TIR_MAP_SURJECTIVE, bound, 2, "// + * x 8 y 7", "% + * x 8 y 7"));
+}
+
 static void knows_quotients_and_remainders(void **state) {
   (void)state;
   loop("f", 96);
@@ -192,6 +207,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(knows_mixed_radix_numbers),
+      TEST(forgets_maps_of_what_is_taken_back),
       TEST(knows_quotients_and_remainders),
       TEST(divides_groups),
       TEST(follows_guards),
