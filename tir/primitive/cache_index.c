@@ -70,9 +70,10 @@ static bool is_computation(const struct tir *ir, tir_expr e) {
   return !search.found;
 }
 
+/* A condition is not one of its parts because another always holds. */
 static bool same_value(struct tir *ir, tir_expr a, tir_expr b) {
   if (a == b) return true;
-  if (tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
+  if (tir_type_of(ir, a) != tir_type_of(ir, b) || tir_type_code(tir_type_of(ir, a)) == TIR_BOOL) return false;
   a = tir_simplify(ir, a), b = tir_simplify(ir, b);
   return a == b ||
          (tir_type_is_int(tir_type_of(ir, a)) && !(tir_at(ir, a)->flags & TIR_HAS_CALL) && tir_prove_equal(ir, a, b));
