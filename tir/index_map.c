@@ -9,34 +9,78 @@ struct application {
   struct tir *ir;
   const struct tir_index_map *map;
   const tir_expr *args;
-  tir_type type;
+  tir_type own, type; /* of the map's variables, and of the arguments */
   bool simplify;
 };
 
-static tir_expr widened(struct tir *ir, tir_expr e, tir_type type) {
-  return tir_type_of(ir, e) == type ? e : tir_cast(ir, type, e);
+static tir_expr apply(const struct application *a, tir_expr e);
+
+static tir_expr converted(const struct application *a, tir_expr e, tir_type type) {
+  if (tir_type_of(a->ir, e) == type) return e;
+  return a->simplify ? tir_cast(a->ir, type, e) : tir_unary(a->ir, TIR_CAST, type, e);
+}
+
+/* Both of the wider of their types. */
+static void apply_pair(const struct application *a, tir_expr x, tir_expr y, tir_expr *out) {
+  out[0] = apply(a, x), out[1] = apply(a, y);
+  tir_type type = tir_type_of(a->ir, out[0]), other = tir_type_of(a->ir, out[1]);
+  if (tir_type_bits(other) > tir_type_bits(type)) type = other;
+  for (int i = 0; i < 2; i++) out[i] = converted(a, out[i], type);
+}
+
+/* A call has one argument, or two of one type, or a condition before them. */
+static tir_expr apply_call(const struct application *a, const struct tir_expr_node *n) {
+  tir_expr args[3] = {TIR_NONE}, given[3] = {TIR_NONE};
+  uint32_t choice = n->count == 3;
+  for (uint32_t i = 0; i < n->count; i++) given[i] = a->ir->operands.at[n->operands + i];
+  if (n->count != 2) args[0] = apply(a, given[0]);
+  if (n->count != 1) apply_pair(a, given[choice], given[choice + 1], args + choice);
+  return tir_call(a->ir, tir_type_of(a->ir, args[choice]), n->ref, args, n->count);
+}
+
+static tir_expr apply_binary(const struct application *a, enum tir_kind kind, tir_expr x, tir_expr y) {
+  tir_expr pair[2];
+  apply_pair(a, x, y, pair);
+  return a->simplify ? tir_make(a->ir, kind, pair[0], pair[1]) : tir_binary(a->ir, kind, pair[0], pair[1]);
+}
+
+static tir_expr apply_select(const struct application *a, tir_expr condition, tir_expr x, tir_expr y) {
+  tir_expr pair[2], c = apply(a, condition);
+  apply_pair(a, x, y, pair);
+  return tir_select(a->ir, c, pair[0], pair[1]);
+}
+
+/* A number of the map's own type; one that the arguments' type does not hold keeps it. */
+static tir_expr apply_number(const struct application *a, tir_expr e) {
+  const struct tir_expr_node n = *tir_at(a->ir, e);
+  bool fits = tir_type_bits(a->type) >= 64 || n.imm == (int32_t)n.imm;
+  return n.type == a->own && fits ? tir_int(a->ir, a->type, n.imm) : e;
 }
 
 static tir_expr apply(const struct application *a, tir_expr e) {
   struct tir *ir = a->ir;
   const struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_INT_IMM) return tir_int(ir, a->type, n.imm);
-  if (n.kind == TIR_VAR) {
+  switch (n.kind) {
+  case TIR_INT_IMM: return apply_number(a, e);
+  case TIR_VAR:
     for (uint32_t i = 0; i < a->map->param_count; i++)
       if (a->map->params[i] == e) return a->args[i];
     return e;
+  case TIR_CAST: return converted(a, apply(a, n.a), n.type);
+  case TIR_NOT: return a->simplify ? tir_not(ir, apply(a, n.a)) : tir_unary(ir, TIR_NOT, n.type, apply(a, n.a));
+  case TIR_SELECT: return apply_select(a, n.a, n.b, n.c);
+  case TIR_CALL: return apply_call(a, &n);
+  default: return apply_binary(a, (enum tir_kind)n.kind, n.a, n.b);
   }
-  tir_expr x = apply(a, n.a), y = apply(a, n.b);
-  if (tir_type_of(ir, x) != tir_type_of(ir, y)) x = widened(ir, x, a->type), y = widened(ir, y, a->type);
-  return a->simplify ? tir_make(ir, (enum tir_kind)n.kind, x, y) : tir_binary(ir, (enum tir_kind)n.kind, x, y);
 }
 
 static void apply_all(struct tir *ir, const struct tir_index_map *map, const tir_expr *args, bool simplify,
                       tir_expr *out) {
-  struct application a = {ir, map, args, TIR_T_I32, simplify};
+  struct application a = {ir, map, args, TIR_T_I32, TIR_T_I32, simplify};
+  if (map->param_count) a.own = tir_type_of(ir, map->params[0]);
   for (uint32_t i = 0; i < map->param_count; i++)
     if (tir_type_bits(tir_type_of(ir, args[i])) > tir_type_bits(a.type) || i == 0) a.type = tir_type_of(ir, args[i]);
-  for (uint32_t i = 0; i < map->result_count; i++) out[i] = apply(&a, map->results[i]);
+  for (uint32_t i = 0; i < map->result_count; i++) out[i] = converted(&a, apply(&a, map->results[i]), a.type);
 }
 
 void tir_map_as_written(struct tir *ir, const struct tir_index_map *map, const tir_expr *args, tir_expr *out) {
@@ -61,12 +105,19 @@ static tir_expr extent_of(struct tir_iter_map *m, struct iter_sum sum, tir_type 
   return extent;
 }
 
+/* Positive, and its type holds it. */
+static bool is_extent(const struct tir *ir, tir_expr extent) {
+  const struct tir_expr_node *n = tir_at(ir, extent);
+  return n->kind != TIR_INT_IMM || (n->imm > 0 && (tir_type_bits(n->type) >= 64 || n->imm == (int32_t)n->imm));
+}
+
 static bool shape_by_bounds(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                             uint32_t var_count, tir_expr *shape) {
   for (uint32_t i = 0; i < count; i++) {
     struct tir_interval reach = tir_relax(ir, tir_simplify(ir, indices[i]), vars, var_count);
     if (reach.empty || !reach.min || !reach.max || !tir_is_const(ir, reach.min, 0)) return false;
     shape[i] = tir_interval_extent(ir, reach);
+    if (!is_extent(ir, shape[i])) return false;
   }
   return true;
 }
@@ -79,8 +130,7 @@ bool tir_mapped_shape(struct tir *ir, const tir_expr *indices, uint32_t count, c
     struct iter_sum sum = m->indices.at[i];
     if (!tir_is_const(ir, sum.base, 0)) return false;
     shape[i] = extent_of(m, sum, tir_type_of(ir, indices[i]));
-    const struct tir_expr_node *n = tir_at(ir, shape[i]);
-    if (n->kind == TIR_INT_IMM && n->imm <= 0) return false;
+    if (!is_extent(ir, shape[i])) return false;
   }
   return true;
 }

@@ -6,8 +6,6 @@
 
 #include <jansson.h>
 
-enum { VM_MOST_MAP = 64 }; /* parameters, and results */
-
 /* A trace's JSON, with the numbers that JSON has no text for (json_text.c). */
 json_t *vm_json_load(const char *text, size_t length, json_error_t *why);
 char *vm_json_dump(const json_t *root); /* the caller's to free() */

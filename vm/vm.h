@@ -92,11 +92,12 @@ enum vm_value_kind {
   VM_INDEX_MAP, /* as a list: the parameters' names (VM_STRING; op of them), then the results as expressions; of a
                    condition: no parameters, one result */
   VM_PARAM,     /* in an index map: parameter number `ref` */
-  VM_APPLY      /* in an index map: operator `op` (enum tir_kind) on the list's values */
+  VM_APPLY      /* in an index map: operator `op` (enum tir_kind) on the list's values; bare: a cast's bits, a call's
+                   operator in formula.c */
 };
 enum { VM_CONDITION = 1 }; /* `bare` of a VM_INDEX_MAP that is a condition */
 struct vm_value {
-  uint8_t kind, bare; /* bare: a string that stood without quotes where a name may stand */
+  uint8_t kind, bare; /* bare: a string that stood without quotes where a name may stand; see the kinds of formulas */
   uint16_t op;
   uint32_t count;
   union {

@@ -105,11 +105,47 @@ static void put_leaf(struct maker *m, struct formula *f) {
     put(f, "%lld", (long long)make_int(m));
 }
 
+static void put_formula(struct maker *m, struct formula *f, int depth);
+
+static void put_truth(struct maker *m, struct formula *f, int depth) {
+  static const char *const compared[] = {"<", "<=", ">", ">=", "==", "!="};
+  uint32_t choice = depth < 6 ? below(m, 4) : 0;
+  put(f, choice == 1 ? "not (" : "(");
+  if (choice > 1)
+    put_truth(m, f, depth + 1);
+  else
+    put_formula(m, f, depth + 1);
+  put(f, " %s ", choice > 1 ? choice == 2 ? "and" : "or" : compared[below(m, 6)]);
+  if (choice > 1)
+    put_truth(m, f, depth + 1);
+  else
+    put_formula(m, f, depth + 1);
+  put(f, ")");
+}
+
+/* What a map has and a condition has not. */
+static void put_choice(struct maker *m, struct formula *f, int depth) {
+  static const char *const heads[] = {"T.Cast(\"int64\", ", "T.Cast(\"int32\", ", "~(", "T.bitwise_not("};
+  uint32_t choice = below(m, 6);
+  if (choice < 4) {
+    put(f, "%s", heads[choice]);
+  } else {
+    put(f, choice == 4 ? "T.Select(" : "T.if_then_else(");
+    put_truth(m, f, depth + 1);
+    put(f, ", ");
+    put_formula(m, f, depth + 1);
+    put(f, ", ");
+  }
+  put_formula(m, f, depth + 1);
+  put(f, ")");
+}
+
 static void put_formula(struct maker *m, struct formula *f, int depth) {
   static const char *const infix[] = {
       "+", "-", "*", "//", "%", "+", "<", "<=", ">", ">=", "==", "!=", "~=", "and", "or"};
+  static const char *const bits[] = {"+", "-", "*", "//", "%", "<<", ">>", "&", "^", "|"};
   static const char *const calls[] = {"max", "T.min", "T.floordiv", "floormod", "T.truncdiv", "truncmod"};
-  uint32_t choice = depth < 6 ? below(m, 8) : 0;
+  uint32_t choice = depth < 6 ? below(m, 9) : 0;
   if (choice < 2) {
     put_leaf(m, f);
   } else if (choice == 2) {
@@ -122,10 +158,12 @@ static void put_formula(struct maker *m, struct formula *f, int depth) {
     put(f, "), ");
     put_leaf(m, f);
     put(f, ")");
+  } else if (choice == 4 && !f->condition) {
+    put_choice(m, f, depth);
   } else {
     put(f, "(");
     put_formula(m, f, depth + 1);
-    put(f, " %s ", infix[below(m, f->condition ? sizeof infix / sizeof *infix : 6)]);
+    put(f, " %s ", f->condition ? infix[below(m, sizeof infix / sizeof *infix)] : bits[below(m, 10)]);
     put_formula(m, f, depth + 1);
     put(f, ")");
   }
@@ -196,7 +234,7 @@ static bool append(struct maker *m, enum vm_kind kind) {
   uint32_t outputs = !sig.outputs ? 0 : sig.output.repeat ? 1 + below(m, 3) : 1;
   uint32_t draw = below(m, 3) ? VM_NO_DRAW : below(m, 100000);
   if (!vm_append(m->trace, kind, values, inputs, values + inputs, count - inputs, outputs, draw, &err)) {
-    if (err.code != MS_BAD_TRACE) fail_msg("%s", err.message);
+    if (err.code != MS_BAD_FORMULA) fail_msg("%s", err.message);
     return false;
   }
   const struct vm_instruction *i = &m->trace->steps->instructions[m->trace->steps->count - 1];
