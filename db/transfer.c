@@ -106,7 +106,8 @@ static bool replay(struct db *db, struct db_tuning *t, struct db_record *r, bool
 static bool take(struct db *db, struct db_tuning *t, const struct db_import *import, bool *store, ms_error *err) {
   char name[1400];
   if (t->workload >= import->workload_count)
-    return ms_fail(err, MS_BAD_RECORD, "the record is of workload %llu, and %s%u given",
+    return ms_fail(err, MS_BAD_RECORD,
+                   "the record is of workload %llu, and %s%u given: --workload names each, in order",
                    (unsigned long long)t->workload, import->workload_count == 1 ? "only " : "", import->workload_count);
   const struct db_workload *w = &import->workloads[t->workload];
   struct db_record r = {.target = t->target ? t->target : import->target ? import->target : ""};

@@ -199,7 +199,8 @@ function commands.export(options, ids)
 end
 
 -- TVM's tuning records in a folder: the lines under the name that TVM gives them, and the functions that they number.
-local TUNING = "database_tuning_record.json"
+local TUNING, WORKLOADS = "database_tuning_record.json", "database_workload.json"
+local SCRIPTS = "TVM writes its functions as TVMScript, `man msched` says how at db import"
 local function numbered(folder, i) return string.format("%s/workload_%d.py", folder, i) end
 
 local function exists(path)
@@ -223,16 +224,44 @@ local function export_tuning(store, folder, json)
   return DONE
 end
 
-local function import(options, path)
-  local paths, workloads = options.workload or {}, {}
-  if exists(path .. "/" .. TUNING) then
-    for i = 0, #paths == 0 and math.huge or -1 do
-      if not exists(numbered(path, i)) then break end
-      paths[i + 1] = numbered(path, i)
-    end
-    path = path .. "/" .. TUNING
+-- The first bytes of a file; nil: there are none, and why, of which number 21 is that it is a folder.
+local function start_of(path, length)
+  local file, why, code = io.open(path)
+  if not file then return nil, why, code end
+  local text
+  text, why, code = file:read(length)
+  file:close()
+  return text, why, code
+end
+
+-- The records' file, which may be named by its folder; the functions beside it; the folder.
+local function tuning_folder(path)
+  local folder, paths = path, {}
+  if exists(path .. "/" .. TUNING) then path = path .. "/" .. TUNING
+  elseif path:sub(-#TUNING) == TUNING then folder = path:match "^(.*)/[^/]*$" or "."
+  else
+    if select(3, start_of(path, 1)) == 21 then refuse("%s: the folder has no %s", path, TUNING) end
+    return path, paths
   end
+  while exists(numbered(folder, #paths)) do paths[#paths + 1] = numbered(folder, #paths) end
+  return path, paths, folder
+end
+
+-- TVM's workloads are a form of its own.
+local function refuse_workloads(path)
+  if start_of(path, 2) == '["' then refuse("%s: this is TVM's %s, which msched does not read; %s", path, WORKLOADS, SCRIPTS) end
+end
+
+local function import(options, path)
+  local path, paths, folder = tuning_folder(path)
+  if options.workload then paths = options.workload
+  elseif folder and #paths == 0 and start_of(path, 1) then
+    refuse("%s: there is no workload_0.py, and no --workload is given%s", folder, exists(folder .. "/" .. WORKLOADS) and
+      "; " .. WORKLOADS .. " is not read: " .. SCRIPTS or "")
+  end
+  local workloads = {}
   for _, p in ipairs(paths) do
+    refuse_workloads(p)
     for _, f in ipairs(functions_of(p, {})) do workloads[#workloads + 1] = f end
   end
   local added, refused, why = open_store(options.db):import(path, {workloads = workloads, target = ms.target(options.target or "native").text})

@@ -52,6 +52,18 @@ sed 's/"when":[0-9]*//' "$work/top" | cmp - "$work/again" || fail "records diffe
 diff -r "$work/tvm" "$work/twice" || fail "written differently"
 grep -q '"num-cores":' "$work/tvm/database_tuning_record.json" || fail "no target in what is written"
 
+# A file of records finds the functions beside it; what TVM keeps functions in is not read, and messages say what to do.
+import 0 "15 records added" "" "$work/tvm/database_tuning_record.json" --db "$work/beside.db"
+mkdir "$work/bare" "$work/none"
+cp "$data/GMM.records.jsonl" "$work/bare/database_tuning_record.json"
+import 1 "" "there is no workload_0.py, and no --workload is given" "$work/bare" --db "$work/beside.db"
+printf '["18120778461511591651","4JgAAAAAAAB7CiAg"]\n' >"$work/bare/database_workload.json"
+import 1 "" "database_workload.json is not read: TVM writes its functions as TVMScript" "$work/bare" --db "$work/beside.db"
+import 1 "" "this is TVM's database_workload.json" "$data/GMM.records.jsonl" --workload "$work/bare/database_workload.json" --db "$work/beside.db"
+import 1 "1 lines refused" "1: this is a function of TVM's database_workload.json" "$work/bare/database_workload.json" --db "$work/beside.db"
+import 1 "" "the folder has no database_tuning_record.json" "$work/none" --db "$work/beside.db"
+import 0 "3 records added" "" "$work/bare" --workload "$gmm" --target x86-64-v3 --db "$work/beside.db"
+
 # What TVM lacks stays here.
 cat >"$work/add.py" <<'END'
 @T.prim_func(s_tir=True)
