@@ -41,7 +41,7 @@ fails("a text, as (\"x > 2\", {x = number}), or a function of numbers, not a boo
   sch:assert(rows[2] == 64)
 end)
 fails("which is not given", function() sch:assert("q > 1", {r = rows[2]}) end)
-fails("expected its end", function() sch:assert("r > 1 2", {r = rows[2]}) end)
+fails("follows where its end is expected", function() sch:assert("r > 1 2", {r = rows[2]}) end)
 assert(sch:hash() == before and #sch.trace == length)
 
 -- Both branches are recorded, one is done.
