@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every code of tir/errors.def is provoked by name in some test: as what a case expects, MS_CODE in a C test, or the
-# word that --json prints in a script. Prints those that are not; exit status 1 if there are any.
+# word that --json prints in a script; and each has a text and a hint. Prints those that are not; exit status 1 if there
+# are any.
 # usage: errors.sh TESTS SOURCES
 set -e
 tests=$1 sources=$2
@@ -11,6 +12,8 @@ tests=$1 sources=$2
 } | sort -u > errors-provoked.txt
 sed -n 's/^MS_ERROR(\([A-Z0-9_]*\),.*/\1/p' "$sources/tir/errors.def" | tr 'A-Z' 'a-z' | sort > errors-all.txt
 test -s errors-all.txt
+bare=$(grep -E ', ""[,)]' "$sources/tir/errors.def" || true)
+test -z "$bare" || { printf 'a text or hint is empty:\n%s\n' "$bare"; exit 1; }
 missing=$(comm -23 errors-all.txt errors-provoked.txt)
 rm errors-all.txt errors-provoked.txt
 test -z "$missing" || { printf 'no test provokes:\n%s\n' "$missing"; exit 1; }

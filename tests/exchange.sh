@@ -106,7 +106,7 @@ while [ $at -lt ${#whole} ]; do
 done
 spoiled "no instruction \"Fly\"" "$(line ',["Fly",["l1"],[],[]]' '' '[1]')"
 spoiled "instruction 2: Split" "$(line ',["Split",["l9",2,4],[1],["l2","l3"]]' '' '[1]')"
-spoiled "instruction 2, Split: the factors make fewer" "$(line ',["Split",["l1",2,3],[1],["l2","l3"]]' '' '[1]')"
+spoiled "instruction 2, Split: the factors make 6 iterations; this loop has 8" "$(line ',["Split",["l1",2,3],[1],["l2","l3"]]' '' '[1]')"
 spoiled "instruction 0, GetSBlock" "$(line "$tile" '[2,[4,2]]' '[1]' | sed 's/"B"/"C"/')"
 spoiled "instruction 2: SamplePerfectTile has no decision" "$(line "$tile" '' '[1]')"
 spoiled "instruction 2: SamplePerfectTile has no decision" "$(line "$tile" '[2,[4,2,1]]' '[1]')"

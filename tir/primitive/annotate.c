@@ -28,7 +28,8 @@ bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr val
 
 bool tir_unannotate(struct tir *ir, tir_stmt target, const char *key, ms_error *err) {
   if (!has_key(ir, target, key))
-    return tir_refuse(ir, err, MS_ANNOTATION_NOT_FOUND, target, "there is no annotation `%s` on this", key);
+    return tir_refuse(ir, err, MS_ANNOTATION_NOT_FOUND, target, "this %s has no annotation `%s`",
+                      tir_is(ir, target, TIR_LOOP) ? "loop" : "block", key);
   if (tir_is(ir, target, TIR_BLOCK) && (!strcmp(key, "explicit_read_region") || !strcmp(key, "explicit_write_region")))
     return tir_refuse(ir, err, MS_REGION_STATED, target, "`%s` says that a region of block `%s` is stated by hand", key,
                       tir_block_name(ir, target));

@@ -17,9 +17,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, bool w
   struct tir_span span = write ? r->writes : r->reads;
   if (!tir_scope_of(ir, block))
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-  if (buffer_index >= span.count)
-    return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has %u %s regions: there is no %u",
-                      tir_block_name(ir, block), span.count, write ? "write" : "read", buffer_index);
+  if (!tir_check_region_number(ir, block, buffer_index, write, err)) return false;
   uint32_t rank = tir_buffer_at(ir, ir->regions.at[span.first + buffer_index].buffer)->rank;
   if (map->param_count != r->iters.count || map->result_count != 2 * rank)
     return tir_refuse(

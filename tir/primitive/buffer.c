@@ -9,11 +9,21 @@
 
 /* ---- Checks ---- */
 
+bool tir_check_region_number(const struct tir *ir, tir_block block, int64_t number, bool write, ms_error *err) {
+  const struct tir_block_record *b = tir_block_at(ir, block);
+  uint32_t count = write ? b->writes.count : b->reads.count;
+  const char *side = write ? "write" : "read", *name = tir_block_name(ir, block);
+  if (number >= 0 && number < count) return true;
+  if (!count)
+    return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has no %s region", name, side);
+  return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block,
+                    "block `%s` has %u %s region%s: there is no number %lld", name, count, side, count == 1 ? "" : "s",
+                    (long long)number);
+}
+
 bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool write, tir_buffer *out, ms_error *err) {
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  if (index >= span.count)
-    return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has %u %s regions: there is no %u",
-                      tir_block_name(ir, block), span.count, write ? "write" : "read", index);
+  if (!tir_check_region_number(ir, block, index, write, err)) return false;
   *out = ir->regions.at[span.first + index].buffer;
   uint32_t rank = tir_buffer_at(ir, *out)->rank;
   if (rank <= TIR_MOST_RANK) return true;

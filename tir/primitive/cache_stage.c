@@ -24,9 +24,7 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
                              struct tir_cache_plan *plan, ms_error *err) {
   if (!tir_check_storage_scope(storage, err)) return false;
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  if (index >= span.count)
-    return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has %u %s regions: there is no %u",
-                      tir_block_name(ir, block), span.count, write ? "write" : "read", index);
+  if (!tir_check_region_number(ir, block, index, write, err)) return false;
   plan->scope = tir_scope_of(ir, block);
   if (!plan->scope)
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));

@@ -14,6 +14,21 @@ static tir_func func_of_scope(const struct tir *ir, tir_block b) {
   }
 }
 
+/* Names some blocks that there are: a text within `size`. */
+static const char *name_blocks(const struct tir *ir, tir_func f, char *out, size_t size) {
+  enum { MOST_NAMED = 12 };
+  tir_stmt top = ir->funcs.at[f].body;
+  size_t length = 0;
+  int named = 0;
+  *out = 0;
+  for (tir_stmt s = tir_next(ir, top, top); s && named <= MOST_NAMED && length < size; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_BLOCK) || func_of_scope(ir, s) != f || !tir_parent_block(ir, s)) continue;
+    const char *name = named == MOST_NAMED ? "…" : tir_block_name(ir, s);
+    length += (size_t)snprintf(out + length, size - length, "%s%.60s", named++ ? ", " : "", name);
+  }
+  return named ? out : "none";
+}
+
 bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block *out, ms_error *err) {
   if (!func) func = "main";
   tir_func f = tir_find_func(ir, func);
@@ -27,7 +42,12 @@ bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block
       found = b;
       count++;
     }
-  if (!count) return tir_refuse(ir, err, MS_BLOCK_NOT_FOUND, TIR_NONE, "function `%s` has no block `%s`", func, name);
+  if (!count) {
+    char names[900];
+    bool told = err && !err->brief;
+    return tir_refuse(ir, err, MS_BLOCK_NOT_FOUND, TIR_NONE, "function `%s` has no block `%s`; its blocks: %s", func,
+                      name, told ? name_blocks(ir, f, names, sizeof names) : "");
+  }
   if (count > 1)
     return tir_refuse(ir, err, MS_BLOCK_NOT_UNIQUE, TIR_NONE, "function `%s` has %u blocks `%s`", func, count, name);
   *out = found;

@@ -4,7 +4,7 @@
  * After:    the block says nothing of them; its body is as it was.
  * Forward:  nothing dies.
  * Unsafe: what is hidden orders nothing from then on; blocks that use it are moved only where their order stays. */
-#include "../analysis/analysis.h"
+#include "buffer.h"
 
 #include <string.h>
 
@@ -19,11 +19,8 @@ static bool check(struct tir *ir, tir_block block, const char *side, const int64
   *write = !strcmp(side, "write");
   if (!*write && strcmp(side, "read") != 0)
     return ms_fail(err, MS_SIDE_UNKNOWN, "`%.40s` is neither read nor write", side);
-  struct tir_span span = *write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
   for (uint32_t i = 0; i < count; i++)
-    if (indices[i] < 0 || indices[i] >= span.count)
-      return tir_refuse(ir, err, MS_BUFFER_INDEX_OUT_OF_RANGE, block, "block `%s` has %u %s regions: there is no %lld",
-                        tir_block_name(ir, block), span.count, side, (long long)indices[i]);
+    if (!tir_check_region_number(ir, block, indices[i], *write, err)) return false;
   return true;
 }
 

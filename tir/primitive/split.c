@@ -53,10 +53,6 @@ static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors
   return true;
 }
 
-static bool refuse_small(const struct tir *ir, tir_loop loop, ms_error *err) {
-  return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop, "the factors make fewer iterations than this loop has");
-}
-
 static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, int64_t product,
                             struct plan *plan, ms_error *err) {
   tir_type type = loop_type(ir, loop);
@@ -68,7 +64,8 @@ static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint3
     if (product > tir_type_bounds(type).hi)
       return tir_refuse(ir, err, MS_TOO_LARGE, loop, "the product of the factors leaves the loop variable's type");
   } else if (product < extent) {
-    return refuse_small(ir, loop, err);
+    return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop, "the factors make %lld iterations; this loop has %lld",
+                      (long long)product, (long long)extent);
   }
   plan->guarded = product > extent;
   return true;
@@ -86,7 +83,8 @@ static bool check_symbols(struct tir *ir, tir_loop loop, uint32_t count, uint32_
     plan->factors[open] = tir_floordiv(ir, above, product);
     product = tir_mul(ir, product, plan->factors[open]);
   } else if (!tir_prove(ir, tir_make(ir, TIR_GE, product, extent))) {
-    return refuse_small(ir, loop, err);
+    return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop,
+                      "it is not known that the factors make as many iterations as this loop has");
   }
   plan->guarded = !tir_prove(ir, tir_make(ir, TIR_LE, product, extent));
   return true;

@@ -183,9 +183,9 @@ static bool same_loop(struct match *m, tir_stmt own, tir_stmt described) {
                      ? !strcmp(tir_text(m->ir, a.loop.thread), tir_text(m->desc.ir, b->loop.thread))
                      : a.loop.thread == b->loop.thread;
   if (a.loop_kind != b->loop_kind || !threads || !same_annotations(m, a.annotations, b->annotations))
-    return differs(m, own, "the kind of a loop is another");
+    return differs(m, own, "a loop is of another kind");
   if (!same(m, a.loop.min, b->loop.min) || !same(m, a.loop.extent, b->loop.extent))
-    return differs(m, own, "the range of a loop is another");
+    return differs(m, own, "a loop has another range");
   tir_import_map_var(&m->import, b->loop.var, tir_var_expr(m->ir, a.loop.var));
   return same_list(m, own, described, TIR_BODY);
 }
@@ -219,13 +219,13 @@ static bool same_allocs(struct match *m, tir_block own, tir_block described) {
 static bool same_block(struct match *m, tir_block own, tir_block described) {
   const struct tir_block_record *a = tir_block_at(m->ir, own), *b = tir_block_at(m->desc.ir, described);
   struct tir_span writes = a->writes, reads = a->reads;
-  if (a->matches.count || b->matches.count) return differs(m, own, "a block matches buffers");
-  if (!same_iters(m, own, described)) return differs(m, own, "the iterations of a block are others");
+  if (a->matches.count || b->matches.count) return differs(m, own, "a block matches other buffers");
+  if (!same_iters(m, own, described)) return differs(m, own, "a block has other iterations");
   if (!same(m, tir_stmt_at(m->ir, own)->block.predicate, tir_stmt_at(m->desc.ir, described)->block.predicate))
-    return differs(m, own, "the predicate of a block is another");
+    return differs(m, own, "a block has another predicate");
   if (!same_allocs(m, own, described)) return differs(m, own, "a block allocates other buffers");
-  if (!same_regions(m, writes, b->writes, false)) return differs(m, own, "the writes of a block are others");
-  if (!same_regions(m, reads, b->reads, false)) return differs(m, own, "the reads of a block are others");
+  if (!same_regions(m, writes, b->writes, false)) return differs(m, own, "a block writes other regions");
+  if (!same_regions(m, reads, b->reads, false)) return differs(m, own, "a block reads other regions");
   return same_list(m, own, described, TIR_INIT) && same_list(m, own, described, TIR_BODY);
 }
 
@@ -244,7 +244,7 @@ static bool same_store(struct match *m, tir_stmt own, tir_stmt described) {
     if (!equal_exprs(m->ir, m->ir->operands.at[a.store.indices + i], wanted))
       return differs(m, own, "another element is written");
   }
-  if (!same(m, a.store.predicate, b->store.predicate)) return differs(m, own, "the predicate of a store is another");
+  if (!same(m, a.store.predicate, b->store.predicate)) return differs(m, own, "a store has another predicate");
   return same(m, a.store.value, b->store.value) || differs(m, own, "another value is written");
 }
 
@@ -256,7 +256,7 @@ static bool same_stmt(struct match *m, tir_stmt own, tir_stmt described) {
   case TIR_BLOCK: return same_block(m, own, described);
   case TIR_STORE: return same_store(m, own, described);
   case TIR_IF:
-    if (!same(m, a->test.condition, b->test.condition)) return differs(m, own, "a condition is another");
+    if (!same(m, a->test.condition, b->test.condition)) return differs(m, own, "there is another condition");
     return same_list(m, own, described, TIR_BODY) && same_list(m, own, described, TIR_ELSE);
   case TIR_BIND: {
     tir_var v = a->bind.var;
@@ -264,8 +264,8 @@ static bool same_stmt(struct match *m, tir_stmt own, tir_stmt described) {
     tir_import_map_var(&m->import, b->bind.var, tir_var_expr(m->ir, v));
     return true;
   }
-  case TIR_EVALUATE: return same(m, a->evaluate.value, b->evaluate.value) || differs(m, own, "a call is another");
-  default: return differs(m, own, "a statement is of a kind that is not compared");
+  case TIR_EVALUATE: return same(m, a->evaluate.value, b->evaluate.value) || differs(m, own, "there is another call");
+  default: return differs(m, own, "there is a statement of a kind that is not compared, other");
   }
 }
 
@@ -280,9 +280,9 @@ static bool same_list(struct match *m, tir_stmt own, tir_stmt described, enum ti
 static bool matches(struct match *m, tir_block block) {
   const struct tir_block_record *own = tir_block_at(m->ir, block), *described = tir_block_at(m->desc.ir, m->desc.root);
   struct tir_span reads = own->reads;
-  if (own->matches.count) return differs(m, block, "the block matches buffers");
+  if (own->matches.count) return differs(m, block, "the block matches other buffers");
   if (!same(m, tir_stmt_at(m->ir, block)->block.predicate, tir_stmt_at(m->desc.ir, m->desc.root)->block.predicate))
-    return differs(m, block, "the block has a predicate");
+    return differs(m, block, "the block has another predicate");
   if (!same_regions(m, own->writes, described->writes, true))
     return differs(m, block, "the block writes other regions");
   if (!same_regions(m, reads, described->reads, true)) return differs(m, block, "the block reads other regions");
