@@ -304,6 +304,28 @@ bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
   return false;
 }
 
+struct search_any {
+  const struct tir *ir;
+  const tir_var *vars;
+  uint32_t count;
+  uint64_t mask;
+  bool found;
+};
+
+static bool look_for_any_var(void *data, tir_expr e) {
+  struct search_any *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  for (uint32_t i = 0; n->kind == TIR_VAR && i < s->count && !s->found; i++) s->found = s->vars[i] == n->ref;
+  return !s->found && (n->vars & s->mask);
+}
+
+bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {
+  struct search_any s = {ir, vars, count, 0, false};
+  for (uint32_t i = 0; i < count; i++) s.mask |= 1ull << (vars[i] & 63);
+  if (tir_at(ir, e)->vars & s.mask) tir_walk_expr(ir, e, look_for_any_var, &s);
+  return s.found;
+}
+
 struct search {
   const struct tir *ir;
   uint32_t wanted;

@@ -77,11 +77,16 @@ static tir_expr rewrite_sum(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_sum sum = tir_sum_open(ir);
   sum.constant = l.constant;
   bool opaque = false; /* its coefficients overflow: it is its own atom */
+  bool changed = how & ALWAYS;
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
     opaque = opaque || t.atom == e;
-    if (!opaque) tir_sum_add(ir, &sum, rewrite(ir, t.atom, how), t.coefficient);
+    if (opaque) break;
+    tir_expr atom = rewrite(ir, t.atom, how);
+    changed |= atom != t.atom;
+    tir_sum_add(ir, &sum, atom, t.coefficient);
   }
+  if (!opaque && !changed) return tir_sum_drop(ir, &sum), e;
   if (!opaque) tir_sum_recombine(ir, &sum);
   if (!opaque && !sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, e));
   tir_sum_drop(ir, &sum);
@@ -121,12 +126,16 @@ static tir_expr rewrite_operands(struct tir *ir, tir_expr e, unsigned how) {
   return made;
 }
 
+/* What holds no variable of the map stays as it is, whether or not its mask of variables told so. */
+static bool is_kept(unsigned how, tir_expr before, tir_expr after) { return !(how & ALWAYS) && before == after; }
+
 /* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator.
  */
 static tir_expr rewrite_part(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e), quotient = *tir_at(ir, n.a);
   tir_expr x = rewrite(ir, quotient.a, how);
   int64_t product;
+  if (is_kept(how, quotient.a, x)) return e;
   if (!tir_is_index(ir, x) || tir_linear_of(ir, x).count < 3 ||
       __builtin_mul_overflow(tir_at(ir, quotient.b)->imm, tir_at(ir, n.b)->imm, &product))
     return tir_make(ir, TIR_FLOORMOD, tir_make(ir, TIR_FLOORDIV, x, quotient.b), n.b);
@@ -149,6 +158,7 @@ static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   if (is_part(ir, &n)) return rewrite_part(ir, e, how);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = rewrite(ir, n.a, how), b = rewrite(ir, n.b, how);
+    if (is_kept(how, n.a, a) && is_kept(how, n.b, b)) return e;
     bool turned = ir->scratch->subst.orders && (n.kind == TIR_GT || n.kind == TIR_GE);
     if (turned && (how & KEEP_CONDITIONS)) return tir_binary(ir, n.kind == TIR_GT ? TIR_LT : TIR_LE, b, a);
     if (n.kind >= TIR_EQ && (how & KEEP_CONDITIONS)) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
@@ -157,9 +167,13 @@ static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   switch (n.kind) {
   case TIR_NOT: {
     tir_expr a = rewrite(ir, n.a, how);
+    if (is_kept(how, n.a, a)) return e;
     return how & KEEP_CONDITIONS ? tir_unary(ir, TIR_NOT, n.type, a) : tir_not(ir, a);
   }
-  case TIR_CAST: return tir_cast(ir, n.type, rewrite(ir, n.a, how));
+  case TIR_CAST: {
+    tir_expr a = rewrite(ir, n.a, how);
+    return is_kept(how, n.a, a) ? e : tir_cast(ir, n.type, a);
+  }
   case TIR_BROADCAST: return tir_unary(ir, TIR_BROADCAST, n.type, rewrite(ir, n.a, how));
   case TIR_SELECT: {
     tir_expr c = rewrite(ir, n.a, how), x = rewrite(ir, n.b, how);

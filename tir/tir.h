@@ -458,6 +458,7 @@ bool tir_prove_under(struct tir *ir, tir_expr given,
 /* Largest m and some r in [0, m) with value = r (mod m); m = 0: the constant r. */
 void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainder);
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v);
+bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count);
 bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b);
 /* Calls visit(data, e) on e and all below it, parents first; visit returns false to skip what is below. */
 void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data);

@@ -57,7 +57,8 @@ static bool add_steps(struct tir *ir, const struct running *r, tir_block block, 
       continue;
     }
     if (n->kind != TIR_VAR) {
-      if (block ? n->flags & TIR_HAS_VAR : n->vars & r->mask) return false;
+      if (block ? n->flags & TIR_HAS_VAR : (n->vars & r->mask) && tir_uses_any_var(ir, t.atom, r->vars, r->count))
+        return false;
       continue;
     }
     if (!runs(r, n->ref)) continue;

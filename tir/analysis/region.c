@@ -86,6 +86,13 @@ static bool is_relaxed(const struct relaxation *r, tir_var v) {
   return false;
 }
 
+/* The masks alone do not decide: variables share their bits. */
+static bool uses_relaxed(const struct relaxation *r, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(r->ir, e);
+  if (n->kind == TIR_VAR) return is_relaxed(r, n->ref);
+  return (n->vars & r->mask) && tir_uses_any_var(r->ir, e, r->vars, r->count);
+}
+
 static bool has_constant_domain(const struct tir *ir, tir_var v) {
   const struct tir_var_node *n = &ir->vars.at[v];
   return n->min && n->extent && tir_is_int(ir, n->min) && tir_is_int(ir, n->extent);
@@ -186,9 +193,7 @@ static struct tir_interval relax_atom(const struct relaxation *r, tir_expr e) {
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return relax_binary(r, e);
   if (n.kind == TIR_CAST) return relax_cast(r, e);
   if (n.kind == TIR_SELECT) return tir_interval_union(r->ir, relax(r, n.b), relax(r, n.c));
-  for (uint32_t i = 0; i < r->count; i++)
-    if (tir_uses_var(r->ir, e, r->vars[i])) return everything;
-  return tir_point(e);
+  return tir_uses_any_var(r->ir, e, r->vars, r->count) ? everything : tir_point(e);
 }
 
 enum { MOST_TERMS = 32 };
@@ -228,7 +233,7 @@ static bool relax_plainly(const struct relaxation *r, tir_expr e, struct tir_lin
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
     const struct tir_expr_node *n = tir_at(ir, t.atom);
-    if (!(n->vars & r->mask) || (n->kind == TIR_VAR && !is_relaxed(r, n->ref))) {
+    if (!uses_relaxed(r, t.atom)) {
       kept[count++] = t;
       rising |= t.coefficient > 0;
       continue;
@@ -253,7 +258,7 @@ static bool relax_plainly(const struct relaxation *r, tir_expr e, struct tir_lin
 
 static struct tir_interval relax(const struct relaxation *r, tir_expr e) {
   struct tir *ir = r->ir;
-  if (!(tir_at(ir, e)->vars & r->mask)) return tir_point(e);
+  if (!uses_relaxed(r, e)) return tir_point(e);
   struct tir_linear l = tir_linear_of(ir, e);
   struct tir_interval plain;
   if (l.count > MOST_TERMS) return relax_atom(r, e);
@@ -263,7 +268,7 @@ static struct tir_interval relax(const struct relaxation *r, tir_expr e) {
   struct tir_interval atoms[MOST_TERMS];
   for (uint32_t i = 0; i < l.count; i++) terms[i] = tir_terms(ir, l)[i];
   for (uint32_t i = 0; i < l.count; i++)
-    atoms[i] = tir_at(ir, terms[i].atom)->vars & r->mask ? relax_atom(r, terms[i].atom) : tir_point(terms[i].atom);
+    atoms[i] = uses_relaxed(r, terms[i].atom) ? relax_atom(r, terms[i].atom) : tir_point(terms[i].atom);
   tir_type type = tir_type_of(ir, e);
   tir_expr min = end_of_sum(ir, type, l, terms, atoms, false);
   return (struct tir_interval){min, end_of_sum(ir, type, l, terms, atoms, true), false};

@@ -61,6 +61,12 @@ static uint32_t find_var(const struct short_map *m, tir_expr e) {
   return UINT32_MAX;
 }
 
+static bool holds_var(const struct short_map *m, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(m->ir, e);
+  if (n->kind == TIR_VAR) return find_var(m, e) != UINT32_MAX;
+  return (n->vars & m->mask) && tir_uses_any_var(m->ir, e, m->vars, m->var_count);
+}
+
 /* Takes `e` apart into variable, lower factor and extent. False: it is no digit, or the division leaves a rest. */
 static bool read_digit(const struct short_map *m, tir_expr e, struct digit *d) {
   const struct tir_expr_node *n = tir_at(m->ir, e);
@@ -138,7 +144,7 @@ static enum iter_verdict read_index(struct short_map *m, tir_expr index, int64_t
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = m->ir->terms.at[l.first + i];
     struct digit *d = &m->digits[m->digit_count];
-    if (!(tir_at(m->ir, t.atom)->vars & m->mask)) {
+    if (!holds_var(m, t.atom)) {
       symbols[symbol_count++] = t;
       continue;
     }

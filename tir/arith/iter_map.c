@@ -221,10 +221,7 @@ static bool rest_of(struct tir_iter_map *m, struct iter_split split, tir_expr ba
 /* ---- Expressions ---- */
 
 bool iter_holds_iterator(const struct tir_iter_map *m, tir_expr e) {
-  if (!(tir_at(m->ir, e)->vars & m->mask)) return false;
-  for (uint32_t i = 0; i < m->var_count; i++)
-    if (tir_uses_var(m->ir, e, m->vars[i])) return true;
-  return false;
+  return (tir_at(m->ir, e)->vars & m->mask) && tir_uses_any_var(m->ir, e, m->vars, m->var_count);
 }
 
 /* A whole split that can be divided as it is need not be seen as a piece of a constrained iterator. */
@@ -310,7 +307,7 @@ static bool rewrite_sum(struct tir_iter_map *m, struct tir_linear l, tir_type ty
 }
 
 bool iter_rewrite(struct tir_iter_map *m, tir_expr e, struct iter_sum *out) {
-  if (!(tir_at(m->ir, e)->vars & m->mask)) {
+  if (!iter_holds_iterator(m, e)) {
     *out = iter_constant(m, e);
     return true;
   }

@@ -24,6 +24,10 @@ static inline bool tir_is_relaxed(const struct tir_relaxed *r, tir_var v) {
   return false;
 }
 
+static inline bool tir_uses_relaxed(const struct tir *ir, const struct tir_relaxed *r, tir_expr e) {
+  return (tir_at(ir, e)->vars & r->mask) && tir_uses_any_var(ir, e, r->vars, r->count);
+}
+
 /* The iteration of the block that is this variable, or -1. */
 static inline int tir_iter_of(const struct tir *ir, tir_block block, tir_var v) {
   struct tir_span iters = tir_block_at(ir, block)->iters;

@@ -75,7 +75,7 @@ static bool add_digit(const struct tir *ir, const struct tir_move *move, struct 
 static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f, const struct tir_relaxed *r,
                      int64_t coefficient, tir_expr atom) {
   const struct tir_expr_node *n = tir_at(ir, atom);
-  if (n->kind != TIR_VAR && (n->vars & r->mask)) return add_digit(ir, move, f, r, coefficient, atom);
+  if (n->kind != TIR_VAR && tir_uses_relaxed(ir, r, atom)) return add_digit(ir, move, f, r, coefficient, atom);
   if (n->kind != TIR_VAR) return !tir_uses_let(ir, atom) && add_fixed(move, f, coefficient, atom);
   const struct tir_var_node *v = &ir->vars.at[n->ref];
   if (v->kind == TIR_VAR_LET) return false;

@@ -124,12 +124,6 @@ static bool is_part_of_index(const struct tir *ir, const struct tir_move *move, 
   return false;
 }
 
-static bool uses_relaxed(const struct tir *ir, const struct tir_relaxed *r, tir_expr e) {
-  for (uint32_t i = 0; i < r->count; i++)
-    if (tir_uses_var(ir, e, r->vars[i])) return true;
-  return false;
-}
-
 /* Limits of such iterations that hold or fail for a whole round of the loop are the block's too. */
 static void take_limits(struct tir *ir, struct tir_move *move, tir_block producer, const struct tir_relaxed *r,
                         tir_expr predicate) {
@@ -138,7 +132,7 @@ static void take_limits(struct tir *ir, struct tir_move *move, tir_block produce
     take_limits(ir, move, producer, r, n.a);
     take_limits(ir, move, producer, r, n.b);
   }
-  if (n.kind != TIR_LT || uses_relaxed(ir, r, predicate)) return;
+  if (n.kind != TIR_LT || tir_uses_any_var(ir, predicate, r->vars, r->count)) return;
   for (uint32_t i = 0; i < tir_block_at(ir, producer)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, producer)[i];
     if (iter.binding == n.a && iter.kind == TIR_SPATIAL && is_part_of_index(ir, move, producer, iter.var)) {

@@ -65,7 +65,9 @@ static bool check_chain(const struct tir *ir, const tir_loop *loops, uint32_t co
   return true;
 }
 
-static uint64_t mask_of(const struct tir *ir, tir_loop l) { return 1ull << (tir_stmt_at(ir, l)->loop.var & 63); }
+static bool uses_loop(const struct tir *ir, tir_expr e, tir_loop l) {
+  return tir_uses_var(ir, e, tir_stmt_at(ir, l)->loop.var);
+}
 
 /* A quotient or remainder of several loops together: which values one of them has for an element depends on the others.
  */
@@ -77,9 +79,23 @@ static bool has_entangled_loops(struct tir *ir, const struct plan *plan, tir_blo
       tir_expr atom = ir->terms.at[l.first + t].atom;
       uint32_t loops = 0;
       for (uint32_t d = 0; d < plan->depth && tir_at(ir, atom)->kind != TIR_VAR; d++)
-        loops += tir_uses_var(ir, atom, tir_stmt_at(ir, plan->chain[d])->loop.var);
+        loops += uses_loop(ir, atom, plan->chain[d]);
       if (loops > 1) return true;
     }
+  }
+  return false;
+}
+
+static bool is_in_both(struct tir *ir, tir_block block, tir_loop loop) {
+  return tir_loop_extent(ir, loop) != 1 && tir_loop_iter_kinds(ir, loop, block) == 3;
+}
+
+static bool stands_with_both(struct tir *ir, const struct plan *plan, tir_block block, tir_loop loop) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    tir_expr binding = ir->iters.at[i].binding;
+    for (uint32_t l = 0; l < plan->depth && uses_loop(ir, binding, loop); l++)
+      if (uses_loop(ir, binding, plan->chain[l]) && is_in_both(ir, block, plan->chain[l])) return true;
   }
   return false;
 }
@@ -87,21 +103,15 @@ static bool has_entangled_loops(struct tir *ir, const struct plan *plan, tir_blo
 /* Where loops of the nest are in spatial bindings and in reductions of `block`: those, and all that stand in a binding
  * with one of them, outermost first. Loops of one iteration do not count. */
 static uint32_t find_tied(struct tir *ir, const struct plan *plan, tir_block block, tir_loop *tied) {
-  uint64_t spatial = 0, reduced = 0, mixed = 0, all = 0;
+  uint64_t spatial = 0, reduced = 0;
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     *(ir->iters.at[i].kind == TIR_REDUCE ? &reduced : &spatial) |= tir_at(ir, ir->iters.at[i].binding)->vars;
   if (!(spatial & reduced) || !has_entangled_loops(ir, plan, block)) return 0;
-  for (uint32_t l = 0; l < plan->depth; l++)
-    if (tir_loop_extent(ir, plan->chain[l]) != 1 && tir_loop_iter_kinds(ir, plan->chain[l], block) == 3)
-      mixed |= mask_of(ir, plan->chain[l]);
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
-    uint64_t vars = tir_at(ir, ir->iters.at[i].binding)->vars;
-    if (vars & mixed) all |= vars;
-  }
   uint32_t count = 0;
   for (uint32_t l = 0; l < plan->depth; l++)
-    if (tir_loop_extent(ir, plan->chain[l]) != 1 && (all & mask_of(ir, plan->chain[l]))) tied[count++] = plan->chain[l];
+    if (tir_loop_extent(ir, plan->chain[l]) != 1 && stands_with_both(ir, plan, block, plan->chain[l]))
+      tied[count++] = plan->chain[l];
   return count;
 }
 
@@ -121,11 +131,10 @@ static bool check_init_first(struct tir *ir, const struct plan *plan, tir_block 
 }
 
 static bool is_bound(const struct tir *ir, tir_block block, tir_loop loop, bool to_reductions) {
-  tir_var v = tir_stmt_at(ir, loop)->loop.var;
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     const struct tir_iter *iter = &tir_iters(ir, block)[i];
     if (to_reductions && iter->kind != TIR_REDUCE) continue;
-    if ((tir_at(ir, iter->binding)->vars & mask_of(ir, loop)) && tir_uses_var(ir, iter->binding, v)) return true;
+    if (uses_loop(ir, iter->binding, loop)) return true;
   }
   return false;
 }
