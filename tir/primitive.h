@@ -5,10 +5,11 @@
  * Loops are given outermost first where order matters. `out` arrays are the caller's; their sizes are stated.
  * What each requires, makes and forwards stands at the top of its file. Source: TensorIR (ASPLOS 2023), section 3. */
 
-/* Finds what primitives ask of each scope: whether it is a stage pipeline, whether its blocks' reads are covered. To be
- * called once, of a workload that is to be scheduled and copied: what is found now is not looked for in each copy, nor
- * in a state where splits and predicates hide it. */
-void tir_find_pipelines(struct tir *ir);
+/* Finds what primitives ask of each scope: whether it is a stage pipeline, whether its blocks' reads are covered. Of
+ * the blocks from record `first` on. To be called of a workload that is to be scheduled and copied (from 1), so that it
+ * is not looked for in each copy, and of what each instruction has made: later, splits and predicates may hide it, and
+ * what is found must not depend on who asks when. */
+void tir_find_pipelines(struct tir *ir, uint32_t first);
 
 /* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops. Unless unit
  * iterators are preserved, bindings below do without loops of extent 1. */

@@ -116,7 +116,7 @@ struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *tra
   uint32_t one = 0;
   struct vm_plan *plan = tir_enlarge(NULL, &one, 1, sizeof *plan);
   *plan = (struct vm_plan){.workload = workload, .intrinsics = intrinsics, .steps = vm_steps_retain(trace->steps)};
-  tir_find_pipelines(workload);
+  tir_find_pipelines(workload, 1);
   vm_plan_set(plan, 0, plan->steps->count);
   vm_plan_constrain(plan);
   return plan;

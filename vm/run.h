@@ -92,6 +92,8 @@ struct vm_run {
 };
 /* False: refused, since a branch that was not taken would give what the instruction takes. */
 bool vm_check_given(const struct vm_run *r, const struct vm_instruction *instruction);
+/* Performs one; what is to be known of the blocks that it made is found at once. False: refused. */
+bool vm_perform_step(struct vm_run *r, const struct vm_step *step);
 /* Performs the steps of r's plan; false: refused, err has the instruction. */
 bool vm_perform_steps(struct vm_run *r);
 bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t instruction); /* adds number and kind */

@@ -18,7 +18,7 @@ struct vm_schedule *vm_schedule_new(const struct tir *workload, uint64_t seed) {
   *sch->step = (struct vm_plan){0};
   if (!workload) return sch;
   tir_copy(sch->ir, workload);
-  tir_find_pipelines(sch->ir);
+  tir_find_pipelines(sch->ir, 1);
   sch->forwards = sch->ir->forwards.count;
   return sch;
 }
@@ -191,11 +191,18 @@ uint64_t vm_ticks(void) {
 #endif
 }
 
+bool vm_perform_step(struct vm_run *r, const struct vm_step *step) {
+  uint32_t blocks = r->ir->blocks.count;
+  if (!step->perform(r, step)) return false;
+  if (blocks != r->ir->blocks.count) tir_find_pipelines(r->ir, blocks);
+  return true;
+}
+
 /* Performs one instruction under the clock. */
 static bool perform_timed(struct vm_run *r, const struct vm_step *step, enum vm_kind kind) {
   struct vm_profile *profile = r->schedule->profile;
   uint64_t start = vm_ticks();
-  bool done = step->perform(r, step);
+  bool done = vm_perform_step(r, step);
   profile->ticks[kind] += vm_ticks() - start;
   profile->performed[kind]++;
   return done;
@@ -222,7 +229,7 @@ bool vm_perform_steps(struct vm_run *r) {
     if (done && sch->profile)
       done = perform_timed(r, step, plan->steps->instructions[plan->first + i].kind);
     else if (done)
-      done = step->perform(r, step);
+      done = vm_perform_step(r, step);
     sch->ends[plan->first + i] = sch->ir->forwards.count;
     if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);

@@ -130,7 +130,7 @@ static void try_block(const struct tir *ir, enum what what, tir_block block, con
 static void try_file(const char *path) {
   struct tir *ir = read_before(path);
   if (!ir) return;
-  tir_find_pipelines(ir);
+  tir_find_pipelines(ir, 1);
   tir_block blocks[MOST_BLOCKS];
   uint32_t count = all_blocks(ir, blocks);
   for (uint32_t i = 0; i < count; i++)

@@ -54,8 +54,8 @@ struct tir_use_at {
 bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope);
 /* From now on what `consumer` reads is not covered, and the scope is no pipeline. */
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
-/* Forgets what was found of the scope and its children: it is found anew when asked for. */
-void tir_forget_pipeline(struct tir *ir, tir_block scope);
+/* Forgets what was found of the scope and its children, and finds it anew. */
+void tir_renew_pipeline(struct tir *ir, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
 uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
                            tir_block *out, uint32_t most);

@@ -143,13 +143,15 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
   s->facts = (s->facts & ~(uint32_t)PIPELINE) | NO_PIPELINE;
 }
 
-void tir_forget_pipeline(struct tir *ir, tir_block scope) {
+void tir_renew_pipeline(struct tir *ir, tir_block scope) {
+  ms_error err = {.brief = true};
   tir_block_at(ir, scope)->facts &= TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE;
   for (tir_stmt s = tir_next(ir, scope, scope); s;) {
     bool block = tir_is(ir, s, TIR_BLOCK);
     if (block) tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED); /* of its own scope */
     s = block ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
   }
+  tir_check_stage_pipeline(ir, scope, &err);
 }
 
 static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_block scope) {
@@ -188,9 +190,9 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
   return tir_refuse(ir, err, MS_NOT_STAGE_PIPELINE, breach, "block `%s` %s", tir_block_name(ir, breach), why);
 }
 
-void tir_find_pipelines(struct tir *ir) {
+void tir_find_pipelines(struct tir *ir, uint32_t first) {
   ms_error err = {.brief = true};
-  for (uint32_t record = 1; record < ir->blocks.count; record++) {
+  for (uint32_t record = first; record < ir->blocks.count; record++) {
     tir_block block = ir->blocks.at[record].block;
     if (block && !(ir->blocks.at[record].facts & (PIPELINE | NO_PIPELINE))) tir_check_stage_pipeline(ir, block, &err);
   }

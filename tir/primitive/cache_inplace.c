@@ -69,7 +69,7 @@ static void edit(struct tir *ir, const struct plan *plan, tir_block out[2]) {
     if (tir_is(ir, s, TIR_BLOCK)) tir_redirect_to_cache(ir, &plan->in, cache, s);
   out[0] = tir_make_cache_stage(ir, &plan->in, cache, false);
   out[1] = make_stage_back(ir, plan, cache);
-  tir_forget_pipeline(ir, plan->in.scope); /* what is copied in is written after */
+  tir_renew_pipeline(ir, plan->in.scope); /* what is copied in is written after */
 }
 
 bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_index, const char *storage,

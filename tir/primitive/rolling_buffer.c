@@ -342,7 +342,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_change_range_loads(ir, &change);
   tir_replace_alloc(ir, plan->scope, plan->buffer, roll.to);
   make_opaque(ir, plan);
-  tir_forget_pipeline(ir, plan->scope);
+  tir_renew_pipeline(ir, plan->scope);
 }
 
 bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err) {
