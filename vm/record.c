@@ -223,13 +223,15 @@ bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *
   struct vm_trace_mark mark = vm_trace_mark(trace);
   if (!vm_append_inputs(trace, kind, inputs, input_count, attrs, attr_count, VM_NO_DRAW, err)) return false;
   uint32_t n = trace->steps->count - 1;
+  struct tir_mark before = tir_mark(sch->ir);
   const struct vm_plan *plan = prepare_last(sch);
   vm_fit_slots(sch, trace->steps->variables, n + 1);
   struct vm_run r = start_run(sch, plan, err);
   r.recording = true, r.decision = decision, r.decision_count = decision_count;
   bool done = check_branch(sch, kind, n, err);
-  if (done && !(vm_check_given(&r, &trace->steps->instructions[n]) && plan->at[0].perform(&r, &plan->at[0])))
+  if (done && !(vm_check_given(&r, &trace->steps->instructions[n]) && vm_perform_step(&r, &plan->at[0])))
     done = vm_refuse_at(err, trace->steps, n);
+  if (!done) tir_rewind(sch->ir, &before); /* as if it had not been tried: the trace, replayed, does not know of it */
   sch->step->steps = NULL;
   if (!done && kind == VM_Assert && err->code == MS_ASSERT_FAILS && sch->workload && !sch->branches)
     done = draw_again(sch, err);
