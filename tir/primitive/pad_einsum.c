@@ -2,13 +2,14 @@
  *
  * Requires: a positive multiple for each iteration; the scope is a stage pipeline; only loops are around the block.
  *           Where a domain grows, nothing else is under the grown loops, or uses what is padded under the others. Each
- *           region is one element, indexed by iterations and zeros, of a buffer of its own. A domain that grows starts
- *           at 0, and a loop of just that domain is bound to it and to nothing else. Buffers that are padded are
- *           used whole, unless they are inputs. A reduction that grows is a sum of what a zero read at its iterations
- *           makes zero, or reduces just what it reads, by one value; all writes are at each spatial one that grows.
- * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
- *           with the identity of what reduces it; after them, a block copies what was written back.
- * Forward:  nothing dies: loops keep their places. */
+ *           region is one element, indexed by iterations and zeros, of a buffer of its own, and tells by which
+ * iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop of just
+ * that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they are inputs. A
+ * reduction that grows is a sum of what a zero read at its iterations makes zero, or reduces just what it reads, by one
+ * value; all writes are at each spatial one that grows. After:    before the loops, a block copies each buffer that is
+ * read at a grown iteration to one padded with zeros, or with the identity of what reduces it; after them, a block
+ * copies what was written back. Forward:  nothing dies: loops keep their places. */
+#include "../analysis/loads.h"
 #include "copy_stage.h"
 
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct plan {
   struct tir_iter iters[MOST_ITERS];
   tir_expr extents[MOST_ITERS]; /* new; TIR_NONE: the domain stays */
   tir_loop loops[MOST_ITERS];   /* that grow with them; TIR_NONE: none is bound */
+  bool fixed[MOST_ITERS];       /* 0 in every round, which is all that the regions say of it */
   struct padded padded[MOST_REGIONS];
   uint32_t padded_count;
 };
@@ -82,6 +84,49 @@ static bool find_domains(struct tir *ir, tir_block block, const int64_t *padding
       return false;
   }
   return true;
+}
+
+/* ---- Check: accesses ---- */
+
+struct accesses {
+  struct plan *plan;
+  struct tir_region told;
+};
+
+/* A region may say 0 for an iteration of one value. Grown, it has more: unless none is run, it would leave the region.
+ */
+static bool is_told(struct tir *ir, const struct accesses *a, uint32_t indices) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, a->told.buffer)->rank; d++) {
+    tir_expr at = ir->operands.at[indices + d];
+    for (uint32_t i = 0; i < a->plan->count && at != ir->operands.at[a->told.ranges + 2 * d]; i++) {
+      tir_var v = a->plan->iters[i].var;
+      if (!a->plan->extents[i] || !tir_uses_var(ir, at, v)) continue;
+      if (a->plan->loops[i] || !tir_is_const(ir, ir->vars.at[v].extent, 1)) return false;
+      a->plan->fixed[i] = true;
+    }
+  }
+  return true;
+}
+
+static bool has_untold_load(struct tir *ir, void *context, tir_expr e) {
+  enum { MOST_LOADS = 32 };
+  const struct accesses *a = context;
+  tir_expr loads[MOST_LOADS];
+  uint32_t count = tir_find_loads(ir, e, a->told.buffer, loads, MOST_LOADS);
+  for (uint32_t i = 0; i < count && count <= MOST_LOADS; i++)
+    if (!is_told(ir, a, tir_at(ir, loads[i])->operands)) return true;
+  return count > MOST_LOADS;
+}
+
+static bool check_accesses(struct tir *ir, tir_block block, struct tir_region r, struct plan *plan, ms_error *err) {
+  struct accesses a = {plan, r};
+  bool told = !tir_any_own_expr(ir, block, has_untold_load, &a);
+  for (tir_stmt s = tir_next(ir, block, block); s && told; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == r.buffer)
+      told = is_told(ir, &a, tir_stmt_at(ir, s)->store.indices);
+  return told ||
+         tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` at an iteration it does not tell",
+                    tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
 }
 
 /* ---- Check: regions ---- */
@@ -177,6 +222,7 @@ static bool check_regions(struct tir *ir, tir_block block, bool write, struct pl
         !is_einsum_region(ir, r) || plan->padded_count == MOST_REGIONS)
       return tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` twice, or not at iterations alone",
                         tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
+    if (!check_accesses(ir, block, r, plan, err)) return false;
     uint32_t before_count = plan->padded_count;
     add_padded(ir, r, write, plan);
     if (plan->padded_count == before_count || is_there(ir, block, r, write, plan)) continue;
@@ -339,7 +385,9 @@ static tir_var grow(struct tir *ir, tir_var v, tir_expr extent) {
 static void grow_domains(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < plan->count; i++) {
     if (!plan->extents[i]) continue;
-    plan->iters[i].var = grow(ir, plan->iters[i].var, plan->extents[i]);
+    tir_var old = plan->iters[i].var;
+    plan->iters[i].var = grow(ir, old, plan->extents[i]);
+    if (plan->fixed[i]) tir_subst_var(ir, old, tir_int(ir, ir->vars.at[old].type, 0));
     tir_loop loop = plan->loops[i];
     if (!loop) continue;
     tir_var v = grow(ir, tir_stmt_at(ir, loop)->loop.var, plan->extents[i]);
