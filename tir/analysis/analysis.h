@@ -105,7 +105,7 @@ static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) {
 uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);
 bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err);
 /* A block at or below one of both uses a buffer without telling that a block at or below the other tells of. */
-bool tir_share_untold(struct tir *ir, tir_stmt a, tir_stmt b);
+bool tir_share_untold(struct tir *ir, tir_block a, tir_block b);
 /* How a block itself, not blocks in it, uses a buffer; and what its regions tell of that. */
 struct tir_access {
   bool reads, writes, tells_reads, tells_writes;

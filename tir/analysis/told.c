@@ -74,18 +74,33 @@ uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_b
   return count;
 }
 
-static bool hides_from(struct tir *ir, tir_stmt a, tir_stmt b) {
+/* The blocks in `block` write the buffer (or use it), and it tells so. */
+static bool tells_of_inner(const struct tir *ir, tir_block block, tir_buffer buffer, bool only_writes) {
+  const struct tir_block_record *told = tir_block_at(ir, block);
+  if (tir_has_region_of(ir, told->writes, buffer)) return true;
+  bool reads_told = only_writes || tir_has_region_of(ir, told->reads, buffer);
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer)) return false;
+    if (!reads_told && tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer)) return false;
+  }
+  return true;
+}
+
+static bool hides_from(struct tir *ir, tir_block a, tir_block b) {
   for (tir_stmt s = b; s; s = tir_next(ir, s, b)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     struct tir_span regions[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
     for (int w = 0; w < 2; w++)
-      for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++)
-        if (tir_untold_users(ir, ir->regions.at[i].buffer, a, NULL, 0)) return true;
+      for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
+        tir_buffer buffer = ir->regions.at[i].buffer;
+        if (tir_untold_users(ir, buffer, a, NULL, 0) || !tells_of_inner(ir, a, buffer, w == 0)) return true;
+      }
   }
   return false;
 }
 
-bool tir_share_untold(struct tir *ir, tir_stmt a, tir_stmt b) { return hides_from(ir, a, b) || hides_from(ir, b, a); }
+bool tir_share_untold(struct tir *ir, tir_block a, tir_block b) { return hides_from(ir, a, b) || hides_from(ir, b, a); }
 
 bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err) {
   tir_block untold;
