@@ -29,6 +29,13 @@ static bool uses_any(const struct tir *ir, tir_expr e, const tir_loop *loops, ui
   return false;
 }
 
+/* How many values from 0 on the binding may take of the domain: a block that was moved may need but some. */
+static tir_expr taken_extent(struct tir *ir, tir_expr binding, tir_expr extent) {
+  struct tir_bounds taken = tir_bounds_of(ir, binding);
+  if (!tir_is_int(ir, extent) || taken.lo < 0 || taken.hi >= tir_at(ir, extent)->imm - 1) return extent;
+  return tir_int(ir, tir_type_of(ir, extent), taken.hi + 1);
+}
+
 /* Without a map: each iteration as a whole belongs to one side. */
 static bool divide_trivially(struct tir *ir, struct tir_blockize_plan *plan, uint32_t loop_count) {
   for (uint32_t i = 0; i < plan->iter_count; i++) {
@@ -41,7 +48,7 @@ static bool divide_trivially(struct tir *ir, struct tir_blockize_plan *plan, uin
     bool outer = uses_any(ir, iter.binding, plan->loops + plan->inner_count, loop_count - plan->inner_count);
     if (inner && outer) return false;
     if (inner)
-      plan->parts[i] = (struct tir_division){zero, one, iter.binding, extent};
+      plan->parts[i] = (struct tir_division){zero, one, iter.binding, taken_extent(ir, iter.binding, extent)};
     else if (outer || !tir_is_const(ir, iter.binding, 0))
       plan->parts[i] = (struct tir_division){iter.binding, extent, zero, one};
     else
