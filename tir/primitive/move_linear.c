@@ -11,7 +11,7 @@ enum { MOST_RANK = 16 };
 struct form {
   uint32_t first, count;
   int64_t lo, hi;
-  uint64_t whole, digits; /* loops that run in it, and those of which digits do: bit (variable mod 64) */
+  uint64_t whole, digits; /* loops that run in it, and those of which digits do: bits of their places in the list */
 };
 
 static bool add_scaled(int64_t *to, int64_t a, int64_t b) {
@@ -59,13 +59,26 @@ static bool find_digit(const struct tir *ir, const struct tir_relaxed *r, tir_ex
   return true;
 }
 
+/* A loop's bit in a form; 0: it is too far in the list. */
+static uint64_t bit_of(const struct tir_relaxed *r, tir_var v) {
+  for (uint32_t i = 0; i < r->count && i < 64; i++)
+    if (r->vars[i] == v) return 1ull << i;
+  return 0;
+}
+
+static tir_var loop_of_digit(const struct tir *ir, tir_expr e) {
+  while (tir_at(ir, e)->kind != TIR_VAR) e = tir_at(ir, e)->a;
+  return tir_at(ir, e)->ref;
+}
+
 /* Several digits of one loop may be less than each by itself: the general way is to tell. */
 static bool add_digit(const struct tir *ir, const struct tir_move *move, struct form *f, const struct tir_relaxed *r,
                       int64_t coefficient, tir_expr atom) {
-  uint64_t loops = tir_at(ir, atom)->vars;
   struct tir_bounds digit;
-  if (!move->to_consumers || ((f->whole | f->digits) & loops) || !find_digit(ir, r, atom, &digit)) return false;
-  f->digits |= loops;
+  if (!move->to_consumers || !find_digit(ir, r, atom, &digit)) return false;
+  uint64_t loop = bit_of(r, loop_of_digit(ir, atom));
+  if (!loop || ((f->whole | f->digits) & loop)) return false;
+  f->digits |= loop;
   return add_scaled(&f->lo, coefficient, coefficient > 0 ? digit.lo : digit.hi) &&
          add_scaled(&f->hi, coefficient, coefficient > 0 ? digit.hi : digit.lo);
 }
@@ -82,8 +95,9 @@ static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f
   bool relaxed = tir_is_relaxed(r, n->ref);
   if (!relaxed && n->lo != n->hi) return add_fixed(move, f, coefficient, atom);
   if (relaxed && (!tir_is_int(ir, v->min) || !tir_is_int(ir, v->extent))) return false;
-  if (relaxed && (f->digits & n->vars)) return false;
-  if (relaxed) f->whole |= n->vars;
+  uint64_t loop = relaxed ? bit_of(r, n->ref) : 0;
+  if (relaxed && (!loop || (f->digits & loop))) return false;
+  f->whole |= loop;
   bool rising = coefficient > 0;
   return add_scaled(&f->lo, coefficient, rising ? n->lo : n->hi) &&
          add_scaled(&f->hi, coefficient, rising ? n->hi : n->lo);
