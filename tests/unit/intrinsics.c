@@ -59,7 +59,7 @@ struct shipped {
 /* Runs both on the same memory; parameters that were lowered have one dimension. */
 static bool computes_same(const struct tir *before, const struct tir *lowered, ms_error *err) {
   struct tir_arguments expected, actual;
-  struct tir_run_report report;
+  struct tir_run_report report = {0};
   bool same = tir_make_arguments(before, 1, 1, &expected, err);
   assert_true(same);
   tir_copy_arguments(before, 1, &expected, &actual);
