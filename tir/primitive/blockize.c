@@ -412,6 +412,8 @@ tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
   tir_stmt_at(ir, outer)->block.predicate = plan->predicates[0];
   relax_regions(ir, plan, outer, &made);
   tir_wrap(ir, nest, outer);
+  bool inside = tir_scope_of(ir, outer) && tir_scope_of(ir, tir_scope_of(ir, outer)); /* of a block that said more */
+  if (inside) tir_state_by_hand(ir, block, outer);
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return outer;
   make_init(ir, plan, outer);
   read_what_is_updated(ir, block);
