@@ -55,7 +55,7 @@ check "lower" 0 "B[i_0 * 4 + i_1] = A[i_0 * 4 + i_1] + T.float32(1.0)" \
   "$msched" lower "$dir/add.py" --trace "$dir/good.json" --target x86-64-v3
 check "lower, after a pass" 0 "for i in range(8):" "$msched" lower "$dir/add.py" --dump-after blocks
 check "lower, after each pass" 0 "# after flatten" "$msched" lower "$dir/add.py" --dump-after all
-check "lower, after no pass (unknown_pass)" 1 "there are offer threads place blocks compact loops partition promote unroll vectorize flatten instruction and all" \
+check "lower, after no pass (unknown_pass)" 1 "there are offer threads place order blocks compact loops partition promote unroll vectorize flatten instruction and all" \
   "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
 # B[i] = A[i] + 1 of 8, as a Lua script and as sections.

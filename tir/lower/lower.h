@@ -24,6 +24,7 @@ static inline int lower_vector_bits(const struct lowering *low) {
 bool lower_offer(struct lowering *low);       /* instruction.c */
 bool lower_threads(struct lowering *low);     /* threads.c */
 bool lower_place(struct lowering *low);       /* place.c */
+bool lower_order(struct lowering *low);       /* order.c */
 bool lower_blocks(struct lowering *low);      /* blocks.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
@@ -53,6 +54,9 @@ typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct a
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data);
 /* Whether an expression of statement s or one below it uses the buffer. */
 bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
+/* By how much the expression grows from one value of v to the next, in a plain sum of variables; false: it is none.
+ * (place.c) */
+bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step);
 /* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */
 uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 

@@ -179,14 +179,13 @@ static void widen_windows(struct tir *ir, void *data, tir_stmt s, const struct a
   }
 }
 
-/* By how much the expression grows with v, in a plain sum of variables; false: it is none. */
-static bool find_speed(struct tir *ir, tir_expr e, tir_var v, int64_t *speed) {
+bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
   struct tir_linear l = tir_linear_of(ir, e);
-  *speed = 0;
+  *step = 0;
   for (uint32_t t = 0; t < l.count; t++) {
     struct tir_term term = ir->terms.at[l.first + t];
     if (tir_at(ir, term.atom)->kind != TIR_VAR) return false;
-    if (tir_at(ir, term.atom)->ref == v) *speed = term.coefficient;
+    if (tir_at(ir, term.atom)->ref == v) *step = term.coefficient;
   }
   return true;
 }
@@ -197,7 +196,8 @@ static bool drifts(struct tir *ir, const struct windows *w, tir_var v) {
   for (uint32_t d = 0; d < rank; d++) {
     struct tir_interval r = w->read[d], o = w->written[d];
     int64_t reads, writes;
-    if (r.empty || o.empty || !find_speed(ir, r.min, v, &reads) || !find_speed(ir, o.min, v, &writes)) continue;
+    if (r.empty || o.empty || !lower_find_step(ir, r.min, v, &reads) || !lower_find_step(ir, o.min, v, &writes))
+      continue;
     if (writes && reads != writes && !tir_interval_covers(ir, o, r)) return true;
   }
   return false;

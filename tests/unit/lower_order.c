@@ -1,0 +1,90 @@
+/* The pass that gives parallel loops an order where their rounds write the same elements. */
+#include "script.h"
+
+/* Parallel loops that are left after the pass. */
+static uint32_t parallel_loops(struct tir *ir) {
+  char *text = NULL;
+  size_t length = 0;
+  ms_error err = {0};
+  struct tir_lower_options options = {.dump_after = "order", .dump = open_memstream(&text, &length)};
+  if (!tir_lower(ir, tir_find_func(ir, "main"), &options, &err)) fail_msg("%s", err.message);
+  fclose(options.dump);
+  uint32_t count = 0;
+  for (const char *at = text; (at = strstr(at, "T.parallel(")) != NULL; at++) count++;
+  free(text);
+  tir_free(ir);
+  return count;
+}
+
+static void rounds_of_their_own_are_parallel(void **state) {
+  (void)state;
+  assert_int_equal(
+      parallel_loops(read_function("A: T.Buffer((18,), \"float32\"), B: T.Buffer((18,), \"float32\")",
+                                   "for i in T.parallel(4):", "    for j in T.parallel(5):",
+                                   "        with T.sblock(\"B\"):", "            v = T.axis.spatial(18, i * 5 + j)",
+                                   "            T.where(i * 5 + j < 18)", "            B[v] = A[v]")),
+      2);
+}
+
+static void parts_of_a_loop_are_put_together(void **state) {
+  (void)state;
+  assert_int_equal(
+      parallel_loops(read_function(
+          "A: T.Buffer((18, 10), \"float32\"), B: T.Buffer((5, 4, 10), \"float32\")", "for f in T.parallel(54):",
+          "    for j in range(4):", "        with T.sblock(\"B\"):", "            vi = T.axis.spatial(18, f // 3)",
+          "            vj = T.axis.spatial(10, f % 3 * 4 + j)", "            T.where(f % 3 * 4 + j < 10)",
+          "            B[vi // 4, vi % 4, vj] = A[vi, vj]")),
+      1);
+}
+
+/* A parallel loop over tiles of 4 elements that begin at multiples of `step`. */
+static struct tir *tiles(const char *step) {
+  char at[80], store[80];
+  snprintf(at, sizeof at, "        T.writes(B[vi * %s:vi * %s + 4])", step, step);
+  snprintf(store, sizeof store, "            B[vi * %s + j] = A[vi * %s + j]", step, step);
+  return read_function("A: T.Buffer((16,), \"float32\"), B: T.Buffer((16,), \"float32\")",
+                       "for i in T.parallel(4):", "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(4, i)",
+                       "        T.reads(A[0:16])", at, "        for j in range(4):", store);
+}
+
+static void tiles_may_overlap(void **state) {
+  (void)state;
+  assert_int_equal(parallel_loops(tiles("4")), 1);
+  assert_int_equal(parallel_loops(tiles("3")), 0);
+}
+
+/* What rounds write into a buffer of their own, or one after the loop reads. */
+static struct tir *repeated(const char *buffer, const char *reader) {
+  return read_function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((16, 4), \"float32\")", buffer,
+                       "for i in T.parallel(16):", "    for j in range(4):", "        with T.sblock(\"B\"):",
+                       "            vj = T.axis.spatial(4, j)", "            B[vj] = A[vj]", reader,
+                       "    for j in range(4):", "        with T.sblock(\"C\"):",
+                       "            vi, vj = T.axis.remap(\"SS\", [i, j])", "            C[vi, vj] = B[vj]");
+}
+
+static void rounds_repeat_what_is_theirs(void **state) {
+  (void)state;
+  const char *local = "B = T.sblock_alloc_buffer((4,))";
+  assert_int_equal(parallel_loops(repeated(local, "    # in the loop")), 1);
+  assert_int_equal(parallel_loops(repeated(local, "for i in range(16):")), 0);
+}
+
+static void data_tells_where_to_write(void **state) {
+  (void)state;
+  assert_int_equal(parallel_loops(read_function(
+                       "I: T.Buffer((16,), \"int32\"), B: T.Buffer((16,), \"float32\")",
+                       "for i in T.parallel(16):", "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(16, i)",
+                       "        T.reads(I[vi])", "        T.writes(B[0:16])", "        B[I[vi]] = T.float32(1)")),
+                   1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rounds_of_their_own_are_parallel),
+      cmocka_unit_test(parts_of_a_loop_are_put_together),
+      cmocka_unit_test(tiles_may_overlap),
+      cmocka_unit_test(rounds_repeat_what_is_theirs),
+      cmocka_unit_test(data_tells_where_to_write),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* Order: a parallel loop runs its rounds in order where they write the same elements of a buffer that outlives it.
+ * Requires: blocks; flat allocations. Gives: parallel loops of which different rounds write different elements, as far
+ * as their blocks' regions tell. Keeps: everything else. */
+#include "../arith/affine.h"
+#include "lower.h"
+
+enum { MOST_LOOPS = 64, MOST_INDICES = 64 };
+
+/* What a block writes in one round of a parallel loop. */
+struct round {
+  tir_block block;
+  tir_var var; /* of the parallel loop; it and those of the loops in it: */
+  tir_var vars[MOST_LOOPS];
+  uint32_t count;
+  struct tir_region region;
+  tir_expr ranges[2 * TIR_MOST_RANK]; /* over the loops */
+};
+
+/* In one dimension, a round moves by no less than what it writes there is long. */
+static bool is_apart_by_step(struct tir *ir, const struct round *r) {
+  struct tir_interval written[TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, r->region.buffer)->rank;
+  tir_relax_region(ir, r->ranges, rank, r->vars, r->count - 1, written);
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t step;
+    if (written[d].empty) return true;
+    if (!written[d].min || !written[d].max || !lower_find_step(ir, written[d].min, r->var, &step)) continue;
+    int64_t most = tir_at(ir, tir_interval_extent(ir, written[d]))->hi;
+    if (step && most <= (step < 0 ? -step : step)) return true;
+  }
+  return false;
+}
+
+/* The loops that the indices use; false: they are not the parallel loop and ones whose ranges do not depend on it. */
+static bool find_used(struct tir *ir, const struct round *r, const tir_expr *indices, uint32_t count, tir_var *out,
+                      uint32_t *found) {
+  bool moves = false;
+  *found = 0;
+  for (uint32_t k = 0; k < r->count; k++) {
+    struct tir_var_node v = ir->vars.at[r->vars[k]];
+    bool used = false;
+    for (uint32_t i = 0; i < count; i++) used |= tir_uses_var(ir, indices[i], r->vars[k]);
+    if (!used) continue;
+    for (uint32_t i = 0; i < r->count; i++)
+      if (tir_uses_var(ir, v.min, r->vars[i]) || tir_uses_var(ir, v.extent, r->vars[i])) return false;
+    out[(*found)++] = r->vars[k];
+    moves |= r->vars[k] == r->var;
+  }
+  return moves;
+}
+
+/* Values of the loops tell their rounds apart: the first indices, of what runs side by side, and the iterations of the
+ * block that do not. steps: of the first indices. */
+static bool is_one_to_one(struct tir *ir, const struct round *r, tir_expr *indices, uint32_t count,
+                          struct tir_progression *steps) {
+  tir_expr predicate = tir_stmt_at(ir, r->block)->block.predicate;
+  tir_var used[MOST_LOOPS];
+  uint32_t found;
+  struct tir_span iters = tir_block_at(ir, r->block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    if (ir->iters.at[i].kind == TIR_SPATIAL) continue;
+    if (tir_uses_var(ir, ir->iters.at[i].binding, r->var)) return false;
+    indices[count++] = ir->iters.at[i].binding;
+  }
+  return find_used(ir, r, indices, count, used, &found) &&
+         (tir_detect_iter_map(ir, indices, count, used, found, TIR_NONE, TIR_MAP_BIJECTIVE, true, steps) ||
+          tir_detect_iter_map(ir, indices, count, used, found, predicate, TIR_MAP_BIJECTIVE, true, steps));
+}
+
+/* Where the block writes tells the rounds apart. */
+static bool is_apart_by_place(struct tir *ir, const struct round *r) {
+  tir_expr indices[MOST_INDICES];
+  struct tir_progression steps[MOST_INDICES];
+  uint32_t rank = tir_buffer_at(ir, r->region.buffer)->rank;
+  for (uint32_t d = 0; d < rank; d++) indices[d] = r->ranges[2 * d];
+  if (!is_one_to_one(ir, r, indices, rank, steps)) return false;
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t most = tir_at(ir, r->ranges[2 * d + 1])->hi;
+    if (steps[d].scale && most > 1 && tir_at(ir, steps[d].scale)->lo < most) return false;
+  }
+  return true;
+}
+
+/* The block's spatial iterations do, each of which writes one element of its own, or where data tells. */
+static bool is_apart_by_iteration(struct tir *ir, const struct round *r) {
+  tir_expr indices[MOST_INDICES];
+  struct tir_progression steps[MOST_INDICES];
+  struct tir_span iters = tir_block_at(ir, r->block)->iters;
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, r->region.buffer)->rank; d++)
+    if (tir_uses_var(ir, r->ranges[2 * d], r->var) && !tir_is_const(ir, r->ranges[2 * d + 1], 1)) return false;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (ir->iters.at[i].kind == TIR_SPATIAL) indices[count++] = ir->iters.at[i].binding;
+  return is_one_to_one(ir, r, indices, count, steps);
+}
+
+static bool writes_apart(struct tir *ir, tir_loop loop, tir_block block) {
+  struct round r = {.block = block, .var = tir_stmt_at(ir, loop)->loop.var};
+  tir_stmt around = tir_stmt_at(ir, loop)->parent;
+  r.count = tir_loop_vars(ir, block, around, r.vars, MOST_LOOPS);
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    r.region = ir->regions.at[i];
+    const struct tir_buffer_node *b = tir_buffer_at(ir, r.region.buffer);
+    if (b->where && tir_is_below(ir, b->where, loop)) continue;
+    if (r.count > MOST_LOOPS || b->rank > TIR_MOST_RANK) return false;
+    if (b->rank + tir_block_at(ir, block)->iters.count > MOST_INDICES) return false;
+    tir_region_over_loops(ir, block, r.region, r.ranges);
+    if (!is_apart_by_step(ir, &r) && !is_apart_by_place(ir, &r) && !is_apart_by_iteration(ir, &r)) return false;
+  }
+  return true;
+}
+
+static bool rounds_are_apart(struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+    bool block = tir_is(ir, s, TIR_BLOCK);
+    if (block && !writes_apart(ir, loop, s)) return false;
+    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+  }
+  return true;
+}
+
+bool lower_order(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && tir_loop_extent(ir, s) != 1 &&
+        !rounds_are_apart(ir, s))
+      tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+  return true;
+}
