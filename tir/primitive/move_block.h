@@ -33,7 +33,7 @@ struct tir_move {
   tir_loop loop;
   tir_stmt before; /* the new nest goes before it; TIR_NONE: last */
   tir_stmt untold; /* while blocks are visited: the first child of the loop that reads what the block writes, untold */
-  tir_expr limits; /* of a producer, that it runs here at all; TIR_NONE: none that the domains do not say */
+  tir_expr limits; /* in which rounds of the loops around it runs at all; TIR_NONE: none that the domains do not say */
   struct tir_move_domain *domains;
   struct tir_term terms[TIR_MOVE_TERMS];
   uint32_t term_count;

@@ -73,6 +73,20 @@ static void keep_to(struct tir *ir, struct tir_move *move, struct tir_move_domai
   }
 }
 
+/* Conditions on whole rounds of `shared` hold at the new place too, but for the ends of domains, which it has anyway.
+ */
+static void keep_conditions(struct tir *ir, struct tir_move *move, tir_loop shared, tir_expr predicate) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) {
+    keep_conditions(ir, move, shared, n.a);
+    keep_conditions(ir, move, shared, n.b);
+    return;
+  }
+  for (tir_stmt s = tir_stmt_at(ir, move->block)->parent; s != shared; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_stmt_at(ir, s)->loop.var)) return;
+  if (!tir_is_domain_end(ir, move->block, predicate)) move->limits = tir_and(ir, move->limits, predicate);
+}
+
 bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err) {
   if (tir_stmt_at(ir, move->removed)->parent == move->scope) return true; /* it shares its loops with nothing */
   tir_loop shared = innermost_shared(ir, move);
@@ -83,6 +97,8 @@ bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err
   bool known = find_old(ir, move, shared, old);
   for (uint32_t i = 0; i < move->iter_count && known; i++) keep_to(ir, move, &move->domains[i], old[i]);
   if (old != on_stack) free(old);
+  tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
+  if (predicate) keep_conditions(ir, move, shared, predicate);
   return known || tir_refuse(ir, err, MS_MOVE_COVER, move->loop,
                              "what block `%s` computes in one round of the loops it shares with producers is not known",
                              tir_block_name(ir, move->block));
