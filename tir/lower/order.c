@@ -1,4 +1,5 @@
-/* Order: a parallel loop runs its rounds in order where they write the same elements of a buffer that outlives it.
+/* Order: a parallel loop runs its rounds in order where they write the same elements of a buffer that outlives it, or
+ * read what others write.
  * Requires: blocks; flat allocations. Gives: parallel loops of which different rounds write different elements, as far
  * as their blocks' regions tell. Keeps: everything else. */
 #include "../arith/affine.h"
@@ -94,8 +95,10 @@ static bool is_apart_by_iteration(struct tir *ir, const struct round *r) {
   return is_one_to_one(ir, r, indices, count, steps);
 }
 
-static bool writes_apart(struct tir *ir, tir_loop loop, tir_block block) {
+/* Rounds of the loop neither write the same elements of a buffer that outlives it, nor read what others write. */
+static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
   struct round r = {.block = block, .var = tir_stmt_at(ir, loop)->loop.var};
+  struct lower_windows windows;
   tir_stmt around = tir_stmt_at(ir, loop)->parent;
   r.count = tir_loop_vars(ir, block, around, r.vars, MOST_LOOPS);
   struct tir_span writes = tir_block_at(ir, block)->writes;
@@ -107,6 +110,8 @@ static bool writes_apart(struct tir *ir, tir_loop loop, tir_block block) {
     if (b->rank + tir_block_at(ir, block)->iters.count > MOST_INDICES) return false;
     tir_region_over_loops(ir, block, r.region, r.ranges);
     if (!is_apart_by_step(ir, &r) && !is_apart_by_place(ir, &r) && !is_apart_by_iteration(ir, &r)) return false;
+    if (lower_find_windows(ir, loop, r.region.buffer, &windows) && lower_reads_other_rounds(ir, &windows, r.var))
+      return false;
   }
   return true;
 }
@@ -114,7 +119,7 @@ static bool writes_apart(struct tir *ir, tir_loop loop, tir_block block) {
 static bool rounds_are_apart(struct tir *ir, tir_loop loop) {
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
     bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block && !writes_apart(ir, loop, s)) return false;
+    if (block && !is_apart(ir, loop, s)) return false;
     s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
   }
   return true;

@@ -4,7 +4,6 @@
  * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
  * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, those
  * that decide whether it writes at all, and those of which one round reads what another wrote. */
-#include "../arith/linear.h"
 #include "lower.h"
 
 #include <stdlib.h>
@@ -136,84 +135,16 @@ static void fix_shape(struct tir *ir, tir_buffer buffer) {
   if (first) tir_buffer_at(ir, buffer)->shape = first;
 }
 
-enum { MOST_LOOPS = 64 };
-
-/* What is read of a buffer, and what is written, in one round of the loops around `site`. */
-struct windows {
-  tir_buffer buffer;
-  tir_stmt site;
-  bool known;
-  struct tir_interval read[TIR_MOST_RANK], written[TIR_MOST_RANK];
-};
-
-/* An expression of statement s, over the loops around. */
-static tir_expr over_loops(struct tir *ir, tir_stmt s, tir_expr e) {
-  for (tir_block b = tir_is(ir, s, TIR_BLOCK) ? s : tir_parent_block(ir, s); b; b = tir_parent_block(ir, b)) {
-    struct tir_span iters = tir_block_at(ir, b)->iters;
-    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-      tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
-    e = tir_subst(ir, e);
-    tir_subst_clear(ir);
-  }
-  return e;
-}
-
-static void widen_windows(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct windows *w = data;
-  if (a->buffer != w->buffer || !w->known) return;
-  tir_var inner[MOST_LOOPS];
-  uint32_t count = 0;
-  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != w->site; p = tir_stmt_at(ir, p)->parent) {
-    if (!tir_is(ir, p, TIR_LOOP)) continue;
-    if (count < MOST_LOOPS) inner[count] = tir_stmt_at(ir, p)->loop.var;
-    count++;
-  }
-  w->known = count <= MOST_LOOPS;
-  for (uint32_t d = 0; d < a->count && w->known; d++) {
-    w->known = tir_is_index(ir, a->indices[d]);
-    if (!w->known) return;
-    struct tir_interval now = tir_relax(ir, over_loops(ir, s, a->indices[d]), inner, count);
-    struct tir_interval *all = writes ? &w->written[d] : &w->read[d];
-    *all = tir_interval_union(ir, *all, now);
-    w->known = !all->empty && all->min && all->max;
-  }
-}
-
-bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
-  struct tir_linear l = tir_linear_of(ir, e);
-  *step = 0;
-  for (uint32_t t = 0; t < l.count; t++) {
-    struct tir_term term = ir->terms.at[l.first + t];
-    if (tir_at(ir, term.atom)->kind != TIR_VAR) return false;
-    if (tir_at(ir, term.atom)->ref == v) *step = term.coefficient;
-  }
-  return true;
-}
-
-/* Rounds of the loop over v read past what they write themselves: what they read moves at another speed. */
-static bool drifts(struct tir *ir, const struct windows *w, tir_var v) {
-  uint32_t rank = tir_buffer_at(ir, w->buffer)->rank;
-  for (uint32_t d = 0; d < rank; d++) {
-    struct tir_interval r = w->read[d], o = w->written[d];
-    int64_t reads, writes;
-    if (r.empty || o.empty || !lower_find_step(ir, r.min, v, &reads) || !lower_find_step(ir, o.min, v, &writes))
-      continue;
-    if (writes && reads != writes && !tir_interval_covers(ir, o, r)) return true;
-  }
-  return false;
-}
-
 /* The place that outlives the loops in one of whose rounds the buffer is written, and in another read. */
-static tir_stmt outside_of_drifts(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
-  if (at == scope || tir_buffer_at(ir, buffer)->rank > TIR_MOST_RANK) return at;
-  struct windows w = {.buffer = buffer, .site = at, .known = true};
-  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) w.read[d] = w.written[d] = tir_nothing();
-  lower_visit(ir, at, widen_windows, &w);
+static tir_stmt outside_of_rounds(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
+  struct lower_windows w;
   tir_stmt place = at;
-  for (tir_stmt p = at; p != scope && w.known; p = tir_stmt_at(ir, p)->parent) {
+  if (at == scope || !lower_find_windows(ir, at, buffer, &w)) return at;
+  for (tir_stmt p = at; p != scope; p = tir_stmt_at(ir, p)->parent) {
     if (!tir_is(ir, p, TIR_LOOP)) continue;
     int kind = tir_stmt_at(ir, p)->loop_kind;
-    if ((kind == TIR_SERIAL || kind == TIR_UNROLLED) && drifts(ir, &w, tir_stmt_at(ir, p)->loop.var))
+    if ((kind == TIR_SERIAL || kind == TIR_UNROLLED || kind == TIR_PARALLEL) &&
+        lower_reads_other_rounds(ir, &w, tir_stmt_at(ir, p)->loop.var))
       place = tir_stmt_at(ir, p)->parent;
   }
   return place;
@@ -236,7 +167,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   find_regions(&site);
   if (!site.common) return; /* never used */
   tir_stmt at = list_around(ir, scope, site.common);
-  at = list_around(ir, scope, outside_of_drifts(ir, scope, buffer, at));
+  at = list_around(ir, scope, outside_of_rounds(ir, scope, buffer, at));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;

@@ -1,0 +1,86 @@
+/* What one round of a loop reads of a buffer and what it writes, and whether that says which rounds depend on others.
+ */
+#include "../arith/linear.h"
+#include "lower.h"
+
+enum { MOST_LOOPS = 64 };
+
+struct search {
+  struct lower_windows *windows;
+  tir_stmt site;
+  bool known;
+};
+
+/* An expression of statement s, over the loops around. */
+static tir_expr over_loops(struct tir *ir, tir_stmt s, tir_expr e) {
+  for (tir_block b = tir_is(ir, s, TIR_BLOCK) ? s : tir_parent_block(ir, s); b; b = tir_parent_block(ir, b)) {
+    struct tir_span iters = tir_block_at(ir, b)->iters;
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+    e = tir_subst(ir, e);
+    tir_subst_clear(ir);
+  }
+  return e;
+}
+
+static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct search *search = data;
+  struct lower_windows *w = search->windows;
+  if (a->buffer != w->buffer || !search->known) return;
+  tir_var inner[MOST_LOOPS];
+  tir_expr ranges[2 * TIR_MOST_RANK], predicate = TIR_NONE;
+  struct tir_interval now[TIR_MOST_RANK];
+  uint32_t count = 0;
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != search->site; p = tir_stmt_at(ir, p)->parent) {
+    if (tir_is(ir, p, TIR_BLOCK) && !predicate && !writes) predicate = tir_stmt_at(ir, p)->block.predicate;
+    if (!tir_is(ir, p, TIR_LOOP)) continue;
+    if (count < MOST_LOOPS) inner[count] = tir_stmt_at(ir, p)->loop.var;
+    count++;
+  }
+  search->known = count <= MOST_LOOPS;
+  for (uint32_t d = 0; d < a->count && search->known; d++) {
+    search->known = tir_is_index(ir, a->indices[d]);
+    ranges[2 * d] = over_loops(ir, s, a->indices[d]);
+    ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
+  }
+  if (!search->known) return;
+  if (predicate) predicate = over_loops(ir, s, predicate);
+  tir_region_upper_bound(ir, ranges, a->count, inner, count, predicate, now);
+  for (uint32_t d = 0; d < a->count && search->known; d++) {
+    struct tir_interval *all = writes ? &w->written[d] : &w->read[d];
+    *all = tir_interval_union(ir, *all, now[d]);
+    search->known = !all->empty && all->min && all->max;
+  }
+}
+
+bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
+  struct search search = {out, site, true};
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  if (rank > TIR_MOST_RANK) return false;
+  out->buffer = buffer;
+  for (uint32_t d = 0; d < rank; d++) out->read[d] = out->written[d] = tir_nothing();
+  lower_visit(ir, site, widen, &search);
+  return search.known;
+}
+
+bool lower_reads_other_rounds(struct tir *ir, const struct lower_windows *w, tir_var v) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, w->buffer)->rank; d++) {
+    tir_expr shape = ir->operands.at[tir_buffer_at(ir, w->buffer)->shape + d];
+    struct tir_interval all = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);
+    struct tir_interval r = w->read[d], o = w->written[d];
+    if (r.empty || o.empty || !tir_uses_var(ir, o.min, v)) continue;
+    if (!tir_interval_covers(ir, o, r) && !tir_interval_covers(ir, o, tir_interval_intersect(ir, r, all))) return true;
+  }
+  return false;
+}
+
+bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  *step = 0;
+  for (uint32_t t = 0; t < l.count; t++) {
+    struct tir_term term = ir->terms.at[l.first + t];
+    if (tir_at(ir, term.atom)->kind != TIR_VAR) return false;
+    if (tir_at(ir, term.atom)->ref == v) *step = term.coefficient;
+  }
+  return true;
+}
