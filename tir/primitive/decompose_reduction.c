@@ -297,17 +297,6 @@ static void add_spatial_iters(struct tir *ir, tir_block block, tir_block init) {
   tir_block_at(ir, init)->iters = (struct tir_span){first, count};
 }
 
-static void read_what_is_written(struct tir *ir, tir_block block) {
-  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
-  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
-  for (uint32_t i = 0; i < writes.count; i++) {
-    struct tir_region r = ir->regions.at[writes.first + i];
-    if (!tir_has_region_of(ir, reads, r.buffer)) ir->regions.at[first + count++] = r;
-  }
-  for (uint32_t i = 0; i < reads.count; i++) ir->regions.at[first + count++] = ir->regions.at[reads.first + i];
-  tir_set_reads(ir, block, ir->regions.at + first, count);
-}
-
 /* The block of the init, in terms of the loops and iterations of the reduction, which are about to be substituted. */
 static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) {
   tir_block init = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_init"));
@@ -331,7 +320,7 @@ static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct pla
   if (copied) tir_append(ir, nest[copied - 1], TIR_BODY, init);
   tir_insert_before(ir, loop, copied ? nest[0] : init);
   tir_set_block_name(ir, block, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_update"));
-  read_what_is_written(ir, block);
+  tir_read_what_is_written(ir, block);
   return init;
 }
 

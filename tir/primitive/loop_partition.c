@@ -1,13 +1,14 @@
 /* Loop partition: the range of a loop is cut into parts, each with a loop and blocks of its own.
  *
  * Requires: no annotation, no thread binding; a constant range; at most one factor open, the others positive, their sum
- *           less than the extent; each block below that has iterations binds one of them to the loop itself, and does
- *           not begin a reduction with it: each part would begin anew.
+ *           less than the extent; each block below that has iterations binds one of them to the loop itself. Where a
+ *           block with an init reduces over the loop, it does so in that iteration only, from its domain's start.
  * After:    an opaque block NAME_i_common (NAME: the first block below, i: the loop) in the loop's place; in it, for
  *           part n, an opaque block NAME_in_partition with the loop i_n over that part. Blocks below are copies named
  *           BLOCK_in, their iteration that is bound to the loop runs over the part, and the regions of buffers that
- *           they index by iterations alone are all that these run through. Without an open factor there is one part
- *           more, for the rest.
+ *           they index by iterations alone are all that these run through. A reduction over the loop begins in the
+ *           first part; in the others its block has no init, and reads what it writes. Without an open factor there is
+ *           one part more, for the rest.
  * Forward:  the loop and all below it are dead. */
 #include "loops.h"
 
@@ -58,19 +59,38 @@ static uint32_t find_bound(const struct tir *ir, tir_block block, tir_var var) {
   return i;
 }
 
+/* Whether the block begins a reduction that runs over the loop. */
+static bool reduces_over(const struct tir *ir, tir_loop loop, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (ir->iters.at[i].kind == TIR_REDUCE &&
+        tir_uses_var(ir, ir->iters.at[i].binding, tir_stmt_at(ir, loop)->loop.var))
+      return true;
+  return false;
+}
+
+/* Whether it does so with the one iteration that is bound to the loop, from the start of both. */
+static bool begins_in_first_part(const struct tir *ir, tir_loop loop, tir_block block) {
+  const struct tir_stmt_node *l = tir_stmt_at(ir, loop);
+  uint32_t bound = find_bound(ir, block, l->loop.var);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (i != bound && iter.kind == TIR_REDUCE && tir_uses_var(ir, iter.binding, l->loop.var)) return false;
+  }
+  return ir->vars.at[tir_iters(ir, block)[bound].var].min == l->loop.min;
+}
+
 static bool check_block(struct tir *ir, tir_loop loop, tir_block block, ms_error *err) {
-  tir_var var = tir_stmt_at(ir, loop)->loop.var;
   struct tir_span iters = tir_block_at(ir, block)->iters;
   if (!iters.count) return true;
-  if (find_bound(ir, block, var) == iters.count)
+  if (find_bound(ir, block, tir_stmt_at(ir, loop)->loop.var) == iters.count)
     return tir_refuse(ir, err, MS_PARTITION_BINDING, loop, "no iteration of block `%s` is bound to this loop itself",
                       tir_block_name(ir, block));
-  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return true;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    if (ir->iters.at[i].kind == TIR_REDUCE && tir_uses_var(ir, ir->iters.at[i].binding, var))
-      return tir_refuse(ir, err, MS_PARTITION_REDUCTION, loop, "each part would begin the reduction of block `%s` anew",
-                        tir_block_name(ir, block));
-  return true;
+  return !reduces_over(ir, loop, block) || begins_in_first_part(ir, loop, block) ||
+         tir_refuse(ir, err, MS_PARTITION_REDUCTION, loop,
+                    "it cannot be told in which part the reduction of block `%s` would begin",
+                    tir_block_name(ir, block));
 }
 
 static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, struct plan *plan,
@@ -185,6 +205,12 @@ static void narrow(struct tir *ir, tir_loop loop, tir_block block) {
   widen_regions(ir, block, reads, &accesses);
 }
 
+/* The reduction has begun in the part before. */
+static void drop_init(struct tir *ir, tir_block block) {
+  while (tir_stmt_at(ir, block)->first[TIR_INIT]) tir_kill(ir, tir_stmt_at(ir, block)->first[TIR_INIT]);
+  tir_read_what_is_written(ir, block);
+}
+
 static const char *render(const struct tir *ir, tir_var var, char *text, size_t size) {
   tir_name_render(ir, ir->vars.at[var].name, text, size);
   return text;
@@ -206,6 +232,7 @@ static tir_loop make_part(struct tir *ir, tir_loop old, int64_t begin, int64_t e
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     tir_set_block_name(ir, s, tir_symbol_format(ir, "%s_%s", tir_block_name(ir, s), text));
+    if (begin && reduces_over(ir, loop, s)) drop_init(ir, s);
     if (tir_block_at(ir, s)->iters.count) narrow(ir, loop, s);
   }
   return loop;

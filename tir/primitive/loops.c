@@ -144,3 +144,14 @@ void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
   }
   tir_set_reads(ir, init, ir->regions.at + first + writes.count, count);
 }
+
+void tir_read_what_is_written(struct tir *ir, tir_block block) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    struct tir_region r = ir->regions.at[writes.first + i];
+    if (!tir_has_region_of(ir, reads, r.buffer)) ir->regions.at[first + count++] = r;
+  }
+  for (uint32_t i = 0; i < reads.count; i++) ir->regions.at[first + count++] = ir->regions.at[reads.first + i];
+  tir_set_reads(ir, block, ir->regions.at + first, count);
+}
