@@ -3,7 +3,7 @@
  * A computation is an expression of the block's stores that loads nothing and is more than a leaf. What counts at first
  * are the largest ones; one met fewer times than the threshold gives way to the computations in it.
  * Requires: the threshold is not negative; the variables of what is met often enough in a stored value are iterations
- *           of the block, bound to loops of its scope.
+ *           of the block, bound to loops of its scope whose ranges do not depend on each other.
  * After:    for each of these, in order of falling size, the buffer index_var_N has a dimension for each variable, and
  *           the block index_N computes it in loops over the loops that these are bound to, where none of them is
  *           negative, before the block's nest. The block loads the buffers; what it says it reads stays as it was, so
@@ -202,12 +202,29 @@ static bool find_vars(const struct tir *ir, const struct plan *plan, tir_expr e,
   return !iters->full && !loops->full;
 }
 
+/* The range of one of the loops depends on another, which runs otherwise or not at all around the stage. */
+static bool has_moving_range(const struct tir *ir, const struct plan *plan, const struct vars *loops) {
+  for (tir_stmt s = plan->block; s != plan->scope; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    tir_var around = tir_stmt_at(ir, s)->loop.var;
+    for (uint32_t i = 0; i < loops->count; i++) {
+      const struct tir_var_node *v = &ir->vars.at[loops->at[i]];
+      if (tir_uses_var(ir, v->min, around) || tir_uses_var(ir, v->extent, around)) return true;
+    }
+  }
+  return false;
+}
+
 static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->chosen_count; i++) {
     struct vars iters, loops;
     if (!find_vars(ir, plan, plan->chosen[i], &iters, &loops))
       return tir_refuse(ir, err, MS_CACHE_INDEX_VARIABLES, plan->block,
                         "a computation in block `%s` has variables that are no iterations of it",
+                        tir_block_name(ir, plan->block));
+    if (has_moving_range(ir, plan, &loops))
+      return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
+                        "the range of a loop that a computation in block `%s` needs depends on another loop",
                         tir_block_name(ir, plan->block));
   }
   return true;
