@@ -5,7 +5,8 @@
  *           block tells of all that is in it, and writes no less than it says.
  * After:    right before the block, a block copies what it reads into the copy; right after it, one copies what it
  *           writes back. Both have the copy's name, and the block's predicate. Where the block is directly in its scope
- *           the copy holds the region only, else it has the buffer's shape. The scope is no stage pipeline any more.
+ *           the copy holds the region only, else, or where the region begins at loops around a scope without
+ *           iterations, it has the buffer's shape. The scope is no stage pipeline any more.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 
@@ -49,6 +50,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!covers(ir, plan))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
                       tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name));
+  if (!tir_settle_cached_region(ir, &plan->in, TIR_NONE, err)) return false;
+  plan->out.compact = plan->in.compact;
   return check_matches(ir, plan, err) && tir_check_regions_told(ir, block, err) &&
          tir_check_writes_told(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
 }
