@@ -82,7 +82,7 @@ static bool load(struct bench *b, const char *directory, const char *sketches, m
 
 /* The verifier, and the decisions that were drawn in a strict replay on another schedule. */
 static bool check(const struct vm_schedule *sch, const struct vm_plan *plan, uint64_t hash, ms_error *err) {
-  if (!tir_verify(sch->ir, err)) return false;
+  if (!vm_verify(&sch->trace, sch->ir, err)) return false;
   struct vm_schedule *again = vm_schedule_new(NULL, 0);
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = &sch->trace};
   bool done = vm_replay(again, plan, &draws, err);

@@ -245,6 +245,6 @@ bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *
   *count = r.made;
   sch->ends[n] = sch->ir->forwards.count;
   vm_apply_forwards(sch, trace->steps->variables);
-  vm_verify(sch->ir);
+  vm_check_made(sch);
   return true;
 }

@@ -164,15 +164,15 @@ static inline struct vm_stream vm_stream_for(const struct vm_run *r, const struc
 }
 
 /* In builds that check, an instruction that breaks the module ends the program. */
-static inline void vm_verify(const struct tir *ir) {
+static inline void vm_check_made(const struct vm_schedule *sch) {
 #ifdef MSCHED_CHECK
   ms_error err = {0};
-  if (!tir_verify(ir, &err)) {
+  if (!vm_verify(&sch->trace, sch->ir, &err)) {
     fprintf(stderr, "%s\n", err.message);
     assert(!"an instruction broke the module");
   }
 #else
-  (void)ir;
+  (void)sch;
 #endif
 }
 

@@ -233,7 +233,7 @@ bool vm_perform_steps(struct vm_run *r) {
     sch->ends[plan->first + i] = sch->ir->forwards.count;
     if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
-    vm_verify(sch->ir);
+    vm_check_made(sch);
   }
   return true;
 }

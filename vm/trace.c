@@ -146,10 +146,14 @@ void vm_forget_decisions(struct vm_trace *trace) {
   if (trace->steps->decisions) memset(trace->decided, VM_OPEN, trace->steps->decisions);
 }
 
+static bool splits_without_predicates(const struct vm_steps *s, const struct vm_instruction *i) {
+  return i->kind == VM_Split && s->values[i->values + i->inputs + 1].integer;
+}
+
 /* Splits without predicates, and layouts that are assumed to be injective. */
 static bool is_made_unsafe(const struct vm_steps *s, const struct vm_instruction *i) {
-  const struct vm_value *attrs = s->values + i->values + i->inputs;
-  return (i->kind == VM_Split && attrs[1].integer) || (i->kind == VM_TransformLayout && attrs[3].integer);
+  return splits_without_predicates(s, i) ||
+         (i->kind == VM_TransformLayout && s->values[i->values + i->inputs + 3].integer);
 }
 
 bool vm_trace_is_safe(const struct vm_trace *trace) {
@@ -158,6 +162,12 @@ bool vm_trace_is_safe(const struct vm_trace *trace) {
     if (!vm_kind_info(at->kind)->safe || is_made_unsafe(trace->steps, at)) return false;
   }
   return true;
+}
+
+bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *err) {
+  for (uint32_t i = 0; i < trace->steps->count; i++)
+    if (splits_without_predicates(trace->steps, &trace->steps->instructions[i])) return tir_verify_scopes(made, err);
+  return tir_verify(made, err);
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */

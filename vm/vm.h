@@ -167,6 +167,11 @@ struct vm_trace *vm_trace_simplified(const struct vm_trace *trace, bool postproc
 bool vm_decide(struct vm_trace *trace, uint32_t instruction, const int64_t *values, uint32_t count);
 void vm_forget_decisions(struct vm_trace *trace);    /* opens all */
 bool vm_trace_is_safe(const struct vm_trace *trace); /* holds no unsafe instruction */
+/* The verifier on what the trace made. A loop that was split without predicates may run past its end, and with it what
+ * blocks touch out of what they say they touch: that it does not matter is the user's promise, and regions are trusted
+ * (tir_verify_scopes). With any other instruction, unsafe ones too, all must hold (tir_verify): blocks whose regions a
+ * user stated are marked. */
+bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *err);
 
 /* uses[n], for all instructions: whether `instruction` takes something that instruction n gives. */
 void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses);

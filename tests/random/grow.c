@@ -137,7 +137,7 @@ bool perform_decided(struct grow *g, enum vm_kind kind, const struct vm_value *i
   }
   shared->tally.accepted[kind]++;
   if (kind != VM_GetSBlock && kind != VM_GetLoops) g->length++;
-  if (vm_kind_info(kind)->effect == VM_EFFECT_edit && !tir_verify(sch->ir, &err))
+  if (vm_kind_info(kind)->effect == VM_EFFECT_edit && !vm_verify(&sch->trace, sch->ir, &err))
     return report(shared, ILL_FORMED, "after %s: %s", vm_kind_info(kind)->name, err.message);
   note_layout(g, kind, inputs, input_count, attrs, attr_count);
   note_branch(g, kind, instructions);

@@ -10,7 +10,8 @@
  * Runs seeds N, N + 1, … in processes of a few hundred. When one fails, its seed, its workload and its trace, made as
  * small as it gets, are printed; the status is 1.
  * --unsafe: in one of four sequences, instructions are proposed too that may change what is computed; where one was
- *   accepted, results are not compared, but each form of the trace must give the module again.
+ *   accepted, results are not compared, but each form of the trace must give the module again; the verifier holds as
+ *   vm_verify says.
  * --instructions: stops once so many instructions were performed, whatever --count says.
  * --jobs: so many processes at a time, each with its own seeds: its share of --count, or SEEDS_OF_JOB apart.
  * --least: every kind must have been accepted so many times, and the mean length be 6. --kinds: only these are

@@ -291,7 +291,7 @@ static struct tir *schedule(struct tir *before, struct section s, bool *refused,
   struct vm_schedule *sch = trace ? vm_apply(before, trace, &draws, err) : NULL;
   struct tir *after = NULL;
   *refused = !sch;
-  if (sch && tir_verify(sch->ir, err)) {
+  if (sch && vm_verify(&sch->trace, sch->ir, err)) {
     after = tir_new();
     tir_copy(after, sch->ir);
   }
@@ -305,14 +305,19 @@ static struct tir *module_after(struct tir *before, struct section after, struct
                                 unsigned flags, bool *refused, ms_error *err) {
   if (flags & CASE_OURS) return schedule(before, steps, refused, err);
   struct tir *ir = read_module(after, file, err);
-  if (!ir || tir_verify(ir, err)) return ir;
+  struct vm_trace *trace = ir ? vm_read_trace(steps.at, steps.length, err) : NULL;
+  bool holds = trace ? vm_verify(trace, ir, err) : ir && tir_verify(ir, err);
+  vm_trace_free(trace);
+  if (holds) return ir;
   tir_free(ir);
   return NULL;
 }
 
-/* What lowering gives of it, verified; NULL: it is refused, or wrong. */
+/* What lowering gives of it, verified, each pass too where regions need not be trusted; NULL: it is refused, or wrong.
+ */
 static struct tir *lower(const struct tir *ir, bool *refused, ms_error *err) {
-  const struct tir_lower_options options = {.verify = true};
+  ms_error none = {0};
+  const struct tir_lower_options options = {.verify = tir_verify(ir, &none)};
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   if (tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err)) return lowered;

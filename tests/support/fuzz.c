@@ -35,10 +35,9 @@ static const struct tir *workload_at(int i) {
 
 /* ---- Replays ----------------------------------------------------------------------------------------------------- */
 
-/* What a trace that is not safe makes may reach out of its regions. */
 static void verify(const struct vm_schedule *sch, const char *when) {
   ms_error err = {0};
-  if (vm_trace_is_safe(&sch->trace) && !tir_verify(sch->ir, &err)) fuzz_stop(when, err.message);
+  if (!vm_verify(&sch->trace, sch->ir, &err)) fuzz_stop(when, err.message);
 }
 
 static bool replay(struct vm_schedule *sch, struct tir *workload, const struct vm_trace *trace, enum vm_mode mode,

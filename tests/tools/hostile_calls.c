@@ -80,7 +80,7 @@ static void call(struct hostile *h, const struct operands *o, const int64_t *dec
     check_refusal(h, &was, &err);
     return;
   }
-  if (!tir_verify(h->sch->ir, &err) && vm_trace_is_safe(&h->sch->trace)) fail(h, err.message);
+  if (!vm_verify(&h->sch->trace, h->sch->ir, &err)) fail(h, err.message);
   if (!start(h)) fail(h, "what was performed is refused");
 }
 

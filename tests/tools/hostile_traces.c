@@ -30,7 +30,7 @@ static void apply(struct spoiling *s, const char *text, const struct vm_trace *t
     return;
   }
   s->accepted++;
-  if (vm_trace_is_safe(trace) && !tir_verify(sch->ir, &err)) fail(s, text, err.message);
+  if (!vm_verify(trace, sch->ir, &err)) fail(s, text, err.message);
   vm_schedule_free(sch);
 }
 

@@ -29,8 +29,9 @@ static char *give(const char *path, struct section before, struct section trace,
   *sch = read ? vm_apply(ir, read, &draws, &err) : NULL;
   char *text = NULL;
   if (*sch) {
-    text = tir_print((*sch)->ir, TIR_NONE, 0);
-    if (!tir_verify((*sch)->ir, &err)) fprintf(stderr, "%s: the verifier: %s\n", path, err.message);
+    bool holds = vm_verify(&(*sch)->trace, (*sch)->ir, &err);
+    if (!holds) fprintf(stderr, "%s: the verifier: %s\n", path, err.message);
+    text = holds ? tir_print((*sch)->ir, TIR_NONE, 0) : NULL;
   } else {
     size_t size = 200;
     text = malloc(size);
@@ -80,7 +81,9 @@ static void run_file(struct cases *c, const char *path) {
     c->failed++;
   } else {
     char *given = give(path, before, trace, &sch);
-    if (c->rewrite)
+    if (!given)
+      c->failed++;
+    else if (c->rewrite)
       rewrite(c, path, text, trace, given, sch != NULL);
     else if (!agrees(path, sch, given, case_section(text, "after"), case_section(text, "error")))
       c->failed++;

@@ -6,7 +6,8 @@
  *           after them, always within the buffer. But for inputs, the block runs for each value of its iterations.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
- *           of the buffer. The block uses the new buffer.
+ *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
+ *           user stated its regions.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 #include "copy_stage.h"
@@ -170,12 +171,20 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer 
   return block;
 }
 
+/* Inside of a block whose regions were made of what a user stated of this one's, the copy reads or writes in its place
+ * what it does, not what was stated. */
+static void state_by_hand(struct tir *ir, tir_block block, const struct plan *plan, tir_block stage) {
+  if (tir_scope_of(ir, plan->scope) && tir_is_told_by_hand(ir, block, plan->write)) tir_state_by_hand(ir, block, stage);
+}
+
 static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_expr at[TIR_MOST_RANK];
   tir_buffer made = make_buffer(ir, plan);
   for (uint32_t i = 0; i < plan->count; i++) at[i] = tir_var_expr(ir, plan->covered[i]);
   tir_replace_access(ir, block, plan->buffer, made, at, plan->count);
-  return make_stage(ir, plan, made);
+  tir_block stage = make_stage(ir, plan, made);
+  state_by_hand(ir, block, plan, stage);
+  return stage;
 }
 
 bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err) {
