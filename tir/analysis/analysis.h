@@ -97,6 +97,8 @@ enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer tha
 bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes);
 /* Of the annotations of `from`, `to` has those alone that say so; they may be one block. */
 void tir_state_by_hand(struct tir *ir, tir_block from, tir_block to);
+/* `to`, which takes regions of `from` over, has those of its annotations that say so besides its own. */
+void tir_join_by_hand(struct tir *ir, tir_block from, tir_block to);
 static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
   tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
 }

@@ -7,7 +7,8 @@
  *           is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there
  *           before the reduction begins, and both buffers have one type.
  * After:    the reduction's init stores the terms that were added to its own, and its update accumulates in the buffer
- *           that the epilogue wrote. It reads what the epilogue read. The buffer between stays allocated.
+ *           that the epilogue wrote. It reads what the epilogue read, and is marked as it was where a user stated
+ *           these regions. The buffer between stays allocated.
  * Forward:  the epilogue and the loops that held only it are dead. */
 #include "../analysis/loads.h"
 #include "inline.h"
@@ -300,6 +301,7 @@ static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const 
     ir->operands.at[a.indices + i] = index;
   }
   set_regions(ir, reduction, epilogue, plan);
+  tir_join_by_hand(ir, epilogue, reduction);
   tir_subst_clear(ir);
   struct tir_load_rule rule = {plan->buffer, plan->target, load_accumulator, &a};
   tir_expr value = tir_rewrite_loads(ir, &rule, tir_stmt_at(ir, plan->update)->store.value);
