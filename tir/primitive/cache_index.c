@@ -174,10 +174,24 @@ static bool is_loop_around(const struct tir *ir, const struct plan *plan, tir_va
   return false;
 }
 
+/* Adds the loops on which the ranges of the loops in `found` depend: copies of these stand in copies of those. */
+static void add_loops_of_ranges(const struct tir *ir, const struct plan *plan, struct vars *found) {
+  for (uint32_t i = 0; i < found->count; i++) { /* grows */
+    struct vars below = {.ir = ir};
+    if (!is_loop_around(ir, plan, found->at[i])) continue;
+    tir_walk_expr(ir, ir->vars.at[found->at[i]].min, add_var, &below);
+    tir_walk_expr(ir, ir->vars.at[found->at[i]].extent, add_var, &below);
+    found->full |= below.full;
+    for (uint32_t k = 0; k < below.count; k++)
+      if (is_loop_around(ir, plan, below.at[k])) add_var(found, tir_var_expr(ir, below.at[k]));
+  }
+}
+
 /* Adds the loops in a binding, outermost first. */
 static void add_loops(const struct tir *ir, const struct plan *plan, tir_expr binding, struct vars *loops) {
   struct vars found = {.ir = ir};
   tir_walk_expr(ir, binding, add_var, &found);
+  add_loops_of_ranges(ir, plan, &found);
   loops->full |= found.full;
   tir_stmt nest[64];
   uint32_t depth = tir_loops_of(ir, plan->block, nest, 64);
@@ -306,8 +320,9 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   tir_expr indices[MOST_VARS], ranges[2 * MOST_VARS], bindings[MOST_VARS];
   for (uint32_t i = 0; i < loops->count; i++) {
     struct tir_var_node v = ir->vars.at[loops->at[i]];
-    made[i] = tir_new_var(ir, TIR_VAR_LOOP, numbered(ir, "ax", i), v.type, tir_int(ir, v.type, 0), v.extent);
-    tir_subst_var(ir, loops->at[i], tir_add(ir, tir_var_expr(ir, made[i]), v.min));
+    tir_expr min = tir_subst(ir, v.min), extent = tir_subst(ir, v.extent); /* over the loops before it */
+    made[i] = tir_new_var(ir, TIR_VAR_LOOP, numbered(ir, "ax", i), v.type, tir_int(ir, v.type, 0), extent);
+    tir_subst_var(ir, loops->at[i], tir_add(ir, tir_var_expr(ir, made[i]), min));
   }
   for (uint32_t i = 0; i < iters->count; i++) bindings[i] = tir_subst(ir, binding_of(ir, plan->block, iters->at[i]));
   tir_subst_clear(ir);
