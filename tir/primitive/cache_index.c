@@ -216,17 +216,19 @@ static bool find_vars(const struct tir *ir, const struct plan *plan, tir_expr e,
   return !iters->full && !loops->full;
 }
 
-/* The range of one of the loops depends on another, which runs otherwise or not at all around the stage. */
-static bool has_moving_range(const struct tir *ir, const struct plan *plan, const struct vars *loops) {
-  for (tir_stmt s = plan->block; s != plan->scope; s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_is(ir, s, TIR_LOOP)) continue;
-    tir_var around = tir_stmt_at(ir, s)->loop.var;
-    for (uint32_t i = 0; i < loops->count; i++) {
-      const struct tir_var_node *v = &ir->vars.at[loops->at[i]];
-      if (tir_uses_var(ir, v->min, around) || tir_uses_var(ir, v->extent, around)) return true;
-    }
+/* One past the largest value of a binding. */
+static tir_expr end_of(struct tir *ir, tir_expr binding, const struct vars *loops) {
+  struct tir_interval i = tir_relax(ir, binding, loops->at, loops->count);
+  return i.max ? tir_add(ir, i.max, tir_int(ir, tir_type_of(ir, i.max), 1)) : TIR_NONE;
+}
+
+/* Where ranges of the loops depend on others of them, it may be unknown how far a binding reaches. */
+static bool find_ends(struct tir *ir, const struct plan *plan, const struct vars *iters, const struct vars *loops) {
+  for (uint32_t i = 0; i < iters->count; i++) {
+    tir_expr end = end_of(ir, binding_of(ir, plan->block, iters->at[i]), loops);
+    if (!end || tir_uses_any_var(ir, end, loops->at, loops->count)) return false;
   }
-  return false;
+  return true;
 }
 
 static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err) {
@@ -236,7 +238,7 @@ static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err)
       return tir_refuse(ir, err, MS_CACHE_INDEX_VARIABLES, plan->block,
                         "a computation in block `%s` has variables that are no iterations of it",
                         tir_block_name(ir, plan->block));
-    if (has_moving_range(ir, plan, &loops))
+    if (!find_ends(ir, plan, &iters, &loops))
       return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
                         "the range of a loop that a computation in block `%s` needs depends on another loop",
                         tir_block_name(ir, plan->block));
@@ -270,12 +272,6 @@ static tir_name numbered(struct tir *ir, const char *stem, uint32_t i) {
   char name[32];
   snprintf(name, sizeof name, "%s%u", stem, i);
   return tir_name_of(ir, name);
-}
-
-/* One past the largest value of a binding. */
-static tir_expr end_of(struct tir *ir, tir_expr binding, const struct vars *loops) {
-  struct tir_interval i = tir_relax(ir, binding, loops->at, loops->count);
-  return tir_add(ir, i.max, tir_int(ir, tir_type_of(ir, i.max), 1));
 }
 
 /* The domain of an iteration of the stage: the loop's of the same number where it holds all values of the binding. */
