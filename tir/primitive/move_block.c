@@ -220,6 +220,7 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   if (!tir_move_find_domains(ir, move, err)) return false;
   if (move->to_consumers && !tir_move_keep_to_round(ir, move, err)) return false;
   if (!tir_move_check_reduction(ir, move, err) || !tir_move_check_untold(ir, move, err)) return false;
+  if (!tir_move_check_loads(ir, move, err)) return false;
   return move->to_consumers || tir_move_check_written(ir, move, err);
 }
 
@@ -236,7 +237,8 @@ bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move) {
   struct tir_span writes = tir_block_at(ir, move->block)->writes;
   assert(move->to_consumers);
   if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
-  if (tir_may_hide(ir, move->block, move->scope) || tir_move_has_silent(ir, move)) return false;
+  if (tir_may_hide(ir, move->block, move->scope) || tir_move_has_silent(ir, move) || tir_move_may_load(ir, move))
+    return false;
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {

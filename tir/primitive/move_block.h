@@ -76,8 +76,17 @@ tir_stmt tir_move_find_untold(struct tir *ir, struct tir_move *move);
 bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err);
 /* There are blocks that use the same buffers inside of others that do not tell so (move_untold.c). */
 bool tir_move_has_silent(struct tir *ir, const struct tir_move *move);
+/* The statement comes before the new place: it is another child of the loop, or not under it (move_untold.c). */
+bool tir_move_comes_before(const struct tir *ir, const struct tir_move *move, tir_stmt other);
+/* What ranges of loops, bindings and predicates load, of the new nest and of others, has been written by then, and is
+ * inside of the buffer (move_loads.c). */
+bool tir_move_check_loads(struct tir *ir, struct tir_move *move, ms_error *err);
+/* There may be such loads. */
+bool tir_move_may_load(const struct tir *ir, const struct tir_move *move);
 /* The iteration runs through its domain at the new place (move_reduction.c). */
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
+/* So do all of them, in one round of the loop (move_untold.c). */
+bool tir_move_runs_all(struct tir *ir, const struct tir_move *move);
 /* So do all of them, while the loops around the new place run, below `high`; false: or it is not known. */
 bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt high);
 /* Whether the moved block takes each step of its reductions once (move_reduction.c). */

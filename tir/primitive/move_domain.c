@@ -109,7 +109,7 @@ static bool join_required(struct tir *ir, const struct tir_move *move, tir_block
   return any;
 }
 
-static bool find_required(struct tir *ir, const struct tir_move *move, tir_buffer buffer, struct tir_interval *out) {
+bool tir_move_find_required(struct tir *ir, const struct tir_move *move, tir_buffer buffer, struct tir_interval *out) {
   bool any = false;
   for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) out[d] = tir_nothing();
   for (uint32_t i = 0; i < move->required_count; i++) any |= join_required(ir, move, move->required[i], buffer, out);
@@ -301,7 +301,7 @@ static bool solve_dimension(struct solver *s, uint32_t dimension) {
 }
 
 static bool solve_buffer(struct solver *s, ms_error *err) {
-  if (!find_required(s->ir, s->move, s->buffer, s->required)) return true;
+  if (!tir_move_find_required(s->ir, s->move, s->buffer, s->required)) return true;
   find_provided(s->ir, s->move, s->buffer, s->provided);
   if (solve_affine(s)) return true;
   for (uint32_t d = 0; d < s->rank; d++)
@@ -417,7 +417,7 @@ static bool reads_buffer_only(struct solver *s) {
 }
 
 static bool check_cover(struct solver *s, ms_error *err) {
-  if (!find_required(s->ir, s->move, s->buffer, s->required)) return true;
+  if (!tir_move_find_required(s->ir, s->move, s->buffer, s->required)) return true;
   find_provided(s->ir, s->move, s->buffer, s->provided);
   if (!reads_buffer_only(s))
     return tir_refuse(s->ir, err, MS_MOVE_LEFT_OUT, s->move->block,

@@ -10,7 +10,7 @@ static tir_stmt child_around(const struct tir *ir, tir_stmt s, tir_loop loop) {
   return s;
 }
 
-static bool comes_before(const struct tir *ir, const struct tir_move *move, tir_block other) {
+bool tir_move_comes_before(const struct tir *ir, const struct tir_move *move, tir_stmt other) {
   tir_stmt child = child_around(ir, other, move->loop);
   if (!child) return tir_compare_position(ir, other, move->loop) < 0;
   return !move->before || tir_compare_position(ir, child, move->before) < 0;
@@ -29,7 +29,7 @@ static bool shares_otherwise(const struct tir *ir, const struct tir_move *move, 
   return tir_is_below(ir, then, now) ? loops_between(ir, then, now) : loops_between(ir, now, then);
 }
 
-static bool runs_whole(struct tir *ir, const struct tir_move *move) {
+bool tir_move_runs_all(struct tir *ir, const struct tir_move *move) {
   for (uint32_t i = 0; i < move->iter_count; i++)
     if (!tir_move_runs_whole(ir, move, i)) return false;
   return true;
@@ -39,10 +39,10 @@ static bool keeps(struct tir *ir, void *context, tir_block other, struct tir_acc
   const struct tir_move *move = context;
   if (other == move->block || tir_is_below(ir, other, move->block)) return true;
   bool before = tir_compare_position(ir, other, move->block) < 0;
-  if (comes_before(ir, move, other) != before || (own.writes && its.writes)) return false;
+  if (tir_move_comes_before(ir, move, other) != before || (own.writes && its.writes)) return false;
   bool shares = shares_otherwise(ir, move, other);
   if (before || !own.writes || !its.reads || (own.reads && its.writes)) return !shares;
-  if (runs_whole(ir, move) || (!move->to_consumers && !shares)) return true;
+  if (tir_move_runs_all(ir, move) || (!move->to_consumers && !shares)) return true;
   tir_stmt around = tir_lowest_common_ancestor(ir, other, move->loop);
   return !shares && around != move->loop && !tir_is_below(ir, around, move->loop) &&
          tir_move_runs_through(ir, move, around);
