@@ -106,22 +106,27 @@ static bool is_implied(const char *key) {
   return is_among(key, (const char *const[]){"kind", "tag", "keys", "host"}, 4);
 }
 
-/* What the text has in front. */
-static bool is_first(const char *key) { return is_among(key, (const char *const[]){"mcpu", "num-cores"}, 2); }
-
-/* "KIND -mcpu=… -num-cores=… -KEY=VALUE…", the others by their names. */
-static void put_target(struct target_text *t, json_t *object) {
-  size_t count = 0;
+/* The names of the options: mcpu and num-cores in front, the others in order. The caller's to free(). */
+static const char **order_options(json_t *object, size_t *count) {
+  static const char *const in_front[] = {"mcpu", "num-cores"};
   const char **keys = make(json_object_size(object), sizeof *keys);
-  json_t *mcpu = json_object_get(object, "mcpu"), *cores = json_object_get(object, "num-cores");
+  size_t front = 0;
+  for (size_t i = 0; i < 2; i++)
+    if (json_object_get(object, in_front[i])) keys[front++] = in_front[i];
+  *count = front;
+  for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
+    if (!is_implied(json_object_iter_key(at)) && !is_among(json_object_iter_key(at), in_front, 2))
+      keys[(*count)++] = json_object_iter_key(at);
+  qsort(keys + front, *count - front, sizeof *keys, compare_keys);
+  return keys;
+}
+
+/* "KIND -mcpu=… -num-cores=… -KEY=VALUE…" */
+static void put_target(struct target_text *t, json_t *object) {
+  size_t count;
+  const char **keys = order_options(object, &count);
   put_value(t, json_object_get(object, "kind"), true);
   t->bad = t->bad || !t->size;
-  if (mcpu) put_option(t, "mcpu", mcpu);
-  if (cores) put_option(t, "num-cores", cores);
-  for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
-    if (!is_implied(json_object_iter_key(at)) && !is_first(json_object_iter_key(at)))
-      keys[count++] = json_object_iter_key(at);
-  qsort(keys, count, sizeof *keys, compare_keys);
   for (size_t i = 0; i < count; i++) put_option(t, keys[i], json_object_get(object, keys[i]));
   free(keys);
 }
@@ -244,13 +249,19 @@ static json_t *write_target(const char *text) {
   snprintf(words, sizeof words, "%s", text);
   const char *kind = strsep(&rest, " ");
   json_t *target = json_pack("{s:s, s:s, s:o}", "kind", kind, "tag", "", "keys", keys_of(kind));
+  json_t *options = json_object();
   while ((word = strsep(&rest, " ")) != NULL) {
     char *value = strchr(word, '=');
     if (!value) continue;
     *value++ = 0;
     word += strspn(word, "-");
-    if (!is_implied(word)) json_object_set_new(target, word, write_value(word, value));
+    if (*word && !is_implied(word)) json_object_set_new(options, word, write_value(word, value));
   }
+  size_t count;
+  const char **keys = order_options(options, &count);
+  for (size_t i = 0; i < count; i++) json_object_set(target, keys[i], json_object_get(options, keys[i]));
+  free(keys);
+  json_decref(options);
   return target;
 }
 

@@ -116,7 +116,7 @@ bool formula_apply(struct formula *f, uint32_t number, const struct vm_value *ar
   *out = vm_list(f->trace, VM_APPLY, arguments, o->arguments);
   out->op = (uint16_t)o->kind;
   if (o->kind == TIR_CALL) out->bare = (uint8_t)number;
-  return formula_count_node(f);
+  return true;
 }
 
 bool formula_cast(struct formula *f, const char *type, size_t length, struct vm_value argument, struct vm_value *out) {
@@ -126,7 +126,7 @@ bool formula_cast(struct formula *f, const char *type, size_t length, struct vm_
   *out = vm_list(f->trace, VM_APPLY, &argument, 1);
   out->op = TIR_CAST;
   out->bare = type[3] == '6' ? 64 : 32;
-  return formula_count_node(f);
+  return true;
 }
 
 static void finish(struct formula *f, struct vm_value *out) {

@@ -32,13 +32,14 @@ struct formula {
 
 bool formula_fail(struct formula *f, const char *what);
 bool formula_fail_at(struct formula *f, const char *name, size_t length, const char *what); /* names it first */
+/* Each node counts once for each place that it stands in, in text and graph alike. */
 bool formula_count_node(struct formula *f);
 bool formula_add_param(struct formula *f, const char *name, size_t length);
 bool formula_add_result(struct formula *f, struct vm_value v);
 /* Without names of the text's own, variables go by the names that we write. */
 bool formula_find_drawn(const struct formula *f, const char *name, size_t length, uint32_t *variable);
-/* Operator `number` on its arguments, or a cast to an integer of so many bits. False: they are truths where numbers
- * should be, or the other way; or there are too many nodes. */
+/* Operator `number` on its arguments, or a cast to an integer of so many bits, that have been counted. False: they are
+ * truths where numbers should be, or the other way. */
 bool formula_apply(struct formula *f, uint32_t number, const struct vm_value *arguments, struct vm_value *out);
 bool formula_cast(struct formula *f, const char *type, size_t length, struct vm_value argument, struct vm_value *out);
 

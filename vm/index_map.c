@@ -90,6 +90,10 @@ static bool parse_number(struct lexer *l, bool negative, struct vm_value *out) {
   return formula_count_node(l->f);
 }
 
+static bool apply(struct lexer *l, uint32_t number, const struct vm_value *arguments, struct vm_value *out) {
+  return formula_count_node(l->f) && formula_apply(l->f, number, arguments, out);
+}
+
 static bool parse_cast(struct lexer *l, int depth, struct vm_value *out) {
   bool wide = l->f->wide;
   struct vm_value argument;
@@ -99,7 +103,7 @@ static bool parse_cast(struct lexer *l, int depth, struct vm_value *out) {
   l->at += length;
   if (!expect(l, "\"") || !expect(l, ",") || !parse(l, depth + 1, LEVEL_OR, &argument)) return false;
   l->f->wide = wide;
-  return expect(l, ")") && formula_cast(l->f, type, length, argument, out);
+  return expect(l, ")") && formula_count_node(l->f) && formula_cast(l->f, type, length, argument, out);
 }
 
 /* After the name and its parenthesis: T.int64(4) is the number alone, T.max(a, b) an operator. */
@@ -116,7 +120,7 @@ static bool parse_call(struct lexer *l, int depth, const char *name, size_t leng
       continue;
     for (uint32_t i = 0; i < o->arguments; i++)
       if ((i && !expect(l, ",")) || !parse(l, depth + 1, LEVEL_OR, &arguments[i])) return false;
-    return expect(l, ")") && formula_apply(l->f, n, arguments, out);
+    return expect(l, ")") && apply(l, n, arguments, out);
   }
   return formula_fail_at(l->f, name, length, "is no function that is known here");
 }
@@ -151,16 +155,16 @@ static bool parse_negative(struct lexer *l, int depth, bool bits, struct vm_valu
   skip_space(l);
   if (!bits && l->at < l->end && isdigit((unsigned char)*l->at)) return parse_number(l, true, out);
   if (!parse_factor(l, depth + 1, &arguments[1])) return false;
-  if (bits) return formula_apply(l->f, number_of(TIR_CALL, "bitwise_not"), &arguments[1], out);
-  return formula_count_node(l->f) && formula_apply(l->f, number_of(TIR_SUB, NULL), arguments, out);
+  if (bits) return apply(l, number_of(TIR_CALL, "bitwise_not"), &arguments[1], out);
+  return formula_count_node(l->f) && apply(l, number_of(TIR_SUB, NULL), arguments, out);
 }
 
 static bool parse_not(struct lexer *l, int depth, struct vm_value *out) {
   struct vm_value arguments[2] = {[1] = vm_int(0)};
   if (depth > FORMULA_MOST_NODES) return formula_fail(l->f, "it is nested too deep");
   if (!parse(l, depth + 1, LEVEL_NOT, arguments)) return false;
-  if (!l->f->condition) return formula_apply(l->f, number_of(TIR_NOT, NULL), arguments, out);
-  return formula_count_node(l->f) && formula_apply(l->f, number_of(TIR_EQ, NULL), arguments, out);
+  if (!l->f->condition) return apply(l, number_of(TIR_NOT, NULL), arguments, out);
+  return formula_count_node(l->f) && apply(l, number_of(TIR_EQ, NULL), arguments, out);
 }
 
 /* The infix operator that stands here, if it binds within the levels. */
@@ -184,7 +188,7 @@ static bool parse(struct lexer *l, int depth, int least, struct vm_value *out) {
   if (!(least <= LEVEL_NOT && take_word(l, "not") ? parse_not : parse_factor)(l, depth, out)) return false;
   while ((o = take_operator(l, least, most, &number)) != NULL) {
     arguments[0] = *out;
-    if (!parse(l, depth + 1, o->level + 1, &arguments[1]) || !formula_apply(l->f, number, arguments, out)) return false;
+    if (!parse(l, depth + 1, o->level + 1, &arguments[1]) || !apply(l, number, arguments, out)) return false;
     if (o->level <= LEVEL_COMPARED) most = o->level == LEVEL_COMPARED ? LEVEL_NOT : o->level;
   }
   return true;
