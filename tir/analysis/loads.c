@@ -333,3 +333,26 @@ bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
   new_epoch(ir);
   return uses_opaquely(ir, e, buffer);
 }
+
+/* ---- By the scope ---- */
+
+static bool loads(struct tir *ir, tir_expr e, tir_buffer buffer) {
+  return e && (tir_at(ir, e)->flags & TIR_HAS_LOAD) && tir_find_loads(ir, e, buffer, NULL, 0);
+}
+
+static bool scope_loads_at(struct tir *ir, tir_buffer buffer, tir_stmt s) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  if (n.kind == TIR_LOOP) return loads(ir, n.loop.min, buffer) || loads(ir, n.loop.extent, buffer);
+  if (n.kind != TIR_BLOCK) return false;
+  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++)
+    if (loads(ir, tir_iters(ir, s)[i].binding, buffer)) return true;
+  return loads(ir, n.block.predicate, buffer);
+}
+
+tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
+  for (tir_stmt s = tir_after(ir, after, scope); s;) {
+    if (scope_loads_at(ir, buffer, s)) return s;
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
+  }
+  return TIR_NONE;
+}

@@ -36,6 +36,9 @@ bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer);
 
 /* Loads of `buffer` in e, each distinct one once, in the order met. Returns the number, stores at most `most`. */
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most);
+/* The first loop or block of the scope, after the statement and what is in it, whose range, bindings or predicate load
+ * the buffer: no region of a block tells of that. TIR_NONE: there is none. */
+tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after);
 /* e uses the buffer in another way than by loading single elements: a data pointer, a slice, a vector, a predicated
  * load. */
 bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer);

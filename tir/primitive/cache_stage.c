@@ -85,7 +85,12 @@ tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writ
   return first;
 }
 
-void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user) {
+tir_stmt tir_first_user(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, tir_block reader) {
+  tir_stmt load = tir_first_load_by_scope(ir, plan->buffer, plan->scope, writer);
+  return load && (!reader || tir_compare_position(ir, load, reader) < 0) ? load : reader;
+}
+
+void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_stmt user) {
   tir_stmt s = user; /* up to the list that holds both */
   while (!tir_is_below(ir, writer, tir_stmt_at(ir, s)->parent)) s = tir_stmt_at(ir, s)->parent;
   plan->before = s;

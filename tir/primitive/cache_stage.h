@@ -31,8 +31,11 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
  * among the `count` consumers, and what is in them, are left out. TIR_NONE: there is none. */
 tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
                            uint32_t count);
-/* Places the copy between the writer and `user`, the first block that shall come after it (a child of the scope). */
-void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_block user);
+/* The first statement after the writer that shall come after a copy to the buffer: `reader` (TIR_NONE: none), or what
+ * comes before it and loads the buffer in a range, binding or predicate. */
+tir_stmt tir_first_user(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, tir_block reader);
+/* Places the copy between the writer and `user`, the first statement of the scope that shall come after it. */
+void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_stmt user);
 /* What `region` of `block` covers while the loops between the block and the copy run: plan->ranges, cut to the buffer,
  * and plan->predicate. `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,

@@ -94,9 +94,10 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
                       "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));
   tir_block reader = tir_first_reader(ir, cache->scope, block, plan->consumers, plan->count);
   if (!check_untold(ir, plan, &reader, err)) return false;
+  tir_stmt user = tir_first_user(ir, cache, block, reader);
   cache->before = TIR_NONE;
-  if (reader) tir_place_cache(ir, cache, block, reader);
-  cache->compact = !reader || tir_stmt_at(ir, cache->before)->parent == cache->scope;
+  if (user) tir_place_cache(ir, cache, block, user);
+  cache->compact = !user || tir_stmt_at(ir, cache->before)->parent == cache->scope;
   if (!check_earlier_readers(ir, plan, err)) return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));

@@ -60,7 +60,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
   if (tir_compare_position(ir, reader, writer) <= 0)
     return tir_refuse(ir, err, MS_NO_CONSUMER_AFTER_WRITER, reader, "block `%s` does not come after the writer `%s`",
                       tir_block_name(ir, reader), tir_block_name(ir, writer));
-  tir_place_cache(ir, cache, writer, reader);
+  tir_place_cache(ir, cache, writer, plan->write ? tir_first_user(ir, cache, writer, reader) : reader);
   return true;
 }
 
