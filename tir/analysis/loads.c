@@ -29,9 +29,8 @@ static uint32_t mapped_operands(struct tir *ir, const struct visit *v, uint32_t 
   return first;
 }
 
-static void map_loop(struct tir *ir, const struct visit *v, tir_loop l) {
+void tir_set_loop_range(struct tir *ir, tir_loop l, tir_expr min, tir_expr extent) {
   struct tir_stmt_node n = *tir_stmt_at(ir, l);
-  tir_expr min = mapped(ir, v, n.loop.min), extent = mapped(ir, v, n.loop.extent);
   if (min == n.loop.min && extent == n.loop.extent) return;
   struct tir_var_node old = ir->vars.at[n.loop.var];
   tir_var made = tir_new_var(ir, TIR_VAR_LOOP, old.name, old.type, min, extent);
@@ -42,6 +41,12 @@ static void map_loop(struct tir *ir, const struct visit *v, tir_loop l) {
   tir_subst_var(ir, n.loop.var, tir_var_expr(ir, made));
   for (tir_stmt c = s->first[TIR_BODY]; c; c = tir_stmt_at(ir, c)->next) tir_subst_stmt(ir, c);
   tir_subst_clear(ir);
+}
+
+static void map_loop(struct tir *ir, const struct visit *v, tir_loop l) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, l);
+  tir_expr min = mapped(ir, v, n.loop.min), extent = mapped(ir, v, n.loop.extent);
+  tir_set_loop_range(ir, l, min, extent);
 }
 
 static void map_block(struct tir *ir, const struct visit *v, tir_block b) {

@@ -16,6 +16,8 @@ bool tir_visited(struct tir *ir, tir_expr e); /* since then; from now on it is *
  * of loops, bindings. A loop whose range changes gets a new variable. */
 void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
                        void *context);
+/* Gives the loop another range, and a new variable where that differs. */
+void tir_set_loop_range(struct tir *ir, tir_loop loop, tir_expr min, tir_expr extent);
 /* Whether some own expression e of `block` has test(context, e). */
 bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *ir, void *context, tir_expr e),
                       void *context);

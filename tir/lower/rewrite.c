@@ -1,6 +1,8 @@
 /* Walking and rewriting the accesses of statements: what several passes share. */
 #include "lower.h"
 
+#include "../analysis/loads.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,11 +54,18 @@ static void rewrite_store(struct tir *ir, tir_stmt s, rewrite_access *rewrite, v
   to->store.predicate = predicate;
 }
 
+static void rewrite_range(struct tir *ir, tir_loop loop, rewrite_access *rewrite, void *data) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  tir_expr min = lower_rewrite_expr(ir, n.loop.min, rewrite, data);
+  tir_set_loop_range(ir, loop, min, lower_rewrite_expr(ir, n.loop.extent, rewrite, data));
+}
+
 void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr made;
     switch (tir_stmt_at(ir, s)->kind) {
     case TIR_STORE: rewrite_store(ir, s, rewrite, data); break;
+    case TIR_LOOP: rewrite_range(ir, s, rewrite, data); break;
     case TIR_IF:
     case TIR_WHILE:
     case TIR_ASSERT:
