@@ -114,7 +114,7 @@ says "msched db: $work/none/x: cannot be written: No such file or directory" "$m
 says "msched export: $work/none/x.h: No such file or directory" "$msched" export "$id" -o "$work/none/x.h" --db "$db"
 says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME" \
   "$msched" replay "$id" --target toaster --db "$db"
-says "msched show: there is no instruction 999: the trace has $("$msched" show "$id" --trace --lua --db "$db" | grep -c 'sch:')" \
+says "msched show: there is no instruction 999: the trace has $("$msched" show "$id" --trace --lua --db "$db" | grep -c 'sch:'), from 0" \
   "$msched" show "$id" --explain 999 --db "$db"
 says "msched top: $work/none.db: there is no store; tuning makes one" "$msched" top --db "$work/none.db"
 # A table that is raised, by a policy of the user's, is a failure as well.
