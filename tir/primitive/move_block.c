@@ -211,7 +211,9 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   struct limits limits = {TIR_NONE, TIR_NONE};
   move->loop = loop;
   move->limits = TIR_NONE;
-  if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
+  if (!check_place(ir, move, loop, err) || !tir_check_reduces_inside(ir, move->block, move->scope, err) ||
+      !find_limits(ir, move, &limits, err))
+    return false;
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   tir_stmt untold = tir_move_find_untold(ir, move);
   if (untold) narrow(ir, &limits, untold, true);
