@@ -52,7 +52,8 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!plan_removal(ir, move, err) || !tir_check_regions_told(ir, block, err) || !tir_check_writes_told(ir, block, err))
+  if (!plan_removal(ir, move, err) || !tir_check_regions_told(ir, block, err) ||
+      !tir_check_writes_told(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
     return false;
   collect_required(ir, move);
   move->iter_count = tir_block_at(ir, block)->iters.count;
@@ -211,9 +212,7 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   struct limits limits = {TIR_NONE, TIR_NONE};
   move->loop = loop;
   move->limits = TIR_NONE;
-  if (!check_place(ir, move, loop, err) || !tir_check_reduces_inside(ir, move->block, move->scope, err) ||
-      !find_limits(ir, move, &limits, err))
-    return false;
+  if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   tir_stmt untold = tir_move_find_untold(ir, move);
   if (untold) narrow(ir, &limits, untold, true);
