@@ -142,7 +142,7 @@ static bool note_load(void *data, tir_expr e) {
 
 static void find_accesses(struct tir *ir, tir_block block, struct accesses *out) {
   *out = (struct accesses){.ir = ir};
-  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s;) { /* its init too, which may read */
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_STORE) {
       note_access(out, n.store.buffer, n.store.indices);
