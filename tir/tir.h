@@ -49,10 +49,10 @@ typedef struct ms_error {
 
 struct tir;
 /* Fill `err` (which may be NULL) and return false. `place`: the loop or block meant, printed with its surroundings. */
-bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-bool ms_vfail(ms_error *err, enum ms_code code, const char *format, va_list args);
+bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) __attribute__((cold, format(printf, 3, 4)));
+bool ms_vfail(ms_error *err, enum ms_code code, const char *format, va_list args) __attribute__((cold));
 bool tir_refuse(const struct tir *ir, ms_error *err, enum ms_code code, uint32_t place, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+    __attribute__((cold, format(printf, 5, 6)));
 /* Adds what is required and a hint to the message, if it has them not. */
 void ms_explain(ms_error *err);
 const char *ms_code_name(enum ms_code code); /* "loop_not_starting_with_zero": stable, for --json */

@@ -154,7 +154,7 @@ static bool views_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
 
 bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    tir_expr all[4];
+    tir_expr all[4] = {TIR_NONE};
     uint32_t count = expressions_of(ir, s, all);
     if (views_buffer(ir, s, buffer)) return true;
     for (uint32_t i = 0; i < count; i++)
