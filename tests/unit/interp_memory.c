@@ -134,6 +134,72 @@ static void refuses_reads_of_what_is_unwritten(void **state) {
   assert_int_equal(noted.report.read_first, 1);
 }
 
+/* A plain copy of an unwritten element is no use of it; its target is as unwritten as its source, in every lane. */
+static void copies_what_is_unwritten(void **state) {
+  (void)state;
+  const char *const scalar[] = {"D = T.alloc_buffer((4,))",
+                                "E = T.alloc_buffer((4,))",
+                                "D[0] = T.float32(1)",
+                                "for i in range(4):",
+                                "    E[i] = D[i]",
+                                "C[0] = E[0]",
+                                "C[1] = E[1] + T.float32(1)",
+                                NULL};
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", scalar), &three[2], 1), MS_RUN_UNWRITTEN,
+              "E[1] is read before it is written");
+  const char *const over[] = {"D = T.alloc_buffer((4, 1, 1, 1), \"int8\")",
+                              "E = T.alloc_buffer((4,), \"int8\")",
+                              "E[1] = T.int8(1)",
+                              "E[1] = D[2, 0, 0, 0]",
+                              "C[0] = T.Cast(\"float32\", E[1])",
+                              NULL};
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", over), &three[2], 1), MS_RUN_UNWRITTEN, "E[1]");
+  const char *const vector[] = {"D = T.alloc_buffer((4,))",
+                                "E = T.alloc_buffer((4,))",
+                                "D[2] = T.float32(1)",
+                                "E[T.Ramp(0, 1, 4)] = D[T.Ramp(0, 1, 4)]",
+                                "C[2] = E[2] + E[2]",
+                                "C[3] = E[3] + E[3]",
+                                NULL};
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", vector), &three[2], 1), MS_RUN_UNWRITTEN,
+              "E[3] is read before it is written");
+  const char *const fine[] = {"D = T.alloc_buffer((4,))",
+                              "E = T.alloc_buffer((4,))",
+                              "D[0] = T.float32(1)",
+                              "for i in range(4):",
+                              "    E[i] = D[i]",
+                              "C[0] = E[0] + E[0]",
+                              NULL};
+  expect_ok(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", fine), &three[2], 1));
+}
+
+/* What an unwritten argument held may be carried around and back, not what memory of the function held. */
+static void carries_back_what_an_argument_held(void **state) {
+  (void)state;
+  struct tir_arg output = three[2];
+  output.unwritten = true;
+  const char *const back[] = {"D = T.alloc_buffer((16,))",
+                              "for i in range(16):",
+                              "    D[i] = C[i]",
+                              "D[3] = T.float32(7)",
+                              "for i in range(16):",
+                              "    C[i] = D[i]",
+                              NULL};
+  c[2] = 5;
+  expect_ok(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", back), &output, 1));
+  assert_true(c[2] == 5 && c[3] == 7);
+  const char *const anew[] = {"for i in range(2):",
+                              "    with T.sblock(\"b\"):",
+                              "        vi = T.axis.spatial(2, i)",
+                              "        D = T.sblock_alloc_buffer((4,))",
+                              "        if vi == 0:",
+                              "            D[1] = C[1]",
+                              "        C[0] = D[1]",
+                              NULL};
+  expect_code(run_plain(read_lines("C: T.Buffer((16,), \"float32\")", anew), &output, 1), MS_RUN_UNWRITTEN,
+              "D[1] is read before it is written");
+}
+
 /* An allocation in a loop is new each time. */
 static void forgets_what_is_allocated_anew(void **state) {
   (void)state;
@@ -376,6 +442,8 @@ int main(void) {
       TEST(refuses_what_is_not_there),
       TEST(refuses_accesses_out_of_bounds),
       TEST(refuses_reads_of_what_is_unwritten),
+      TEST(copies_what_is_unwritten),
+      TEST(carries_back_what_an_argument_held),
       TEST(forgets_what_is_allocated_anew),
       TEST(runs_control_flow),
       TEST(refuses_a_false_assertion),

@@ -118,6 +118,7 @@ static bool execute(struct machine *m, uint32_t count) {
   interp_thread_free(m, &m->host);
   interp_objects_free(m, 0);
   free(m->objects.at);
+  free(m->missing.at);
   free(m->shared);
   free(m->param_objects);
   return ok;

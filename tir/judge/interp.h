@@ -3,7 +3,9 @@
  * A function is compiled once to a flat list of instructions over registers (interp_stmt.c, interp_expr.c), then
  * executed (interp_run.c). All that runs is explicit: a thread is its registers, its buffers and its place in the code,
  * so that the threads of a kernel take turns between barriers (interp_thread.c). Memory knows its bounds and which of
- * its bytes were written (interp_memory.c). A vector is its lanes: each lane is computed by scalar instructions.
+ * its bytes were written (interp_memory.c): to compute with what is unwritten is an error, and to store it in an
+ * argument; a plain copy of it to memory of the function makes the target unwritten. A vector is its lanes: each lane
+ * is computed by scalar instructions.
  *
  * A value is 64 bits: integers are kept wrapped to their type (sign-extended, or zero-extended when unsigned); floats
  * of every type are kept as a double that is exactly a value of the type. Sums, products, quotients and roots computed
@@ -40,7 +42,7 @@ enum op {
   OP_WRAP, OP_FROM_INT, OP_FROM_UINT, OP_TO_INT, OP_ROUND, OP_INT_TO_BOOL, OP_FLOAT_TO_BOOL, OP_REINTERPRET,
   OP_ABS_INT, OP_CLZ, OP_POPCOUNT, OP_IS_NAN, OP_IS_INF, OP_IS_FINITE, OP_MATH1, OP_MATH2, OP_FMA,
   OP_LOAD1, OP_LOAD2, OP_LOAD3, OP_LOAD1_F32, OP_LOAD2_F32, OP_LOAD3_F32, OP_LOAD,
-  OP_STORE1, OP_STORE2, OP_STORE3, OP_STORE1_F32, OP_STORE2_F32, OP_STORE3_F32, OP_STORE,
+  OP_STORE1, OP_STORE2, OP_STORE3, OP_STORE1_F32, OP_STORE2_F32, OP_STORE3_F32, OP_STORE, OP_COPIED,
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
@@ -50,7 +52,9 @@ enum op {
 
 /* dst, a and b are operands unless the instruction says otherwise; c and d too, or a type, a site or a target. */
 struct instruction {
-  uint16_t op, rank;
+  uint16_t op;
+  uint8_t rank;
+  bool copies; /* a load of what is stored as it is: the element need not be written */
   operand dst, a, b, c, d;
 };
 
@@ -123,7 +127,10 @@ struct touch {
 };
 enum { MANY_THREADS = UINT32_MAX - 1 };
 
-/* A piece of memory. A byte is written when its shadow equals the generation, which grows with each new life. */
+/* A piece of memory. A byte is written when its shadow equals the generation, which grows with each new life. Of an
+ * unwritten byte the shadow is anything else: LENT where it is a copy of an argument's unwritten contents, which may be
+ * copied back. */
+enum { LENT = 255 };
 struct object {
   uint8_t *data, *shadow;
   size_t bytes, capacity;
@@ -133,6 +140,7 @@ struct object {
   bool owned;               /* data is the interpreter's */
   bool tolerant;            /* reading what was never written is noted in read_first, not refused */
   bool read_first;
+  bool lends;            /* a shadow is LENT */
   bool transposed;       /* a matrix that a tensor unit loaded by columns */
   struct touch *touches; /* one an element; NULL outside kernels and for memory of one thread */
 };
@@ -200,6 +208,12 @@ struct thread {
   struct thread *leader;   /* in a kernel: the first of its warp, which owns what the warp shares */
 };
 
+/* A plain copy loaded an unwritten element. */
+struct missing {
+  const struct instruction *load;
+  uint8_t shadow; /* what the target's shadow becomes */
+};
+
 struct machine {
   const struct tir *ir;
   const struct program *program;
@@ -210,7 +224,8 @@ struct machine {
   struct thread host;
   struct object **shared; /* by slot: memory of a block of threads or of the grid */
   INTERP_LIST(struct object *, objects);
-  uint32_t *param_objects; /* by parameter: its object, or UINT32_MAX */
+  uint32_t *param_objects;              /* by parameter: its object, or UINT32_MAX */
+  INTERP_LIST(struct missing, missing); /* loads of unwritten elements by the copy that is being made */
   uint64_t memory_used, memory_limit;
   int64_t steps, step_limit;
   bool in_kernel;

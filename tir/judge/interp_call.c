@@ -127,7 +127,7 @@ static operand address(struct compiler *c, const struct tir_expr_node *n) {
   if (c->failed) return 0;
   uint32_t first = interp_list(c, indices, rank);
   uint32_t at = interp_emit(c, OP_ADDRESS, dst, (operand)slot, (operand)first, 0, 0);
-  if (!c->failed) c->program->code.at[at].rank = (uint16_t)rank;
+  if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
   return dst;
 }
 

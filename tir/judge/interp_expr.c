@@ -44,7 +44,7 @@ operand interp_constant(struct compiler *c, union value v) {
 uint32_t interp_emit(struct compiler *c, enum op op, operand dst, operand a, operand b, operand cc, operand d) {
   if (c->program->code.count >= MOST_CODE) interp_refuse(c, MS_TOO_LARGE, "the function is too large to interpret");
   if (c->failed) return 0;
-  INTERP_PUSH(c->program->code, (struct instruction){(uint16_t)op, 0, dst, a, b, cc, d});
+  INTERP_PUSH(c->program->code, (struct instruction){.op = (uint16_t)op, .dst = dst, .a = a, .b = b, .c = cc, .d = d});
   INTERP_PUSH(c->program->places, c->place);
   return c->program->code.count - 1;
 }
@@ -268,7 +268,7 @@ void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t 
   if (rank < 1 || rank > 3) {
     uint32_t first = interp_list(c, indices, rank);
     uint32_t at = interp_emit(c, (enum op)op, value, (operand)slot, (operand)first, 0, 0);
-    if (!c->failed) c->program->code.at[at].rank = (uint16_t)rank;
+    if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
     return;
   }
   if (tir_type_with_lanes(type, 1) == TIR_T_F32)
@@ -277,7 +277,14 @@ void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t 
     op = (store ? OP_STORE1 : OP_LOAD1) + (int)rank - 1;
   uint32_t at = interp_emit(c, (enum op)op, value, (operand)slot, indices[0], rank > 1 ? indices[1] : 0,
                             rank > 2 ? indices[2] : 0);
-  if (!c->failed) c->program->code.at[at].rank = (uint16_t)rank;
+  if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
+}
+
+void interp_emit_copied(struct compiler *c, operand value, operand predicate, uint32_t slot, const operand *indices,
+                        uint32_t rank) {
+  operand first = (operand)interp_list(c, indices, rank);
+  uint32_t at = interp_emit(c, OP_COPIED, value, (operand)slot, first, predicate, 0);
+  if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
 }
 
 static operand load(struct compiler *c, const struct tir_expr_node *n, int lane) {

@@ -16,7 +16,7 @@ static const char *buffer_name(const struct machine *m, tir_buffer b) {
 /* The index operands of an access. */
 static uint32_t access_indices(const struct machine *m, const struct thread *t, const struct instruction *in,
                                int64_t *out) {
-  bool listed = in->op == OP_LOAD || in->op == OP_STORE || in->op == OP_ADDRESS;
+  bool listed = in->op == OP_LOAD || in->op == OP_STORE || in->op == OP_COPIED || in->op == OP_ADDRESS;
   for (uint32_t d = 0; d < in->rank; d++) {
     operand at = listed ? m->program->lists.at[in->b + (operand)d] : (&in->b)[d];
     out[d] = interp_get(t, at).i;
@@ -52,12 +52,21 @@ static bool fail_outside(struct machine *m, struct thread *t, const struct instr
   return interp_fail(m, t, MS_RUN_OUT_OF_BOUNDS, "%s lies outside of the memory that the buffer views", text);
 }
 
-static bool unwritten(struct machine *m, struct thread *t, const struct instruction *in) {
-  struct object *o = t->views[in->a]->object;
-  if (o->tolerant) return o->read_first = true;
+static bool fail_unwritten(struct machine *m, const struct thread *t, const struct instruction *in) {
   char text[512];
   describe_access(m, t, in, text, sizeof text);
   return interp_fail(m, t, MS_RUN_UNWRITTEN, "%s is read before it is written", text);
+}
+
+static bool unwritten(struct machine *m, struct thread *t, const struct instruction *in, int64_t element) {
+  const struct view *v = t->views[in->a];
+  if (v->object->tolerant) return v->object->read_first = true;
+  if (in->copies) {
+    bool lent = !v->object->owned || v->shadow[element * v->size] == LENT;
+    INTERP_PUSH(m->missing, (struct missing){in, lent ? LENT : 0});
+    return true;
+  }
+  return fail_unwritten(m, t, in);
 }
 
 static bool fail_domain(struct machine *m, struct thread *t, const struct instruction *in) {
@@ -129,7 +138,7 @@ static bool load_slow(struct machine *m, struct thread *t, const struct instruct
   if (!v->whole && !is_inside(v, element)) return fail_outside(m, t, in);
   if (v->object->touches && !interp_touch_read(m, t, v->object, touched(v, element), m->program->slots.at[in->a]))
     return false;
-  if (!is_written(v, element) && !unwritten(m, t, in)) return false;
+  if (!is_written(v, element) && !unwritten(m, t, in, element)) return false;
   *out = interp_fetch((enum format)v->format, v->data + element * v->size);
   return true;
 }
@@ -147,6 +156,22 @@ static bool store_slow(struct machine *m, struct thread *t, const struct instruc
   bool same = was_written && !memcmp(before, at, v->size);
   return !v->object->touches ||
          interp_touch_write(m, t, v->object, touched(v, element), same, m->program->slots.at[in->a]);
+}
+
+/* After a copy was stored, of what was loaded to DST: if that was unwritten, so is the target now. */
+static bool copied(struct machine *m, struct thread *t, const struct instruction *in) {
+  uint32_t found = 0;
+  while (found < m->missing.count && m->missing.at[found].load->dst != in->dst) found++;
+  if (found == m->missing.count) return true;
+  struct missing copy = m->missing.at[found];
+  m->missing.at[found] = m->missing.at[--m->missing.count];
+  const struct view *v = t->views[in->a];
+  int64_t element;
+  if (!interp_get(t, in->c).i || !locate(m, t, in, &element)) return true;
+  if (!v->object->owned && copy.shadow != LENT) return fail_unwritten(m, t, copy.load);
+  memset(v->shadow + element * v->size, copy.shadow, v->size);
+  v->object->lends |= copy.shadow == LENT;
+  return true;
 }
 
 /* ---- Integer division ---- */
@@ -251,7 +276,7 @@ static int64_t ones(tir_type t, int64_t a) {
       NEXT;                                                                                                            \
     }                                                                                                                  \
     memcpy(&shadow, v->shadow + element * 4, 4);                                                                       \
-    if (shadow != (uint32_t)v->written) TRY(unwritten(m, t, in));                                                      \
+    if (shadow != (uint32_t)v->written) TRY(unwritten(m, t, in, element));                                             \
     memcpy(&value, v->data + element * 4, 4);                                                                          \
     DST.f = value;                                                                                                     \
     NEXT;                                                                                                              \
@@ -375,6 +400,10 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
         TRY(store_slow(m, t, in, element, DST));
       NEXT;
     }
+
+    case OP_COPIED:
+      if (m->missing.count) TRY(copied(m, t, in));
+      NEXT;
 
     case OP_CHECK_DOMAIN:
       if (A.i < B.i || A.i - B.i >= C.i) FAIL(fail_domain(m, t, in));

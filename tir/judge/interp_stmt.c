@@ -221,6 +221,14 @@ static int index_lanes(const struct compiler *c, const struct tir_stmt_node *n, 
   return most;
 }
 
+/* Marks the load that the value was just compiled to as one of a copy. false: the value is no plain load. */
+static bool mark_copy(struct compiler *c, tir_expr value, operand at) {
+  const struct tir_expr_node *n = tir_at(c->ir, value);
+  if (c->failed || n->kind != TIR_LOAD || n->a) return false;
+  struct instruction *last = &c->program->code.at[interp_here(c) - 1];
+  return last->copies = last->op >= OP_LOAD1 && last->op <= OP_LOAD && last->dst == at;
+}
+
 static void store(struct compiler *c, const struct tir_stmt_node *n) {
   const struct tir_buffer_node *buffer = tir_buffer_at(c->ir, n->store.buffer);
   tir_type type = tir_type_of(c->ir, n->store.value);
@@ -238,10 +246,13 @@ static void store(struct compiler *c, const struct tir_stmt_node *n) {
   uint32_t slot = interp_slot(c, n->store.buffer), rank = 0;
   operand *values = calloc((size_t)lanes * (2 + INTERP_MOST_RANK), sizeof(operand));
   if (!values) abort();
+  bool copies = false;
   /* A vector is read whole before any of it is written. */
   for (int lane = 0; lane < lanes && !c->failed; lane++) {
     operand *at = values + lane * (2 + INTERP_MOST_RANK);
     at[0] = interp_expr(c, n->store.value, lane);
+    copies = mark_copy(c, n->store.value, at[0]);
+    at[1] = interp_int(c, 1);
     if (n->store.predicate) {
       bool vector = tir_type_lanes(tir_type_of(c->ir, n->store.predicate)) > 1;
       at[1] = interp_expr(c, n->store.predicate, vector ? lane : 0);
@@ -254,6 +265,7 @@ static void store(struct compiler *c, const struct tir_stmt_node *n) {
     if (n->store.predicate) chain(c, &skip, interp_emit(c, OP_JUMP_IF_NOT, 0, at[1], 0, 0, 0));
     interp_emit_access(c, true, at[0], slot, buffer->type, at + 2, rank);
     patch(c, &skip);
+    if (copies) interp_emit_copied(c, at[0], at[1], slot, at + 2, rank);
   }
   free(values);
 }
