@@ -119,6 +119,8 @@ struct db_import {
   const struct db_workload *workloads; /* those that they name by number */
   uint32_t workload_count;
   const char *target; /* of those that name none */
+  /* What traces name besides the shipped: kept by content, as those of a measurement are. NULL: none. */
+  const struct vm_intrinsics *intrinsics;
   /* Makes a target's text canonical; where it says false, or is NULL, the text stays. */
   bool (*name_target)(const char *text, char *out, size_t size);
   /* Filled: */

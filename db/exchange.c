@@ -173,6 +173,17 @@ static bool has_intrinsic(struct importing *m, const db_id *id) {
   return found;
 }
 
+/* Keeps the one that was given besides the file, if it is the one that the record names. */
+static bool take_given(struct importing *m, const char *name, const db_id *id) {
+  db_id put;
+  char *text = vm_write_intrinsics(m->out->intrinsics, name);
+  db_id given = db_intrinsic_id(text ? text : "");
+  bool same = text && !memcmp(&given, id, sizeof given);
+  bool kept = same && (db_put_intrinsic(m->db, text, &put, &m->why) || stop(m));
+  free(text);
+  return kept;
+}
+
 /* Those that a record names must be there. What it holds is freed by the caller. */
 static bool read_intrinsics(struct importing *m, json_t *object, struct db_record *r) {
   const char *name;
@@ -181,11 +192,12 @@ static bool read_intrinsics(struct importing *m, json_t *object, struct db_recor
     db_id id;
     if (!json_is_string(text) || !parse_id(json_string_value(text), &id))
       return bad(m, "`intrinsics` holds what is no id");
-    if (!has_intrinsic(m, &id))
+    if (!has_intrinsic(m, &id) && (m->stopped || !take_given(m, name, &id)))
       return m->stopped
                  ? false
                  : ms_fail(&m->why, MS_BAD_RECORD,
-                           "the record's tensor intrinsic `%.100s` is neither in the file before it nor in the store",
+                           "the record's tensor intrinsic `%.100s` is neither in the file before it nor in the store, "
+                           "nor is it among those of --intrinsics",
                            name);
     db_append_intrinsic(r, &id, name);
   }

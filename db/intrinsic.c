@@ -20,11 +20,16 @@ static int put_intrinsic(struct db *db, MDB_txn *txn, void *data) {
   return code == MDB_KEYEXIST ? 0 : code;
 }
 
-bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err) {
-  struct putting p = {.text = text};
+db_id db_intrinsic_id(const char *text) {
+  db_id id;
   XXH128_canonical_t bytes;
   XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, strlen(text)));
-  memcpy(p.id.bytes, bytes.digest, 16);
+  memcpy(id.bytes, bytes.digest, 16);
+  return id;
+}
+
+bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err) {
+  struct putting p = {.id = db_intrinsic_id(text), .text = text};
   *out = p.id;
   return db_write(db, put_intrinsic, &p, "keeping a tensor intrinsic", err);
 }

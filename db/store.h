@@ -38,6 +38,7 @@ void *db_hold(struct db *db, const void *bytes, size_t size);
 /* The text of an intrinsic, valid as long as the transaction. False: *code is LMDB's, MDB_NOTFOUND: it is not there. */
 bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code);
 
+db_id db_intrinsic_id(const char *text);
 /* Adds one to what a record names; record->intrinsics is the caller's to free(). */
 void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
 

@@ -84,19 +84,22 @@ static bool put(struct db *db, struct db_record *r, const struct vm_schedule *sc
   void *bytes = vm_write_binary(&sch->trace, &r->trace_bytes);
   r->trace = bytes;
   int known = is_known(db, r, err);
-  bool done = known > 0 || (!known && db_put_record(db, r, err));
+  bool done = known > 0 ||
+              (!known && db_keep_intrinsics(db, &sch->trace, sch->intrinsics, r, err) && db_put_record(db, r, err));
   *store = !done;
+  free((void *)r->intrinsics);
   free(bytes);
   return done;
 }
 
 /* The trace on the workload as the store has it, which a later replay will see. */
-static bool replay(struct db *db, struct db_tuning *t, struct db_record *r, bool *store, ms_error *err) {
+static bool replay(struct db *db, struct db_tuning *t, const struct vm_intrinsics *intrinsics, struct db_record *r,
+                   bool *store, ms_error *err) {
   struct tir *ir = db_get_workload(db, &r->workload, err);
   *store = !ir;
   if (!ir) return false;
   struct vm_draws draws = {.mode = VM_REPAIR, .decisions = t->trace};
-  struct vm_schedule *sch = vm_apply(ir, t->trace, &draws, err);
+  struct vm_schedule *sch = vm_apply_with(ir, t->trace, intrinsics, &draws, err);
   bool done = sch && put(db, r, sch, store, err);
   vm_schedule_free(sch);
   tir_free(ir);
@@ -116,7 +119,7 @@ static bool take(struct db *db, struct db_tuning *t, const struct db_import *imp
   set_times(t, &r);
   *store = true;
   if (!db_put_workload(db, w->ir, w->func, &r.workload, err)) return false;
-  return replay(db, t, &r, store, err);
+  return replay(db, t, import->intrinsics, &r, store, err);
 }
 
 bool db_import_tuning(struct db *db, const char *line, size_t length, const struct db_import *import, bool *store,

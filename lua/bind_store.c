@@ -393,6 +393,7 @@ static int store_import(lua_State *L) {
   struct db_import *import = bind_hold(L, sizeof *import, "msched.import", free_refusals);
   import->target = bind_option_text(L, 3, "target", NULL);
   import->name_target = name_target;
+  import->intrinsics = bind_intrinsics(L);
   lua_getfield(L, 3, "workloads");
   take_workloads(L, import);
   ms_error err = {.instruction = -1};

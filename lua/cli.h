@@ -5,6 +5,7 @@
 #include "vm/vm.h"
 
 #include <jansson.h>
+#include <lua.h>
 #include <stdio.h>
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -64,12 +65,18 @@ struct cli_words cli_words_of(const struct cli_command *command, int argc, char 
 /* CLI_WRONG: a message was printed, exit CLI_USAGE. */
 enum cli_read cli_next(struct cli_words *words, struct cli_word *out);
 
+/* The values of an option that may be given again. */
+struct cli_list {
+  const char **at; /* NULL while there are none */
+  size_t count;
+};
 /* Where the value of an option goes. What its kind asks for must be there. */
 struct cli_place {
   const char *key;
-  bool *flag;        /* set when it is given; or */
-  const char **text; /* its value; or */
-  uint64_t *whole;   /* its value */
+  bool *flag;            /* set when it is given; or */
+  const char **text;     /* its value; or */
+  struct cli_list *list; /* which its value is appended to; or */
+  uint64_t *whole;       /* its value */
 };
 /* Reads all words: each option's value goes to its place, arguments to the front of argv, their number to *arguments.
  * The command has a place for each of its options. False: a message was printed, exit CLI_USAGE. */
@@ -87,6 +94,10 @@ void cli_explain_options(const struct cli_command *command);
 char *cli_read_file(const char *path, size_t *length, ms_error *err);
 struct tir *cli_read_module(const char *path, ms_error *err);
 struct vm_trace *cli_read_trace(const char *path, ms_error *err);
+/* The tensor intrinsics that files define: sections, or a script's, FILE.lua; the caller's to free, the list is freed.
+ * NULL: err says which file cannot be read, defines none, or defines another of a name. */
+struct vm_intrinsics *cli_read_intrinsics(struct cli_list *files, ms_error *err);
+int cli_take_intrinsics(lua_State *L); /* a function of Lua's: the same of a list of files, for that state */
 /* Prints a refusal: to stderr, or as a JSON object a line on stdout. trace may be NULL. Returns CLI_FAILED. */
 int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json);
 /* Prints and releases a JSON object. */

@@ -1,16 +1,12 @@
 /* msched apply: schedules functions by traces. */
-#include "bind.h"
 #include "cli.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct options {
   bool json;
   uint64_t seed;
-  const struct vm_intrinsics *intrinsics; /* NULL: those shipped */
-  struct vm_intrinsics *read;             /* from a file of sections */
-  lua_State *L;                           /* whose script defined them */
+  struct vm_intrinsics *intrinsics; /* besides those shipped */
 };
 
 static int print_result(const struct vm_schedule *sch, bool as_json) {
@@ -40,50 +36,24 @@ static int apply(const char *ir_path, const char *trace_path, const struct optio
   return status;
 }
 
-/* A script that calls ms.intrinsic. */
-static bool run_definitions(const char *path, struct options *o, ms_error *err) {
-  o->L = script_new(NULL, err);
-  if (!o->L || !script_run_file(o->L, path, 0, 0, err)) return false;
-  o->intrinsics = bind_intrinsics(o->L);
-  return true;
-}
-
-static bool read_sections(const char *path, struct options *o, ms_error *err) {
-  size_t length;
-  char *text = cli_read_file(path, &length, err);
-  o->intrinsics = o->read = text ? vm_read_intrinsics(text, path, err) : NULL;
-  free(text);
-  return o->read != NULL;
-}
-
-static bool read_intrinsics(const char *path, struct options *o) {
-  ms_error err = {.instruction = -1};
-  size_t length = strlen(path);
-  bool is_script = length > 4 && !strcmp(path + length - 4, ".lua");
-  bool ok = is_script ? run_definitions(path, o, &err) : read_sections(path, o, &err);
-  if (!ok) cli_report(&err, NULL, o->json);
-  return ok;
-}
-
-static void free_intrinsics(struct options *o) {
-  vm_intrinsics_free(o->read);
-  if (o->L) script_close(o->L);
-}
-
 int cli_apply(const struct cli_command *self, int argc, char **argv) {
   struct options o = {0};
-  const char *intrinsics = NULL;
+  struct cli_list intrinsics = {0};
+  ms_error err = {.instruction = -1};
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},
       {.key = "seed", .whole = &o.seed},
-      {.key = "intrinsics", .text = &intrinsics},
+      {.key = "intrinsics", .list = &intrinsics},
   };
   int count, status = CLI_DONE;
-  if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  if (!count || count % 2) return cli_wrong_usage(self, "give an IR file and a trace, any number of times");
-  if (intrinsics && !read_intrinsics(intrinsics, &o)) count = 0, status = CLI_FAILED;
-  for (int i = 0; i < count; i += 2)
+  if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count))
+    status = CLI_USAGE;
+  else if (!count || count % 2)
+    status = cli_wrong_usage(self, "give an IR file and a trace, any number of times");
+  else if (!(o.intrinsics = cli_read_intrinsics(&intrinsics, &err)))
+    status = cli_report(&err, NULL, o.json);
+  for (int i = 0; o.intrinsics && i < count; i += 2)
     if (apply(argv[i], argv[i + 1], &o) != CLI_DONE) status = CLI_FAILED;
-  free_intrinsics(&o);
+  vm_intrinsics_free(o.intrinsics);
   return status;
 }

@@ -19,7 +19,8 @@ static bool check_pass(const char *name, ms_error *err) {
 }
 
 /* The scheduled function when a trace is given, else a copy of what was read. */
-static struct tir *scheduled(struct tir *ir, const struct vm_trace *trace, uint64_t seed, ms_error *err) {
+static struct tir *scheduled(struct tir *ir, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
+                             uint64_t seed, ms_error *err) {
   struct tir *out = NULL;
   if (!trace) {
     out = tir_new();
@@ -27,7 +28,7 @@ static struct tir *scheduled(struct tir *ir, const struct vm_trace *trace, uint6
     return out;
   }
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = seed};
-  struct vm_schedule *sch = vm_apply(ir, trace, &draws, err);
+  struct vm_schedule *sch = vm_apply_with(ir, trace, intrinsics, &draws, err);
   if (sch) {
     out = tir_new();
     tir_copy(out, sch->ir);
@@ -61,23 +62,24 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *path
 int cli_lower(const struct cli_command *self, int argc, char **argv) {
   const char *trace_path = NULL, *target = "native", *after = NULL;
   uint64_t seed = 1;
+  struct cli_list files = {0};
   const struct cli_place places[] = {
-      {.key = "trace", .text = &trace_path},
-      {.key = "target", .text = &target},
-      {.key = "dump-after", .text = &after},
-      {.key = "seed", .whole = &seed},
+      {.key = "trace", .text = &trace_path}, {.key = "target", .text = &target}, {.key = "dump-after", .text = &after},
+      {.key = "intrinsics", .list = &files}, {.key = "seed", .whole = &seed},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (count != 1) return cli_wrong_usage(self, "give one IR file");
   ms_error err = {.instruction = -1};
-  struct tir *ir = check_pass(after, &err) ? cli_read_module(argv[0], &err) : NULL;
+  struct vm_intrinsics *intrinsics = check_pass(after, &err) ? cli_read_intrinsics(&files, &err) : NULL;
+  struct tir *ir = intrinsics ? cli_read_module(argv[0], &err) : NULL;
   struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
-  struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, seed, &err) : NULL;
+  struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, intrinsics, seed, &err) : NULL;
   bool done = ours && lower(ours, trace, argv[0], target, after, &err);
   if (!done) cli_report(&err, trace, false);
   if (ours) tir_free(ours);
   vm_trace_free(trace);
   if (ir) tir_free(ir);
+  vm_intrinsics_free(intrinsics);
   return done ? CLI_DONE : CLI_FAILED;
 }

@@ -66,6 +66,8 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   lua_getglobal(L, "msched");
   lua_pushcfunction(L, is_terminal);
   lua_setfield(L, -2, "is_terminal");
+  lua_pushcfunction(L, cli_take_intrinsics);
+  lua_setfield(L, -2, "take_intrinsics");
   char data[PATH_MAX];
   script_path("tests/bench", data, sizeof data);
   lua_pushstring(L, data);

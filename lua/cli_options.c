@@ -121,6 +121,12 @@ enum cli_read cli_next(struct cli_words *w, struct cli_word *out) {
   return CLI_WORD;
 }
 
+static void append(struct cli_list *list, const char *text) {
+  list->at = realloc(list->at, (list->count + 1) * sizeof *list->at);
+  if (!list->at) abort();
+  list->at[list->count++] = text;
+}
+
 static void store(const struct cli_place *places, size_t count, const struct cli_word *word) {
   const char *key = cli_option_key(word->option);
   size_t i = 0;
@@ -129,9 +135,12 @@ static void store(const struct cli_place *places, size_t count, const struct cli
   enum cli_kind kind = word->option->kind;
   assert(kind == CLI_FLAG    ? places[i].flag != NULL
          : kind == CLI_WHOLE ? places[i].whole != NULL
+         : kind == CLI_LIST  ? places[i].list != NULL
                              : places[i].text != NULL);
   if (kind == CLI_FLAG)
     *places[i].flag = true;
+  else if (kind == CLI_LIST)
+    append(places[i].list, word->text);
   else if (kind == CLI_WHOLE)
     *places[i].whole = word->whole;
   else

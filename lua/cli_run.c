@@ -13,6 +13,7 @@ struct options {
   bool json;
   uint64_t seed;
   const char *trace, *target;
+  struct vm_intrinsics *intrinsics; /* that the trace uses, besides those shipped */
 };
 
 /* What is printed in the end. */
@@ -182,7 +183,7 @@ static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const 
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
   if (!jit_target_parse(o->target ? o->target : "native", &target, err)) return false;
   jit_target_text(&target, out.target, sizeof out.target);
-  struct vm_schedule *sch = trace ? vm_apply(ir, trace, &draws, err) : NULL;
+  struct vm_schedule *sch = trace ? vm_apply_with(ir, trace, o->intrinsics, &draws, err) : NULL;
   if ((trace && !sch) || !tir_make_arguments(ir, f, o->seed, &before, err)) {
     vm_schedule_free(sch);
     return false;
@@ -198,17 +199,17 @@ static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const 
 
 int cli_run(const struct cli_command *self, int argc, char **argv) {
   struct options o = {.seed = 1};
+  struct cli_list files = {0};
   const struct cli_place places[] = {
-      {.key = "json", .flag = &o.json},
-      {.key = "seed", .whole = &o.seed},
-      {.key = "trace", .text = &o.trace},
-      {.key = "target", .text = &o.target},
+      {.key = "json", .flag = &o.json},     {.key = "seed", .whole = &o.seed},     {.key = "trace", .text = &o.trace},
+      {.key = "target", .text = &o.target}, {.key = "intrinsics", .list = &files},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (count != 1) return cli_wrong_usage(self, "give one IR file");
   ms_error err = {.instruction = -1};
-  struct tir *ir = cli_read_module(argv[0], &err);
+  o.intrinsics = cli_read_intrinsics(&files, &err);
+  struct tir *ir = o.intrinsics ? cli_read_module(argv[0], &err) : NULL;
   struct vm_trace *trace = ir && o.trace ? cli_read_trace(o.trace, &err) : NULL;
   tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
   bool done = ir && (trace || !o.trace);
@@ -217,5 +218,6 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (!done) cli_report(&err, trace, o.json);
   vm_trace_free(trace);
   if (ir) tir_free(ir);
+  vm_intrinsics_free(o.intrinsics);
   return done ? CLI_DONE : CLI_FAILED;
 }

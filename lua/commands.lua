@@ -345,9 +345,14 @@ end
 
 function commands.bench(...) return ms.load "lua.bench"(...) end
 
+local function run(name, options, ...)
+  if options.intrinsics then ms.take_intrinsics(options.intrinsics) end
+  return commands[name](options, ...)
+end
+
 -- Runs a command; a mistake of the user's is a message and its status.
-return function(name, ...)
-  local ok, result = xpcall(commands[name], function(e)
+return function(...)
+  local ok, result = xpcall(run, function(e)
     if type(e) == "table" and e.status then return e end
     return {status = FAILED, message = tostring(e)}
   end, ...)

@@ -72,6 +72,20 @@ local f = te.func("f", {A, te.compute({8}, function(i) return A[i] + 1.0 end, "B
 ms.intrinsic {name = "add8", desc = f, impl = f}
 END
 for part in desc impl; do echo "### add8.$part" && sed 's/^def main/def f/' "$dir/add.py"; done >"$dir/add8.py"
+for part in desc impl; do
+  echo "### add8.$part"
+  cat <<'END'
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32", offset_factor=1), B: T.Buffer((8,), "float32", offset_factor=1)):
+    with T.sblock("root"):
+        T.reads(A[0:8])
+        T.writes(B[0:8])
+        for k in T.serial(8):
+            with T.sblock("B"):
+                vi = T.axis.spatial(8, k)
+                B[vi] = A[vi] + T.float32(1.0)
+END
+done >"$dir/update.py"
 echo "[[$look,[\"Tensorize\",[\"l1\"],[\"add8\",1],[]]],[]]" >"$dir/add8.json"
 check "apply --intrinsics FILE.lua" 0 "T.match_buffer(A[0:8], (8,)" \
   "$msched" apply --intrinsics "$dir/add8.lua" "$dir/add.py" "$dir/add8.json"
@@ -81,6 +95,30 @@ check "apply --intrinsics of nothing" 1 "cannot open" \
   "$msched" apply --intrinsics "$dir/nothing.lua" "$dir/add.py" "$dir/add8.json"
 check "apply --intrinsics FILE" 1 "bad_intrinsic" \
   "$msched" apply --json --intrinsics "$dir/add8.py" "$dir/add.py" "$dir/add8.json"
+check "apply --intrinsics of what it is not" 1 "good.json: it defines no tensor intrinsic" \
+  "$msched" apply --intrinsics "$dir/good.json" "$dir/add.py" "$dir/add8.json"
+sed '/impl/,$d' "$dir/add8.py" >"$dir/half.py"
+check "apply --intrinsics of half of one" 1 "half.py: \`add8\` lacks its description or its implementation" \
+  "$msched" apply --intrinsics "$dir/half.py" "$dir/add.py" "$dir/add8.json"
+head -c 300 "$dir/update.py" >"$dir/cut.py"
+check "apply --intrinsics of a file cut short" 1 "cut.py" \
+  "$msched" apply --intrinsics "$dir/cut.py" "$dir/add.py" "$dir/add8.json"
+printf '### a\0' >"$dir/zero.py"
+check "apply --intrinsics of a zero byte" 1 "zero.py: a byte of it is zero" \
+  "$msched" apply --intrinsics "$dir/zero.py" "$dir/add.py" "$dir/add8.json"
+check "apply --intrinsics of the same twice" 0 "T.match_buffer(A[0:8], (8,)" \
+  "$msched" apply --intrinsics "$dir/add8.lua" --intrinsics "$dir/add8.lua" "$dir/add.py" "$dir/add8.json"
+check "apply --intrinsics of two of a name" 1 "update.py: there is an intrinsic \`add8\` already, which is another" \
+  "$msched" apply --intrinsics "$dir/add8.lua" --intrinsics="$dir/update.py" "$dir/add.py" "$dir/add8.json"
+check "run --intrinsics" 0 "the same results" \
+  "$msched" run "$dir/add.py" --trace "$dir/add8.json" --intrinsics "$dir/update.py"
+check "run without the intrinsic" 1 "there is no tensor intrinsic \`add8\`" "$msched" run "$dir/add.py" --trace "$dir/add8.json"
+check "run --intrinsics of none, and no trace" 1 "No such file" "$msched" run "$dir/add.py" --intrinsics "$dir/none.py"
+check "lower --intrinsics" 0 "+ T.float32(1.0)" \
+  "$msched" lower "$dir/add.py" --trace "$dir/add8.json" --intrinsics "$dir/add8.lua"
+check "lower --intrinsics of none" 1 "No such file" "$msched" lower "$dir/add.py" --intrinsics "$dir/none.py"
+check "db import --intrinsics of none" 1 "No such file" \
+  "$msched" db import "$dir/add8.json" --db "$dir/none.db" --intrinsics "$dir/none.py"
 check "apply --json" 0 '{"ok":true,"script":"' "$msched" apply --json "$dir/add.py" "$dir/good.json"
 check "convert" 0 '"Split",["l1",2,"None"],[true,false]' "$msched" convert "$dir/good.json"
 check "convert --to lua" 0 "sch:split(v.l1, {2, ms.rest}, true, false)" "$msched" convert "$dir/good.json" --to lua

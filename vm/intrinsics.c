@@ -65,6 +65,8 @@ struct vm_intrinsics *vm_intrinsics_new(void) {
   return table;
 }
 
+uint32_t vm_intrinsic_count(const struct vm_intrinsics *table) { return table->count; }
+
 enum { NAME_SIZE = 128 }; /* of a heading */
 
 /* A name stands in a heading, as it is. */

@@ -210,6 +210,7 @@ struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_
 char *vm_write_intrinsics(const struct vm_intrinsics *table, const char *name);
 struct vm_intrinsics *vm_intrinsics_new(void); /* empty */
 void vm_intrinsics_free(struct vm_intrinsics *table);
+uint32_t vm_intrinsic_count(const struct vm_intrinsics *table);
 /* Adds an intrinsic from modules of one function each, which are copied. A function whose root block does not say what
  * it reads and writes is taken as an update: its reductions add to what is there. False: there is another of the name,
  * or the two compute different things. Those found before stay where they are. */

@@ -39,6 +39,32 @@ cmp "$work/all" "$work/again" || fail "another store exports otherwise"
 grep -v '"sections"' "$work/all" >"$work/part"
 refused "the record's tensor intrinsic .tile. is neither" "$msched" db import "$work/part" --db "$work/part.db"
 
+# The same from a file of --intrinsics: for tuning, of TVM's records, of records that come without it.
+printf '%b' "$(sed -n '/"sections":/{s/^.*"sections":"\(.*\)"}$/\1/; s/\\"/"/g; p}' "$work/all")" >"$work/given.py"
+{ echo 'local ms = require "msched"' && sed -n '/^-- Alone/,$p' "$rules"; } >"$work/rest.lua"
+sed '/^-- Alone/,$d; s/impl:unroll(i)/impl:unroll(k)/' "$rules" >"$work/wrong.lua"
+sections=$(grep -o '"intrinsics":{"tile":"[0-9a-f]*"' "$work/all" | head -n 1)
+refused "there is no tensor intrinsic .tile." "$msched" space "$gemm" --rules "$work/rest.lua" -- 64 64 64
+"$msched" space "$gemm" --rules "$work/rest.lua" --intrinsics "$work/given.py" -- 64 64 64 | grep -q tensorize || fail "no sketch"
+tune "$gemm" --rules "$work/rest.lua" --intrinsics "$work/given.py" --trials 1 --db "$work/given.db" >"$work/tuned"
+grep -q '"status":"measured"\|"status":"censored"' "$work/tuned" || fail "not measured with --intrinsics: $(cat "$work/tuned")"
+"$msched" replay "$(best "$work/given.db")" --db "$work/given.db" --json | grep -q '"difference":0' || fail "replay of what was given"
+"$msched" db export - --db "$work/given.db" | grep -qF "$sections" || fail "another intrinsic than that of the rules"
+"$msched" db export --tvm "$work/tvm" --db "$db" >"$work/out"
+refused "there is no tensor intrinsic .tile." "$msched" db import "$work/tvm" --db "$work/tvm.db"
+"$msched" db import "$work/tvm" --db "$work/tvm.db" --intrinsics "$work/given.py" | grep -q "records added" || fail "import of TVM's"
+"$msched" db export - --db "$work/tvm.db" | grep -qF "$sections" || fail "not kept with TVM's records"
+"$msched" replay "$(best "$work/tvm.db")" --db "$work/tvm.db" --json | grep -q '"difference":0' || fail "replay of TVM's"
+refused "is neither" "$msched" db import "$work/part" --db "$work/part.db" --intrinsics "$work/wrong.lua"
+"$msched" db import "$work/part" --db "$work/part.db" --intrinsics "$work/given.py" | grep -qx "2 records added" || fail "import with it"
+"$msched" db export "$work/again" --db "$work/part.db"
+cmp "$work/all" "$work/again" || fail "a store that was given it exports otherwise"
+"$msched" show "$id" --db "$db" --intrinsics "$work/given.py" | cmp - "$work/shown" || fail "shown otherwise"
+for command in show replay; do
+  refused "there is an intrinsic .tile. already, which is another" "$msched" "$command" "$id" --db "$db" --intrinsics "$work/wrong.lua"
+done
+refused "wrong.lua: there is an intrinsic .tile. already" tune "$gemm" --intrinsics "$work/given.py" --intrinsics "$work/wrong.lua" --db "$db"
+
 # Tuned on without the rules, from what the store has; with rules that define another of the name, not from it.
 tune "$gemm" --trials 1 --db "$db" | grep -q '"known":2' || fail "the records are not known"
 sed 's/impl:unroll(i)/impl:unroll(k)/; s/4, 16, 4}/4, 16, 4 }/' "$rules" >"$work/rules.lua"
