@@ -102,6 +102,8 @@ void tir_join_by_hand(struct tir *ir, tir_block from, tir_block to);
 static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
   tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
 }
+/* The block matches a part of the buffer, which its body uses under another name. */
+bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* Blocks, `top` or below it, that use the buffer themselves without telling. Returns the number, stores at most `most`.
  */
 uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);

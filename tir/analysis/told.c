@@ -52,7 +52,14 @@ static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_buffer(ir, e, *(const tir_buffer *)context);
 }
 
-/* The block itself uses the buffer, and does not tell. */
+bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    if (ir->matches.at[i].source.buffer == buffer) return true;
+  return false;
+}
+
+/* The block itself uses the buffer, or matches a part of it, and does not tell. */
 static bool hides_buffer(struct tir *ir, tir_block block, tir_buffer buffer) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   if (tir_has_region_of(ir, r->reads, buffer) || tir_has_region_of(ir, r->writes, buffer)) return false;
@@ -60,7 +67,7 @@ static bool hides_buffer(struct tir *ir, tir_block block, tir_buffer buffer) {
     if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
-  return tir_any_own_expr(ir, block, uses_buffer, &buffer);
+  return tir_matches_part_of(ir, block, buffer) || tir_any_own_expr(ir, block, uses_buffer, &buffer);
 }
 
 bool tir_may_be_hidden(const struct tir *ir, tir_buffer buffer) {

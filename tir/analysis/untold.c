@@ -30,19 +30,12 @@ static bool stores_to(const struct tir *ir, tir_block block, tir_buffer buffer) 
   return false;
 }
 
-static bool matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_span matches = tir_block_at(ir, block)->matches;
-  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
-    if (ir->matches.at[i].source.buffer == buffer) return true;
-  return false;
-}
-
 struct tir_access tir_access_of(struct tir *ir, tir_block block, tir_buffer buffer) {
   struct tir_block_record *r = tir_block_at(ir, block);
   struct tir_access use = {.tells_reads = tir_has_region_of(ir, r->reads, buffer),
                            .tells_writes = tir_has_region_of(ir, r->writes, buffer)};
   bool told = use.tells_reads || use.tells_writes; /* of what it does through a pointer or a match, all there is */
-  bool opaque = matches_part_of(ir, block, buffer) || tir_any_own_expr(ir, block, is_data_of, &buffer);
+  bool opaque = tir_matches_part_of(ir, block, buffer) || tir_any_own_expr(ir, block, is_data_of, &buffer);
   if (opaque) {
     use.reads = !told || use.tells_reads;
     use.writes = !told || use.tells_writes;

@@ -7,6 +7,7 @@
  *           annotation explicit_read_region or explicit_write_region lists the region's number.
  * Forward:  nothing dies.
  * Unsafe: what the block touches outside of the region is overlooked from then on. */
+#include "../index_map.h"
 #include "buffer.h"
 
 #include <string.h>
@@ -29,15 +30,13 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, bool w
 
 static struct tir_region region_of_map(struct tir *ir, tir_block block, tir_buffer buffer,
                                        const struct tir_index_map *map) {
-  tir_expr ranges[16];
-  for (uint32_t i = 0; i < map->param_count; i++)
-    tir_subst_var(ir, tir_at(ir, map->params[i])->ref, tir_var_expr(ir, tir_iters(ir, block)[i].var));
+  tir_expr iters[TIR_MOST_MAP_RANK], ranges[2 * TIR_MOST_RANK];
+  for (uint32_t i = 0; i < map->param_count; i++) iters[i] = tir_var_expr(ir, tir_iters(ir, block)[i].var);
+  tir_map_indices(ir, map, iters, ranges);
   for (uint32_t i = 0; i < map->result_count; i += 2) {
-    tir_expr begin = tir_subst(ir, map->results[i]), end = tir_subst(ir, map->results[i + 1]);
-    ranges[i] = begin;
+    tir_expr begin = ranges[i], end = ranges[i + 1];
     ranges[i + 1] = begin == end ? tir_int(ir, tir_type_of(ir, begin), 1) : tir_sub(ir, end, begin);
   }
-  tir_subst_clear(ir);
   return tir_new_region(ir, buffer, ranges);
 }
 

@@ -72,8 +72,7 @@ static void add_untold(struct tir *ir, tir_buffer buffer, tir_stmt top, uint32_t
   free(blocks);
 }
 
-/* Above the user that stands first in the lists: what the buffer is seen in. */
-static tir_stmt find_top(const struct tir *ir, tir_buffer buffer) {
+tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   tir_stmt s = n->writers ? ir->uses.at[n->writers].block : n->readers ? ir->uses.at[n->readers].block : TIR_NONE;
   while (s && tir_stmt_at(ir, s)->parent) s = tir_stmt_at(ir, s)->parent;
@@ -82,7 +81,7 @@ static tir_stmt find_top(const struct tir *ir, tir_buffer buffer) {
 
 void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
-  tir_stmt above = top ? top : find_top(ir, buffer);
+  tir_stmt above = top ? top : tir_top_of_users(ir, buffer);
   uint32_t untold = tir_untold_users(ir, buffer, above, NULL, 0), most = untold;
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) most++;

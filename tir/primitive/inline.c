@@ -2,6 +2,7 @@
 #include "inline.h"
 
 #include "../analysis/loads.h"
+#include "buffer.h"
 
 /* ---- Checks ---- */
 
@@ -43,23 +44,17 @@ static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_opaquely(ir, e, *(const tir_buffer *)context);
 }
 
-static bool matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_span matches = tir_block_at(ir, block)->matches;
-  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
-    if (ir->matches.at[i].source.buffer == buffer) return true;
-  return false;
-}
-
 static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_error *err) {
-  if (!matches_part_of(ir, user, buffer) && !tir_any_own_expr(ir, user, uses_opaquely, &buffer)) return true;
+  if (!tir_matches_part_of(ir, user, buffer) && !tir_any_own_expr(ir, user, uses_opaquely, &buffer)) return true;
   return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user, "block `%s` uses buffer `%s` as a whole or through its pointer",
                     tir_block_name(ir, user), tir_text(ir, tir_buffer_at(ir, buffer)->name));
 }
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
-  tir_block scope = tir_scope_of(ir, block), untold[MOST_UNTOLD];
-  uint32_t count = scope ? tir_untold_users(ir, buffer, scope, untold, MOST_UNTOLD) : 0;
-  if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, buffer, scope, err);
+  tir_block untold[MOST_UNTOLD];
+  tir_stmt top = block ? tir_scope_of(ir, block) : tir_top_of_users(ir, buffer);
+  uint32_t count = top ? tir_untold_users(ir, buffer, top, untold, MOST_UNTOLD) : 0;
+  if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, buffer, top, err);
   for (uint32_t i = 0; i < count; i++)
     if (!check_user(ir, buffer, untold[i], err)) return false;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
