@@ -158,6 +158,19 @@ static bool meets_everywhere(struct tir *ir, const struct plan *plan, const tir_
   return true;
 }
 
+/* No instance of the block has an index past the buffer, as those that pad do: none is asked for by what is stored. */
+static bool stays_inside(struct tir *ir, const struct plan *plan, const tir_expr *indices) {
+  for (uint32_t d = 0; d < plan->rank; d++) {
+    tir_expr size = ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + d];
+    struct tir_bounds b = tir_bounds_of(ir, indices[d]);
+    if (tir_is_int(ir, size) && b.lo >= 0 && b.hi < tir_at(ir, size)->imm) continue;
+    tir_type type = tir_type_of(ir, indices[d]);
+    struct tir_interval whole = tir_interval_of(ir, tir_int(ir, type, 0), tir_cast(ir, type, size));
+    if (!tir_interval_covers(ir, whole, tir_relax(ir, indices[d], plan->iters, plan->count))) return false;
+  }
+  return true;
+}
+
 static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
   tir_expr indices[TIR_MOST_INLINED_RANK], stored[TIR_MOST_INLINED_RANK];
   plan->count = tir_block_at(ir, block)->iters.count;
@@ -168,7 +181,7 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
     indices[i] = ir->operands.at[tir_at(ir, plan->load)->operands + i];
     stored[i] = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
   }
-  if (!meets_everywhere(ir, plan, indices, stored)) return false;
+  if (!meets_everywhere(ir, plan, indices, stored) || !stays_inside(ir, plan, indices)) return false;
   if (!tir_inverse_affine_map(ir, indices, plan->rank, plan->iters, plan->count, TIR_NONE, stored, 1, plan->values))
     return false;
   for (uint32_t i = 0; i < plan->count; i++) {
