@@ -404,13 +404,19 @@ static bool is_closed(const struct tir *ir, tir_block b) {
   return iters.count > 0;
 }
 
+/* Nothing of the loop but what is inside it can hold a variable: most loops. */
+static bool is_plain_loop(const struct tir *ir, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  return n->kind == TIR_LOOP && !n->annotations.count && tir_is_int(ir, n->loop.min) && tir_is_int(ir, n->loop.extent);
+}
+
 bool tir_subst_loops(struct tir *ir, tir_stmt top) {
   bool guarded = false;
   for (tir_stmt s = top; s;) {
     bool block = tir_is(ir, s, TIR_BLOCK), closed = block && is_closed(ir, s);
     if (closed)
       subst_bindings(ir, s);
-    else
+    else if (!is_plain_loop(ir, s))
       tir_subst_one(ir, s);
     guarded |= block && tir_stmt_at(ir, s)->block.predicate != TIR_NONE;
     s = closed ? tir_after(ir, s, top) : tir_next(ir, s, top);
