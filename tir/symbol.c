@@ -78,7 +78,7 @@ enum { MOST_DERIVATIONS = 200 };
 
 static tir_name new_name(struct tir *ir, enum tir_name_kind kind, uint32_t a, uint32_t b) {
   uint32_t depth = 0;
-  if (kind != TIR_NAME_TEXT) depth = ir->names.at[a].depth + 1u;
+  if (kind > TIR_NAME_ORDINAL) depth = ir->names.at[a].depth + 1u;
   if (kind == TIR_NAME_JOIN && ir->names.at[b].depth >= depth) depth = ir->names.at[b].depth + 1u;
   if (depth > MOST_DERIVATIONS) return a;
   tir_name name = tir_grow_names(ir, 1);
@@ -88,6 +88,9 @@ static tir_name new_name(struct tir *ir, enum tir_name_kind kind, uint32_t a, ui
 
 tir_name tir_name_of(struct tir *ir, const char *text) {
   return new_name(ir, TIR_NAME_TEXT, tir_symbol_of(ir, text), 0);
+}
+tir_name tir_name_ordinal(struct tir *ir, tir_symbol stem, uint32_t number) {
+  return new_name(ir, TIR_NAME_ORDINAL, stem, number);
 }
 tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number) {
   return new_name(ir, TIR_NAME_NUMBER, base, number);
@@ -110,19 +113,24 @@ static void put(struct rendering *r, const char *text, size_t length) {
     if (r->length + 1 < r->size) r->out[r->length] = text[i];
 }
 
+static void put_number(const char *format, uint32_t number, struct rendering *r) {
+  char text[16];
+  put(r, text, (size_t)snprintf(text, sizeof text, format, number));
+}
+
 static void render(const struct tir *ir, tir_name name, struct rendering *r) {
   const struct tir_name_node *node = &ir->names.at[name];
   if (r->length >= r->size) return; /* full: deep derivations stop here */
-  if (node->kind == TIR_NAME_TEXT) {
+  if (node->kind <= TIR_NAME_ORDINAL) {
     put(r, tir_text(ir, node->a), ir->symbols.at[node->a].length);
+    if (node->kind == TIR_NAME_ORDINAL) put_number("%u", node->b, r);
     return;
   }
   if (node->kind == TIR_NAME_PREFIX) put(r, tir_text(ir, node->b), ir->symbols.at[node->b].length);
   render(ir, node->a, r);
   if (node->kind == TIR_NAME_PREFIX) return;
   if (node->kind == TIR_NAME_NUMBER) {
-    char number[16];
-    put(r, number, (size_t)snprintf(number, sizeof number, "_%u", node->b));
+    put_number("_%u", node->b, r);
   } else if (node->kind == TIR_NAME_SUFFIX) {
     put(r, tir_text(ir, node->b), ir->symbols.at[node->b].length);
   } else {

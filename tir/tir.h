@@ -210,7 +210,7 @@ struct tir_span {
 }; /* a run in one of the arrays; empty: count 0 */
 
 struct tir_stmt_node {
-  uint8_t kind, list, loop_kind, spare;
+  uint8_t kind, list, loop_kind, mark; /* mark: 0 but while a primitive checks */
   tir_stmt parent, prev, next;
   tir_stmt first[2], last[2];  /* children: TIR_BODY, and TIR_INIT (blocks) or TIR_ELSE (ifs) */
   struct tir_span annotations; /* in tir.annotations, ascending by key's text; loops, blocks, allocations */
@@ -318,8 +318,16 @@ struct tir_symbol_node {
   uint32_t offset, length, hash;
   tir_block first_block;
 }; /* first_block: blocks of this name */
-/* TEXT a · NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by symbol b · PREFIX a preceded by symbol b */
-enum tir_name_kind { TIR_NAME_TEXT, TIR_NAME_NUMBER, TIR_NAME_JOIN, TIR_NAME_SUFFIX, TIR_NAME_PREFIX };
+/* Of symbols: TEXT a · ORDINAL a followed by number b. Of names: NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by
+ * symbol b · PREFIX a preceded by symbol b */
+enum tir_name_kind {
+  TIR_NAME_TEXT,
+  TIR_NAME_ORDINAL,
+  TIR_NAME_NUMBER,
+  TIR_NAME_JOIN,
+  TIR_NAME_SUFFIX,
+  TIR_NAME_PREFIX
+};
 struct tir_name_node {
   uint16_t kind, depth;
   uint32_t a, b;
@@ -381,6 +389,7 @@ static inline const char *tir_text(const struct tir *ir, tir_symbol s) {
   return ir->text.at + ir->symbols.at[s].offset;
 }
 tir_name tir_name_of(struct tir *ir, const char *text);
+tir_name tir_name_ordinal(struct tir *ir, tir_symbol stem, uint32_t number);         /* stem, then number */
 tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number);            /* base_number */
 tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b);                      /* a_b */
 tir_name tir_name_suffix(struct tir *ir, tir_name base, const char *suffix);         /* base, then suffix as it is */

@@ -20,7 +20,7 @@ static bool check_symbols(const struct tir *ir, ms_error *err) {
   }
   for (tir_name n = 1; n < ir->names.count; n++) {
     const struct tir_name_node *name = &ir->names.at[n];
-    bool text = name->kind == TIR_NAME_TEXT, join = name->kind == TIR_NAME_JOIN;
+    bool text = name->kind <= TIR_NAME_ORDINAL, join = name->kind == TIR_NAME_JOIN;
     bool affix = name->kind == TIR_NAME_SUFFIX || name->kind == TIR_NAME_PREFIX;
     bool ok = name->kind <= TIR_NAME_PREFIX && name->a < (text ? ir->symbols.count : n) && (!join || name->b < n) &&
               (!affix || name->b < ir->symbols.count);

@@ -268,12 +268,6 @@ static bool check(struct tir *ir, tir_block block, const char *storage, int thre
 
 /* ---- Edit ---- */
 
-static tir_name numbered(struct tir *ir, const char *stem, uint32_t i) {
-  char name[32];
-  snprintf(name, sizeof name, "%s%u", stem, i);
-  return tir_name_of(ir, name);
-}
-
 /* The domain of an iteration of the stage: the loop's of the same number where it holds all values of the binding. */
 static tir_expr domain_of(struct tir *ir, const struct vars *loops, uint32_t i, tir_expr end) {
   tir_expr extent = i < loops->count ? ir->vars.at[loops->at[i]].extent : end;
@@ -317,7 +311,8 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   for (uint32_t i = 0; i < loops->count; i++) {
     struct tir_var_node v = ir->vars.at[loops->at[i]];
     tir_expr min = tir_subst(ir, v.min), extent = tir_subst(ir, v.extent); /* over the loops before it */
-    made[i] = tir_new_var(ir, TIR_VAR_LOOP, numbered(ir, "ax", i), v.type, tir_int(ir, v.type, 0), extent);
+    made[i] = tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "ax"), i), v.type,
+                          tir_int(ir, v.type, 0), extent);
     tir_subst_var(ir, loops->at[i], tir_add(ir, tir_var_expr(ir, made[i]), min));
   }
   for (uint32_t i = 0; i < iters->count; i++) bindings[i] = tir_subst(ir, binding_of(ir, plan->block, iters->at[i]));
@@ -325,7 +320,8 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   for (uint32_t i = 0; i < iters->count; i++) {
     tir_type type = ir->vars.at[iters->at[i]].type;
     tir_expr domain = domain_of(ir, loops, i, ir->operands.at[tir_buffer_at(ir, buffer)->shape + i]);
-    tir_var v = tir_new_var(ir, TIR_VAR_ITER, numbered(ir, "v", i), type, tir_int(ir, type, 0), domain);
+    tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), i), type,
+                            tir_int(ir, type, 0), domain);
     bound[i] = (struct tir_iter){v, TIR_SPATIAL, bindings[i]};
     ranges[2 * i] = indices[i] = tir_var_expr(ir, v);
     ranges[2 * i + 1] = tir_int(ir, type, 1);

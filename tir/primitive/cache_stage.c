@@ -328,15 +328,9 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   return cache;
 }
 
-static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem, uint32_t i, tir_expr zero,
+static tir_var new_var(struct tir *ir, enum tir_var_kind kind, tir_symbol stem, uint32_t i, tir_expr zero,
                        tir_expr extent) {
-  char name[16];
-  size_t length = strlen(stem);
-  memcpy(name, stem, length);
-  if (i >= 10) name[length++] = (char)('0' + i / 10);
-  name[length++] = (char)('0' + i % 10);
-  name[length] = 0;
-  return tir_new_var(ir, kind, tir_name_of(ir, name), tir_type_of(ir, extent), zero, extent);
+  return tir_new_var(ir, kind, tir_name_ordinal(ir, stem, i), tir_type_of(ir, extent), zero, extent);
 }
 
 /* The copy's iterations and what they touch: in the buffer, in the cache. */
@@ -352,15 +346,16 @@ static tir_expr plus(struct tir *ir, tir_expr min, tir_expr e) {
 
 static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, struct stage *stage) {
   tir_expr zero = TIR_NONE;
+  tir_symbol loop_stem = tir_symbol_of(ir, "ax"), iter_stem = tir_symbol_of(ir, "v");
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_expr min = plan->ranges[2 * i], extent = plan->ranges[2 * i + 1];
     tir_type type = tir_type_of(ir, extent);
     if (!zero || tir_type_of(ir, zero) != type) zero = tir_int(ir, type, 0);
-    stage->loops[i] = new_var(ir, TIR_VAR_LOOP, "ax", i, zero, extent);
+    stage->loops[i] = new_var(ir, TIR_VAR_LOOP, loop_stem, i, zero, extent);
     tir_expr loop = tir_var_expr(ir, stage->loops[i]);
     if (tir_type_of(ir, min) != type) min = tir_cast(ir, type, min);
     tir_expr domain = plan->compact ? extent : ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
-    tir_var v = new_var(ir, TIR_VAR_ITER, "v", i, zero, domain);
+    tir_var v = new_var(ir, TIR_VAR_ITER, iter_stem, i, zero, domain);
     tir_expr value = tir_var_expr(ir, v);
     stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, plan->compact ? loop : plus(ir, min, loop)};
     stage->in_cache[i] = value;

@@ -55,17 +55,12 @@ bool tir_find_full_nest(struct tir *ir, tir_buffer buffer, tir_block block, stru
 
 /* ---- Filling ---- */
 
-static tir_name name_of(struct tir *ir, const char *stem, uint32_t i) {
-  char name[16];
-  snprintf(name, sizeof name, "%s%u", stem, i);
-  return tir_name_of(ir, name);
-}
-
 static void make_vars(struct tir *ir, const struct tir_padded_layout *layout, enum tir_var_kind kind, const char *stem,
                       tir_expr *out) {
   for (uint32_t i = 0; i < layout->new_rank; i++) {
     tir_type type = tir_type_of(ir, layout->shape[i]);
-    tir_var v = tir_new_var(ir, kind, name_of(ir, stem, i), type, tir_int(ir, type, 0), layout->shape[i]);
+    tir_var v = tir_new_var(ir, kind, tir_name_ordinal(ir, tir_symbol_of(ir, stem), i), type, tir_int(ir, type, 0),
+                            layout->shape[i]);
     out[i] = tir_var_expr(ir, v);
   }
 }

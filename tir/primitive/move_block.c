@@ -303,19 +303,16 @@ tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_doma
 
 struct nest {
   tir_loop outermost, innermost;
+  tir_symbol stem; /* of the loops' names; TIR_NONE: not yet known */
   uint32_t count;
 };
 
 /* A new loop inside the nest; its variable. Names are ax0, ax1, …. */
 static tir_expr add_loop(struct tir *ir, struct nest *nest, tir_type type, tir_expr extent) {
-  char text[16] = "ax0";
-  if (nest->count < 10)
-    text[2] = (char)('0' + nest->count);
-  else
-    snprintf(text + 2, sizeof text - 2, "%u", nest->count);
-  nest->count++;
+  if (!nest->stem) nest->stem = tir_symbol_of(ir, "ax");
+  tir_name name = tir_name_ordinal(ir, nest->stem, nest->count++);
   tir_expr zero = tir_int(ir, type, 0);
-  tir_var v = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, text), type, zero, extent);
+  tir_var v = tir_new_var(ir, TIR_VAR_LOOP, name, type, zero, extent);
   tir_loop loop = tir_new_loop(ir, v, zero, extent, TIR_SERIAL);
   if (nest->innermost)
     tir_append(ir, nest->innermost, TIR_BODY, loop);
@@ -358,7 +355,7 @@ static void remove_nest(struct tir *ir, const struct tir_move *move) {
 }
 
 void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops) {
-  struct nest nest = {TIR_NONE, TIR_NONE, 0};
+  struct nest nest = {TIR_NONE, TIR_NONE, TIR_NONE, 0};
   tir_expr predicate = TIR_NONE;
   for (uint32_t i = 0; i < move->iter_count; i++) {
     tir_expr value = bind(ir, move, &move->domains[i], &nest, preserve_unit_loops);

@@ -368,12 +368,6 @@ static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint3
 
 /* ---- Edit ---- */
 
-static tir_name name_of(struct tir *ir, const char *stem, uint32_t i) {
-  char name[16];
-  snprintf(name, sizeof name, "%s%u", stem, i);
-  return tir_name_of(ir, name);
-}
-
 /* A loop or iteration over a larger domain has a variable of its own. */
 static tir_var grow(struct tir *ir, tir_var v, tir_expr extent) {
   struct tir_var_node n = ir->vars.at[v];
@@ -430,8 +424,8 @@ static tir_stmt make_copy(struct tir *ir, const struct padded *p, tir_buffer mad
     tir_expr extent = p->write ? ir->operands.at[n.shape + d] : p->shape[d];
     tir_type type = tir_type_of(ir, extent);
     tir_expr zero = tir_int(ir, type, 0);
-    s.loops[d] = tir_new_var(ir, TIR_VAR_LOOP, name_of(ir, "i", d), type, zero, extent);
-    tir_var v = tir_new_var(ir, TIR_VAR_ITER, name_of(ir, "v", d), type, zero, extent);
+    s.loops[d] = tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "i"), d), type, zero, extent);
+    tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), d), type, zero, extent);
     s.iters[d] = (struct tir_iter){v, TIR_SPATIAL, tir_var_expr(ir, s.loops[d])};
     s.from_at[d] = s.to_at[d] = tir_var_expr(ir, v);
   }

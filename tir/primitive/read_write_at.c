@@ -313,12 +313,6 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
 
 /* ---- Edit ---- */
 
-static tir_name number_name(struct tir *ir, const char *stem, uint32_t i) {
-  char name[16];
-  snprintf(name, sizeof name, "%s%u", stem, i);
-  return tir_name_of(ir, name);
-}
-
 struct collector {
   struct tir *ir;
   struct tir_iter iters[MOST_VARS];
@@ -343,7 +337,8 @@ static void make_iters(struct tir *ir, const struct plan *plan, struct collector
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], collect_iter, c);
   for (uint32_t i = 0; i < c->count; i++) {
     struct tir_var_node v = ir->vars.at[c->iters[i].var];
-    tir_var made = tir_new_var(ir, TIR_VAR_ITER, number_name(ir, "v", i), v.type, v.min, v.extent);
+    tir_var made =
+        tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), i), v.type, v.min, v.extent);
     tir_subst_var(ir, c->iters[i].var, tir_var_expr(ir, made));
     c->iters[i].var = made;
   }
@@ -365,7 +360,8 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
   tir_set_writes(ir, block, &written, 1);
   for (uint32_t i = 0; i < rank; i++) {
     tir_type type = tir_type_of(ir, ranges[2 * i + 1]);
-    loops[i] = tir_new_var(ir, TIR_VAR_LOOP, number_name(ir, "ax", i), type, tir_int(ir, type, 0), ranges[2 * i + 1]);
+    loops[i] = tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "ax"), i), type,
+                           tir_int(ir, type, 0), ranges[2 * i + 1]);
     indices[i] = tir_add(ir, ranges[2 * i], tir_var_expr(ir, loops[i]));
   }
   tir_stmt inner = tir_new_store(ir, to, indices, tir_load(ir, from, indices, rank, TIR_NONE));

@@ -137,10 +137,8 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
 }
 
 static tir_var new_var(struct tir *ir, enum tir_var_kind kind, const char *stem, uint32_t i, tir_var like) {
-  char name[16];
-  snprintf(name, sizeof name, "%s%u", stem, i);
   struct tir_var_node v = ir->vars.at[like];
-  return tir_new_var(ir, kind, tir_name_of(ir, name), v.type, v.min, v.extent);
+  return tir_new_var(ir, kind, tir_name_ordinal(ir, tir_symbol_of(ir, stem), i), v.type, v.min, v.extent);
 }
 
 static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer made) {

@@ -25,32 +25,43 @@ static bool is_named(const tir_loop *loops, uint32_t count, tir_loop l) {
   return false;
 }
 
-static bool check_named_once(const struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
-  for (uint32_t i = 1; i < count; i++)
-    if (is_named(loops, i, loops[i]))
-      return tir_refuse(ir, err, MS_LOOP_REPEATED, loops[i], "this loop is named twice");
+/* Marks the loops that are named. False: one is named twice. */
+static bool mark_named(struct tir *ir, const tir_loop *loops, uint32_t count, uint32_t *marked) {
+  for (*marked = 0; *marked < count; ++*marked) {
+    struct tir_stmt_node *n = tir_stmt_at(ir, loops[*marked]);
+    if (n->mark) return false;
+    n->mark = 1;
+  }
   return true;
 }
 
+/* The innermost named loop of those that are each the whole body of the one around, from a named one down. */
+static tir_loop innermost_named(const struct tir *ir, tir_loop loop) {
+  tir_loop innermost = loop;
+  for (tir_stmt s = tir_only_child(ir, loop); s && tir_is(ir, s, TIR_LOOP); s = tir_only_child(ir, s))
+    if (tir_stmt_at(ir, s)->mark) innermost = s;
+  return innermost;
+}
+
 /* Walks up from `bottom` to the outermost named loop; gives the number of loops, 0 where the nest is not whole. */
-static uint32_t count_nest(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop bottom) {
+static uint32_t count_nest(const struct tir *ir, uint32_t count, tir_loop bottom) {
   uint32_t depth = 0, named = 0;
   for (tir_stmt s = bottom; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
     depth++;
-    if (is_named(loops, count, s) && ++named == count) return depth;
+    if (tir_stmt_at(ir, s)->mark && ++named == count) return depth;
   }
   return 0;
 }
 
-/* The innermost of the loops, which is most often the last, and the depth of the nest from there to the outermost. */
+/* The innermost of the loops, which are marked, and the depth of the nest from there to the outermost. */
 static bool check_chain(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop *bottom, uint32_t *depth,
                         ms_error *err) {
-  *bottom = loops[count - 1];
-  *depth = count_nest(ir, loops, count, *bottom);
+  *bottom = innermost_named(ir, loops[count - 1]);
+  *depth = count_nest(ir, count, *bottom);
   if (!*depth) {
     for (uint32_t i = 0; i < count; i++)
       if (tir_is_below(ir, loops[i], *bottom)) *bottom = loops[i];
-    *depth = count_nest(ir, loops, count, *bottom);
+    *depth = count_nest(ir, count, *bottom);
   }
   if (!*depth)
     return tir_refuse(ir, err, MS_LOOPS_NOT_A_CHAIN, *bottom,
@@ -274,11 +285,11 @@ static bool check_ranges(struct tir *ir, const struct plan *plan, ms_error *err)
 }
 
 /* The nest as it is, outermost first, and as it shall be. */
-static void make_plan(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop bottom, struct plan *plan) {
+static void make_plan(const struct tir *ir, const tir_loop *loops, tir_loop bottom, struct plan *plan) {
   for (uint32_t i = plan->depth; i-- > 0; bottom = tir_stmt_at(ir, bottom)->parent) plan->chain[i] = bottom;
   uint32_t next = 0;
   for (uint32_t i = 0; i < plan->depth; i++)
-    plan->order[i] = is_named(loops, count, plan->chain[i]) ? loops[next++] : plan->chain[i];
+    plan->order[i] = tir_stmt_at(ir, plan->chain[i])->mark ? loops[next++] : plan->chain[i];
 }
 
 static bool check(struct tir *ir, const struct plan *plan, tir_loop *room, ms_error *err) {
@@ -304,17 +315,29 @@ static void edit(struct tir *ir, const struct plan *plan) {
   *(top.next ? &tir_stmt_at(ir, top.next)->prev : &tir_stmt_at(ir, top.parent)->last[top.list]) = outermost;
 }
 
-bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+/* Of loops that are marked. */
+static bool reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
   tir_loop on_stack[3 * MOST_ON_STACK], bottom;
   uint32_t depth;
-  if (count < 2) return true;
-  if (!check_named_once(ir, loops, count, err) || !check_chain(ir, loops, count, &bottom, &depth, err)) return false;
+  if (!check_chain(ir, loops, count, &bottom, &depth, err)) return false;
   tir_loop *nest = depth > MOST_ON_STACK ? malloc(3 * (size_t)depth * sizeof *nest) : on_stack;
   if (!nest) abort();
   struct plan plan = {nest, nest + depth, depth};
-  make_plan(ir, loops, count, bottom, &plan);
+  make_plan(ir, loops, bottom, &plan);
   bool accepted = check(ir, &plan, nest + 2 * (size_t)depth, err);
   if (accepted) edit(ir, &plan);
   if (nest != on_stack) free(nest);
+  return accepted;
+}
+
+bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+  uint32_t marked;
+  if (count < 2) return true;
+  bool accepted = mark_named(ir, loops, count, &marked);
+  if (accepted)
+    accepted = reorder(ir, loops, count, err);
+  else
+    tir_refuse(ir, err, MS_LOOP_REPEATED, loops[marked], "this loop is named twice");
+  while (marked-- > 0) tir_stmt_at(ir, loops[marked])->mark = 0;
   return accepted;
 }

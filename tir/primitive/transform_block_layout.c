@@ -100,12 +100,6 @@ static bool find_kinds(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-static tir_name name_of(struct tir *ir, const char *stem, uint32_t i) {
-  char name[16];
-  snprintf(name, sizeof name, "%s%u", stem, i);
-  return tir_name_of(ir, name);
-}
-
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   const struct tir_index_map *map = plan->map;
   tir_expr iters[TIR_MOST_MAP_RANK];
@@ -116,7 +110,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   if (shaped && !find_kinds(ir, block, plan, err)) return false;
   for (uint32_t i = 0; shaped && i < map->result_count; i++) {
     tir_type type = tir_type_of(ir, plan->indices[i]);
-    tir_var v = tir_new_var(ir, TIR_VAR_ITER, name_of(ir, "v", i), type, tir_int(ir, type, 0), plan->shape[i]);
+    tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), i), type,
+                            tir_int(ir, type, 0), plan->shape[i]);
     plan->outputs[i] = tir_var_expr(ir, v);
   }
   if (shaped &&
@@ -136,7 +131,8 @@ static void replace_loops(struct tir *ir, tir_block block, const struct plan *pl
   for (uint32_t i = plan->map->result_count; i-- > 0;) {
     tir_type type = tir_type_of(ir, plan->shape[i]);
     tir_expr zero = tir_int(ir, type, 0);
-    tir_var v = tir_new_var(ir, TIR_VAR_LOOP, name_of(ir, "ax", i), type, zero, plan->shape[i]);
+    tir_var v =
+        tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "ax"), i), type, zero, plan->shape[i]);
     loops[i] = tir_var_expr(ir, v);
     tir_loop loop = tir_new_loop(ir, v, zero, plan->shape[i], TIR_SERIAL);
     tir_append(ir, loop, TIR_BODY, nest);
