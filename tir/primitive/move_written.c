@@ -1,7 +1,10 @@
 /* Whether all that a consumer will read under its new loop has been written there. Its iterations run from the first to
  * the last element that its producers write below the loop; none between them may be left out, by steps longer than
  * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
+#include "../arith/linear.h"
 #include "move_domain.h"
+
+enum { MOST_RANK = 16 };
 
 /* The block reads every element between the first and the last in that dimension: an iteration of its own runs there
  * one by one. */
@@ -109,48 +112,128 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
   return true;
 }
 
-/* The iteration is a part of an index of what the block reads: past its domain come elements written in other rounds.
- */
-static bool is_part_of_index(const struct tir *ir, const struct tir_move *move, tir_block producer, tir_var iter) {
-  struct tir_span writes = tir_block_at(ir, producer)->writes;
-  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
-    struct tir_region region = ir->regions.at[k];
-    if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer)) continue;
-    for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
-      tir_expr index = ir->operands.at[region.ranges + 2 * d];
-      if (tir_at(ir, index)->kind != TIR_VAR && tir_uses_var(ir, index, iter)) return true;
+/* ---- Iterations that are parts of an index ---- */
+
+/* What the producer writes in one round of the loop, of a buffer that the block reads. */
+struct written {
+  tir_block producer;
+  struct tir_region region;
+  const struct tir_relaxed *relaxed;
+  tir_expr limits; /* in which rounds it writes at all; TIR_NONE: in all */
+  bool cut;        /* within a round, it writes less than its bindings reach */
+};
+
+/* Where an iteration is past that side of its domain, the index is outside of the buffer, whatever the others are. */
+static bool leaves_buffer(struct tir *ir, const struct written *w, uint32_t dimension, struct tir_iter iter,
+                          bool past_end) {
+  struct tir_linear l = tir_linear_of(ir, ir->operands.at[w->region.ranges + 2 * dimension]);
+  const struct tir_expr_node *size =
+      tir_at(ir, ir->operands.at[tir_buffer_at(ir, w->region.buffer)->shape + dimension]);
+  struct tir_bounds domain = tir_bounds_of(ir, tir_var_expr(ir, iter.var)), rest = {l.constant, l.constant};
+  int64_t own = 0;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = ir->terms.at[l.first + i];
+    int other = tir_at(ir, t.atom)->kind == TIR_VAR ? tir_iter_of(ir, w->producer, tir_at(ir, t.atom)->ref) : -1;
+    if (other < 0) return false;
+    if (tir_at(ir, t.atom)->ref == iter.var) {
+      own = t.coefficient;
+      continue;
+    }
+    struct tir_bounds b = tir_bounds_of(ir, tir_iters(ir, w->producer)[other].binding);
+    rest.lo = tir_sat_add(rest.lo, tir_sat_mul(t.coefficient, t.coefficient > 0 ? b.lo : b.hi));
+    rest.hi = tir_sat_add(rest.hi, tir_sat_mul(t.coefficient, t.coefficient > 0 ? b.hi : b.lo));
+  }
+  int64_t past = tir_sat_mul(own, past_end ? tir_sat_add(domain.hi, 1) : tir_sat_add(domain.lo, -1));
+  tir_expr extent = ir->operands.at[w->region.ranges + 2 * dimension + 1];
+  if (!own || size->kind != TIR_INT_IMM || !tir_is_int(ir, extent)) return false;
+  if (past_end == (own > 0)) return tir_sat_add(rest.lo, past) >= size->imm;
+  return tir_sat_add(tir_sat_add(rest.hi, past), tir_at(ir, extent)->imm - 1) < 0;
+}
+
+/* The binding of an iteration in the index may be past that side of its domain, where the producer does not run. */
+static void take_limit(struct tir *ir, struct written *w, uint32_t dimension, struct tir_iter iter, bool past_end) {
+  struct tir_var_node v = ir->vars.at[iter.var];
+  tir_type type = tir_type_of(ir, iter.binding);
+  tir_expr limit = tir_cast(ir, type, v.min);
+  if (past_end) limit = tir_add(ir, limit, tir_cast(ir, type, v.extent));
+  tir_expr inside = tir_make(ir, past_end ? TIR_LT : TIR_GE, iter.binding, limit);
+  if (tir_prove(ir, inside) || leaves_buffer(ir, w, dimension, iter, past_end)) return;
+  if (tir_uses_relaxed(ir, w->relaxed, inside))
+    w->cut = true;
+  else
+    w->limits = tir_and(ir, w->limits, inside);
+}
+
+static void take_limits_of_region(struct tir *ir, struct written *w) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, w->region.buffer)->rank; d++) {
+    tir_expr index = ir->operands.at[w->region.ranges + 2 * d];
+    if (tir_at(ir, index)->kind == TIR_VAR) continue;
+    for (uint32_t i = 0; i < tir_block_at(ir, w->producer)->iters.count; i++) {
+      struct tir_iter iter = tir_iters(ir, w->producer)[i];
+      if (!tir_uses_var(ir, index, iter.var)) continue;
+      take_limit(ir, w, d, iter, true);
+      take_limit(ir, w, d, iter, false);
     }
   }
+}
+
+/* All between the first and the last that its bindings reach is written, other iterations filling what one leaves. */
+static bool is_whole(struct tir *ir, const struct written *w) {
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval reached[MOST_RANK], covered[MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, w->region.buffer)->rank;
+  tir_expr predicate = tir_stmt_at(ir, w->producer)->block.predicate;
+  if (rank > MOST_RANK) return false;
+  tir_region_over_loops(ir, w->producer, w->region, ranges);
+  tir_relax_region(ir, ranges, rank, w->relaxed->vars, w->relaxed->count, reached);
+  return tir_region_exact(ir, ranges, rank, w->relaxed->vars, w->relaxed->count, predicate, covered) &&
+         tir_region_covers(ir, w->region.buffer, covered, reached);
+}
+
+/* Where an index is made of several iterations, past the domain of one come elements that are written in other rounds:
+ * rounds in which the producer does not run are left out; of others it must write all. */
+static bool find_limits(struct tir *ir, const struct tir_move *move, tir_block producer, tir_expr *limits) {
+  struct tir_span writes = tir_block_at(ir, producer)->writes;
+  struct tir_relaxed r;
+  bool whole = true;
+  *limits = TIR_NONE;
+  for (uint32_t k = writes.first; k < writes.first + writes.count && whole; k++) {
+    struct written w = {producer, ir->regions.at[k], &r, *limits, false};
+    if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, w.region.buffer)) continue;
+    tir_open_relaxed(ir, move, producer, w.region.buffer, &r);
+    take_limits_of_region(ir, &w);
+    whole = !w.cut || is_whole(ir, &w);
+    tir_close_relaxed(&r);
+    *limits = w.limits;
+  }
+  return whole;
+}
+
+static bool is_read(const struct tir *ir, const struct tir_move *move, tir_block producer) {
+  struct tir_span writes = tir_block_at(ir, producer)->writes;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++)
+    if (tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, ir->regions.at[k].buffer)) return true;
   return false;
 }
 
-/* Limits of such iterations that hold or fail for a whole round of the loop are the block's too. */
-static void take_limits(struct tir *ir, struct tir_move *move, tir_block producer, const struct tir_relaxed *r,
-                        tir_expr predicate) {
-  struct tir_expr_node n = *tir_at(ir, predicate);
-  if (n.kind == TIR_AND) {
-    take_limits(ir, move, producer, r, n.a);
-    take_limits(ir, move, producer, r, n.b);
+/* Producers that do not run in the same rounds: what one has for the block in a round the other may not have. */
+static bool take_limits(struct tir *ir, struct tir_move *move, ms_error *err) {
+  bool any = false;
+  for (uint32_t i = 0; i < move->required_count; i++) {
+    tir_expr limits;
+    if (!is_read(ir, move, move->required[i])) continue;
+    if (!find_limits(ir, move, move->required[i], &limits) || (any && limits != move->limits))
+      return tir_refuse(ir, err, MS_MOVE_COVER, move->required[i],
+                        "past the end of an iteration of producer `%s` come elements that are written elsewhere",
+                        tir_block_name(ir, move->required[i]));
+    move->limits = limits;
+    any = true;
   }
-  if (n.kind != TIR_LT || tir_uses_any_var(ir, predicate, r->vars, r->count)) return;
-  for (uint32_t i = 0; i < tir_block_at(ir, producer)->iters.count; i++) {
-    struct tir_iter iter = tir_iters(ir, producer)[i];
-    if (iter.binding == n.a && iter.kind == TIR_SPATIAL && is_part_of_index(ir, move, producer, iter.var)) {
-      move->limits = tir_and(ir, move->limits, predicate);
-      return;
-    }
-  }
+  return true;
 }
 
 bool tir_move_check_written(struct tir *ir, struct tir_move *move, ms_error *err) {
   for (uint32_t i = 0; i < move->required_count; i++)
     if (!check_producer(ir, move, move->required[i], err)) return false;
-  if (move->required_count != 1) return true;
-  tir_expr predicate = tir_stmt_at(ir, move->required[0])->block.predicate;
-  if (!predicate) return true;
-  struct tir_relaxed r;
-  r.count = tir_loop_vars(ir, move->required[0], move->loop, r.on_stack, TIR_MOST_RELAXED);
-  r.vars = r.on_stack;
-  if (r.count <= TIR_MOST_RELAXED) take_limits(ir, move, move->required[0], &r, predicate);
-  return true;
+  return take_limits(ir, move, err);
 }
