@@ -288,6 +288,7 @@ struct tir_buffer_node {
   tir_expr elem_offset;    /* TIR_NONE: 0 */
   tir_expr data;           /* TIR_NONE: its own; else the pointer it is a view of */
   uint32_t alignment, offset_factor;
+  uint32_t stated; /* 1: a user stated a region of it by hand, or of what it was made of: regions of it prove nothing */
   struct tir_span axis_separators;
   uint32_t readers, writers; /* heads of lists in tir.uses */
   tir_stmt where;            /* the block or statement that allocates or matches it; TIR_NONE: a parameter */

@@ -169,8 +169,9 @@ void vm_forget_decisions(struct vm_trace *trace);    /* opens all */
 bool vm_trace_is_safe(const struct vm_trace *trace); /* holds no unsafe instruction */
 /* The verifier on what the trace made. A loop that was split without predicates may run past its end, and with it what
  * blocks touch out of what they say they touch: that it does not matter is the user's promise, and regions are trusted
- * (tir_verify_scopes). With any other instruction, unsafe ones too, all must hold (tir_verify): blocks whose regions a
- * user stated are marked. */
+ * (tir_verify_scopes). With any other instruction, unsafe ones too, all must hold (tir_verify), but that nothing is
+ * held against regions of a buffer of which a user stated one, or of a buffer made of such: AnnotateBufferAccess marks
+ * them. */
 bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *err);
 
 /* uses[n], for all instructions: whether `instruction` takes something that instruction n gives. */

@@ -93,12 +93,13 @@ bool tir_refuse_silent_use(struct tir *ir, struct tir_silent_use use, ms_error *
 /* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
  * blocks stay where they are. */
 enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
-/* The block says of its regions, those it writes or those it reads, what a user stated, not what its body does. */
-bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes);
-/* Of the annotations of `from`, `to` has those alone that say so; they may be one block. */
-void tir_state_by_hand(struct tir *ir, tir_block from, tir_block to);
-/* `to`, which takes regions of `from` over, has those of its annotations that say so besides its own. */
-void tir_join_by_hand(struct tir *ir, tir_block from, tir_block to);
+/* What a user states of a buffer is the buffer's mark, `stated`: regions of other blocks are made of stated ones. Marks
+ * the buffers of a block that was read with annotations saying that its regions were stated; those numbers may be old.
+ */
+void tir_note_stated(struct tir *ir, tir_block block);
+static inline void tir_state_as(struct tir *ir, tir_buffer made, tir_buffer from) { /* made of it, and its regions */
+  tir_buffer_at(ir, made)->stated |= tir_buffer_at(ir, from)->stated;
+}
 static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
   tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
 }

@@ -24,28 +24,13 @@ static tir_block find_silent(const struct tir *ir, tir_block block, tir_block sc
 
 static const char *const by_hand[] = {"explicit_read_region", "explicit_write_region"};
 
-bool tir_is_told_by_hand(const struct tir *ir, tir_block block, bool writes) {
-  return tir_annotation(ir, tir_stmt_at(ir, block)->annotations, by_hand[writes]) != TIR_NONE;
-}
-
-/* `kept` becomes the annotations of `to`, with those of `from` that say so. */
-static void add_statements(struct tir *ir, tir_block from, tir_block to, struct tir_span kept) {
-  uint32_t counts[] = {tir_block_at(ir, to)->reads.count, tir_block_at(ir, to)->writes.count};
-  struct tir_span all = tir_stmt_at(ir, from)->annotations;
-  for (int w = 0; w < 2; w++) {
-    tir_expr value = tir_annotation(ir, all, by_hand[w]);
-    if (value && counts[w] && !tir_annotation(ir, kept, by_hand[w]))
-      tir_annotate_span(ir, &kept, tir_symbol_of(ir, by_hand[w]), value);
-  }
-  tir_stmt_at(ir, to)->annotations = kept;
-}
-
-void tir_state_by_hand(struct tir *ir, tir_block from, tir_block to) {
-  add_statements(ir, from, to, (struct tir_span){0, 0});
-}
-
-void tir_join_by_hand(struct tir *ir, tir_block from, tir_block to) {
-  add_statements(ir, from, to, tir_stmt_at(ir, to)->annotations);
+void tir_note_stated(struct tir *ir, tir_block block) {
+  struct tir_span annotations = tir_stmt_at(ir, block)->annotations;
+  struct tir_span spans[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  if (!tir_annotation(ir, annotations, by_hand[0]) && !tir_annotation(ir, annotations, by_hand[1])) return;
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = spans[w].first; i < spans[w].first + spans[w].count; i++)
+      tir_buffer_at(ir, ir->regions.at[i].buffer)->stated = 1;
 }
 
 static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {

@@ -220,19 +220,12 @@ static bool check_regions(struct verifier *v, struct tir_span regions) {
   return true;
 }
 
-/* An update reads what it writes: what a user said of the writes is said of these reads. */
-static bool is_stated_update(const struct tir *ir, tir_block b, tir_buffer buffer) {
-  return tir_is_told_by_hand(ir, b, true) && tir_has_region_of(ir, tir_block_at(ir, b)->writes, buffer);
-}
-
-/* What a block says it touches is within what the block around it says, unless a user said it. */
+/* What a block says it touches is within what the block around it says. */
 static bool check_regions_within(struct verifier *v, tir_block b, struct tir_span regions, bool writes) {
   tir_block outer = tir_parent_block(v->ir, b);
   bool guarded = tir_stmt_at(v->ir, b)->block.predicate != TIR_NONE;
-  if (tir_is_told_by_hand(v->ir, b, writes)) return true;
   for (uint32_t i = 0; i < regions.count; i++) {
     const struct tir_region *r = &v->ir->regions.at[regions.first + i];
-    if (!writes && is_stated_update(v->ir, b, r->buffer)) continue;
     struct touched t = {r->buffer, tir_operands(v->ir, r->ranges), true, writes, false, guarded, b};
     if (!tir_verify_touch(v, outer, &t)) return false;
   }

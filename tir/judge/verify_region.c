@@ -1,8 +1,9 @@
 /* The verifier: what blocks touch lies within what they say they touch.
  *
- * Only what is certainly outside is refused. The distance from a region's edge is a linear form over variables; where
- * all of them are independent and their domains constant, its extremes are attained, and one beyond the edge is a
- * violation. Elsewhere only a distance that is beyond the edge for all values is. */
+ * Nothing is held against regions of a buffer of which a user stated one, whichever block bears them: they are made of
+ * each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a linear
+ * form over variables; where all of them are independent and their domains constant, its extremes are attained, and one
+ * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is. */
 #include "verify.h"
 
 enum { MOST_TERMS = 24 };
@@ -180,7 +181,7 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   const struct tir *ir = v->ir;
   /* A root's regions are whatever its blocks touch, and are not written down. */
   if (!block || tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION) || is_local(ir, t->buffer, block)) return true;
-  if (tir_is_told_by_hand(ir, block, true) || tir_is_told_by_hand(ir, block, false)) return true;
+  if (tir_buffer_at(ir, t->buffer)->stated) return true;
   const struct tir_block_record *r = tir_block_at(ir, block);
   bool in_writes = false, in_reads = false;
   int outside_writes = find_outside(v, t, r->writes, &in_writes);

@@ -4,9 +4,10 @@
  *           a begin and an end for each dimension of the buffer. What was known to be written before it is read is
  *           so by the new region too.
  * After:    the region runs from begin to end (of one element, where they are the same) in each dimension; the block's
- *           annotation explicit_read_region or explicit_write_region lists the region's number.
+ *           annotation explicit_read_region or explicit_write_region lists the region's number. The buffer is marked,
+ *           and so is what is made of it from then on.
  * Forward:  nothing dies.
- * Unsafe: what the block touches outside of the region is overlooked from then on. */
+ * Unsafe: what any block touches outside of its regions of the buffer is overlooked from then on. */
 #include "../index_map.h"
 #include "buffer.h"
 
@@ -95,6 +96,7 @@ static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool wr
   else
     tir_set_reads(ir, block, ir->regions.at + first, span.count);
   note_region(ir, block, write ? "explicit_write_region" : "explicit_read_region", buffer_index);
+  tir_buffer_at(ir, region.buffer)->stated = 1;
 }
 
 bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,

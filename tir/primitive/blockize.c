@@ -348,7 +348,6 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
     if (used) nest[loops++] = plan->loops[l];
   }
   tir_take_init_regions(ir, plan->block, init);
-  tir_state_by_hand(ir, plan->block, init);
   tir_stmt_at(ir, init)->block.predicate = tir_stmt_at(ir, plan->block)->block.predicate;
   if (loops) tir_copy_nest(ir, nest, loops, "", nest);
   for (uint32_t i = 0; i < count; i++) {
@@ -412,8 +411,6 @@ tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
   tir_stmt_at(ir, outer)->block.predicate = plan->predicates[0];
   relax_regions(ir, plan, outer, &made);
   tir_wrap(ir, nest, outer);
-  bool inside = tir_scope_of(ir, outer) && tir_scope_of(ir, tir_scope_of(ir, outer)); /* of a block that said more */
-  if (inside) tir_state_by_hand(ir, block, outer);
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return outer;
   make_init(ir, plan, outer);
   read_what_is_updated(ir, block);

@@ -323,6 +323,7 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   n->strides = made.strides;
   n->alignment = made.alignment;
   n->offset_factor = made.offset_factor;
+  n->stated = made.stated;
   n->axis_separators = made.axis_separators;
   tir_add_alloc(ir, plan->scope, cache);
   return cache;

@@ -164,7 +164,7 @@ static tir_block make_constant(struct tir *ir, tir_block block, const struct pla
   tir_block made = tir_clone_stmt(ir, block);
   tir_set_block_name(ir, made, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_pad_const"));
   tir_set_reads(ir, made, NULL, 0);
-  tir_state_by_hand(ir, made, made);
+  tir_stmt_at(ir, made)->annotations = (struct tir_span){0, 0};
   tir_stmt_at(ir, tir_only_child(ir, made))->store.value = plan->constant;
   for (uint32_t i = 0; i < plan->count; i++) nest[i] = plan->loops[plan->count - 1 - i];
   tir_copy_nest(ir, nest, plan->count, "", nest);
@@ -260,7 +260,7 @@ static void keep_in_bounds(struct tir *ir, tir_block block, const struct plan *p
   tir_stmt_at(ir, plan->store)->store.value = value;
   condition = drop_proven(ir, condition);
   tir_stmt_at(ir, block)->block.predicate = condition;
-  tir_state_by_hand(ir, block, block);
+  tir_stmt_at(ir, block)->annotations = (struct tir_span){0, 0};
 }
 
 /* Where the constant is written outside of what is around the block and its consumer, the consumer is not covered by

@@ -301,7 +301,6 @@ static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const 
     ir->operands.at[a.indices + i] = index;
   }
   set_regions(ir, reduction, epilogue, plan);
-  tir_join_by_hand(ir, epilogue, reduction);
   tir_subst_clear(ir);
   struct tir_load_rule rule = {plan->buffer, plan->target, load_accumulator, &a};
   tir_expr value = tir_rewrite_loads(ir, &rule, tir_stmt_at(ir, plan->update)->store.value);

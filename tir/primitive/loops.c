@@ -129,6 +129,19 @@ static struct tir_region init_region(struct tir *ir, tir_block block, struct tir
   return r;
 }
 
+/* Blocks below the init, made of it before, name no iteration that it has not. */
+static void widen_below(struct tir *ir, tir_block block, tir_block init) {
+  for (tir_stmt s = tir_next(ir, init, init); s; s = tir_next(ir, s, init)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span spans[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
+    for (int w = 0; w < 2; w++)
+      for (uint32_t i = spans[w].first; i < spans[w].first + spans[w].count; i++) {
+        struct tir_region r = init_region(ir, block, ir->regions.at[i], w == 0);
+        ir->regions.at[i] = r;
+      }
+  }
+}
+
 void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
   uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
@@ -143,6 +156,7 @@ void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
     ir->regions.at[first + writes.count + count++] = r;
   }
   tir_set_reads(ir, init, ir->regions.at + first + writes.count, count);
+  widen_below(ir, block, init);
 }
 
 void tir_read_what_is_written(struct tir *ir, tir_block block) {

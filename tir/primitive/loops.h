@@ -23,7 +23,7 @@ void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const 
 
 /* Declares what the init of `block` touches: it writes what the block does, and reads, of the regions that the block
  * reads, those of buffers that `init`, a detached block that holds it, loads; the whole buffer where a region depends
- * on a reduction. In terms of the block's iterations: to be substituted afterwards. */
+ * on a reduction; so for blocks below the init. In terms of the block's iterations: to be substituted afterwards. */
 void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init);
 /* A reduction that begins elsewhere reads what it writes. */
 void tir_read_what_is_written(struct tir *ir, tir_block block);

@@ -407,6 +407,7 @@ static tir_buffer make_buffer(struct tir *ir, tir_block block, const struct plan
   tir_symbol name = tir_symbol_suffix(ir, like.name, "_pad");
   tir_buffer made = tir_new_buffer(ir, name, like.type, p->shape, like.rank, like.scope);
   struct tir_buffer_change change = {p->buffer, made, padded_load, padded_store, &made};
+  tir_state_as(ir, made, p->buffer);
   tir_add_alloc(ir, plan->scope, made);
   tir_change_own_uses(ir, &change, block);
   tir_retarget_regions(ir, block, p->buffer, made);

@@ -132,6 +132,7 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
       tir_new_buffer(ir, tir_symbol_suffix(ir, like.name, "_reindex"), like.type, shape, plan->count, like.scope);
   tir_buffer_at(ir, made)->alignment = like.alignment;
   tir_buffer_at(ir, made)->offset_factor = like.offset_factor;
+  tir_state_as(ir, made, plan->buffer);
   tir_add_alloc(ir, plan->scope, made);
   return made;
 }
@@ -169,20 +170,12 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer 
   return block;
 }
 
-/* Inside of a block whose regions were made of what a user stated of this one's, the copy reads or writes in its place
- * what it does, not what was stated. */
-static void state_by_hand(struct tir *ir, tir_block block, const struct plan *plan, tir_block stage) {
-  if (tir_scope_of(ir, plan->scope) && tir_is_told_by_hand(ir, block, plan->write)) tir_state_by_hand(ir, block, stage);
-}
-
 static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_expr at[TIR_MOST_RANK];
   tir_buffer made = make_buffer(ir, plan);
   for (uint32_t i = 0; i < plan->count; i++) at[i] = tir_var_expr(ir, plan->covered[i]);
   tir_replace_access(ir, block, plan->buffer, made, at, plan->count);
-  tir_block stage = make_stage(ir, plan, made);
-  state_by_hand(ir, block, plan, stage);
-  return stage;
+  return make_stage(ir, plan, made);
 }
 
 bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err) {

@@ -245,6 +245,7 @@ static void make_buffers(struct tir *ir, const struct plan *plan, tir_buffer *ou
     tir_symbol name = tir_symbol_suffix(ir, old.name, ".rf");
     out[i] = tir_new_buffer(ir, name, old.type, ir->operands.at + shape, old.rank + 1, old.scope);
     tir_buffer_at(ir, out[i])->alignment = old.alignment;
+    tir_state_as(ir, out[i], plan->reduction.buffers[i]);
     tir_add_alloc(ir, plan->scope, out[i]);
   }
 }
