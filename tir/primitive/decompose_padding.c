@@ -3,13 +3,12 @@
  *
  * Requires: a complete block whose body is one store of if_then_else(condition, value, constant), which allocates and
  *           matches no buffer and writes one region; the loop is around it in its scope; the innermost loop holds
- *           nothing but the block; the condition and the block's predicate say something, and under them the bindings
- *           are independent affine iterators in steps of 1.
+ *           nothing but the block; the condition and the block's predicate say something, and under them, and what
+ *           blocks without iterations around say, the bindings are independent affine iterators in steps of 1.
  * After:    before the loop, copies of it and of the loops inside it, serial, and in them NAME_pad_const, which reads
  *           nothing. The block's iterations run from zero over what is in bounds; those bound to a loop that has only
  *           the block in it, up to the one given, make that loop as long; the others are guarded by what is left of the
- *           condition. Both blocks are without annotations, but for those that say of regions that they are stated by
- *           hand.
+ *           condition. Both blocks are without annotations.
  * Forward:  nothing dies: the block and its loops keep their ids. */
 #include "../arith/affine.h"
 #include "loops.h"
@@ -97,6 +96,14 @@ static void subst_unit_loops(struct tir *ir, tir_stmt s) {
     if (tir_loop_extent(ir, s) == 1) tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
 }
 
+/* What blocks without iterations around say of when it runs: it is so, and need not be said again. */
+static tir_expr condition_around(struct tir *ir, tir_block block) {
+  tir_expr condition = TIR_NONE;
+  for (tir_stmt s = tir_parent_block(ir, block); s && !tir_block_at(ir, s)->iters.count; s = tir_parent_block(ir, s))
+    condition = tir_and(ir, condition, tir_stmt_at(ir, s)->block.predicate);
+  return condition;
+}
+
 static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -128,7 +135,8 @@ static bool find_bounds(struct tir *ir, tir_block block, struct plan *plan, ms_e
   uint32_t count = tir_block_at(ir, block)->iters.count, loops = vars_around(ir, block, vars);
   if (loops > MOST_LOOPS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops are around it");
   for (uint32_t i = 0; i < count; i++) bindings[i] = tir_iters(ir, block)[i].binding;
-  if (!tir_detect_iter_map(ir, bindings, count, vars, loops, plan->condition, TIR_MAP_SURJECTIVE, true, plan->bounds))
+  tir_expr condition = tir_and(ir, plan->condition, condition_around(ir, block));
+  if (!tir_detect_iter_map(ir, bindings, count, vars, loops, condition, TIR_MAP_SURJECTIVE, true, plan->bounds))
     return refuse(ir, block, "has iterations that depend on each other where it is in bounds", err);
   for (uint32_t i = 0; i < count; i++)
     if (plan->bounds[i].scale && !tir_is_const(ir, plan->bounds[i].scale, 1))
