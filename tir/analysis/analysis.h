@@ -175,6 +175,8 @@ struct tir_reduction {
 /* Recognizes what a block with an init computes. Refuses when its statements are no stores of one element, or when no
  * known reducer makes them. May intern expressions. */
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
+/* Recognizes a sum, whatever it begins with: one store, of the element plus a value that does not depend on it. */
+bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
 /* The values of reducer(left, right), one a buffer. */
 void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out);
 /* Only loops stand between s and `top`, which is above it, and no let, allocation or declaration beside them holds at

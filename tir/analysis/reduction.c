@@ -238,6 +238,18 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
                     tir_block_name(ir, block));
 }
 
+bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out) {
+  tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
+  if (!is_plain_store(ir, first) || tir_stmt_at(ir, first)->next) return false;
+  struct store update = store_of(ir, first);
+  uint32_t rank = tir_buffer_at(ir, update.buffer)->rank;
+  *out = (struct tir_reduction){.count = 1, .reducer = TIR_REDUCE_SUM, .indices = update.indices};
+  out->buffers[0] = update.buffer;
+  out->left[0] = tir_load(ir, update.buffer, tir_operands(ir, update.indices), rank, TIR_NONE);
+  out->right[0] = right_of(ir, TIR_REDUCE_SUM, update.value, out->left[0]);
+  return out->right[0] && is_independent(ir, block, out);
+}
+
 bool tir_only_loops_between(const struct tir *ir, tir_stmt s, tir_stmt top) {
   for (;;) {
     for (tir_stmt p = tir_stmt_at(ir, s)->prev; p; p = tir_stmt_at(ir, p)->prev)

@@ -148,7 +148,10 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
       !check_cover(ir, &plan->cache, err) || !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
     return false;
-  if (!tir_check_accesses_told(ir, plan->cache.buffer, plan->cache.scope, err)) return false;
+  /* What nothing writes may be copied before all that reads it, told or not. */
+  if ((tir_buffer_at(ir, plan->cache.buffer)->writers || tir_may_be_hidden(ir, plan->cache.buffer)) &&
+      !tir_check_accesses_told(ir, plan->cache.buffer, plan->cache.scope, err))
+    return false;
   if (plan->writer && !tir_check_writes_told(ir, plan->writer, err)) return false;
   if (!check_input_told(ir, plan, err)) return false;
   if (!plan->writer)

@@ -1,9 +1,10 @@
 /* Cache write: a block writes a cache in another storage scope, and a further block copies it to the buffer.
  *
  * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
- *           the buffer; the block does not read it but as a reduction does, from its own init; parts of the
- *           buffer are matched in that storage scope only; no consumer given comes before the block, and no block
- *           before it reads what an earlier round of a loop wrote, if the copy stands outside of that loop.
+ *           the buffer; the block does not read it but as a reduction does, from its own init, or the scope allocates
+ *           the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
+ *           consumer given comes before the block, and no block before it reads what an earlier round of a loop wrote,
+ *           if the copy stands outside of that loop.
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
@@ -79,6 +80,17 @@ static bool check_untold(struct tir *ir, const struct plan *plan, tir_block *fir
                     tir_block_name(ir, plan->writer));
 }
 
+/* Whatever the block reads of the buffer it wrote before: the cache, which lives as long as the buffer, holds all of
+ * it. */
+static bool reads_its_own(const struct tir *ir, const struct plan *plan) {
+  const struct tir_cache_plan *cache = &plan->cache;
+  const struct tir_buffer_node *n = tir_buffer_at(ir, cache->buffer);
+  for (uint32_t i = 0; i < cache->rank && cache->compact; i++)
+    if (!tir_is_const(ir, cache->ranges[2 * i], 0) || cache->ranges[2 * i + 1] != ir->operands.at[n->shape + i])
+      return false;
+  return n->where == cache->scope;
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
                   ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
@@ -89,9 +101,6 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
     return false;
-  if (tir_has_region_of(ir, tir_block_at(ir, block)->reads, cache->buffer))
-    return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block,
-                      "block `%s` reads what it writes, and nothing in it comes first", tir_block_name(ir, block));
   tir_block reader = tir_first_reader(ir, cache->scope, block, plan->consumers, plan->count);
   if (!check_untold(ir, plan, &reader, err)) return false;
   tir_stmt user = tir_first_user(ir, cache, block, reader);
@@ -101,7 +110,10 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!check_earlier_readers(ir, plan, err)) return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
-  return tir_settle_cached_region(ir, cache, block, err) && check_matches(ir, plan, err);
+  if (!tir_settle_cached_region(ir, cache, block, err) || !check_matches(ir, plan, err)) return false;
+  if (!tir_has_region_of(ir, tir_block_at(ir, block)->reads, cache->buffer) || reads_its_own(ir, plan)) return true;
+  return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes, and nothing in it comes first",
+                    tir_block_name(ir, block));
 }
 
 static void redirect_all(struct tir *ir, const struct plan *plan, tir_buffer cache, uint32_t uses) {

@@ -3,12 +3,13 @@
  * Requires: a positive multiple for each iteration; the scope is a stage pipeline; only loops are around the block.
  *           Where a domain grows, nothing else is under the grown loops, or uses what is padded under the others. Each
  *           region is one element, indexed by iterations and zeros, of a buffer of its own, and tells by which
- * iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop of just
- * that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they are inputs. A
- * reduction that grows is a sum of what a zero read at its iterations makes zero, or reduces just what it reads, by one
- * value; all writes are at each spatial one that grows. After:    before the loops, a block copies each buffer that is
- * read at a grown iteration to one padded with zeros, or with the identity of what reduces it; after them, a block
- * copies what was written back. Forward:  nothing dies: loops keep their places. */
+ *           iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop
+ *           of just that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they
+ *           are inputs. A reduction that grows is a sum, whatever it begins with, of what a zero read at its iterations
+ *           makes zero, or reduces just what it reads, by one value; all writes are at each spatial one that grows.
+ * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
+ *           with the identity of what reduces it; after them, a block copies what was written back.
+ * Forward:  nothing dies: loops keep their places. */
 #include "../analysis/loads.h"
 #include "copy_stage.h"
 
@@ -286,7 +287,7 @@ static bool check_reduction(struct tir *ir, tir_block block, struct plan *plan, 
       neutral = neutral && is_in_writes(ir, block, plan->iters[i].var);
       continue;
     }
-    if (!found && !tir_find_reduction(ir, block, &r, err)) return false;
+    if (!found && !tir_find_sum(ir, block, &r) && !tir_find_reduction(ir, block, &r, err)) return false;
     found = true;
     bool sum = r.reducer == TIR_REDUCE_SUM || r.reducer == TIR_REDUCE_SUM_PAIR;
     bool one = r.reducer <= TIR_REDUCE_MAX;

@@ -4,8 +4,9 @@
  *           loop's scope a stage pipeline; a block below the loop reads (writes) the buffer; below the loop no block
  *           writes it with or after the first that reads it (reads it after the last that writes it); where blocks
  *           below it are depends on loops around in the same scope only; parts of it are matched in that storage scope.
- *           For a write: every block there that reads the buffer reads what was written below the loop, all of what is
- *           copied back is written, and no loop around the scope reduces in a block that writes.
+ *           For a write: every block there that reads the buffer reads what was written below the loop, or the scope
+ *           allocates the buffer and nothing else writes it; all of what is copied back is written, and no loop around
+ *           the scope reduces in a block that writes.
  * After:    the copy is allocated in the scope, as large as the buffer. Before the first statement that reads it the
  *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
@@ -199,9 +200,18 @@ static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt w
                     tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name), what);
 }
 
+/* All that is ever written to the buffer is written below the loop, to the copy, which lives as long. */
+static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->cache.buffer);
+  for (uint32_t u = n->writers; u; u = ir->uses.at[u].next)
+    if (!tir_is_below(ir, ir->uses.at[u].block, plan->loop)) return false;
+  return n->where == plan->cache.scope && !tir_may_be_hidden(ir, plan->cache.buffer);
+}
+
 /* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
 static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err) {
   struct written written = {.any = false};
+  bool all = takes_all_writes(ir, plan);
   tir_buffer buffer = plan->cache.buffer;
   for (uint32_t i = 0; i < plan->cache.rank; i++) written.dims[i] = tir_nothing();
   for (tir_stmt s = plan->first; s;
@@ -209,7 +219,7 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (tir_compare_position(ir, s, plan->last) > 0 && !tir_is_below(ir, s, plan->last)) break;
     const struct tir_region *r;
-    for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->reads, buffer, &i));) {
+    for (uint32_t i = 0; !all && (r = next_region(ir, tir_block_at(ir, s)->reads, buffer, &i));) {
       struct tir_interval read[MOST_RANK];
       for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();
       if (!add_used(ir, plan, s, *r, read, err)) return false;
