@@ -85,6 +85,9 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy);
 /* A copy of annotations: those of one statement may be changed in place. */
 struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from);
 
+/* As tir_uses_any_var, for callers that keep the variables' mask: bit (variable mod 64) of each. */
+bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count);
+
 /* Substitution in one statement, not in what is below it. A loop whose range changes gets a new variable, which the map
  * then leads to: statements are visited in order of text. */
 void tir_subst_one(struct tir *ir, tir_stmt s);

@@ -304,26 +304,29 @@ bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
   return false;
 }
 
-struct search_any {
-  const struct tir *ir;
-  const tir_var *vars;
-  uint32_t count;
-  uint64_t mask;
-  bool found;
-};
-
-static bool look_for_any_var(void *data, tir_expr e) {
-  struct search_any *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  for (uint32_t i = 0; n->kind == TIR_VAR && i < s->count && !s->found; i++) s->found = s->vars[i] == n->ref;
-  return !s->found && (n->vars & s->mask);
+bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!(n->vars & mask)) return false;
+  if (n->kind == TIR_VAR) {
+    for (uint32_t i = 0; i < count; i++)
+      if (vars[i] == n->ref) return true;
+    return false;
+  }
+  if ((n->a && tir_uses_masked_var(ir, n->a, mask, vars, count)) ||
+      (n->b && tir_uses_masked_var(ir, n->b, mask, vars, count)) ||
+      (n->c && tir_uses_masked_var(ir, n->c, mask, vars, count)))
+    return true;
+  for (uint32_t i = 0; i < n->count; i++) {
+    tir_expr x = ir->operands.at[n->operands + i];
+    if (x && tir_uses_masked_var(ir, x, mask, vars, count)) return true;
+  }
+  return false;
 }
 
 bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {
-  struct search_any s = {ir, vars, count, 0, false};
-  for (uint32_t i = 0; i < count; i++) s.mask |= 1ull << (vars[i] & 63);
-  if (tir_at(ir, e)->vars & s.mask) tir_walk_expr(ir, e, look_for_any_var, &s);
-  return s.found;
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < count; i++) mask |= 1ull << (vars[i] & 63);
+  return tir_uses_masked_var(ir, e, mask, vars, count);
 }
 
 struct search {

@@ -57,7 +57,7 @@ static bool add_steps(struct tir *ir, const struct running *r, tir_block block, 
       continue;
     }
     if (n->kind != TIR_VAR) {
-      if (block ? n->flags & TIR_HAS_VAR : (n->vars & r->mask) && tir_uses_any_var(ir, t.atom, r->vars, r->count))
+      if (block ? n->flags & TIR_HAS_VAR : tir_uses_masked_var(ir, t.atom, r->mask, r->vars, r->count))
         return false;
       continue;
     }

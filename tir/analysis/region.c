@@ -90,7 +90,7 @@ static bool is_relaxed(const struct relaxation *r, tir_var v) {
 static bool uses_relaxed(const struct relaxation *r, tir_expr e) {
   const struct tir_expr_node *n = tir_at(r->ir, e);
   if (n->kind == TIR_VAR) return is_relaxed(r, n->ref);
-  return (n->vars & r->mask) && tir_uses_any_var(r->ir, e, r->vars, r->count);
+  return tir_uses_masked_var(r->ir, e, r->mask, r->vars, r->count);
 }
 
 static bool has_constant_domain(const struct tir *ir, tir_var v) {
@@ -193,7 +193,7 @@ static struct tir_interval relax_atom(const struct relaxation *r, tir_expr e) {
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return relax_binary(r, e);
   if (n.kind == TIR_CAST) return relax_cast(r, e);
   if (n.kind == TIR_SELECT) return tir_interval_union(r->ir, relax(r, n.b), relax(r, n.c));
-  return tir_uses_any_var(r->ir, e, r->vars, r->count) ? everything : tir_point(e);
+  return tir_uses_masked_var(r->ir, e, r->mask, r->vars, r->count) ? everything : tir_point(e);
 }
 
 enum { MOST_TERMS = 32 };

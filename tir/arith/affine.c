@@ -61,16 +61,12 @@ static uint32_t find_var(const struct short_map *m, tir_expr e) {
   return UINT32_MAX;
 }
 
-static bool holds_var(const struct short_map *m, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(m->ir, e);
-  if (n->kind == TIR_VAR) return find_var(m, e) != UINT32_MAX;
-  return (n->vars & m->mask) && tir_uses_any_var(m->ir, e, m->vars, m->var_count);
-}
-
-/* Takes `e` apart into variable, lower factor and extent. False: it is no digit, or the division leaves a rest. */
-static bool read_digit(const struct short_map *m, tir_expr e, struct digit *d) {
+/* Takes `e` apart into variable, lower factor and extent. ITER_NO: no variable of the map is in it; ITER_UNDECIDED: it
+ * is no digit, or the division leaves a rest. */
+static enum iter_verdict read_digit(const struct short_map *m, tir_expr e, struct digit *d) {
   const struct tir_expr_node *n = tir_at(m->ir, e);
   int64_t divisor = 1, modulus = 0;
+  tir_expr whole = e;
   if (n->kind == TIR_FLOORMOD && tir_is_int(m->ir, n->b)) {
     modulus = tir_at(m->ir, n->b)->imm;
     e = n->a;
@@ -79,15 +75,20 @@ static bool read_digit(const struct short_map *m, tir_expr e, struct digit *d) {
   if (n->kind == TIR_FLOORDIV && tir_is_int(m->ir, n->b)) {
     divisor = tir_at(m->ir, n->b)->imm;
     e = n->a;
+    n = tir_at(m->ir, e);
   }
   d->var = find_var(m, e);
-  if (d->var == UINT32_MAX || divisor <= 0 || modulus < 0) return false;
+  if (d->var == UINT32_MAX)
+    return n->kind != TIR_VAR && tir_uses_masked_var(m->ir, whole, m->mask, m->vars, m->var_count) ? ITER_UNDECIDED
+                                                                                                   : ITER_NO;
   int64_t extent = m->extent[d->var];
-  if ((divisor != 1 || modulus) && m->min[d->var] != 0) return false;
-  if (extent % divisor || (modulus && extent / divisor % modulus)) return false;
   d->lower = divisor;
-  d->extent = modulus ? modulus : extent / divisor;
-  return true;
+  d->extent = modulus ? modulus : extent;
+  if (whole == e) return ITER_YES;
+  if (divisor <= 0 || modulus < 0 || m->min[d->var] != 0) return ITER_UNDECIDED;
+  if (extent % divisor || (modulus && extent / divisor % modulus)) return ITER_UNDECIDED;
+  if (!modulus) d->extent = extent / divisor;
+  return ITER_YES;
 }
 
 /* By rising scale; where equal, what has one value first. */
@@ -134,21 +135,33 @@ static void describe(struct tir *ir, tir_expr index, int64_t constant, const str
   out->extent = tir_int(ir, type, extent);
 }
 
+/* Several digits of one variable in one index. False: two join. */
+static bool check_repeats(struct short_map *m, const struct digit *digits, uint32_t count) {
+  m->repeats = true;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t j = 0; j < i; j++)
+      if (digits[i].var == digits[j].var && digits_join(&digits[j], &digits[i])) return false;
+  return true;
+}
+
 /* scale: of the digits, 0 for a constant. */
 static enum iter_verdict read_index(struct short_map *m, tir_expr index, int64_t *scale, struct tir_progression *out) {
   struct tir_linear l = tir_linear_of(m->ir, index);
   struct tir_term symbols[MOST_DIGITS];
   uint32_t first = m->digit_count, symbol_count = 0;
   int64_t constant = l.constant, product;
+  uint64_t seen = 0; /* variables */
+  bool repeats = false;
   if (l.count > MOST_DIGITS - first) return ITER_UNDECIDED;
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = m->ir->terms.at[l.first + i];
     struct digit *d = &m->digits[m->digit_count];
-    if (!holds_var(m, t.atom)) {
+    enum iter_verdict digit = read_digit(m, t.atom, d);
+    if (digit == ITER_NO) {
       symbols[symbol_count++] = t;
       continue;
     }
-    if (t.coefficient <= 0 || !read_digit(m, t.atom, d)) return ITER_UNDECIDED;
+    if (t.coefficient <= 0 || digit != ITER_YES) return ITER_UNDECIDED;
     if (m->min[d->var] != 0) {
       if (__builtin_mul_overflow(t.coefficient, m->min[d->var], &product) ||
           __builtin_add_overflow(constant, product, &constant))
@@ -157,20 +170,16 @@ static enum iter_verdict read_index(struct short_map *m, tir_expr index, int64_t
     if (m->simplify_trivial && m->extent[d->var] == 1) continue;
     d->scale = t.coefficient;
     d->next = UINT32_MAX;
+    repeats |= seen >> d->var & 1;
+    seen |= 1ull << d->var;
     m->digit_count++;
   }
   struct digit *digits = m->digits + first;
   uint32_t count = m->digit_count - first;
   int64_t extent = 1;
   if (count) {
-    uint64_t seen = 0; /* variables */
     sort_digits(digits, count);
-    for (uint32_t i = 0; i < count; seen |= 1ull << digits[i++].var)
-      for (uint32_t j = 0; j < i && (seen >> digits[i].var & 1); j++)
-        if (digits[i].var == digits[j].var) {
-          m->repeats = true;
-          if (digits_join(&digits[j], &digits[i])) return ITER_UNDECIDED;
-        }
+    if (repeats && !check_repeats(m, digits, count)) return ITER_UNDECIDED;
     enum iter_verdict v = check_radix(m, digits, count, &extent);
     if (v != ITER_YES) return v;
   }

@@ -221,7 +221,7 @@ static bool rest_of(struct tir_iter_map *m, struct iter_split split, tir_expr ba
 /* ---- Expressions ---- */
 
 bool iter_holds_iterator(const struct tir_iter_map *m, tir_expr e) {
-  return (tir_at(m->ir, e)->vars & m->mask) && tir_uses_any_var(m->ir, e, m->vars, m->var_count);
+  return tir_uses_masked_var(m->ir, e, m->mask, m->vars, m->var_count);
 }
 
 /* A whole split that can be divided as it is need not be seen as a piece of a constrained iterator. */

@@ -34,7 +34,7 @@ void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_
   }
   room_for_term(ir);
   terms = tir_sum_terms(ir, sum);
-  memmove(terms + i + 1, terms + i, (sum->count - i) * sizeof *terms);
+  for (uint32_t k = sum->count; k > i; k--) terms[k] = terms[k - 1];
   terms[i] = (struct tir_term){coefficient, atom};
   sum->count++;
 }

@@ -25,7 +25,7 @@ static inline bool tir_is_relaxed(const struct tir_relaxed *r, tir_var v) {
 }
 
 static inline bool tir_uses_relaxed(const struct tir *ir, const struct tir_relaxed *r, tir_expr e) {
-  return (tir_at(ir, e)->vars & r->mask) && tir_uses_any_var(ir, e, r->vars, r->count);
+  return tir_uses_masked_var(ir, e, r->mask, r->vars, r->count);
 }
 
 /* The iteration of the block that is this variable, or -1. */
