@@ -86,6 +86,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
   if (from->name.count) memcpy(to->name.at, from->name.at, from->name.count * sizeof(type));
   TIR_ARRAYS(COPY_ARRAY)
 #undef COPY_ARRAY
+  to->indirect = from->indirect;
   iter_map_forget(to->scratch->iter_map);
 }
 

@@ -117,6 +117,11 @@ static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint3
   set_bounds(ir, n);
 }
 
+/* An integer or a truth that loads: it may stand in ranges, bindings and predicates. */
+static bool is_indirect(const struct tir_expr_node *n) {
+  return (n->flags & TIR_HAS_LOAD) && (tir_type_is_int(n->type) || tir_type_code(n->type) == TIR_BOOL);
+}
+
 /* Adds a node that is not in the table; `slot` is empty. */
 static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot, uint32_t hash, enum tir_kind kind,
                                                    tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
@@ -132,6 +137,7 @@ static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot
   n->operands = first;
   n->hash = hash;
   set_facts(ir, n, ir->operands.at + first);
+  if (is_indirect(n)) ir->indirect = true;
   ir->expr_slots.at[slot] = e;
   if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
   return e;
@@ -164,7 +170,7 @@ bool tir_expr_is_consistent(const struct tir *ir, tir_expr e) {
   for (tir_expr x; (x = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
     if (is_node(ir, x, n->hash, kind, n->type, payload, n->c, n->ref, operands, n->count)) break;
   return ir->expr_slots.at[slot] == e && n->hash == hash && n->flags == again.flags && n->vars == again.vars &&
-         n->lo == again.lo && n->hi == again.hi;
+         n->lo == again.lo && n->hi == again.hi && (ir->indirect || !is_indirect(n));
 }
 
 uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count) {

@@ -353,6 +353,7 @@ struct tir {
   } name;
   TIR_ARRAYS(TIR_ARRAY_FIELD)
 #undef TIR_ARRAY_FIELD
+  bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };
 

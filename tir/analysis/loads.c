@@ -267,6 +267,7 @@ static bool range_loads(const struct tir *ir, struct tir_region region, tir_buff
 }
 
 bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  if (!ir->indirect) return false;
   struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
   for (int w = 0; w < 2; w++)
     for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++)
@@ -355,7 +356,7 @@ static bool scope_loads_at(struct tir *ir, tir_buffer buffer, tir_stmt s) {
 }
 
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
-  for (tir_stmt s = tir_after(ir, after, scope); s;) {
+  for (tir_stmt s = ir->indirect ? tir_after(ir, after, scope) : TIR_NONE; s;) {
     if (scope_loads_at(ir, buffer, s)) return s;
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
   }

@@ -110,7 +110,7 @@ void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change,
 
 void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *change) {
   struct tir_load_rule rule = {change->from, change->to, change->load, change->context};
-  for (uint32_t i = 1; i < ir->blocks.count; i++) {
+  for (uint32_t i = 1; i < ir->blocks.count && ir->indirect; i++) {
     tir_block b = ir->blocks.at[i].block;
     if (b && tir_is(ir, b, TIR_BLOCK) && tir_regions_load(ir, b, change->from)) tir_rewrite_region_loads(ir, &rule, b);
   }

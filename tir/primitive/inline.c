@@ -73,7 +73,7 @@ static bool is_reader(const struct tir *ir, tir_block block, tir_buffer buffer) 
 }
 
 bool tir_check_no_range_loads(const struct tir *ir, tir_buffer buffer, ms_error *err) {
-  for (uint32_t i = 1; i < ir->blocks.count; i++) {
+  for (uint32_t i = 1; i < ir->blocks.count && ir->indirect; i++) {
     tir_block b = ir->blocks.at[i].block;
     if (!b || !tir_is(ir, b, TIR_BLOCK) || !tir_regions_load(ir, b, buffer) || is_reader(ir, b, buffer)) continue;
     return tir_refuse(ir, err, MS_OPAQUE_ACCESS, b, "where block `%s` reads or writes depends on buffer `%s`",

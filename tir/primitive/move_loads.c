@@ -146,7 +146,7 @@ static bool check_other_loads(struct tir *ir, struct tir_move *move, ms_error *e
 }
 
 bool tir_move_check_loads(struct tir *ir, struct tir_move *move, ms_error *err) {
-  return check_new_loads(ir, move, err) && check_other_loads(ir, move, err);
+  return !ir->indirect || (check_new_loads(ir, move, err) && check_other_loads(ir, move, err));
 }
 
 static bool region_loads(const struct tir *ir, struct tir_region region) {
@@ -156,6 +156,7 @@ static bool region_loads(const struct tir *ir, struct tir_region region) {
 }
 
 bool tir_move_may_load(const struct tir *ir, const struct tir_move *move) {
+  if (!ir->indirect) return false;
   for (uint32_t i = 0; i < move->required_count; i++) {
     struct tir_span span = tir_required_regions(ir, move, move->required[i]);
     for (uint32_t k = span.first; k < span.first + span.count; k++)
