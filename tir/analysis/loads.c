@@ -299,7 +299,7 @@ struct finding {
 static void find_loads(struct tir *ir, struct finding *f, tir_expr e) {
   if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD) || tir_visited(ir, e)) return;
   const struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_LOAD && n.ref == f->buffer) {
+  if (n.kind == TIR_LOAD && (!f->buffer || n.ref == f->buffer)) {
     if (f->count < f->most) f->out[f->count] = e;
     f->count++;
   }
@@ -312,6 +312,18 @@ uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr 
   new_epoch(ir);
   find_loads(ir, &f, e);
   return f.count;
+}
+
+bool tir_is_load_inside(struct tir *ir, tir_expr load) {
+  struct tir_expr_node n = *tir_at(ir, load);
+  for (uint32_t i = 0; i < n.count; i++) {
+    tir_expr at = ir->operands.at[n.operands + i], end = ir->operands.at[tir_buffer_at(ir, n.ref)->shape + i];
+    tir_type type = tir_type_of(ir, at);
+    if (!tir_type_is_int(type) || tir_type_lanes(type) != 1) return false;
+    if (!tir_prove(ir, tir_make(ir, TIR_LE, tir_int(ir, type, 0), at))) return false;
+    if (!tir_prove(ir, tir_make(ir, TIR_LT, at, tir_cast(ir, type, end)))) return false;
+  }
+  return true;
 }
 
 static bool loads_one_element(const struct tir *ir, const struct tir_expr_node *n) {

@@ -36,8 +36,11 @@ void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir
 void tir_rewrite_region_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block);
 bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer);
 
-/* Loads of `buffer` in e, each distinct one once, in the order met. Returns the number, stores at most `most`. */
+/* Loads of `buffer` (TIR_NONE: of any) in e, each distinct one once, in the order met. Returns the number, stores at
+ * most `most`. */
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most);
+/* Each index of the load is within the buffer's shape, for all values of the variables in it. */
+bool tir_is_load_inside(struct tir *ir, tir_expr load);
 /* The first loop or block of the scope, after the statement and what is in it, whose range, bindings or predicate load
  * the buffer: no region of a block tells of that. TIR_NONE: there is none. */
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after);

@@ -1,6 +1,7 @@
 /* Moved blocks and what the scope itself loads: in ranges of loops, in bindings and predicates of blocks. These are in
  * no block's regions. What a moved block's new nest loads must be there before it, in every round; and what others load
  * of what the block writes, after it. */
+#include "../analysis/loads.h"
 #include "buffer.h"
 #include "move_domain.h"
 
@@ -49,18 +50,6 @@ static bool has_conditions(const struct tir *ir, const struct tir_move *move) {
   return false;
 }
 
-static bool is_inside(struct tir *ir, tir_expr load) {
-  struct tir_expr_node n = *tir_at(ir, load);
-  for (uint32_t i = 0; i < n.count; i++) {
-    tir_expr at = ir->operands.at[n.operands + i], end = ir->operands.at[tir_buffer_at(ir, n.ref)->shape + i];
-    tir_type type = tir_type_of(ir, at);
-    if (!tir_type_is_int(type) || tir_type_lanes(type) != 1) return false;
-    if (!tir_prove(ir, tir_make(ir, TIR_LE, tir_int(ir, type, 0), at))) return false;
-    if (!tir_prove(ir, tir_make(ir, TIR_LT, at, tir_cast(ir, type, end)))) return false;
-  }
-  return true;
-}
-
 static bool check_written_before(struct tir *ir, const struct tir_move *move, tir_buffer buffer, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block writer = ir->uses.at[u].block;
@@ -80,7 +69,7 @@ static bool check_new_loads(struct tir *ir, const struct tir_move *move, ms_erro
   for (uint32_t i = 0; i < l.count; i++) {
     tir_buffer buffer = tir_at(ir, l.at[i])->ref;
     if (!check_written_before(ir, move, buffer, err)) return false;
-    if (conditions && (l.full || !is_inside(ir, l.at[i])))
+    if (conditions && (l.full || !tir_is_load_inside(ir, l.at[i])))
       return tir_refuse(ir, err, MS_MOVE_REGION, move->loop,
                         "where block `%s` is to run here depends on `%s`, which a predicate keeps from being loaded "
                         "outside of its shape",

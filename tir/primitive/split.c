@@ -2,11 +2,13 @@
  *
  * Requires: no annotation, no thread binding; the loop starts at zero; at most one factor open, the others positive;
  *           without an open one, the product is at least the extent; where unit iterators are not preserved, no
- *           affine bindings are lost.
+ *           affine bindings are lost; where the product may exceed the extent, ranges and conditions inside load what
+           is there all the same.
  * After:    serial loops i_0, i_1, …; i is ((i_0) * f_1 + i_1) * f_2 + …. Where the product may exceed the extent, the
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
  * Forward:  the old loop is dead. */
+#include "../analysis/loads.h"
 #include "loops.h"
 
 #include <stdlib.h>
@@ -109,13 +111,66 @@ static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32
   return true;
 }
 
+/* ---- Past the loop's end ---- */
+
+enum { MOST_LOADS = 64, MOST_RANK = 32 };
+
+/* The scope evaluates e at `at`, where no guard is, and the loop is a longer one. */
+static bool loads_what_is_there(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
+  tir_expr loads[MOST_LOADS], ranges[2 * MOST_RANK];
+  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD)) return true;
+  tir_subst_var(ir, old, tir_var_expr(ir, longer));
+  e = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  uint32_t count = tir_find_loads(ir, e, TIR_NONE, loads, MOST_LOADS);
+  if (count > MOST_LOADS) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_expr_node n = *tir_at(ir, loads[i]);
+    if (!tir_uses_var(ir, loads[i], longer)) continue;
+    if (n.count > MOST_RANK || !tir_is_load_inside(ir, loads[i])) return false;
+    for (uint32_t d = 0; d < n.count; d++) {
+      ranges[2 * d] = ir->operands.at[n.operands + d];
+      ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
+    }
+    struct tir_use_at use = {at, n.ref, ranges, TIR_NONE};
+    if (!tir_is_covered(ir, &use, tir_parent_block(ir, at))) return false;
+  }
+  return true;
+}
+
+/* The new loops run past the end of the old one: blocks are guarded there, ranges and conditions around them are not.
+ */
+static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, ms_error *err) {
+  if (!plan->guarded) return true;
+  tir_var old = tir_stmt_at(ir, loop)->loop.var;
+  tir_expr product = tir_int(ir, loop_type(ir, loop), 1);
+  for (uint32_t i = 0; i < count; i++) product = tir_mul(ir, product, plan->factors[i]);
+  tir_var longer = tir_new_var(ir, TIR_VAR_LOOP, TIR_NONE, loop_type(ir, loop), ir->vars.at[old].min, product);
+  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    tir_expr a = TIR_NONE, b = TIR_NONE;
+    if (n.kind == TIR_LOOP) a = n.loop.min, b = n.loop.extent;
+    if (n.kind == TIR_IF || n.kind == TIR_WHILE) a = n.test.condition;
+    if (n.kind == TIR_BIND) a = n.bind.value;
+    if (!loads_what_is_there(ir, old, longer, a, s) || !loads_what_is_there(ir, old, longer, b, s))
+      return tir_refuse(ir, err, MS_LOADED_PAST_END, s,
+                        "past the end of the loop that is split, this loads what is not there");
+    s = n.kind == TIR_BLOCK ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+  }
+  return true;
+}
+
+/* ---- The edit ---- */
+
 static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
     if (!tir_is(ir, s, TIR_BLOCK)) {
       s = tir_next(ir, s, loop);
       continue;
     }
-    tir_expr all = tir_and(ir, tir_stmt_at(ir, s)->block.predicate, predicate);
+    tir_expr own = tir_stmt_at(ir, s)->block.predicate;
+    bool loads = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD); /* only where the guard holds */
+    tir_expr all = loads ? tir_and(ir, predicate, own) : tir_and(ir, own, predicate);
     tir_stmt_at(ir, s)->block.predicate = all;
     s = tir_after(ir, s, loop);
   }
@@ -182,6 +237,7 @@ bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t 
   if (!plan.factors) abort();
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, loop, factors, count, disable_predication, &plan, err) &&
+                  check_past_end(ir, loop, &plan, count, err) &&
                   (preserve_unit_iters || check_bindings(ir, loop, &plan, count, out, err));
   if (accepted)
     edit(ir, loop, &plan, count, preserve_unit_iters, out);
