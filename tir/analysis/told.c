@@ -204,6 +204,70 @@ bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err) {
   return true;
 }
 
+/* ---- Less than all of a region ---- */
+
+/* Expressions `stride` apart, as indices are by one and minima of a region by two. */
+struct places {
+  uint32_t first, stride, count;
+};
+
+static bool depend_on(const struct tir *ir, struct places p, tir_var v) {
+  for (uint32_t i = 0; i < p.count; i++)
+    if (tir_uses_var(ir, ir->operands.at[p.first + i * p.stride], v)) return true;
+  return false;
+}
+
+static int64_t extent_of(const struct tir *ir, tir_expr extent) {
+  return tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : TIR_POS_INF;
+}
+
+/* How many places there are, at most, while the loops around `s`, in the block, run, and its iterations if it is one.
+ */
+static int64_t count_places(const struct tir *ir, tir_block block, tir_stmt s, struct places p) {
+  int64_t count = 1;
+  struct tir_span iters = tir_is(ir, s, TIR_BLOCK) ? tir_block_at(ir, s)->iters : (struct tir_span){0, 0};
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (depend_on(ir, p, ir->iters.at[i].var))
+      count = tir_sat_mul(count, extent_of(ir, ir->vars.at[ir->iters.at[i].var].extent));
+  for (s = tir_stmt_at(ir, s)->parent; s != block; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && depend_on(ir, p, tir_stmt_at(ir, s)->loop.var))
+      count = tir_sat_mul(count, extent_of(ir, tir_stmt_at(ir, s)->loop.extent));
+  return count;
+}
+
+static int64_t volume_of(const struct tir *ir, struct tir_region region) {
+  int64_t volume = 1;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
+    volume = tir_sat_mul(volume, extent_of(ir, ir->operands.at[region.ranges + 2 * d + 1]));
+  return volume;
+}
+
+/* The statement itself, or a block as it tells. */
+static int64_t count_stored(const struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  int64_t count = 0;
+  if (n->kind == TIR_STORE && n->store.buffer == buffer)
+    return count_places(ir, block, s, (struct places){n->store.indices, 1, rank});
+  struct tir_span writes = n->kind == TIR_BLOCK ? tir_block_at(ir, s)->writes : (struct tir_span){0, 0};
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct tir_region r = ir->regions.at[i];
+    int64_t times = r.buffer == buffer ? count_places(ir, block, s, (struct places){r.ranges, 2, rank}) : 0;
+    if (times) count = tir_sat_add(count, tir_sat_mul(volume_of(ir, r), times));
+  }
+  return count;
+}
+
+bool tir_stores_fewer(const struct tir *ir, tir_block block, struct tir_region region) {
+  int64_t volume = volume_of(ir, region), stored = 0;
+  if (volume == 1 || volume == TIR_POS_INF || tir_matches_part_of(ir, block, region.buffer)) return false;
+  for (tir_stmt s = tir_next(ir, block, block); s && stored < volume;) {
+    stored = tir_sat_add(stored, count_stored(ir, block, s, region.buffer));
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+  return stored > 0 && stored < volume; /* none: it is written through a pointer */
+}
+
 /* The buffer is allocated between the two blocks. */
 static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_buffer buffer) {
   for (b = tir_parent_block(ir, b);; b = tir_parent_block(ir, b)) {

@@ -51,7 +51,7 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
 }
 
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {
-  for (tir_block b = block; b && count; b = tir_scope_of(ir, b))
+  for (tir_block b = block; b && count; b = tir_parent_block(ir, b)) /* in its init too */
     for (uint32_t i = 0; i < count; i++)
       if (consumers[i] == b) return true;
   return false;

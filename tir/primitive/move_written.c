@@ -93,13 +93,27 @@ static bool only_limits(struct tir *ir, const struct tir_move *move, tir_block p
 
 /* ---- Both ---- */
 
+/* Some of the buffers that the block reads are written in part only, where the producer tells of all of a region. */
+static bool check_stores(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, producer)->writes;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer) ||
+        !tir_stores_fewer(ir, producer, region))
+      continue;
+    return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, producer, "block `%s` says that it writes more of `%s` than it does",
+                      tir_block_name(ir, producer), tir_text(ir, tir_buffer_at(ir, region.buffer)->name));
+  }
+  return tir_check_writes_told(ir, producer, err);
+}
+
 static bool check_producer(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, producer)->writes;
   tir_expr predicate = tir_stmt_at(ir, producer)->block.predicate;
   if (predicate && !only_limits(ir, move, producer, predicate))
     return tir_refuse(ir, err, MS_MOVE_COVER, producer, "a condition leaves out some of what producer `%s` writes here",
                       tir_block_name(ir, producer));
-  if (!tir_check_writes_told(ir, producer, err)) return false;
+  if (!check_stores(ir, move, producer, err)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
     if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer) ||
