@@ -179,8 +179,8 @@ uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count
 
 /* ---- Raw nodes ---- */
 
-static __attribute__((noinline)) tir_expr intern_int(struct tir *ir, tir_type type, int64_t value) {
-  return intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
+static __attribute__((noinline)) tir_expr intern_int(struct tir *ir, tir_type type, int64_t value, tir_expr *kept) {
+  return *kept = intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
 }
 
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
@@ -188,7 +188,7 @@ tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
   tir_expr *kept = &ir->scratch->ints[(spread >> 16) % TIR_KEPT_INTS];
   const struct tir_expr_node *n = &ir->exprs.at[*kept];
   if (*kept < ir->exprs.count && n->imm == value && n->type == type && n->kind == TIR_INT_IMM) return *kept;
-  return *kept = intern_int(ir, type, value);
+  return intern_int(ir, type, value, kept);
 }
 
 tir_expr tir_float(struct tir *ir, tir_type type, double value) {

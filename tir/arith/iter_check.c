@@ -158,10 +158,17 @@ bool iter_check_mapping(struct tir_iter_map *m) {
 
 /* ---- Expressions ---- */
 
+/* Several splits of one mark are often written. */
+static tir_expr written_mark(const struct tir_iter_map *m, uint32_t mark) {
+  struct iter_mark *made = &m->marks.at[mark];
+  if (!made->written) made->written = iter_sum_expr(m, made->sum);
+  return made->written;
+}
+
 tir_expr iter_split_expr(const struct tir_iter_map *m, struct iter_split split) {
   struct tir *ir = m->ir;
   const struct iter_mark mark = m->marks.at[split.mark];
-  tir_expr source = mark.source ? mark.source : iter_sum_expr(m, mark.sum);
+  tir_expr source = mark.source ? mark.source : written_mark(m, split.mark);
   if (iter_is(m, split.lower, 1) && iter_same(m, split.extent, mark.extent)) return tir_mul(ir, source, split.scale);
   tir_expr end = tir_mul(ir, split.lower, split.extent);
   bool top = iter_same(m, mark.extent, end);

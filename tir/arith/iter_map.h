@@ -21,7 +21,8 @@ struct iter_sum {
   tir_expr base;
 };
 struct iter_mark {
-  tir_expr source; /* the variable's expression; TIR_NONE: the sum */
+  tir_expr source;  /* the variable's expression; TIR_NONE: the sum */
+  tir_expr written; /* the expression of the sum, once it was asked for */
   struct iter_sum sum;
   tir_expr extent;
   tir_type type;

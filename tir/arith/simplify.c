@@ -473,18 +473,43 @@ static __attribute__((noinline)) tir_expr make_index(struct tir *ir, enum tir_ki
   }
 }
 
-tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+static __attribute__((noinline)) tir_expr make_other(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
   if (kind == TIR_AND || kind == TIR_OR) return make_logic(ir, kind, a, b);
   if (!tir_is_index(ir, a) || !tir_is_index(ir, b) || tir_type_of(ir, a) != tir_type_of(ir, b))
     return tir_binary(ir, kind, a, b);
-  if (tir_is_int(ir, b)) {
-    int64_t x = tir_at(ir, a)->imm, y = tir_at(ir, b)->imm, folded;
-    if (y == 0 && (kind == TIR_ADD || kind == TIR_SUB)) return a;
-    if (y == 1 && (kind == TIR_MUL || kind == TIR_FLOORDIV)) return a;
-    if (tir_is_int(ir, a) && fold(kind, x, y, &folded))
-      return kind >= TIR_EQ ? truth(ir, folded) : tir_int(ir, tir_type_of(ir, a), folded);
-  }
+  int64_t folded;
+  if (tir_is_int(ir, a) && tir_is_int(ir, b) && fold(kind, tir_at(ir, a)->imm, tir_at(ir, b)->imm, &folded))
+    return kind >= TIR_EQ ? truth(ir, folded) : tir_int(ir, tir_type_of(ir, a), folded);
   return make_index(ir, kind, a, b);
+}
+
+/* Amounts are mostly constants, and mostly 0 and 1: these come first, and call nothing before they return. */
+tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  const struct tir_expr_node *x = tir_at(ir, a), *y = tir_at(ir, b);
+  int64_t folded;
+  if (y->kind != TIR_INT_IMM || x->type != y->type || !tir_is_index(ir, a)) return make_other(ir, kind, a, b);
+  if (y->imm == 0 && (kind == TIR_ADD || kind == TIR_SUB)) return a;
+  if (y->imm == 1 && (kind == TIR_MUL || kind == TIR_FLOORDIV)) return a;
+  if (x->kind != TIR_INT_IMM) return make_other(ir, kind, a, b);
+  switch (kind) {
+  case TIR_ADD:
+    if (!__builtin_add_overflow(x->imm, y->imm, &folded)) return tir_int(ir, x->type, folded);
+    break;
+  case TIR_SUB:
+    if (!__builtin_sub_overflow(x->imm, y->imm, &folded)) return tir_int(ir, x->type, folded);
+    break;
+  case TIR_MUL:
+    if (!__builtin_mul_overflow(x->imm, y->imm, &folded)) return tir_int(ir, x->type, folded);
+    break;
+  case TIR_FLOORDIV:
+    if (y->imm > 0) return tir_int(ir, x->type, tir_floor_div(x->imm, y->imm));
+    break;
+  case TIR_FLOORMOD:
+    if (y->imm > 0) return tir_int(ir, x->type, tir_floor_mod(x->imm, y->imm));
+    break;
+  default: break;
+  }
+  return make_other(ir, kind, a, b);
 }
 
 tir_expr tir_not(struct tir *ir, tir_expr a) {
