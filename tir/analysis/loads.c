@@ -185,11 +185,24 @@ static bool is_choice(const struct tir *ir, const struct tir_expr_node *n) {
   return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
 }
 
-/* A choice that came into the place of a load, under a condition that makes it, is what it chooses. */
+/* What guards a copy: a load, or zero where there is none. */
+static bool is_guarded_load(const struct tir *ir, const struct tir_expr_node *n) {
+  if (!is_choice(ir, n)) return false;
+  const struct tir_expr_node *zero = tir_at(ir, ir->operands.at[n->operands + 2]);
+  return tir_at(ir, ir->operands.at[n->operands + 1])->kind == TIR_LOAD &&
+         ((zero->kind == TIR_INT_IMM && zero->imm == 0) || (zero->kind == TIR_FLOAT_IMM && zero->real == 0));
+}
+
+/* A guarded load that came into the place of a load, under a condition that makes its guard true, is the load. */
 static tir_expr chosen_under(struct tir *ir, tir_expr condition, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  if (!is_choice(ir, n) || !tir_prove_under(ir, condition, ir->operands.at[n->operands])) return e;
-  return ir->operands.at[tir_at(ir, e)->operands + 1];
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (!(n.flags & TIR_HAS_CALL)) return e;
+  if (is_guarded_load(ir, &n))
+    return tir_prove_under(ir, condition, ir->operands.at[n.operands]) ? ir->operands.at[n.operands + 1] : e;
+  if (n.kind == TIR_CAST) return tir_cast(ir, n.type, chosen_under(ir, condition, n.a));
+  if (n.kind < TIR_ADD || n.kind > TIR_OR) return e;
+  tir_expr a = chosen_under(ir, condition, n.a), b = chosen_under(ir, condition, n.b);
+  return a == n.a && b == n.b ? e : tir_make(ir, (enum tir_kind)n.kind, a, b);
 }
 
 static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
