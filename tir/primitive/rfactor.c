@@ -381,11 +381,19 @@ static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
   tir_block_at(ir, partial)->iters = (struct tir_span){s.first, s.count};
 }
 
+/* Loops around the scope that bindings hold are of one round: they stay out of the new block. */
+static void replace_outer_loops(struct tir *ir, const struct plan *plan) {
+  for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) == 1)
+      tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
+}
+
 /* Sets the substitution of the iterations that are taken apart by what they are of the new ones. */
 static void replace_iters(struct tir *ir, const struct plan *plan) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
   for (uint32_t i = 0; i < plan->count; i++)
     if (plan->iters[i]) tir_subst_var(ir, tir_stmt_at(ir, plan->loops[i])->loop.var, tir_var_expr(ir, plan->iters[i]));
+  replace_outer_loops(ir, plan);
   /* The old bindings have served: each waits there for the loops' substitution to end. */
   for (uint32_t i = 0; i < old.count; i++) {
     struct tir_iter iter = ir->iters.at[old.first + i];
