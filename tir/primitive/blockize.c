@@ -355,6 +355,10 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
     iters[i].var = new_iter(ir, old, "_init", ir->vars.at[old].extent);
     tir_subst_var(ir, old, tir_var_expr(ir, iters[i].var));
   }
+  for (uint32_t i = 0; i < tir_block_at(ir, plan->block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, plan->block)[i];
+    if (iter.kind == TIR_REDUCE) tir_subst_var(ir, iter.var, ir->vars.at[iter.var].min);
+  }
   tir_set_iters(ir, init, iters, count);
   tir_subst_stmt(ir, init);
   tir_subst_clear(ir);

@@ -283,13 +283,17 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
 
 /* ---- Edit ---- */
 
+/* The init runs where reductions begin: there it has their first values. */
 static void add_spatial_iters(struct tir *ir, tir_block block, tir_block init) {
   struct tir_span from = tir_block_at(ir, block)->iters;
   uint32_t first = tir_grow_iters(ir, from.count), count = 0;
   for (uint32_t i = 0; i < from.count; i++) {
     struct tir_iter iter = ir->iters.at[from.first + i];
-    if (iter.kind != TIR_SPATIAL) continue;
     struct tir_var_node v = ir->vars.at[iter.var];
+    if (iter.kind != TIR_SPATIAL) {
+      tir_subst_var(ir, iter.var, v.min);
+      continue;
+    }
     tir_var made = tir_new_var(ir, TIR_VAR_ITER, v.name, v.type, v.min, v.extent);
     tir_subst_var(ir, iter.var, tir_var_expr(ir, made));
     ir->iters.at[first + count++] = (struct tir_iter){made, TIR_SPATIAL, iter.binding};
