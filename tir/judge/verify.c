@@ -164,6 +164,16 @@ static bool check_params(struct verifier *v, const struct tir_func_node *f) {
   return true;
 }
 
+/* Whether a statement may not be reached for some values of the variables around it: those of blocks and loops further
+ * out too, as what a condition leaves of them is all that there is further in. */
+static bool is_guarded(const struct tir *ir, tir_stmt s) {
+  for (; s; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
+    if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
+  }
+  return false;
+}
+
 static bool check_match(struct verifier *v, tir_block b, const struct tir_match *m) {
   const struct tir_buffer_node *view = &v->ir->buffers.at[m->buffer], *source = &v->ir->buffers.at[m->source.buffer];
   const tir_expr *ranges = tir_operands(v->ir, m->source.ranges);
@@ -176,7 +186,8 @@ static bool check_match(struct verifier *v, tir_block b, const struct tir_match 
   if (view->type != source->type)
     FAIL(TYPE, "%s and %s, which it views, differ in type", buffer_name(v->ir, m->buffer),
          buffer_name(v->ir, m->source.buffer));
-  struct touched t = {.buffer = m->source.buffer, .ranges = ranges, .region = true, .either = true};
+  struct touched t = {
+      .buffer = m->source.buffer, .ranges = ranges, .region = true, .either = true, .guarded = is_guarded(v->ir, b)};
   return tir_verify_touch(v, b, &t) && define_buffer(v, m->buffer, b) && check_layout(v, m->buffer, true);
 }
 
@@ -223,7 +234,7 @@ static bool check_regions(struct verifier *v, struct tir_span regions) {
 /* What a block says it touches is within what the block around it says. */
 static bool check_regions_within(struct verifier *v, tir_block b, struct tir_span regions, bool writes) {
   tir_block outer = tir_parent_block(v->ir, b);
-  bool guarded = tir_stmt_at(v->ir, b)->block.predicate != TIR_NONE;
+  bool guarded = is_guarded(v->ir, b);
   for (uint32_t i = 0; i < regions.count; i++) {
     const struct tir_region *r = &v->ir->regions.at[regions.first + i];
     struct touched t = {r->buffer, tir_operands(v->ir, r->ranges), true, writes, false, guarded, b};
@@ -276,13 +287,6 @@ static bool enter_loop(struct verifier *v, tir_loop l) {
   if ((n->loop_kind == TIR_THREAD_BINDING) != (n->loop.thread != TIR_NONE))
     FAIL(DOMAIN, "loop %s: a thread goes with a thread binding", var_name(v->ir, n->loop.var, name));
   return define_var(v, n->loop.var);
-}
-
-/* Whether a statement may not be reached for some values of its innermost block's iterations. */
-static bool is_guarded(const struct tir *ir, tir_stmt s) {
-  for (s = tir_stmt_at(ir, s)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
-  return s && tir_stmt_at(ir, s)->block.predicate;
 }
 
 static bool check_store(struct verifier *v, tir_stmt s) {
