@@ -95,15 +95,22 @@ static void set_facts_of_sum(const struct tir *ir, struct tir_expr_node *n) {
   n->hi = both.hi;
 }
 
+static void set_facts_of_var(const struct tir *ir, struct tir_expr_node *n) {
+  n->vars = 1ull << (n->ref & 63);
+  n->flags = TIR_HAS_VAR;
+  set_bounds(ir, n);
+}
+
 static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
   if (n->kind >= TIR_ADD && n->kind <= TIR_MUL && tir_type_is_int(tir_type_of(ir, n->a))) {
     set_facts_of_sum(ir, n);
     return;
   }
   if (n->kind == TIR_VAR) {
-    n->vars = 1ull << (n->ref & 63);
-    n->flags = TIR_HAS_VAR;
-  } else if (n->kind != TIR_INT_IMM && n->kind != TIR_FLOAT_IMM) {
+    set_facts_of_var(ir, n);
+    return;
+  }
+  if (n->kind != TIR_INT_IMM && n->kind != TIR_FLOAT_IMM) {
     if (n->a) add_facts_of(ir, n, n->a);
     if (n->b) add_facts_of(ir, n, n->b);
     if (n->c) add_facts_of(ir, n, n->c);
@@ -122,10 +129,11 @@ static bool is_indirect(const struct tir_expr_node *n) {
   return (n->flags & TIR_HAS_LOAD) && (tir_type_is_int(n->type) || tir_type_code(n->type) == TIR_BOOL);
 }
 
-/* Adds a node that is not in the table; `slot` is empty. */
-static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot, uint32_t hash, enum tir_kind kind,
-                                                   tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
-                                                   const uint32_t *operands, uint32_t count) {
+/* Adds a node that is not in the table; `slot` is empty. Its facts are the caller's to set. */
+static __attribute__((noinline)) struct tir_expr_node *add_node(struct tir *ir, uint32_t slot, uint32_t hash,
+                                                                enum tir_kind kind, tir_type type, uint64_t payload,
+                                                                uint32_t c, uint32_t ref, const uint32_t *operands,
+                                                                uint32_t count) {
   assert(count <= UINT16_MAX);
   uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
   tir_expr e = tir_grow_exprs(ir, 1);
@@ -136,14 +144,11 @@ static __attribute__((noinline)) tir_expr add_node(struct tir *ir, uint32_t slot
   n->imm = (int64_t)payload;
   n->operands = first;
   n->hash = hash;
-  set_facts(ir, n, ir->operands.at + first);
-  if (is_indirect(n)) ir->indirect = true;
   ir->expr_slots.at[slot] = e;
-  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
-  return e;
+  return n;
 }
 
-/* Inlined where it is called: most of what is compared is known there. */
+/* Inlined where it is called: most of what is compared is known there, and of facts, which there are. */
 static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enum tir_kind kind, tir_type type,
                                                              uint64_t payload, uint32_t c, uint32_t ref,
                                                              const uint32_t *operands, uint32_t count) {
@@ -151,7 +156,18 @@ static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enu
   uint32_t mask = ir->expr_slots.count - 1, slot = hash & mask;
   for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
     if (is_node(ir, e, hash, kind, type, payload, c, ref, operands, count)) return e;
-  return add_node(ir, slot, hash, kind, type, payload, c, ref, operands, count);
+  struct tir_expr_node *n = add_node(ir, slot, hash, kind, type, payload, c, ref, operands, count);
+  if (kind == TIR_INT_IMM) {
+    n->lo = n->hi = (int64_t)payload;
+  } else if (kind == TIR_VAR) {
+    set_facts_of_var(ir, n);
+  } else {
+    set_facts(ir, n, ir->operands.at + n->operands);
+    if (is_indirect(n)) ir->indirect = true;
+  }
+  tir_expr e = (tir_expr)(n - ir->exprs.at);
+  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
+  return e;
 }
 
 static uint64_t pair(tir_expr a, tir_expr b) { return a | (uint64_t)b << 32; }

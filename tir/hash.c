@@ -52,8 +52,10 @@ static uint64_t hash_var(struct tir_hasher *h, tir_var v) {
   return h->tables->vars[v].hash;
 }
 
+static inline uint64_t hash_operand(struct tir_hasher *h, tir_expr e);
+
 static uint64_t hash_list(struct tir_hasher *h, uint64_t acc, uint32_t first, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) acc = tir_mix(acc, tir_hash_expr(h, h->ir->operands.at[first + i]));
+  for (uint32_t i = 0; i < count; i++) acc = tir_mix(acc, hash_operand(h, h->ir->operands.at[first + i]));
   return acc;
 }
 
@@ -102,14 +104,17 @@ bool tir_commutes(enum tir_kind kind) {
 static uint64_t linear_hash(struct tir_hasher *h, tir_expr e);
 
 /* Of an operand: its type counts. */
-uint64_t tir_hash_expr(struct tir_hasher *h, tir_expr e) {
+static inline uint64_t hash_operand(struct tir_hasher *h, tir_expr e) {
   const struct tir_expr_node *n = tir_at(h->ir, e);
   if (!e) return 0;
-  return tir_mix(n->kind == TIR_INT_IMM ? (uint64_t)n->imm * UNIT : linear_hash(h, e), n->type);
+  if (n->kind == TIR_INT_IMM) return tir_mix((uint64_t)n->imm * UNIT, n->type);
+  return tir_mix(n->kind == TIR_VAR ? hash_var(h, n->ref) : linear_hash(h, e), n->type);
 }
 
+uint64_t tir_hash_expr(struct tir_hasher *h, tir_expr e) { return hash_operand(h, e); }
+
 static uint64_t hash_binary(struct tir_hasher *h, const struct tir_expr_node *n) {
-  uint64_t a = tir_hash_expr(h, n->a), b = tir_hash_expr(h, n->b);
+  uint64_t a = hash_operand(h, n->a), b = hash_operand(h, n->b);
   if (tir_commutes((enum tir_kind)n->kind)) return tir_mix(n->kind, a + b);
   return tir_mix(tir_mix(n->kind, a), b);
 }
@@ -219,8 +224,8 @@ static uint64_t hash_block(struct tir_hasher *h, const struct tir_stmt_node *n) 
   for (uint32_t i = r->iters.first; i < r->iters.first + r->iters.count; i++) {
     const struct tir_iter *iter = &ir->iters.at[i];
     const struct tir_var_node *v = &ir->vars.at[iter->var];
-    acc = tir_mix(acc ^ iter->kind, tir_hash_expr(h, iter->binding));
-    acc = tir_mix(tir_mix(acc, tir_hash_expr(h, v->min)), tir_hash_expr(h, v->extent));
+    acc = tir_mix(acc ^ iter->kind, hash_operand(h, iter->binding));
+    acc = tir_mix(tir_mix(acc, hash_operand(h, v->min)), hash_operand(h, v->extent));
     tir_hash_define(h, iter->var);
   }
   acc = tir_mix(acc, tir_hash_predicate(h, n->block.predicate));
@@ -241,7 +246,7 @@ static uint64_t hash_block(struct tir_hasher *h, const struct tir_stmt_node *n) 
 
 static uint64_t hash_loop(struct tir_hasher *h, const struct tir_stmt_node *n) {
   uint64_t acc = tir_mix((uint64_t)TIR_LOOP << 8 | n->loop_kind, tir_hash_symbol(h->ir, n->loop.thread));
-  acc = tir_mix(acc + tir_hash_expr(h, n->loop.min), tir_hash_expr(h, n->loop.extent));
+  acc = tir_mix(acc + hash_operand(h, n->loop.min), hash_operand(h, n->loop.extent));
   if (n->annotations.count) acc = tir_mix(acc, tir_hash_annotations(h, n->annotations));
   tir_hash_define(h, n->loop.var);
   return tir_mix(acc, hash_stmts(h, n->first[TIR_BODY]));

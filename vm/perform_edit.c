@@ -221,8 +221,9 @@ static bool get_annotation(struct vm_run *r, const struct vm_operand *o, tir_exp
 bool vm_do_annotate(struct vm_run *r, const struct vm_step *s) {
   tir_stmt target;
   tir_expr value;
-  return vm_get_place(r, vm_input(r, s, 0), &target) && get_annotation(r, vm_input(r, s, 1), &value) &&
-         tir_annotate(r->ir, target, vm_string_at(r, vm_attr(r, s, 0)), value, r->err) && vm_give(r, s, NULL, 0);
+  if (!vm_get_place(r, vm_input(r, s, 0), &target) || !get_annotation(r, vm_input(r, s, 1), &value)) return false;
+  tir_annotate_symbol(r->ir, target, (tir_symbol)vm_attr(r, s, 0)->value, value);
+  return vm_give(r, s, NULL, 0);
 }
 
 bool vm_do_unannotate(struct vm_run *r, const struct vm_step *s) {

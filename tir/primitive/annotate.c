@@ -16,12 +16,17 @@ static bool has_key(struct tir *ir, tir_stmt target, const char *key) {
   return tir_annotation(ir, *annotations_of(ir, target), key) != TIR_NONE;
 }
 
+void tir_annotate_symbol(struct tir *ir, tir_stmt target, tir_symbol key, tir_expr value) {
+  struct tir_span *span = annotations_of(ir, target);
+  assert(value != TIR_NONE);
+  for (uint32_t i = span->first; i < span->first + span->count; i++)
+    if (ir->annotations.at[i].key == key) return;
+  tir_annotate_span(ir, span, key, value);
+}
+
 bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err) {
   (void)err;
-  assert(value != TIR_NONE);
-  if (has_key(ir, target, key)) return true;
-  tir_symbol symbol = tir_symbol_of(ir, key);
-  tir_annotate_span(ir, annotations_of(ir, target), symbol, value);
+  tir_annotate_symbol(ir, target, tir_symbol_of(ir, key), value);
   return true;
 }
 
