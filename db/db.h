@@ -104,6 +104,10 @@ void db_clear_tuning(struct db_tuning *tuning); /* frees what it holds */
  */
 char *db_write_tuning(const struct db_tuning *tuning);
 
+/* The functions that they number: a line each of its database_workload.json, [hash, graph of nodes]. Reads one, a
+ * stranger's bytes. NULL: err is filled. Owned by the caller. */
+struct tir *db_read_workload(const char *text, size_t length, ms_error *err);
+
 /* ---- Housekeeping */
 /* Reads everything: each index entry has its record and the reverse, each trace decodes, each workload parses. Problems
  * go to `report`, a line each. Returns their number, or -1 with err. */
@@ -113,6 +117,7 @@ bool db_export_json(struct db *db, FILE *out, ms_error *err); /* lines: workload
 struct db_workload {
   struct tir *ir;
   tir_func func;
+  const char *why; /* it could not be read, where ir is NULL */
 };
 struct db_import {
   /* What TVM's tuning records need; all borrowed, or empty. */

@@ -113,6 +113,9 @@ static bool take(struct db *db, struct db_tuning *t, const struct db_import *imp
                    "the record is of workload %llu, and %s%u given: --workload names each, in order",
                    (unsigned long long)t->workload, import->workload_count == 1 ? "only " : "", import->workload_count);
   const struct db_workload *w = &import->workloads[t->workload];
+  if (!w->ir)
+    return ms_fail(err, MS_BAD_RECORD, "workload %llu, which the record is of, cannot be read: %s",
+                   (unsigned long long)t->workload, w->why);
   struct db_record r = {.target = t->target ? t->target : import->target ? import->target : ""};
   if (!check_args(w, t, err) || !check_decisions(t->trace, err)) return false;
   if (import->name_target && import->name_target(r.target, name, sizeof name)) r.target = name;

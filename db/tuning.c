@@ -189,8 +189,7 @@ static bool read_line(json_t *line, struct db_tuning *out, ms_error *err) {
   json_t *record = line, *number = json_array_get(line, 0);
   if (json_array_size(line) == 2) {
     if (json_is_string(number) && json_is_string(json_array_get(line, 1)))
-      return fail(err, "this is a function of TVM's database_workload.json, which is not read: TVM writes it as "
-                       "TVMScript, and --workload names that");
+      return fail(err, "this is a function of TVM's database_workload.json: --workload names its file");
     if (!json_is_integer(number) || json_integer_value(number) < 0)
       return fail(err, "the workload is no number from 0");
     out->workload = (uint64_t)json_integer_value(number);

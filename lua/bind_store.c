@@ -370,14 +370,18 @@ static int free_refusals(lua_State *L) {
   return 0;
 }
 
-/* The functions of the table on top, which keeps them. */
+/* The functions of the table on top, which keeps them; a text in the place of one says why it cannot be read. */
 static void take_workloads(lua_State *L, struct db_import *import) {
   size_t count = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
   struct db_workload *list = lua_newuserdatauv(L, (count + 1) * sizeof *list, 0);
   for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
     lua_rawgeti(L, -2, (lua_Integer)i + 1);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+      list[i] = (struct db_workload){.why = lua_tostring(L, -1)};
+      continue;
+    }
     struct bound_function *f = bind_check_function(L, -1);
-    list[i] = (struct db_workload){f->ir, f->func};
+    list[i] = (struct db_workload){.ir = f->ir, .func = f->func};
   }
   import->workloads = list;
   import->workload_count = (uint32_t)count;
@@ -409,6 +413,22 @@ static int store_import(lua_State *L) {
   return 3;
 }
 
+/* read_workload(line): the function of a line of TVM's database_workload.json */
+static int read_workload(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length);
+  ms_error err = {.instruction = -1};
+  struct tir *ir = db_read_workload(text, length, &err);
+  tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
+  if (ir && !f) {
+    ms_fail(&err, MS_FUNCTION_NOT_FOUND, "there are several functions, and none is `main`");
+    tir_free(ir);
+  }
+  if (!f) return bind_raise(L, &err);
+  bind_push_function(L, ir, f);
+  return 1;
+}
+
 static int versions(lua_State *L) {
   lua_pushstring(L, versions_text());
   return 1;
@@ -435,6 +455,7 @@ void bind_stores(lua_State *L) {
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_store}, {NULL, NULL}};
   bind_type(L, BOUND_STORE, methods, meta);
-  static const luaL_Reg functions[] = {{"store", new_store}, {"versions", versions}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"store", new_store}, {"read_workload", read_workload}, {"versions", versions}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -198,85 +198,6 @@ function commands.export(options, ids)
   return DONE
 end
 
--- TVM's tuning records in a folder: the lines under the name that TVM gives them, and the functions that they number.
-local TUNING, WORKLOADS = "database_tuning_record.json", "database_workload.json"
-local SCRIPTS = "TVM writes its functions as TVMScript, `man msched` says how at db import"
-local function numbered(folder, i) return string.format("%s/workload_%d.py", folder, i) end
-
-local function exists(path)
-  local file = io.open(path)
-  if file then file:close() end
-  return file ~= nil
-end
-
-local function export_tuning(store, folder, json)
-  local ids = {}
-  for i, w in ipairs(store:workloads()) do ids[i] = w.id end
-  local written, left_out = store:export_tuning(folder, ids)
-  for i, id in ipairs(ids) do
-    local path = numbered(folder, i - 1)
-    local file, message = io.open(path, "w")
-    local script = store:get_workload(id):script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
-    if not file or not file:write(script, "\n") or not file:close() then refuse("%s", message or path .. ": cannot be written") end
-  end
-  if json then put_json {written = written, left_out = left_out}
-  else print(string.format("%d records of %d functions written, %d left out", written, #ids, left_out)) end
-  return DONE
-end
-
--- The first bytes of a file; nil: there are none, and why, of which number 21 is that it is a folder.
-local function start_of(path, length)
-  local file, why, code = io.open(path)
-  if not file then return nil, why, code end
-  local text
-  text, why, code = file:read(length)
-  file:close()
-  return text, why, code
-end
-
--- The records' file, which may be named by its folder; the functions beside it; the folder.
-local function tuning_folder(path)
-  local folder, paths = path, {}
-  if exists(path .. "/" .. TUNING) then path = path .. "/" .. TUNING
-  elseif path:sub(-#TUNING) == TUNING then folder = path:match "^(.*)/[^/]*$" or "."
-  else
-    if select(3, start_of(path, 1)) == 21 then refuse("%s: the folder has no %s", path, TUNING) end
-    return path, paths
-  end
-  while exists(numbered(folder, #paths)) do paths[#paths + 1] = numbered(folder, #paths) end
-  return path, paths, folder
-end
-
--- TVM's workloads are a form of its own.
-local function refuse_workloads(path)
-  if start_of(path, 2) == '["' then refuse("%s: this is TVM's %s, which msched does not read; %s", path, WORKLOADS, SCRIPTS) end
-end
-
-local function import(options, path)
-  local path, paths, folder = tuning_folder(path)
-  if options.workload then paths = options.workload
-  elseif folder and #paths == 0 and start_of(path, 1) then
-    refuse("%s: there is no workload_0.py, and no --workload is given%s", folder, exists(folder .. "/" .. WORKLOADS) and
-      "; " .. WORKLOADS .. " is not read: " .. SCRIPTS or "")
-  end
-  local workloads = {}
-  for _, p in ipairs(paths) do
-    refuse_workloads(p)
-    for _, f in ipairs(functions_of(p, {})) do workloads[#workloads + 1] = f end
-  end
-  local added, refused, why = open_store(options.db):import(path, {workloads = workloads, target = ms.target(options.target or "native").text})
-  local told = 0
-  for line in why:gmatch "[^\n]+" do
-    local first = line:sub(1, #path + 1) == path .. ":"
-    if first then told = told + 1 end
-    io.stderr:write(first and "msched db: " or "", line, "\n")
-  end
-  if told < refused then io.stderr:write(string.format("msched db: %d more lines were refused\n", refused - told)) end
-  if options.json then put_json {added = added, refused = refused}
-  else print(added .. " records added" .. (refused > 0 and ", " .. refused .. " lines refused" or "")) end
-  return refused > 0 and FAILED or DONE
-end
-
 function commands.db(options, words)
   local action = words[1]
   if action == "check" then
@@ -294,12 +215,12 @@ function commands.db(options, words)
     return DONE
   elseif action == "export" then
     local store = open_store(options.db, true)
-    if options.tvm then return export_tuning(store, options.tvm, options.json) end
+    if options.tvm then return ms.load "lua.exchange".export(store, options.tvm, options.json) end
     store:export(words[2] or "-")
     return DONE
   elseif action == "import" then
     if not words[2] then misuse("say which file; - is standard input") end
-    return import(options, words[2])
+    return ms.load "lua.exchange".import(options, words[2])
   end
   misuse("db list, db check, db compact, db export [FILE] or db import FILE")
 end

@@ -27,6 +27,7 @@ docs.about = {
 
 local TEXT = [[
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
+ms.read_workload(line: string): msched.function | The function of a line of TVM's database_workload.json, a graph of nodes.
 ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule | A schedule of a function, its trace empty.
 ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the binary form; it is data, and never run.
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
@@ -158,7 +159,7 @@ store:check(): integer | Problems found in records and indexes.
 store:compact() | Gives free pages back.
 store:export(path: string) | Writes all as lines of JSON.
 store:export_tuning(folder: string, ids: string[]): integer, integer | Writes TVM's tuning records of these workloads; gives how many, and how many were left out.
-store:import(path: string, options?: {workloads?: msched.function[], target?: string}): integer, integer, string | Adds what an export wrote, or TVM's tuning records of these workloads; gives how many were taken, how many lines refused, and why.
+store:import(path: string, options?: {workloads?: (msched.function|string)[], target?: string}): integer, integer, string | Adds what an export wrote, or TVM's tuning records of these workloads (a text: why it cannot be read); gives how many were taken, how many lines refused, and why.
 store:close() | Closes it.
 best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.

@@ -52,17 +52,47 @@ sed 's/"when":[0-9]*//' "$work/top" | cmp - "$work/again" || fail "records diffe
 diff -r "$work/tvm" "$work/twice" || fail "written differently"
 grep -q '"num-cores":' "$work/tvm/database_tuning_record.json" || fail "no target in what is written"
 
-# A file of records finds the functions beside it; what TVM keeps functions in is not read, and messages say what to do.
+# A file of records finds the functions beside it; messages say what is missing.
 import 0 "15 records added" "" "$work/tvm/database_tuning_record.json" --db "$work/beside.db"
 mkdir "$work/bare" "$work/none"
 cp "$data/GMM.records.jsonl" "$work/bare/database_tuning_record.json"
-import 1 "" "there is no workload_0.py, and no --workload is given" "$work/bare" --db "$work/beside.db"
-printf '["18120778461511591651","4JgAAAAAAAB7CiAg"]\n' >"$work/bare/database_workload.json"
-import 1 "" "database_workload.json is not read: TVM writes its functions as TVMScript" "$work/bare" --db "$work/beside.db"
-import 1 "" "this is TVM's database_workload.json" "$data/GMM.records.jsonl" --workload "$work/bare/database_workload.json" --db "$work/beside.db"
-import 1 "1 lines refused" "1: this is a function of TVM's database_workload.json" "$work/bare/database_workload.json" --db "$work/beside.db"
-import 1 "" "the folder has no database_tuning_record.json" "$work/none" --db "$work/beside.db"
+import 1 "" "there is neither database_workload.json nor workload_0.py, and no --workload is given" "$work/bare" --db "$work/beside.db"
+import 1 "" "the folder has neither database_tuning_record.json nor database_workload.json" "$work/none" --db "$work/beside.db"
 import 0 "3 records added" "" "$work/bare" --workload "$gmm" --target x86-64-v3 --db "$work/beside.db"
+
+# TVM's own folder, functions as graphs of nodes: whole, by a file of it, functions alone, or for records elsewhere.
+tvm=$here/tvm/store
+import 0 "8 records added of 4 functions" "" "$tvm" --db "$work/peer.db"
+"$msched" top --db "$work/peer.db" --json >"$work/peer"
+[ "$(wc -l <"$work/peer")" = 8 ] || fail "top: $(wc -l <"$work/peer") records for 8"
+"$msched" replay "$(sed -n '1s/.*"id":"\([0-9a-f]*\)".*/\1/p' "$work/peer")" --db "$work/peer.db" |
+  grep -qE "built: by (0|[0-9.]*e-0[6-9]), everywhere" || fail "replay of a function that was a graph"
+"$msched" db check --db "$work/peer.db" | grep -qx clean || fail "db check of TVM's folder"
+import 0 "8 records added of 4 functions" "" "$tvm/database_tuning_record.json" --db "$work/peer.db"
+import 0 "8 records added of 4 functions" "" "$tvm/database_workload.json" --db "$work/peer.db"
+"$msched" top --db "$work/peer.db" --json | cmp - "$work/peer" || fail "TVM's folder, imported again"
+cp "$tvm/database_workload.json" "$work/none"
+import 0 "0 records added of 4 functions" "" "$work/none" --db "$work/functions.db"
+[ "$("$msched" db list --db "$work/functions.db" | wc -l)" = 4 ] || fail "functions alone"
+cp "$tvm/database_tuning_record.json" "$work/elsewhere"
+import 0 "8 records added" "" "$work/elsewhere" --workload "$tvm/database_workload.json" --db "$work/peer.db"
+for name in matmul softmax conv1d matmul_bias_relu; do
+  echo "--workload $here/random/workloads/$name.py"
+done | xargs "$msched" db import "$work/elsewhere" --db "$work/scripts.db" >"$work/out" || fail "the same by TVMScript"
+same() { "$msched" top --db "$1" --json | sed 's/"when":[0-9]*//'; }
+same "$work/peer.db" >"$work/graphs"
+same "$work/scripts.db" | cmp - "$work/graphs" || fail "functions as graphs and as TVMScript differ"
+
+# A function that is spoiled takes its records with it; the others are kept.
+mkdir "$work/cut"
+cp "$tvm/database_tuning_record.json" "$work/cut"
+for line in '["1","4JgAAAAAAAB7CiAg"]' '["1","*"]' '["1"]' '[1,2]' '["1","{\"root_index\":0,\"nodes\":[{}]}"]' '["1","' '["1",""]'; do
+  { printf '%s\n' "$line" && sed 1d "$tvm/database_workload.json"; } >"$work/cut/database_workload.json"
+  rm -f "$work/cut.db"
+  import 1 "6 records added of 3 functions, 3 lines refused" "msched db: $work/cut/database_workload.json:1: " "$work/cut" --db "$work/cut.db"
+  grep -q "database_tuning_record.json:2: workload 0, which the record is of, cannot be read" "$work/err" || fail "no reason: $(cat "$work/err")"
+  "$msched" db check --db "$work/cut.db" | grep -qx clean || fail "check after: $line"
+done
 
 # What TVM lacks stays here.
 cat >"$work/add.py" <<'END'

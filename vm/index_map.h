@@ -15,10 +15,9 @@ bool vm_json_is_real(const json_t *j, double *out); /* whether it stands for a n
 /* TVM's node graph as JSON text; the caller's to free(). */
 char *vm_write_index_graph(const struct vm_steps *steps, const struct vm_value *map);
 
-/* Parts of such a graph, in the order of its nodes: what a node refers to stands before it. The first are that of
- * nothing and the type of the indices. */
-void vm_put_graph_start(json_t *nodes, const char *type);
-json_int_t vm_put_graph_node(json_t *nodes, const char *type, json_t *data); /* takes data; the node's number */
+/* Such a graph while it is written (graph.h): the nodes so far, that of nothing and that of the type of the indices; a
+ * variable of this type. */
+json_t *vm_start_graph(const char *type);
 json_int_t vm_put_graph_var(json_t *nodes, const char *name, size_t length);
 /* The map of the nodes `params` to the nodes `results`; takes all three. */
 char *vm_end_graph(json_t *nodes, json_t *params, json_t *results);

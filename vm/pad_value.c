@@ -1,5 +1,6 @@
 /* Pad values as text: "lambda i, j: (T.float32(0.0),)", or TVM's node graph of such a map. */
 #include "pad_value.h"
+#include "graph.h"
 #include "index_map.h"
 
 #include <stdlib.h>
@@ -109,16 +110,15 @@ char *vm_write_pad(const struct vm_steps *s, const struct vm_value *v, uint32_t 
   struct constant c = {.dimensions = 0};
   if (!constant_of(s, v, &c)) return NULL;
   bool real = strstr(c.type, "float") != NULL;
-  json_t *nodes = json_array(), *params = json_array();
-  vm_put_graph_start(nodes, "int32");
+  json_t *nodes = vm_start_graph("int32"), *params = json_array();
   for (uint32_t i = 0; i < dimensions; i++) {
     char name[24];
     int length = snprintf(name, sizeof name, "i%u", i);
     json_array_append_new(params, json_integer(vm_put_graph_var(nodes, name, (size_t)length)));
   }
-  json_int_t type = vm_put_graph_node(nodes, "ir.PrimType", json_pack("{s:i, s:s}", "span", 0, "dtype", c.type));
+  json_int_t type = graph_put_type(nodes, c.type);
   json_t *number = real ? json_real(c.value) : json_integer((json_int_t)c.value);
-  json_int_t constant = vm_put_graph_node(nodes, real ? "ir.FloatImm" : "ir.IntImm",
-                                          json_pack("{s:i, s:I, s:o}", "span", 0, "ty", type, "value", number));
+  json_int_t constant = graph_put(nodes, real ? "ir.FloatImm" : "ir.IntImm",
+                                  json_pack("{s:i, s:I, s:o}", "span", 0, "ty", type, "value", number));
   return vm_end_graph(nodes, params, json_pack("[I]", constant));
 }

@@ -202,6 +202,13 @@ struct vm_trace *vm_read_trace(const void *bytes, size_t length, ms_error *err);
 /* One value as JSON text, strings quoted; returned length as snprintf's. For messages and bindings. */
 size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value, char *out, size_t size);
 
+/* ---- Modules as TVM's graphs of nodes: JSON, as tvm.ir.save_json and the workloads of its tuning records have them
+ * --- */
+
+/* Of functions of loops, as TVM 0.26 writes them: the same as of their TVMScript. NULL: err is filled, and names node
+ * and field. Owned by the caller. */
+struct tir *vm_read_module_graph(const char *text, size_t length, ms_error *err);
+
 /* ---- Tensor intrinsics ------------------------------------------------------------------------------------------- */
 
 /* From the text of a file of sections, "### NAME.desc" and "### NAME.impl", a function each. file: for messages. NULL:

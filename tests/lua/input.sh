@@ -109,7 +109,7 @@ says() { # the message, command…
   [ "$(cat "$work/err")" = "$message" ] || fail "not \`$message\` but: $(cat "$work/err")"
 }
 says "msched db: $work/none: cannot be read: No such file or directory" "$msched" db import "$work/none" --db "$db"
-says "msched db: $work: the folder has no database_tuning_record.json" "$msched" db import "$work" --db "$db"
+says "msched db: $work: the folder has neither database_tuning_record.json nor database_workload.json" "$msched" db import "$work" --db "$db"
 says "msched db: $work/none/x: cannot be written: No such file or directory" "$msched" db export "$work/none/x" --db "$db"
 says "msched export: $work/none/x.h: No such file or directory" "$msched" export "$id" -o "$work/none/x.h" --db "$db"
 says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME" \

@@ -1,0 +1,130 @@
+-- What `msched db` takes from TVM and gives it: a folder of tuning records, as MetaSchedule's JSONDatabase keeps them, and the
+-- functions that they number. The functions may be TVMScript too: workload_0.py and so on.
+local ms = msched
+local cli = ms.load "lua.cli"
+local refuse = cli.refuse
+local exchange = {}
+
+local RECORDS, WORKLOADS = "database_tuning_record.json", "database_workload.json"
+local function numbered(folder, i) return string.format("%s/workload_%d.py", folder, i) end
+
+local function exists(path)
+  local file = io.open(path)
+  if file then file:close() end
+  return file ~= nil
+end
+
+function exchange.export(store, folder, json)
+  local ids = {}
+  for i, w in ipairs(store:workloads()) do ids[i] = w.id end
+  local written, left_out = store:export_tuning(folder, ids)
+  for i, id in ipairs(ids) do
+    local path = numbered(folder, i - 1)
+    local file, message = io.open(path, "w")
+    local script = store:get_workload(id):script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
+    if not file or not file:write(script, "\n") or not file:close() then refuse("%s", message or path .. ": cannot be written") end
+  end
+  if json then cli.put_json {written = written, left_out = left_out}
+  else print(string.format("%d records of %d functions written, %d left out", written, #ids, left_out)) end
+  return cli.DONE
+end
+
+-- ---- In --------------------------------------------------------------------------------------------------------
+
+-- The first bytes of a file; nil: there are none, and why, of which number 21 is that it is a folder.
+local function start_of(path, length)
+  local file, why, code = io.open(path)
+  if not file then return nil, why, code end
+  local text
+  text, why, code = file:read(length)
+  file:close()
+  return text, why, code
+end
+
+local function is_folder(path) return select(3, start_of(path, 1)) == 21 end
+
+-- The folder that a path names, itself or by a file of TVM's in it; nil: it names other records.
+local function folder_of(path)
+  for _, name in ipairs {RECORDS, WORKLOADS} do
+    if exists(path .. "/" .. name) then return path end
+    if path:sub(-#name) == name then return path:match "^(.*)/[^/]*$" or "." end
+  end
+  if is_folder(path) then refuse("%s: the folder has neither %s nor %s", path, RECORDS, WORKLOADS) end
+end
+
+local function warn(format, ...) io.stderr:write("msched db: ", string.format(format, ...), "\n") end
+
+-- Adds the functions of TVM's lines; in the place of one that cannot be read, why. Gives how many of these there are.
+local function read_lines(path, workloads)
+  local number, refused = 0, 0
+  for line in io.lines(path) do
+    number = number + 1
+    if line:find "%S" then
+      local ok, made = pcall(ms.read_workload, line)
+      if not ok then
+        refused = refused + 1
+        warn("%s:%d: %s", path, number, made)
+      end
+      workloads[#workloads + 1] = made
+    end
+  end
+  return refused
+end
+
+-- The functions of the files: TVM's lines, TVMScript, Lua. Those beside the records are TVM's lines before others.
+local function read_workloads(options, folder)
+  local paths, workloads, refused = options.workload or {}, {}, 0
+  if not options.workload and folder and exists(folder .. "/" .. WORKLOADS) then
+    paths = {folder .. "/" .. WORKLOADS}
+  elseif not options.workload and folder then
+    while exists(numbered(folder, #paths)) do paths[#paths + 1] = numbered(folder, #paths) end
+    if #paths == 0 and start_of(folder .. "/" .. RECORDS, 1) then
+      refuse("%s: there is neither %s nor workload_0.py, and no --workload is given", folder, WORKLOADS)
+    end
+  end
+  for _, p in ipairs(paths) do
+    if p:sub(-#WORKLOADS) == WORKLOADS or start_of(p, 2) == '["' then refused = refused + read_lines(p, workloads)
+    else
+      for _, f in ipairs(cli.functions_of(p, {})) do workloads[#workloads + 1] = f end
+    end
+  end
+  return workloads, refused
+end
+
+-- The lines of the file; the first of those refused are told of.
+local function import_records(store, path, options)
+  local added, refused, why = store:import(path, options)
+  local told = 0
+  for line in why:gmatch "[^\n]+" do
+    local first = line:sub(1, #path + 1) == path .. ":"
+    if first then told = told + 1 end
+    if first then warn("%s", line) else io.stderr:write(line, "\n") end
+  end
+  if told < refused then warn("%d more lines were refused", refused - told) end
+  return added, refused
+end
+
+-- Everything of TVM's folder, or lines of records or of an export.
+function exchange.import(options, path)
+  local folder = folder_of(path)
+  local workloads, refused = read_workloads(options, folder)
+  local target = ms.target(options.target or "native").text
+  local store = cli.open_store(options.db)
+  local kept, added, others = 0, 0, 0
+  for _, f in ipairs(folder and workloads or {}) do
+    if type(f) ~= "string" then
+      store:put_workload(f)
+      kept = kept + 1
+    end
+  end
+  if folder then path = folder .. "/" .. RECORDS end
+  if not folder or exists(path) then added, others = import_records(store, path, {workloads = workloads, target = target}) end
+  refused = refused + others
+  if options.json then cli.put_json {added = added, functions = kept, refused = refused}
+  else
+    print(added .. " records added" .. (folder and string.format(" of %d functions", kept) or "") .. (refused > 0 and ", " .. refused .. " lines refused" or ""))
+  end
+  return refused > 0 and cli.FAILED or cli.DONE
+end
+
+return exchange

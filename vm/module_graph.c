@@ -1,0 +1,276 @@
+/* Modules from TVM's graphs of nodes, as it keeps the functions of its tuning records. */
+#include "module_graph.h"
+
+#include "index_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Nodes and fields -------------------------------------------------------------------------------------------- */
+
+bool module_fail(struct module_graph *g, uint32_t node, const char *field, const char *format, ...) {
+  char what[400];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  return ms_fail(g->err, MS_BAD_GRAPH, "node %u, %.60s%s%s: %s", node, graph_type(graph_node(g->nodes, node)),
+                 field ? ", field " : "", field ? field : "", what);
+}
+
+bool module_visit(struct module_graph *g, uint32_t node) {
+  if (g->visits++ < GRAPH_MOST_VISITS) return true;
+  return module_fail(g, node, NULL, "the graph stands for more than %d nodes", GRAPH_MOST_VISITS);
+}
+
+bool module_is(const struct module_graph *g, uint32_t node, const char *type) {
+  return !strcmp(graph_type(graph_node(g->nodes, node)), type);
+}
+
+bool module_maybe(struct module_graph *g, uint32_t node, const char *field, uint32_t *out) {
+  const json_t *f = graph_field(graph_node(g->nodes, node), field);
+  *out = 0;
+  if (!json_is_integer(f)) return module_fail(g, node, field, f ? "it refers to no node" : "it is not there");
+  json_int_t at = json_integer_value(f);
+  if (at < 0 || at >= node) return module_fail(g, node, field, "it refers to no node before it");
+  *out = module_is(g, (uint32_t)at, "None") ? 0 : (uint32_t)at;
+  return module_visit(g, node);
+}
+
+bool module_ref(struct module_graph *g, uint32_t node, const char *field, const char *type, uint32_t *out) {
+  if (!module_maybe(g, node, field, out)) return false;
+  if (!*out) return module_fail(g, node, field, "it is None");
+  if (!type || module_is(g, *out, type)) return true;
+  return module_fail(g, node, field, "a node %s is expected, found %.60s", type,
+                     graph_type(graph_node(g->nodes, *out)));
+}
+
+static bool list_of(struct module_graph *g, uint32_t node, const char *field, const char *type, struct node_list *out) {
+  if (!module_ref(g, node, field, type, &out->node)) return false;
+  out->items = json_object_get(graph_node(g->nodes, out->node), "data");
+  out->count = (uint32_t)json_array_size(out->items);
+  return json_is_array(out->items) || module_fail(g, out->node, NULL, "it holds no list");
+}
+
+bool module_list(struct module_graph *g, uint32_t node, const char *field, struct node_list *out) {
+  return list_of(g, node, field, "Array", out);
+}
+
+bool module_map(struct module_graph *g, uint32_t node, const char *field, struct node_list *out) {
+  if (!list_of(g, node, field, "Map", out)) return false;
+  return out->count % 2 == 0 || module_fail(g, out->node, NULL, "a key has no value");
+}
+
+bool module_item(struct module_graph *g, const struct node_list *list, uint32_t i, uint32_t *out) {
+  const json_t *item = json_array_get(list->items, i);
+  json_int_t at = json_is_integer(item) ? json_integer_value(item) : -1;
+  *out = 0;
+  if (at < 0 || at >= list->node) return module_fail(g, list->node, NULL, "item %u is no node before it", i);
+  *out = (uint32_t)at;
+  return module_visit(g, list->node);
+}
+
+bool module_integer(struct module_graph *g, uint32_t node, const char *field, int64_t *out) {
+  const json_t *f = graph_field(graph_node(g->nodes, node), field);
+  if (!json_is_integer(f) && !json_is_boolean(f)) return module_fail(g, node, field, "it is no integer");
+  *out = json_is_boolean(f) ? json_is_true(f) : json_integer_value(f);
+  return true;
+}
+
+static bool text_at(struct module_graph *g, uint32_t node, const char **out) {
+  const json_t *data = json_object_get(graph_node(g->nodes, node), "data");
+  *out = json_string_value(data);
+  return (*out && strlen(*out) == json_string_length(data)) || module_fail(g, node, NULL, "it holds no text");
+}
+
+bool module_text(struct module_graph *g, uint32_t node, const char *field, const char **out) {
+  uint32_t at;
+  return module_ref(g, node, field, "String", &at) && text_at(g, at, out);
+}
+
+bool module_annotations(struct module_graph *g, uint32_t node, const char *field, struct tir_span *out) {
+  struct node_list map;
+  *out = (struct tir_span){0, 0};
+  if (!module_map(g, node, field, &map)) return false;
+  for (uint32_t i = 0; i < map.count; i += 2) {
+    uint32_t key, value;
+    const char *text;
+    tir_expr e;
+    if (!module_item(g, &map, i, &key) || !module_item(g, &map, i + 1, &value)) return false;
+    if (!module_is(g, key, "String")) return module_fail(g, map.node, NULL, "key %u is no text", i / 2);
+    if (!text_at(g, key, &text) || !module_value(g, value, &e)) return false;
+    tir_annotate_span(g->ir, out, tir_symbol_of(g->ir, text), e);
+  }
+  return true;
+}
+
+/* ---- What variables stand for ------------------------------------------------------------------------------------ */
+
+uint32_t module_open(const struct module_graph *g) { return g->bound_count; }
+
+void module_close(struct module_graph *g, uint32_t mark) {
+  while (g->bound_count > mark) g->bindings[g->bound[--g->bound_count]].ref = 0;
+}
+
+bool module_bind(struct module_graph *g, uint32_t node, bool is_buffer, uint32_t ref) {
+  if (g->bindings[node].ref) return module_fail(g, node, NULL, "it is defined a second time where it is known");
+  if (g->bound_count == g->bound_capacity)
+    g->bound = tir_enlarge(g->bound, &g->bound_capacity, (uint64_t)g->bound_count + 1, sizeof *g->bound);
+  g->bound[g->bound_count++] = node;
+  g->bindings[node] = (struct node_binding){is_buffer, ref};
+  return true;
+}
+
+bool module_new_var(struct module_graph *g, uint32_t node, const char *field, enum tir_var_kind kind, tir_expr min,
+                    tir_expr extent, tir_var *out) {
+  uint32_t var;
+  const char *name;
+  tir_type type;
+  if (!module_ref(g, node, field, "Var", &var) || !module_text(g, var, "name", &name) ||
+      !module_type(g, var, "ty", &type))
+    return false;
+  if (extent && (!tir_type_is_int(type) || tir_type_lanes(type) != 1 || type != tir_type_of(g->ir, extent) ||
+                 type != tir_type_of(g->ir, min)))
+    return module_fail(g, var, "ty", "it is not of the type of its range");
+  if (type == TIR_T_VOID || type == TIR_T_STRING) return module_fail(g, var, "ty", "it is no type of a variable");
+  *out = tir_new_var(g->ir, kind, tir_name_of(g->ir, name), type, min, extent);
+  return module_bind(g, var, false, tir_var_expr(g->ir, *out));
+}
+
+/* ---- Functions --------------------------------------------------------------------------------------------------- */
+
+static void add_param(struct module_graph *g, tir_buffer buffer, tir_var var) {
+  uint32_t i = g->ir->params.count;
+  g->ir->params.at = tir_enlarge(g->ir->params.at, &g->ir->params.capacity, (uint64_t)i + 1, sizeof *g->ir->params.at);
+  g->ir->params.at[g->ir->params.count++] = (struct tir_param){buffer, var};
+  struct tir_span *span = &g->ir->funcs.at[g->func].params;
+  if (!span->count) span->first = i;
+  span->count++;
+}
+
+static bool read_param(struct module_graph *g, uint32_t var) {
+  uint32_t type;
+  tir_expr e;
+  tir_buffer buffer;
+  if (!module_is(g, var, "Var")) return module_fail(g, var, NULL, "a parameter is a variable");
+  if (!module_ref(g, var, "ty", NULL, &type)) return false;
+  if (module_is(g, type, "BufferType")) {
+    if (!module_new_buffer(g, var, true, &buffer)) return false;
+    add_param(g, buffer, TIR_NONE);
+    return true;
+  }
+  /* One that the shape of a buffer before it has declared is that one. */
+  if (!module_expr(g, var, &e)) return false;
+  tir_type of = tir_type_of(g->ir, e);
+  if (tir_at(g->ir, e)->kind != TIR_VAR || of == TIR_T_VOID || of == TIR_T_STRING)
+    return module_fail(g, var, "ty", "a parameter is a buffer, a scalar or a pointer");
+  struct tir_span span = g->ir->funcs.at[g->func].params;
+  for (uint32_t i = 0; i < span.count; i++)
+    if (g->ir->params.at[span.first + i].var == tir_at(g->ir, e)->ref)
+      return module_fail(g, var, NULL, "it is a parameter twice");
+  add_param(g, TIR_NONE, tir_at(g->ir, e)->ref);
+  return true;
+}
+
+static bool read_params(struct module_graph *g, uint32_t func) {
+  struct node_list params;
+  uint32_t var;
+  if (!module_list(g, func, "params", &params)) return false;
+  g->declares = true;
+  bool good = params.count <= GRAPH_MOST_ARGS || module_fail(g, func, "params", "there are too many parameters");
+  for (uint32_t i = 0; good && i < params.count; i++) good = module_item(g, &params, i, &var) && read_param(g, var);
+  g->declares = false;
+  return good;
+}
+
+/* What the name and the decorator say is no attribute; without a symbol it is private. */
+static bool read_attributes(struct module_graph *g, uint32_t func, tir_symbol name) {
+  uint32_t attrs;
+  struct tir_span span;
+  if (!module_ref(g, func, "attrs", "DictAttrs", &attrs) || !module_annotations(g, attrs, "__dict__", &span))
+    return false;
+  tir_expr symbol = tir_annotation(g->ir, span, "global_symbol");
+  if (!symbol)
+    tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "private"), tir_int(g->ir, TIR_T_BOOL, 1));
+  else if (tir_at(g->ir, symbol)->kind == TIR_STRING_IMM && tir_at(g->ir, symbol)->ref == name)
+    tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "global_symbol"), TIR_NONE);
+  tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "s_tir"), TIR_NONE);
+  g->ir->funcs.at[g->func].attrs = span;
+  return true;
+}
+
+static bool read_func(struct module_graph *g, uint32_t func, const char *name) {
+  uint32_t body;
+  tir_type result;
+  tir_symbol symbol = tir_symbol_of(g->ir, name);
+  for (tir_func f = 1; f < g->ir->funcs.count; f++)
+    if (g->ir->funcs.at[f].name == symbol) return module_fail(g, func, NULL, "there is a function %.80s already", name);
+  g->func = tir_new_func(g->ir, symbol);
+  uint32_t mark = module_open(g);
+  bool good = read_params(g, func) && read_attributes(g, func, symbol) && module_type(g, func, "ret_type", &result) &&
+              module_ref(g, func, "body", NULL, &body) && module_stmt(g, body, g->ir->funcs.at[g->func].body, TIR_BODY);
+  module_close(g, mark);
+  if (good) g->ir->funcs.at[g->func].result = result;
+  return good;
+}
+
+static bool read_functions(struct module_graph *g, uint32_t root) {
+  struct node_list map;
+  uint32_t key, func;
+  const char *name;
+  if (!module_is(g, root, "IRModule")) return module_fail(g, root, NULL, "the root is no IRModule");
+  if (!module_map(g, root, "functions", &map)) return false;
+  if (!map.count) return module_fail(g, root, "functions", "there are none");
+  for (uint32_t i = 0; i < map.count; i += 2) {
+    if (!module_item(g, &map, i, &key) || !module_item(g, &map, i + 1, &func)) return false;
+    if (!module_is(g, key, "GlobalVar")) return module_fail(g, key, NULL, "a function is named by a GlobalVar");
+    if (!module_is(g, func, "PrimFunc")) return module_fail(g, func, NULL, "only functions of loops are supported");
+    if (!module_text(g, key, "name_hint", &name) || !read_func(g, func, name)) return false;
+  }
+  return true;
+}
+
+/* ---- The door ---------------------------------------------------------------------------------------------------- */
+
+/* What was built, as TVMScript, which every reader of the functions will see. */
+static struct tir *read_again(const struct tir *ir, ms_error *err) {
+  ms_error why = {.instruction = -1};
+  char *text = tir_print(ir, TIR_NONE, 0);
+  if (!text) abort();
+  struct tir *again = tir_read(text, strlen(text), "TVMScript of the graph", &why);
+  free(text);
+  if (again && tir_verify_scopes(again, &why)) return again;
+  tir_free(again);
+  ms_fail(err, why.code, "%s", why.message);
+  return NULL;
+}
+
+static struct tir *read_graph(const json_t *graph, ms_error *err) {
+  const json_t *nodes = json_object_get(graph, "nodes"), *start = json_object_get(graph, "root_index");
+  json_int_t root = json_is_integer(start) ? json_integer_value(start) : -1;
+  if (!json_is_array(nodes) || root < 0 || root >= (json_int_t)json_array_size(nodes)) {
+    bool old = json_object_get(graph, "root") != NULL;
+    ms_fail(err, MS_BAD_GRAPH, old ? "the graph is of an older TVM" : "it is no graph: nodes and a root_index");
+    return NULL;
+  }
+  struct module_graph g = {.ir = tir_new(), .nodes = nodes, .err = err};
+  g.bindings = calloc(json_array_size(nodes) + 1, sizeof *g.bindings);
+  if (!g.bindings) abort();
+  struct tir *made = read_functions(&g, (uint32_t)root) ? read_again(g.ir, err) : NULL;
+  free(g.bindings);
+  free(g.bound);
+  tir_free(g.ir);
+  return made;
+}
+
+struct tir *vm_read_module_graph(const char *text, size_t length, ms_error *err) {
+  json_error_t why;
+  json_t *graph = vm_json_load(text, length, &why);
+  struct tir *made = NULL;
+  if (graph)
+    made = read_graph(graph, err);
+  else
+    ms_fail(err, MS_BAD_GRAPH, "%d:%d of the graph: %s", why.line, why.column, why.text);
+  json_decref(graph);
+  return made;
+}
