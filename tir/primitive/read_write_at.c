@@ -26,6 +26,7 @@ struct plan {
   struct tir_interval used[MOST_RANK];
   tir_expr condition; /* of all those that read (write): they run, or not, whatever loops below do */
   bool met;           /* one of them */
+  bool differ;        /* they have other conditions than each other: `condition` is none */
 };
 
 /* ---- Check ---- */
@@ -81,7 +82,8 @@ static tir_expr find_condition(struct tir *ir, const struct plan *plan, tir_bloc
 
 static void meet_condition(struct tir *ir, struct plan *plan, tir_block block) {
   tir_expr condition = find_condition(ir, plan, block);
-  if (!plan->met || plan->condition != condition) plan->condition = plan->met ? TIR_NONE : condition;
+  plan->differ |= plan->met && plan->condition != condition;
+  plan->condition = plan->differ ? TIR_NONE : condition;
   plan->met = true;
 }
 
@@ -272,13 +274,20 @@ static bool has_conditional_writer(const struct tir *ir, const struct plan *plan
   return false;
 }
 
-/* What is copied for readers may be more than they read: it was written too, if need be under their condition. */
+static bool ranges_load(const struct tir *ir, const struct plan *plan) {
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++)
+    if (tir_at(ir, plan->cache.ranges[i])->flags & TIR_HAS_LOAD) return true;
+  return false;
+}
+
+/* What is copied for readers may be more than they read: it was written too, if need be under their condition, which
+ * also keeps what tells where in its bounds. */
 static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
   tir_expr ranges[2 * MOST_RANK];
   struct tir_use_at use = {plan->first, plan->cache.buffer, ranges, TIR_NONE};
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) ranges[i] = plan->cache.ranges[i];
   bool covered = tir_is_covered(ir, &use, plan->cache.scope);
-  if (covered && !has_conditional_writer(ir, plan)) {
+  if (covered && !has_conditional_writer(ir, plan) && !ranges_load(ir, plan)) {
     plan->condition = TIR_NONE;
     return true;
   }
@@ -296,6 +305,7 @@ static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err)
       return tir_refuse(ir, err, MS_AT_UNUSED, plan->loop, "what is accessed of `%s` below the loop is not in it",
                         tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], visit_var, &o);
+  if (plan->differ && ranges_load(ir, plan)) o.found = true; /* on conditions of some that no copy for all is under */
   return !o.found || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
                                 "where `%s` is accessed below the loop depends on more than the loops around",
                                 tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
