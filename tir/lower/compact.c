@@ -2,6 +2,7 @@
  * corner. A cache of a panel thus becomes a packed panel.
  * Requires: flat allocations, no blocks. Gives: smaller allocations. Keeps: everything else. A dimension whose touched
  * range is not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. */
+#include "../analysis/analysis.h"
 #include "../arith/linear.h"
 #include "lower.h"
 
@@ -19,12 +20,19 @@ struct compaction {
   struct touched touched;
 };
 
-/* Loop variables between the access and the allocation's list: those that run while the buffer lives. */
+/* Loop variables between the access and the allocation's list, and those of threads around that share the memory: those
+ * that run while the buffer lives. */
 static uint32_t running_vars(const struct tir *ir, tir_stmt s, tir_stmt alloc, tir_var *out, uint32_t most) {
   tir_stmt limit = tir_stmt_at(ir, alloc)->parent;
+  tir_symbol scope = tir_buffer_at(ir, tir_stmt_at(ir, alloc)->alloc.buffer)->scope;
   uint32_t count = 0;
-  for (tir_stmt p = s; p && p != limit; p = tir_stmt_at(ir, p)->parent)
-    if (tir_is(ir, p, TIR_LOOP) && count < most) out[count++] = tir_stmt_at(ir, p)->loop.var;
+  bool below = true;
+  for (tir_stmt p = s; p; p = tir_stmt_at(ir, p)->parent) {
+    below &= p != limit;
+    const struct tir_stmt_node *n = tir_stmt_at(ir, p);
+    bool runs = below || (n->loop_kind == TIR_THREAD_BINDING && tir_relaxes_under_thread(ir, scope, n->loop.thread));
+    if (n->kind == TIR_LOOP && runs && count < most) out[count++] = n->loop.var;
+  }
   return count;
 }
 

@@ -134,12 +134,12 @@ static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, s
   plan->ranges[2 * i] = zero;
   plan->ranges[2 * i + 1] = shape;
   if (used.empty || !used.min || !used.max) return;
-  if (tir_type_of(ir, used.min) == tir_type_of(ir, shape)) {
-    if (tir_at(ir, used.min)->hi < 0) used.min = zero;
-    if (tir_at(ir, used.min)->lo < 0) used.min = tir_make(ir, TIR_MAX, used.min, zero);
-    tir_expr last = tir_sub(ir, shape, tir_int(ir, tir_type_of(ir, shape), 1));
-    if (tir_at(ir, used.max)->hi > tir_at(ir, last)->lo) used.max = tir_make(ir, TIR_MIN, used.max, last);
-  }
+  tir_type type = tir_type_of(ir, used.min);
+  if (type != tir_type_of(ir, shape)) zero = tir_int(ir, type, 0), shape = tir_cast(ir, type, shape);
+  if (tir_at(ir, used.min)->hi < 0) used.min = zero;
+  if (tir_at(ir, used.min)->lo < 0) used.min = tir_make(ir, TIR_MAX, used.min, zero);
+  tir_expr last = tir_sub(ir, shape, tir_int(ir, type, 1));
+  if (tir_at(ir, used.max)->hi > tir_at(ir, last)->lo) used.max = tir_make(ir, TIR_MIN, used.max, last);
   plan->ranges[2 * i] = used.min;
   plan->ranges[2 * i + 1] = tir_interval_extent(ir, used);
 }
@@ -356,9 +356,10 @@ static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, s
     tir_expr loop = tir_var_expr(ir, stage->loops[i]);
     if (tir_type_of(ir, min) != type) min = tir_cast(ir, type, min);
     tir_expr domain = plan->compact ? extent : ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
-    tir_var v = new_var(ir, TIR_VAR_ITER, iter_stem, i, zero, domain);
-    tir_expr value = tir_var_expr(ir, v);
-    stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, plan->compact ? loop : plus(ir, min, loop)};
+    tir_type own = tir_type_of(ir, domain);
+    tir_var v = new_var(ir, TIR_VAR_ITER, iter_stem, i, own == type ? zero : tir_int(ir, own, 0), domain);
+    tir_expr value = tir_var_expr(ir, v), binding = plan->compact ? loop : plus(ir, min, loop);
+    stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, own == type ? binding : tir_cast(ir, own, binding)};
     stage->in_cache[i] = value;
     stage->in_buffer[i] = plan->compact ? plus(ir, min, value) : value;
   }

@@ -180,6 +180,7 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < plan->rank; i++) {
     indices[i] = ir->operands.at[tir_at(ir, plan->load)->operands + i];
     stored[i] = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
+    stored[i] = tir_cast(ir, tir_type_of(ir, indices[i]), stored[i]);
   }
   if (!meets_everywhere(ir, plan, indices, stored) || !stays_inside(ir, plan, indices)) return false;
   if (!tir_inverse_affine_map(ir, indices, plan->rank, plan->iters, plan->count, TIR_NONE, stored, 1, plan->values))
@@ -268,7 +269,8 @@ static tir_expr produced_value(struct tir *ir, void *context, const tir_expr *in
 }
 
 static void bind_iters(struct tir *ir, const struct plan *plan) {
-  for (uint32_t i = 0; i < plan->count; i++) tir_subst_var(ir, plan->iters[i], plan->values[i]);
+  for (uint32_t i = 0; i < plan->count; i++)
+    tir_subst_var(ir, plan->iters[i], tir_cast(ir, ir->vars.at[plan->iters[i]].type, plan->values[i]));
 }
 
 /* The block's store in the place of the producer's. The block's iterations go first: the produced value is over the
