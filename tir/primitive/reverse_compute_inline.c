@@ -237,10 +237,34 @@ static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct pl
   return all;
 }
 
+struct earlier {
+  tir_block producer, scope;
+  ms_error *err;
+};
+
+/* What the block reads besides is written before its producer, in blocks that do not tell so too. */
+static bool check_silent(struct tir *ir, void *context, struct tir_silent_use use) {
+  const struct earlier *e = context;
+  bool before = tir_compare_position(ir, use.user, e->producer) < 0;
+  if (!use.writes || (before && !tir_shares_loop(ir, use.user, e->producer, e->scope))) return true;
+  return tir_refuse_silent_use(ir, use, e->err);
+}
+
+static bool check_others_read(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_silent_visitor visitor = {check_silent, &(struct earlier){plan->producer, plan->scope, err}};
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
+    if (ir->regions.at[i].buffer != plan->buffer &&
+        !tir_each_silent_use(ir, ir->regions.at[i].buffer, plan->scope, &visitor))
+      return false;
+  return true;
+}
+
 /* The block goes to where its producer is: no block that it passes writes or reads the same without telling so. */
 static bool check_written_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
-  if (!tir_check_accesses_told(ir, plan->buffer, plan->scope, err)) return false;
+  if (!tir_check_accesses_told(ir, plan->buffer, plan->scope, err) || !check_others_read(ir, block, plan, err))
+    return false;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
     if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err)) return false;
   return tir_check_no_untold_conflict(ir, block, plan->scope, err) &&
