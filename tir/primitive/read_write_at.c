@@ -11,6 +11,7 @@
  *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
  * Forward:  nothing dies. */
+#include "../analysis/loads.h"
 #include "buffer.h"
 #include "cache_stage.h"
 
@@ -399,6 +400,17 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
   return block;
 }
 
+/* What the ranges load, the copy uses without telling: its regions are of what is copied alone. */
+static void hide_loads(struct tir *ir, const struct plan *plan, tir_block copy) {
+  tir_expr loads[MOST_VARS];
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) {
+    if (!(tir_at(ir, plan->cache.ranges[i])->flags & TIR_HAS_LOAD)) continue;
+    uint32_t count = tir_find_loads(ir, plan->cache.ranges[i], TIR_NONE, loads, MOST_VARS);
+    for (uint32_t k = 0; k < count && k < MOST_VARS; k++) tir_hide_buffer(ir, tir_at(ir, loads[k])->ref);
+    tir_block_at(ir, copy)->facts |= TIR_BLOCK_HIDES;
+  }
+}
+
 static tir_block edit(struct tir *ir, struct plan *plan) {
   tir_buffer copy = tir_make_cache(ir, &plan->cache);
   tir_block block = make_copy(ir, plan, copy);
@@ -412,6 +424,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
     tir_insert_after(ir, plan->last, block);
   else
     tir_insert_before(ir, plan->first, block);
+  hide_loads(ir, plan, block);
   return block;
 }
 
