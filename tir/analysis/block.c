@@ -33,12 +33,61 @@ static bool leaves_buffer(const struct tir *ir, struct tir_span regions, tir_var
   return false;
 }
 
+/* The block writes elements that the variable itself indexes: what it takes lies within the buffers. */
+static void keep_inside(const struct tir *ir, tir_block block, tir_var v, struct tir_bounds *taken) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[k].buffer);
+    const uint32_t *ranges = tir_operands(ir, ir->regions.at[k].ranges);
+    for (uint32_t d = 0; d < buffer->rank; d++) {
+      if (ranges[2 * d] != tir_var_expr(ir, v) || !tir_is_const(ir, ranges[2 * d + 1], 1)) continue;
+      struct tir_bounds size = tir_bounds_of(ir, ir->operands.at[buffer->shape + d]);
+      if (taken->lo < 0) taken->lo = 0;
+      if (taken->hi >= size.hi) taken->hi = size.hi - 1;
+    }
+  }
+}
+
+/* Another block that is outside of its scope writes what the block does. */
+static bool is_written_elsewhere(const struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    uint32_t u = tir_buffer_at(ir, ir->regions.at[k].buffer)->writers;
+    tir_block scope = ir->uses.at[u].next ? tir_scope_of(ir, block) : TIR_NONE;
+    for (; scope && u; u = ir->uses.at[u].next) {
+      tir_block other = ir->uses.at[u].block;
+      if (other != scope && !tir_is_below(ir, other, scope) && !tir_is_below(ir, scope, other)) return true;
+    }
+  }
+  return false;
+}
+
+/* What the iteration takes in one round of what is around the scope, which its binding depends on. False: it does not,
+ * or that is not known. */
+static bool find_taken_in_scope(struct tir *ir, tir_block block, struct tir_iter iter, struct tir_interval *out) {
+  enum { MOST_LOOPS = 32 };
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS);
+  if (count > MOST_LOOPS || !(tir_at(ir, iter.binding)->flags & TIR_HAS_VAR)) return false;
+  struct tir_var_node v = ir->vars.at[iter.var];
+  *out = tir_interval_intersect(ir, tir_interval_of(ir, v.min, v.extent), tir_relax(ir, iter.binding, vars, count));
+  return !out->empty && out->min && out->max &&
+         ((tir_at(ir, out->min)->flags & TIR_HAS_VAR) || (tir_at(ir, out->max)->flags & TIR_HAS_VAR));
+}
+
 void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent) {
   struct tir_iter iter = tir_iters(ir, block)[i];
+  struct tir_interval in_scope;
   *min = ir->vars.at[iter.var].min;
   *extent = ir->vars.at[iter.var].extent;
+  if (is_written_elsewhere(ir, block) && find_taken_in_scope(ir, block, iter, &in_scope)) {
+    *min = in_scope.min;
+    *extent = tir_interval_extent(ir, in_scope);
+    return;
+  }
   if (!tir_is_int(ir, *min) || !tir_is_int(ir, *extent)) return;
   struct tir_bounds taken = tir_bounds_of(ir, iter.binding);
+  keep_inside(ir, block, iter.var, &taken);
   int64_t lo = tir_at(ir, *min)->imm, hi = lo + tir_at(ir, *extent)->imm - 1;
   if ((taken.lo <= lo && taken.hi >= hi) || taken.lo > hi || taken.hi < lo) return;
   const struct tir_block_record *record = tir_block_at(ir, block);
