@@ -107,6 +107,8 @@ char *db_write_tuning(const struct db_tuning *tuning);
 /* The functions that they number: a line each of its database_workload.json, [hash, graph of nodes]. Reads one, a
  * stranger's bytes. NULL: err is filled. Owned by the caller. */
 struct tir *db_read_workload(const char *text, size_t length, ms_error *err);
+/* Such a line, without a newline; the caller's to free(). NULL: the function has what TVM lacks, and err says what. */
+char *db_write_workload(const struct tir *ir, tir_func f, ms_error *err);
 
 /* ---- Housekeeping */
 /* Reads everything: each index entry has its record and the reverse, each trace decodes, each workload parses. Problems

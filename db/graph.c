@@ -10,8 +10,12 @@
 
 #include <jansson.h>
 
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+enum { LENGTH = 8 }; /* bytes in front that say how long the rest is */
+
+/* ---- Reading ---- */
+
 static int digit_of(char c) {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const char *at = c ? strchr(digits, c) : NULL;
   return at ? (int)(at - digits) : -1;
 }
@@ -37,7 +41,6 @@ static char *decode(const char *text, size_t length, size_t *size) {
 }
 
 static struct tir *read_graph(const char *text, size_t length, ms_error *err) {
-  enum { LENGTH = 8 }; /* bytes that say how long the rest is */
   size_t size;
   if (length && *text == '{') return vm_read_module_graph(text, length, err);
   char *bytes = decode(text, length, &size);
@@ -64,4 +67,37 @@ struct tir *db_read_workload(const char *text, size_t length, ms_error *err) {
     ir = read_graph(json_string_value(graph), json_string_length(graph), err);
   json_decref(line);
   return ir;
+}
+
+/* ---- Writing ---- */
+
+/* The caller's to free(). */
+static char *encode(const unsigned char *bytes, size_t size) {
+  char *out = malloc((size + 2) / 3 * 4 + 1), *at = out;
+  if (!out) abort();
+  for (size_t i = 0; i < size; i += 3) {
+    unsigned group =
+        (unsigned)bytes[i] << 16 | (i + 1 < size ? bytes[i + 1] << 8 : 0) | (i + 2 < size ? bytes[i + 2] : 0);
+    for (int k = 0; k < 4; k++) *at++ = i + (size_t)k > size ? '=' : digits[group >> (18 - 6 * k) & 63];
+  }
+  *at = 0;
+  return out;
+}
+
+char *db_write_workload(const struct tir *ir, tir_func f, ms_error *err) {
+  char *graph = vm_write_module_graph(ir, f, err);
+  if (!graph) return NULL;
+  size_t length = strlen(graph);
+  unsigned char *bytes = malloc(LENGTH + length);
+  if (!bytes) abort();
+  for (int i = 0; i < LENGTH; i++) bytes[i] = (unsigned char)((uint64_t)length >> 8 * i);
+  memcpy(bytes + LENGTH, graph, length);
+  char *text = encode(bytes, LENGTH + length);
+  json_t *line = json_pack("[s, s]", "0", text);
+  free(graph);
+  free(bytes);
+  free(text);
+  text = json_dumps(line, JSON_COMPACT);
+  json_decref(line);
+  return text;
 }

@@ -429,6 +429,17 @@ static int read_workload(lua_State *L) {
   return 1;
 }
 
+/* write_workload(function): such a line, without a newline */
+static int write_workload(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  ms_error err = {.instruction = -1};
+  char *line = db_write_workload(f->ir, f->func, &err);
+  if (!line) return bind_raise(L, &err);
+  lua_pushstring(L, line);
+  free(line);
+  return 1;
+}
+
 static int versions(lua_State *L) {
   lua_pushstring(L, versions_text());
   return 1;
@@ -455,7 +466,10 @@ void bind_stores(lua_State *L) {
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_store}, {NULL, NULL}};
   bind_type(L, BOUND_STORE, methods, meta);
-  static const luaL_Reg functions[] = {
-      {"store", new_store}, {"read_workload", read_workload}, {"versions", versions}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"store", new_store},
+                                       {"read_workload", read_workload},
+                                       {"write_workload", write_workload},
+                                       {"versions", versions},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

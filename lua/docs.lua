@@ -28,6 +28,7 @@ docs.about = {
 local TEXT = [[
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
 ms.read_workload(line: string): msched.function | The function of a line of TVM's database_workload.json, a graph of nodes.
+ms.write_workload(func: msched.function): string | Such a line, which TVM's JSONDatabase reads; the function is named main in it.
 ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule | A schedule of a function, its trace empty.
 ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the binary form; it is data, and never run.
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.

@@ -14,16 +14,32 @@ local function exists(path)
   return file ~= nil
 end
 
+local function warn(format, ...) io.stderr:write("msched db: ", string.format(format, ...), "\n") end
+
+local function write_file(path, text)
+  local file, message = io.open(path, "w")
+  if not file or not file:write(text) or not file:close() then refuse("%s", message or path .. ": cannot be written") end
+end
+
+-- A folder that TVM's JSONDatabase opens, and the functions as TVMScript beside. What TVM lacks is left out: functions with
+-- their records, records by themselves.
 function exchange.export(store, folder, json)
-  local ids = {}
-  for i, w in ipairs(store:workloads()) do ids[i] = w.id end
-  local written, left_out = store:export_tuning(folder, ids)
-  for i, id in ipairs(ids) do
-    local path = numbered(folder, i - 1)
-    local file, message = io.open(path, "w")
-    local script = store:get_workload(id):script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
-    if not file or not file:write(script, "\n") or not file:close() then refuse("%s", message or path .. ": cannot be written") end
+  local ids, lines, scripts, without = {}, {}, {}, 0
+  for _, w in ipairs(store:workloads()) do
+    local func = store:get_workload(w.id)
+    local ok, line = pcall(ms.write_workload, func)
+    if ok then
+      ids[#ids + 1], lines[#lines + 1] = w.id, line .. "\n"
+      scripts[#scripts + 1] = func:script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
+    else
+      warn("%s, with %d records, is left out: %s", w.name, w.records, line)
+      without = without + w.records
+    end
   end
+  local written, left_out = store:export_tuning(folder, ids)
+  write_file(folder .. "/" .. WORKLOADS, table.concat(lines))
+  for i, script in ipairs(scripts) do write_file(numbered(folder, i - 1), script .. "\n") end
+  left_out = left_out + without
   if json then cli.put_json {written = written, left_out = left_out}
   else print(string.format("%d records of %d functions written, %d left out", written, #ids, left_out)) end
   return cli.DONE
@@ -51,8 +67,6 @@ local function folder_of(path)
   end
   if is_folder(path) then refuse("%s: the folder has neither %s nor %s", path, RECORDS, WORKLOADS) end
 end
-
-local function warn(format, ...) io.stderr:write("msched db: ", string.format(format, ...), "\n") end
 
 -- Adds the functions of TVM's lines; in the place of one that cannot be read, why. Gives how many of these there are.
 local function read_lines(path, workloads)

@@ -83,6 +83,26 @@ same() { "$msched" top --db "$1" --json | sed 's/"when":[0-9]*//'; }
 same "$work/peer.db" >"$work/graphs"
 same "$work/scripts.db" | cmp - "$work/graphs" || fail "functions as graphs and as TVMScript differ"
 
+# The same folder, as we write it: functions as graphs, and as TVMScript beside.
+"$msched" db export --tvm "$work/ours" --db "$work/peer.db" | grep -q "8 records of 4 functions written, 0 left out" || fail "export of TVM's folder"
+[ "$(wc -l <"$work/ours/database_workload.json")" = 4 ] && [ -s "$work/ours/workload_3.py" ] || fail "not every function is written"
+import 0 "8 records added of 4 functions" "" "$work/ours" --db "$work/ours.db"
+same "$work/ours.db" | cmp - "$work/graphs" || fail "records differ after going out as TVM's folder"
+rm "$work/ours/database_workload.json"
+import 0 "8 records added of 4 functions" "" "$work/ours" --db "$work/beside_ours.db"
+same "$work/beside_ours.db" | cmp - "$work/graphs" || fail "records differ by the TVMScript beside"
+cat >"$work/lacks.lua" <<END
+local ms = require "msched"
+ms.store("$work/lacks.db"):put_workload(ms.from_script [[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8, 4), "float32", axis_separators=[1])):
+    A[0, 0] = T.float32(1.0)
+]])
+END
+"$msched" "$work/lacks.lua"
+"$msched" db export --tvm "$work/lacks" --db "$work/lacks.db" 2>"$work/err" | grep -q "0 records of 0 functions written" || fail "not left out"
+grep -q "left out: TVM's graphs of nodes have no separators" "$work/err" || fail "no reason: $(cat "$work/err")"
+
 # A function that is spoiled takes its records with it; the others are kept.
 mkdir "$work/cut"
 cp "$tvm/database_tuning_record.json" "$work/cut"

@@ -208,6 +208,9 @@ size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value
 /* Of functions of loops, as TVM 0.26 writes them: the same as of their TVMScript. NULL: err is filled, and names node
  * and field. Owned by the caller. */
 struct tir *vm_read_module_graph(const char *text, size_t length, ms_error *err);
+/* A function as such a graph, a module of it alone that names it main, as traces do; the caller's to free(). NULL: it
+ * has what TVM's graphs lack, and err says what. */
+char *vm_write_module_graph(const struct tir *ir, tir_func f, ms_error *err);
 
 /* ---- Tensor intrinsics ------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
-/* Functions as TVM's graphs of nodes, read and compared with the same as TVMScript.
+/* Functions as TVM's graphs of nodes, read and compared with the same as TVMScript; and written, which reads back as it
+ * was.
  * usage: same_graphs FOLDER   NAME.json and NAME.py beside it */
 #include "support/case.h"
 #include "vm/vm.h"
@@ -20,11 +21,25 @@ static struct tir *read_file(const char *folder, const char *name, const char *s
   return ir;
 }
 
+/* Whether a function, written as a graph and read, is the same. */
+static bool is_written(const struct tir *ir, tir_func f, const char *name) {
+  char why[400] = "";
+  ms_error err = {.instruction = -1};
+  char *text = vm_write_module_graph(ir, f, &err);
+  struct tir *again = text ? vm_read_module_graph(text, strlen(text), &err) : NULL;
+  bool equal = again && tir_structural_equal(ir, f, again, 1, why, sizeof why);
+  if (!equal) printf("%s, written: %s\n", name, again ? why : err.message);
+  tir_free(again);
+  free(text);
+  return equal;
+}
+
 static bool same(const char *folder, const char *name) {
   char why[400] = "";
   struct tir *graph = read_file(folder, name, ".json", true), *script = read_file(folder, name, ".py", false);
   bool equal = graph && script && tir_structural_equal(graph, TIR_NONE, script, TIR_NONE, why, sizeof why);
   if (graph && script && !equal) printf("%s/%s: the graph and the script differ: %s\n", folder, name, why);
+  if (equal && graph->funcs.count == 2) equal = is_written(graph, 1, name);
   tir_free(graph);
   tir_free(script);
   return equal;

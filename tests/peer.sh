@@ -1,0 +1,14 @@
+#!/bin/sh
+# A store of ours as TVM opens it. Skipped where TVM is not installed; MSCHED_PEER names a Python that has it.
+# usage: peer.sh MSCHED
+set -eu
+msched=$1
+here=$(dirname "$0")
+python=${MSCHED_PEER:-python3}
+"$python" -c 'import tvm.s_tir.meta_schedule' 2>/dev/null || { echo "peer.sh: $python has no TVM: skipped"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$here/tvm/store" "$work/theirs"
+"$msched" db import "$work/theirs" --db "$work/store.db" >"$work/out"
+"$msched" db export --tvm "$work/ours" --db "$work/store.db" >"$work/out"
+"$python" "$here/peer_store.py" "$work/theirs" "$work/ours"
