@@ -284,7 +284,8 @@ static bool read_call(struct module_graph *g, uint32_t node, tir_expr *out) {
     return false;
   if (list.count > GRAPH_MOST_ARGS) return module_fail(g, node, "args", "there are too many");
   if (!strcmp(tir_text(g->ir, op), "buffer_data")) return read_pointer(g, &list, out);
-  tir_expr *args = tir_enlarge(NULL, &(uint32_t){0}, (uint64_t)list.count + 1, sizeof *args);
+  tir_expr *args = malloc((list.count + 1) * sizeof *args);
+  if (!args) abort();
   bool good = read_args(g, &list, args);
   /* The number is of one version of LLVM; in TVMScript it stands by its name. */
   if (good && !strncmp(tir_text(g->ir, op), "call_llvm_", 10) && list.count && tir_is_int(g->ir, args[0]))
@@ -344,7 +345,8 @@ static bool read_items(struct module_graph *g, uint32_t node, bool map, tir_expr
   struct node_list list = {node, (uint32_t)json_array_size(items), items};
   if (!json_is_array(items) || list.count > GRAPH_MOST_ARGS || (map && list.count % 2))
     return module_fail(g, node, NULL, "it holds no list of at most %d", GRAPH_MOST_ARGS);
-  tir_expr *values = tir_enlarge(NULL, &(uint32_t){0}, (uint64_t)list.count + 1, sizeof *values);
+  tir_expr *values = malloc((list.count + 1) * sizeof *values);
+  if (!values) abort();
   uint32_t item;
   bool good = true;
   for (uint32_t i = 0; good && i < list.count; i++) {
