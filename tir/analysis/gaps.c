@@ -57,8 +57,7 @@ static bool add_steps(struct tir *ir, const struct running *r, tir_block block, 
       continue;
     }
     if (n->kind != TIR_VAR) {
-      if (block ? n->flags & TIR_HAS_VAR : tir_uses_masked_var(ir, t.atom, r->mask, r->vars, r->count))
-        return false;
+      if (block ? n->flags & TIR_HAS_VAR : tir_uses_masked_var(ir, t.atom, r->mask, r->vars, r->count)) return false;
       continue;
     }
     if (!runs(r, n->ref)) continue;
