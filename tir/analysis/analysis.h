@@ -78,8 +78,8 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
  * (told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_accesses_told(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err);
-/* The block stores fewer elements than the region holds, one of those it writes: not all of it is written. */
-bool tir_stores_fewer(const struct tir *ir, tir_block block, struct tir_region region);
+/* The block does not store fewer elements of the buffer than its regions hold. */
+bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
 /* Uses of the buffer by blocks that tell of it, in blocks of the scope that do not. False: a visit gave false. */
 struct tir_silent_use {
   tir_buffer buffer;

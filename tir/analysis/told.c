@@ -193,13 +193,17 @@ static bool writes_less(struct tir *ir, tir_block block, struct tir_region regio
   return first != TIR_NONE;
 }
 
+static bool refuse_more(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` says that it writes more of `%s` than it does",
+                    tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+}
+
 bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     struct tir_region region = ir->regions.at[i];
     if (is_point(ir, region) || !writes_less(ir, block, region)) continue;
-    return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` says that it writes more of `%s` than it does",
-                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, region.buffer)->name));
+    return refuse_more(ir, block, region.buffer, err);
   }
   return true;
 }
@@ -258,7 +262,7 @@ static int64_t count_stored(const struct tir *ir, tir_block block, tir_stmt s, t
   return count;
 }
 
-bool tir_stores_fewer(const struct tir *ir, tir_block block, struct tir_region region) {
+static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_region region) {
   int64_t volume = volume_of(ir, region), stored = 0;
   if (volume == 1 || volume == TIR_POS_INF || tir_matches_part_of(ir, block, region.buffer)) return false;
   for (tir_stmt s = tir_next(ir, block, block); s && stored < volume;) {
@@ -266,6 +270,14 @@ bool tir_stores_fewer(const struct tir *ir, tir_block block, struct tir_region r
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
   return stored > 0 && stored < volume; /* none: it is written through a pointer */
+}
+
+bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (ir->regions.at[i].buffer == buffer && stores_fewer(ir, block, ir->regions.at[i]))
+      return refuse_more(ir, block, buffer, err);
+  return true;
 }
 
 /* The buffer is allocated between the two blocks. */

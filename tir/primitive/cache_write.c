@@ -98,6 +98,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
       !tir_check_only_writer(ir, cache, &plan->writer, err))
     return false;
   assert(plan->writer == block);
+  /* What the block leaves out would be copied over what others wrote there. */
+  if (tir_buffer_at(ir, cache->buffer)->where != cache->scope && !tir_check_stores_all(ir, block, cache->buffer, err))
+    return false;
   if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
     return false;

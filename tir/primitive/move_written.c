@@ -93,36 +93,30 @@ static bool only_limits(struct tir *ir, const struct tir_move *move, tir_block p
 
 /* ---- Both ---- */
 
-static bool refuse_part(struct tir *ir, tir_block block, struct tir_region region, ms_error *err) {
-  return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` says that it writes more of `%s` than it does",
-                    tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, region.buffer)->name));
-}
-
 /* What the producer itself takes, in each round of a loop, from a block that writes part of a region: its copy has as
  * many elements that were not written. */
 static bool check_taken(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
   struct tir_span reads = tir_block_at(ir, producer)->reads;
   for (uint32_t k = reads.first; k < reads.first + reads.count; k++) {
-    const struct tir_buffer_node *n = tir_buffer_at(ir, ir->regions.at[k].buffer);
-    for (uint32_t u = n->writers; u; u = ir->uses.at[u].next) {
+    tir_buffer buffer = ir->regions.at[k].buffer;
+    for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
       tir_block writer = ir->uses.at[u].block;
       if (writer == producer || tir_scope_of(ir, writer) != move->scope) continue;
-      struct tir_region region = *tir_region_of(ir, tir_block_at(ir, writer)->writes, ir->regions.at[k].buffer);
-      if (tir_stores_fewer(ir, writer, region) && tir_shares_loop(ir, producer, writer, move->scope))
-        return refuse_part(ir, writer, region, err);
+      if (!tir_shares_loop(ir, producer, writer, move->scope)) continue;
+      if (!tir_check_stores_all(ir, writer, buffer, err)) return false;
     }
   }
   return true;
 }
 
-/* Some of the buffers that the block reads are written in part only, where the producer tells of all of a region. */
+/* All that the producer tells of is written, of the buffers that the block reads, and of what it takes itself. */
 static bool check_stores(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, producer)->writes;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
-    struct tir_region region = ir->regions.at[k];
-    if (tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer) &&
-        tir_stores_fewer(ir, producer, region))
-      return refuse_part(ir, producer, region, err);
+    tir_buffer buffer = ir->regions.at[k].buffer;
+    if (tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, buffer) &&
+        !tir_check_stores_all(ir, producer, buffer, err))
+      return false;
   }
   return check_taken(ir, move, producer, err) && tir_check_writes_told(ir, producer, err);
 }

@@ -140,6 +140,14 @@ static bool check_input_told(const struct tir *ir, const struct plan *plan, ms_e
   return true;
 }
 
+/* All that is ever written to the buffer is written below the loop, to the copy, which lives as long. */
+static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->cache.buffer);
+  for (uint32_t u = n->writers; u; u = ir->uses.at[u].next)
+    if (!tir_is_below(ir, ir->uses.at[u].block, plan->loop)) return false;
+  return n->where == plan->cache.scope && !tir_may_be_hidden(ir, plan->cache.buffer);
+}
+
 /* What a block says of the buffer is what it does, and what it reads was written before. */
 static bool check_told(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   bool reads = uses(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
@@ -147,6 +155,9 @@ static bool check_told(struct tir *ir, const struct plan *plan, tir_block block,
   if (!reads && !writes) return true;
   if (!tir_check_regions_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
   if (writes && plan->write && !tir_check_reduces_inside(ir, block, plan->cache.scope, err)) return false;
+  /* What it leaves out would be copied over what others wrote there. */
+  if (writes && plan->write && !takes_all_writes(ir, plan) && !tir_check_stores_all(ir, block, plan->cache.buffer, err))
+    return false;
   if (reads && !plan->write && !check_input_told(ir, plan, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
@@ -201,14 +212,6 @@ static bool find_places(struct tir *ir, struct plan *plan, ms_error *err) {
 static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt where, const char *what, ms_error *err) {
   return tir_refuse(ir, err, MS_AT_UNWRITTEN, where, "more of `%s` is %s than is surely written below the loop before",
                     tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name), what);
-}
-
-/* All that is ever written to the buffer is written below the loop, to the copy, which lives as long. */
-static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
-  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->cache.buffer);
-  for (uint32_t u = n->writers; u; u = ir->uses.at[u].next)
-    if (!tir_is_below(ir, ir->uses.at[u].block, plan->loop)) return false;
-  return n->where == plan->cache.scope && !tir_may_be_hidden(ir, plan->cache.buffer);
 }
 
 /* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
