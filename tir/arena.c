@@ -78,6 +78,12 @@ void tir_scratch_free(struct tir_scratch *scratch) {
   free(scratch);
 }
 
+/* Expressions go, or become others. */
+static void forget_maps(struct tir *ir) {
+  iter_map_forget(ir->scratch->iter_map);
+  ir->scratch->affine.vars = 0;
+}
+
 void tir_copy(struct tir *to, const struct tir *from) {
   assert(to != from);
 #define COPY_ARRAY(type, name)                                                                                         \
@@ -87,7 +93,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
   TIR_ARRAYS(COPY_ARRAY)
 #undef COPY_ARRAY
   to->indirect = from->indirect;
-  iter_map_forget(to->scratch->iter_map);
+  forget_maps(to);
 }
 
 size_t tir_bytes(const struct tir *ir) {
@@ -104,7 +110,7 @@ struct tir_mark tir_mark(const struct tir *ir) {
 }
 
 void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
-  iter_map_forget(ir->scratch->iter_map);
+  forget_maps(ir);
   tir_unintern(ir, mark->exprs);
   tir_unintern_symbols(ir, mark->symbols);
   ir->exprs.count = mark->exprs;

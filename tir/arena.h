@@ -44,7 +44,7 @@ struct tir_hash_tables {
   uint32_t expr_capacity, var_capacity, buffer_capacity, epoch;
 };
 
-enum { TIR_KEPT_INTS = 256 };
+enum { TIR_KEPT_INTS = 256, TIR_KEPT_BINDING = 96 };
 
 /* Working memory, kept from call to call; holds nothing between public calls but what each part says. */
 struct tir_scratch {
@@ -68,6 +68,9 @@ struct tir_scratch {
     } * memo;
     uint32_t memo_capacity, epoch;
   } loads;
+  struct { /* the last bindings under a predicate that were found to be affine: analysis/binding.c */
+    uint32_t iters, vars, key[TIR_KEPT_BINDING];
+  } affine;
   struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
   struct tir_term *terms;        /* a stack of terms being summed */
   uint32_t term_count, term_capacity;

@@ -137,6 +137,8 @@ bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, 
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);
+/* The block's bindings, under its predicate, are known to be affine: the next question need not find out. */
+void tir_keep_affine(struct tir *ir, tir_block block);
 /* Every binding is a plain loop variable. */
 bool tir_is_trivial_binding(struct tir *ir, tir_block block);
 /* The domain of iteration `i` as far as the block needs it: where its binding takes less, and the rest would leave a

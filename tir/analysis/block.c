@@ -133,26 +133,6 @@ uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var 
   return count;
 }
 
-enum { MOST_ON_STACK = 64 };
-
-bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high) {
-  uint32_t on_stack[2 * MOST_ON_STACK], *vars = on_stack, *bindings = on_stack + MOST_ON_STACK;
-  uint32_t iters = tir_block_at(ir, block)->iters.count;
-  uint32_t count = tir_loop_vars(ir, block, high, vars, MOST_ON_STACK);
-  if (count == 0) return true;
-  bool large = count > MOST_ON_STACK || iters > MOST_ON_STACK;
-  if (large) {
-    vars = malloc(((size_t)count + iters) * sizeof *vars);
-    if (!vars) abort();
-    tir_loop_vars(ir, block, high, vars, count);
-    bindings = vars + count;
-  }
-  for (uint32_t i = 0; i < iters; i++) bindings[i] = tir_iters(ir, block)[i].binding;
-  bool affine = tir_is_affine_map(ir, bindings, iters, vars, count, tir_stmt_at(ir, block)->block.predicate);
-  if (large) free(vars);
-  return affine;
-}
-
 /* ---- Producers and consumers ---- */
 
 tir_block tir_scope_of(const struct tir *ir, tir_block block) {

@@ -398,6 +398,15 @@ static bool part(const struct tir *ir, const tir_expr *indices, uint32_t count, 
   return p->plain_count > 0;
 }
 
+/* Iterators that advance by 1. */
+static bool are_units(const struct tir_iter_map *m) {
+  for (uint32_t i = 0; i < m->indices.count; i++) {
+    struct iter_sum sum = m->indices.at[i];
+    if (sum.count && !iter_is(m, m->splits.at[sum.first].scale, 1)) return false;
+  }
+  return true;
+}
+
 bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
   enum iter_verdict verdict = ITER_UNDECIDED;
@@ -412,18 +421,15 @@ bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, 
   if (is_true(ir, predicate) && is_affine_shortly(ir, indices, count, vars, var_count, &verdict)) return true;
   if (verdict == ITER_NO) return false;
   struct tir_iter_map *m = iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, false);
-  for (uint32_t i = 0; m && i < count; i++) {
-    struct iter_sum sum = m->indices.at[i];
-    if (sum.count && !iter_is(m, m->splits.at[sum.first].scale, 1)) return false;
-  }
-  return m != NULL;
+  return m && are_units(m);
 }
 
 static enum iter_verdict decide_shortly(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
-                                        uint32_t var_count, enum tir_map_check check, bool simplify_trivial) {
+                                        uint32_t var_count, enum tir_map_check check, bool simplify_trivial,
+                                        int64_t *scales) {
   struct short_map m;
   set_map(&m, ir, vars, var_count, check, simplify_trivial);
-  return detect_shortly(&m, indices, count, (struct short_result){NULL});
+  return detect_shortly(&m, indices, count, (struct short_result){.scales = scales});
 }
 
 /* Index arithmetic is simplified as it is made. What is left: iterators of one value, and quotients and remainders that
@@ -438,40 +444,44 @@ static bool is_simple(struct tir *ir, const tir_expr *indices, uint32_t count, c
   }
   if (!divides) return true;
   if (!is_true(ir, predicate)) return false;
-  return decide_shortly(ir, indices, count, vars, var_count, check, simplify_trivial) != ITER_UNDECIDED;
+  return decide_shortly(ir, indices, count, vars, var_count, check, simplify_trivial, NULL) != ITER_UNDECIDED;
 }
 
-/* `out` may be `indices`. */
-static void simplify_together(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+/* `out` may be `indices`. True: they are affine, trivial variables and all. */
+static bool simplify_together(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                               uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
                               tir_expr *out) {
   struct tir_iter_map *m = NULL;
+  bool affine = false;
   if (!is_simple(ir, indices, count, vars, var_count, predicate, check, simplify_trivial)) {
     m = iter_map_detect(ir, indices, count, vars, var_count, predicate, check, simplify_trivial);
+    affine = m && check == TIR_MAP_SURJECTIVE && !simplify_trivial && are_units(m);
     /* A map that is none under the predicate may be one without; it is equal all the same. */
     if (!m && !is_true(ir, predicate) && check != TIR_MAP_BIJECTIVE)
       m = iter_map_detect(ir, indices, count, vars, var_count, TIR_NONE, check, simplify_trivial);
   }
   for (uint32_t i = 0; i < count; i++) out[i] = m ? iter_sum_expr(m, m->indices.at[i]) : indices[i];
+  return affine;
 }
 
-void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+bool tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                            uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
                            tir_expr *out) {
   struct parted p;
+  int64_t scales[MOST_INDICES];
   enum iter_verdict plain = ITER_UNDECIDED;
   if (!is_true(ir, predicate) && check == TIR_MAP_SURJECTIVE && !simplify_trivial &&
       part(ir, indices, count, vars, var_count, predicate, &p))
-    plain = decide_shortly(ir, p.plain, p.plain_count, p.plain_vars, p.plain_var_count, check, false);
-  if (plain == ITER_UNDECIDED) {
-    simplify_together(ir, indices, count, vars, var_count, predicate, check, simplify_trivial, out);
-    return;
-  }
+    plain = decide_shortly(ir, p.plain, p.plain_count, p.plain_vars, p.plain_var_count, check, false, scales);
+  if (plain == ITER_UNDECIDED)
+    return simplify_together(ir, indices, count, vars, var_count, predicate, check, simplify_trivial, out);
   if (out != indices) memcpy(out, indices, count * sizeof *out);
-  if (plain == ITER_NO) return;
-  simplify_together(ir, p.bounded, p.bounded_count, p.bounded_vars, p.bounded_var_count, predicate, check, false,
-                    p.bounded);
+  if (plain == ITER_NO) return false;
+  bool affine = simplify_together(ir, p.bounded, p.bounded_count, p.bounded_vars, p.bounded_var_count, predicate, check,
+                                  false, p.bounded);
   for (uint32_t i = 0; i < p.bounded_count; i++) out[p.places[i]] = p.bounded[i];
+  for (uint32_t i = 0; i < p.plain_count; i++) affine &= scales[i] <= 1;
+  return affine;
 }
 
 /* Inverts a map that the short way recognized. False: it is none, or one of scaled iterators. */

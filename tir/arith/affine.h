@@ -37,8 +37,9 @@ bool tir_detect_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count
 bool tir_is_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                        tir_expr predicate);
 /* The indices rewritten in simplest form: equal for all values of `vars` that satisfy the predicate. Where the map is
- * not recognized, out[i] is indices[i]. `out` may be `indices`. (TVM: IterMapSimplify.) */
-void tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
+ * not recognized, out[i] is indices[i]. `out` may be `indices`. True: the indices were found to be an affine map, as by
+ * tir_is_affine_map, and are. (TVM: IterMapSimplify.) */
+bool tir_simplify_iter_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                            uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial,
                            tir_expr *out);
 /* Inverts a bijective map, trivial variables kept: the value of each variable where the indices are `outputs`, for

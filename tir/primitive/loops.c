@@ -40,9 +40,10 @@ static void simplify_block(struct tir *ir, tir_block block, tir_block scope, boo
   uint32_t iters = tir_block_at(ir, block)->iters.count, count = collect_vars(ir, block, scope, vars);
   if (iters > MOST_ITERS || count > MOST_VARS) return;
   for (uint32_t i = 0; i < iters; i++) bindings[i] = tir_iters(ir, block)[i].binding;
-  tir_simplify_iter_map(ir, bindings, iters, vars, count, tir_stmt_at(ir, block)->block.predicate, TIR_MAP_SURJECTIVE,
-                        !preserve_unit_iters, bindings);
+  bool affine = tir_simplify_iter_map(ir, bindings, iters, vars, count, tir_stmt_at(ir, block)->block.predicate,
+                                      TIR_MAP_SURJECTIVE, !preserve_unit_iters, bindings);
   for (uint32_t i = 0; i < iters; i++) tir_iters(ir, block)[i].binding = bindings[i];
+  if (affine && tir_loop_vars(ir, block, TIR_NONE, NULL, 0) == count) tir_keep_affine(ir, block);
 }
 
 void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_iters) {

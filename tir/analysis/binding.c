@@ -1,0 +1,72 @@
+/* Affine bindings of blocks. Under a predicate that takes the long way, and is asked by instruction after instruction:
+ * the last bindings under one that were found to be affine are kept with what that depends on. */
+#include "../arith/affine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the answer depends on. */
+struct binding {
+  uint32_t on_stack[TIR_KEPT_BINDING], *at; /* predicate, bindings, variables of the loops around */
+  uint32_t iters, vars;
+};
+
+static uint32_t size_of(const struct binding *b) { return 1 + b->iters + b->vars; }
+
+static void read_binding(const struct tir *ir, tir_block block, tir_stmt high, struct binding *b) {
+  b->iters = tir_block_at(ir, block)->iters.count;
+  b->at = b->on_stack;
+  uint32_t room = TIR_KEPT_BINDING > 1 + b->iters ? TIR_KEPT_BINDING - 1 - b->iters : 0;
+  b->vars = tir_loop_vars(ir, block, high, b->at + 1 + b->iters, room);
+  if (b->vars > room || !room) {
+    b->at = malloc(size_of(b) * sizeof *b->at);
+    if (!b->at) abort();
+    tir_loop_vars(ir, block, high, b->at + 1 + b->iters, b->vars);
+  }
+  b->at[0] = tir_stmt_at(ir, block)->block.predicate;
+  for (uint32_t i = 0; i < b->iters; i++) b->at[1 + i] = tir_iters(ir, block)[i].binding;
+}
+
+static void free_binding(struct binding *b) {
+  if (b->at != b->on_stack) free(b->at);
+}
+
+static bool is_affine(struct tir *ir, const struct binding *b) {
+  return tir_is_affine_map(ir, b->at + 1, b->iters, b->at + 1 + b->iters, b->vars, b->at[0]);
+}
+
+static bool is_kept(const struct tir *ir, const struct binding *b) {
+  const struct tir_scratch *s = ir->scratch;
+  return s->affine.iters == b->iters && s->affine.vars == b->vars &&
+         !memcmp(s->affine.key, b->at, size_of(b) * sizeof *b->at);
+}
+
+static void keep(struct tir *ir, const struct binding *b) {
+  struct tir_scratch *s = ir->scratch;
+  if (size_of(b) > TIR_KEPT_BINDING) return;
+  s->affine.iters = b->iters;
+  s->affine.vars = b->vars;
+  memcpy(s->affine.key, b->at, size_of(b) * sizeof *b->at);
+}
+
+void tir_keep_affine(struct tir *ir, tir_block block) {
+  struct binding b;
+  read_binding(ir, block, TIR_NONE, &b);
+#ifdef MSCHED_CHECK
+  assert(is_affine(ir, &b) && "bindings in simplest form are as affine as before");
+#endif
+  if (b.at[0]) keep(ir, &b);
+  free_binding(&b);
+}
+
+bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high) {
+  struct binding b;
+  bool affine = true;
+  read_binding(ir, block, high, &b);
+  if (b.vars && !(b.at[0] && is_kept(ir, &b))) {
+    affine = is_affine(ir, &b);
+    if (affine && b.at[0]) keep(ir, &b);
+  }
+  free_binding(&b);
+  return affine;
+}
