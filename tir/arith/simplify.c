@@ -189,8 +189,20 @@ static void add_divided(struct tir *ir, struct tir_sum *sum, enum tir_kind kind,
   }
 }
 
+/* As below, of a variable alone, by more than 1: it leaves its first round of values, or is divided as it is. TIR_NONE:
+ * it stays in another round. */
+static tir_expr divide_var(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
+  tir_type type = tir_type_of(ir, a);
+  int64_t q = sole_quotient(ir, &(struct tir_term){1, a}, 1, 0, divisor);
+  if (q == INT64_MIN) return tir_binary(ir, kind, a, tir_int(ir, type, divisor));
+  if (q != 0) return TIR_NONE;
+  return kind == TIR_FLOORMOD ? a : tir_int(ir, type, 0);
+}
+
 static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
   tir_type type = tir_type_of(ir, a);
+  tir_expr of_var = tir_at(ir, a)->kind == TIR_VAR && divisor > 1 ? divide_var(ir, kind, a, divisor) : TIR_NONE;
+  if (of_var) return of_var;
   if (tir_linear_of(ir, a).count > MOST_TERMS) return tir_binary(ir, kind, a, tir_int(ir, type, divisor));
   struct tir_term rest[MOST_TERMS], whole[MOST_TERMS];
   uint32_t rests, wholes;
