@@ -15,12 +15,14 @@ static void *zero_enlarge(void *at, uint32_t *capacity, uint32_t count, size_t s
   return at;
 }
 
+/* Once in 2^32: old epochs must not come back. */
+static __attribute__((cold)) void begin_epochs(struct tir_scratch *s) {
+  memset(s->subst.memo, 0, s->subst.memo_capacity * sizeof *s->subst.memo);
+  s->subst.epoch = 1;
+}
+
 static void new_epoch(struct tir *ir) {
-  struct tir_scratch *s = ir->scratch;
-  if (++s->subst.epoch == 0) { /* once in 2^32: old epochs must not come back */
-    memset(s->subst.memo, 0, s->subst.memo_capacity * sizeof *s->subst.memo);
-    s->subst.epoch = 1;
-  }
+  if (++ir->scratch->subst.epoch == 0) begin_epochs(ir->scratch);
 }
 
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {

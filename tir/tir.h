@@ -361,7 +361,7 @@ struct tir {
 
 /* Makes room for `count` elements of `size` bytes in all. Aborts when memory is out: the limits that a user can reach
  * (nesting, extents, text) are checked long before. */
-void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size);
+void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size) __attribute__((cold));
 
 /* ---- Life of a module -------------------------------------------------------------------------------------------- */
 

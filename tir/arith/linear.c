@@ -45,16 +45,7 @@ static void add_constant(struct tir_sum *sum, int64_t value, int64_t scale) {
     sum->overflow = true;
 }
 
-void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale) {
-  enum tir_kind kind = (enum tir_kind)tir_at(ir, e)->kind;
-  if (kind == TIR_INT_IMM) {
-    add_constant(sum, tir_at(ir, e)->imm, scale);
-    return;
-  }
-  if (kind != TIR_ADD && kind != TIR_SUB && kind != TIR_MUL) { /* it is its own linear form */
-    tir_sum_add_term(ir, sum, e, scale);
-    return;
-  }
+static __attribute__((noinline)) void add_form(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale) {
   struct tir_linear l = tir_linear_of(ir, e);
   add_constant(sum, l.constant, scale);
   for (uint32_t i = 0; i < l.count; i++) {
@@ -62,6 +53,16 @@ void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale)
     if (__builtin_mul_overflow(t.coefficient, scale, &t.coefficient)) sum->overflow = true;
     tir_sum_add_term(ir, sum, t.atom, t.coefficient);
   }
+}
+
+void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale) {
+  enum tir_kind kind = (enum tir_kind)tir_at(ir, e)->kind;
+  if (kind == TIR_INT_IMM)
+    add_constant(sum, tir_at(ir, e)->imm, scale);
+  else if (kind != TIR_ADD && kind != TIR_SUB && kind != TIR_MUL) /* it is its own linear form */
+    tir_sum_add_term(ir, sum, e, scale);
+  else
+    add_form(ir, sum, e, scale);
 }
 
 void tir_sum_drop(struct tir *ir, struct tir_sum *sum) {
@@ -184,8 +185,7 @@ tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type) {
 
 /* ---- The linear form of an expression ---- */
 
-struct tir_linear tir_linear_of(struct tir *ir, tir_expr e) {
-  if (ir->linears.at[e].first != UINT32_MAX) return ir->linears.at[e];
+static __attribute__((noinline)) struct tir_linear make_linear(struct tir *ir, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
   struct tir_sum sum = tir_sum_open(ir);
   if (n.kind == TIR_INT_IMM) {
@@ -212,6 +212,10 @@ struct tir_linear tir_linear_of(struct tir *ir, tir_expr e) {
   tir_sum_drop(ir, &sum);
   ir->linears.at[e] = l;
   return l;
+}
+
+struct tir_linear tir_linear_of(struct tir *ir, tir_expr e) {
+  return ir->linears.at[e].first != UINT32_MAX ? ir->linears.at[e] : make_linear(ir, e);
 }
 
 tir_expr tir_from_terms(struct tir *ir, tir_type type, int64_t constant, const struct tir_term *terms, uint32_t count) {
