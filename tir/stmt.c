@@ -20,7 +20,7 @@ tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top) {
   return TIR_NONE;
 }
 
-tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) {
+tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, s);
   enum tir_list first = n->kind == TIR_BLOCK ? TIR_INIT : TIR_BODY;
   if (n->first[first]) return n->first[first];

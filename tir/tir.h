@@ -505,7 +505,11 @@ static inline const char *tir_block_name(const struct tir *ir, tir_block b) {
 }
 /* The statement after s in a walk of the tree in order of text (init before body), staying below `top`; TIR_NONE: done.
  * tir_after skips what is below s. */
-tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top);
+tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top);
+static inline tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) { /* mostly into a loop */
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  return n->kind == TIR_LOOP && n->first[TIR_BODY] ? n->first[TIR_BODY] : tir_next_of(ir, s, top);
+}
 tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top);
 bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above);    /* strictly */
 int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b); /* order of text; an ancestor comes first */
