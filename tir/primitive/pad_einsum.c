@@ -122,9 +122,11 @@ static bool has_untold_load(struct tir *ir, void *context, tir_expr e) {
 static bool check_accesses(struct tir *ir, tir_block block, struct tir_region r, struct plan *plan, ms_error *err) {
   struct accesses a = {plan, r};
   bool told = !tir_any_own_expr(ir, block, has_untold_load, &a);
-  for (tir_stmt s = tir_next(ir, block, block); s && told; s = tir_next(ir, s, block))
+  for (tir_stmt s = tir_next(ir, block, block); s && told; s = tir_next(ir, s, block)) {
     if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == r.buffer)
       told = is_told(ir, &a, tir_stmt_at(ir, s)->store.indices);
+    if (tir_is(ir, s, TIR_BLOCK)) told = !tir_any_own_expr(ir, s, has_untold_load, &a);
+  }
   return told ||
          tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` at an iteration it does not tell",
                     tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
