@@ -190,9 +190,9 @@ static bool read_attributes(struct module_graph *g, uint32_t func, tir_symbol na
   if (!module_ref(g, func, "attrs", "DictAttrs", &attrs) || !module_annotations(g, attrs, "__dict__", &span))
     return false;
   tir_expr symbol = tir_annotation(g->ir, span, "global_symbol");
-  if (!symbol)
-    tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "private"), tir_int(g->ir, TIR_T_BOOL, 1));
-  else if (tir_at(g->ir, symbol)->kind == TIR_STRING_IMM && tir_at(g->ir, symbol)->ref == name)
+  tir_expr private = symbol ? TIR_NONE : tir_int(g->ir, TIR_T_BOOL, 1);
+  tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "private"), private);
+  if (symbol && tir_at(g->ir, symbol)->kind == TIR_STRING_IMM && tir_at(g->ir, symbol)->ref == name)
     tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "global_symbol"), TIR_NONE);
   tir_annotate_span(g->ir, &span, tir_symbol_of(g->ir, "s_tir"), TIR_NONE);
   g->ir->funcs.at[g->func].attrs = span;

@@ -19,6 +19,7 @@ static bool read_sequence(struct module_graph *g, uint32_t node, tir_stmt parent
   struct node_list all;
   uint32_t item;
   if (!module_list(g, node, "seq", &all)) return false;
+  if (!all.count) return module_fail(g, node, "seq", "it is empty");
   for (uint32_t i = 0; i < all.count; i++)
     if (!module_item(g, &all, i, &item) || !module_stmt(g, item, parent, list)) return false;
   return true;

@@ -1,5 +1,5 @@
 /* Any bytes as a module in TVM's graph of nodes, alone or as a line of its workloads: it is refused with a reason, or
- * gives a module that the verifier passes, and that reads back from its TVMScript as equal. */
+ * gives a module that the verifier passes, and that reads back as equal from its TVMScript, and from its graph. */
 #include "db/db.h"
 #include "support/fuzz.h"
 
@@ -59,6 +59,20 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 
 /* ---- Judgement ---- */
 
+static void judge_written(const struct tir *ir) {
+  ms_error err = {0};
+  char why[400] = "";
+  tir_func f = tir_find_func(ir, "main");
+  if (ir->funcs.count != 2 || strcmp(tir_text(ir, ir->funcs.at[f].name), "main") != 0) return;
+  char *text = vm_write_module_graph(ir, f, &err);
+  if (!text) return fuzz_check_refusal(&err);
+  struct tir *again = vm_read_module_graph(text, strlen(text), &err);
+  if (!again) fuzz_stop(text, err.message);
+  if (!tir_structural_equal(ir, TIR_NONE, again, TIR_NONE, why, sizeof why)) fuzz_stop(text, why);
+  tir_free(again);
+  free(text);
+}
+
 static void judge(const struct tir *ir) {
   ms_error err = {0};
   char why[400] = "";
@@ -76,10 +90,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bool line = size && *data == '[';
   struct tir *ir =
       line ? db_read_workload((const char *)data, size, &err) : vm_read_module_graph((const char *)data, size, &err);
-  if (ir)
-    judge(ir);
-  else
+  if (!ir) {
     fuzz_check_refusal(&err);
+    return 0;
+  }
+  judge(ir);
+  judge_written(ir);
   tir_free(ir);
   return 0;
 }

@@ -133,6 +133,7 @@ static void is_named(void **state) {
   expect_field("int64", "ir.PrimType", "dtype", json_string("float4_e2m1fn"), "PrimType, field dtype: float4_e2m1fn");
   expect_field("int64", "ir.IntImm", "value", json_string("1"), "IntImm, field value: it is no integer");
   expect_field("int64", "ir.IRModule", "functions", json_integer(1), "IRModule, field functions: a node Map");
+  expect_field("scalars", "tirx.SeqStmt", "seq", json_integer(32), "SeqStmt, field seq: it is empty");
   expect_field("scalars", "tirx.Iter", "axis", json_integer(1), "BufferType, field layout: layouts");
 }
 
