@@ -139,9 +139,10 @@ struct db_import {
  * added before is kept. */
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err);
 /* Writes what was measured of a workload, or failed, as TVM's tuning records of workload `number`. Records that were
- * censored or hold instructions that TVM lacks are left out and counted. */
-bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, FILE *out, uint64_t *written,
-                      uint64_t *left_out, ms_error *err);
+ * censored, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered: intrinsics
+ * that it has besides its own; NULL: none. */
+bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, const struct vm_intrinsics *registered,
+                      FILE *out, uint64_t *written, uint64_t *left_out, ms_error *err);
 
 #ifdef __cplusplus
 }

@@ -139,6 +139,7 @@ bool db_import_tuning(struct db *db, const char *line, size_t length, const stru
 
 struct writing {
   FILE *out;
+  const struct vm_intrinsics *registered; /* with TVM, besides its own */
   uint64_t number, *written, *left_out;
   struct db_tensor *args;
   uint32_t arg_count;
@@ -168,6 +169,32 @@ static void describe_args(const struct tir *ir, struct writing *w) {
   if (w->arg_count < params.count) w->arg_count = 0;
 }
 
+/* Whether the record names it as one of its own. */
+static bool is_own(const struct db_record *r, const char *name) {
+  size_t at = 0;
+  db_id id;
+  const char *other;
+  while (db_next_intrinsic(r, &at, &id, &other))
+    if (!strcmp(name, other)) return true;
+  return false;
+}
+
+/* TVM performs the instructions of all records when it opens them: one that it cannot perform would keep it from the
+ * others. Those of these groups it has itself. */
+static bool tvm_tensorizes(const struct vm_trace *trace, const struct db_record *r,
+                           const struct vm_intrinsics *registered) {
+  static const char *const groups[] = {"dot_16x4_", "wmma_", "mma_"};
+  const char *name;
+  const struct tir *description, *implementation;
+  for (uint32_t at = 0; (name = vm_next_intrinsic(trace, &at));) {
+    bool has = vm_find_intrinsic(registered, name, &description, &implementation);
+    for (size_t i = 0; i < sizeof groups / sizeof *groups && !is_own(r, name); i++)
+      has = has || !strncmp(name, groups[i], strlen(groups[i]));
+    if (!has) return false;
+  }
+  return true;
+}
+
 static bool write_record(void *data, const struct db_record *r) {
   struct writing *w = data;
   double seconds = r->seconds;
@@ -178,7 +205,7 @@ static bool write_record(void *data, const struct db_record *r) {
                         .args = w->args,
                         .arg_count = w->arg_count};
   t.trace = r->status == DB_CENSORED ? NULL : vm_read_binary(r->trace, r->trace_bytes, NULL);
-  char *line = t.trace ? db_write_tuning(&t) : NULL;
+  char *line = t.trace && tvm_tensorizes(t.trace, r, w->registered) ? db_write_tuning(&t) : NULL;
   if (line) fprintf(w->out, "%s\n", line);
   ++*(line ? w->written : w->left_out);
   free(line);
@@ -186,9 +213,9 @@ static bool write_record(void *data, const struct db_record *r) {
   return !ferror(w->out);
 }
 
-bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, FILE *out, uint64_t *written,
-                      uint64_t *left_out, ms_error *err) {
-  struct writing w = {.out = out, .number = number, .written = written, .left_out = left_out};
+bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, const struct vm_intrinsics *registered,
+                      FILE *out, uint64_t *written, uint64_t *left_out, ms_error *err) {
+  struct writing w = {.out = out, .registered = registered, .number = number, .written = written, .left_out = left_out};
   struct tir *ir = db_get_workload(db, workload, err);
   if (!ir) return false;
   describe_args(ir, &w);

@@ -326,7 +326,7 @@ static int store_export(lua_State *L) {
 }
 
 /* store:export_tuning(folder, {id…}): TVM's tuning records in the file of the folder that TVM names so; how many were
- * written, and how many left out */
+ * written, and how many left out. The tensor intrinsics of this state TVM has too. */
 static int store_export_tuning(lua_State *L) {
   struct db *db = open_store(L);
   const char *folder = luaL_checkstring(L, 2);
@@ -347,7 +347,7 @@ static int store_export_tuning(lua_State *L) {
   bool ok = true;
   for (size_t i = 0; i < count && ok; i++, written += some, left_out += others) {
     some = others = 0;
-    ok = db_export_tuning(db, &ids[i], i, out, &some, &others, &err);
+    ok = db_export_tuning(db, &ids[i], i, bind_intrinsics(L), out, &some, &others, &err);
   }
   finish(L, out, path, ok, &err);
   lua_pushinteger(L, (lua_Integer)written);
