@@ -116,7 +116,7 @@ void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
   ir->exprs.count = mark->exprs;
   ir->linears.count = mark->linears;
   /* A linear form made after the mark for an expression from before it stands on terms that go. */
-  for (uint32_t e = 0; e < ir->linears.count; e++)
+  for (uint32_t e = 0; e < ir->linears.count && ir->terms.count > mark->terms; e++)
     if (ir->linears.at[e].first != UINT32_MAX && ir->linears.at[e].first + ir->linears.at[e].count > mark->terms)
       ir->linears.at[e].first = UINT32_MAX;
   ir->terms.count = mark->terms;
