@@ -151,6 +151,19 @@ static void wants_bindings_that_advance_by_one(void **state) {
   assert_true(tir_is_affine_map(names.ir, even, 2, vars, 0, TIR_NONE));
 }
 
+/* What it says of the bindings before is true of those that it gives. */
+static void simplifying_tells_of_affine_bindings(void **state) {
+  (void)state;
+  loop("a", 16), loop("b", 4);
+  tir_expr guard = e("< a 8"), units[] = {e("% a 8"), e("b")}, doubled[] = {e("% a 8"), e("* b 2")}, out[2];
+  assert_true(tir_simplify_iter_map(names.ir, units, 2, vars, 2, guard, TIR_MAP_SURJECTIVE, false, out));
+  assert_true(tir_is_affine_map(names.ir, units, 2, vars, 2, guard));
+  assert_true(tir_is_affine_map(names.ir, out, 2, vars, 2, guard));
+  assert_false(tir_simplify_iter_map(names.ir, doubled, 2, vars, 2, guard, TIR_MAP_SURJECTIVE, false, out));
+  assert_int_equal(out[0], e("a"));
+  assert_false(tir_is_affine_map(names.ir, doubled, 2, vars, 2, guard));
+}
+
 static void inverts_at_many_points(void **state) {
   (void)state;
   loop("a", 4), loop("b", 8), loop_from("c", 2, 3), loop("u", 1);
@@ -215,6 +228,7 @@ int main(void) {
       TEST(counts_trivial_iterators_as_told),
       TEST(simplifies_by_predicates),
       TEST(wants_bindings_that_advance_by_one),
+      TEST(simplifying_tells_of_affine_bindings),
       TEST(inverts_at_many_points),
       TEST(inverts_divided_groups),
       TEST(survives_many_variables),

@@ -105,6 +105,49 @@ static void finds_residues(void **state) {
   assert_int_equal(r, 6);
 }
 
+/* Variables that stay in their first round of values, in another, or in several. */
+static void divides_variables(void **state) {
+  struct fixture *x = *state;
+  tir_var v = tir_new_var(x->ir, TIR_VAR_LOOP, tir_name_of(x->ir, "v"), TIR_T_I32, k(x->ir, 16), k(x->ir, 8));
+  tir_expr V = tir_var_expr(x->ir, v), rest = tir_floormod(x->ir, x->F, k(x->ir, 8));
+  assert_int_equal(tir_floordiv(x->ir, x->I, k(x->ir, 8)), k(x->ir, 0));
+  assert_int_equal(tir_floormod(x->ir, x->I, k(x->ir, 8)), x->I);
+  assert_int_equal(tir_floordiv(x->ir, V, k(x->ir, 8)), k(x->ir, 2));
+  assert_int_equal(tir_floormod(x->ir, V, k(x->ir, 8)), tir_sub(x->ir, V, k(x->ir, 16)));
+  assert_int_equal(rest, tir_binary(x->ir, TIR_FLOORMOD, x->F, k(x->ir, 8)));
+  assert_int_equal(tir_floordiv(x->ir, x->F, k(x->ir, 1)), x->F);
+}
+
+/* Ranges may load only where some integer or truth does. */
+static void knows_what_loads(void **state) {
+  struct fixture *x = *state;
+  tir_expr extent = k(x->ir, 8), load;
+  tir_buffer f =
+      tir_new_buffer(x->ir, tir_symbol_of(x->ir, "F"), TIR_T_F32, &extent, 1, tir_symbol_of(x->ir, "global"));
+  tir_buffer n =
+      tir_new_buffer(x->ir, tir_symbol_of(x->ir, "N"), TIR_T_I32, &extent, 1, tir_symbol_of(x->ir, "global"));
+  load = tir_load(x->ir, f, &x->I, 1, TIR_NONE);
+  tir_binary(x->ir, TIR_ADD, load, load);
+  assert_false(x->ir->indirect);
+  struct tir *copy = tir_new();
+  tir_copy(copy, x->ir);
+  tir_binary(copy, TIR_LT, load, load);
+  assert_true(copy->indirect);
+  tir_load(x->ir, n, &x->I, 1, TIR_NONE);
+  assert_true(x->ir->indirect);
+  tir_free(copy);
+}
+
+static void renders_names_of_stem_and_number(void **state) {
+  struct fixture *x = *state;
+  char text[32];
+  tir_name ax = tir_name_ordinal(x->ir, tir_symbol_of(x->ir, "ax"), 12);
+  assert_int_equal(tir_name_render(x->ir, ax, text, sizeof text), 4);
+  assert_string_equal(text, "ax12");
+  tir_name_render(x->ir, tir_name_number(x->ir, tir_name_suffix(x->ir, ax, "_fused"), 1), text, sizeof text);
+  assert_string_equal(text, "ax12_fused_1");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(divides_sums, setup, teardown),
@@ -115,6 +158,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(substitutes, setup, teardown),
       cmocka_unit_test_setup_teardown(copies, setup, teardown),
       cmocka_unit_test_setup_teardown(finds_residues, setup, teardown),
+      cmocka_unit_test_setup_teardown(divides_variables, setup, teardown),
+      cmocka_unit_test_setup_teardown(knows_what_loads, setup, teardown),
+      cmocka_unit_test_setup_teardown(renders_names_of_stem_and_number, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
