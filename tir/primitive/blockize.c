@@ -279,9 +279,22 @@ static bool is_moved(const struct tir *ir, tir_expr binding) {
   return search.found;
 }
 
+/* Cuts a dimension to what the block around tells of the buffer, where inner iterations run past that under a guard. */
+static void cut_to_told(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
+                        struct tir_interval *covered) {
+  struct tir_span regions = write ? tir_block_at(ir, around)->writes : tir_block_at(ir, around)->reads;
+  if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->stated) return;
+  if (tir_count_regions_of(ir, regions, buffer) != 1) return;
+  const uint32_t *range = ir->operands.at + tir_region_of(ir, regions, buffer)->ranges + 2 * d;
+  struct tir_interval told = tir_interval_of(ir, range[0], range[1]);
+  if (covered->empty || tir_interval_covers(ir, told, *covered)) return;
+  struct tir_interval both = tir_interval_intersect(ir, *covered, told);
+  if (!both.empty) *covered = both;
+}
+
 /* What a region covers in all inner iterations; the whole dimension where that is not known. */
 static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockize_plan *plan, struct tir_region region,
-                                        const struct iterations *made) {
+                                        const struct iterations *made, bool write) {
   tir_var vars[2 * TIR_MOST_BLOCKIZED];
   tir_expr ranges[2 * MOST_RANK];
   struct tir_interval covered[MOST_RANK];
@@ -298,6 +311,7 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
   for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_stmt_at(ir, plan->loops[l])->loop.var;
   tir_relax_region(ir, ranges, rank, vars, count, covered);
   for (uint32_t i = 0; i < rank; i++) {
+    cut_to_told(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, &covered[i]);
     bool known = !covered[i].empty && covered[i].min && covered[i].max;
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + i];
     ranges[2 * i] = known ? covered[i].min : tir_int(ir, tir_type_of(ir, shape), 0);
@@ -391,7 +405,7 @@ static void relax_regions(struct tir *ir, const struct tir_blockize_plan *plan, 
   uint32_t first = tir_grow_regions(ir, reads.count + writes.count);
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t from = i < reads.count ? reads.first + i : writes.first + i - reads.count;
-    struct tir_region r = relaxed_region(ir, plan, ir->regions.at[from], made);
+    struct tir_region r = relaxed_region(ir, plan, ir->regions.at[from], made, i >= reads.count);
     ir->regions.at[first + i] = r;
   }
   tir_set_reads(ir, outer, ir->regions.at + first, reads.count);
@@ -528,7 +542,7 @@ static void unite_regions(struct tir *ir, const struct group *g, tir_block outer
     const struct tir_block_record *r = tir_block_at(ir, g->plans[i].block);
     struct tir_span span = writes ? r->writes : r->reads;
     for (uint32_t k = 0; k < span.count; k++)
-      unite(ir, first, &count, relaxed_region(ir, &g->plans[i], ir->regions.at[span.first + k], &made[i]));
+      unite(ir, first, &count, relaxed_region(ir, &g->plans[i], ir->regions.at[span.first + k], &made[i], writes));
   }
   if (writes)
     tir_set_writes(ir, outer, ir->regions.at + first, count);
