@@ -181,13 +181,13 @@ static tir_expr rewrite_maybe(struct tir *ir, const struct tir_load_rule *rule, 
   return e ? rewrite(ir, rule, e) : TIR_NONE;
 }
 
-static bool is_choice(const struct tir *ir, const struct tir_expr_node *n) {
+bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n) {
   return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
 }
 
 /* What guards a copy: a load, or zero where there is none. */
 static bool is_guarded_load(const struct tir *ir, const struct tir_expr_node *n) {
-  if (!is_choice(ir, n)) return false;
+  if (!tir_is_choice(ir, n)) return false;
   const struct tir_expr_node *zero = tir_at(ir, ir->operands.at[n->operands + 2]);
   return tir_at(ir, ir->operands.at[n->operands + 1])->kind == TIR_LOAD &&
          ((zero->kind == TIR_INT_IMM && zero->imm == 0) || (zero->kind == TIR_FLOAT_IMM && zero->real == 0));
@@ -216,7 +216,7 @@ static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rul
     operands[i] = rewrite_maybe(ir, rule, x);
     changed |= operands[i] != x;
   }
-  if (changed && is_choice(ir, &n)) operands[1] = chosen_under(ir, operands[0], operands[1]);
+  if (changed && tir_is_choice(ir, &n)) operands[1] = chosen_under(ir, operands[0], operands[1]);
   tir_expr made = e, predicate = n.kind == TIR_LOAD ? rewrite_maybe(ir, rule, n.a) : TIR_NONE;
   if (n.kind == TIR_LOAD && n.ref == rule->buffer)
     made = rule->replace(ir, rule->context, operands, n.count);

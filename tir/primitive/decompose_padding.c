@@ -10,11 +10,11 @@
  *           the block in it, up to the one given, make that loop as long; the others are guarded by what is left of the
  *           condition. Both blocks are without annotations.
  * Forward:  nothing dies: the block and its loops keep their ids. */
+#include "../analysis/loads.h"
 #include "../arith/affine.h"
 #include "loops.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_LOOPS = 64, MOST_ITERS = 32 };
 
@@ -57,10 +57,6 @@ static bool refuse(const struct tir *ir, tir_block block, const char *why, ms_er
   return tir_refuse(ir, err, MS_PADDING_PATTERN, block, "block `%s` %s", tir_block_name(ir, block), why);
 }
 
-static bool is_choice(const struct tir *ir, const struct tir_expr_node *n) {
-  return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
-}
-
 static bool match_body(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   plan->store = tir_only_child(ir, block);
@@ -71,7 +67,7 @@ static bool match_body(struct tir *ir, tir_block block, struct plan *plan, ms_er
   if (!plan->store || !tir_is(ir, plan->store, TIR_STORE) || tir_stmt_at(ir, plan->store)->store.predicate)
     return refuse(ir, block, "is no single store", err);
   const struct tir_expr_node *n = tir_at(ir, tir_stmt_at(ir, plan->store)->store.value);
-  if (!is_choice(ir, n)) return refuse(ir, block, "stores no if_then_else", err);
+  if (!tir_is_choice(ir, n)) return refuse(ir, block, "stores no if_then_else", err);
   plan->condition = ir->operands.at[n->operands];
   plan->value = ir->operands.at[n->operands + 1];
   plan->constant = ir->operands.at[n->operands + 2];

@@ -44,9 +44,28 @@ static void find_new_loads(const struct tir *ir, const struct tir_move *move, st
 
 /* ---- What the new nest loads ---- */
 
-static bool has_conditions(const struct tir *ir, const struct tir_move *move) {
-  for (uint32_t i = 0; i < move->required_count; i++)
-    if (tir_stmt_at(ir, move->required[i])->block.predicate) return true;
+static bool find_choice(void *data, tir_expr e) {
+  struct loads *l = data;
+  const struct tir_expr_node *n = tir_at(l->ir, e);
+  l->full |= tir_is_choice(l->ir, n) && (n->flags & TIR_HAS_LOAD);
+  return n->flags & TIR_HAS_LOAD;
+}
+
+static bool chooses_load(struct tir *ir, void *context, tir_expr e) {
+  struct loads l = {.ir = ir};
+  (void)context;
+  tir_walk_expr(ir, e, find_choice, &l);
+  return l.full;
+}
+
+/* Not all that a required block names is loaded in each of its instances. */
+static bool has_conditions(struct tir *ir, const struct tir_move *move) {
+  for (uint32_t i = 0; i < move->required_count; i++) {
+    tir_block b = move->required[i];
+    if (tir_stmt_at(ir, b)->block.predicate || tir_any_own_expr(ir, b, chooses_load, NULL)) return true;
+    for (tir_stmt s = tir_next(ir, b, b); s; s = tir_next(ir, s, b))
+      if (tir_is(ir, s, TIR_IF) || (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate)) return true;
+  }
   return false;
 }
 
@@ -71,7 +90,7 @@ static bool check_new_loads(struct tir *ir, const struct tir_move *move, ms_erro
     if (!check_written_before(ir, move, buffer, err)) return false;
     if (conditions && (l.full || !tir_is_load_inside(ir, l.at[i])))
       return tir_refuse(ir, err, MS_MOVE_REGION, move->loop,
-                        "where block `%s` is to run here depends on `%s`, which a predicate keeps from being loaded "
+                        "where block `%s` is to run here depends on `%s`, which a condition keeps from being loaded "
                         "outside of its shape",
                         tir_block_name(ir, move->block), tir_buffer_name(ir, buffer));
   }
