@@ -174,13 +174,6 @@ static tir_block *collect_readers(struct tir *ir, const struct plan *plan, tir_b
   return readers;
 }
 
-/* Who did not tell that it used the block's buffer will not tell either that it uses what the block used. */
-static void hide_reads(struct tir *ir, tir_block block, tir_block reader) {
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  for (uint32_t i = reads.first; i < reads.first + reads.count; i++) tir_hide_buffer(ir, ir->regions.at[i].buffer);
-  tir_hide_as(ir, reader, block);
-}
-
 /* Buffers from outside the function that no region names. */
 enum { MOST_UNNAMED = 16 };
 struct unnamed {
@@ -211,6 +204,43 @@ static bool drop_unnamed(struct tir *ir, tir_block reader, const struct unnamed 
   else
     tir_set_reads(ir, reader, ir->regions.at + first, left);
   return true;
+}
+
+/* Finds the regions of the reader anew, of the buffers that it told of. */
+static void widen_told(struct tir *ir, tir_block reader) {
+  enum { MOST_TOLD = 64 };
+  tir_buffer told[2][MOST_TOLD];
+  uint32_t count[2];
+  for (int w = 0; w < 2; w++) {
+    struct tir_span span = w ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
+    count[w] = span.count;
+    for (uint32_t i = 0; i < span.count && i < MOST_TOLD; i++) told[w][i] = ir->regions.at[span.first + i].buffer;
+  }
+  tir_renew_regions(ir, reader);
+  for (int w = 0; w < 2; w++) {
+    struct tir_span span = w ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
+    struct unnamed untold = {.count = 0};
+    for (uint32_t i = 0; i < span.count && untold.count < MOST_UNNAMED && count[w] <= MOST_TOLD; i++) {
+      tir_buffer buffer = ir->regions.at[span.first + i].buffer;
+      uint32_t k = 0;
+      while (k < count[w] && told[w][k] != buffer) k++;
+      if (k == count[w]) untold.at[untold.count++] = buffer;
+    }
+    drop_unnamed(ir, reader, &untold, w);
+  }
+}
+
+/* Who did not tell that it used the block's buffer will not tell either that it uses what the block used; but what it
+ * tells of at all is all that it uses of that. */
+static void hide_reads(struct tir *ir, tir_block block, tir_block reader) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  bool tells = false;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++) {
+    tir_hide_buffer(ir, ir->regions.at[i].buffer);
+    tells |= tir_has_region_of(ir, tir_block_at(ir, reader)->reads, ir->regions.at[i].buffer);
+  }
+  tir_hide_as(ir, reader, block);
+  if (tells) widen_told(ir, reader);
 }
 
 /* Finds the reader's regions anew; what was hidden, and is in no other region, stays hidden. */
