@@ -228,6 +228,8 @@ static const struct line lines[] = {
      "T.call_extern(\"void\", \"f\", F[0:4], F[2:n], F[0:16])"},
     {"with T.attr(None, \"k\", n): B[0] = 1",
      "with T.attr(None, \"k\", n):\n    B[0] = 1"},
+    {"with T.attr({\"k\": n, \"l\": 2}): B[0] = 1",
+     "with T.attr(0, \"k\", n):\n    with T.attr(0, \"l\", 2):\n        B[0] = 1"},
     {"X = T.alloc_buffer((4, n), \"int8\", scope=\"local\", align=128, annotations={\"a\": 1.5}); X[0, 0] = 1",
      "X = T.alloc_buffer((4, n), \"int8\", scope=\"local\", align=128, annotations={\"a\": 1.5})\nX[0, 0] = T.int8(1)"},
     {"while n < B[0]: B[0] = B[0] - 1",

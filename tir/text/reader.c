@@ -130,22 +130,35 @@ static uint32_t end_of_func(const struct tir_reader *r) {
   return at;
 }
 
-/* Names whose type the function gives further down, n = T.int64() or n: T.int64, for shapes that use them before. */
-static void note_types(struct tir_reader *r, uint32_t end) {
-  for (uint32_t at = r->at; at + 4 < end; at++) {
-    const struct tir_token *t = tir_reader_token(r, at);
-    bool assigned = tir_reader_is(r, at + 1, TIR_PUNCT('=', 0)) && tir_reader_is(r, at + 5, TIR_PUNCT('(', 0)) &&
-                    tir_reader_is(r, at + 6, TIR_PUNCT(')', 0));
-    bool annotated = tir_reader_is(r, at + 1, TIR_PUNCT(':', 0));
-    const struct tir_token *type_name = tir_reader_token(r, at + 4);
-    if (t->kind != TIR_TOKEN_NAME || (!assigned && !annotated) || type_name->kind != TIR_TOKEN_NAME) continue;
-    if (tir_reader_token(r, at + 2)->symbol != r->prefix || tir_reader_token(r, at + 2)->kind != TIR_TOKEN_NAME)
-      continue;
-    tir_type type;
-    if (tir_reader_lookup(r, t->symbol).kind != TIR_UNBOUND ||
-        !tir_type_parse(tir_reader_word(r, type_name->symbol), &type) || !tir_type_is_int(type))
-      continue;
+/* T.int64() or T.int64 at a token tells the type of the name at another. */
+static void note_type(struct tir_reader *r, uint32_t name, uint32_t value) {
+  const struct tir_token *t = tir_reader_token(r, name), *prefix = tir_reader_token(r, value);
+  const struct tir_token *type_name = tir_reader_token(r, value + 2);
+  tir_type type;
+  if (prefix->kind != TIR_TOKEN_NAME || prefix->symbol != r->prefix || type_name->kind != TIR_TOKEN_NAME) return;
+  if (tir_reader_lookup(r, t->symbol).kind == TIR_UNBOUND &&
+      tir_type_parse(tir_reader_word(r, type_name->symbol), &type) && tir_type_is_int(type))
     tir_reader_bind(r, t->symbol, TIR_BOUND_TYPE, type);
+}
+
+/* Names whose type the function gives further down, n = T.int64() or n, m = T.int64(), T.int32() or n: T.int64, for
+ * shapes that use them before. */
+static void note_types(struct tir_reader *r, uint32_t end) {
+  enum { VALUE = 6 }; /* tokens of T.int64() and the comma behind it */
+  for (uint32_t at = r->at; at + 4 < end; at++) {
+    uint32_t names = 1;
+    if (tir_reader_token(r, at)->kind != TIR_TOKEN_NAME) continue;
+    if (tir_reader_is(r, at + 1, TIR_PUNCT(':', 0))) note_type(r, at, at + 2);
+    while (tir_reader_is(r, at + 2 * names - 1, TIR_PUNCT(',', 0)) &&
+           tir_reader_token(r, at + 2 * names)->kind == TIR_TOKEN_NAME)
+      names++;
+    uint32_t values = at + 2 * names;
+    for (uint32_t i = 0; i < names && tir_reader_is(r, values - 1, TIR_PUNCT('=', 0)); i++) {
+      uint32_t value = values + VALUE * i;
+      if (!tir_reader_is(r, value + 3, TIR_PUNCT('(', 0)) || !tir_reader_is(r, value + 4, TIR_PUNCT(')', 0))) break;
+      note_type(r, at + 2 * i, value);
+    }
+    at = values - 2;
   }
 }
 

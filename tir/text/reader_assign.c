@@ -183,22 +183,37 @@ static bool store_scalar(struct tir_reader *r, uint32_t token, tir_buffer buffer
 
 /* ---- Attributes and threads ---- */
 
-static bool enter_attr(struct tir_reader *r, struct tir_args *args) {
-  struct tir_item node, key, value;
+static bool enter_attr_of(struct tir_reader *r, uint32_t token, struct tir_item node, struct tir_item key,
+                          struct tir_item value) {
   tir_expr e[2];
-  if (!tir_read_args(r, args)) return false;
-  if (!tir_arg_at(r, args, 0, "node", &node) || !tir_arg_at(r, args, 1, "attr_key", &key) ||
-      !tir_arg_at(r, args, 2, "value", &value) || key.kind != TIR_ITEM_STRING)
-    return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.attr takes a node, a key and a value");
-  if (!tir_args_done(r, args, 3) || !tir_reader_as_annotation(r, node, &e[0]) || !tir_reader_as_expr(r, value, &e[1]))
-    return false;
+  if (key.kind != TIR_ITEM_STRING)
+    return tir_reader_fail(r, token, MS_TEXT_TYPE, "T.attr takes a node, a key and a value");
+  if (!tir_reader_as_annotation(r, node, &e[0]) || !tir_reader_as_expr(r, value, &e[1])) return false;
   tir_stmt s = tir_new_stmt(r->ir, TIR_ATTR);
   struct tir_stmt_node *n = tir_stmt_at(r->ir, s);
   n->attr.node = e[0];
   n->attr.value = e[1];
   tir_symbol symbol = tir_reader_symbol(r, key.word);
   tir_stmt_at(r->ir, s)->attr.key = symbol;
-  return tir_reader_enter(r, args->token, s);
+  return tir_reader_enter(r, token, s);
+}
+
+/* T.attr(node, key, value), or T.attr({key: value}) of the node 0. */
+static bool enter_attr(struct tir_reader *r, struct tir_args *args) {
+  struct tir_item node, key, value;
+  if (!tir_read_args(r, args)) return false;
+  if (!tir_arg_at(r, args, 0, "node", &node))
+    return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.attr takes a node, a key and a value");
+  if (args->count == 1 && node.kind == TIR_ITEM_MAP && node.count) {
+    struct tir_item zero = {.kind = TIR_ITEM_INT, .token = node.token};
+    if (!tir_args_done(r, args, 1)) return false;
+    for (uint32_t i = 0; i < node.count; i += 2)
+      if (!enter_attr_of(r, args->token, zero, r->items[node.first + i], r->items[node.first + i + 1])) return false;
+    return true;
+  }
+  if (!tir_arg_at(r, args, 1, "attr_key", &key) || !tir_arg_at(r, args, 2, "value", &value))
+    return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.attr takes a node, a key and a value");
+  return tir_args_done(r, args, 3) && enter_attr_of(r, args->token, node, key, value);
 }
 
 /* T.launch_thread(tag, extent): a loop bound to that thread. */
