@@ -380,9 +380,11 @@ static struct tir_iter_map *open_map(struct tir *ir, const tir_var *vars, uint32
   m->one = tir_int(ir, m->type, 1);
   m->mask = 0;
   for (uint32_t i = 0; i < var_count; i++) m->mask |= 1ull << (vars[i] & 63);
+  uint32_t refuted = m->refuted.count;
 #define ITER_ARRAY_CLEAR(type, name) m->name.count = 0;
   ITER_ARRAYS(ITER_ARRAY_CLEAR)
 #undef ITER_ARRAY_CLEAR
+  m->refuted.count = refuted;
   return m;
 }
 
@@ -397,7 +399,9 @@ void iter_map_free(struct tir_iter_map *m) {
 enum { MOST_VARS = 64 };
 
 void iter_map_forget(struct tir_iter_map *m) {
-  if (m) m->stands = false;
+  if (!m) return;
+  m->stands = false;
+  m->refuted.count = 0;
 }
 
 /* A map is asked for again when several instructions in a row look at the same bindings. */
@@ -417,6 +421,27 @@ static void note_asked(struct tir_iter_map *m, const tir_expr *indices, uint32_t
   m->asked_predicate = predicate;
   m->asked_trivial = simplify_trivial;
   m->stands = true;
+}
+
+/* What is no map is asked for again by the instruction after the one whose simplification left it as it is. */
+enum { REFUTED_INDICES = 4 };
+
+static bool was_refuted(const struct tir_iter_map *m, const tir_expr *indices, uint32_t count, const tir_var *vars,
+                        uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial) {
+  if (!m || !count || !var_count || m->refuted.count != REFUTED_INDICES + count + var_count) return false;
+  const uint32_t *asked = m->refuted.at;
+  return asked[0] == count && asked[1] == predicate && asked[2] == (uint32_t)check &&
+         asked[3] == (uint32_t)simplify_trivial && !memcmp(asked + REFUTED_INDICES, indices, count * sizeof *indices) &&
+         !memcmp(asked + REFUTED_INDICES + count, vars, var_count * sizeof *vars);
+}
+
+static void note_refuted(struct tir_iter_map *m) {
+  m->refuted.count = 0;
+  iter_add_refuted(m, m->given_count);
+  iter_add_refuted(m, m->asked_predicate);
+  iter_add_refuted(m, (uint32_t)m->check);
+  iter_add_refuted(m, (uint32_t)m->asked_trivial);
+  for (uint32_t i = 0; i < m->asked.count; i++) iter_add_refuted(m, m->asked.at[i]);
 }
 
 static bool find_map(struct tir_iter_map *m, const tir_expr *indices, uint32_t count, tir_expr predicate,
@@ -450,8 +475,10 @@ struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, ui
     m->vars = vars;
     return m->found ? m : NULL;
   }
+  if (was_refuted(m, indices, count, vars, var_count, predicate, check, simplify_trivial)) return NULL;
   m = open_map(ir, vars, var_count, check);
   note_asked(m, indices, count, vars, var_count, predicate, simplify_trivial);
   m->found = find_map(m, indices, count, predicate, simplify_trivial);
+  if (!m->found) note_refuted(m);
   return m->found ? m : NULL;
 }

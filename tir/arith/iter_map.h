@@ -66,7 +66,8 @@ struct iter_constraint { /* lower <= iter < upper; TIR_NONE: no bound */
   X(struct iter_sum, constrained) /* the flat forms of constrained iterators that have no aliases */                   \
   X(struct iter_sum, indices)     /* the result */                                                                     \
   X(struct iter_sum, values)      /* what each variable is replaced by */                                              \
-  X(uint32_t, asked)              /* the indices and variables of the last map, if it still stands */
+  X(uint32_t, asked)              /* the indices and variables of the last map, if it still stands */                  \
+  X(uint32_t, refuted)            /* all that was asked when last there was no map; empty: nothing, or it went */
 
 struct tir_iter_map {
   struct tir *ir;

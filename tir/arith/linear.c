@@ -187,6 +187,8 @@ tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type) {
 
 static __attribute__((noinline)) struct tir_linear make_linear(struct tir *ir, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind != TIR_INT_IMM && n.kind != TIR_ADD && n.kind != TIR_SUB && n.kind != TIR_MUL) /* it is its own */
+    return ir->linears.at[e] = keep_terms(ir, 0, &(struct tir_term){1, e}, 1);
   struct tir_sum sum = tir_sum_open(ir);
   if (n.kind == TIR_INT_IMM) {
     sum.constant = n.imm;
