@@ -142,8 +142,8 @@ void tir_keep_affine(struct tir *ir, tir_block block);
 /* Every binding is a plain loop variable. */
 bool tir_is_trivial_binding(struct tir *ir, tir_block block);
 /* The domain of iteration `i` as far as the block needs it: where its binding takes less, and the rest would leave a
- * buffer or be reduced too, only what the binding may take; and where blocks outside of its scope write the same, only
- * what it takes in one round of the loops around that. */
+ * buffer or be reduced too, only what the binding may take; and where blocks outside of its scope write the same, or
+ * others in it what it reads, only what it takes in one round of the loops around that. */
 void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent);
 /* Mask of the kinds of iterations that `loop`'s variable is bound to in `block`: 1 spatial, 2 reduction, 4 opaque. */
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);

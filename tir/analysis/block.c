@@ -62,6 +62,17 @@ static bool is_written_elsewhere(const struct tir *ir, tir_block block) {
   return false;
 }
 
+/* It reads what another block of its scope writes, which has that of one round of what is around the scope. */
+static bool reads_of_scope(const struct tir *ir, tir_block block) {
+  struct tir_span reads = tir_block_at(ir, block)->reads;
+  tir_block scope = tir_scope_of(ir, block);
+  if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* one round is all */
+  for (uint32_t k = reads.first; k < reads.first + reads.count; k++)
+    for (uint32_t u = tir_buffer_at(ir, ir->regions.at[k].buffer)->writers; u; u = ir->uses.at[u].next)
+      if (ir->uses.at[u].block != block && tir_is_below(ir, ir->uses.at[u].block, scope)) return true;
+  return false;
+}
+
 /* What the iteration takes in one round of what is around the scope, which its binding depends on. False: it does not,
  * or that is not known. */
 static bool find_taken_in_scope(struct tir *ir, tir_block block, struct tir_iter iter, struct tir_interval *out) {
@@ -80,7 +91,8 @@ void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *mi
   struct tir_interval in_scope;
   *min = ir->vars.at[iter.var].min;
   *extent = ir->vars.at[iter.var].extent;
-  if (is_written_elsewhere(ir, block) && find_taken_in_scope(ir, block, iter, &in_scope)) {
+  if ((is_written_elsewhere(ir, block) || reads_of_scope(ir, block)) &&
+      find_taken_in_scope(ir, block, iter, &in_scope)) {
     *min = in_scope.min;
     *extent = tir_interval_extent(ir, in_scope);
     return;
