@@ -225,41 +225,58 @@ static int64_t extent_of(const struct tir *ir, tir_expr extent) {
   return tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : TIR_POS_INF;
 }
 
-/* How many places there are, at most, while the loops around `s`, in the block, run, and its iterations if it is one.
- */
+/* How many places there are, at most, while `s`, in the block, and the loops and blocks around it run. */
 static int64_t count_places(const struct tir *ir, tir_block block, tir_stmt s, struct places p) {
   int64_t count = 1;
-  struct tir_span iters = tir_is(ir, s, TIR_BLOCK) ? tir_block_at(ir, s)->iters : (struct tir_span){0, 0};
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    if (depend_on(ir, p, ir->iters.at[i].var))
-      count = tir_sat_mul(count, extent_of(ir, ir->vars.at[ir->iters.at[i].var].extent));
-  for (s = tir_stmt_at(ir, s)->parent; s != block; s = tir_stmt_at(ir, s)->parent)
+  for (; s != block; s = tir_stmt_at(ir, s)->parent) {
+    struct tir_span iters = tir_is(ir, s, TIR_BLOCK) ? tir_block_at(ir, s)->iters : (struct tir_span){0, 0};
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      if (depend_on(ir, p, ir->iters.at[i].var))
+        count = tir_sat_mul(count, extent_of(ir, ir->vars.at[ir->iters.at[i].var].extent));
     if (tir_is(ir, s, TIR_LOOP) && depend_on(ir, p, tir_stmt_at(ir, s)->loop.var))
       count = tir_sat_mul(count, extent_of(ir, tir_stmt_at(ir, s)->loop.extent));
+  }
   return count;
 }
 
+/* Of the region, as far as it can be in the buffer. */
 static int64_t volume_of(const struct tir *ir, struct tir_region region) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, region.buffer);
   int64_t volume = 1;
-  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
-    volume = tir_sat_mul(volume, extent_of(ir, ir->operands.at[region.ranges + 2 * d + 1]));
+  for (uint32_t d = 0; d < n->rank; d++) {
+    int64_t own = extent_of(ir, ir->operands.at[region.ranges + 2 * d + 1]);
+    int64_t all = extent_of(ir, ir->operands.at[n->shape + d]);
+    volume = tir_sat_mul(volume, own < all ? own : all);
+  }
   return volume;
 }
 
-/* The statement itself, or a block as it tells. */
+/* By the stores in a block inside, or the statement itself; no number is known where there are none. */
+static int64_t count_stores(const struct tir *ir, tir_block block, tir_stmt top, tir_buffer buffer) {
+  struct places p = {.stride = 1, .count = tir_buffer_at(ir, buffer)->rank};
+  int64_t count = 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_BLOCK && tir_matches_part_of(ir, s, buffer)) return TIR_POS_INF;
+    p.first = n->store.indices;
+    if (n->kind == TIR_STORE && n->store.buffer == buffer) count = tir_sat_add(count, count_places(ir, block, s, p));
+  }
+  return count ? count : TIR_POS_INF;
+}
+
+/* The statement itself, or a block as it tells, or does if that is less. */
 static int64_t count_stored(const struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   int64_t count = 0;
-  if (n->kind == TIR_STORE && n->store.buffer == buffer)
-    return count_places(ir, block, s, (struct places){n->store.indices, 1, rank});
+  if (n->kind == TIR_STORE) return n->store.buffer == buffer ? count_stores(ir, block, s, buffer) : 0;
   struct tir_span writes = n->kind == TIR_BLOCK ? tir_block_at(ir, s)->writes : (struct tir_span){0, 0};
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
-    struct tir_region r = ir->regions.at[i];
-    int64_t times = r.buffer == buffer ? count_places(ir, block, s, (struct places){r.ranges, 2, rank}) : 0;
-    if (times) count = tir_sat_add(count, tir_sat_mul(volume_of(ir, r), times));
+    struct places p = {ir->regions.at[i].ranges, 2, tir_buffer_at(ir, buffer)->rank};
+    if (ir->regions.at[i].buffer == buffer)
+      count = tir_sat_add(count, tir_sat_mul(volume_of(ir, ir->regions.at[i]), count_places(ir, block, s, p)));
   }
-  return count;
+  int64_t stores = count ? count_stores(ir, block, s, buffer) : 0;
+  return stores < count ? stores : count;
 }
 
 static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_region region) {

@@ -285,9 +285,12 @@ static void cut_to_told(struct tir *ir, tir_block around, bool write, tir_buffer
   struct tir_span regions = write ? tir_block_at(ir, around)->writes : tir_block_at(ir, around)->reads;
   if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->stated) return;
   if (tir_count_regions_of(ir, regions, buffer) != 1) return;
-  const uint32_t *range = ir->operands.at + tir_region_of(ir, regions, buffer)->ranges + 2 * d;
-  struct tir_interval told = tir_interval_of(ir, range[0], range[1]);
-  if (covered->empty || tir_interval_covers(ir, told, *covered)) return;
+  if (covered->empty || !covered->min) return;
+  uint32_t at = tir_region_of(ir, regions, buffer)->ranges + 2 * d;
+  tir_type type = tir_type_of(ir, covered->min);
+  tir_expr min = tir_cast(ir, type, ir->operands.at[at]), extent = tir_cast(ir, type, ir->operands.at[at + 1]);
+  struct tir_interval told = tir_interval_of(ir, min, extent);
+  if (tir_interval_covers(ir, told, *covered)) return;
   struct tir_interval both = tir_interval_intersect(ir, *covered, told);
   if (!both.empty) *covered = both;
 }
