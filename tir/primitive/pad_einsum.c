@@ -6,7 +6,8 @@
  *           iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop
  *           of just that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they
  *           are inputs. A reduction that grows is a sum, whatever it begins with, of what a zero read at its iterations
- *           makes zero, or reduces just what it reads, by one value; all writes are at each spatial one that grows.
+ *           makes zero, where that ends with them, or reduces just what it reads, by one value; all writes are at each
+ *           spatial one that grows.
  * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
  *           with the identity of what reduces it; after them, a block copies what was written back.
  * Forward:  nothing dies: loops keep their places. */
@@ -237,12 +238,21 @@ static bool check_regions(struct tir *ir, tir_block block, bool write, struct pl
 
 /* ---- Check: reductions ---- */
 
+/* The buffer ends where the iteration does: past that there is padding alone. */
+static bool ends_with(const struct tir *ir, tir_buffer buffer, uint32_t dimension, tir_var v) {
+  tir_expr size = ir->operands.at[tir_buffer_at(ir, buffer)->shape + dimension], extent = ir->vars.at[v].extent;
+  return size == extent || (tir_is_int(ir, size) && tir_is_const(ir, extent, tir_at(ir, size)->imm));
+}
+
 static bool is_padded_at(const struct tir *ir, const struct plan *plan, tir_expr load, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, load);
   bool read = false, at = false;
   for (uint32_t i = 0; i < plan->padded_count; i++)
     read = read || (plan->padded[i].buffer == n->ref && !plan->padded[i].write);
-  for (uint32_t d = 0; d < n->count; d++) at = at || ir->operands.at[n->operands + d] == tir_var_expr(ir, v);
+  for (uint32_t d = 0; d < n->count; d++) {
+    bool here = ir->operands.at[n->operands + d] == tir_var_expr(ir, v);
+    at = at || (here && ends_with(ir, n->ref, d, v));
+  }
   return read && at;
 }
 
