@@ -340,6 +340,7 @@ static bool check_others(struct tir *ir, tir_block block, const struct plan *pla
   for (uint32_t i = 0; i < plan->padded_count; i++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, plan->padded[i].buffer);
     uint32_t lists[] = {n->writers, plan->padded[i].write ? n->readers : TIR_NONE};
+    if (!tir_check_no_untold_users(ir, plan->padded[i].buffer, plan->top, err)) return false;
     for (int list = 0; list < 2; list++)
       for (uint32_t u = lists[list]; u; u = ir->uses.at[u].next) {
         tir_block b = ir->uses.at[u].block;
