@@ -126,6 +126,33 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
 
 /* ---- Bindings ---- */
 
+/* The term of least step, of those not taken yet, that is a variable of more than one value; the count: there is none.
+ */
+static uint32_t least_step(const struct tir *ir, struct tir_linear l, uint64_t taken) {
+  const struct tir_term *terms = tir_terms(ir, l);
+  uint32_t least = l.count;
+  for (uint32_t i = 0; i < l.count; i++) {
+    const struct tir_expr_node *n = tir_at(ir, terms[i].atom);
+    if (taken >> i & 1 || n->kind != TIR_VAR || n->lo == n->hi) continue;
+    if (least == l.count || llabs(terms[i].coefficient) < llabs(terms[least].coefficient)) least = i;
+  }
+  return least;
+}
+
+bool tir_steps_overlap(const struct tir *ir, struct tir_linear l) {
+  int64_t reach = 0;
+  uint64_t taken = 0;
+  if (l.count > 64) return true;
+  for (uint32_t least; (least = least_step(ir, l, taken)) < l.count; taken |= 1ull << least) {
+    struct tir_term t = tir_terms(ir, l)[least];
+    const struct tir_expr_node *n = tir_at(ir, t.atom);
+    int64_t step = llabs(t.coefficient);
+    if (step <= reach || n->lo == INT64_MIN || n->hi == INT64_MAX) return true;
+    reach = tir_sat_add(reach, tir_sat_mul(step, n->hi - n->lo));
+  }
+  return false;
+}
+
 bool tir_is_trivial_binding(struct tir *ir, tir_block block) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {

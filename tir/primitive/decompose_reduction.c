@@ -70,23 +70,9 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
 /* One of the bindings as a sum of the plan's loops, each in it for the first time, whose steps do not overlap. */
 static bool is_plain_number(struct tir *ir, const struct plan *plan, tir_expr binding, uint64_t *seen) {
   struct tir_linear l = tir_linear_of(ir, binding);
-  int64_t reach = 0;
-  uint32_t taken = 0;
-  if (l.count > 32) return false;
-  for (uint32_t done = 0; done < l.count; done++) { /* by rising step, each above what is reached */
-    uint32_t least = l.count;
-    for (uint32_t i = 0; i < l.count; i++)
-      if (!(taken >> i & 1) &&
-          (least == l.count || tir_terms(ir, l)[i].coefficient < tir_terms(ir, l)[least].coefficient))
-        least = i;
-    taken |= 1u << least;
-    struct tir_term t = tir_terms(ir, l)[least];
-    const struct tir_expr_node *n = tir_at(ir, t.atom);
-    if (n->kind != TIR_VAR || t.coefficient <= 0) return false;
-    if (n->lo == n->hi) continue;
-    if (t.coefficient <= reach || n->lo == INT64_MIN || n->hi == INT64_MAX) return false;
-    reach = tir_sat_add(reach, tir_sat_mul(t.coefficient, n->hi - n->lo));
-  }
+  for (uint32_t i = 0; i < l.count; i++)
+    if (tir_at(ir, tir_terms(ir, l)[i].atom)->kind != TIR_VAR || tir_terms(ir, l)[i].coefficient <= 0) return false;
+  if (tir_steps_overlap(ir, l)) return false;
   for (uint32_t i = 0; i < l.count; i++) {
     tir_var v = tir_at(ir, ir->terms.at[l.first + i].atom)->ref;
     for (uint32_t k = 0; k < plan->count; k++) {

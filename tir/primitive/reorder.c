@@ -3,10 +3,12 @@
  * Requires: no loop is named twice; they lie in one nest whose loops, from the outermost named to the innermost, are
  *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only,
  *           bound to affine iterators; no loop's range depends on one that would be inside it; what is fused of
- *           spatial and reduction loops keeps its order, as long as the reduction has its init.
+ *           spatial and reduction loops keeps its order, as long as the reduction has its init, and a reduction that
+ *           rounds of other loops begin anew stays inside of these.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
 #include "../analysis/analysis.h"
+#include "../arith/affine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +252,40 @@ static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block blo
   return true;
 }
 
+/* Of a loop in the block's spatial bindings and one in its reductions, the one around becomes the one inside. */
+static bool crosses_reductions(struct tir *ir, const struct plan *plan, tir_block block) {
+  for (uint32_t i = 0; i < plan->depth; i++)
+    for (uint32_t k = i + 1; k < plan->depth; k++)
+      if (position_of(plan, plan->order[i]) > position_of(plan, plan->order[k]) &&
+          (tir_loop_iter_kinds(ir, plan->order[i], block) | tir_loop_iter_kinds(ir, plan->order[k], block)) == 3 &&
+          tir_loop_extent(ir, plan->order[i]) != 1 && tir_loop_extent(ir, plan->order[k]) != 1)
+        return true;
+  return false;
+}
+
+/* Where an element is computed in several rounds of the loops of its spatial bindings, each begins it anew: no loop
+ * that reduces may come around those that were around it. */
+static bool check_rounds(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  bool overlap = false;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    overlap |= tir_steps_overlap(ir, tir_linear_of(ir, ir->iters.at[i].binding));
+  if (!overlap || !tir_stmt_at(ir, block)->first[TIR_INIT] || !crosses_reductions(ir, plan, block)) return true;
+  tir_expr bindings[MOST_ON_STACK];
+  tir_var vars[MOST_ON_STACK];
+  uint32_t count = 0;
+  for (uint32_t l = 0; l < plan->depth && plan->depth <= MOST_ON_STACK; l++)
+    if (is_bound(ir, block, plan->chain[l], false)) vars[count++] = tir_stmt_at(ir, plan->chain[l])->loop.var;
+  for (uint32_t i = 0; i < iters.count && iters.count <= MOST_ON_STACK; i++)
+    bindings[i] = ir->iters.at[iters.first + i].binding;
+  if (plan->depth <= MOST_ON_STACK && iters.count <= MOST_ON_STACK &&
+      tir_detect_iter_map(ir, bindings, iters.count, vars, count, tir_stmt_at(ir, block)->block.predicate,
+                          TIR_MAP_BIJECTIVE, true, NULL))
+    return true;
+  return tir_refuse(ir, err, MS_REORDER_INIT, block,
+                    "several rounds of the loops may take steps of block `%s`'s reduction", tir_block_name(ir, block));
+}
+
 static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied, ms_error *err) {
   tir_loop bottom = plan->chain[plan->depth - 1];
   tir_stmt high = tir_stmt_at(ir, plan->chain[0])->parent;
@@ -264,7 +300,9 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
         return tir_refuse(ir, err, MS_BLOCK_ITER_OPAQUE, s, "this block has an opaque iteration");
     if (count && !tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(ir, s, high))
       return tir_refuse(ir, err, MS_BINDING_NOT_AFFINE, s, "this block's bindings are not affine");
-    if (!check_init_first(ir, plan, s, tied, err) || !check_repeats(ir, plan, s, err)) return false;
+    if (!check_init_first(ir, plan, s, tied, err) || !check_repeats(ir, plan, s, err) ||
+        !check_rounds(ir, plan, s, err))
+      return false;
     s = tir_after(ir, s, bottom);
   }
   return true;
