@@ -116,12 +116,12 @@ static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_
 
 /* The init runs once in the new block: rounds that take the steps of the reduction again do not. */
 static bool check_rounds(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+  tir_expr inner[TIR_MOST_BLOCKIZED];
   if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT]) return true;
-  for (uint32_t l = 0; l < plan->inner_count; l++)
-    if (tir_loop_extent(ir, plan->loops[l]) != 1 && !tir_loop_iter_kinds(ir, plan->loops[l], plan->block))
-      return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[l],
-                        "rounds of this loop take steps of block `%s` again", tir_block_name(ir, plan->block));
-  return true;
+  for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
+  return tir_takes_steps_once(ir, inner, plan->iter_count, plan->loops, plan->inner_count, plan->predicates[1]) ||
+         tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0], "rounds of loops take steps of block `%s` again",
+                    tir_block_name(ir, plan->block));
 }
 
 struct outsider { /* looks for variables of loops that do not go into the new block */

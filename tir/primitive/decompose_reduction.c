@@ -67,39 +67,15 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-/* One of the bindings as a sum of the plan's loops, each in it for the first time, whose steps do not overlap. */
-static bool is_plain_number(struct tir *ir, const struct plan *plan, tir_expr binding, uint64_t *seen) {
-  struct tir_linear l = tir_linear_of(ir, binding);
-  for (uint32_t i = 0; i < l.count; i++)
-    if (tir_at(ir, tir_terms(ir, l)[i].atom)->kind != TIR_VAR || tir_terms(ir, l)[i].coefficient <= 0) return false;
-  if (tir_steps_overlap(ir, l)) return false;
-  for (uint32_t i = 0; i < l.count; i++) {
-    tir_var v = tir_at(ir, ir->terms.at[l.first + i].atom)->ref;
-    for (uint32_t k = 0; k < plan->count; k++) {
-      if (tir_stmt_at(ir, plan->loops[k])->loop.var != v) continue;
-      if (k >= 64 || *seen >> k & 1) return false;
-      *seen |= 1ull << k;
-    }
-  }
-  return true;
-}
-
 /* No step is taken in two rounds of the loops: then the reduction starts anew in one of them, and the init, run apart,
  * would not. */
 static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  uint64_t seen = 0;
-  bool plain = true;
-  for (uint32_t i = 0; i < iters.count && plain; i++)
-    plain = is_plain_number(ir, plan, ir->iters.at[iters.first + i].binding, &seen);
-  if (plain) return true;
-  tir_expr bindings[MOST_ON_STACK];
-  tir_var vars[MOST_ON_STACK];
-  if (iters.count > MOST_ON_STACK || plan->count > MOST_ON_STACK) return true;
+  tir_expr bindings[TIR_MOST_STEPPED];
+  if (iters.count > TIR_MOST_STEPPED || plan->count > TIR_MOST_STEPPED) return true;
   for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
-  for (uint32_t i = 0; i < plan->count; i++) vars[i] = tir_stmt_at(ir, plan->loops[i])->loop.var;
-  if (tir_detect_iter_map(ir, bindings, iters.count, vars, plan->count, tir_stmt_at(ir, block)->block.predicate,
-                          TIR_MAP_BIJECTIVE, true, NULL))
+  if (tir_takes_steps_once(ir, bindings, iters.count, plan->loops, plan->count,
+                           tir_stmt_at(ir, block)->block.predicate))
     return true;
   return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
                     "rounds of this loop and those in it may take steps of block `%s` again",

@@ -86,6 +86,37 @@ static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
   return copy;
 }
 
+/* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap. */
+static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr binding, uint64_t *seen) {
+  struct tir_linear l = tir_linear_of(ir, binding);
+  for (uint32_t i = 0; i < l.count; i++)
+    if (tir_at(ir, tir_terms(ir, l)[i].atom)->kind != TIR_VAR || tir_terms(ir, l)[i].coefficient <= 0) return false;
+  if (tir_steps_overlap(ir, l)) return false;
+  for (uint32_t i = 0; i < l.count; i++) {
+    tir_var v = tir_at(ir, ir->terms.at[l.first + i].atom)->ref;
+    for (uint32_t k = 0; k < count; k++) {
+      if (tir_stmt_at(ir, loops[k])->loop.var != v) continue;
+      if (*seen >> k & 1) return false;
+      *seen |= 1ull << k;
+    }
+  }
+  return true;
+}
+
+bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
+                          uint32_t loop_count, tir_expr predicate) {
+  tir_var vars[TIR_MOST_STEPPED];
+  uint64_t seen = 0;
+  bool plain = true;
+  assert(count <= TIR_MOST_STEPPED && loop_count <= TIR_MOST_STEPPED);
+  for (uint32_t i = 0; i < count && plain; i++) plain = is_plain_number(ir, loops, loop_count, bindings[i], &seen);
+  for (uint32_t k = 0; k < loop_count; k++) {
+    plain = plain && (seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1);
+    vars[k] = tir_stmt_at(ir, loops[k])->loop.var;
+  }
+  return plain || tir_detect_iter_map(ir, bindings, count, vars, loop_count, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+}
+
 void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out) {
   assert(count > 0);
   for (uint32_t i = 0; i < count; i++) {
