@@ -28,6 +28,22 @@ tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top) {
   return tir_after(ir, s, top);
 }
 
+uint32_t tir_stmt_exprs(const struct tir *ir, tir_stmt s, tir_expr out[4]) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  switch (n->kind) {
+  case TIR_LOOP: out[0] = n->loop.min, out[1] = n->loop.extent; return 2;
+  case TIR_STORE: out[0] = n->store.value, out[1] = n->store.predicate; return 2;
+  case TIR_IF:
+  case TIR_WHILE:
+  case TIR_ASSERT: out[0] = n->test.condition; return 1;
+  case TIR_BIND: out[0] = n->bind.value; return 1;
+  case TIR_EVALUATE: out[0] = n->evaluate.value; return 1;
+  case TIR_ATTR: out[0] = n->attr.node, out[1] = n->attr.value; return 2;
+  case TIR_DECLARE: out[0] = tir_buffer_at(ir, n->alloc.buffer)->data; return 1;
+  default: return 0;
+  }
+}
+
 bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above) {
   for (s = tir_stmt_at(ir, s)->parent; s; s = tir_stmt_at(ir, s)->parent)
     if (s == above) return true;

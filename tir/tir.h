@@ -511,6 +511,8 @@ static inline tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) 
   return n->kind == TIR_LOOP && n->first[TIR_BODY] ? n->first[TIR_BODY] : tir_next_of(ir, s, top);
 }
 tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top);
+/* The expressions of a statement itself, at most 4: without a store's indices and what a block's record holds. */
+uint32_t tir_stmt_exprs(const struct tir *ir, tir_stmt s, tir_expr out[4]);
 bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above);    /* strictly */
 int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b); /* order of text; an ancestor comes first */
 tir_block tir_parent_block(const struct tir *ir,

@@ -169,14 +169,33 @@ static void accepts_what_is_not_certainly_outside(void **state) {
 /* The regions of a block lie within those of the block around it. */
 static void refuses_inner_regions_outside_of_outer_ones(void **state) {
   (void)state;
-#define OUTER(extent)                                                                                                  \
+#define INNER(extent, value)                                                                                           \
   "for i in range(2):", "    with T.sblock(\"outer\"):", "        vo = T.axis.spatial(2, i)",                          \
       "        T.reads(A[vo * 4:vo * 4 + " extent ", 0:8])", "        T.writes(C[vo * 4:vo * 4 + 4, 0:8])",            \
       "        for k, j in T.grid(4, 8):", "            with T.sblock(\"inner\"):",                                    \
       "                vk, vj = T.axis.remap(\"SS\", [k, j])", "                T.reads(A[vo * 4 + vk, vj])",          \
-      "                T.writes(C[vo * 4 + vk, vj])", "                C[vo * 4 + vk, vj] = A[vo * 4 + vk, vj]"
+      "                T.writes(C[vo * 4 + vk, vj])", "                C[vo * 4 + vk, vj] = " value
+#define OUTER(extent) INNER(extent, "A[vo * 4 + vk, vj]")
   expect_ok(read_function(A_C, OUTER("4")));
   expect_broken(read_function(A_C, OUTER("3")), MS_VERIFY_REGION, "block outer reads A");
+}
+
+/* What conditions in the inner block leave of its regions is not looked into, where they decide all that it reads. */
+static void accepts_inner_regions_under_conditions(void **state) {
+  (void)state;
+  expect_ok(read_function(A_C, INNER("3", "T.if_then_else(vk < 3, A[vo * 4 + vk, vj], T.float32(0))")));
+  expect_ok(read_function(A_C, INNER("3", "T.Select(vk < 3, A[vo * 4 + vk, vj] * T.float32(2), T.float32(0))")));
+  expect_ok(read_function(A_C, INNER("3", "T.float32(0)"),
+                          "                if vk < 3:", "                    C[vo * 4 + vk, vj] = A[vo * 4 + vk, vj]"));
+  expect_broken(read_function(A_C, INNER("3", "T.if_then_else(A[vo * 4 + vk, vj] < T.float32(3), T.float32(1), "
+                                              "A[vo * 4 + vk, vj])")),
+                MS_VERIFY_REGION, "block outer reads A");
+  expect_broken(read_function(A_C, INNER("3", "A[vo * 4 + vk, vj]"), "                if vk < 3:",
+                              "                    C[vo * 4 + vk, vj] = A[vo * 4 + vk, vj]"),
+                MS_VERIFY_REGION, "block outer reads A");
+  expect_broken(read_function(A_C, INNER("3", "T.float32(0)")), MS_VERIFY_REGION, "block outer reads A");
+  expect_broken(read_function(A_C, INNER("-1", "T.if_then_else(vk < 3, A[vo * 4 + vk, vj], T.float32(0))")),
+                MS_VERIFY_REGION, "block outer reads A");
 }
 
 /* A text's regions are taken as they are; its scopes are not. */
@@ -205,6 +224,7 @@ int main(void) {
       cmocka_unit_test(refuses_accesses_outside_of_regions),
       cmocka_unit_test(accepts_what_is_not_certainly_outside),
       cmocka_unit_test(refuses_inner_regions_outside_of_outer_ones),
+      cmocka_unit_test(accepts_inner_regions_under_conditions),
       cmocka_unit_test(scopes_alone_trust_regions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

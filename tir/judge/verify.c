@@ -164,16 +164,6 @@ static bool check_params(struct verifier *v, const struct tir_func_node *f) {
   return true;
 }
 
-/* Whether a statement may not be reached for some values of the variables around it: those of blocks and loops further
- * out too, as what a condition leaves of them is all that there is further in. */
-static bool is_guarded(const struct tir *ir, tir_stmt s) {
-  for (; s; s = tir_stmt_at(ir, s)->parent) {
-    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
-    if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
-  }
-  return false;
-}
-
 static bool check_match(struct verifier *v, tir_block b, const struct tir_match *m) {
   const struct tir_buffer_node *view = &v->ir->buffers.at[m->buffer], *source = &v->ir->buffers.at[m->source.buffer];
   const tir_expr *ranges = tir_operands(v->ir, m->source.ranges);
@@ -186,8 +176,11 @@ static bool check_match(struct verifier *v, tir_block b, const struct tir_match 
   if (view->type != source->type)
     FAIL(TYPE, "%s and %s, which it views, differ in type", buffer_name(v->ir, m->buffer),
          buffer_name(v->ir, m->source.buffer));
-  struct touched t = {
-      .buffer = m->source.buffer, .ranges = ranges, .region = true, .either = true, .guarded = is_guarded(v->ir, b)};
+  struct touched t = {.buffer = m->source.buffer,
+                      .ranges = ranges,
+                      .region = true,
+                      .either = true,
+                      .guarded = tir_is_guarded(v->ir, b, TIR_NONE)};
   return tir_verify_touch(v, b, &t) && define_buffer(v, m->buffer, b) && check_layout(v, m->buffer, true);
 }
 
@@ -234,7 +227,7 @@ static bool check_regions(struct verifier *v, struct tir_span regions) {
 /* What a block says it touches is within what the block around it says. */
 static bool check_regions_within(struct verifier *v, tir_block b, struct tir_span regions, bool writes) {
   tir_block outer = tir_parent_block(v->ir, b);
-  bool guarded = is_guarded(v->ir, b);
+  bool guarded = tir_is_guarded(v->ir, b, TIR_NONE);
   for (uint32_t i = 0; i < regions.count; i++) {
     const struct tir_region *r = &v->ir->regions.at[regions.first + i];
     struct touched t = {r->buffer, tir_operands(v->ir, r->ranges), true, writes, false, guarded, b};
@@ -293,7 +286,7 @@ static bool check_store(struct verifier *v, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(v->ir, s);
   const struct tir_buffer_node *b = &v->ir->buffers.at[n->store.buffer];
   const tir_expr *indices = tir_operands(v->ir, n->store.indices);
-  bool guarded = is_guarded(v->ir, s);
+  bool guarded = tir_is_guarded(v->ir, s, TIR_NONE);
   char x[24], y[24];
   if (!check_in_scope(v, n->store.buffer)) return false;
   for (uint32_t d = 0; d < b->rank; d++) {
@@ -342,8 +335,8 @@ static bool enter(struct verifier *v, tir_stmt s) {
   case TIR_IF:
   case TIR_WHILE:
   case TIR_ASSERT: return check_condition(v, n->test.condition);
-  case TIR_BIND: return check_expr(v, n->bind.value, is_guarded(v->ir, s)) && define_var(v, n->bind.var);
-  case TIR_EVALUATE: return check_expr(v, n->evaluate.value, is_guarded(v->ir, s));
+  case TIR_BIND: return check_expr(v, n->bind.value, tir_is_guarded(v->ir, s, TIR_NONE)) && define_var(v, n->bind.var);
+  case TIR_EVALUATE: return check_expr(v, n->evaluate.value, tir_is_guarded(v->ir, s, TIR_NONE));
   case TIR_ATTR: return check_attr(v, n);
   case TIR_ALLOC:
   case TIR_DECLARE: return check_declared(v, s);

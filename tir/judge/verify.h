@@ -41,6 +41,9 @@ struct touched {
   bool region, writes, either, guarded;
   tir_block inner; /* the block whose iteration variables stand for their bindings, or TIR_NONE */
 };
+/* Whether a statement may not be reached for some values of the variables around it: those of blocks and loops further
+ * out too, up to `top`, as what a condition leaves of them is all that there is further in. */
+bool tir_is_guarded(const struct tir *ir, tir_stmt s, tir_stmt top);
 bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched *t);
 
 #endif

@@ -2,10 +2,9 @@
  *
  * An index is within its extent if that can be shown for all values of the variables around it, given the conditions of
  * the if_then_else around the access: the operand that is not chosen is not computed. A Select computes both. */
+#include "../analysis/loads.h"
 #include "../arith/bounds.h"
 #include "../arith/linear.h"
-
-#include <string.h>
 
 struct search {
   struct tir *ir;
@@ -14,10 +13,6 @@ struct search {
   tir_block block; /* that is walked */
   uint32_t met;    /* loads in it so far, in order of text */
 };
-
-static bool is_choice(const struct tir *ir, const struct tir_expr_node *n) {
-  return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
-}
 
 /* Where `condition` does not hold; TIR_NONE where that says nothing that a proof could use. */
 static tir_expr opposite(struct tir *ir, tir_expr condition) {
@@ -81,7 +76,7 @@ static void check_value(struct search *s, tir_expr e, tir_expr given) {
   if (e == TIR_NONE || s->found) return;
   struct tir_expr_node n = *tir_at(s->ir, e);
   if (n.kind == TIR_INT_IMM || n.kind == TIR_FLOAT_IMM) return;
-  if (is_choice(s->ir, &n)) {
+  if (tir_is_choice(s->ir, &n)) {
     tir_expr condition = tir_operands(s->ir, n.operands)[0];
     check_value(s, condition, given);
     check_under(s, tir_operands(s->ir, n.operands)[1], given, condition);

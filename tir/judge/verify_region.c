@@ -3,7 +3,9 @@
  * Nothing is held against regions of a buffer of which a user stated one, whichever block bears them: they are made of
  * each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a linear
  * form over variables; where all of them are independent and their domains constant, its extremes are attained, and one
- * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is. */
+ * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is; so where
+ * conditions decide what is read: a block's region tells nothing of these. */
+#include "../analysis/loads.h"
 #include "verify.h"
 
 enum { MOST_TERMS = 24 };
@@ -176,6 +178,65 @@ static bool is_unreachable(const struct tir *ir, tir_stmt s) {
   return s != TIR_NONE;
 }
 
+/* ---- Conditions ---- */
+
+bool tir_is_guarded(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  for (; s != top; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
+    if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
+  }
+  return false;
+}
+
+/* How a buffer is read: where some condition holds, or whatever holds. */
+struct reading {
+  const struct tir *ir;
+  tir_buffer buffer;
+  bool guarded, always;
+};
+
+static void note_reads(struct reading *r, tir_expr e, bool guarded) {
+  if (e == TIR_NONE || !tir_uses_buffer(r->ir, e, r->buffer)) return;
+  const struct tir_expr_node *n = tir_at(r->ir, e);
+  bool chooses = n->kind == TIR_SELECT || n->kind == TIR_AND || n->kind == TIR_OR;
+  bool reads = n->kind == TIR_LOAD && n->ref == r->buffer;
+  r->guarded |= reads && guarded;
+  r->always |= (reads && !guarded) || n->kind == TIR_DATA;
+  note_reads(r, n->a, guarded);
+  note_reads(r, n->b, guarded || chooses);
+  note_reads(r, n->c, guarded || chooses);
+  for (uint32_t i = 0; i < n->count; i++)
+    note_reads(r, tir_operands(r->ir, n->operands)[i], guarded || (i > 0 && tir_is_choice(r->ir, n)));
+}
+
+static void note_reads_of_block(struct reading *r, tir_block b, bool guarded) {
+  const struct tir_block_record *n = tir_block_at(r->ir, b);
+  for (uint32_t i = 0; i < n->iters.count; i++) note_reads(r, tir_iters(r->ir, b)[i].binding, guarded);
+  note_reads(r, tir_stmt_at(r->ir, b)->block.predicate, guarded);
+  r->always |= tir_matches_part_of(r->ir, b, r->buffer);
+}
+
+static void note_reads_of_stmt(struct reading *r, tir_stmt s, bool guarded) {
+  const struct tir_stmt_node *n = tir_stmt_at(r->ir, s);
+  tir_expr all[4];
+  uint32_t count = tir_stmt_exprs(r->ir, s, all);
+  for (uint32_t i = 0; i < count; i++) note_reads(r, all[i], guarded);
+  if (n->kind == TIR_BLOCK) note_reads_of_block(r, s, guarded);
+  if (n->kind != TIR_STORE) return;
+  for (uint32_t i = 0; i < tir_buffer_at(r->ir, n->store.buffer)->rank; i++)
+    note_reads(r, tir_operands(r->ir, n->store.indices)[i], guarded);
+}
+
+/* The block and those in it read the buffer where conditions in them hold, and nowhere else. */
+static bool reads_under_conditions(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct reading r = {.ir = ir, .buffer = buffer, .always = tir_matches_part_of(ir, block, buffer)};
+  for (tir_stmt s = tir_next(ir, block, block); s && !r.always; s = tir_next(ir, s, block))
+    note_reads_of_stmt(&r, s, tir_is_guarded(ir, tir_stmt_at(ir, s)->parent, block));
+  return r.guarded && !r.always;
+}
+
+/* ---- Touching ---- */
+
 bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched *t) {
   if (v->trusts_regions) return true;
   const struct tir *ir = v->ir;
@@ -190,6 +251,11 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   if (!in_writes && !in_reads) return true;
   if ((in_writes && outside_writes < 0) || (in_reads && outside_reads < 0)) return true;
   if (is_unreachable(ir, v->place)) return true;
+  if (t->inner && !t->writes && !t->guarded && reads_under_conditions(ir, t->inner, t->buffer)) {
+    struct touched guarded = *t;
+    guarded.guarded = true;
+    return tir_verify_touch(v, block, &guarded);
+  }
   return tir_refuse(ir, v->err, MS_VERIFY_REGION, block, "block %s %s %s outside of its regions in dimension %d",
                     tir_block_name(ir, block), t->writes ? "writes" : "reads",
                     tir_text(ir, ir->buffers.at[t->buffer].name), in_reads ? outside_reads : outside_writes);

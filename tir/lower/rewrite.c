@@ -110,28 +110,11 @@ static bool visit_load(void *data, tir_expr e) {
   return (tir_at(v->ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) != 0;
 }
 
-/* The expressions of a statement itself; at most 4 besides a store's indices. */
-static uint32_t expressions_of(const struct tir *ir, tir_stmt s, tir_expr out[4]) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  switch (n->kind) {
-  case TIR_LOOP: out[0] = n->loop.min, out[1] = n->loop.extent; return 2;
-  case TIR_STORE: out[0] = n->store.value, out[1] = n->store.predicate; return 2;
-  case TIR_IF:
-  case TIR_WHILE:
-  case TIR_ASSERT: out[0] = n->test.condition; return 1;
-  case TIR_BIND: out[0] = n->bind.value; return 1;
-  case TIR_EVALUATE: out[0] = n->evaluate.value; return 1;
-  case TIR_ATTR: out[0] = n->attr.node, out[1] = n->attr.value; return 2;
-  case TIR_DECLARE: out[0] = tir_buffer_at(ir, n->alloc.buffer)->data; return 1;
-  default: return 0;
-  }
-}
-
 void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     struct visiting v = {ir, visit, data, s};
     tir_expr all[4];
-    uint32_t count = expressions_of(ir, s, all);
+    uint32_t count = tir_stmt_exprs(ir, s, all);
     for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], visit_load, &v);
     if (!tir_is(ir, s, TIR_STORE)) continue;
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
@@ -155,7 +138,7 @@ static bool views_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
 bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr all[4] = {TIR_NONE};
-    uint32_t count = expressions_of(ir, s, all);
+    uint32_t count = tir_stmt_exprs(ir, s, all);
     if (views_buffer(ir, s, buffer)) return true;
     for (uint32_t i = 0; i < count; i++)
       if (all[i] && tir_uses_buffer(ir, all[i], buffer)) return true;
@@ -193,7 +176,7 @@ uint8_t *lower_pointers(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     tir_expr all[4];
-    uint32_t count = expressions_of(ir, s, all);
+    uint32_t count = tir_stmt_exprs(ir, s, all);
     p.named = n->kind == TIR_ATTR && !strcmp(tir_text(ir, n->attr.key), TIR_INSTRUCTION);
     for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], note_pointer, &p);
     if (n->kind == TIR_DECLARE && tir_buffer_at(ir, n->alloc.buffer)->data) p.taken[n->alloc.buffer] = 1;
