@@ -4,7 +4,7 @@
  * each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a linear
  * form over variables; where all of them are independent and their domains constant, its extremes are attained, and one
  * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is; so where
- * conditions decide what is read: a block's region tells nothing of these. */
+ * conditions decide what is touched: a block's region tells nothing of these. */
 #include "../analysis/loads.h"
 #include "verify.h"
 
@@ -129,21 +129,24 @@ static bool is_whole(const struct tir *ir, const struct tir_region *r, uint32_t 
 }
 
 /* Whether what is touched certainly leaves a region in dimension `dim`. A region past the buffer's ends, where nothing
- * is, says what may be touched under conditions that keep it inside. */
+ * is, says what may be touched under conditions that keep it inside. A region of which conditions leave a part leaves
+ * another only where it has nothing in common with it. */
 static bool leaves(const struct verifier *v, const struct touched *t, const struct tir_region *r, uint32_t dim) {
   const tir_expr *region = tir_operands(v->ir, r->ranges) + 2 * dim;
   if (t->region && is_whole(v->ir, r, dim)) return false;
   tir_expr min = t->region ? t->ranges[2 * dim] : t->ranges[dim];
   if (tir_type_lanes(tir_type_of(v->ir, min)) > 1) return false;
+  bool in_part = t->region && t->guarded;
   /* The region's variables are those of the block; what is touched may speak of the inner block's. */
-  struct distance below = start(v, TIR_NONE, 0), above = start(v, TIR_NONE, t->region ? 0 : -1);
+  struct distance below = start(v, TIR_NONE, in_part ? -1 : 0),
+                  above = start(v, TIR_NONE, t->region && !in_part ? 0 : -1);
   add(&below, region[0], -1);
   add(&above, region[0], 1);
   add(&above, region[1], 1);
   below.inner = above.inner = t->inner;
   add(&below, min, 1);
   add(&above, min, -1);
-  if (t->region) add(&above, t->ranges[2 * dim + 1], -1);
+  if (t->region) add(in_part ? &below : &above, t->ranges[2 * dim + 1], in_part ? 1 : -1);
   return is_negative(&below, t->guarded) || is_negative(&above, t->guarded);
 }
 
@@ -188,51 +191,53 @@ bool tir_is_guarded(const struct tir *ir, tir_stmt s, tir_stmt top) {
   return false;
 }
 
-/* How a buffer is read: where some condition holds, or whatever holds. */
-struct reading {
+/* How a buffer is read, or written: where some condition holds, or whatever holds. */
+struct use {
   const struct tir *ir;
   tir_buffer buffer;
-  bool guarded, always;
+  bool writes, guarded, always;
 };
 
-static void note_reads(struct reading *r, tir_expr e, bool guarded) {
-  if (e == TIR_NONE || !tir_uses_buffer(r->ir, e, r->buffer)) return;
-  const struct tir_expr_node *n = tir_at(r->ir, e);
+static void note(struct use *u, bool guarded) { *(guarded ? &u->guarded : &u->always) = true; }
+
+static void note_uses(struct use *u, tir_expr e, bool guarded) {
+  if (e == TIR_NONE || !tir_uses_buffer(u->ir, e, u->buffer)) return;
+  const struct tir_expr_node *n = tir_at(u->ir, e);
   bool chooses = n->kind == TIR_SELECT || n->kind == TIR_AND || n->kind == TIR_OR;
-  bool reads = n->kind == TIR_LOAD && n->ref == r->buffer;
-  r->guarded |= reads && guarded;
-  r->always |= (reads && !guarded) || n->kind == TIR_DATA;
-  note_reads(r, n->a, guarded);
-  note_reads(r, n->b, guarded || chooses);
-  note_reads(r, n->c, guarded || chooses);
+  bool reads = !u->writes && n->kind == TIR_LOAD && n->ref == u->buffer;
+  if (reads || n->kind == TIR_DATA) note(u, guarded && reads);
+  note_uses(u, n->a, guarded);
+  note_uses(u, n->b, guarded || chooses);
+  note_uses(u, n->c, guarded || chooses);
   for (uint32_t i = 0; i < n->count; i++)
-    note_reads(r, tir_operands(r->ir, n->operands)[i], guarded || (i > 0 && tir_is_choice(r->ir, n)));
+    note_uses(u, tir_operands(u->ir, n->operands)[i], guarded || (i > 0 && tir_is_choice(u->ir, n)));
 }
 
-static void note_reads_of_block(struct reading *r, tir_block b, bool guarded) {
-  const struct tir_block_record *n = tir_block_at(r->ir, b);
-  for (uint32_t i = 0; i < n->iters.count; i++) note_reads(r, tir_iters(r->ir, b)[i].binding, guarded);
-  note_reads(r, tir_stmt_at(r->ir, b)->block.predicate, guarded);
-  r->always |= tir_matches_part_of(r->ir, b, r->buffer);
+static void note_uses_of_block(struct use *u, tir_block b, bool guarded) {
+  const struct tir_block_record *n = tir_block_at(u->ir, b);
+  for (uint32_t i = 0; i < n->iters.count; i++) note_uses(u, tir_iters(u->ir, b)[i].binding, guarded);
+  note_uses(u, tir_stmt_at(u->ir, b)->block.predicate, guarded);
+  u->always |= tir_matches_part_of(u->ir, b, u->buffer);
 }
 
-static void note_reads_of_stmt(struct reading *r, tir_stmt s, bool guarded) {
-  const struct tir_stmt_node *n = tir_stmt_at(r->ir, s);
+static void note_uses_of_stmt(struct use *u, tir_stmt s, bool guarded) {
+  const struct tir_stmt_node *n = tir_stmt_at(u->ir, s);
   tir_expr all[4];
-  uint32_t count = tir_stmt_exprs(r->ir, s, all);
-  for (uint32_t i = 0; i < count; i++) note_reads(r, all[i], guarded);
-  if (n->kind == TIR_BLOCK) note_reads_of_block(r, s, guarded);
+  uint32_t count = tir_stmt_exprs(u->ir, s, all);
+  for (uint32_t i = 0; i < count; i++) note_uses(u, all[i], guarded);
+  if (n->kind == TIR_BLOCK) note_uses_of_block(u, s, guarded);
   if (n->kind != TIR_STORE) return;
-  for (uint32_t i = 0; i < tir_buffer_at(r->ir, n->store.buffer)->rank; i++)
-    note_reads(r, tir_operands(r->ir, n->store.indices)[i], guarded);
+  if (u->writes && n->store.buffer == u->buffer) note(u, guarded || n->store.predicate);
+  for (uint32_t i = 0; i < tir_buffer_at(u->ir, n->store.buffer)->rank; i++)
+    note_uses(u, tir_operands(u->ir, n->store.indices)[i], guarded);
 }
 
-/* The block and those in it read the buffer where conditions in them hold, and nowhere else. */
-static bool reads_under_conditions(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct reading r = {.ir = ir, .buffer = buffer, .always = tir_matches_part_of(ir, block, buffer)};
-  for (tir_stmt s = tir_next(ir, block, block); s && !r.always; s = tir_next(ir, s, block))
-    note_reads_of_stmt(&r, s, tir_is_guarded(ir, tir_stmt_at(ir, s)->parent, block));
-  return r.guarded && !r.always;
+/* The block and those in it read the buffer, or write it, where conditions in them hold, and nowhere else. */
+static bool uses_under_conditions(const struct tir *ir, tir_block block, tir_buffer buffer, bool writes) {
+  struct use u = {.ir = ir, .buffer = buffer, .writes = writes, .always = tir_matches_part_of(ir, block, buffer)};
+  for (tir_stmt s = tir_next(ir, block, block); s && !u.always; s = tir_next(ir, s, block))
+    note_uses_of_stmt(&u, s, tir_is_guarded(ir, tir_stmt_at(ir, s)->parent, block));
+  return u.guarded && !u.always;
 }
 
 /* ---- Touching ---- */
@@ -251,7 +256,7 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   if (!in_writes && !in_reads) return true;
   if ((in_writes && outside_writes < 0) || (in_reads && outside_reads < 0)) return true;
   if (is_unreachable(ir, v->place)) return true;
-  if (t->inner && !t->writes && !t->guarded && reads_under_conditions(ir, t->inner, t->buffer)) {
+  if (t->inner && !t->guarded && uses_under_conditions(ir, t->inner, t->buffer, t->writes)) {
     struct touched guarded = *t;
     guarded.guarded = true;
     return tir_verify_touch(v, block, &guarded);
