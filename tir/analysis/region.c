@@ -32,8 +32,22 @@ static tir_expr least(struct tir *ir, tir_expr a, tir_expr b) {
 }
 static tir_expr most(struct tir *ir, tir_expr a, tir_expr b) { return a && b ? tir_make(ir, TIR_MAX, a, b) : TIR_NONE; }
 
+static void widen(struct tir *ir, struct tir_interval *i, tir_type type) {
+  i->min = i->min ? tir_cast(ir, type, i->min) : TIR_NONE;
+  i->max = i->max ? tir_cast(ir, type, i->max) : TIR_NONE;
+}
+
+/* Indices of one buffer may be of several types: what is made of two intervals is of the wider one. */
+static void unify_types(struct tir *ir, struct tir_interval *a, struct tir_interval *b) {
+  tir_expr x = a->min ? a->min : a->max, y = b->min ? b->min : b->max;
+  if (!x || !y || tir_type_of(ir, x) == tir_type_of(ir, y)) return;
+  bool left = tir_type_bits(tir_type_of(ir, x)) >= tir_type_bits(tir_type_of(ir, y));
+  widen(ir, left ? b : a, tir_type_of(ir, left ? x : y));
+}
+
 struct tir_interval tir_interval_union(struct tir *ir, struct tir_interval a, struct tir_interval b) {
   if (a.empty) return b;
+  if (!b.empty) unify_types(ir, &a, &b);
   if (b.empty || (a.min == b.min && a.max == b.max)) return a;
   return (struct tir_interval){least(ir, a.min, b.min), most(ir, a.max, b.max), false};
 }
@@ -45,12 +59,14 @@ static bool meets(struct tir *ir, tir_expr a, tir_expr b) {
 
 struct tir_interval tir_interval_join(struct tir *ir, struct tir_interval a, struct tir_interval b) {
   if (a.empty) return b;
+  if (!b.empty) unify_types(ir, &a, &b);
   if (b.empty || !meets(ir, b.min, a.max) || !meets(ir, a.min, b.max)) return a;
   return tir_interval_union(ir, a, b);
 }
 
 struct tir_interval tir_interval_intersect(struct tir *ir, struct tir_interval a, struct tir_interval b) {
   if (a.empty || b.empty) return tir_nothing();
+  unify_types(ir, &a, &b);
   tir_expr min = a.min && b.min ? tir_make(ir, TIR_MAX, a.min, b.min) : a.min ? a.min : b.min;
   tir_expr max = a.max && b.max ? tir_make(ir, TIR_MIN, a.max, b.max) : a.max ? a.max : b.max;
   if (min && max && tir_prove(ir, tir_make(ir, TIR_LT, max, min))) return tir_nothing();
