@@ -3,9 +3,9 @@
  * Requires: no init, one write, to a buffer that the scope allocates; the scope is a stage pipeline that holds more
  * than the block; the block is complete; its body is one store, whose indices are a bijective affine map of its
  *           iterations; nothing uses the buffer but by loads of elements.
- * After:    each load is the stored value, with the iterations put as the load's indices say; the readers' regions are
- *           found anew; the buffer's allocation is gone.
- * Forward:  the block and the loops that held only it are dead. */
+ * After:    each load is the stored value, with the iterations put as the load's indices say, also where ranges of
+ * loops and bindings in the scope load; the readers' regions are found anew; the buffer's allocation is gone. Forward:
+ * the block and the loops that held only it are dead. */
 #include "../analysis/loads.h"
 #include "../arith/affine.h"
 #include "../text/detect.h"
@@ -128,7 +128,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
   return tir_check_not_only_block(ir, block, err) && check_told(ir, block, plan, err) &&
-         tir_check_no_opaque_access(ir, plan->buffer, block, err) && tir_check_no_range_loads(ir, plan->buffer, err) &&
+         tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
+         tir_check_no_range_loads(ir, plan->buffer, TIR_NONE, err) &&
          tir_each_untold_conflict(
              ir, block, plan->scope,
              &(struct tir_conflict_visitor){check_untold, &(struct untold){block, plan->scope, err}});
@@ -260,6 +261,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   uint32_t count;
   tir_block *readers = collect_readers(ir, plan, on_stack, &count);
   for (uint32_t i = 0; i < count; i++) tir_rewrite_own_loads(ir, &rule, readers[i]);
+  if (tir_first_load_by_scope(ir, plan->buffer, plan->scope, block)) tir_rewrite_own_loads(ir, &rule, plan->scope);
   for (uint32_t i = 0; i < count; i++)
     if (tir_has_region_of(ir, tir_block_at(ir, readers[i])->reads, plan->buffer))
       renew_regions(ir, block, readers[i]);

@@ -231,7 +231,8 @@ static bool check_order(const struct tir *ir, tir_block reduction, tir_block epi
 static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
   if (!check_blocks(ir, reduction, epilogue, plan, err) || !check_stores(ir, reduction, epilogue, plan, err) ||
       !check_readers(ir, reduction, epilogue, plan, err) || !check_order(ir, reduction, epilogue, plan, err) ||
-      !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) || !tir_check_no_range_loads(ir, plan->buffer, err))
+      !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) ||
+      !tir_check_no_range_loads(ir, plan->buffer, reduction, err))
     return false;
   if (!check_iters(ir, reduction, epilogue, err)) return false;
   if (!loads_the_result(ir, reduction, epilogue, plan))

@@ -72,14 +72,16 @@ static bool is_reader(const struct tir *ir, tir_block block, tir_buffer buffer) 
   return u != 0;
 }
 
-bool tir_check_no_range_loads(const struct tir *ir, tir_buffer buffer, ms_error *err) {
+bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block writer, ms_error *err) {
   for (uint32_t i = 1; i < ir->blocks.count && ir->indirect; i++) {
     tir_block b = ir->blocks.at[i].block;
     if (!b || !tir_is(ir, b, TIR_BLOCK) || !tir_regions_load(ir, b, buffer) || is_reader(ir, b, buffer)) continue;
     return tir_refuse(ir, err, MS_OPAQUE_ACCESS, b, "where block `%s` reads or writes depends on buffer `%s`",
                       tir_block_name(ir, b), tir_text(ir, tir_buffer_at(ir, buffer)->name));
   }
-  return true;
+  tir_stmt load = writer ? tir_first_load_by_scope(ir, buffer, tir_scope_of(ir, writer), writer) : TIR_NONE;
+  return !load || tir_refuse(ir, err, MS_OPAQUE_ACCESS, load, "where blocks run here depends on buffer `%s`",
+                             tir_text(ir, tir_buffer_at(ir, buffer)->name));
 }
 
 tir_stmt tir_only_store(const struct tir *ir, tir_block block) {

@@ -13,8 +13,9 @@ bool tir_check_not_output(struct tir *ir, tir_block block, tir_block scope, ms_e
 bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err);
 /* No block but `block` matches a part of the buffer or uses it otherwise than by stores and loads of elements. */
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err);
-/* No block but those that read the buffer has it in the ranges of its regions. */
-bool tir_check_no_range_loads(const struct tir *ir, tir_buffer buffer, ms_error *err);
+/* No block but those that read the buffer has it in the ranges of its regions; nor after the writer, unless TIR_NONE,
+ * has its scope itself, in ranges of loops, bindings or predicates. */
+bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block writer, ms_error *err);
 /* The only statement of the block, if it is a store without a predicate; else TIR_NONE. */
 tir_stmt tir_only_store(const struct tir *ir, tir_block block);
 
