@@ -6,10 +6,10 @@
  *           iterations, uses those that the region uses, and tells their elements apart. What is read is written by one
  *           block at most, before; what is written by this block alone, which does not read it, and always within it.
  * After:    a block copies each element to the cache, or from it, in copies of the loops that its iterations are bound
- *           to and of those that their ranges depend on: before the block, at the lowest place after the writer, first
- *           in the scope for an input; after the block, before the first that reads the buffer, else last in the scope.
- *           Conditions on those loops are kept. Where a read element may be outside of the buffer, the cache holds
- *           zero.
+ *           to and of those that their ranges depend on: before the block, at the lowest place after the writer and
+ *           what writes the data that tells which, first in the scope if there is none; after the block, before
+ *           the first that reads the buffer, else last in the scope. Conditions on those loops are kept. Where a read
+ *           element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
 #include "../index_map.h"
 #include "cache_stage.h"
@@ -41,6 +41,39 @@ static tir_block find_first_reader(const struct tir *ir, const struct plan *plan
   return first;
 }
 
+/* The last block of the scope, before `block`, that writes what is asked about. */
+struct writer_search {
+  struct tir *ir;
+  tir_block block, scope, last;
+};
+
+static bool find_writer(void *data, tir_expr e) {
+  struct writer_search *w = data;
+  const struct tir_expr_node *n = tir_at(w->ir, e);
+  if (n->kind != TIR_LOAD) return n->flags & TIR_HAS_LOAD;
+  for (uint32_t u = tir_buffer_at(w->ir, n->ref)->writers; u; u = w->ir->uses.at[u].next) {
+    tir_block b = w->ir->uses.at[u].block;
+    if (tir_scope_of(w->ir, b) != w->scope || tir_compare_position(w->ir, b, w->block) >= 0) continue;
+    if (!w->last || tir_compare_position(w->ir, b, w->last) > 0) w->last = b;
+  }
+  return true;
+}
+
+static void find_writers(struct writer_search *w, tir_expr e) {
+  if (e && (tir_at(w->ir, e)->flags & TIR_HAS_LOAD)) tir_walk_expr(w->ir, e, find_writer, w);
+}
+
+/* Which elements are read may depend on data: the copy comes after what writes that too. */
+static tir_block last_writer(struct tir *ir, tir_block block, const struct plan *plan, tir_block writer) {
+  struct writer_search w = {ir, block, plan->cache.scope, writer};
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) find_writers(&w, tir_iters(ir, block)[i].binding);
+  find_writers(&w, tir_stmt_at(ir, block)->block.predicate);
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != w.scope; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP))
+      find_writers(&w, tir_stmt_at(ir, s)->loop.min), find_writers(&w, tir_stmt_at(ir, s)->loop.extent);
+  return w.last;
+}
+
 static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   tir_block writer, reader = block;
@@ -56,6 +89,8 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
     reader = find_first_reader(ir, plan, block);
   }
   cache->before = plan->write ? TIR_NONE : tir_stmt_at(ir, cache->scope)->first[TIR_BODY];
+  if (!plan->write && (!writer || tir_compare_position(ir, writer, block) < 0))
+    writer = last_writer(ir, block, plan, writer);
   if (!writer || !reader) return true;
   if (tir_compare_position(ir, reader, writer) <= 0)
     return tir_refuse(ir, err, MS_NO_CONSUMER_AFTER_WRITER, reader, "block `%s` does not come after the writer `%s`",
