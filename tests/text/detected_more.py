@@ -9,7 +9,7 @@ class Module:
         for i0 in range(8):
             with T.sblock("blocked"):
                 v = T.axis.spatial(8, i0)
-                T.reads(A[v:v + (v * 7 + 8), 0:64])
+                T.reads(A[T.min(v * 8, v):T.min(v * 8, v) + (v * 8 - T.min(v * 8, v) + 8), 0:64])
                 T.writes(B[v * 8:v * 8 + 8, 0:64])
                 for i, j in T.grid(8, 64):
                     B[v * 8 + i, j] = A[v * 8 + i, 63 - j] + A[v, j // 4 * 2 + j % 2]
@@ -26,7 +26,7 @@ class Module:
         for i0 in range(8):
             with T.sblock("gathered"):
                 v = T.axis.spatial(8, i0)
-                T.reads(A[0:64, v:v + (T.max(v, 3) - v + 1)], I[v:v + (v * 3 + 4)])
+                T.reads(A[0:64, v:v + (T.max(v, 3) - v + 1)], I[T.min(v * 4, v):T.min(v * 4, v) + (T.max(v * 4 + 3, v) - T.min(v * 4, v) + 1)])
                 T.writes(B[v, I[v]])
                 for j in range(4):
                     B[v, I[v]] = A[I[v * 4 + j], T.max(v, j)]
@@ -62,7 +62,7 @@ class Module:
         for i0 in range(8):
             with T.sblock("vector"):
                 v = T.axis.spatial(8, i0)
-                T.reads(A[v:v + (v * 7 + 3), T.min(T.min(v * 8 + 2, 4), v):T.min(T.min(v * 8 + 2, 4), v) + (v * 8 - T.min(T.min(v * 8 + 2, 4), v) + 17)])
+                T.reads(A[T.min(v, v * 8 + 2):T.min(v, v * 8 + 2) + (T.max(v, v * 8 + 2) - T.min(v, v * 8 + 2) + 1), T.min(T.min(v * 8 + 2, 4), v):T.min(T.min(v * 8 + 2, 4), v) + (v * 8 - T.min(T.min(v * 8 + 2, 4), v) + 17)])
                 T.writes(B[T.min(v, 2):T.min(v, 2) + (T.max(v, 5) - T.min(v, 2) + 1), v * 8:v * 8 + 8])
                 x: T.let[T.int32] = v * 8
                 y: T.let[T.int32] = x + 2

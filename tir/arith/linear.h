@@ -30,6 +30,10 @@ struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum
 static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum);
 /* Bounds of a - b: index expressions of one type. */
 struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b);
+/* The minimum or maximum of index expressions of one type. */
+tir_expr tir_make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b);
+/* The variable that an atom is, where it runs from or to an expression; else NULL. */
+const struct tir_var_node *tir_symbolic_domain(const struct tir *ir, tir_expr atom);
 /* a * b where neither is a constant, and a // b or a % b (floor) where b is none: TIR_NONE where that is not simpler.
  */
 tir_expr tir_multiply(struct tir *ir, tir_expr a, tir_expr b);

@@ -279,8 +279,7 @@ static tir_expr make_product(struct tir *ir, tir_expr a, tir_expr b) {
   return tir_binary(ir, TIR_MUL, a, b);
 }
 
-/* A variable that runs from or to an expression. */
-static const struct tir_var_node *symbolic_domain(const struct tir *ir, tir_expr atom) {
+const struct tir_var_node *tir_symbolic_domain(const struct tir *ir, tir_expr atom) {
   const struct tir_expr_node *n = tir_at(ir, atom);
   if (n->kind != TIR_VAR) return NULL;
   const struct tir_var_node *v = &ir->vars.at[n->ref];
@@ -289,13 +288,13 @@ static const struct tir_var_node *symbolic_domain(const struct tir *ir, tir_expr
 
 static bool has_symbolic_domain(const struct tir *ir, const struct tir_sum *sum) {
   for (uint32_t i = 0; i < sum->count; i++)
-    if (symbolic_domain(ir, tir_sum_terms(ir, sum)[i].atom)) return true;
+    if (tir_symbolic_domain(ir, tir_sum_terms(ir, sum)[i].atom)) return true;
   return false;
 }
 
 /* Adds the term with its variable at the end of its domain where the term is largest, or least. */
 static void add_at_end(struct tir *ir, struct tir_sum *sum, struct tir_term t, bool largest) {
-  const struct tir_var_node *v = symbolic_domain(ir, t.atom);
+  const struct tir_var_node *v = tir_symbolic_domain(ir, t.atom);
   if (!v) {
     tir_sum_add_term(ir, sum, t.atom, t.coefficient);
     return;
@@ -351,30 +350,6 @@ struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b) 
   if (plain.lo > d.lo) d.lo = plain.lo;
   if (plain.hi < d.hi) d.hi = plain.hi;
   return d;
-}
-
-/* min(min(x, y), x) = min(x, y), min(max(x, y), x) = x. TIR_NONE: neither applies with `inner` the inner one. */
-static tir_expr absorb(const struct tir *ir, enum tir_kind kind, tir_expr inner, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(ir, inner);
-  if ((n->kind != TIR_MIN && n->kind != TIR_MAX) || (n->a != e && n->b != e)) return TIR_NONE;
-  return n->kind == kind ? inner : e;
-}
-
-static tir_expr make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
-  struct tir_bounds d = tir_difference_bounds(ir, a, b);
-  if (d.hi <= 0) return kind == TIR_MIN ? a : b;
-  if (d.lo >= 0) return kind == TIR_MIN ? b : a;
-  tir_expr one = absorb(ir, kind, a, b);
-  if (!one) one = absorb(ir, kind, b, a);
-  if (one) return one;
-  /* min(min(x, c), d) with constants: one of them is enough. */
-  const struct tir_expr_node *n = tir_at(ir, a);
-  if (tir_is_int(ir, b) && n->kind == kind && tir_is_int(ir, n->b)) {
-    int64_t x = tir_at(ir, n->b)->imm, y = tir_at(ir, b)->imm;
-    return tir_binary(ir, kind, n->a, tir_int(ir, n->type, (kind == TIR_MIN) == (x < y) ? x : y));
-  }
-  if (tir_is_int(ir, a)) return tir_binary(ir, kind, b, a);
-  return tir_binary(ir, kind, a, b);
 }
 
 /* ---- Conditions ---- */
@@ -480,7 +455,7 @@ static __attribute__((noinline)) tir_expr make_index(struct tir *ir, enum tir_ki
   case TIR_FLOORDIV:
   case TIR_FLOORMOD: return make_division(ir, kind, a, b);
   case TIR_MIN:
-  case TIR_MAX: return make_extreme(ir, kind, a, b);
+  case TIR_MAX: return tir_make_extreme(ir, kind, a, b);
   default: return make_comparison(ir, kind, a, b);
   }
 }
