@@ -72,7 +72,10 @@ static bool has_conditions(struct tir *ir, const struct tir_move *move) {
 static bool check_written_before(struct tir *ir, const struct tir_move *move, tir_buffer buffer, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block writer = ir->uses.at[u].block;
-    if (tir_scope_of(ir, writer) != move->scope || tir_move_comes_before(ir, move, writer)) continue;
+    bool outside = !tir_is_below(ir, writer, move->scope);
+    if (!outside && tir_scope_of(ir, writer) != move->scope) continue; /* a block around it tells */
+    if (outside ? tir_compare_position(ir, writer, move->scope) <= 0 : tir_move_comes_before(ir, move, writer))
+      continue;
     return tir_refuse(ir, err, MS_MOVE_ORDER, move->loop,
                       "where block `%s` is to run here depends on what block `%s` writes later",
                       tir_block_name(ir, move->block), tir_block_name(ir, writer));
