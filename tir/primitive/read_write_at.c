@@ -3,7 +3,8 @@
  * Requires: the block has a read (write) region of this number, which names the buffer; the scope is known, and the
  *           loop's scope a stage pipeline; a block below the loop reads (writes) the buffer; below the loop no block
  *           writes it with or after the first that reads it (reads it after the last that writes it); where blocks
- *           below it are depends on loops around in the same scope only; parts of it are matched in that storage scope.
+ *           below it are depends on loops around in the same scope only, and on nothing that is written after the copy;
+ *           parts of it are matched in that storage scope.
  *           For a write: every block there that reads the buffer reads what was written below the loop, or the scope
  *           allocates the buffer and nothing else writes it; all of what is copied back is written, and no loop around
  *           the scope reduces in a block that writes.
@@ -302,6 +303,31 @@ static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
                     tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
 }
 
+/* What the ranges load was written before the copy runs. */
+static bool check_loaded(struct tir *ir, const struct plan *plan, tir_buffer loaded, ms_error *err) {
+  for (uint32_t u = tir_buffer_at(ir, loaded)->writers; u; u = ir->uses.at[u].next) {
+    tir_block writer = ir->uses.at[u].block;
+    bool before = tir_compare_position(ir, writer, plan->write ? plan->last : plan->first) < 0;
+    if (before || (plan->write && (writer == plan->last || tir_is_below(ir, writer, plan->last)))) continue;
+    return tir_refuse(ir, err, MS_AT_REGION, plan->loop,
+                      "where `%s` is accessed below the loop depends on what block `%s` writes after the copy",
+                      tir_buffer_name(ir, plan->cache.buffer), tir_block_name(ir, writer));
+  }
+  return true;
+}
+
+static bool check_loads(struct tir *ir, const struct plan *plan, ms_error *err) {
+  tir_expr loads[MOST_VARS];
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) {
+    if (!(tir_at(ir, plan->cache.ranges[i])->flags & TIR_HAS_LOAD)) continue;
+    uint32_t count = tir_find_loads(ir, plan->cache.ranges[i], TIR_NONE, loads, MOST_VARS);
+    if (count > MOST_VARS) return tir_refuse(ir, err, MS_TOO_LARGE, plan->loop, "too many loads");
+    for (uint32_t k = 0; k < count; k++)
+      if (!check_loaded(ir, plan, tir_at(ir, loads[k])->ref, err)) return false;
+  }
+  return true;
+}
+
 static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
   struct outsider o = {ir, plan, false};
   for (uint32_t i = 0; i < plan->cache.rank; i++)
@@ -331,8 +357,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!find_places(ir, plan, err)) return false;
   if (plan->write && !check_written(ir, plan, err)) return false;
   find_region(ir, plan);
-  return check_region(ir, plan, err) && (plan->write || check_covered(ir, plan, err)) && check_matches(ir, plan, err) &&
-         tir_check_stage_pipeline(ir, plan->cache.scope, err);
+  return check_region(ir, plan, err) && check_loads(ir, plan, err) && (plan->write || check_covered(ir, plan, err)) &&
+         check_matches(ir, plan, err) && tir_check_stage_pipeline(ir, plan->cache.scope, err);
 }
 
 /* ---- Edit ---- */
