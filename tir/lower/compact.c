@@ -69,8 +69,10 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
 static bool move_to_corner(struct tir *ir, void *data, struct access *a) {
   struct compaction *c = data;
   if (a->buffer != c->buffer) return false;
-  for (uint32_t i = 0; i < a->count; i++)
-    if (!c->touched.whole[i]) a->indices[i] = tir_sub(ir, a->indices[i], c->touched.at[i].min);
+  for (uint32_t i = 0; i < a->count; i++) { /* indices may be of several types */
+    tir_expr at = a->indices[i];
+    if (!c->touched.whole[i]) a->indices[i] = tir_sub(ir, at, tir_cast(ir, tir_type_of(ir, at), c->touched.at[i].min));
+  }
   return true;
 }
 
