@@ -132,32 +132,11 @@ static bool through_match(const struct detector *d, tir_buffer *buffer, struct t
   return false;
 }
 
-static tir_type type_of(const struct tir *ir, struct tir_interval i) {
-  return i.min ? tir_type_of(ir, i.min) : i.max ? tir_type_of(ir, i.max) : TIR_T_VOID;
-}
-
-static struct tir_interval cast(struct tir *ir, struct tir_interval i, tir_type type) {
-  return (struct tir_interval){i.min ? tir_cast(ir, type, i.min) : TIR_NONE,
-                               i.max ? tir_cast(ir, type, i.max) : TIR_NONE, i.empty};
-}
-
-/* Indices of one dimension may be of several types: the widest is taken. */
-static struct tir_interval join(struct tir *ir, struct tir_interval a, struct tir_interval b) {
-  tir_type x = type_of(ir, a), y = type_of(ir, b);
-  if (x && y && x != y) {
-    if (tir_type_bits(x) >= tir_type_bits(y))
-      b = cast(ir, b, x);
-    else
-      a = cast(ir, a, y);
-  }
-  return tir_interval_union(ir, a, b);
-}
-
 static void record(struct detector *d, enum way way, tir_buffer buffer, struct tir_interval *dims) {
   if (!counts(d, buffer) && (!through_match(d, &buffer, dims) || !counts(d, buffer))) return;
   uint32_t rank = tir_buffer_at(d->ir, buffer)->rank;
   struct access *a = access_of(d, way, buffer, rank);
-  for (uint32_t i = 0; i < rank; i++) a->dims[i] = join(d->ir, a->dims[i], dims[i]);
+  for (uint32_t i = 0; i < rank; i++) a->dims[i] = tir_interval_union(d->ir, a->dims[i], dims[i]);
 }
 
 /* ---- Indices ---- */
