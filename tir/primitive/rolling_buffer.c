@@ -222,7 +222,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   plan->region = ir->regions.at[tir_block_at(ir, block)->writes.first + index];
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
-  if (!tir_check_not_output(ir, block, plan->scope, err) || !check_dependencies(ir, block, plan, err) ||
+  if (!tir_check_not_output(ir, block, plan->scope, err) ||
+      !tir_check_accesses_told(ir, plan->buffer, plan->scope, err) || !check_dependencies(ir, block, plan, err) ||
       !find_place(ir, block, plan, err))
     return false;
   if (!find_written(ir, block, plan))
