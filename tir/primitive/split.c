@@ -3,7 +3,7 @@
  * Requires: no annotation, no thread binding; the loop starts at zero; at most one factor open, the others positive;
  *           without an open one, the product is at least the extent; where unit iterators are not preserved, no
  *           affine bindings are lost; where the product may exceed the extent, ranges and conditions inside load what
-           is there all the same.
+ *           is there all the same.
  * After:    serial loops i_0, i_1, …; i is ((i_0) * f_1 + i_1) * f_2 + …. Where the product may exceed the extent, the
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
