@@ -103,6 +103,19 @@ static void fill_report(const struct machine *m, uint32_t count) {
       report->read_first |= 1ull << i;
 }
 
+/* Copies of what was never written were overwritten before the end, in all arguments. */
+static bool check_spoiled(struct machine *m) {
+  for (uint32_t i = 0; i < m->objects.count; i++) {
+    const struct object *o = m->objects.at[i];
+    const uint8_t *at = o->spoiled_at ? memchr(o->shadow, SPOILED, o->bytes) : NULL;
+    if (!at) continue;
+    m->host.pc = o->spoiled_at - 1;
+    return interp_fail(m, &m->host, MS_RUN_UNWRITTEN, "element %zu of %s is left a copy of what was never written",
+                       (size_t)(at - o->shadow) / o->size, tir_text(m->ir, tir_buffer_at(m->ir, o->spoiled)->name));
+  }
+  return true;
+}
+
 static bool execute(struct machine *m, uint32_t count) {
   const struct program *p = m->program;
   fenv_t environment;
@@ -112,7 +125,7 @@ static bool execute(struct machine *m, uint32_t count) {
   memset(m->param_objects, 0xFF, (count + 1) * sizeof *m->param_objects);
   feholdexcept(&environment);
   interp_rounded = 0;
-  bool ok = interp_thread_init(m, &m->host, NULL) && interp_execute(m, &m->host) == THREAD_DONE;
+  bool ok = interp_thread_init(m, &m->host, NULL) && interp_execute(m, &m->host) == THREAD_DONE && check_spoiled(m);
   fill_report(m, count);
   fesetenv(&environment);
   interp_thread_free(m, &m->host);

@@ -3,8 +3,8 @@
  * A function is compiled once to a flat list of instructions over registers (interp_stmt.c, interp_expr.c), then
  * executed (interp_run.c). All that runs is explicit: a thread is its registers, its buffers and its place in the code,
  * so that the threads of a kernel take turns between barriers (interp_thread.c). Memory knows its bounds and which of
- * its bytes were written (interp_memory.c): to compute with what is unwritten is an error, and to store it in an
- * argument; a plain copy of it to memory of the function makes the target unwritten. A vector is its lanes: each lane
+ * its bytes were written (interp_memory.c): to compute with what is unwritten is an error, and to leave it in an
+ * argument; a plain copy of it makes the target unwritten. A vector is its lanes: each lane
  * is computed by scalar instructions.
  *
  * A value is 64 bits: integers are kept wrapped to their type (sign-extended, or zero-extended when unsigned); floats
@@ -128,9 +128,10 @@ struct touch {
 enum { MANY_THREADS = UINT32_MAX - 1 };
 
 /* A piece of memory. A byte is written when its shadow equals the generation, which grows with each new life. Of an
- * unwritten byte the shadow is anything else: LENT where it is a copy of an argument's unwritten contents, which may be
- * copied back. */
-enum { LENT = 255 };
+ * unwritten byte the shadow is anything else. LENT: it is a copy of an argument's unwritten contents, which may be
+ * copied back. SPOILED: an argument's own, where unwritten memory of the function was copied; none may be left at the
+ * end. */
+enum { SPOILED = 254, LENT = 255 };
 struct object {
   uint8_t *data, *shadow;
   size_t bytes, capacity;
@@ -141,6 +142,8 @@ struct object {
   bool tolerant;            /* reading what was never written is noted in read_first, not refused */
   bool read_first;
   bool lends;            /* a shadow is LENT */
+  uint32_t spoiled_at;   /* the instruction after the last copy that left a shadow SPOILED; 0: none */
+  tir_buffer spoiled;    /* by what name it was made */
   bool transposed;       /* a matrix that a tensor unit loaded by columns */
   struct touch *touches; /* one an element; NULL outside kernels and for memory of one thread */
 };

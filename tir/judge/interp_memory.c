@@ -66,7 +66,7 @@ static bool renew(struct machine *m, const struct thread *t, struct object *o, u
   o->bytes = bytes;
   o->size = size;
   if (o->touches) memset(o->touches, 0, (o->capacity / size + 1) * sizeof *o->touches);
-  if (++o->generation == LENT || o->lends) {
+  if (++o->generation == SPOILED || o->lends) {
     memset(o->shadow, 0, o->capacity);
     o->generation = 1;
   }

@@ -52,21 +52,18 @@ static bool fail_outside(struct machine *m, struct thread *t, const struct instr
   return interp_fail(m, t, MS_RUN_OUT_OF_BOUNDS, "%s lies outside of the memory that the buffer views", text);
 }
 
-static bool fail_unwritten(struct machine *m, const struct thread *t, const struct instruction *in) {
-  char text[512];
-  describe_access(m, t, in, text, sizeof text);
-  return interp_fail(m, t, MS_RUN_UNWRITTEN, "%s is read before it is written", text);
-}
-
 static bool unwritten(struct machine *m, struct thread *t, const struct instruction *in, int64_t element) {
   const struct view *v = t->views[in->a];
   if (v->object->tolerant) return v->object->read_first = true;
   if (in->copies) {
-    bool lent = !v->object->owned || v->shadow[element * v->size] == LENT;
+    uint8_t shadow = v->shadow[element * v->size];
+    bool lent = v->object->owned ? shadow == LENT : shadow != SPOILED;
     INTERP_PUSH(m->missing, (struct missing){in, lent ? LENT : 0});
     return true;
   }
-  return fail_unwritten(m, t, in);
+  char text[512];
+  describe_access(m, t, in, text, sizeof text);
+  return interp_fail(m, t, MS_RUN_UNWRITTEN, "%s is read before it is written", text);
 }
 
 static bool fail_domain(struct machine *m, struct thread *t, const struct instruction *in) {
@@ -159,19 +156,23 @@ static bool store_slow(struct machine *m, struct thread *t, const struct instruc
 }
 
 /* After a copy was stored, of what was loaded to DST: if that was unwritten, so is the target now. */
-static bool copied(struct machine *m, struct thread *t, const struct instruction *in) {
+static void copied(struct machine *m, struct thread *t, const struct instruction *in) {
   uint32_t found = 0;
   while (found < m->missing.count && m->missing.at[found].load->dst != in->dst) found++;
-  if (found == m->missing.count) return true;
+  if (found == m->missing.count) return;
   struct missing copy = m->missing.at[found];
   m->missing.at[found] = m->missing.at[--m->missing.count];
   const struct view *v = t->views[in->a];
+  struct object *o = v->object;
   int64_t element;
-  if (!interp_get(t, in->c).i || !locate(m, t, in, &element)) return true;
-  if (!v->object->owned && copy.shadow != LENT) return fail_unwritten(m, t, copy.load);
+  if (!interp_get(t, in->c).i || !locate(m, t, in, &element)) return;
+  if (!o->owned && copy.shadow != LENT) {
+    copy.shadow = SPOILED;
+    o->spoiled_at = (uint32_t)(in - m->program->code.at) + 1;
+    o->spoiled = m->program->slots.at[in->a];
+  }
   memset(v->shadow + element * v->size, copy.shadow, v->size);
-  v->object->lends |= copy.shadow == LENT;
-  return true;
+  o->lends |= copy.shadow == LENT;
 }
 
 /* ---- Integer division ---- */
@@ -402,7 +403,7 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     }
 
     case OP_COPIED:
-      if (m->missing.count) TRY(copied(m, t, in));
+      if (m->missing.count) copied(m, t, in);
       NEXT;
 
     case OP_CHECK_DOMAIN:
