@@ -147,8 +147,8 @@ bool tir_is_trivial_binding(struct tir *ir, tir_block block);
 void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent);
 /* Mask of the kinds of iterations that `loop`'s variable is bound to in `block`: 1 spatial, 2 reduction, 4 opaque. */
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
-/* Of the variables that are terms of a binding as they are, one does not step over all that those of lesser steps reach
- * together: a value may come in several rounds. Too many terms count as that. */
+/* Of the terms of a binding, one does not step over all that those of lesser steps reach together: a value may come in
+ * several rounds. Too many terms count as that. */
 bool tir_steps_overlap(const struct tir *ir, struct tir_linear binding);
 
 /* ---- Reductions (reduction.c) ---- */

@@ -126,14 +126,13 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
 
 /* ---- Bindings ---- */
 
-/* The term of least step, of those not taken yet, that is a variable of more than one value; the count: there is none.
- */
+/* The term of least step, of those not taken yet that have more than one value; the count: there is none. */
 static uint32_t least_step(const struct tir *ir, struct tir_linear l, uint64_t taken) {
   const struct tir_term *terms = tir_terms(ir, l);
   uint32_t least = l.count;
   for (uint32_t i = 0; i < l.count; i++) {
     const struct tir_expr_node *n = tir_at(ir, terms[i].atom);
-    if (taken >> i & 1 || n->kind != TIR_VAR || n->lo == n->hi) continue;
+    if (taken >> i & 1 || n->lo == n->hi) continue;
     if (least == l.count || llabs(terms[i].coefficient) < llabs(terms[least].coefficient)) least = i;
   }
   return least;

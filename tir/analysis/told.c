@@ -251,11 +251,18 @@ static int64_t volume_of(const struct tir *ir, struct tir_region region) {
   return volume;
 }
 
+/* `s`, or what comes after the inits that it begins: what these write is written once more by what follows. */
+static tir_stmt skip_inits(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  while (s && s != top && tir_stmt_at(ir, s)->list == TIR_INIT && tir_is(ir, tir_stmt_at(ir, s)->parent, TIR_BLOCK))
+    s = tir_after(ir, s, top);
+  return s;
+}
+
 /* By the stores in a block inside, or the statement itself; no number is known where there are none. */
 static int64_t count_stores(const struct tir *ir, tir_block block, tir_stmt top, tir_buffer buffer) {
   struct places p = {.stride = 1, .count = tir_buffer_at(ir, buffer)->rank};
   int64_t count = 0;
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+  for (tir_stmt s = top; s; s = skip_inits(ir, tir_next(ir, s, top), top)) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->kind == TIR_BLOCK && tir_matches_part_of(ir, s, buffer)) return TIR_POS_INF;
     p.first = n->store.indices;
@@ -282,9 +289,9 @@ static int64_t count_stored(const struct tir *ir, tir_block block, tir_stmt s, t
 static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_region region) {
   int64_t volume = volume_of(ir, region), stored = 0;
   if (volume == 1 || volume == TIR_POS_INF || tir_matches_part_of(ir, block, region.buffer)) return false;
-  for (tir_stmt s = tir_next(ir, block, block); s && stored < volume;) {
+  for (tir_stmt s = skip_inits(ir, tir_next(ir, block, block), block); s && stored < volume;) {
     stored = tir_sat_add(stored, count_stored(ir, block, s, region.buffer));
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+    s = skip_inits(ir, tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block), block);
   }
   return stored > 0 && stored < volume; /* none: it is written through a pointer */
 }

@@ -157,8 +157,7 @@ static bool check_told(struct tir *ir, const struct plan *plan, tir_block block,
   if (!tir_check_regions_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
   if (writes && plan->write && !tir_check_reduces_inside(ir, block, plan->cache.scope, err)) return false;
   /* What it leaves out would be copied over what others wrote there. */
-  if (writes && plan->write && !takes_all_writes(ir, plan) && !tir_check_stores_all(ir, block, plan->cache.buffer, err))
-    return false;
+  if (writes && plan->write && !tir_check_stores_all(ir, block, plan->cache.buffer, err)) return false;
   if (reads && !plan->write && !check_input_told(ir, plan, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
