@@ -138,7 +138,7 @@ static bool read_target(json_t *j, struct db_tuning *out, ms_error *err) {
     put_target(&t, j);
   } else if (json_is_string(j)) {
     const char *text = json_string_value(j);
-    t.bad = !*text || strlen(text) > MOST_TARGET;
+    t.bad = !*text || *text == ' ' || strlen(text) > MOST_TARGET;
     for (const char *c = text; *c; c++) t.bad = t.bad || !isprint((unsigned char)*c);
     if (!t.bad) strcpy(t.at, text);
   } else {

@@ -116,6 +116,7 @@ static void refuses_what_is_none(void **state) {
       {LINE("0", TRACE, "[1e999]", "null", "null"), "real number overflow", MS_BAD_RECORD},
       {LINE("0", TRACE, "[1]", "5", "null"), "the target", MS_BAD_RECORD},
       {LINE("0", TRACE, "[1]", "\"\"", "null"), "the target", MS_BAD_RECORD},
+      {LINE("0", TRACE, "[1]", "\" -mcpu=x\"", "null"), "the target", MS_BAD_RECORD},
       {LINE("0", TRACE, "[1]", "{}", "null"), "the target", MS_BAD_RECORD},
       {LINE("0", TRACE, "[1]", "{\"kind\":\"llvm\",\"mcpu\":\"a b\"}", "null"), "the target", MS_BAD_RECORD},
       {LINE("0", TRACE, "[1]", "{\"kind\":\"llvm\",\"mcpu\":{}}", "null"), "the target", MS_BAD_RECORD},
