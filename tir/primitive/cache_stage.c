@@ -326,6 +326,7 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   n->stated = made.stated;
   n->axis_separators = made.axis_separators;
   tir_add_alloc(ir, plan->scope, cache);
+  if (tir_may_be_hidden(ir, plan->buffer)) tir_hide_buffer(ir, cache); /* who hides the buffer may come to use it */
   return cache;
 }
 
