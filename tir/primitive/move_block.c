@@ -363,9 +363,10 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
     tir_expr binding = tir_cast(ir, ir->vars.at[var].type, value);
     tir_iters(ir, move->block)[i].binding = binding;
     predicate = tir_move_limit(ir, predicate, &move->domains[i], limited(ir, move, &move->domains[i], value));
-    if (move->kept) tir_subst_var(ir, var, binding);
   }
   if (move->kept) {
+    for (uint32_t i = 0; i < move->iter_count; i++)
+      tir_subst_var(ir, tir_iters(ir, move->block)[i].var, tir_iters(ir, move->block)[i].binding);
     predicate = tir_and(ir, predicate, tir_subst(ir, move->kept));
     tir_subst_clear(ir);
   }
