@@ -10,6 +10,7 @@
 #include "support/case.h"
 #include "vm/vm.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +43,18 @@ static char *give(const char *path, struct section before, struct section trace,
   return text;
 }
 
+/* The refusal is the section, but for white space at its end. */
+static bool same_refusal(const char *given, struct section error) {
+  size_t length = strlen(given), expected = error.length;
+  while (length && isspace((unsigned char)given[length - 1])) length--;
+  while (expected && isspace((unsigned char)error.at[expected - 1])) expected--;
+  return expected == length && !strncmp(error.at, given, length);
+}
+
 static bool agrees(const char *path, const struct vm_schedule *sch, const char *given, struct section after,
                    struct section error) {
   if (!sch) {
-    size_t length = strlen(given);
-    if (error.at && error.length >= length - 1 && !strncmp(error.at, given, length - 1)) return true;
+    if (error.at && same_refusal(given, error)) return true;
     fprintf(stderr, "%s: refused: %s", path, given);
     return false;
   }
