@@ -1,9 +1,12 @@
 /* Parallel loops: the body becomes a function that libgomp runs on every thread, each taking a run of the iterations.
  *
- *   caller:    closure on the stack { begin, extent, status, workspace, buffers…, variables… }; GOMP_parallel(start,
- * closure) start:     reads the closure, computes this thread's run, calls body body:      (begin, end, thread, status,
- * workspace, noalias buffers…, variables…): the loop The promise that buffers do not alias is restated on body, since
- * start's caller cannot carry it; views of one memory do. */
+ *   caller   fills a closure on the stack, { begin, extent, status, workspace, buffers…, variables… }, and calls
+ *            GOMP_parallel(start, closure)
+ *   start    reads the closure, computes this thread's run and calls body
+ *   body     (begin, end, thread, status, workspace, noalias buffers…, variables…): the loop
+ *
+ * That buffers do not alias is promised again on body's parameters: a closure's fields cannot promise it. Views of one
+ * memory make no such promise. */
 #include "capture.h"
 #include "emit.h"
 

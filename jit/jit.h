@@ -19,7 +19,7 @@ extern "C" {
 
 /* What code is made for. A plain value; equal text means equal code. */
 struct jit_target {
-  char kind[16];       /* "llvm" or "cuda" */
+  char kind[16];       /* "llvm" */
   char triple[64];     /* "x86_64-pc-linux-gnu" */
   char cpu[64];        /* LLVM's name: "znver5", "skylake-avx512", "x86-64-v3" */
   char features[1024]; /* LLVM's feature string, "+avx512f,…"; "" for what the cpu's name implies */
@@ -29,11 +29,10 @@ struct jit_target {
   int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared */
   bool fma, avx512_vnni, avx512_bf16, avx512_fp16, f16c, amx_int8, amx_bf16;
 };
-/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni", "cuda -arch=sm_90";
- * cores default to this machine's. What LLVM does not know is refused. */
+/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni"; cores default to this machine's. What LLVM does not know is refused. */
 bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
-void jit_target_text(const struct jit_target *target, char *out,
-                     size_t size); /* canonical; parses to the same target */
+/* Its canonical text, which parses to the same target. */
+void jit_target_text(const struct jit_target *target, char *out, size_t size);
 
 unsigned jit_instructions(const struct jit_target *target); /* as tir_lower_options has them */
 

@@ -14,8 +14,10 @@
  *   vm_verify says.
  * --instructions: stops once so many instructions were performed, whatever --count says.
  * --jobs: so many processes at a time, each with its own seeds: its share of --count, or SEEDS_OF_JOB apart.
- * --least: every kind must have been accepted so many times, and the mean length be 6. --kinds: only these are
- * proposed. --keep-going: goes on after a failure. --trace: performs one trace (JSON) instead. */
+ * --least: every kind must have been accepted so many times, and the mean length be 6.
+ * --kinds: only these are proposed.
+ * --keep-going: goes on after a failure.
+ * --trace: performs one trace (JSON) instead. */
 #include "random.h"
 
 #include <dirent.h>

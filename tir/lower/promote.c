@@ -6,7 +6,8 @@
  *                                                                for i, j: C[f(i, j)] = r[i, j]
  * Requires: no blocks; perfect nests around the store. Gives: small buffers of scope "register", whose loops are marked
  * to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
- * another name. Order matters more than flags here: see the notes on register tiles in lower/README.md. */
+ * another name. The order of the passes decides whether LLVM keeps the tile in registers: this one comes before loops
+ * are unrolled and vectorized, so that each element of the tile becomes a scalar or a vector of its own. */
 #include "../arith/affine.h"
 #include "lower.h"
 

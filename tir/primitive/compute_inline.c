@@ -1,11 +1,11 @@
 /* Compute inline: a block disappears, and where its buffer was read, its value is computed.
  *
  * Requires: no init, one write, to a buffer that the scope allocates; the scope is a stage pipeline that holds more
- * than the block; the block is complete; its body is one store, whose indices are a bijective affine map of its
- *           iterations; nothing uses the buffer but by loads of elements.
+ *           than the block; the block is complete; its body is one store, whose indices are a bijective affine map of
+ *           its iterations; nothing uses the buffer but by loads of elements.
  * After:    each load is the stored value, with the iterations put as the load's indices say, also where ranges of
- * loops and bindings in the scope load; the readers' regions are found anew; the buffer's allocation is gone. Forward:
- * the block and the loops that held only it are dead. */
+ *           loops and bindings in the scope load; the readers' regions are found anew; the buffer's allocation is gone.
+ * Forward:  the block and the loops that held only it are dead. */
 #include "../analysis/loads.h"
 #include "../arith/affine.h"
 #include "../text/detect.h"
