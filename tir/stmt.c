@@ -246,7 +246,15 @@ void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to) {
   ir->forwards.at[i] = (struct tir_forward){from, to};
 }
 
-/* Itself, then what is below: buried nodes keep their links. */
+/* What a dead node held becomes indices that are out of range: the accessors' checks catch whoever reads them. */
+static void poison(struct tir *ir, tir_stmt s) {
+#ifdef MSCHED_CHECK
+  memset(tir_stmt_at(ir, s), 0xdb, sizeof(struct tir_stmt_node));
+#endif
+  tir_stmt_at(ir, s)->kind = TIR_DEAD;
+}
+
+/* Itself, then what is below. */
 static void bury(struct tir *ir, tir_stmt s) {
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   if (n.kind == TIR_LOOP || n.kind == TIR_BLOCK) tir_forward(ir, s, TIR_NONE);
@@ -256,9 +264,12 @@ static void bury(struct tir *ir, tir_stmt s) {
     tir_set_block_name(ir, s, TIR_NONE);
     tir_block_at(ir, s)->block = TIR_NONE;
   }
-  tir_stmt_at(ir, s)->kind = TIR_DEAD;
+  poison(ir, s);
   for (int list = 0; list < 2; list++)
-    for (tir_stmt child = n.first[list]; child; child = tir_stmt_at(ir, child)->next) bury(ir, child);
+    for (tir_stmt child = n.first[list], next; child; child = next) {
+      next = tir_stmt_at(ir, child)->next;
+      bury(ir, child);
+    }
 }
 
 void tir_kill(struct tir *ir, tir_stmt s) {

@@ -17,6 +17,7 @@
 #ifndef MSCHED_TIR_H
 #define MSCHED_TIR_H
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,16 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/* ---- The hostile build ------------------------------------------------------------------------------------------- */
+
+/* Asserts in builds with MSCHED_CHECK only: what would cost too much where every index is read. There, accessors check
+ * that what they read is there and of its kind, the verifier runs after every instruction, what dies is poisoned. */
+#ifdef MSCHED_CHECK
+#define MS_CHECK(condition) assert(condition)
+#else
+#define MS_CHECK(condition) ((void)sizeof(condition))
 #endif
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
@@ -388,6 +399,7 @@ tir_symbol tir_symbol_of(struct tir *ir, const char *text); /* interns */
 tir_symbol tir_symbol_n(struct tir *ir, const char *text, size_t length);
 tir_symbol tir_find_symbol(const struct tir *ir, const char *text); /* TIR_NONE: never interned */
 static inline const char *tir_text(const struct tir *ir, tir_symbol s) {
+  MS_CHECK(s < ir->symbols.count);
   return ir->text.at + ir->symbols.at[s].offset;
 }
 tir_name tir_name_of(struct tir *ir, const char *text);
@@ -403,14 +415,24 @@ tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) __attribut
 
 /* ---- Making expressions ------------------------------------------------------------------------------------------ */
 
-static inline const struct tir_expr_node *tir_at(const struct tir *ir, tir_expr e) { return &ir->exprs.at[e]; }
-static inline tir_type tir_type_of(const struct tir *ir, tir_expr e) { return ir->exprs.at[e].type; }
-static inline const uint32_t *tir_operands(const struct tir *ir, uint32_t first) { return ir->operands.at + first; }
+static inline const struct tir_expr_node *tir_at(const struct tir *ir, tir_expr e) {
+  MS_CHECK(e < ir->exprs.count);
+  return &ir->exprs.at[e];
+}
+static inline tir_type tir_type_of(const struct tir *ir, tir_expr e) { return tir_at(ir, e)->type; }
+static inline const uint32_t *tir_operands(const struct tir *ir, uint32_t first) {
+  MS_CHECK(first <= ir->operands.count);
+  return ir->operands.at + first;
+}
+static inline struct tir_var_node *tir_var_at(const struct tir *ir, tir_var v) {
+  MS_CHECK(v && v < ir->vars.count);
+  return &ir->vars.at[v];
+}
 uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count); /* copies; index of the first */
 
 tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
                     tir_expr extent);
-static inline tir_expr tir_var_expr(const struct tir *ir, tir_var v) { return ir->vars.at[v].expr; }
+static inline tir_expr tir_var_expr(const struct tir *ir, tir_var v) { return tir_var_at(ir, v)->expr; }
 
 /* Raw nodes: nothing is folded (the reader's). Operands' types are the caller's affair. */
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value);
@@ -447,9 +469,9 @@ tir_expr tir_cast(struct tir *ir, tir_type type, tir_expr a);
 tir_expr tir_simplify(struct tir *ir, tir_expr e); /* rebuilds bottom-up with the above */
 /* true, for conjunctions: TIR_NONE and a true constant both mean true. Drops duplicates of b's conjuncts. */
 tir_expr tir_and(struct tir *ir, tir_expr a, tir_expr b);
-static inline bool tir_is_int(const struct tir *ir, tir_expr e) { return ir->exprs.at[e].kind == TIR_INT_IMM; }
+static inline bool tir_is_int(const struct tir *ir, tir_expr e) { return tir_at(ir, e)->kind == TIR_INT_IMM; }
 static inline bool tir_is_const(const struct tir *ir, tir_expr e, int64_t value) {
-  return ir->exprs.at[e].kind == TIR_INT_IMM && ir->exprs.at[e].imm == value;
+  return tir_is_int(ir, e) && tir_at(ir, e)->imm == value;
 }
 
 /* ---- Reading expressions ----------------------------------------------------------------------------------------- */
@@ -457,6 +479,7 @@ static inline bool tir_is_const(const struct tir *ir, tir_expr e, int64_t value)
 /* The linear form of an integer expression; valid until the arena grows. */
 struct tir_linear tir_linear_of(struct tir *ir, tir_expr e);
 static inline const struct tir_term *tir_terms(const struct tir *ir, struct tir_linear l) {
+  MS_CHECK(l.first != UINT32_MAX && (uint64_t)l.first + l.count <= ir->terms.count);
   return ir->terms.at + l.first;
 }
 /* The expression of a sum: terms need not be sorted or merged. */
@@ -489,17 +512,30 @@ void tir_subst_clear(struct tir *ir);
 
 /* ---- Statements: reading ----------------------------------------------------------------------------------------- */
 
-static inline struct tir_stmt_node *tir_stmt_at(const struct tir *ir, tir_stmt s) { return &ir->stmts.at[s]; }
+static inline struct tir_stmt_node *tir_stmt_at(const struct tir *ir, tir_stmt s) {
+  MS_CHECK(s < ir->stmts.count);
+  return &ir->stmts.at[s];
+}
 static inline bool tir_is(const struct tir *ir, tir_stmt s, enum tir_stmt_kind kind) {
-  return ir->stmts.at[s].kind == kind;
+  return tir_stmt_at(ir, s)->kind == kind;
+}
+/* A statement that the caller knows to be of a kind: of the node's union, that kind's member may be read. */
+static inline struct tir_stmt_node *tir_as(const struct tir *ir, tir_stmt s, enum tir_stmt_kind kind) {
+  MS_CHECK(tir_is(ir, s, kind));
+  return tir_stmt_at(ir, s);
 }
 static inline struct tir_block_record *tir_block_at(const struct tir *ir, tir_block b) {
-  return &ir->blocks.at[ir->stmts.at[b].block.record];
+  struct tir_block_record *record = &ir->blocks.at[tir_as(ir, b, TIR_BLOCK)->block.record];
+  MS_CHECK(record->block == b);
+  return record;
 }
 static inline struct tir_iter *tir_iters(const struct tir *ir, tir_block b) {
   return ir->iters.at + tir_block_at(ir, b)->iters.first;
 }
-static inline struct tir_buffer_node *tir_buffer_at(const struct tir *ir, tir_buffer b) { return &ir->buffers.at[b]; }
+static inline struct tir_buffer_node *tir_buffer_at(const struct tir *ir, tir_buffer b) {
+  MS_CHECK(b && b < ir->buffers.count);
+  return &ir->buffers.at[b];
+}
 static inline const char *tir_block_name(const struct tir *ir, tir_block b) {
   return tir_text(ir, tir_block_at(ir, b)->name);
 }
