@@ -57,6 +57,7 @@ struct db_record {
   uint64_t seed, candidate;
   int64_t when; /* seconds since 1970 */
   bool unsafe;  /* the trace may change what is computed */
+  bool busy;    /* other programs ran while it was timed: it may be faster */
 };
 bool db_put_record(struct db *db, struct db_record *record, ms_error *err);
 /* Puts those of the table that the trace names, and has the record say so; record->intrinsics is the caller's to

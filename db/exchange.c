@@ -58,13 +58,13 @@ static bool write_record(void *data, const struct db_record *r) {
   db_id_text(&r->id, id);
   db_id_text(&r->workload, workload);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
-  write_line(w,
-             json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:o*}",
-                       "record", id, "workload", workload, "target", r->target, "module", hash, "status",
-                       statuses[r->status], "seconds", number_or_null(r->seconds), "low", number_or_null(r->low),
-                       "high", number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
-                       r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
-                       (json_int_t)r->when, "unsafe", (int)r->unsafe, "trace", text, "intrinsics", intrinsics_of(r)));
+  write_line(w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:s, s:o*}",
+                          "record", id, "workload", workload, "target", r->target, "module", hash, "status",
+                          statuses[r->status], "seconds", number_or_null(r->seconds), "low", number_or_null(r->low),
+                          "high", number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
+                          r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
+                          (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy", (int)r->busy, "trace", text,
+                          "intrinsics", intrinsics_of(r)));
   free(text);
   return !w->failed;
 }
@@ -225,6 +225,7 @@ static bool read_numbers(struct importing *m, const json_t *object, struct db_re
   r->seed = (uint64_t)json_integer_value(json_object_get(object, "seed"));
   r->candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
   r->when = json_integer_value(json_object_get(object, "when"));
+  r->busy = json_is_true(json_object_get(object, "busy")); /* older lines do not say */
   return (r->seconds >= 0 && r->low >= 0 && r->high >= 0 && runs >= 0) || bad(m, "times and runs are not negative");
 }
 

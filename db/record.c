@@ -9,6 +9,9 @@
 /* A record whose trace names no intrinsic of a user's is as it always was. */
 static const char MAGIC[4] = {'m', 's', 'r', '1'}, MAGIC_INTRINSICS[4] = {'m', 's', 'r', '2'};
 
+/* What a record notes; older ones have no bit but the first. */
+enum { NOTE_UNSAFE = 1, NOTE_BUSY = 2 };
+
 /* ---- Writing ---- */
 
 struct writer {
@@ -58,7 +61,7 @@ size_t db_encode_record(const struct db_record *r, void **out) {
   put_number(&w, r->seed);
   put_number(&w, r->candidate);
   put_number(&w, (uint64_t)r->when);
-  put_number(&w, r->unsafe);
+  put_number(&w, (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u));
   put_text(&w, r->target);
   put_text(&w, r->reason ? r->reason : "");
   put_text(&w, r->versions);
@@ -162,7 +165,9 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   out->seed = take_number(&r);
   out->candidate = take_number(&r);
   out->when = (int64_t)take_number(&r);
-  out->unsafe = take_number(&r) != 0;
+  uint64_t notes = take_number(&r);
+  out->unsafe = (notes & NOTE_UNSAFE) != 0;
+  out->busy = (notes & NOTE_BUSY) != 0;
   out->target = take_text(&r);
   out->reason = take_text(&r);
   out->versions = take_text(&r);

@@ -62,7 +62,7 @@ bool jit_call_time(const struct jit_call *call, double tolerance, double limit, 
   if (!jit_call_run(call, err)) return false; /* warms caches and pages */
   double before = measure_now();
   call->entry(call->args, call->workspace);
-  struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = measure_now() - before};
+  struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = measure_now() - before, .again = 2};
   return timing_measure(call->entry, call->args, call->workspace, &plan, out) ||
          ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
 }

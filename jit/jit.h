@@ -94,9 +94,10 @@ struct jit_timing {
   double low, high; /* 95 % interval of the median */
   uint32_t runs;
   bool censored; /* stopped while slower than the limit: `seconds` is a lower bound */
+  bool busy;     /* other programs had the processors meanwhile, however often it was sampled: it may be faster */
 };
 /* Times a call until the interval is within `tolerance` of the median (relative half width) or `limit` seconds have
- * passed. false: no memory, or an assertion of the function failed. */
+ * passed; up to three times where the machine is busy. false: no memory, or an assertion of the function failed. */
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err);
 
 /* One of several calls whose times are compared. */

@@ -4,16 +4,24 @@
 
 #include "jit.h"
 
-struct timing_plan {
-  double tolerance; /* relative half width of the 95 % interval of the median */
-  double limit;     /* seconds; the interval may then be wider */
-  double once;      /* what a call took that warmed the caches */
-  double hopeless;  /* 0, or: stop, censored, when the fastest of the samples is slower */
+/* What timing reads; a test gives its own. */
+struct timing_clock {
+  double (*now)(void);             /* seconds */
+  uint64_t (*interruptions)(void); /* how often this process's threads lost a processor that they still wanted */
 };
-/* Calls the entry until the plan is met. false: no memory. */
+struct timing_plan {
+  double tolerance;                 /* relative half width of the 95 % interval of the median */
+  double limit;                     /* seconds; the interval may then be wider */
+  double once;                      /* what a call took that warmed the caches */
+  double hopeless;                  /* 0, or: stop, censored, when the fastest of the samples is slower */
+  uint32_t again;                   /* how often all is sampled anew where the machine was busy */
+  const struct timing_clock *clock; /* NULL: the machine's */
+};
+/* Calls the entry until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
+ * or of fewer that exceed the limit by more than any interruption takes. false: no memory. */
 bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,
                     struct jit_timing *out);
-/* Fills everything but `censored`; sorts the samples. */
+/* Fills everything but `censored` and `busy`; sorts the samples. */
 void timing_summarize(double *samples, uint32_t count, struct jit_timing *out);
 
 #endif

@@ -49,8 +49,8 @@ static int measurer_submit(lua_State *L) {
   return ok ? 0 : bind_raise(L, &err);
 }
 
-/* measurer:next(wait): nil, or {id, hash, outcome, seconds, low, high, runs, repeated, build_seconds, check_seconds,
- * time_seconds, reason} */
+/* measurer:next(wait): nil, or {id, hash, outcome, seconds, low, high, runs, busy, repeated, build_seconds,
+ * check_seconds, time_seconds, reason} */
 static int measurer_next(lua_State *L) {
   struct jit_result r;
   char hash[20];
@@ -69,6 +69,7 @@ static int measurer_next(lua_State *L) {
   lua_pushnumber(L, r.timing.low), lua_setfield(L, -2, "low");
   lua_pushnumber(L, r.timing.high), lua_setfield(L, -2, "high");
   lua_pushinteger(L, r.timing.runs), lua_setfield(L, -2, "runs");
+  lua_pushboolean(L, r.timing.busy), lua_setfield(L, -2, "busy");
   lua_pushboolean(L, r.repeated), lua_setfield(L, -2, "repeated");
   lua_pushnumber(L, r.build_seconds), lua_setfield(L, -2, "build_seconds");
   lua_pushnumber(L, r.check_seconds), lua_setfield(L, -2, "check_seconds");

@@ -99,6 +99,7 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushinteger(L, r->when), lua_setfield(L, -2, "when");
   lua_pushboolean(L, r->intrinsic_bytes > 0), lua_setfield(L, -2, "has_intrinsics");
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
+  lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
 }
 
 static const char *versions_text(void) { return "msched " MSCHED_VERSION ", LLVM " MSCHED_LLVM_VERSION; }
@@ -136,6 +137,7 @@ static int store_put(lua_State *L) {
   r.seed = (uint64_t)bind_option_int(L, 2, "seed", 0);
   r.candidate = (uint64_t)bind_option_int(L, 2, "candidate", 0);
   r.unsafe = !vm_trace_is_safe(trace);
+  r.busy = bind_option_bool(L, 2, "busy", false);
   ms_error err = {.instruction = -1};
   if (!put_record(L, db, trace, &r, &err)) return bind_raise(L, &err);
   char text[DB_ID_TEXT];

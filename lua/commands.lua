@@ -36,19 +36,21 @@ local function reporter(func, json, terminal)
     local best = env.fastest and string.format("best %s %s (%s)", time_text(env.fastest.seconds), rate_text(flops, env.fastest.seconds), env.fastest.id or "-") or "no best yet"
     local elapsed = msched.clock() - env.started
     local left = env.done > 0 and string.format(", about %.0f s left", elapsed / env.done * (env.trials - env.done)) or ""
-    return string.format("%s: trial %d of %d, %s, failed: %s, %.0f s%s", name, env.done, env.trials, best, reasons_text(env.failures), elapsed, left)
+    local busy = env.busy > 0 and string.format(", machine busy at %d", env.busy) or ""
+    return string.format("%s: trial %d of %d, %s, failed: %s%s, %.0f s%s", name, env.done, env.trials, best, reasons_text(env.failures), busy, elapsed, left)
   end
   local best
   return function(e)
     if json then
       if e.event == "trial" then
         put_json {event = "trial", task = name, id = e.id, short_id = e.short_id, status = e.status, outcome = e.outcome, seconds = e.seconds,
-                  hash = e.hash, candidate = e.candidate, reason = e.reason}
+                  hash = e.hash, candidate = e.candidate, reason = e.reason, busy = e.busy}
       elseif e.event == "start" then
         put_json {event = "start", task = name, target = e.env.target.text, trials = e.env.trials, sketches = #e.env.sketches, known = e.env.resumed}
       elseif e.event == "end" then
         put_json {event = "end", task = name, trials = e.env.done, seconds = e.env.seconds, best = e.env.fastest and e.env.fastest.full_id,
-                  best_seconds = e.env.fastest and e.env.fastest.seconds, failures = e.env.failures, refused = e.env.refused}
+                  best_seconds = e.env.fastest and e.env.fastest.seconds, failures = e.env.failures, refused = e.env.refused,
+                  busy = e.env.busy}
       end
       return
     end
@@ -105,6 +107,14 @@ end
 
 -- ---- The store -------------------------------------------------------------------------------------------------
 
+-- What is to be known of a record besides its time.
+local function remarks_on(r)
+  local list = cli.list {}
+  if r.unsafe then list[#list + 1] = "unsafe" end
+  if r.busy then list[#list + 1] = "busy machine" end
+  return list
+end
+
 function commands.top(options, rest)
   local store = open_store(options.db, true)
   local most = options.k or 10
@@ -115,11 +125,13 @@ function commands.top(options, rest)
       for i, r in ipairs(store:records {workload = w.id, target = options.target, most = most}) do
         local short = store:short_id(r.key)
         if options.json then
-          put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when}
-        elseif r.status == "failed" then
-          print(string.format("  %3d  %s  failed: %s", i, short, r.reason))
+          put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when,
+                    remarks = remarks_on(r)}
         else
-          print(string.format("  %3d  %s  %s%s  %s  %s", i, short, r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(flops, r.seconds), r.target))
+          local remarks = table.concat(remarks_on(r), ", ")
+          local result = r.status == "failed" and "failed: " .. r.reason
+            or string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(flops, r.seconds), r.target)
+          print(string.format("  %3d  %s  %s%s", i, short, result, remarks ~= "" and "  (" .. remarks .. ")" or ""))
         end
       end
     end
@@ -154,13 +166,14 @@ function commands.show(options, ids)
   if steps then return show_steps(func, trace, options) end
   if options.json then
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
-              hash = r.hash, reason = r.reason}
+              hash = r.hash, reason = r.reason, remarks = remarks_on(r)}
     return DONE
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
   local interval = r.high < math.huge and string.format(" [%s, %s]", time_text(r.low), time_text(r.high)) or ""
   print(string.format("record %s: %s, %s%s, %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), interval, r.runs, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
+  if r.busy then print("busy machine: other programs ran whenever it was timed, so it may be faster") end
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())
   return DONE

@@ -81,11 +81,12 @@ function Env:take(c, r)
   self.known[c.hash] = true
   local status = r.measured and "measured" or r.censored and "censored" or "failed"
   if status == "failed" then count(self.failures, r.outcome) end
+  if r.busy then self.busy = self.busy + 1 end
   local id, short
   if not self.simulate then
     self.kept = self.kept + 1
     id, short = self.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status,
-                                seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, reason = r.reason,
+                                seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, busy = r.busy, reason = r.reason,
                                 seed = self.seed, candidate = c.candidate}
   end
   if r.measured then
@@ -97,7 +98,7 @@ function Env:take(c, r)
   end
   if r.measured or r.censored then learn(self, c, r.seconds) end
   self.listen {event = "trial", id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, low = r.low, high = r.high, hash = c.hash,
-               candidate = c.candidate, reason = r.reason, env = self}
+               candidate = c.candidate, reason = r.reason, busy = r.busy or false, env = self}
 end
 
 local function measure_really(self, candidates)
@@ -228,7 +229,7 @@ function tune.run(func, options)
   local target = msched.target(options.target or "native")
   local self = setmetatable({
     func = func, target = target, trials = options.trials or 64, seed = options.seed or 1, done = 0, idle = 0, submitted = 0,
-    next_candidate = 0, resumed = 0, kept = 0, known = {}, measured = {}, refused = {}, failures = {}, lessons = {}, simulate = options.simulate,
+    next_candidate = 0, resumed = 0, kept = 0, busy = 0, known = {}, measured = {}, refused = {}, failures = {}, lessons = {}, simulate = options.simulate,
     listen = options.listen or function() end, batch = options.batch or 64, started = msched.clock(),
   }, Env)
   if options.seconds then self.deadline = self.started + options.seconds end

@@ -213,15 +213,17 @@ static void take_ran(struct helper *h, const struct message *m) {
   if (told.outcome == JIT_WRONG || told.outcome == JIT_CRASHED) child_end(&h->runner, NULL, 0);
 }
 
-/* The runner's alarm, or the helper's, went off. Where the limit is no longer than what a busy machine may keep a
- * process waiting, it is given a second chance. */
-static const double SHORT_LIMIT = 10e-3;
+/* Seconds: more than a first run may lose to other programs, however busy the machine. */
+static const double LONG_WAIT = 0.5;
+enum { MOST_LATE = 3 };
+
+/* The runner's alarm, or the helper's, went off. One run that is late may have been interrupted: it is hopeless when
+ * three were late, or fewer that together took longer than any interruption. */
 static void take_late(struct helper *h, struct candidate *c, uint32_t stage, double limit) {
   double most = h->w.hello.options.run_timeout;
   char reason[100];
   h->grace = fmin(MOST_GRACE, h->grace * 2);
-  if (stage == STAGE_FIRST_RUN && limit < SHORT_LIMIT && !c->rerun) {
-    c->rerun = true;
+  if (stage == STAGE_FIRST_RUN && limit < most && ++c->late < MOST_LATE && c->late * limit < LONG_WAIT) {
     queue_move(&h->queue, c, READY);
     return;
   }

@@ -13,6 +13,7 @@ struct candidate {
   struct measure_run run;
   struct jit_result result;
   bool rebuilt, rerun; /* given to a fresh process, since the last one ended with it */
+  uint32_t late;       /* how often its first run was ended as hopeless */
 };
 
 struct known { /* by hash of the scheduled module */

@@ -75,9 +75,12 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   return jit_passed(status, &err) || finish(c->out, JIT_WRONG, err.message);
 }
 
-/* What timing may take where the machine is not quiet, at least in seconds and in runs: for those that are close to the
- * best, and for the others. */
-static const struct patience { double seconds, runs; } close_ones = {0.5, 5}, far_ones = {0.15, 3};
+/* What timing may take where the machine is not quiet, at least in seconds and in runs, and how often it is done again:
+ * for those that are close to the best, and for the others. */
+static const struct patience {
+  double seconds, runs;
+  uint32_t again;
+} close_ones = {0.5, 5, 2}, far_ones = {0.15, 3, 0};
 static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
@@ -87,6 +90,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
   struct timing_plan plan = {.tolerance = r->w->hello.options.tolerance,
                              .once = once,
                              .hopeless = c->hopeless,
+                             .again = patience.again,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
   enter(r, STAGE_TIMING, most);
   bool ok = timing_measure(c->entry, r->arena.pointers, c->workspace, &plan, &c->out->timing);

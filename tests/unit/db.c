@@ -175,6 +175,36 @@ static void goes_through_json(void **state) {
   assert_true(at - seen == 1 && seen[0] == 0.25);
 }
 
+static struct db_record only_record(struct fixture *x, const db_id *id) {
+  ms_error err = {0};
+  struct db_record found;
+  char text[DB_ID_TEXT];
+  db_id_text(id, text);
+  assert_int_equal(db_find_record(x->db, text, &found, &err), 1);
+  return found;
+}
+
+/* What a record notes stays with it, in the file and through JSON; an import says itself what is unsafe. */
+static void keeps_notes(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  for (int notes = 0; notes < 4; notes++) {
+    struct db_record r = record(x, 300 + (uint64_t)notes, 0.25, DB_MEASURED), found;
+    r.unsafe = notes & 1, r.busy = notes & 2;
+    assert_true(db_put_record(x->db, &r, &err));
+    found = only_record(x, &r.id);
+    assert_true(found.unsafe == r.unsafe && found.busy == r.busy);
+    FILE *file = tmpfile();
+    assert_true(db_export_json(x->db, file, &err));
+    assert_true(db_delete_record(x->db, &r.id, &err));
+    rewind(file);
+    struct db_import import = {0};
+    assert_true(db_import_json(x->db, file, "export", &import, &err));
+    fclose(file);
+    assert_true(only_record(x, &r.id).busy == r.busy);
+  }
+}
+
 static void write_bytes(const char *path, const void *bytes, size_t size) {
   FILE *file = fopen(path, "wb");
   assert_int_equal(fwrite(bytes, 1, size, file), size);
@@ -295,9 +325,16 @@ static void misses_an_intrinsic(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(keeps_records_by_time), TEST(finds_by_prefix_and_module), TEST(replaces_a_record),        TEST(grows),
-      TEST(goes_through_json),     TEST(refuses_strange_files),      TEST(refuses_a_truncated_file), TEST(reads_only),
-      TEST(keeps_intrinsics),      TEST(misses_an_intrinsic)};
+  const struct CMUnitTest tests[] = {TEST(keeps_records_by_time),
+                                     TEST(finds_by_prefix_and_module),
+                                     TEST(replaces_a_record),
+                                     TEST(grows),
+                                     TEST(goes_through_json),
+                                     TEST(refuses_strange_files),
+                                     TEST(refuses_a_truncated_file),
+                                     TEST(reads_only),
+                                     TEST(keeps_intrinsics),
+                                     TEST(misses_an_intrinsic),
+                                     TEST(keeps_notes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,133 @@
+/* How a call's time is found, by a clock of the test's own: what one slow call decides (nothing), when a machine counts
+ * as busy, and that a busy one is sampled again. */
+#include "file.h"
+
+#include "jit/timing.h"
+
+#include <string.h>
+
+/* What each call takes, in seconds; the last goes on for ever. */
+static struct {
+  const double *seconds;
+  uint32_t count, calls;
+  double now;
+  uint64_t interruptions, more; /* more: at each call */
+  uint32_t quiet_from;          /* the call from which on there are no more; 0: none */
+} fake;
+
+static double fake_now(void) { return fake.now; }
+static uint64_t fake_interruptions(void) { return fake.interruptions; }
+static const struct timing_clock fake_clock = {fake_now, fake_interruptions};
+
+static int32_t fake_entry(void **args, void *workspace) {
+  (void)args, (void)workspace;
+  fake.now += fake.seconds[fake.calls < fake.count ? fake.calls : fake.count - 1];
+  fake.calls++;
+  if (!fake.quiet_from || fake.calls < fake.quiet_from) fake.interruptions += fake.more;
+  return 0;
+}
+
+#define CALLS(...)                                                                                                     \
+  do {                                                                                                                 \
+    static const double list[] = {__VA_ARGS__};                                                                        \
+    memset(&fake, 0, sizeof fake);                                                                                     \
+    fake.seconds = list, fake.count = sizeof list / sizeof *list;                                                      \
+  } while (0)
+
+/* once: long enough that a sample is one call. */
+static struct jit_timing time_calls(double hopeless, uint32_t again) {
+  struct timing_plan plan = {
+      .tolerance = 0.02, .limit = 0.15, .once = 2e-3, .hopeless = hopeless, .again = again, .clock = &fake_clock};
+  struct jit_timing t;
+  assert_true(timing_measure(fake_entry, NULL, NULL, &plan, &t));
+  return t;
+}
+
+/* The clock's sums round. */
+static bool is_about(double x, double y) { return x > 0.999 * y && x < 1.001 * y; }
+
+static void one_slow_call_decides_nothing(void **state) {
+  (void)state;
+  CALLS(0.1, 0.002);
+  struct jit_timing t = time_calls(5e-3, 0);
+  assert_false(t.censored);
+  assert_true(is_about(t.seconds, 0.002));
+  CALLS(0.1, 0.3, 0.002); /* nor do two, nor when time is up by then */
+  t = time_calls(5e-3, 0);
+  assert_false(t.censored);
+}
+
+static void three_slow_calls_do(void **state) {
+  (void)state;
+  CALLS(0.02, 0.011, 0.012, 0.001);
+  struct jit_timing t = time_calls(5e-3, 0);
+  assert_true(t.censored);
+  assert_int_equal(t.runs, 3);
+  assert_int_equal(fake.calls, 3);
+}
+
+/* Slower than the limit by more than any interruption: once is enough. */
+static void one_that_takes_enormously_long_does(void **state) {
+  (void)state;
+  CALLS(0.6, 0.001);
+  struct jit_timing t = time_calls(5e-3, 0);
+  assert_true(t.censored);
+  assert_int_equal(fake.calls, 1);
+  CALLS(0.3, 0.3, 0.001);
+  t = time_calls(5e-3, 0);
+  assert_true(t.censored);
+  assert_int_equal(fake.calls, 2);
+}
+
+static void a_quiet_machine_is_not_busy(void **state) {
+  (void)state;
+  CALLS(0.002);
+  struct jit_timing t = time_calls(0, 2);
+  assert_false(t.busy);
+  assert_int_equal(t.runs, fake.calls);
+}
+
+/* Interrupted at each call until the tenth: the second time is quiet, and counts. */
+static void a_busy_machine_is_sampled_again(void **state) {
+  (void)state;
+  CALLS(0.004, 0.0041, 0.0042, 0.002);
+  fake.more = 2, fake.quiet_from = 4;
+  struct jit_timing t = time_calls(0, 2);
+  assert_false(t.busy);
+  assert_true(is_about(t.seconds, 0.002));
+  assert_true(fake.calls > t.runs);
+}
+
+static void a_machine_that_stays_busy_is_said_to_be(void **state) {
+  (void)state;
+  CALLS(0.002);
+  fake.more = 1;
+  struct jit_timing t = time_calls(0, 2);
+  assert_true(t.busy);
+  assert_int_equal(fake.calls, 3 * t.runs); /* and not sampled without end */
+  CALLS(0.002);
+  fake.more = 1;
+  t = time_calls(0, 0);
+  assert_true(t.busy);
+  assert_int_equal(fake.calls, t.runs);
+}
+
+/* Nobody was seen to interrupt, and yet half of the calls took half as long again. */
+static void calls_that_lie_far_apart_are_of_a_busy_machine(void **state) {
+  (void)state;
+  CALLS(0.002, 0.003);
+  assert_true(time_calls(0, 0).busy);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_slow_call_decides_nothing),
+      cmocka_unit_test(three_slow_calls_do),
+      cmocka_unit_test(one_that_takes_enormously_long_does),
+      cmocka_unit_test(a_quiet_machine_is_not_busy),
+      cmocka_unit_test(a_busy_machine_is_sampled_again),
+      cmocka_unit_test(a_machine_that_stays_busy_is_said_to_be),
+      cmocka_unit_test(calls_that_lie_far_apart_are_of_a_busy_machine),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
