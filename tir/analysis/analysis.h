@@ -21,6 +21,16 @@ bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l);
 /* The variables of the loops around `s`, innermost first, up to its block or below `high` (TIR_NONE: all). Returns
  * their number, stores at most `most`. */
 uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most);
+/* The loops that run while what `s` touches of a buffer in `memory` is looked at from `high` (running.c): those around
+ * `s` below `high`, innermost first, then those at or around `high` that are bound to threads which share the memory;
+ * TIR_NONE: no threads do. Returns their number, stores the variables of at most `most`. */
+uint32_t tir_running_loops(const struct tir *ir, tir_stmt s, tir_stmt high, tir_symbol memory, tir_var *out,
+                           uint32_t most);
+/* The memory, if threads share it within a kernel as blocks are moved and cached there; TIR_NONE: it is global. */
+tir_symbol tir_memory_of_threads(const struct tir *ir, tir_symbol memory);
+static inline tir_symbol tir_memory_of(const struct tir *ir, tir_buffer buffer) {
+  return tir_memory_of_threads(ir, tir_buffer_at(ir, buffer)->scope);
+}
 /* The only statement in a loop's body, or TIR_NONE. */
 tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
 
@@ -59,8 +69,6 @@ void tir_renew_pipeline(struct tir *ir, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
 uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
                            tir_block *out, uint32_t most);
-/* A loop bound to `thread` runs over what all its threads see of a buffer in `scope`: shared memory under threadIdx. */
-bool tir_relaxes_under_thread(const struct tir *ir, tir_symbol scope, tir_symbol thread);
 /* The lowest loop or block around both (or one of them, if it is around the other). */
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
 /* A loop of more than one round is around both (or is one of them), below the scope. */

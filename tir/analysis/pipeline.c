@@ -6,7 +6,6 @@
 #include "../arith/affine.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
   while (a != b && !tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
@@ -14,41 +13,14 @@ tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b
   return a;
 }
 
-/* Ranks of memory and of threads: a thread axis of at least the memory's rank shares it. */
-static int scope_rank(const char *scope) {
-  if (!*scope || !strncmp(scope, "global", 6)) return 0;
-  return !strncmp(scope, "shared", 6) ? 1 : 2;
-}
-
-bool tir_relaxes_under_thread(const struct tir *ir, tir_symbol scope, tir_symbol thread) {
-  const char *memory = tir_text(ir, scope), *axis = tir_text(ir, thread);
-  if (!strncmp(memory, "warp", 4)) return !strcmp(axis, "threadIdx.x");
-  return scope_rank(memory) <= (strncmp(axis, "blockIdx", 8) ? 1 : 0);
-}
-
 enum { MOST_VARS = 64, MOST_RANK = 16, MOST_WRITERS = 32 };
-
-/* The loops from `s` up to `high`, and above it the threads that share the buffer's memory. */
-static uint32_t collect_relaxed(const struct tir *ir, tir_stmt s, tir_stmt high, tir_buffer buffer, tir_var *out) {
-  uint32_t count = tir_loop_vars(ir, s, high, out, MOST_VARS);
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  if (scope_rank(tir_text(ir, scope)) == 0) return count;
-  for (s = high; s; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
-    if (!tir_relaxes_under_thread(ir, scope, n->loop.thread)) continue;
-    if (count < MOST_VARS) out[count] = n->loop.var;
-    count++;
-  }
-  return count;
-}
 
 /* What the block surely writes of the buffer below `high`; false: nothing is known. */
 static bool find_produced(struct tir *ir, tir_block producer, struct tir_region region, tir_stmt high,
                           struct tir_interval *out) {
   tir_var vars[MOST_VARS];
   tir_expr ranges[2 * MOST_RANK];
-  uint32_t count = collect_relaxed(ir, producer, high, region.buffer, vars);
+  uint32_t count = tir_running_loops(ir, producer, high, tir_memory_of(ir, region.buffer), vars, MOST_VARS);
   if (count > MOST_VARS) return false;
   tir_region_over_loops(ir, producer, region, ranges);
   return tir_region_exact(ir, ranges, tir_buffer_at(ir, region.buffer)->rank, vars, count,
@@ -82,7 +54,7 @@ static bool covers_at(struct tir *ir, const struct tir_use_at *use, const tir_bl
   for (uint32_t i = 0; i < count; i++)
     if (meets[i] == high) any |= add_produced(ir, producers[i], use->buffer, high, produced);
   if (!any) return false;
-  uint32_t relaxed = collect_relaxed(ir, use->at, high, use->buffer, vars);
+  uint32_t relaxed = tir_running_loops(ir, use->at, high, tir_memory_of(ir, use->buffer), vars, MOST_VARS);
   if (relaxed > MOST_VARS) return false;
   tir_region_upper_bound(ir, use->ranges, rank, vars, relaxed, use->predicate, consumed);
   return tir_region_covers(ir, use->buffer, produced, consumed);

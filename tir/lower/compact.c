@@ -20,22 +20,6 @@ struct compaction {
   struct touched touched;
 };
 
-/* Loop variables between the access and the allocation's list, and those of threads around that share the memory: those
- * that run while the buffer lives. */
-static uint32_t running_vars(const struct tir *ir, tir_stmt s, tir_stmt alloc, tir_var *out, uint32_t most) {
-  tir_stmt limit = tir_stmt_at(ir, alloc)->parent;
-  tir_symbol scope = tir_buffer_at(ir, tir_stmt_at(ir, alloc)->alloc.buffer)->scope;
-  uint32_t count = 0;
-  bool below = true;
-  for (tir_stmt p = s; p; p = tir_stmt_at(ir, p)->parent) {
-    below &= p != limit;
-    const struct tir_stmt_node *n = tir_stmt_at(ir, p);
-    bool runs = below || (n->loop_kind == TIR_THREAD_BINDING && tir_relaxes_under_thread(ir, scope, n->loop.thread));
-    if (n->kind == TIR_LOOP && runs && count < most) out[count++] = n->loop.var;
-  }
-  return count;
-}
-
 /* Uses only what is defined outside the allocation's list. */
 static bool is_outer(struct tir *ir, tir_expr e, const tir_var *inner, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
@@ -50,8 +34,11 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   (void)writes;
   if (a->buffer != c->buffer) return;
   tir_var vars[MOST_LOOPS];
-  uint32_t count = running_vars(ir, s, c->alloc, vars, MOST_LOOPS);
+  tir_stmt list = tir_stmt_at(ir, c->alloc)->parent;
+  tir_symbol memory = tir_buffer_at(ir, c->buffer)->scope;
+  uint32_t count = tir_running_loops(ir, s, list, memory, vars, MOST_LOOPS);
   for (uint32_t i = 0; i < a->count; i++) {
+    c->touched.whole[i] |= count > MOST_LOOPS;
     if (c->touched.whole[i]) continue;
     struct tir_interval now = {TIR_NONE, TIR_NONE, false};
     if (tir_is_index(ir, a->indices[i])) now = tir_relax(ir, a->indices[i], vars, count);

@@ -104,22 +104,6 @@ static tir_stmt parent_of_place(const struct tir *ir, const struct tir_cache_pla
 
 enum { MOST_RELAXED = 64 };
 
-/* Variables of the loops around `block` up to `top`, and of the threads above that share the buffer. */
-static uint32_t relaxed_vars(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, tir_stmt top,
-                             tir_var *out) {
-  tir_symbol scope = tir_buffer_at(ir, plan->buffer)->scope;
-  uint32_t count = tir_loop_vars(ir, block, top, out, MOST_RELAXED);
-  if (!strncmp(tir_text(ir, scope), "global", 6)) return count;
-  for (tir_stmt s = top; s; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
-    if (!tir_relaxes_under_thread(ir, scope, n->loop.thread)) continue;
-    if (count < MOST_RELAXED) out[count] = n->loop.var;
-    count++;
-  }
-  return count;
-}
-
 static void bind_iters(struct tir *ir, tir_block block) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -224,7 +208,8 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
   struct tir_interval used[TIR_MOST_CACHED_RANK];
   tir_var vars[MOST_RELAXED];
-  uint32_t count = relaxed_vars(ir, plan, block, parent_of_place(ir, plan), vars);
+  tir_symbol memory = tir_memory_of(ir, plan->buffer);
+  uint32_t count = tir_running_loops(ir, block, parent_of_place(ir, plan), memory, vars, MOST_RELAXED);
   plan->gaps = false;
   if (count > MOST_RELAXED) {
     tir_cache_whole(ir, plan);

@@ -15,33 +15,14 @@ static void *allocate(size_t count, size_t size) {
 
 /* ---- Variables that run ---- */
 
-static uint32_t add_sharing_threads(const struct tir *ir, const struct tir_move *move, tir_buffer buffer, tir_var *out,
-                                    uint32_t count, uint32_t most) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  if (!move->to_consumers || !strncmp(tir_text(ir, scope), "global", 6)) return count;
-  for (tir_stmt s = move->loop; s; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
-    if (!tir_relaxes_under_thread(ir, scope, n->loop.thread)) continue;
-    if (count < most) out[count] = n->loop.var;
-    count++;
-  }
-  return count;
-}
-
-static uint32_t collect_relaxed(const struct tir *ir, const struct tir_move *move, tir_block required,
-                                tir_buffer buffer, tir_var *out, uint32_t most) {
-  uint32_t count = tir_loop_vars(ir, required, move->loop, out, most);
-  return add_sharing_threads(ir, move, buffer, out, count, most);
-}
-
 void tir_open_relaxed(const struct tir *ir, const struct tir_move *move, tir_block required, tir_buffer buffer,
                       struct tir_relaxed *r) {
+  tir_symbol memory = move->to_consumers ? tir_memory_of(ir, buffer) : TIR_NONE;
   r->vars = r->on_stack;
-  r->count = collect_relaxed(ir, move, required, buffer, r->vars, TIR_MOST_RELAXED);
+  r->count = tir_running_loops(ir, required, move->loop, memory, r->vars, TIR_MOST_RELAXED);
   if (r->count > TIR_MOST_RELAXED) {
     r->vars = allocate(r->count, sizeof *r->vars);
-    collect_relaxed(ir, move, required, buffer, r->vars, r->count);
+    tir_running_loops(ir, required, move->loop, memory, r->vars, r->count);
   }
   r->mask = 0;
   for (uint32_t i = 0; i < r->count; i++) r->mask |= 1ull << (r->vars[i] & 63);

@@ -47,17 +47,8 @@ static bool uses(const struct tir *ir, struct tir_span span, tir_buffer buffer) 
 
 /* Loops between the block and the loop, and threads further out that share the copy. */
 static uint32_t relaxed_vars(struct tir *ir, const struct plan *plan, tir_block block, tir_var *out) {
-  uint32_t count = tir_loop_vars(ir, block, plan->loop, out, MOST_VARS);
-  if (!strncmp(plan->cache.storage, "global", 6)) return count;
-  tir_symbol storage = tir_symbol_of(ir, plan->cache.storage);
-  for (tir_stmt s = plan->loop; s; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
-    if (!tir_relaxes_under_thread(ir, storage, n->loop.thread)) continue;
-    if (count < MOST_VARS) out[count] = n->loop.var;
-    count++;
-  }
-  return count;
+  tir_symbol memory = tir_memory_of_threads(ir, tir_symbol_of(ir, plan->cache.storage));
+  return tir_running_loops(ir, block, plan->loop, memory, out, MOST_VARS);
 }
 
 /* A region of the block in terms of the loops around, and those that run below the loop. */
