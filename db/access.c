@@ -1,6 +1,7 @@
 /* Records: putting, finding, walking by run time. */
-#include "store.h"
+#include "seal.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,30 +26,59 @@ struct putting {
   size_t size;
 };
 
-/* Takes out the entry in the index of times that an older record of this id has. */
-static int drop_old_time(struct db *db, MDB_txn *txn, const db_id *id) {
-  MDB_val key = {16, (void *)id->bytes}, value;
-  struct db_record old;
-  int code = mdb_get(txn, db->records, &key, &value);
-  if (code == MDB_NOTFOUND) return 0;
-  if (code || !db_decode_record(value.mv_data, value.mv_size, &old)) return code;
-  uint8_t time[DB_TIME_KEY];
-  db_time_key(&old, time);
-  MDB_val time_key = {DB_TIME_KEY, time};
-  code = mdb_del(txn, db->times, &time_key, NULL);
+/* Takes the entries of an index whose record is `id`, which stands in the key or is the value, by looking at all. */
+static int drop_entries(MDB_txn *txn, MDB_dbi index, const db_id *id) {
+  MDB_cursor *cursor;
+  MDB_val key, value;
+  int code = mdb_cursor_open(txn, index, &cursor);
+  if (code) return code;
+  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
+    bool in_key = key.mv_size == DB_TIME_KEY && !memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, id->bytes, 16);
+    bool in_value = value.mv_size == 16 && !memcmp(value.mv_data, id->bytes, 16);
+    if ((in_key || in_value) && (code = mdb_cursor_del(cursor, 0))) break;
+  }
+  mdb_cursor_close(cursor);
   return code == MDB_NOTFOUND ? 0 : code;
+}
+
+static int drop_entry(MDB_txn *txn, MDB_dbi index, uint8_t *key, size_t size) {
+  MDB_val k = {size, key};
+  int code = mdb_del(txn, index, &k, NULL);
+  return code == MDB_NOTFOUND ? 0 : code;
+}
+
+/* Takes out what the indexes have of a record, which may be damaged, so that it does not say what that is. */
+static int drop_from_indexes(struct db *db, MDB_txn *txn, const db_id *id, MDB_val value) {
+  struct db_record old;
+  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  MDB_val key = {16, (void *)id->bytes};
+  if (db_read_record(key, value, &old)) {
+    int code = drop_entries(txn, db->times, id);
+    return code ? code : drop_entries(txn, db->modules, id);
+  }
+  db_time_key(&old, time);
+  db_module_key(&old.workload, old.target, old.module_hash, old.versions, module);
+  int code = drop_entry(txn, db->times, time, sizeof time);
+  return code ? code : drop_entry(txn, db->modules, module, sizeof module);
+}
+
+static int drop_old(struct db *db, MDB_txn *txn, const db_id *id) {
+  MDB_val key = {16, (void *)id->bytes}, value;
+  int code = mdb_get(txn, db->records, &key, &value);
+  if (code) return code == MDB_NOTFOUND ? 0 : code;
+  return drop_from_indexes(db, txn, id, value);
 }
 
 static int put_record(struct db *db, MDB_txn *txn, void *data) {
   struct putting *p = data;
   struct db_record *r = p->record;
-  int code = drop_old_time(db, txn, &r->id);
+  int code = drop_old(db, txn, &r->id);
   uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
   db_time_key(r, time);
   db_module_key(&r->workload, r->target, r->module_hash, r->versions, module);
-  MDB_val id = {16, r->id.bytes}, value = {p->size, p->bytes}, nothing = {0, ""};
+  MDB_val id = {16, r->id.bytes}, nothing = {0, ""};
   MDB_val time_key = {DB_TIME_KEY, time}, module_key = {DB_MODULE_KEY, module};
-  if (!code) code = mdb_put(txn, db->records, &id, &value, 0);
+  if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, &r->id, p->bytes, p->size);
   if (!code) code = mdb_put(txn, db->times, &time_key, &nothing, 0);
   return code ? code : mdb_put(txn, db->modules, &module_key, &id, 0);
 }
@@ -66,18 +96,9 @@ bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
 static int delete_record(struct db *db, MDB_txn *txn, void *data) {
   const db_id *id = data;
   MDB_val key = {16, (void *)id->bytes}, value;
-  struct db_record r;
   int code = mdb_get(txn, db->records, &key, &value);
-  if (code) return code;
-  if (db_decode_record(value.mv_data, value.mv_size, &r)) {
-    uint8_t module[DB_MODULE_KEY];
-    db_module_key(&r.workload, r.target, r.module_hash, r.versions, module);
-    MDB_val module_key = {DB_MODULE_KEY, module};
-    code = drop_old_time(db, txn, id);
-    if (!code) code = mdb_del(txn, db->modules, &module_key, NULL);
-    if (code && code != MDB_NOTFOUND) return code;
-  }
-  return mdb_del(txn, db->records, &key, NULL);
+  if (!code) code = drop_from_indexes(db, txn, id, value);
+  return code ? code : mdb_del(txn, db->records, &key, NULL);
 }
 
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
@@ -86,11 +107,12 @@ bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
 
 /* ---- Finding ---- */
 
-static int hold_record(struct db *db, MDB_val value, struct db_record *out, ms_error *err) {
-  void *copy = db_hold(db, value.mv_data, value.mv_size);
-  if (db_decode_record(copy, value.mv_size, out)) return 1;
-  db_failed(db, MDB_CORRUPTED, "reading a record", err);
-  return -1;
+/* 1: it is sound, and held; 0: it is damaged. */
+static int hold_record(struct db *db, MDB_val key, MDB_val value, struct db_record *out) {
+  value.mv_data = db_hold(db, value.mv_data, value.mv_size);
+  if (!db_read_record(key, value, out)) return 1;
+  db_note_damage(db, DB_RECORD, key);
+  return 0;
 }
 
 static int digit(char c) {
@@ -132,7 +154,19 @@ static int match_prefix(struct db *db, MDB_txn *txn, const uint8_t prefix[16], s
   return count;
 }
 
-int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err) {
+static void refuse_ambiguous(const char *prefix, const db_id *found, int count, int shown, ms_error *err) {
+  char list[16 * DB_ID_TEXT] = "", *at = list;
+  assert(count <= 16);
+  for (int i = 0; i < count; i++) {
+    *at++ = ' ';
+    db_id_text(&found[i], at);
+    at += 12;
+  }
+  *at = 0;
+  ms_fail(err, MS_INVALID_ARGUMENT, "`%s` may be any of:%s%s", prefix, list, count == shown ? " …" : "");
+}
+
+int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
   uint8_t bytes[16];
   size_t digits;
   enum { SHOWN = 8 };
@@ -144,23 +178,31 @@ int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_
     return -1;
   }
   if (!db_begin_read(db, &txn, err)) return -1;
-  int count = match_prefix(db, txn, bytes, digits, found, SHOWN), result = count ? -1 : 0;
-  if (count == 1) {
-    MDB_val key = {16, found[0].bytes}, value;
-    int code = mdb_get(txn, db->records, &key, &value);
-    result = code ? (db_failed(db, code, "reading a record", err), -1) : hold_record(db, value, out, err);
-  } else if (count > 1) {
-    char list[SHOWN * DB_ID_TEXT + 1], *at = list;
-    for (int i = 0; i < count; i++) {
-      *at++ = ' ';
-      db_id_text(&found[i], at);
-      at += 12;
-    }
-    *at = 0;
-    ms_fail(err, MS_INVALID_ARGUMENT, "`%s` may be any of:%s%s", prefix, list, count == SHOWN ? " …" : "");
-  }
+  int count = match_prefix(db, txn, bytes, digits, found, SHOWN);
   mdb_txn_abort(txn);
-  return result;
+  if (count > 1) refuse_ambiguous(prefix, found, count, SHOWN, err);
+  if (count == 1) *out = found[0];
+  return count > 1 ? -1 : count;
+}
+
+int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err) {
+  db_id id;
+  MDB_txn *txn;
+  int found = db_find_id(db, prefix, &id, err);
+  if (found <= 0) return found;
+  if (!db_begin_read(db, &txn, err)) return -1;
+  MDB_val key = {16, id.bytes}, value;
+  int code = mdb_get(txn, db->records, &key, &value);
+  int held = code ? 0 : hold_record(db, key, value, out);
+  mdb_txn_abort(txn);
+  if (held || code == MDB_NOTFOUND) return held;
+  char text[DB_ID_TEXT];
+  db_id_text(&id, text);
+  if (code)
+    db_failed(db, code, "reading a record", err);
+  else
+    ms_fail(err, MS_STORE, "%s: record %.12s is damaged; `msched db delete %.12s` removes it", db->path, text, text);
+  return -1;
 }
 
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
@@ -174,9 +216,10 @@ int db_find_module(struct db *db, const db_id *workload, const char *target, uin
   if (!code && id.mv_size == 16) code = mdb_get(txn, db->records, &id, &value);
   if (code && code != MDB_NOTFOUND)
     result = (db_failed(db, code, "reading a record", err), -1);
-  else if (!code)
-    result = hold_record(db, value, out, err);
+  else if (!code && id.mv_size == 16)
+    result = hold_record(db, id, value, out);
   mdb_txn_abort(txn);
+  db_report_damage(db);
   return result;
 }
 
@@ -220,7 +263,15 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
     if (key.mv_size != DB_TIME_KEY || (length && memcmp(key.mv_data, prefix, length) != 0)) break;
     MDB_val id = {16, (uint8_t *)key.mv_data + 33}, bytes;
     struct db_record r;
-    if (mdb_get(w->txn, w->db->records, &id, &bytes) || !db_decode_record(bytes.mv_data, bytes.mv_size, &r)) continue;
+    uint8_t its[DB_TIME_KEY];
+    if (mdb_get(w->txn, w->db->records, &id, &bytes)) continue;
+    if (db_read_record(id, bytes, &r)) {
+      db_note_damage(w->db, DB_RECORD, id);
+      continue;
+    }
+    db_time_key(&r, its);
+    if (memcmp(its, key.mv_data, sizeof its) != 0)
+      continue; /* left of a record that is another now; db_check says it */
     if (!w->target || !strcmp(w->target, r.target)) go_on = w->visit(w->data, &r);
   }
   mdb_cursor_close(cursor);
@@ -247,5 +298,6 @@ bool db_each_record(struct db *db, const db_id *workload, const char *target, db
   }
   walk_prefix(&w, prefix, length);
   mdb_txn_abort(txn);
+  db_report_damage(db);
   return w.code ? db_failed(db, w.code, "reading records", err) : true;
 }

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 /* Housekeeping: check and compact. */
-#include "store.h"
+#include "seal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,11 +17,18 @@ struct checking {
   uint64_t records;
 };
 
-static void problem(struct checking *c, const db_id *id, const char *what) {
-  char text[DB_ID_TEXT] = "store";
-  if (id) db_id_text(id, text);
+static void problem(struct checking *c, char kind, MDB_val key, const char *what) {
+  db_id id = {{0}};
+  char text[DB_ID_TEXT];
+  memcpy(id.bytes, key.mv_data, key.mv_size < 16 ? key.mv_size : 16);
+  db_id_text(&id, text);
   c->problems++;
-  if (c->report) fprintf(c->report, "%s: %s\n", text, what);
+  if (c->report) fprintf(c->report, "%s %s: %s\n", db_kind_name(kind), text, what);
+}
+
+static void index_problem(struct checking *c, const char *what) {
+  c->problems++;
+  if (c->report) fprintf(c->report, "index: %s\n", what);
 }
 
 static bool is_there(struct checking *c, MDB_dbi table, const void *key, size_t size, const db_id *expected) {
@@ -32,73 +39,81 @@ static bool is_there(struct checking *c, MDB_dbi table, const void *key, size_t 
 
 static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   struct db_record r;
-  db_id id = {{0}};
-  if (key.mv_size != 16) {
-    problem(c, NULL, "a record's key is not of 16 bytes");
-    return;
-  }
-  memcpy(id.bytes, key.mv_data, 16);
-  c->records++;
-  if (!db_decode_record(value.mv_data, value.mv_size, &r)) {
-    problem(c, &id, "the record does not decode");
-    return;
-  }
   uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  const char *wrong = db_read_record(key, value, &r);
+  c->records++;
+  if (wrong) {
+    problem(c, DB_RECORD, key, wrong);
+    return;
+  }
   db_time_key(&r, time);
   db_module_key(&r.workload, r.target, r.module_hash, r.versions, module);
-  if (memcmp(r.id.bytes, id.bytes, 16) != 0) problem(c, &id, "the record is kept under another id than its own");
-  if (!is_there(c, c->db->times, time, sizeof time, NULL)) problem(c, &id, "the record is not in the index of times");
-  if (!is_there(c, c->db->modules, module, sizeof module, &id))
-    problem(c, &id, "the record is not in the index of modules");
-  if (!is_there(c, c->db->workloads, r.workload.bytes, 16, NULL)) problem(c, &id, "the record's workload is missing");
-  ms_error err = {.brief = true};
-  struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, &err);
-  if (!trace) problem(c, &id, "the record's trace does not decode");
-  vm_trace_free(trace);
+  if (!is_there(c, c->db->times, time, sizeof time, NULL))
+    problem(c, DB_RECORD, key, "it is not in the index of times");
+  if (!is_there(c, c->db->modules, module, sizeof module, &r.id))
+    problem(c, DB_RECORD, key, "it is not in the index of modules");
+  if (!is_there(c, c->db->workloads, r.workload.bytes, 16, NULL)) problem(c, DB_RECORD, key, "its workload is missing");
   size_t at = 0;
   db_id intrinsic;
   const char *name;
-  MDB_val text;
-  for (int code; db_next_intrinsic(&r, &at, &intrinsic, &name);)
-    if (!db_find_intrinsic(c->db, c->txn, &intrinsic, &text, &code))
-      problem(c, &id, "a tensor intrinsic that the record names is missing");
+  for (; db_next_intrinsic(&r, &at, &intrinsic, &name);)
+    if (!c->db->intrinsics || !is_there(c, c->db->intrinsics, intrinsic.bytes, 16, NULL))
+      problem(c, DB_RECORD, key, "a tensor intrinsic that it names is missing");
 }
 
 static void check_intrinsic(struct checking *c, MDB_val key, MDB_val value) {
-  db_id id = {{0}};
-  if (key.mv_size == 16) memcpy(id.bytes, key.mv_data, 16);
-  char *text = strndup(value.mv_data, value.mv_size);
+  const char *wrong = db_read_intrinsic_entry(key, &value);
   ms_error err = {.brief = true};
-  struct vm_intrinsics *made = text && key.mv_size == 16 ? vm_read_intrinsics(text, "store", &err) : NULL;
-  if (!made) problem(c, &id, "the tensor intrinsic cannot be read");
+  char *text = strndup(value.mv_data, value.mv_size);
+  if (!text) abort();
+  struct vm_intrinsics *made = wrong ? NULL : vm_read_intrinsics(text, "store", &err);
+  if (!made) problem(c, DB_INTRINSIC, key, wrong ? wrong : "it cannot be read");
   vm_intrinsics_free(made);
   free(text);
 }
 
+/* Each entry is that of a record. One of a record that is damaged is left to the record. */
+static void check_entry(struct checking *c, MDB_val key, MDB_val id, bool of_times) {
+  MDB_val value;
+  struct db_record r;
+  uint8_t its[DB_TIME_KEY];
+  if (mdb_get(c->txn, c->db->records, &id, &value)) {
+    index_problem(c, of_times ? "that of times names a record that is not there"
+                              : "that of modules names a record that is not there");
+    return;
+  }
+  if (db_read_record(id, value, &r)) return;
+  if (of_times)
+    db_time_key(&r, its);
+  else
+    db_module_key(&r.workload, r.target, r.module_hash, r.versions, its);
+  if (memcmp(its, key.mv_data, key.mv_size) != 0)
+    index_problem(c, of_times ? "that of times has an entry that is not its record's"
+                              : "that of modules has an entry that is not its record's");
+}
+
 static void check_time(struct checking *c, MDB_val key, MDB_val value) {
   (void)value;
-  if (key.mv_size != DB_TIME_KEY)
-    problem(c, NULL, "an entry of the index of times is ill-formed");
-  else if (!is_there(c, c->db->records, (uint8_t *)key.mv_data + 33, 16, NULL))
-    problem(c, NULL, "the index of times names a record that is not there");
+  MDB_val id = {16, (uint8_t *)key.mv_data + DB_TIME_KEY - 16};
+  if (key.mv_size == DB_TIME_KEY)
+    check_entry(c, key, id, true);
+  else
+    index_problem(c, "an entry of that of times is ill-formed");
 }
 
 static void check_module(struct checking *c, MDB_val key, MDB_val value) {
-  if (key.mv_size != DB_MODULE_KEY || value.mv_size != 16)
-    problem(c, NULL, "an entry of the index of modules is ill-formed");
-  else if (!is_there(c, c->db->records, value.mv_data, 16, NULL))
-    problem(c, NULL, "the index of modules names a record that is not there");
+  if (key.mv_size == DB_MODULE_KEY && value.mv_size == 16)
+    check_entry(c, key, value, false);
+  else
+    index_problem(c, "an entry of that of modules is ill-formed");
 }
 
 static void check_workload(struct checking *c, MDB_val key, MDB_val value) {
-  db_id id = {{0}};
-  if (key.mv_size == 16) memcpy(id.bytes, key.mv_data, 16);
-  const char *end = memchr(value.mv_data, 0, value.mv_size);
+  struct db_workload_text w;
+  const char *wrong = db_read_workload_entry(key, value, &w);
   ms_error err = {.brief = true};
-  struct tir *ir = NULL;
-  if (key.mv_size == 16 && end)
-    ir = tir_read(end + 1, value.mv_size - (size_t)(end + 1 - (const char *)value.mv_data), "workload", &err);
-  if (!ir) problem(c, &id, "the workload does not parse");
+  struct tir *ir = wrong ? NULL : tir_read(w.text, w.length, "workload", &err);
+  if (!ir) problem(c, DB_WORKLOAD, key, wrong ? wrong : "it does not parse");
   tir_free(ir);
 }
 
@@ -122,7 +137,7 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   if (!code && db->intrinsics) code = check_table(&c, db->intrinsics, check_intrinsic);
   MDB_stat times;
   if (!code && !mdb_stat(c.txn, db->times, &times) && times.ms_entries != c.records)
-    problem(&c, NULL, "the index of times has another number of entries than there are records");
+    index_problem(&c, "that of times has another number of entries than there are records");
   mdb_txn_abort(c.txn);
   if (code) return db_failed(db, code, "checking", err), -1;
   return c.problems;

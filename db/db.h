@@ -24,6 +24,10 @@ enum { DB_READ_ONLY = 1, DB_CREATE = 2 };
 struct db *db_open(const char *path, unsigned flags, ms_error *err);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
+/* Entries carry a checksum. One that is damaged is left out of what is read, and said in a line after the call that met
+ * it; `report` must not call the store. */
+typedef void db_damage_report(void *data, const char *line);
+void db_on_damage(struct db *db, db_damage_report *report, void *data);
 
 /* ---- Workloads: one function each, by structural hash, kept as TVMScript with the names that traces refer to. */
 bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err);
@@ -71,6 +75,8 @@ bool db_take_intrinsics(struct db *db, const struct db_record *record, struct vm
 bool db_next_intrinsic(const struct db_record *record, size_t *at, db_id *id, const char **name);
 /* By id or a prefix of at least 4 digits. 1: found, 0: not there, -1: err (an ambiguous prefix lists the matches). */
 int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err);
+/* The id alone, of a record that may be damaged. */
+int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err);
 /* What is known of a module on a target, by the same versions. */
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err);

@@ -1,5 +1,5 @@
 /* Tensor intrinsics by content: what records name is here as it was when they were measured. */
-#include "store.h"
+#include "seal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +15,23 @@ struct putting {
 
 static int put_intrinsic(struct db *db, MDB_txn *txn, void *data) {
   struct putting *p = data;
-  MDB_val key = {16, p->id.bytes}, value = {strlen(p->text), (void *)p->text};
-  int code = mdb_put(txn, db->intrinsics, &key, &value, MDB_NOOVERWRITE);
-  return code == MDB_KEYEXIST ? 0 : code;
+  MDB_val old;
+  int code;
+  if (db_find_intrinsic(db, txn, &p->id, &old, &code)) return 0;
+  return code != MDB_NOTFOUND ? code
+                              : db_put_sealed(txn, db->intrinsics, DB_INTRINSIC, &p->id, p->text, strlen(p->text));
 }
 
-db_id db_intrinsic_id(const char *text) {
+db_id db_intrinsic_id(const char *text, size_t length) {
   db_id id;
   XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, strlen(text)));
+  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, length));
   memcpy(id.bytes, bytes.digest, 16);
   return id;
 }
 
 bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err) {
-  struct putting p = {.id = db_intrinsic_id(text), .text = text};
+  struct putting p = {.id = db_intrinsic_id(text, strlen(text)), .text = text};
   *out = p.id;
   return db_write(db, put_intrinsic, &p, "keeping a tensor intrinsic", err);
 }
@@ -74,6 +76,10 @@ bool db_keep_intrinsics(struct db *db, const struct vm_trace *trace, const struc
 bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code) {
   MDB_val key = {16, (void *)id->bytes};
   *code = db->intrinsics ? mdb_get(txn, db->intrinsics, &key, text) : MDB_NOTFOUND;
+  if (!*code && db_read_intrinsic_entry(key, text)) {
+    db_note_damage(db, DB_INTRINSIC, key);
+    *code = MDB_NOTFOUND;
+  }
   return !*code;
 }
 
@@ -94,6 +100,7 @@ static struct vm_intrinsics *read_intrinsic(struct db *db, const db_id *id, cons
   if (!db_begin_read(db, &txn, err)) return NULL;
   char *text = db_find_intrinsic(db, txn, id, &value, &code) ? strndup(value.mv_data, value.mv_size) : NULL;
   mdb_txn_abort(txn);
+  db_report_damage(db);
   if (code == MDB_NOTFOUND)
     refuse_missing(db, id, name, err);
   else if (code)
@@ -126,7 +133,10 @@ bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_
   bool go_on = true;
   for (int step = code; go_on && !step && !(step = mdb_cursor_get(cursor, &key, &value, MDB_NEXT));) {
     db_id id;
-    if (key.mv_size != 16) continue;
+    if (db_read_intrinsic_entry(key, &value)) {
+      db_note_damage(db, DB_INTRINSIC, key);
+      continue;
+    }
     memcpy(id.bytes, key.mv_data, 16);
     char *text = strndup(value.mv_data, value.mv_size);
     if (!text) abort();
@@ -135,5 +145,6 @@ bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_
   }
   if (!code) mdb_cursor_close(cursor);
   mdb_txn_abort(txn);
+  db_report_damage(db);
   return code ? db_failed(db, code, "reading tensor intrinsics", err) : true;
 }

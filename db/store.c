@@ -205,9 +205,10 @@ static int create_tables(struct db *db, MDB_txn *txn, void *unused) {
   (void)unused;
   int code = open_tables(db, txn, MDB_CREATE);
   uint8_t format = DB_FORMAT;
-  MDB_val key = {6, "format"}, value = {1, &format};
-  if (!code) code = mdb_put(txn, db->meta, &key, &value, MDB_NOOVERWRITE);
-  return code == MDB_KEYEXIST ? 0 : code;
+  MDB_val key = {6, "format"}, value = {1, &format}, old;
+  if (!code) code = mdb_get(txn, db->meta, &key, &old);
+  bool write = code == MDB_NOTFOUND || (!code && old.mv_size == 1 && *(uint8_t *)old.mv_data == DB_FORMAT_UNSEALED);
+  return write ? mdb_put(txn, db->meta, &key, &value, 0) : code;
 }
 
 static bool check_format(struct db *db, ms_error *err) {
@@ -216,7 +217,8 @@ static bool check_format(struct db *db, ms_error *err) {
   int code = db->read_only ? open_tables(db, txn, 0) : 0;
   MDB_val key = {6, "format"}, value;
   if (!code) code = mdb_get(txn, db->meta, &key, &value);
-  bool known = !code && value.mv_size == 1 && *(uint8_t *)value.mv_data == DB_FORMAT;
+  int format = !code && value.mv_size == 1 ? *(uint8_t *)value.mv_data : 0;
+  bool known = format == DB_FORMAT || format == DB_FORMAT_UNSEALED;
   if (db->read_only)
     mdb_txn_commit(txn); /* keeps the tables' handles */
   else
@@ -290,6 +292,7 @@ void db_close(struct db *db) {
   mdb_env_close(db->env);
   release(db->path);
   free(db->held);
+  free(db->damage.at);
   free(db->path);
   free(db);
 }

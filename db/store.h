@@ -1,12 +1,13 @@
 /* The environment and its tables. Internal to db.
  *
  *   meta       "format" → DB_FORMAT
- *   workloads  id (16 bytes) → name, 0, TVMScript
- *   intrinsics id (16 bytes) → the text of a tensor intrinsic; older stores lack the table
- *   records    id (16 bytes) → the encoded record (record.c)
+ *   workloads  id (16 bytes) → seal, name, 0, TVMScript
+ *   intrinsics id (16 bytes) → seal, the text of a tensor intrinsic; older stores lack the table
+ *   records    id (16 bytes) → seal, the encoded record (record.c)
  *   times      workload (16), target's hash (8), status (1), seconds (8, big-endian order), id (16) → nothing
  *   modules    workload (16), target's hash (8), module's hash (8), versions' hash (8) → id
- * times and modules are indexes: they hold nothing that records do not. */
+ * times and modules are indexes: they hold nothing that records do not. A seal is a checksum (seal.c), which entries of
+ * format 1 lack. */
 #ifndef MSCHED_DB_STORE_H
 #define MSCHED_DB_STORE_H
 
@@ -14,7 +15,19 @@
 
 #include <lmdb.h>
 
-enum { DB_FORMAT = 1 };
+enum { DB_FORMAT = 2, DB_FORMAT_UNSEALED = 1 };
+
+/* Entries that were met and are damaged. */
+struct db_damaged {
+  char kind;
+  db_id id;
+};
+struct db_damage {
+  struct db_damaged *at;
+  size_t count, reported;
+  db_damage_report *report; /* NULL: nobody asks */
+  void *data;
+};
 
 struct db {
   MDB_env *env;
@@ -24,6 +37,7 @@ struct db {
   char *path;
   void *held; /* what was read last: strings of a record point into it */
   size_t held_bytes;
+  struct db_damage damage;
 };
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
@@ -35,10 +49,11 @@ bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its
 /* Keeps a copy of bytes until the next call that reads. */
 void *db_hold(struct db *db, const void *bytes, size_t size);
 
-/* The text of an intrinsic, valid as long as the transaction. False: *code is LMDB's, MDB_NOTFOUND: it is not there. */
+/* The text of an intrinsic, valid as long as the transaction. False: *code is LMDB's, MDB_NOTFOUND: it is not there,
+ * or damaged. */
 bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code);
 
-db_id db_intrinsic_id(const char *text);
+db_id db_intrinsic_id(const char *text, size_t length);
 /* Adds one to what a record names; record->intrinsics is the caller's to free(). */
 void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
 

@@ -1,5 +1,5 @@
 /* Workloads: functions by structural hash. */
-#include "store.h"
+#include "seal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +26,19 @@ struct putting {
 
 static int put_workload(struct db *db, MDB_txn *txn, void *data) {
   struct putting *p = data;
+  struct db_workload_text there;
+  MDB_val key = {16, p->id.bytes}, value;
+  int code = mdb_get(txn, db->workloads, &key, &value);
+  if (!code && !db_read_workload_entry(key, value, &there)) return 0;
+  if (code && code != MDB_NOTFOUND) return code;
   size_t name = strlen(p->name) + 1, text = strlen(p->text);
-  MDB_val key = {16, p->id.bytes}, value = {name + text, NULL};
-  int code = mdb_put(txn, db->workloads, &key, &value, MDB_RESERVE | MDB_NOOVERWRITE);
-  if (code == MDB_KEYEXIST) return 0;
-  if (code) return code;
-  memcpy(value.mv_data, p->name, name);
-  memcpy((char *)value.mv_data + name, p->text, text);
-  return 0;
+  char *both = malloc(name + text);
+  if (!both) abort();
+  memcpy(both, p->name, name);
+  memcpy(both + name, p->text, text);
+  code = db_put_sealed(txn, db->workloads, DB_WORKLOAD, &p->id, both, name + text);
+  free(both);
+  return code;
 }
 
 bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err) {
@@ -46,33 +51,34 @@ bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out
   return ok;
 }
 
-static bool split_workload(MDB_val value, const char **name, const char **text, size_t *length) {
-  const char *end = memchr(value.mv_data, 0, value.mv_size);
-  if (!end) return false;
-  *name = value.mv_data;
-  *text = end + 1;
-  *length = value.mv_size - (size_t)(end + 1 - (const char *)value.mv_data);
-  return true;
+static struct tir *refuse_damaged(struct db *db, const db_id *id, const char *what, ms_error *err) {
+  char text[DB_ID_TEXT];
+  db_id_text(id, text);
+  ms_fail(err, MS_STORE, "%s: workload %.12s is damaged: %s; `msched db repair` drops it, tuning it again restores it",
+          db->path, text, what);
+  return NULL;
 }
 
 struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err) {
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return NULL;
   MDB_val key = {16, (void *)id->bytes}, value;
-  const char *name, *text;
-  size_t length;
+  struct db_workload_text w;
   struct tir *ir = NULL;
+  const char *wrong = NULL;
   int code = mdb_get(txn, db->workloads, &key, &value);
   if (code == MDB_NOTFOUND)
     ms_fail(err, MS_STORE, "%s: the record's workload is not in the store", db->path);
   else if (code)
     db_failed(db, code, "reading a workload", err);
-  else if (!split_workload(value, &name, &text, &length))
-    db_failed(db, MDB_CORRUPTED, "reading a workload", err);
+  else if ((wrong = db_read_workload_entry(key, value, &w)))
+    refuse_damaged(db, id, wrong, err);
   else
-    ir = tir_read(text, length, db->path, err);
+    ir = tir_read(w.text, w.length, db->path, err);
   mdb_txn_abort(txn);
-  return ir;
+  if (!ir || tir_find_func(ir, "main")) return ir;
+  tir_free(ir);
+  return refuse_damaged(db, id, "it has no function, or several", err);
 }
 
 static uint64_t count_records(struct db *db, MDB_txn *txn, const db_id *id) {
@@ -95,15 +101,18 @@ bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_er
   if (!db_begin_read(db, &txn, err)) return false;
   int code = mdb_cursor_open(txn, db->workloads, &cursor);
   MDB_val key, value;
-  const char *name, *text;
-  size_t length;
+  struct db_workload_text w;
   for (int step = code; !step && !(step = mdb_cursor_get(cursor, &key, &value, MDB_NEXT));) {
     db_id id;
-    if (key.mv_size != 16 || !split_workload(value, &name, &text, &length)) continue;
+    if (db_read_workload_entry(key, value, &w)) {
+      db_note_damage(db, DB_WORKLOAD, key);
+      continue;
+    }
     memcpy(id.bytes, key.mv_data, 16);
-    if (!visit(data, &id, name, count_records(db, txn, &id))) break;
+    if (!visit(data, &id, w.name, count_records(db, txn, &id))) break;
   }
   if (!code) mdb_cursor_close(cursor);
   mdb_txn_abort(txn);
+  db_report_damage(db);
   return code ? db_failed(db, code, "reading workloads", err) : true;
 }

@@ -21,6 +21,11 @@ static struct db *open_store(lua_State *L) {
   return db;
 }
 
+static void warn_of_damage(void *unused, const char *line) {
+  (void)unused;
+  fprintf(stderr, "msched: %s\n", line);
+}
+
 /* store([path [, {read_only =}]]) */
 static int new_store(lua_State *L) {
   struct db **b = lua_newuserdatauv(L, sizeof *b, 0);
@@ -29,7 +34,9 @@ static int new_store(lua_State *L) {
   ms_error err = {.instruction = -1};
   bool read_only = lua_istable(L, 2) && bind_option_bool(L, 2, "read_only", false);
   *b = db_open(luaL_optstring(L, 1, NULL), read_only ? DB_READ_ONLY : DB_CREATE, &err);
-  return *b ? 1 : bind_raise(L, &err);
+  if (!*b) return bind_raise(L, &err);
+  db_on_damage(*b, warn_of_damage, NULL);
+  return 1;
 }
 
 static int collect_store(lua_State *L) {

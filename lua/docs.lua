@@ -152,9 +152,9 @@ store:put_workload(func: msched.function): string | Adds a workload; gives its i
 store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.
 store:find(id: string): table? | The record whose id starts so.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
-store:find_module(workload: string, hash: string, target: string): table? | The record of a scheduled module.
+store:find_module(workload: string, target: string, hash: string): table? | The record of a scheduled module.
 store:short_id(key: string): string | As few digits as name a record.
-store:put(record: table): string | Adds a record; on disk when it returns.
+store:put(record: table): string, string | Adds a record; on disk when it returns. Gives its id, and as few digits as name it.
 store:delete(key: string) | Removes a record.
 store:check(): integer | Problems found in records and indexes.
 store:compact() | Gives free pages back.
