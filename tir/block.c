@@ -14,6 +14,7 @@ tir_block tir_new_block(struct tir *ir, tir_symbol name) {
 }
 
 void tir_set_block_name(struct tir *ir, tir_block b, tir_symbol name) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   struct tir_block_record *record = tir_block_at(ir, b);
   if (record->name) {
     tir_block *link = &ir->symbols.at[record->name].first_block;
@@ -30,6 +31,7 @@ void tir_set_block_name(struct tir *ir, tir_block b, tir_symbol name) {
 
 /* A copy of a block's record for `copy`, whose statement is a copy of `from`'s. */
 void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
+  MS_CHECK(tir_is(ir, from, TIR_BLOCK) && tir_is(ir, copy, TIR_BLOCK));
   struct tir_block_record r = *tir_block_at(ir, from);
   uint32_t record = tir_grow_blocks(ir, 1);
   ir->blocks.at[record] =
@@ -45,10 +47,12 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
 }
 
 void tir_set_iters(struct tir *ir, tir_block b, const struct tir_iter *iters, uint32_t count) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   tir_block_at(ir, b)->iters = (struct tir_span){tir_append_iters(ir, iters, count), count};
 }
 
 void tir_set_matches(struct tir *ir, tir_block b, const struct tir_match *matches, uint32_t count) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   tir_block_at(ir, b)->matches = (struct tir_span){tir_append_matches(ir, matches, count), count};
 }
 
@@ -84,22 +88,26 @@ static struct tir_span set_regions(struct tir *ir, tir_block b, struct tir_span 
 }
 
 void tir_set_reads(struct tir *ir, tir_block b, const struct tir_region *regions, uint32_t count) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   struct tir_span span = set_regions(ir, b, tir_block_at(ir, b)->reads, regions, count, false);
   tir_block_at(ir, b)->reads = span;
 }
 
 void tir_set_writes(struct tir *ir, tir_block b, const struct tir_region *regions, uint32_t count) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   struct tir_span span = set_regions(ir, b, tir_block_at(ir, b)->writes, regions, count, true);
   tir_block_at(ir, b)->writes = span;
 }
 
 struct tir_region tir_new_region(struct tir *ir, tir_buffer buffer, const tir_expr *ranges) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   return (struct tir_region){buffer, tir_add_operands(ir, ranges, 2 * tir_buffer_at(ir, buffer)->rank)};
 }
 
 /* ---- Allocations and annotations ---- */
 
 void tir_add_alloc(struct tir *ir, tir_block b, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span old = tir_block_at(ir, b)->allocs;
   uint32_t first = tir_grow_operands(ir, old.count + 1);
   if (old.count) memcpy(ir->operands.at + first, ir->operands.at + old.first, old.count * sizeof(uint32_t));
@@ -109,6 +117,7 @@ void tir_add_alloc(struct tir *ir, tir_block b, tir_buffer buffer) {
 }
 
 void tir_remove_alloc(struct tir *ir, tir_block b, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, b, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span old = tir_block_at(ir, b)->allocs;
   uint32_t first = tir_grow_operands(ir, old.count), count = 0;
   for (uint32_t i = 0; i < old.count; i++)

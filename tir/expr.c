@@ -220,6 +220,7 @@ tir_expr tir_string(struct tir *ir, tir_symbol text) {
 tir_expr tir_none(struct tir *ir) { return intern(ir, TIR_NONE_IMM, TIR_T_VOID, 0, 0, 0, NULL, 0); }
 
 tir_expr tir_data(struct tir *ir, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   return intern(ir, TIR_DATA, TIR_T_HANDLE, 0, 0, buffer, NULL, 0);
 }
 
@@ -269,6 +270,7 @@ tir_expr tir_rebuild(struct tir *ir, struct tir_expr_node n, tir_expr a, tir_exp
 
 /* A load has the lanes of its one vector index. */
 tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count, tir_expr predicate) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   tir_type type = ir->buffers.at[buffer].type;
   for (uint32_t i = 0; i < count; i++) {
     int lanes = tir_type_lanes(tir_type_of(ir, indices[i]));
@@ -365,6 +367,7 @@ static bool look_for_buffer(void *data, tir_expr e) {
 }
 
 bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
+  MS_CHECK(tir_is_buffer(ir, b));
   struct search s = {ir, b, false};
   tir_walk_expr(ir, e, look_for_buffer, &s);
   return s.found;

@@ -316,6 +316,7 @@ static uint64_t hash_func(struct tir_hasher *h, tir_func func) {
 }
 
 uint64_t tir_structural_hash(const struct tir *ir, tir_func func) {
+  MS_CHECK(func < ir->funcs.count);
   struct tir_hash_tables *tables = &ir->scratch->hashes;
   if (func != TIR_NONE) {
     struct tir_hasher h = tir_hasher_start(ir, tables);

@@ -92,6 +92,7 @@ tir_func tir_find_func(const struct tir *ir, const char *name) {
 }
 
 tir_block tir_root_block(const struct tir *ir, tir_func f) {
+  MS_CHECK(tir_is_func(ir, f));
   tir_stmt s = tir_stmt_at(ir, ir->funcs.at[f].body)->first[TIR_BODY];
   return s && tir_is(ir, s, TIR_BLOCK) && !tir_stmt_at(ir, s)->next ? s : TIR_NONE;
 }
@@ -147,6 +148,7 @@ tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent
 }
 
 tir_stmt tir_new_store(struct tir *ir, tir_buffer buffer, const tir_expr *indices, tir_expr value) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   uint32_t first = tir_add_operands(ir, indices, tir_buffer_at(ir, buffer)->rank);
   tir_stmt s = tir_new_stmt(ir, TIR_STORE);
   struct tir_stmt_node *n = tir_stmt_at(ir, s);

@@ -38,6 +38,7 @@ void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {
 }
 
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to) {
+  MS_CHECK(tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
   struct tir_scratch *s = ir->scratch;
   s->subst.buffer_to = zero_enlarge(s->subst.buffer_to, &s->subst.buffer_capacity, from + 1, sizeof(uint32_t));
   if (s->subst.changed_buffer_count == s->subst.changed_buffer_capacity)

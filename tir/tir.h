@@ -415,6 +415,8 @@ tir_symbol tir_symbol_format(struct tir *ir, const char *format, ...) __attribut
 
 /* ---- Making expressions ------------------------------------------------------------------------------------------ */
 
+static inline bool tir_is_buffer(const struct tir *ir, tir_buffer b) { return b && b < ir->buffers.count; }
+static inline bool tir_is_func(const struct tir *ir, tir_func f) { return f && f < ir->funcs.count; }
 static inline const struct tir_expr_node *tir_at(const struct tir *ir, tir_expr e) {
   MS_CHECK(e < ir->exprs.count);
   return &ir->exprs.at[e];
@@ -533,7 +535,7 @@ static inline struct tir_iter *tir_iters(const struct tir *ir, tir_block b) {
   return ir->iters.at + tir_block_at(ir, b)->iters.first;
 }
 static inline struct tir_buffer_node *tir_buffer_at(const struct tir *ir, tir_buffer b) {
-  MS_CHECK(b && b < ir->buffers.count);
+  MS_CHECK(tir_is_buffer(ir, b));
   return &ir->buffers.at[b];
 }
 static inline const char *tir_block_name(const struct tir *ir, tir_block b) {

@@ -50,6 +50,7 @@ static void keep(struct tir *ir, const struct binding *b) {
 }
 
 void tir_keep_affine(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct binding b;
   read_binding(ir, block, TIR_NONE, &b);
 #ifdef MSCHED_CHECK
@@ -60,6 +61,7 @@ void tir_keep_affine(struct tir *ir, tir_block block) {
 }
 
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct binding b;
   bool affine = true;
   read_binding(ir, block, high, &b);

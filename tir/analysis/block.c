@@ -9,6 +9,7 @@
 /* ---- Loops ---- */
 
 bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l) {
+  MS_CHECK(tir_is(ir, l, TIR_LOOP));
   tir_expr min = tir_stmt_at(ir, l)->loop.min;
   return tir_is_const(ir, min, 0) || tir_prove_equal(ir, min, tir_int(ir, tir_type_of(ir, min), 0));
 }
@@ -87,6 +88,7 @@ static bool find_taken_in_scope(struct tir *ir, tir_block block, struct tir_iter
 }
 
 void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_iter iter = tir_iters(ir, block)[i];
   struct tir_interval in_scope;
   *min = ir->vars.at[iter.var].min;
@@ -114,6 +116,7 @@ void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *mi
 }
 
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
+  MS_CHECK(tir_is(ir, loop, TIR_LOOP) && tir_is(ir, block, TIR_BLOCK));
   static const unsigned bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
   tir_var v = tir_stmt_at(ir, loop)->loop.var;
   unsigned kinds = 0;
@@ -153,6 +156,7 @@ bool tir_steps_overlap(const struct tir *ir, struct tir_linear l) {
 }
 
 bool tir_is_trivial_binding(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     const struct tir_expr_node *n = tir_at(ir, ir->iters.at[i].binding);
@@ -174,6 +178,7 @@ uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var 
 /* ---- Producers and consumers ---- */
 
 tir_block tir_scope_of(const struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   for (tir_stmt s = block;;) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (!n->parent) return TIR_NONE;
@@ -211,6 +216,7 @@ static void add_users(const struct tir *ir, struct found *f, uint32_t uses, tir_
 
 uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
                            tir_block *out, uint32_t most) {
+  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
   struct found f = {out, 0, most, 0};
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   add_users(ir, &f, writers ? n->writers : n->readers, block, scope, -1);
@@ -218,6 +224,7 @@ uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers
 }
 
 uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct found f = {out, 0, most, 0};
   tir_block scope = tir_scope_of(ir, block);
   if (!scope) return 0;
@@ -231,6 +238,7 @@ uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, ui
 }
 
 uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct found f = {out, 0, most, 0};
   tir_block scope = tir_scope_of(ir, block);
   if (!scope) return 0;
@@ -244,6 +252,7 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 }
 
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   struct tir_span allocs = tir_block_at(ir, scope)->allocs, writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < writes.count; i++) {
     bool allocated = false;
@@ -349,10 +358,12 @@ static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
 }
 
 int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   return complete_violation(ir, block, scope);
 }
 
 int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block scope) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   return reduction_violation(ir, block, scope);
 }
 
@@ -366,6 +377,7 @@ static const char *const why_no_reduction[] = {"",
                                                "a reduction iteration indexes what it writes"};
 
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   int c = complete_violation(ir, block, scope);
   if (!c) return true;
   return tir_refuse(ir, err, MS_NOT_COMPLETE_BLOCK, block, "block `%s` is not complete: %s", tir_block_name(ir, block),
@@ -373,6 +385,7 @@ bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, 
 }
 
 bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   int r = reduction_violation(ir, block, scope);
   if (!r) return true;
   return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, block, "block `%s` is no reduction: %s", tir_block_name(ir, block),
@@ -388,6 +401,7 @@ static bool check_either(struct tir *ir, tir_block block, tir_stmt root, enum ms
 }
 
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   return check_either(ir, block, scope, MS_NOT_COMPLETE_OR_REDUCTION, err);
 }
 

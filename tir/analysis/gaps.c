@@ -84,6 +84,7 @@ enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_e
 }
 
 bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   tir_expr ranges[2 * MOST_RANK];
   struct tir_interval box[MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
@@ -93,6 +94,7 @@ bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, c
 }
 
 bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   bool known = true;
   for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
     enum tir_gaps found = tir_find_gaps(ir, block, ir->operands.at[region.ranges + 2 * d],
@@ -123,5 +125,6 @@ static tir_expr limits_under(struct tir *ir, tir_expr given, tir_expr predicate)
 }
 
 tir_expr tir_limits_inside(struct tir *ir, tir_buffer buffer, const tir_expr *ranges, tir_expr predicate) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   return predicate ? limits_under(ir, reaches_inside(ir, buffer, ranges), predicate) : TIR_NONE;
 }

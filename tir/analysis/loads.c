@@ -30,6 +30,7 @@ static uint32_t mapped_operands(struct tir *ir, const struct visit *v, uint32_t 
 }
 
 void tir_set_loop_range(struct tir *ir, tir_loop l, tir_expr min, tir_expr extent) {
+  MS_CHECK(tir_is(ir, l, TIR_LOOP));
   struct tir_stmt_node n = *tir_stmt_at(ir, l);
   if (min == n.loop.min && extent == n.loop.extent) return;
   struct tir_var_node old = ir->vars.at[n.loop.var];
@@ -265,6 +266,7 @@ tir_expr tir_rewrite_loads(struct tir *ir, const struct tir_load_rule *rule, tir
 static tir_expr rewrite_for(struct tir *ir, void *context, tir_expr e) { return rewrite(ir, context, e); }
 
 void tir_rewrite_own_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   new_epoch(ir);
   tir_map_own_exprs(ir, block, rewrite_for, (void *)rule);
 }
@@ -280,6 +282,7 @@ static bool range_loads(const struct tir *ir, struct tir_region region, tir_buff
 }
 
 bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   if (!ir->indirect) return false;
   struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
   for (int w = 0; w < 2; w++)
@@ -289,6 +292,7 @@ bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer) 
 }
 
 void tir_rewrite_region_loads(struct tir *ir, const struct tir_load_rule *rule, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
   struct visit v = {rewrite_for, (void *)rule};
   new_epoch(ir);
@@ -321,6 +325,7 @@ static void find_loads(struct tir *ir, struct finding *f, tir_expr e) {
 }
 
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most) {
+  MS_CHECK(!buffer || tir_is_buffer(ir, buffer));
   struct finding f = {buffer, out, 0, most};
   new_epoch(ir);
   find_loads(ir, &f, e);
@@ -361,6 +366,7 @@ static bool uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
 }
 
 bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   new_epoch(ir);
   return uses_opaquely(ir, e, buffer);
 }
@@ -381,6 +387,7 @@ static bool scope_loads_at(struct tir *ir, tir_buffer buffer, tir_stmt s) {
 }
 
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
+  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
   for (tir_stmt s = ir->indirect ? tir_after(ir, after, scope) : TIR_NONE; s;) {
     if (scope_loads_at(ir, buffer, s)) return s;
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, scope) : tir_next(ir, s, scope);

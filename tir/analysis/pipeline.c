@@ -61,6 +61,7 @@ static bool covers_at(struct tir *ir, const struct tir_use_at *use, const tir_bl
 }
 
 bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   tir_block writers[MOST_WRITERS];
   tir_stmt meets[MOST_WRITERS];
   uint32_t count = tir_earlier_users(ir, use->buffer, true, use->at, scope, writers, MOST_WRITERS);
@@ -88,6 +89,7 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
 enum { PIPELINE = 1, NO_PIPELINE = 2, COVERED = 4, NOT_COVERED = 8 };
 
 bool tir_reads_are_covered(struct tir *ir, tir_block consumer, tir_block scope) {
+  MS_CHECK(tir_is(ir, consumer, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   struct tir_span reads = tir_block_at(ir, consumer)->reads;
   bool covered = true;
   for (uint32_t i = 0; i < reads.count && covered; i++)
@@ -103,6 +105,7 @@ static bool find_cover(struct tir *ir, tir_block consumer, tir_block scope) {
 }
 
 bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope) {
+  MS_CHECK(tir_is(ir, consumer, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   uint32_t facts = tir_block_at(ir, consumer)->facts;
   if (facts & (COVERED | NOT_COVERED)) return facts & COVERED;
   if (tir_block_at(ir, scope)->facts & (PIPELINE | NO_PIPELINE)) return true;
@@ -110,12 +113,14 @@ bool tir_has_region_cover(struct tir *ir, tir_block consumer, tir_block scope) {
 }
 
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
+  MS_CHECK(tir_is(ir, consumer, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   struct tir_block_record *c = tir_block_at(ir, consumer), *s = tir_block_at(ir, scope);
   c->facts = (c->facts & ~(uint32_t)COVERED) | NOT_COVERED;
   s->facts = (s->facts & ~(uint32_t)PIPELINE) | NO_PIPELINE;
 }
 
 void tir_renew_pipeline(struct tir *ir, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   ms_error err = {.brief = true};
   tir_block_at(ir, scope)->facts &= TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE;
   for (tir_stmt s = tir_next(ir, scope, scope); s;) {
@@ -152,6 +157,7 @@ static tir_block find_breach(struct tir *ir, tir_block scope, const char **why) 
 }
 
 bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   uint32_t facts = tir_block_at(ir, scope)->facts;
   if (facts & PIPELINE) return true;
   const char *why = "was no stage pipeline"; /* if what broke it is gone or hidden by now */

@@ -220,6 +220,7 @@ static bool is_independent(const struct tir *ir, tir_block block, const struct t
 }
 
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct store inits[TIR_MOST_REDUCED], updates[TIR_MOST_REDUCED];
   uint32_t count;
   if (!collect_inits(ir, block, inits, &count, err) || !collect_updates(ir, block, updates, count, err) ||
@@ -239,6 +240,7 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
 }
 
 bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
   if (!is_plain_store(ir, first) || tir_stmt_at(ir, first)->next) return false;
   struct store update = store_of(ir, first);

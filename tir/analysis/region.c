@@ -323,6 +323,7 @@ void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
 }
 
 void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
@@ -403,6 +404,7 @@ void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t ran
 
 bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,
                        const struct tir_interval *consumed) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   for (uint32_t i = 0; i < rank; i++) {
     if (produced[i].empty) return false;

@@ -25,6 +25,7 @@ static tir_block find_silent(const struct tir *ir, tir_block block, tir_block sc
 static const char *const by_hand[] = {"explicit_read_region", "explicit_write_region"};
 
 void tir_note_stated(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span annotations = tir_stmt_at(ir, block)->annotations;
   struct tir_span spans[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
   if (!tir_annotation(ir, annotations, by_hand[0]) && !tir_annotation(ir, annotations, by_hand[1])) return;
@@ -38,6 +39,7 @@ static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
 }
 
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
     if (ir->matches.at[i].source.buffer == buffer) return true;
@@ -56,6 +58,7 @@ static bool hides_buffer(struct tir *ir, tir_block block, tir_buffer buffer) {
 }
 
 bool tir_may_be_hidden(const struct tir *ir, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   tir_stmt where = tir_buffer_at(ir, buffer)->where;
   if (where && tir_is(ir, where, TIR_BLOCK)) return tir_block_at(ir, where)->facts & TIR_HIDDEN_INSIDE;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
@@ -66,6 +69,7 @@ bool tir_may_be_hidden(const struct tir *ir, tir_buffer buffer) {
 }
 
 uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   uint32_t count = 0;
   if (!tir_may_be_hidden(ir, buffer)) return 0;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
@@ -105,6 +109,7 @@ static bool hides_from(struct tir *ir, tir_block a, tir_block b) {
 bool tir_share_untold(struct tir *ir, tir_block a, tir_block b) { return hides_from(ir, a, b) || hides_from(ir, b, a); }
 
 bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   tir_block untold;
   if (!tir_untold_users(ir, buffer, top, &untold, 1)) return true;
   return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, untold, "block `%s` does not tell that it uses `%s`",
@@ -112,6 +117,7 @@ bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, 
 }
 
 bool tir_each_silent_use(struct tir *ir, tir_buffer buffer, tir_block scope, const struct tir_silent_visitor *visitor) {
+  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i], next; u; u = next) {
@@ -135,6 +141,7 @@ static bool refuse_any(struct tir *ir, void *context, struct tir_silent_use use)
 }
 
 bool tir_check_accesses_told(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
   return tir_each_silent_use(ir, buffer, scope, &(struct tir_silent_visitor){refuse_any, err});
 }
 
@@ -199,6 +206,7 @@ static bool refuse_more(struct tir *ir, tir_block block, tir_buffer buffer, ms_e
 }
 
 bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     struct tir_region region = ir->regions.at[i];
@@ -297,6 +305,7 @@ static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_regio
 }
 
 bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
     if (ir->regions.at[i].buffer == buffer && stores_fewer(ir, block, ir->regions.at[i]))
@@ -313,6 +322,7 @@ static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_bu
 }
 
 bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   const struct tir_block_record *told = tir_block_at(ir, block);
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
@@ -332,6 +342,7 @@ bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err
 }
 
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   for (tir_stmt s = tir_stmt_at(ir, scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && !(tir_loop_extent(ir, s) == 1 && tir_is_int(ir, tir_stmt_at(ir, s)->loop.min)) &&
         (tir_loop_iter_kinds(ir, s, block) & ~(1u << TIR_SPATIAL)))

@@ -5,6 +5,7 @@
 #include "loads.h"
 
 bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   for (tir_stmt s = tir_lowest_common_ancestor(ir, a, b); s != scope; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1) return true;
   return false;
@@ -31,6 +32,7 @@ static bool stores_to(const struct tir *ir, tir_block block, tir_buffer buffer) 
 }
 
 struct tir_access tir_access_of(struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_block_record *r = tir_block_at(ir, block);
   struct tir_access use = {.tells_reads = tir_has_region_of(ir, r->reads, buffer),
                            .tells_writes = tir_has_region_of(ir, r->writes, buffer)};
@@ -66,6 +68,7 @@ static bool visit_users(struct tir *ir, tir_block block, tir_block scope, tir_bu
 }
 
 bool tir_may_hide(const struct tir *ir, tir_block block, tir_block scope) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   if ((tir_block_at(ir, block)->facts | tir_block_at(ir, scope)->facts) & (TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE))
     return true;
   struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
@@ -77,6 +80,7 @@ bool tir_may_hide(const struct tir *ir, tir_block block, tir_block scope) {
 
 bool tir_each_untold_conflict(struct tir *ir, tir_block block, tir_block scope,
                               const struct tir_conflict_visitor *visitor) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
     if (!tir_is(ir, s, TIR_BLOCK) || !tir_may_hide(ir, s, scope)) continue;
     for (tir_buffer b = 1; b < ir->buffers.count; b++)
@@ -92,11 +96,13 @@ static bool refuse(struct tir *ir, void *context, tir_block other, struct tir_ac
 }
 
 bool tir_check_no_untold_conflict(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   struct tir_conflict_visitor visitor = {refuse, err};
   return tir_each_untold_conflict(ir, block, scope, &visitor);
 }
 
 void tir_hide_buffer(struct tir *ir, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   tir_stmt where = tir_buffer_at(ir, buffer)->where;
   if (where && tir_is(ir, where, TIR_BLOCK)) tir_block_at(ir, where)->facts |= TIR_HIDDEN_INSIDE;
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};

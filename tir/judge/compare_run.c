@@ -124,6 +124,7 @@ static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *o
 }
 
 bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+  assert(tir_is_func(ir, f));
   struct making k = {.ir = ir, .seed = seed, .err = err};
   k.values = calloc(ir->vars.count + 1, sizeof *k.values);
   k.set = calloc(ir->vars.count + 1, sizeof *k.set);
@@ -146,6 +147,7 @@ static void *copy_of(const void *from, size_t bytes) {
 }
 
 void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from, struct tir_arguments *out) {
+  assert(tir_is_func(ir, f));
   out->count = from->count;
   out->args = copy_of(from->args, (from->count + 1) * sizeof *from->args);
   for (uint32_t i = 0; i < from->count; i++) {
@@ -193,6 +195,7 @@ static double reduction_length(const struct tir *ir, tir_stmt store) {
 }
 
 double tir_tolerance(const struct tir *ir, tir_func f, double epsilon) {
+  assert(tir_is_func(ir, f));
   double length = 0;
   tir_stmt top = ir->funcs.at[f].body;
   for (tir_stmt s = top; s != TIR_NONE; s = tir_next(ir, s, top))
@@ -257,6 +260,7 @@ static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct ti
 
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
                         const struct tir_arguments *actual, double tolerance, ms_error *err) {
+  assert(tir_is_func(ir, f));
   const struct tir_func_node *func = &ir->funcs.at[f];
   for (uint32_t i = 0; i < func->params.count; i++) {
     tir_buffer b = ir->params.at[func->params.first + i].buffer;

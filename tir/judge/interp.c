@@ -139,6 +139,7 @@ static bool execute(struct machine *m, uint32_t count) {
 
 bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
              const struct tir_run_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f));
   union value *values = calloc(ir->vars.count + 1, sizeof *values);
   bool *set = calloc(ir->vars.count + 1, sizeof *set);
   if (!values || !set) abort();

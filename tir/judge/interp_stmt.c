@@ -419,6 +419,7 @@ static void compile_function(struct compiler *c, tir_func f, const union value *
 
 bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_options *options, const union value *values,
                     const bool *set, struct program *out, ms_error *err) {
+  assert(tir_is_func(ir, f));
   struct compiler c = {.ir = ir, .options = options, .program = out, .err = err};
   c.computed = table(ir->exprs.count);
   c.var_at = table(ir->vars.count);

@@ -96,6 +96,7 @@ static int64_t draw(int64_t extent, uint64_t seed, uint32_t sample, uint32_t loo
 
 bool tir_run_samples(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
                      const struct tir_run_options *options, uint64_t seed, uint32_t samples, ms_error *err) {
+  assert(tir_is_func(ir, f));
   struct tir *copy = tir_new();
   struct tir_fixed_loop fixed[MOST_LOOPS];
   uint32_t loops = 0;

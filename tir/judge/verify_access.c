@@ -99,6 +99,7 @@ static tir_block block_around(const struct tir *ir, tir_stmt at) {
 }
 
 bool tir_find_escape(struct tir *ir, tir_func f, struct tir_escape *out) {
+  assert(tir_is_func(ir, f));
   tir_stmt body = ir->funcs.at[f].body;
   struct tir_mark mark = tir_mark(ir);
   struct search s = {.ir = ir, .out = out};

@@ -42,6 +42,7 @@ static void dump(const struct lowering *low, const char *name) {
 }
 
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f));
   struct lowering low = {ir, f, ir->funcs.at[f].body, options, err};
   for (int i = 0; i < PASS_COUNT; i++) {
     if (!passes[i].run(&low)) return false;

@@ -136,6 +136,7 @@ static bool views_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
 }
 
 bool lower_uses_buffer(const struct tir *ir, tir_stmt top, tir_buffer buffer) {
+  assert(tir_is_buffer(ir, buffer));
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr all[4] = {TIR_NONE};
     uint32_t count = tir_stmt_exprs(ir, s, all);

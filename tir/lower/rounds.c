@@ -54,6 +54,7 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
 }
 
 bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out) {
+  assert(tir_is_buffer(ir, buffer));
   struct search search = {out, site, true};
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   if (rank > TIR_MOST_RANK) return false;

@@ -101,6 +101,7 @@ static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool wr
 
 bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                                 const struct tir_index_map *map, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, write, map, err)) return false;
   uint32_t at = (write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads).first + buffer_index;

@@ -152,6 +152,7 @@ static bool check_inner(struct tir *ir, const struct tir_blockize_plan *plan, ms
 
 bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool preserve_unit_iters,
                         struct tir_blockize_plan *plan, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   plan->block = block;
   plan->preserve_unit_iters = preserve_unit_iters;
   plan->iter_count = tir_block_at(ir, block)->iters.count;
@@ -181,6 +182,7 @@ static bool is_nest_of(const struct tir *ir, tir_stmt s, tir_block block) {
 
 bool tir_check_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, struct tir_blockize_plan *plan,
                         ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   tir_block block;
   uint32_t blocks = tir_child_blocks(ir, loop, &block, 1);
   if (blocks != 1) return tir_refuse(ir, err, MS_NOT_ONE_CHILD_BLOCK, loop, "%u blocks are below this loop", blocks);
@@ -439,6 +441,7 @@ tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
 }
 
 bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   struct tir_blockize_plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err)) {

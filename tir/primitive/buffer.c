@@ -10,6 +10,7 @@
 /* ---- Checks ---- */
 
 bool tir_check_region_number(const struct tir *ir, tir_block block, int64_t number, bool write, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   const struct tir_block_record *b = tir_block_at(ir, block);
   uint32_t count = write ? b->writes.count : b->reads.count;
   const char *side = write ? "write" : "read", *name = tir_block_name(ir, block);
@@ -22,6 +23,7 @@ bool tir_check_region_number(const struct tir *ir, tir_block block, int64_t numb
 }
 
 bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool write, tir_buffer *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
   if (!tir_check_region_number(ir, block, index, write, err)) return false;
   *out = ir->regions.at[span.first + index].buffer;
@@ -39,6 +41,7 @@ static bool allocates(const struct tir *ir, tir_stmt where, tir_buffer buffer) {
 }
 
 bool tir_check_allocated(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   if (allocates(ir, tir_buffer_at(ir, buffer)->where, buffer)) return true;
   return tir_refuse(ir, err, MS_BUFFER_NOT_ALLOCATED, block, "buffer `%s` is allocated by no block",
                     tir_buffer_name(ir, buffer));
@@ -73,6 +76,7 @@ static void add_untold(struct tir *ir, tir_buffer buffer, tir_stmt top, uint32_t
 }
 
 tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer) {
+  assert(tir_is_buffer(ir, buffer));
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   tir_stmt s = n->writers ? ir->uses.at[n->writers].block : n->readers ? ir->uses.at[n->readers].block : TIR_NONE;
   while (s && tir_stmt_at(ir, s)->parent) s = tir_stmt_at(ir, s)->parent;
@@ -80,6 +84,7 @@ tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer) {
 }
 
 void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
+  assert(tir_is_buffer(ir, buffer));
   uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
   tir_stmt above = top ? top : tir_top_of_users(ir, buffer);
   uint32_t untold = tir_untold_users(ir, buffer, above, NULL, 0), most = untold;
@@ -99,6 +104,7 @@ void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_
 /* ---- Changes ---- */
 
 void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_load_rule rule = {change->from, change->to, change->load, change->context};
   tir_rewrite_own_loads(ir, &rule, block);
   for (tir_stmt s = tir_next(ir, block, block); s;) {
@@ -143,6 +149,7 @@ static struct tir_region retarget(struct tir *ir, const void *context, struct ti
 }
 
 void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
   tir_change_regions(ir, block, from, retarget, &to);
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
@@ -159,6 +166,7 @@ static void add_var(const struct tir *ir, struct tir_vars_in *out, tir_var v) {
 }
 
 void tir_find_vars_in(const struct tir *ir, tir_block block, struct tir_vars_in *out) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   out->count = 0;
   out->units = false;
   for (tir_block b = block; b; b = tir_parent_block(ir, b)) {
@@ -187,6 +195,7 @@ void tir_simplify_access(struct tir *ir, const struct tir_vars_in *vars, const t
 }
 
 tir_buffer tir_copy_buffer(struct tir *ir, tir_buffer from) {
+  assert(tir_is_buffer(ir, from));
   tir_buffer made = tir_grow_buffers(ir, 1);
   struct tir_buffer_node n = *tir_buffer_at(ir, from);
   n.readers = n.writers = n.where = TIR_NONE;
@@ -195,6 +204,7 @@ tir_buffer tir_copy_buffer(struct tir *ir, tir_buffer from) {
 }
 
 void tir_replace_alloc(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
   struct tir_span old = tir_block_at(ir, block)->allocs;
   uint32_t first = tir_grow_operands(ir, old.count);
   for (uint32_t i = 0; i < old.count; i++) {

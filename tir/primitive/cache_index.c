@@ -421,6 +421,7 @@ static void edit(struct tir *ir, const struct plan *plan, const char *storage, t
 
 bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold, tir_block *out, uint32_t most,
                      uint32_t *count, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, block, storage, threshold, &plan, err);

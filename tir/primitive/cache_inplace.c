@@ -77,6 +77,7 @@ static void edit(struct tir *ir, const struct plan *plan, tir_block out[2]) {
 
 bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_index, const char *storage,
                        tir_block out[2], ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, read_buffer_index, storage, &plan, err)) {

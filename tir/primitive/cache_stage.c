@@ -22,6 +22,7 @@ bool tir_check_storage_scope(const char *storage, ms_error *err) {
 
 bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bool write, const char *storage,
                              struct tir_cache_plan *plan, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   if (!tir_check_storage_scope(storage, err)) return false;
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
   if (!tir_check_region_number(ir, block, index, write, err)) return false;
@@ -51,6 +52,7 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
 }
 
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   for (tir_block b = block; b && count; b = tir_parent_block(ir, b)) /* in its init too */
     for (uint32_t i = 0; i < count; i++)
       if (consumers[i] == b) return true;
@@ -58,6 +60,7 @@ bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_bloc
 }
 
 bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *plan, tir_block block, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
     const struct tir_match *m = &ir->matches.at[i];
@@ -73,6 +76,7 @@ bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *
 
 tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
                            uint32_t count) {
+  assert(tir_is(ir, scope, TIR_BLOCK) && tir_is(ir, writer, TIR_BLOCK));
   struct tir_span writes = tir_block_at(ir, writer)->writes;
   tir_block first = TIR_NONE;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
@@ -86,11 +90,13 @@ tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writ
 }
 
 tir_stmt tir_first_user(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer, tir_block reader) {
+  assert((!writer || tir_is(ir, writer, TIR_BLOCK)) && (!reader || tir_is(ir, reader, TIR_BLOCK)));
   tir_stmt load = tir_first_load_by_scope(ir, plan->buffer, plan->scope, writer);
   return load && (!reader || tir_compare_position(ir, load, reader) < 0) ? load : reader;
 }
 
 void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, tir_stmt user) {
+  assert(tir_is(ir, writer, TIR_BLOCK));
   tir_stmt s = user; /* up to the list that holds both */
   while (!tir_is_below(ir, writer, tir_stmt_at(ir, s)->parent)) s = tir_stmt_at(ir, s)->parent;
   plan->before = s;
@@ -205,6 +211,7 @@ tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_
 
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
   struct tir_interval used[TIR_MOST_CACHED_RANK];
   tir_var vars[MOST_RELAXED];
@@ -249,6 +256,7 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
 }
 
 bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
+  assert(!writer || tir_is(ir, writer, TIR_BLOCK));
   if (writer && plan->gaps)
     return tir_refuse(ir, err, MS_CACHE_GAPS, writer, "block `%s` writes `%s` with gaps here",
                       tir_block_name(ir, writer), tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
@@ -272,6 +280,7 @@ static bool is_free_of_inner_vars(const struct tir *ir, tir_block block, tir_stm
 }
 
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   tir_expr any = TIR_NONE;
   uint32_t uses = write ? tir_buffer_at(ir, buffer)->writers : tir_buffer_at(ir, buffer)->readers;
   for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
@@ -370,6 +379,7 @@ static void put_in_place(struct tir *ir, const struct tir_cache_plan *plan, tir_
 }
 
 tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, bool back) {
+  assert(tir_is_buffer(ir, cache));
   struct stage stage;
   make_iterations(ir, plan, &stage);
   tir_buffer from = back ? cache : plan->buffer, to = back ? plan->buffer : cache;
@@ -449,6 +459,7 @@ static struct tir_region region_of_cache(struct tir *ir, const void *context, st
 }
 
 void tir_redirect_to_cache(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, tir_block block) {
+  assert(tir_is_buffer(ir, cache) && tir_is(ir, block, TIR_BLOCK));
   struct redirection r = {plan, cache};
   tir_change_regions(ir, block, plan->buffer, region_of_cache, &r);
   struct tir_span matches = tir_block_at(ir, block)->matches;

@@ -136,6 +136,7 @@ static tir_block edit(struct tir *ir, const struct plan *plan) {
 
 bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                      const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.consumers = consumers, .count = count};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, scope, &plan, err)) {

@@ -273,6 +273,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 }
 
 bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, &plan, err)) {
@@ -284,6 +285,7 @@ bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
 }
 
 bool tir_can_compute_inline(struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   bool can = check(ir, block, &plan, NULL);

@@ -93,6 +93,7 @@ static uint32_t choose(struct tir *ir, struct tir_move *move, const struct candi
 }
 
 uint32_t tir_compute_locations(struct tir *ir, tir_block block, tir_loop *out, uint32_t most) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_move move;
   struct tir_mark mark = tir_mark(ir);
   struct candidates c = {NULL, NULL, NULL, 0};

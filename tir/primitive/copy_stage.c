@@ -8,6 +8,7 @@
 /* ---- Making ---- */
 
 struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank) {
+  assert(tir_is_buffer(ir, buffer));
   tir_expr ranges[2 * TIR_MOST_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     ranges[2 * i] = at[i];
@@ -17,6 +18,7 @@ struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_
 }
 
 tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
+  assert(tir_is_buffer(ir, buffer));
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   tir_expr within = TIR_NONE;
   for (uint32_t d = 0; d < rank; d++) {
@@ -31,6 +33,7 @@ tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *pl
 }
 
 bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   if (!tir_within_bounds(ir, buffer, places)) return true;
   return tir_refuse(ir, err, MS_REINDEX_BOUNDS, block, "an index of buffer `%s` may leave it: a condition guards it",
                     tir_buffer_name(ir, buffer));
@@ -153,6 +156,7 @@ static void drop_unit_loops(struct tir *ir, tir_block block, struct tir_single_a
 
 bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, bool unit_loops,
                             struct tir_single_access *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   if (tir_block_at(ir, block)->matches.count || tir_child_blocks(ir, block, NULL, 0))
     return tir_refuse(ir, err, MS_NOT_A_LEAF, block, "block `%s` holds other blocks, or views",
                       tir_block_name(ir, block));
@@ -195,6 +199,7 @@ static struct tir_region replace_region(struct tir *ir, const void *context, str
 
 void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, const tir_expr *at,
                         uint32_t rank) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
   struct replacement r = {to, at, rank};
   struct tir_buffer_change change = {from, to, load, store, &r};
   tir_change_own_uses(ir, &change, block);

@@ -285,6 +285,7 @@ static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) 
 }
 
 bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, loop, &plan, err)) {

@@ -291,6 +291,7 @@ static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct pla
 }
 
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   struct plan plan = {0};
   if (!check_place(ir, block, loop, &plan.count, err)) return false;
   tir_loop on_stack[MOST_ON_STACK];

@@ -74,6 +74,7 @@ static void edit(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_sym
 }
 
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   bool reduces;
   if (!check(ir, loop, false, "parallel", &reduces, err)) return false;
   edit(ir, loop, TIR_PARALLEL, TIR_NONE);
@@ -81,6 +82,7 @@ bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err) {
 }
 
 bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   bool reduces;
   if (!check(ir, loop, false, "vectorized", &reduces, err)) return false;
   edit(ir, loop, TIR_VECTORIZED, TIR_NONE);
@@ -96,6 +98,7 @@ static bool is_thread_axis(const char *thread) {
 }
 
 bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   if (!is_thread_axis(thread))
     return tir_refuse(ir, err, MS_THREAD_UNKNOWN, loop, "there is no thread axis `%s`", thread);
   bool reduces;
@@ -107,6 +110,7 @@ bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) 
 }
 
 bool tir_unroll(struct tir *ir, tir_loop loop, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   (void)err;
   edit(ir, loop, TIR_UNROLLED, TIR_NONE);
   return true;

@@ -316,6 +316,7 @@ static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const 
 }
 
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err) {
+  assert(tir_is(ir, reduction, TIR_BLOCK) && tir_is(ir, epilogue, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, reduction, epilogue, &plan, err)) {

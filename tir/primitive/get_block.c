@@ -66,12 +66,14 @@ static bool check_not_root(const struct tir *ir, tir_block block, ms_error *err)
 }
 
 bool tir_get_producers(struct tir *ir, tir_block block, tir_block *out, uint32_t most, uint32_t *count, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   if (!check_not_root(ir, block, err)) return false;
   *count = tir_producers(ir, block, out, most);
   return true;
 }
 
 bool tir_get_consumers(struct tir *ir, tir_block block, tir_block *out, uint32_t most, uint32_t *count, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   if (!check_not_root(ir, block, err)) return false;
   *count = tir_consumers(ir, block, out, most);
   return true;
@@ -80,6 +82,7 @@ bool tir_get_consumers(struct tir *ir, tir_block block, tir_block *out, uint32_t
 /* All blocks below the scope, however deep, that write what the scope directly around them does not allocate. */
 bool tir_get_output_blocks(struct tir *ir, tir_block scope, tir_block *out, uint32_t most, uint32_t *count,
                            ms_error *err) {
+  assert(tir_is(ir, scope, TIR_BLOCK));
   (void)err;
   *count = 0;
   for (tir_stmt s = tir_next(ir, scope, scope); s; s = tir_next(ir, s, scope)) {

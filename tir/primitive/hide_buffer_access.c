@@ -39,6 +39,7 @@ static void edit(struct tir *ir, tir_block block, bool write, const int64_t *ind
 
 bool tir_unsafe_hide_buffer_access(struct tir *ir, tir_block block, const char *side, const int64_t *indices,
                                    uint32_t count, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   bool write;
   if (!check(ir, block, side, indices, count, &write, err)) return false;
   edit(ir, block, write, indices, count);

@@ -7,6 +7,7 @@
 /* ---- Checks ---- */
 
 bool tir_check_inlined_scope(struct tir *ir, tir_block block, tir_block *scope, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   if (tir_stmt_at(ir, block)->first[TIR_INIT])
     return tir_refuse(ir, err, MS_BLOCK_HAS_INIT, block, "block `%s` has an init", tir_block_name(ir, block));
   *scope = tir_scope_of(ir, block);
@@ -15,6 +16,7 @@ bool tir_check_inlined_scope(struct tir *ir, tir_block block, tir_block *scope, 
 }
 
 bool tir_check_not_output(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   if (!tir_is_output_block(ir, block, scope)) return true;
   return tir_refuse(ir, err, MS_OUTPUT_BLOCK, block, "block `%s` writes an output of `%s`", tir_block_name(ir, block),
                     tir_block_name(ir, scope));
@@ -32,6 +34,7 @@ static tir_stmt top_of_leaf(const struct tir *ir, tir_block block) {
 }
 
 bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   const struct tir_stmt_node *n = tir_stmt_at(ir, top_of_leaf(ir, block));
   if (n->prev || n->next || !tir_is(ir, n->parent, TIR_BLOCK)) return true;
   return tir_refuse(ir, err, MS_ONLY_BLOCK_IN_SCOPE, block, "block `%s` is all there is in `%s`",
@@ -51,6 +54,7 @@ static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_err
 }
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
+  assert(tir_is_buffer(ir, buffer) && (!block || tir_is(ir, block, TIR_BLOCK)));
   tir_block untold[MOST_UNTOLD];
   tir_stmt top = block ? tir_scope_of(ir, block) : tir_top_of_users(ir, buffer);
   uint32_t count = top ? tir_untold_users(ir, buffer, top, untold, MOST_UNTOLD) : 0;
@@ -73,6 +77,7 @@ static bool is_reader(const struct tir *ir, tir_block block, tir_buffer buffer) 
 }
 
 bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block writer, ms_error *err) {
+  assert(tir_is_buffer(ir, buffer) && (!writer || tir_is(ir, writer, TIR_BLOCK)));
   for (uint32_t i = 1; i < ir->blocks.count && ir->indirect; i++) {
     tir_block b = ir->blocks.at[i].block;
     if (!b || !tir_is(ir, b, TIR_BLOCK) || !tir_regions_load(ir, b, buffer) || is_reader(ir, b, buffer)) continue;
@@ -85,6 +90,7 @@ bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block write
 }
 
 tir_stmt tir_only_store(const struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   tir_stmt s = tir_only_child(ir, block);
   return s && tir_is(ir, s, TIR_STORE) && !tir_stmt_at(ir, s)->store.predicate ? s : TIR_NONE;
 }

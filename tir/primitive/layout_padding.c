@@ -37,6 +37,7 @@ static tir_loop loop_of(const struct tir *ir, tir_block block, tir_expr var) {
 }
 
 bool tir_find_full_nest(struct tir *ir, tir_buffer buffer, tir_block block, struct tir_full_nest *out) {
+  assert(tir_is_buffer(ir, buffer) && tir_is(ir, block, TIR_BLOCK));
   if (!find_iters(ir, buffer, block, &out->first_iter)) return false;
   out->block = block;
   uint32_t rank = tir_buffer_at(ir, buffer)->rank, shape = tir_buffer_at(ir, buffer)->shape;
@@ -132,6 +133,7 @@ static void replace_stores(struct tir *ir, const struct tir_padded_layout *layou
 
 void tir_fill_padding(struct tir *ir, const struct tir_padded_layout *layout, const struct tir_full_nest *nest,
                       tir_buffer to) {
+  assert(tir_is_buffer(ir, to));
   tir_expr loops[TIR_MOST_RANK], iters[TIR_MOST_RANK], by_loops[TIR_MOST_RANK], by_iters[TIR_MOST_RANK];
   make_vars(ir, layout, TIR_VAR_LOOP, "axis", loops);
   make_vars(ir, layout, TIR_VAR_ITER, "v_axis", iters);

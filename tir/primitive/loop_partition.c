@@ -262,6 +262,7 @@ static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, tir_loo
 
 bool tir_loop_partition(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, tir_loop *out,
                         uint32_t *parts, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   int64_t on_stack[MOST_ON_STACK + 1];
   struct plan plan = {.ends = on_stack};
   if (count > MOST_ON_STACK) plan.ends = malloc((count + 1) * sizeof *plan.ends);

@@ -5,6 +5,7 @@
 #include "../arith/affine.h"
 
 bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   if (n->annotations.count) return tir_refuse(ir, err, MS_LOOP_ANNOTATED_OR_BOUND, loop, "this loop is annotated");
   if (n->loop_kind == TIR_THREAD_BINDING)
@@ -14,6 +15,7 @@ bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err) {
 }
 
 bool tir_check_plain_loop(struct tir *ir, tir_loop loop, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   if (!tir_check_free_loop(ir, loop, err)) return false;
   if (!tir_loop_starts_at_zero(ir, loop))
     return tir_refuse(ir, err, MS_LOOP_NOT_FROM_ZERO, loop, "this loop does not start at zero");
@@ -47,6 +49,7 @@ static void simplify_block(struct tir *ir, tir_block block, tir_block scope, boo
 }
 
 void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_iters) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   tir_block scope = tir_parent_block(ir, loop);
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
     bool bound = tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count;
@@ -57,6 +60,7 @@ void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_ite
 }
 
 bool tir_has_guard(const struct tir *ir, tir_loop loop) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
     if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
   return false;
@@ -175,6 +179,7 @@ static void widen_below(struct tir *ir, tir_block block, tir_block init) {
 }
 
 void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, init, TIR_BLOCK));
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
   uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
   for (uint32_t i = 0; i < writes.count; i++) {
@@ -192,6 +197,7 @@ void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
 }
 
 void tir_read_what_is_written(struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
   uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
   for (uint32_t i = 0; i < writes.count; i++) {

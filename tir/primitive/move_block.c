@@ -36,6 +36,7 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
 }
 
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   move->block = block;
   move->scope = tir_scope_of(ir, block);
   move->to_consumers = to_consumers;
@@ -209,6 +210,7 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
 }
 
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   struct limits limits = {TIR_NONE, TIR_NONE};
   move->loop = loop;
   move->limits = TIR_NONE;
@@ -382,6 +384,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
 
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
                     int index, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   struct tir_move move;
   struct tir_mark mark = tir_mark(ir);
   bool accepted =

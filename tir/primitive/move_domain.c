@@ -17,6 +17,7 @@ static void *allocate(size_t count, size_t size) {
 
 void tir_open_relaxed(const struct tir *ir, const struct tir_move *move, tir_block required, tir_buffer buffer,
                       struct tir_relaxed *r) {
+  assert(tir_is(ir, required, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   tir_symbol memory = move->to_consumers ? tir_memory_of(ir, buffer) : TIR_NONE;
   r->vars = r->on_stack;
   r->count = tir_running_loops(ir, required, move->loop, memory, r->vars, TIR_MOST_RELAXED);
@@ -91,6 +92,7 @@ static bool join_required(struct tir *ir, const struct tir_move *move, tir_block
 }
 
 bool tir_move_find_required(struct tir *ir, const struct tir_move *move, tir_buffer buffer, struct tir_interval *out) {
+  assert(tir_is_buffer(ir, buffer));
   bool any = false;
   for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) out[d] = tir_nothing();
   for (uint32_t i = 0; i < move->required_count; i++) any |= join_required(ir, move, move->required[i], buffer, out);

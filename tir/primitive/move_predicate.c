@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     struct tir_var_node v = ir->vars.at[iter.var];

@@ -464,6 +464,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 }
 
 bool tir_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, padding, count, &plan, err)) {

@@ -461,10 +461,12 @@ static bool at(struct tir *ir, tir_loop loop, tir_block block, uint32_t buffer_i
 
 bool tir_read_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t read_buffer_index, const char *storage,
                  tir_block *out, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP) && tir_is(ir, block, TIR_BLOCK));
   return at(ir, loop, block, read_buffer_index, storage, false, out, err);
 }
 
 bool tir_write_at(struct tir *ir, tir_loop loop, tir_block block, uint32_t write_buffer_index, const char *storage,
                   tir_block *out, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP) && tir_is(ir, block, TIR_BLOCK));
   return at(ir, loop, block, write_buffer_index, storage, true, out, err);
 }

@@ -179,6 +179,7 @@ static tir_block edit(struct tir *ir, tir_block block, const struct plan *plan) 
 }
 
 bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, write, &plan, err)) {

@@ -379,10 +379,12 @@ static bool perform(struct tir *ir, tir_block block, uint32_t index, bool write,
 
 bool tir_reindex_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                             const struct tir_index_map *map, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   return perform(ir, block, buffer_index, false, scope, map, out, err);
 }
 
 bool tir_reindex_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                              const struct tir_index_map *map, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   return perform(ir, block, buffer_index, true, scope, map, out, err);
 }

@@ -34,6 +34,7 @@ static void edit(struct tir *ir, tir_block block, const int64_t *order, uint32_t
 }
 
 bool tir_reorder_block_iter_var(struct tir *ir, tir_block block, const int64_t *order, uint32_t count, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   if (!check(ir, block, order, count, err)) return false;
   edit(ir, block, order, count);
   return true;

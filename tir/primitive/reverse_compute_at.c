@@ -13,5 +13,6 @@
 
 bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
                             ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   return tir_move_block(ir, block, loop, false, preserve_unit_loops, index, err);
 }

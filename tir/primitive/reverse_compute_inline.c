@@ -373,6 +373,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 }
 
 bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, &plan, err)) {
@@ -384,6 +385,7 @@ bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) 
 }
 
 bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   bool can = check(ir, block, &plan, NULL);

@@ -523,6 +523,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
 }
 
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   struct plan plan = {0};
   if (!find_block(ir, loop, &plan, err)) return false;
   uint32_t on_stack[5 * MOST_ON_STACK] = {0}, *room = on_stack;

@@ -347,6 +347,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 }
 
 bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, &plan, err)) {

@@ -66,6 +66,7 @@ static tir_buffer change_type(struct tir *ir, tir_buffer from, tir_type type) {
 }
 
 bool tir_unsafe_set_dtype(struct tir *ir, tir_block block, uint32_t buffer_index, const char *dtype, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   tir_buffer buffer;
   tir_type type;
   if (!check(ir, block, buffer_index, dtype, &type, &buffer, err)) return false;

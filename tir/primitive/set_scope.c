@@ -31,6 +31,7 @@ static void edit(struct tir *ir, tir_buffer buffer, tir_symbol scope) {
 }
 
 bool tir_set_scope(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   tir_buffer buffer;
   if (!check(ir, block, buffer_index, scope, &buffer, err)) return false;
   edit(ir, buffer, tir_symbol_of(ir, scope));

@@ -231,6 +231,7 @@ static bool check_bindings(struct tir *ir, tir_loop loop, const struct plan *pla
 
 bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, bool preserve_unit_iters,
                bool disable_predication, tir_loop *out, ms_error *err) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   tir_expr on_stack[MOST_ON_STACK];
   struct plan plan = {.factors = on_stack};
   if (count > MOST_ON_STACK) plan.factors = malloc(count * sizeof *plan.factors);

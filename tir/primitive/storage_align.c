@@ -75,6 +75,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 
 bool tir_storage_align(struct tir *ir, tir_block block, int buffer_index, int axis, int factor, int offset,
                        ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.entry = {buffer_index, axis, factor, offset}};
   if (!check(ir, block, &plan, err)) return false;
   edit(ir, block, &plan);

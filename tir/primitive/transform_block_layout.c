@@ -221,6 +221,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 }
 
 bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct tir_index_map *map, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.map = map};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, &plan, err)) {

@@ -220,6 +220,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
 
 bool tir_transform_layout(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,
                           const struct tir_index_map *map, tir_expr pad_value, bool assume_injective, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.map = map};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, write, pad_value, assume_injective, &plan, err)) {

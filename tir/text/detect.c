@@ -551,6 +551,7 @@ static void close_detector(struct detector *d) {
 }
 
 bool tir_detect_regions(struct tir *ir, tir_block block, bool reads, bool writes) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct detector d;
   struct room room;
   open_detector(&d, ir, block, &room);
@@ -562,6 +563,7 @@ bool tir_detect_regions(struct tir *ir, tir_block block, bool reads, bool writes
 }
 
 void tir_renew_regions(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct detector d;
   struct room room;
   open_detector(&d, ir, block, &room);

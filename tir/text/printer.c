@@ -144,6 +144,7 @@ static char *finish(struct tir_printer *p, unsigned flags) {
 }
 
 char *tir_print(const struct tir *ir, tir_func f, unsigned flags) {
+  assert(f < ir->funcs.count);
   struct tir_printer p;
   bool module = !(flags & TIR_PRINT_FUNCTION);
   tir_printer_start(&p, ir);

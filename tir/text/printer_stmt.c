@@ -361,6 +361,7 @@ static bool contains_block(const struct tir *ir, tir_stmt top) {
 }
 
 bool tir_root_is_implied(const struct tir *ir, tir_block root) {
+  assert(tir_is(ir, root, TIR_BLOCK));
   const struct tir_stmt_node *n = tir_stmt_at(ir, root);
   const struct tir_block_record *r = tir_block_at(ir, root);
   bool plain = !r->iters.count && !r->reads.count && !r->writes.count && !r->matches.count && !n->annotations.count &&
