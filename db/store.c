@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 /* Opening, growing and closing the environment; transactions. */
-#include "store.h"
+#include "pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TABLES = 8 };
+enum { TABLES = 8, DB_BAD_PAGE_TEXT = 120 };
 static const size_t FIRST_MAP = (size_t)16 << 20, MOST_MAP = (size_t)1 << 40;
 
 /* LMDB must not have one file open twice in a process: paths in use, by device and inode. */
@@ -60,7 +60,7 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
     return ms_fail(err, MS_STORE, "%s: this file is no store of msched, or is damaged at its start", path);
   case MDB_CORRUPTED:
   case MDB_PAGE_NOTFOUND:
-    return ms_fail(err, MS_STORE, "%s: the store is damaged (%s); `msched db export` saves what can be read", path,
+    return ms_fail(err, MS_STORE, "%s: the store is damaged (%s); `msched db repair` saves what can be read", path,
                    mdb_strerror(code));
   case ENOSPC:
   case EDQUOT: return ms_fail(err, MS_STORE, "%s: the disk is full; what was committed before is kept", path);
@@ -104,29 +104,13 @@ static bool make_folders(const char *path, ms_error *err) {
 }
 
 /* LMDB maps what it is given: a file that is not its own must be told apart first, and one cut short would be a bus
- * error later. Its two first pages carry a magic number and the last page in use. */
+ * error later. */
 static bool looks_like_store(struct db *db, ms_error *err) {
-  int file = open(db->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return errno == ENOENT || db_failed(db, errno, "open", err);
-  struct stat s;
-  bool ok = fstat(file, &s) == 0;
-  if (ok && !S_ISREG(s.st_mode)) ok = ms_fail(err, MS_STORE, "%s: this is no file", db->path);
-  uint32_t words[2][36];
-  uint64_t last[2] = {0, 0};
-  long page = sysconf(_SC_PAGESIZE);
-  for (int i = 0; ok && i < 2 && s.st_size > 0; i++) {
-    if (pread(file, words[i], sizeof words[i], i * page) != (ssize_t)sizeof words[i] || words[i][4] != 0xBEEFC0DE)
-      ok = db_failed(db, MDB_INVALID, "open", err);
-    /* page header 16 bytes; magic 4, version 4, address 8, map size 8, two tables of 48, last page 8 */
-    else
-      memcpy(&last[i], (const char *)words[i] + 16 + 24 + 96, 8);
-  }
-  uint64_t most = last[0] > last[1] ? last[0] : last[1];
-  if (ok && s.st_size > 0 && (most + 1) * (uint64_t)page > (uint64_t)s.st_size)
-    ok = ms_fail(err, MS_STORE, "%s: the store is cut short: %llu bytes of %llu are there", db->path,
-                 (unsigned long long)s.st_size, (unsigned long long)((most + 1) * (uint64_t)page));
-  close(file);
-  return ok;
+  struct db_pages pages;
+  if (access(db->path, F_OK) != 0) return true;
+  if (!db_map_pages(db->path, false, &pages, err)) return false;
+  db_unmap_pages(&pages);
+  return true;
 }
 
 /* ---- Transactions ---- */
@@ -230,21 +214,35 @@ static bool check_format(struct db *db, ms_error *err) {
                          db->path);
 }
 
-/* An LMDB file of another program is left as it is: it has tables, and none of ours. */
-static bool is_ours_or_new(struct db *db, ms_error *err) {
+static bool stop_at_bad(void *data, uint64_t page, const char *why) {
+  char *out = data;
+  snprintf(out, DB_BAD_PAGE_TEXT, "page %llu: %s", (unsigned long long)page, why);
+  return false;
+}
+
+/* The snapshot's pages, all of them, before LMDB walks any: it asserts or runs astray on those that are damaged. An LMDB
+ * file of another program is left as it is: it has tables, and none of ours. */
+static bool check_pages(struct db *db, ms_error *err) {
+  char wrong[DB_BAD_PAGE_TEXT] = "";
+  struct db_page_visit visit = {.bad = stop_at_bad, .data = wrong};
+  struct db_pages pages;
   MDB_txn *txn;
-  MDB_stat stat;
-  MDB_dbi main_table;
-  if (!db_begin_read(db, &txn, err)) return false;
-  int code = mdb_dbi_open(txn, NULL, 0, &main_table);
-  if (!code) code = mdb_stat(txn, main_table, &stat);
-  bool fresh = !code && stat.ms_entries == 0;
-  MDB_dbi meta;
-  if (!code && !fresh) code = mdb_dbi_open(txn, "meta", 0, &meta);
-  mdb_txn_abort(txn);
-  if (code == MDB_NOTFOUND || code == MDB_INCOMPATIBLE)
-    return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
-  return code ? db_failed(db, code, "opening", err) : true;
+  enum { MOST_TRIES = 100 };
+  bool found = false;
+  enum db_owner owner = DB_NEW;
+  for (int i = 0; i < MOST_TRIES && !found;
+       i++) { /* others may commit between, until the snapshot's meta page is gone */
+    if (!db_begin_read(db, &txn, err)) return false;
+    if (!db_map_pages(db->path, false, &pages, err)) return mdb_txn_abort(txn), false;
+    found = db_select_snapshot(&pages, mdb_txn_id(txn));
+    if (found) owner = db_walk_pages(&pages, &visit, NULL);
+    db_unmap_pages(&pages);
+    mdb_txn_abort(txn);
+  }
+  if (!found) return ms_fail(err, MS_STORE, "%s: other processes write it all the time; try again", db->path);
+  if (owner == DB_STRANGE) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
+  return !*wrong || ms_fail(err, MS_STORE, "%s: the store is damaged: %s; `msched db repair` saves what can be read",
+                            db->path, wrong);
 }
 
 bool db_open_environment(struct db *db, ms_error *err) {
@@ -259,8 +257,8 @@ bool db_open_environment(struct db *db, ms_error *err) {
   if (db->read_only) how |= MDB_RDONLY | (access(db->path, W_OK) != 0 ? MDB_NOLOCK : 0);
   code = mdb_env_open(db->env, db->path, how, 0666);
   if (code) return db_failed(db, code, "opening", err);
-  if (!db->read_only && (!is_ours_or_new(db, err) || !db_write(db, create_tables, NULL, "making tables", err)))
-    return false;
+  if (!check_pages(db, err)) return false;
+  if (!db->read_only && !db_write(db, create_tables, NULL, "making tables", err)) return false;
   return check_format(db, err);
 }
 
