@@ -135,11 +135,12 @@ struct jit_result {
  */
 struct jit_measurer;
 struct jit_measurer_options {
-  uint32_t builders;    /* 0: as many as the target has cores */
-  double build_timeout; /* seconds; 0: 30 */
-  double run_timeout;   /* seconds a candidate, all its runs; 0: 10 */
-  double tolerance;     /* 0: 0.02 */
-  double censor_factor; /* a candidate slower than this many times the best is stopped in the middle; 0: 3 */
+  uint32_t builders;        /* 0: as many as the target has cores */
+  double build_timeout;     /* seconds; 0: 30 */
+  double run_timeout;       /* seconds a candidate, all its runs; 0: 10 */
+  double reference_timeout; /* seconds of the unscheduled function; 0: 600 */
+  double tolerance;         /* 0: 0.02 */
+  double censor_factor;     /* a candidate slower than this many times the best is stopped in the middle; 0: 3 */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
   const struct vm_intrinsics *intrinsics; /* that traces name, besides those shipped; copied. NULL: none */

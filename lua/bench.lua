@@ -1,6 +1,6 @@
 -- msched bench gemm, bench tune: what tuning a matrix product gives, beside vendors' libraries, and what a trial costs.
 local ms = msched
-local cli, tune = ms.load "lua.cli", ms.load "search.tune"
+local cli, tune, refusals = ms.load "lua.cli", ms.load "search.tune", ms.load "rules.refusals"
 local te, ops = ms.te, ms.ops
 
 local function gemm(m, n, k)
@@ -35,7 +35,7 @@ local function tune_gemm(func, options, progress)
       end,
     })
     if ms.interrupted() then cli.refuse("interrupted") end
-    if not env.fastest then cli.refuse("no candidate could be measured; failed: %s", cli.reasons_text(env.failures)) end
+    if not env.fastest then cli.refuse("%s", tune.why(env)) end
     return env, tight, censored
   end)
 end
@@ -90,7 +90,7 @@ local function bench_shape(shape, options, vendors)
     local _, best = ask_peer(options, "peer_tune.py", m, n, k, env.done)
     rows[#rows + 1] = {name = "peer", seconds = best}
   end
-  local ours, flops = times[1], func:flops()
+  local ours, work = times[1], cli.work_of(func)
   if options.json then
     local line = {bench = "gemm", shape = name, trials = env.done, tuning_seconds = env.seconds, seconds = ours.seconds, low = ours.low, high = ours.high}
     for _, r in ipairs(rows) do line[r.name:lower()] = {seconds = r.seconds, ratio = r.seconds / ours.seconds, difference = r.difference} end
@@ -98,9 +98,9 @@ local function bench_shape(shape, options, vendors)
     return
   end
   print(string.format("%-14s msched %9s [%s, %s] %s, %d trials in %.1f s", name, cli.time_text(ours.seconds), cli.time_text(ours.low),
-                      cli.time_text(ours.high), cli.rate_text(flops, ours.seconds), env.done, env.seconds))
+                      cli.time_text(ours.high), cli.rate_text(work, ours.seconds), env.done, env.seconds))
   for _, r in ipairs(rows) do
-    print(string.format("%-14s %-9s %9s %s, msched is %.2f times as fast%s", "", r.name, cli.time_text(r.seconds), cli.rate_text(flops, r.seconds),
+    print(string.format("%-14s %-9s %9s %s, msched is %.2f times as fast%s", "", r.name, cli.time_text(r.seconds), cli.rate_text(work, r.seconds),
                         r.seconds / ours.seconds, r.difference and string.format(", differs by %g", r.difference) or ""))
   end
 end
@@ -124,13 +124,13 @@ local function bench_tune(options)
   local peer = options.peer and ask_peer(options, "peer_tune.py", m, n, k, env.done)
   if options.json then
     cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight, censored = censored,
-                  failures = env.failures, refused = env.refused, best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer,
+                  failures = env.failures, refused = refusals.counts(env.refused), best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer,
                   ratio = peer and peer / each}
     return
   end
   print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d other; not counted: %s; best %s %s",
-                      env.done, env.seconds, each, tight, censored, env.done - tight - censored, cli.reasons_text(env.failures),
-                      cli.time_text(env.fastest.seconds), cli.rate_text(func:flops(), env.fastest.seconds)))
+                      env.done, env.seconds, each, tight, censored, env.done - tight - censored, tune.reasons_text(env.failures),
+                      cli.time_text(env.fastest.seconds), cli.rate_text(cli.work_of(func), env.fastest.seconds)))
   if peer then print(string.format("peer: %.2f s a trial, %.0f times as long", peer, peer / each)) end
 end
 

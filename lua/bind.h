@@ -109,8 +109,12 @@ void bind_intrinsic(lua_State *L); /* adds to the module on the top of the stack
 void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta);
 /* Pushes zeroed memory that `collect` releases what it points to, for what C holds where Lua may raise. */
 void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect);
-/* Raises err's message (and its code in front). */
+/* Raises err's message. */
 int bind_raise(lua_State *L, const ms_error *err);
+/* The same of what an instruction refused: `limited` and code_of know such a message, and its code. */
+int bind_raise_refused(lua_State *L, const ms_error *err);
+/* The code of the refusal whose message is at `at`; MS_OK: it is that of a mistake in the script. */
+enum ms_code bind_refused_code(lua_State *L, int at);
 /* Raises a message, with the place in the user's file in front, if there is one; luaL_error would name ours. Formats as
  * lua_pushfstring. */
 int bind_refuse(lua_State *L, const char *format, ...);

@@ -122,35 +122,59 @@ static int escape(lua_State *L) {
 
 struct counting {
   const struct tir *ir;
+  tir_type type; /* of integers that are counted, instead of floats; 0: floats */
   double count;
 };
 
+static bool is_counted(const struct counting *c, tir_type type) {
+  return c->type ? type == c->type : tir_type_is_float(type);
+}
+
+/* Conditions and what stands in loads are arithmetic of indices. */
 static bool count_operation(void *data, tir_expr e) {
   struct counting *c = data;
   const struct tir_expr_node *n = tir_at(c->ir, e);
-  bool arithmetic = n->kind >= TIR_ADD && n->kind <= TIR_MAX && tir_type_is_float(n->type);
-  c->count += arithmetic || (n->kind == TIR_CALL && tir_type_is_float(n->type) &&
-                             strcmp(tir_text(c->ir, n->ref), "if_then_else") != 0);
-  return n->kind != TIR_LOAD;
+  bool arithmetic = n->kind >= TIR_ADD && n->kind <= TIR_MAX && is_counted(c, n->type);
+  c->count += arithmetic ||
+              (n->kind == TIR_CALL && is_counted(c, n->type) && strcmp(tir_text(c->ir, n->ref), "if_then_else") != 0);
+  return n->kind != TIR_LOAD && !(c->type && n->type == TIR_T_BOOL);
 }
 
-/* flops(): operations on floats that the function does, inits aside; 0 where extents are not constants. */
-static int flops(lua_State *L) {
-  struct bound_function *b = bind_check_function(L, 1);
+/* How often a statement is done; 0 where extents are not constants. */
+static double times_of(const struct tir *ir, tir_stmt s) {
+  double times = 1;
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP)) {
+      const struct tir_expr_node *extent = tir_at(ir, tir_stmt_at(ir, p)->loop.extent);
+      times *= extent->kind == TIR_INT_IMM ? (double)extent->imm : 0;
+    }
+  return times;
+}
+
+static double count_operations(const struct bound_function *b, bool integers) {
   tir_stmt body = b->ir->funcs.at[b->func].body;
   double all = 0;
   for (tir_stmt s = body; s; s = tir_next(b->ir, s, body)) {
     if (!tir_is(b->ir, s, TIR_STORE)) continue;
-    struct counting c = {b->ir, 0};
-    tir_walk_expr(b->ir, tir_stmt_at(b->ir, s)->store.value, count_operation, &c);
-    for (tir_stmt p = tir_stmt_at(b->ir, s)->parent; p; p = tir_stmt_at(b->ir, p)->parent)
-      if (tir_is(b->ir, p, TIR_LOOP)) {
-        const struct tir_expr_node *extent = tir_at(b->ir, tir_stmt_at(b->ir, p)->loop.extent);
-        c.count *= extent->kind == TIR_INT_IMM ? (double)extent->imm : 0;
-      }
-    all += c.count;
+    tir_expr value = tir_stmt_at(b->ir, s)->store.value;
+    tir_type type = tir_type_of(b->ir, value);
+    if (integers && (tir_type_is_float(type) || type == TIR_T_BOOL)) continue;
+    struct counting c = {b->ir, integers ? type : 0, 0};
+    tir_walk_expr(b->ir, value, count_operation, &c);
+    all += c.count * times_of(b->ir, s);
   }
-  lua_pushnumber(L, all);
+  return all;
+}
+
+/* flops(): operations on floats that the function does, inits aside; 0 where extents are not constants. */
+static int flops(lua_State *L) {
+  lua_pushnumber(L, count_operations(bind_check_function(L, 1), false));
+  return 1;
+}
+
+/* integer_ops(): the same of integers, of the type that each store has. */
+static int integer_ops(lua_State *L) {
+  lua_pushnumber(L, count_operations(bind_check_function(L, 1), true));
   return 1;
 }
 
@@ -175,8 +199,9 @@ static int from_script(lua_State *L) {
 }
 
 void bind_functions(lua_State *L) {
-  static const luaL_Reg methods[] = {{"script", script}, {"name", name},     {"hash", hash}, {"params", params},
-                                     {"flops", flops},   {"escape", escape}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"script", script}, {"name", name},   {"hash", hash},
+                                     {"params", params}, {"flops", flops}, {"integer_ops", integer_ops},
+                                     {"escape", escape}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);
   lua_pushcfunction(L, from_script);

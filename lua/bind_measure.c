@@ -8,7 +8,7 @@
 
 static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
 
-/* measurer(function, {target =, builders =, check_best_only =, fast_math =}) */
+/* measurer(function, {target =, builders =, check_best_only =, fast_math =, reference_timeout =}) */
 static int new_measurer(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, 0);
@@ -22,6 +22,11 @@ static int new_measurer(lua_State *L) {
                                          .builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
                                          .check_best_only = bind_option_bool(L, 2, "check_best_only", false),
                                          .code = {.no_fast_math = !bind_option_bool(L, 2, "fast_math", true)}};
+  if (lua_istable(L, 2)) {
+    lua_getfield(L, 2, "reference_timeout");
+    options.reference_timeout = luaL_optnumber(L, -1, 0);
+    lua_pop(L, 1);
+  }
   *m = jit_measurer_new(f->ir, f->func, &target, &options, &err);
   return *m ? 1 : bind_raise(L, &err);
 }

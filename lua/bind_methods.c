@@ -262,7 +262,7 @@ static int perform(lua_State *L) {
   if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig.attrs, decided ? decision : NULL, decided, &first, &count,
                &err)) {
     err.instruction = -1; /* a call is named by its line of Lua */
-    return bind_raise(L, &err);
+    return bind_raise_refused(L, &err);
   }
   bind_charge_schedule(L, 1);
   luaL_checkstack(L, (int)count + 4, "too many results");

@@ -125,16 +125,30 @@ static int postprocess(lua_State *L) {
   lua_setfield(L, LUA_REGISTRYINDEX, lent);
   push_worker(L, "postprocess");
   lua_insert(L, -2);
-  lua_call(L, 1, 2);
-  return 2;
+  lua_call(L, 1, 4);
+  return 4;
 }
 
-bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, ms_error *err) {
+static const char *text_at(lua_State *L, int at, const char *otherwise) {
+  return lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : otherwise;
+}
+
+static enum ms_code code_named(const char *name) {
+  for (int code = 1; code < MS_CODE_COUNT; code++)
+    if (!strcmp(ms_code_name((enum ms_code)code), name)) return (enum ms_code)code;
+  return MS_POSTPROC;
+}
+
+/* What it gives: whether it is accepted; else the postprocessor's name, and code and message of what it met, if any. */
+bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME],
+                              ms_error *err) {
   lua_State *L = state;
   (void)data;
-  bool ok = protected(L, postprocess, schedule, 2, err);
-  if (ok && !lua_toboolean(L, -2))
-    ok = ms_fail(err, MS_POSTPROC, "postprocessor %s refuses it", lua_isstring(L, -1) ? lua_tostring(L, -1) : "?");
+  bool ok = protected(L, postprocess, schedule, 4, err);
+  if (ok && !lua_toboolean(L, -4)) {
+    snprintf(by, SEARCH_NAME, "%s", text_at(L, -3, "?"));
+    ok = ms_fail(err, code_named(text_at(L, -2, "")), "%s", text_at(L, -1, "the postprocessor refuses it"));
+  }
   if (lua_getfield(L, LUA_REGISTRYINDEX, lent) == LUA_TUSERDATA) bind_release_schedule(L, -1);
   lua_settop(L, 0);
   return ok;
@@ -187,26 +201,49 @@ static int sketch(lua_State *L) {
   push_worker(L, "sketches");
   bind_push_function_copy(L, s->function->ir, s->function->func);
   lua_pushinteger(L, s->seed);
-  lua_call(L, 2, 1);
-  return 1;
+  lua_call(L, 2, 3);
+  return 3;
 }
 
-/* box:sketches(function, seed): the design space, as a list of traces. The intrinsics that the files define are this
- * state's from then on: its schedules, and the pools and measurers that it makes, know them. */
+/* Pushes a copy of a refusal, the table at the top of another state (rules/refusals.lua). */
+static void push_refusal(lua_State *L, lua_State *box) {
+  static const char *const texts[] = {"by", "code", "example"};
+  lua_newtable(L);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    lua_getfield(box, -1, texts[i]); /* a field that is there, or nil: nothing is made */
+    if (lua_type(box, -1) == LUA_TSTRING) lua_pushstring(L, lua_tostring(box, -1)), lua_setfield(L, -2, texts[i]);
+    lua_pop(box, 1);
+  }
+  lua_getfield(box, -1, "count");
+  lua_pushinteger(L, lua_tointeger(box, -1)), lua_setfield(L, -2, "count");
+  lua_pop(box, 1);
+}
+
+/* box:sketches(function, seed): the design space, as a list of traces; a list of what was refused; whether there were
+ * more than these. The intrinsics that the files define are this state's from then on: its schedules, and the pools and
+ * measurers that it makes, know them. */
 static int box_sketches(lua_State *L) {
   lua_State *box = open_box(L);
   struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1)};
   ms_error err = {.instruction = -1};
-  if (!protected(box, sketch, &s, 1, &err) || !bind_add_intrinsics(L, bind_intrinsics(box), &err))
+  if (!protected(box, sketch, &s, 3, &err) || !bind_add_intrinsics(L, bind_intrinsics(box), &err))
     return bind_raise(L, &err);
   lua_newtable(L);
-  for (lua_Integer i = 1; lua_rawgeti(box, -1, i) != LUA_TNIL; i++, lua_pop(box, 1)) {
+  for (lua_Integer i = 1; lua_rawgeti(box, -3, i) != LUA_TNIL; i++, lua_pop(box, 1)) {
     struct vm_trace *trace = bind_test_trace(box, -1);
     if (!trace) return luaL_error(L, "the space holds what is no trace");
     bind_push_trace(L, vm_trace_copy(trace));
     lua_rawseti(L, -2, i);
   }
-  return 1;
+  lua_pop(box, 1);
+  lua_newtable(L);
+  for (lua_Integer i = 1; lua_rawgeti(box, -2, i) == LUA_TTABLE; i++, lua_pop(box, 1)) {
+    push_refusal(L, box);
+    lua_rawseti(L, -2, i);
+  }
+  lua_pop(box, 1);
+  lua_pushboolean(L, lua_toboolean(box, -1));
+  return 3;
 }
 
 static int list_mutators(lua_State *L) {
@@ -249,19 +286,25 @@ static int mutate(lua_State *L) {
   lua_pushinteger(L, m->mutator);
   bind_push_trace(L, vm_trace_copy(m->trace));
   lua_pushvalue(L, 2);
-  lua_call(L, 3, 1);
+  lua_call(L, 3, 3);
   *m->stream = *stream;
-  return 1;
+  return 3;
 }
 
-/* box:mutate(number of the mutator, trace, stream): a trace, or nil */
+/* box:mutate(number of the mutator, trace, stream): a trace; or nil, and the code and message of what was refused, if
+ * anything was */
 static int box_mutate(lua_State *L) {
   lua_State *box = open_box(L);
   struct mutation m = {luaL_checkinteger(L, 2), bind_check_trace(L, 3), luaL_checkudata(L, 4, BOUND_STREAM)};
   ms_error err = {.instruction = -1};
-  if (!protected(box, mutate, &m, 1, &err)) return bind_raise(L, &err);
-  if (lua_isnil(box, -1)) return 0;
-  struct vm_trace *trace = bind_test_trace(box, -1);
+  if (!protected(box, mutate, &m, 3, &err)) return bind_raise(L, &err);
+  if (lua_isnil(box, -3)) {
+    lua_pushnil(L);
+    lua_pushstring(L, text_at(box, -2, NULL));
+    lua_pushstring(L, text_at(box, -1, NULL));
+    return 3;
+  }
+  struct vm_trace *trace = bind_test_trace(box, -3);
   if (!trace) return luaL_error(L, "a mutator gave what is no trace");
   bind_push_trace(L, vm_trace_copy(trace));
   return 1;

@@ -44,7 +44,7 @@ static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
 }
 
 static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *schedule, const ms_error *err) {
-  if (!schedule) return bind_raise(L, err);
+  if (!schedule) return bind_raise_refused(L, err);
   b->schedule = schedule; /* freed with the userdata, should the charge raise */
   lua_getiuservalue(L, -1, 1);
   schedule->workload = bind_check_function(L, -1)->ir;

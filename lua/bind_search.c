@@ -149,47 +149,83 @@ void bind_search_interrupt(void) { stop_pool = true; }
 void bind_search_resume(void) { stop_pool = false; }
 const volatile bool *bind_search_stopped(void) { return &stop_pool; }
 
-/* pool:replay(jobs, features): jobs {trace =, seed =, candidate =, anew =}; a list of candidates {trace, hash,
- * features}, false where one was refused; then a table of refusals by code; then the message of the first script error,
- * if any. */
-static int pool_replay(lua_State *L) {
-  struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
-  luaL_checktype(L, 2, LUA_TTABLE);
-  uint32_t count = (uint32_t)luaL_len(L, 2);
-  bool features = lua_toboolean(L, 3);
-  struct round *r = new_round(L, count);
+/* Refusals of one kind: rules/refusals.lua has them as tables. */
+struct refusal {
+  const struct search_candidate *first;
+  lua_Integer count;
+};
+
+/* Refusals by who and code, in `list`, which has room for all; returns their number. *script_error: the message of the
+ * first script that failed. */
+static uint32_t count_refusals(const struct round *r, struct refusal *list, const char **script_error) {
+  uint32_t kinds = 0;
+  for (uint32_t i = 0; i < r->count; i++) {
+    const struct search_candidate *c = &r->out[i];
+    if (c->ok || !c->err.code) continue; /* it was not begun */
+    if (c->err.code == MS_SCRIPT) {
+      if (!*script_error) *script_error = c->err.message;
+      continue;
+    }
+    uint32_t k = 0;
+    while (k < kinds &&
+           (list[k].first->err.code != c->err.code || strcmp(list[k].first->refused_by, c->refused_by) != 0))
+      k++;
+    if (k == kinds) list[kinds++] = (struct refusal){c, 0};
+    list[k].count++;
+  }
+  return kinds;
+}
+
+static void push_refusals(lua_State *L, const struct refusal *list, uint32_t count) {
+  lua_createtable(L, (int)count, 0);
   for (uint32_t i = 0; i < count; i++) {
-    lua_rawgeti(L, 2, (lua_Integer)i + 1);
+    const struct search_candidate *c = list[i].first;
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, c->refused_by), lua_setfield(L, -2, "by");
+    if (c->err.code != MS_POSTPROC) {
+      lua_pushstring(L, ms_code_name(c->err.code)), lua_setfield(L, -2, "code");
+      lua_pushstring(L, c->err.message), lua_setfield(L, -2, "example");
+    }
+    lua_pushinteger(L, list[i].count), lua_setfield(L, -2, "count");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+}
+
+static void read_jobs(lua_State *L, int at, struct round *r) {
+  for (uint32_t i = 0; i < r->count; i++) {
+    lua_rawgeti(L, at, (lua_Integer)i + 1);
     lua_getfield(L, -1, "trace");
     r->jobs[i] =
         (struct search_job){bind_check_trace(L, -1), (uint64_t)bind_option_int(L, -2, "seed", 1),
                             (uint64_t)bind_option_int(L, -2, "candidate", 0), bind_option_bool(L, -2, "anew", false)};
     lua_pop(L, 2); /* the table of jobs keeps it */
   }
+}
+
+/* pool:replay(jobs, features): jobs {trace =, seed =, candidate =, anew =}; a list of candidates {trace, hash,
+ * features}, false where one was refused; then a list of what was refused, {by, code, count, example}; then the message
+ * of the first script error, if any. */
+static int pool_replay(lua_State *L) {
+  struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  uint32_t count = (uint32_t)luaL_len(L, 2);
+  bool features = lua_toboolean(L, 3);
+  struct round *r = new_round(L, count);
+  read_jobs(L, 2, r);
+  struct refusal *refusals = lua_newuserdatauv(L, (count + 1) * sizeof *refusals, 0);
   ms_error err = {.instruction = -1};
   if (!search_pool_replay(p->pool, r->jobs, count, features, r->out, &stop_pool, &err)) return bind_raise(L, &err);
   lua_createtable(L, (int)count, 0);
-  lua_newtable(L);
-  const char *script_error = NULL;
   for (uint32_t i = 0; i < count; i++) {
-    if (r->out[i].ok) {
+    if (r->out[i].ok)
       push_candidate(L, &r->out[i]);
-    } else {
-      const char *code = ms_code_name(r->out[i].err.code);
-      lua_getfield(L, -1, code);
-      lua_Integer n = lua_tointeger(L, -1);
-      lua_pop(L, 1);
-      lua_pushinteger(L, n + 1);
-      lua_setfield(L, -2, code);
-      if (r->out[i].err.code == MS_SCRIPT && !script_error) script_error = r->out[i].err.message;
+    else
       lua_pushboolean(L, 0);
-    }
-    lua_rawseti(L, -3, (lua_Integer)i + 1);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
-  if (script_error)
-    lua_pushstring(L, script_error);
-  else
-    lua_pushnil(L);
+  const char *script_error = NULL;
+  push_refusals(L, refusals, count_refusals(r, refusals, &script_error));
+  lua_pushstring(L, script_error); /* nil for NULL */
   return 3;
 }
 

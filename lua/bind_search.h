@@ -2,6 +2,7 @@
 #ifndef MSCHED_LUA_BIND_SEARCH_H
 #define MSCHED_LUA_BIND_SEARCH_H
 
+#include "search/search.h"
 #include "vm/vm.h"
 
 #include <lua.h>
@@ -22,7 +23,8 @@ void script_files_free(struct script_files *files);
 /* What a pool is given: data is a script_files, a state is a lua_State. */
 void *script_files_open(void *data, ms_error *err);
 void script_files_close(void *data, void *state);
-bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, ms_error *err);
+bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME],
+                              ms_error *err);
 
 /* Each adds to the module on the top of the stack. */
 void bind_streams(lua_State *L);

@@ -41,25 +41,33 @@ end
 function cli.time_text(seconds)
   if seconds >= 1 then return string.format("%.3f s", seconds) end
   if seconds >= 1e-3 then return string.format("%.3f ms", seconds * 1e3) end
-  return string.format("%.2f us", seconds * 1e6)
+  if seconds >= 1e-6 then return string.format("%.2f us", seconds * 1e6) end
+  return string.format("%.3g ns", seconds * 1e9)
 end
 
-function cli.rate_text(flops, seconds)
-  if not flops or flops == 0 or seconds <= 0 then return "" end
-  local rate = flops / seconds / 1e9
-  return string.format(rate >= 100 and "%.0f GFLOP/s" or "%.1f GFLOP/s", rate)
+-- The operations that a function does, and how their rate is called: {count, unit}.
+function cli.work_of(func)
+  local floats = func:flops()
+  if floats > 0 then return {floats, "GFLOP/s"} end
+  return {func:integer_ops(), "GOP/s"}
 end
 
-function cli.reasons_text(table_)
-  local parts = {}
-  for _, k in ipairs(ms.sorted_keys(table_)) do parts[#parts + 1] = string.format("%s %d", (k:gsub("_", " ")), table_[k]) end
-  return #parts > 0 and table.concat(parts, ", ") or "none"
+function cli.rate_text(work, seconds)
+  if work[1] == 0 or seconds <= 0 then return "" end
+  local rate = work[1] / seconds / 1e9
+  return string.format(rate >= 100 and "%.0f %s" or rate >= 0.1 and "%.1f %s" or "%.2g %s", rate, work[2])
 end
 
--- --rule-timeout, in seconds.
-function cli.timeout(options)
-  local seconds = options["rule-timeout"]
-  if seconds and seconds <= 0 then misuse("--rule-timeout: a number of seconds above 0 is expected") end
+-- The text cut to so many columns; each character counts as one. nil: as it is.
+function cli.cut(text, columns)
+  if not columns or utf8.len(text) == nil or utf8.len(text) <= columns then return text end
+  return text:sub(1, utf8.offset(text, columns) - 1) .. "…"
+end
+
+-- An option in seconds, above 0.
+function cli.seconds(options, name)
+  local seconds = options[name]
+  if seconds and seconds <= 0 then misuse("--%s: a number of seconds above 0 is expected", name) end
   return seconds
 end
 

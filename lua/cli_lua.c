@@ -5,11 +5,21 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static void on_interrupt(int unused) {
   (void)unused;
   script_interrupt();
+}
+
+/* terminal_width(): its columns, 80 where it does not say; nil: standard output is none. */
+static int terminal_width(lua_State *L) {
+  struct winsize size;
+  if (!isatty(STDOUT_FILENO)) return 0;
+  bool says = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  lua_pushinteger(L, says ? size.ws_col : 80);
+  return 1;
 }
 
 static int is_terminal(lua_State *L) {
@@ -66,6 +76,8 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   lua_getglobal(L, "msched");
   lua_pushcfunction(L, is_terminal);
   lua_setfield(L, -2, "is_terminal");
+  lua_pushcfunction(L, terminal_width);
+  lua_setfield(L, -2, "terminal_width");
   lua_pushcfunction(L, cli_take_intrinsics);
   lua_setfield(L, -2, "take_intrinsics");
   char data[PATH_MAX];

@@ -6,7 +6,7 @@ local commands = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
-local time_text, rate_text, reasons_text = cli.time_text, cli.rate_text, cli.reasons_text
+local time_text, rate_text = cli.time_text, cli.rate_text
 local functions_of, open_store = cli.functions_of, cli.open_store
 
 local function record_of(store, ids)
@@ -28,77 +28,44 @@ end
 
 -- ---- tune ------------------------------------------------------------------------------------------------------
 
--- Shows progress: one line that is rewritten on a terminal, a line an event that matters elsewhere, objects with --json.
-local function reporter(func, json, terminal)
-  local flops = func:flops()
-  local last, name = 0, func:name()
-  local function status(env)
-    local best = env.fastest and string.format("best %s %s (%s)", time_text(env.fastest.seconds), rate_text(flops, env.fastest.seconds), env.fastest.id or "-") or "no best yet"
-    local elapsed = msched.clock() - env.started
-    local left = env.done > 0 and string.format(", about %.0f s left", elapsed / env.done * (env.trials - env.done)) or ""
-    local busy = env.busy > 0 and string.format(", machine busy at %d", env.busy) or ""
-    return string.format("%s: trial %d of %d, %s, failed: %s%s, %.0f s%s", name, env.done, env.trials, best, reasons_text(env.failures), busy, elapsed, left)
-  end
-  local best
-  return function(e)
-    if json then
-      if e.event == "trial" then
-        put_json {event = "trial", task = name, id = e.id, short_id = e.short_id, status = e.status, outcome = e.outcome, seconds = e.seconds,
-                  hash = e.hash, candidate = e.candidate, reason = e.reason, busy = e.busy}
-      elseif e.event == "start" then
-        put_json {event = "start", task = name, target = e.env.target.text, trials = e.env.trials, sketches = #e.env.sketches, known = e.env.resumed}
-      elseif e.event == "end" then
-        put_json {event = "end", task = name, trials = e.env.done, seconds = e.env.seconds, best = e.env.fastest and e.env.fastest.full_id,
-                  best_seconds = e.env.fastest and e.env.fastest.seconds, failures = e.env.failures, refused = e.env.refused,
-                  busy = e.env.busy}
-      end
-      return
-    end
-    if e.event == "start" then
-      print(string.format("%s on %s: %d sketches%s", name, e.env.target.text, #e.env.sketches,
-                          e.env.resumed > 0 and string.format(", %d records known", e.env.resumed) or ""))
-    elseif e.event == "end" then
-      if terminal then io.stdout:write("\r\27[K") end
-      print(status(e.env))
-    elseif terminal then
-      io.stdout:write("\r\27[K", status(e.env))
-      io.stdout:flush()
-    elseif e.event == "trial" and e.env.fastest and (e.env.fastest.seconds ~= best or e.env.done - last >= 16) then
-      best, last = e.env.fastest.seconds, e.env.done
-      print(status(e.env))
-      io.stdout:flush()
-    end
-  end
+-- A word as a shell reads it back.
+local function shell_word(text)
+  if text:find "^[%w_@%+=:,%./-]+$" then return text end
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+-- What to type next with the best record.
+local function next_commands(env, options)
+  local id, db = env.fastest.id, options.db and " --db " .. shell_word(options.db) or ""
+  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, shell_word(env.func:name() .. ".so"))}
+  for i, c in ipairs(commands_) do commands_[i] = "msched " .. c .. db end
+  return "next:  " .. table.concat(commands_, "    ")
 end
 
 function commands.tune(options, files, rest)
   if #files ~= 1 then misuse("give one file: Lua that returns functions, or TVMScript") end
+  if options.failures == 0 then misuse("--failures: a number of at least 1 is expected") end
   local all = functions_of(files[1], rest)
   local task = options.task
   if task and (task < 1 or task > #all) then misuse("--task %d: the file has %d", task, #all) end
-  local tune = ms.load "search.tune"
+  local tune, progress = ms.load "search.tune", ms.load "lua.progress"
   local store = open_store(options.db)
   local failed, kept = false, 0
   for i, func in ipairs(all) do
     if (not task or task == i) and not ms.interrupted() then
       local ok, env = pcall(tune.run, func, {
         target = options.target, trials = options.trials, seconds = options.seconds, seed = options.seed, files = options.rules,
-        policy = options.policy, jobs = options.jobs, rule_timeout = cli.timeout(options), model = options.model,
-        simulate = options.simulate, store = store, listen = reporter(func, options.json, ms.is_terminal()),
+        policy = options.policy, jobs = options.jobs, rule_timeout = cli.seconds(options, "rule-timeout"), model = options.model,
+        failures = options.failures, reference_timeout = cli.seconds(options, "reference-timeout"),
+        simulate = options.simulate, store = store, listen = options.json and progress.json(func) or progress.lines(func, ms.terminal_width()),
       })
       if not ok then
         if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
         error(env, 0)
       end
       failed, kept = failed or not env.fastest, kept + env.kept
-      if not options.json then
-        if env.fastest and env.fastest.id then
-          local short = env.fastest.id
-          print(string.format("next:  msched show %s    msched replay %s    msched export %s -o %s.so", short, short, short, func:name()))
-        elseif not env.fastest then
-          print("no candidate could be measured; refused: " .. reasons_text(env.refused))
-        end
-      end
+      if not env.fastest and not env:stopped() then io.stderr:write("msched tune: ", env.func:name(), ": ", tune.why(env), "\n") end
+      if not options.json and env.fastest and env.fastest.id then print(next_commands(env, options)) end
     end
   end
   if ms.interrupted() then refuse("interrupted; %d results of this run are kept in %s, and the next run goes on from there", kept, store:path()) end
@@ -120,7 +87,7 @@ function commands.top(options, rest)
   local most = options.k or 10
   for _, w in ipairs(store:workloads()) do
     if not rest[1] or w.name == rest[1] then
-      local flops = store:get_workload(w.id):flops()
+      local work = cli.work_of(store:get_workload(w.id))
       if not options.json then print(string.format("%s: %d records", w.name, w.records)) end
       for i, r in ipairs(store:records {workload = w.id, target = options.target, most = most}) do
         local short = store:short_id(r.key)
@@ -130,7 +97,7 @@ function commands.top(options, rest)
         else
           local remarks = table.concat(remarks_on(r), ", ")
           local result = r.status == "failed" and "failed: " .. r.reason
-            or string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(flops, r.seconds), r.target)
+            or string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), r.target)
           print(string.format("  %3d  %s  %s%s", i, short, result, remarks ~= "" and "  (" .. remarks .. ")" or ""))
         end
       end
@@ -194,7 +161,7 @@ function commands.replay(options, ids)
     put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, difference = most, recorded = r.seconds,
               interpreted = sampled, interpreted_elements = samples}
   else
-    print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s", r.id:sub(1, 12), time_text(seconds), rate_text(func:flops(), seconds),
+    print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s", r.id:sub(1, 12), time_text(seconds), rate_text(cli.work_of(func), seconds),
                         time_text(low), time_text(high), runs, time_text(r.seconds)))
     print(string.format("differs from the unscheduled function, built: by %g, everywhere; interpreted: by %g, at %d elements", most, sampled, samples))
   end
@@ -242,18 +209,20 @@ end
 
 function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
-  local tune = ms.load "search.tune"
+  local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
   for _, func in ipairs(functions_of(files[1], rest)) do
-    local sketches = tune.open(func, ms.target(options.target or "native"), {
-      files = options.rules, seed = options.seed, rule_timeout = cli.timeout(options),
+    local opened = tune.open(func, ms.target(options.target or "native"), {
+      files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"),
     })
-    for i, sch in ipairs(sketches) do
+    for i, sch in ipairs(opened.sketches) do
       if options.json then put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script()}
       else
-        print(string.format("-- %s, sketch %d of %d", func:name(), i, #sketches))
+        print(string.format("-- %s, sketch %d of %d", func:name(), i, #opened.sketches))
         print(sch.trace:text())
       end
     end
+    if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end
+    if next(opened.refused) then io.stderr:write("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused), "\n") end
   end
   return DONE
 end

@@ -50,7 +50,8 @@ ms.type(x: any): string? | "function", "schedule", "trace", …; nil for what is
 ms.where(): string | The place in the user's file that the call comes from, as "file:line: ", or "" if there is none.
 ms.compare(kernel: msched.kernel, reference: function, seed: integer): number, integer | The largest difference of what a kernel and a reference compute, and among how many elements.
 ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...: msched.array|number) | What so many elements of each output need, on the reference interpreter, and little else.
-ms.limited(kind: string, part: table, ...: any): any | part.apply(...), stopped when it is late; an error names the part and its place.
+ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place.
+ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.box(options: {files: string[], target?: string, timeout?: number}): msched.box | A state of its own for the rules of files, which they cannot get out of.
@@ -110,6 +111,7 @@ function:name(): string | Its name.
 function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape}.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
+function:integer_ops(): number | Operations on integers, of the types that it stores; indices and conditions aside.
 function:escape(): table? | A load that can leave its buffer: {block, buffer, nth, dimension, low, high, extent}; nil if there is none.
 schedule:func(): msched.function | The scheduled function as it is now.
 schedule:copy(): msched.schedule | A copy, made by replaying the trace; schedule:handle gives its handles.
@@ -165,7 +167,7 @@ store:close() | Closes it.
 best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
-pool:replay(jobs: {trace: msched.trace, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table, string? | Candidates, {trace, hash, features} or false where one was refused; refusals by code; the first error of a script.
+pool:replay(jobs: {trace: msched.trace, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
 pool:close() | Ends the workers.
 model:update(candidates: table[]) | Learns from candidates that have features and seconds.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
@@ -175,9 +177,9 @@ measurer:set_best(seconds: number) | What slower candidates are stopped by.
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.
-box:sketches(func: msched.function, seed: integer): msched.trace[] | The design space.
+box:sketches(func: msched.function, seed: integer): msched.trace[], table[], boolean | The design space; what was refused, a list of {by, code, count, example}; whether there are more sketches than these.
 box:mutators(): table[] | A list of {name, weight}.
-box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream): msched.trace? | A trace that the mutator made of it, or nil.
+box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream): msched.trace?, string?, string? | A trace that the mutator made of it, or nil; the code and message of what was refused in it.
 vendor:name(): string | The library's name.
 vendor:multiply(A: msched.array, B: msched.array, C: msched.array) | C becomes the product of A and B.
 ]]

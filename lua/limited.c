@@ -48,6 +48,7 @@ static int explain(lua_State *L) {
     lua_pushfstring(L, "%s, and was at line %d; make it end sooner, or allow more with --rule-timeout", head, line);
     return 1;
   }
+  if (bind_refused_code(L, 1)) return lua_settop(L, 1), 1; /* known by its text */
   const char *message = luaL_tolstring(L, 1, NULL);
   if (!strcmp(message, script_no_memory)) return 1;
   char place[300];
@@ -91,8 +92,9 @@ static int call_watched(lua_State *L, int arguments, int results, int handler) {
   return status;
 }
 
-/* limited(kind, part, arguments…): part.apply(arguments…), stopped when it is late or the user interrupts; an error
- * names the part, its place and what to do. Inside another limited call the other's clock runs on. */
+/* limited(kind, part, arguments…): true and what part.apply(arguments…) gives; false, the code and the message where an
+ * instruction in it was refused. It is stopped when it is late or the user interrupts; any other error names the part,
+ * its place and what to do. Inside another limited call the other's clock runs on. */
 static int limited(lua_State *L) {
   struct script *s = script_of(L);
   luaL_checkstring(L, 1);
@@ -107,7 +109,18 @@ static int limited(lua_State *L) {
   if (before <= 0) script_start(L);
   int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
   s->deadline = before;
-  if (status == LUA_OK) return lua_gettop(L) - 3;
+  if (status == LUA_OK) {
+    lua_pushboolean(L, true);
+    lua_replace(L, 3);
+    return lua_gettop(L) - 2;
+  }
+  enum ms_code refused = bind_refused_code(L, -1);
+  if (refused) {
+    lua_pushboolean(L, false);
+    lua_pushstring(L, ms_code_name(refused));
+    lua_pushvalue(L, -3);
+    return 3;
+  }
   if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) return fail_of_memory(L);
   return lua_error(L);
 }
@@ -121,6 +134,16 @@ static int heeding(lua_State *L) {
   return lua_gettop(L);
 }
 
+/* code_of(message): the code of the instruction's refusal that pcall gave as `message`; nil: a mistake in the script.
+ */
+static int code_of(lua_State *L) {
+  luaL_checkany(L, 1);
+  enum ms_code code = bind_refused_code(L, 1);
+  if (!code) return 0;
+  lua_pushstring(L, ms_code_name(code));
+  return 1;
+}
+
 /* rule_timeout(seconds): of each limited call in a state that has no limit of its own. */
 static int rule_timeout(lua_State *L) {
   script_of(L)->limits.seconds = luaL_checknumber(L, 1);
@@ -130,6 +153,8 @@ static int rule_timeout(lua_State *L) {
 void bind_parts(lua_State *L) {
   lua_pushcfunction(L, limited);
   lua_setfield(L, -2, "limited");
+  lua_pushcfunction(L, code_of);
+  lua_setfield(L, -2, "code_of");
   if (script_of(L)->limits.sandbox) return; /* a sandbox does not choose its limits */
   lua_pushcfunction(L, rule_timeout);
   lua_setfield(L, -2, "rule_timeout");

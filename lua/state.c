@@ -293,14 +293,51 @@ void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction colle
   return held;
 }
 
-int bind_raise(lua_State *L, const ms_error *err) {
+static void push_message(lua_State *L, const ms_error *err) {
   where(L);
   if (err->instruction >= 0 && strncmp(err->message, "instruction ", 12) != 0)
     lua_pushfstring(L, "instruction %d: %s", err->instruction, err->message);
   else
     lua_pushstring(L, err->message);
   lua_concat(L, 2);
+}
+
+int bind_raise(lua_State *L, const ms_error *err) {
+  push_message(L, err);
   return lua_error(L);
+}
+
+/* Errors are strings, so that scripts may search them; the last refusal is kept beside, to be known again by its text.
+ */
+static const char refused_text, refused_code;
+
+/* What no module would take, or what needs to be defined first, is a mistake of the script's. */
+static bool is_misuse(enum ms_code code) {
+  static const enum ms_code misuses[] = {MS_INVALID_ARGUMENT, MS_WRONG_OPERAND,       MS_STALE_HANDLE,
+                                         MS_UNBALANCED,       MS_DRAW_IN_FOR,         MS_CANNOT_UNDO,
+                                         MS_BAD_FORMULA,      MS_UNKNOWN_INSTRUCTION, MS_INTRINSIC_NOT_FOUND};
+  for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++)
+    if (misuses[i] == code) return true;
+  return false;
+}
+
+int bind_raise_refused(lua_State *L, const ms_error *err) {
+  push_message(L, err);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &refused_text);
+  lua_pushinteger(L, is_misuse(err->code) ? MS_OK : err->code);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &refused_code);
+  return lua_error(L);
+}
+
+enum ms_code bind_refused_code(lua_State *L, int at) {
+  at = lua_absindex(L, at);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &refused_text);
+  bool known = lua_type(L, -1) == LUA_TSTRING && lua_rawequal(L, -1, at);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &refused_code);
+  enum ms_code code = known ? (enum ms_code)lua_tointeger(L, -1) : MS_OK;
+  lua_pop(L, 2);
+  return code;
 }
 
 int bind_refuse(lua_State *L, const char *format, ...) {

@@ -1,10 +1,11 @@
 -- The design space: every rule, in order, on every block of every schedule so far; consumers before producers.
 local space = {}
 
-local common = msched.load "rules.common"
+local common, refusals = msched.load "rules.common", msched.load "rules.refusals"
 local limited, type_of = msched.limited, msched.type
 
-local MOST_SKETCHES = 4096
+local MOST_SKETCHES = 256 -- that are kept after a rule
+local MOST_OF_A_RULE = 4096 -- that one call may give back
 
 -- Names of the blocks in post order: a block after those below it.
 local function block_names(sch)
@@ -17,56 +18,82 @@ end
 local function check_schedules(rule, made)
   local function refuse(what) error(string.format("rule `%s` %s; a rule returns a list of schedules: {sch}", rule.name, what), 0) end
   if type(made) ~= "table" then refuse("returned " .. (made == nil and "nothing" or "a " .. type(made))) end
+  if #made > MOST_OF_A_RULE then refuse(string.format("returned %d schedules, more than %d", #made, MOST_OF_A_RULE)) end
   for i = 1, #made do
     if type_of(made[i]) ~= "schedule" then refuse(string.format("returned a list whose item %d is a %s", i, type(made[i]))) end
   end
 end
 
--- Applies one rule to all blocks that `names` lists, last first, in every schedule that comes of it.
-local function apply_rule(rule, sch, names, context)
-  local results, stack = {}, {{sch, #names}}
-  while #stack > 0 do
-    local s, at = table.unpack(table.remove(stack))
-    if at == 0 then
-      results[#results + 1] = s
-    elseif not common.has_block(s, names[at]) then
-      stack[#stack + 1] = {s, at - 1}
-    else
-      local made = limited("rule", rule, s, s:get_sblock(names[at]), context)
-      check_schedules(rule, made)
-      for i = #made, 1, -1 do stack[#stack + 1] = {made[i], at - 1} end
-      if #stack + #results > MOST_SKETCHES then
-        error(string.format("rule `%s` opens more than %d sketches; give back fewer schedules", rule.name, MOST_SKETCHES), 0)
-      end
-    end
+-- The schedules that a rule makes of one. Where an instruction in it is refused, the schedule as it was goes on.
+local function apply_once(rule, sch, name, context, report)
+  local before = sch.trace
+  local function drop(code, message)
+    refusals.add(report.refused, rule.name, code, message)
+    return {msched.apply(sch:workload(), before, {seed = report.seed})}
   end
-  return results
+  local found, block = pcall(sch.get_sblock, sch, name)
+  if not found then return drop(msched.code_of(block) or error(block, 0), block) end
+  local ok, made, message = limited("rule", rule, sch, block, context)
+  if not ok then return drop(made, message) end
+  check_schedules(rule, made)
+  if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
+  return made
 end
 
--- Applies rules, each to all schedules that came of those before it. `names` are the blocks of the unscheduled function.
-local function apply_rules(rules, schedules, names, context)
+-- Applies a rule to one block in every schedule. Of more than MOST_SKETCHES some are kept, drawn by the seed, each with
+-- the same chance. Source: Vitter, "Random sampling with a reservoir", ACM TOMS 1985.
+local function apply_to_block(rule, name, schedules, context, report)
+  local kept, count, stream = {}, 0, nil
+  local function keep(sch)
+    count = count + 1
+    if count <= MOST_SKETCHES then
+      kept[count] = {count, sch}
+      return
+    end
+    if not stream then
+      report.draws = report.draws + 1
+      stream = msched.stream(report.seed, 0, report.draws)
+    end
+    local at = stream:below(count) + 1
+    if at <= MOST_SKETCHES then kept[at] = {count, sch} end
+  end
+  for _, sch in ipairs(schedules) do
+    if common.has_block(sch, name) then
+      for _, made in ipairs(apply_once(rule, sch, name, context, report)) do keep(made) end
+    else
+      keep(sch)
+    end
+  end
+  if stream then table.sort(kept, function(a, b) return a[1] < b[1] end) end
+  report.thinned = report.thinned or stream ~= nil
+  return kept
+end
+
+-- Applies rules, each to all blocks that `names` lists, last first, in all schedules that came of those before it.
+local function apply_rules(rules, schedules, names, context, report)
   for _, rule in ipairs(rules) do
-    local next_schedules = {}
-    for _, sch in ipairs(schedules) do
-      for _, made in ipairs(apply_rule(rule, sch, names, context)) do next_schedules[#next_schedules + 1] = made end
+    for at = #names, 1, -1 do
+      local kept = apply_to_block(rule, names[at], schedules, context, report)
+      schedules = {}
+      for i, k in ipairs(kept) do schedules[i] = k[2] end
     end
-    if #next_schedules > MOST_SKETCHES then
-      error(string.format("rule `%s` opens more than %d sketches; give back fewer schedules", rule.name, MOST_SKETCHES), 0)
-    end
-    schedules = next_schedules
   end
   return schedules
 end
 
--- Sketches: schedules with the decisions they were made with.
+local function new_report(seed) return {seed = seed or 1, draws = 0, refused = {}, thinned = false} end
+
+-- Sketches: schedules with the decisions they were made with; and a report: what was refused, and whether there were
+-- more sketches than are kept.
 function space.generate(func, context, rules, seed)
-  local first = msched.schedule(func, {seed = seed or 1})
-  return apply_rules(rules, {first}, block_names(first), context)
+  local first, report = msched.schedule(func, {seed = seed or 1}), new_report(seed)
+  return apply_rules(rules, {first}, block_names(first), context, report), report
 end
 
--- The sketches that more rules make of these.
-function space.extend(func, context, rules, schedules)
-  return apply_rules(rules, schedules, block_names(msched.schedule(func)), context)
+-- The sketches that more rules make of these, and a report.
+function space.extend(func, context, rules, schedules, seed)
+  local report = new_report(seed)
+  return apply_rules(rules, schedules, block_names(msched.schedule(func)), context, report), report
 end
 
 -- Rules, postprocessors or mutators of a target by name; they are not among those that users registered.
@@ -81,20 +108,26 @@ function space.load(names)
   return list
 end
 
--- Runs the postprocessors; false: the candidate is refused.
+-- Runs the postprocessors. false: the candidate is refused, by the one of that name; and the code and message where an
+-- instruction in it was refused.
 function space.postprocess(sch, postprocs)
   sch:enter_postproc()
   return space.check(sch, postprocs)
 end
 
 function space.check(sch, postprocs)
-  for _, p in ipairs(postprocs) do if limited("postprocessor", p, sch) == false then return false, p.name end end
+  for _, p in ipairs(postprocs) do
+    local ok, verdict, message = limited("postprocessor", p, sch)
+    if not ok then return false, p.name, verdict, message end
+    if verdict == false then return false, p.name end
+  end
   return true
 end
 
--- A trace that the mutator makes of this one, or nil.
+-- A trace that the mutator makes of this one, or nil; and the code and message where an instruction in it was refused.
 function space.mutate(mutator, trace, stream)
-  local made = limited("mutator", mutator, trace, stream)
+  local ok, made, message = limited("mutator", mutator, trace, stream)
+  if not ok then return nil, made, message end
   if made ~= nil and type_of(made) ~= "trace" then
     error(string.format("mutator `%s` returned a %s; a mutator returns a trace, or nil", mutator.name, type(made)), 0)
   end

@@ -1,6 +1,6 @@
 -- What a sandboxed state holds, a replay worker's or the one that opens the space: the target's rules, postprocessors and
 -- mutators, then those that the user's files register. Gives the functions that C calls.
-local targets, space = msched.load "rules.targets", msched.load "rules.space"
+local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local limited, registered = msched.limited, msched.registered
 local context = targets.context(msched.target(MSCHED_TARGET))
 local rules, postprocs, mutators = space.load(context.rules), space.load(context.postprocs), space.load(context.mutators)
@@ -9,7 +9,8 @@ local worker = {}
 
 -- Runs a user's file; what it registers comes after the target's.
 function worker.load(chunk, path)
-  limited("file", {name = path, apply = chunk})
+  local ok, _, message = limited("file", {name = path, apply = chunk})
+  if not ok then error(message, 0) end
   for _, r in ipairs(registered.rule) do rules[#rules + 1] = r end
   for _, p in ipairs(registered.postproc) do postprocs[#postprocs + 1] = p end
   for _, m in ipairs(registered.mutator) do mutators[#mutators + 1] = {m, m.weight} end
@@ -19,9 +20,9 @@ end
 function worker.postprocess(sch) return space.postprocess(sch, postprocs) end
 
 function worker.sketches(func, seed)
-  local traces = {}
-  for i, sch in ipairs(space.generate(func, context, rules, seed)) do traces[i] = sch.trace end
-  return traces
+  local traces, schedules, report = {}, space.generate(func, context, rules, seed)
+  for i, sch in ipairs(schedules) do traces[i] = sch.trace end
+  return traces, refusals.list(report.refused), report.thinned
 end
 
 function worker.mutators()

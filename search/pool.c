@@ -46,6 +46,14 @@ static void finish(struct search_pool *pool, struct worker *w, struct search_can
   out->ok = true;
   if (pool->features)
     out->ok = search_features(w->schedule->ir, pool->func, &out->features, &out->feature_rows, &out->err);
+  if (!out->ok) snprintf(out->refused_by, sizeof out->refused_by, "features");
+}
+
+static void name_refuser(const struct search_job *job, struct search_candidate *out) {
+  const struct vm_steps *steps = job->trace->steps;
+  bool named = out->err.instruction >= 0 && (uint32_t)out->err.instruction < steps->count;
+  enum vm_kind kind = named ? (enum vm_kind)steps->instructions[out->err.instruction].kind : 0;
+  snprintf(out->refused_by, sizeof out->refused_by, "%s", named ? vm_kind_info(kind)->name : "replay");
 }
 
 static void run_job(struct worker *w, uint32_t i) {
@@ -58,8 +66,12 @@ static void run_job(struct worker *w, uint32_t i) {
                            .candidate = job->candidate};
   memset(out, 0, sizeof *out);
   out->err.instruction = -1;
-  if (!vm_replay(w->schedule, pool->plans[i], &draws, &out->err)) return;
-  if (pool->script.postprocess && !pool->script.postprocess(pool->script.data, w->state, w->schedule, &out->err)) {
+  if (!vm_replay(w->schedule, pool->plans[i], &draws, &out->err)) {
+    name_refuser(job, out);
+    return;
+  }
+  if (pool->script.postprocess &&
+      !pool->script.postprocess(pool->script.data, w->state, w->schedule, out->refused_by, &out->err)) {
     if (out->err.code == MS_SCRIPT) atomic_store(&pool->failed, true);
     return;
   }

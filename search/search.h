@@ -15,12 +15,15 @@ extern "C" {
 
 /* ---- Replay workers */
 
+enum { SEARCH_NAME = 64 }; /* bytes of a name, with its end */
+
 /* Postprocessors are Lua: each worker has a state of its own, made and used through these, on its own thread only. */
 struct search_script {
   void *data;
   void *(*open)(void *data, ms_error *err); /* NULL: err */
   void (*close)(void *data, void *state);
-  bool (*postprocess)(void *data, void *state, struct vm_schedule *schedule, ms_error *err); /* false: refused */
+  /* false: refused, by the postprocessor whose name is written to `by` */
+  bool (*postprocess)(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME], ms_error *err);
 };
 
 struct search_job {
@@ -31,8 +34,9 @@ struct search_job {
 };
 struct search_candidate {
   bool ok;
-  ms_error err;
-  struct vm_trace *trace; /* with the decisions used and the postprocessors' instructions; the caller's */
+  ms_error err;                 /* MS_OK where the job was left undone */
+  char refused_by[SEARCH_NAME]; /* the postprocessor, or the kind of the instruction where the replay was refused */
+  struct vm_trace *trace;       /* with the decisions used and the postprocessors' instructions; the caller's */
   uint64_t module_hash;
   float *features; /* feature_rows x search_feature_count(); malloc'd; NULL unless asked */
   uint32_t feature_rows;

@@ -1,24 +1,37 @@
 -- Tuning: opens the space, runs a policy, measures what it asks for, keeps every result in the store.
-local targets, space = msched.load "rules.targets", msched.load "rules.space"
+local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 
 local tune = {}
 
 local Env = {}
 Env.__index = Env
 
--- Refusals and outcomes are counted by reason.
-local function count(table_, reason, n) table_[reason] = (table_[reason] or 0) + (n or 1) end
+local function count(table_, reason) table_[reason] = (table_[reason] or 0) + 1 end
 
-function Env:remaining()
-  if self.deadline and msched.clock() > self.deadline then return 0 end
-  return self:stopped() and 0 or self.trials - self.done
+-- Numbers by reason, the most frequent first.
+function tune.reasons_text(numbers)
+  local reasons, parts = msched.sorted_keys(numbers), {}
+  table.sort(reasons, function(a, b) return numbers[a] ~= numbers[b] and numbers[a] > numbers[b] or numbers[a] == numbers[b] and a < b end)
+  for i, reason in ipairs(reasons) do parts[i] = string.format("%s %d", reason, numbers[reason]) end
+  return #parts > 0 and table.concat(parts, ", ") or "none"
 end
+
+-- The run ends before all trials are done; the first reason stands.
+local function finish(self, why, format, ...) self.ended = self.ended or {why = why, text = string.format(format, ...)} end
+
 function Env:stopped() return msched.interrupted() end
+function Env:is_over()
+  if self.deadline and msched.clock() > self.deadline then finish(self, "seconds", "its %g seconds are over", self.seconds_given) end
+  return self.ended ~= nil or self:stopped()
+end
+function Env:remaining() return self:is_over() and 0 or self.trials - self.done end
 
 -- A policy that makes nothing new three times in a row has seen the space.
 function Env:progressed(fresh)
   self.idle = fresh > 0 and 0 or self.idle + 1
-  return self.idle < 3 and not self:stopped()
+  if self.idle >= 3 and self.accepted == 0 then finish(self, "refused", "every candidate was refused")
+  elseif self.idle >= 3 then finish(self, "exhausted", "the space gave nothing new three times in a row") end
+  return not self:is_over()
 end
 
 -- Replays jobs; false where a candidate was refused. A candidate keeps the trace before postprocessing: what mutates.
@@ -26,12 +39,13 @@ function Env:replay(jobs)
   if #jobs == 0 then return {} end
   local made, refused, script_error = self.pool:replay(jobs, self.features)
   if script_error and not self:stopped() then error(script_error, 0) end
-  for _, reason in ipairs(msched.sorted_keys(refused)) do count(self.refused, reason, refused[reason]) end
+  refusals.merge(self.refused, refused)
   for i, c in ipairs(made) do
     if c then
       c.sketch_trace = c.trace:simplified(false)
       c.candidate = jobs[i].candidate
       if #self.postprocs > 0 then made[i] = self:postprocess(c) end
+      self.accepted = self.accepted + (made[i] and 1 or 0)
     end
   end
   return made
@@ -40,8 +54,9 @@ end
 -- The user's postprocessors that are closures of this state run here, after those that the pool's workers hold.
 function Env:postprocess(c)
   local sch = msched.apply(self.func, c.trace)
-  if not space.check(sch, self.postprocs) then
-    count(self.refused, "postproc")
+  local ok, by, code, message = space.check(sch, self.postprocs)
+  if not ok then
+    refusals.add(self.refused, by, code, message)
     return false
   end
   c.trace, c.hash = sch.trace, sch:hash()
@@ -56,7 +71,7 @@ function Env:unmeasured(candidates, most)
   local list, seen = {}, {}
   for _, c in ipairs(candidates) do
     if c and #list < most then
-      if seen[c.hash] or self.known[c.hash] then count(self.failures, "repeated")
+      if seen[c.hash] or self.known[c.hash] then self.repeated = self.repeated + 1
       else
         seen[c.hash] = true
         list[#list + 1] = c
@@ -75,12 +90,23 @@ local function learn(self, c, seconds)
   if c.features then self.lessons[#self.lessons + 1] = {features = c.features, seconds = seconds} end
 end
 
+-- So many failures in a row are the space's, or the machine's: more of them would find nothing.
+local function note_failure(self, r)
+  local row = self.row
+  count(self.failures, r.outcome)
+  count(row.failures, r.outcome)
+  row.length, row.last = row.length + 1, r.reason ~= "" and "; the last: " .. r.reason or ""
+  if row.length >= self.most_failures and not self.simulate then
+    finish(self, "failures", "%d candidates in a row failed: %s%s", row.length, tune.reasons_text(row.failures), row.last)
+  end
+end
+
 -- What came of a candidate: counted, kept in the store, told to whoever listens.
 function Env:take(c, r)
   self.done = self.done + (r.measured and 1 or r.censored and 1 or 0)
   self.known[c.hash] = true
   local status = r.measured and "measured" or r.censored and "censored" or "failed"
-  if status == "failed" then count(self.failures, r.outcome) end
+  if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
   if r.busy then self.busy = self.busy + 1 end
   local id, short
   if not self.simulate then
@@ -109,7 +135,7 @@ local function measure_really(self, candidates)
     self.measurer:submit(self.submitted, c.trace)
     waiting = waiting + 1
   end
-  while waiting > 0 and not self:stopped() do
+  while waiting > 0 and not self:is_over() do
     local r = self.measurer:next(0.2)
     if r then
       waiting = waiting - 1
@@ -188,23 +214,55 @@ local function own(kind, given)
   return table.move(given or {}, 1, #(given or {}), #list + 1, list)
 end
 
--- The sketches of a function on a target, as schedules; the mutators; the postprocessors that run in this state. The
--- target's rules and those of options.files run in a sandbox; closures (registered, or options.rules, options.postprocs,
--- options.mutators) run here. Each call has options.rule_timeout seconds.
+-- Candidates are made for constant extents, and run with arguments of our own.
+local function check_extents(func)
+  for _, p in ipairs(func:params()) do
+    if not p.shape then
+      error(string.format("`%s` has a parameter that is a scalar: tuning needs extents, so write its value as a constant", func:name()), 0)
+    end
+    for d, extent in ipairs(p.shape) do
+      if extent < 0 then
+        error(string.format("`%s`: extent %d of `%s` is a variable: tuning needs extents, so give the function constant shapes", func:name(), d, p.name), 0)
+      end
+    end
+  end
+end
+
+-- The mutators of a box and those given, with their weights; what is refused in one is counted, and changes nothing.
+local function open_mutators(box, given, refused)
+  local mutators = {}
+  local function add(name, weight, mutate)
+    mutators[#mutators + 1] = {{name = name, apply = function(trace, stream)
+      local made, code, message = mutate(trace, stream)
+      if code then refusals.add(refused, name, code, message) end
+      return made
+    end}, weight}
+  end
+  for i, m in ipairs(box:mutators()) do add(m[1], m[2], function(trace, stream) return box:mutate(i, trace, stream) end) end
+  for _, m in ipairs(given) do add(m.name, m.weight, function(trace, stream) return space.mutate(m, trace, stream) end) end
+  return mutators
+end
+
+-- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
+-- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches. The target's rules and those of
+-- options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run here.
+-- Each call has options.rule_timeout seconds.
 function tune.open(func, target, options)
-  local timeout = options.rule_timeout or 10
+  check_extents(func)
+  local timeout, refused = options.rule_timeout or 10, {}
   msched.rule_timeout(timeout)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout}
-  local sketches, mutators = {}, {}
-  for i, trace in ipairs(box:sketches(func, options.seed)) do sketches[i] = msched.apply(func, trace) end
-  sketches = space.extend(func, targets.context(target), own("rule", options.rules), sketches)
-  for i, m in ipairs(box:mutators()) do
-    mutators[i] = {{name = m[1], apply = function(trace, stream) return box:mutate(i, trace, stream) end}, m[2]}
+  local traces, dropped, thinned = box:sketches(func, options.seed)
+  refusals.merge(refused, dropped)
+  local sketches, report = {}, nil
+  for i, trace in ipairs(traces) do sketches[i] = msched.apply(func, trace) end
+  sketches, report = space.extend(func, targets.context(target), own("rule", options.rules), sketches, options.seed)
+  refusals.merge(refused, refusals.list(report.refused))
+  if #sketches == 0 then
+    error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)
   end
-  for _, m in ipairs(own("mutator", options.mutators)) do
-    mutators[#mutators + 1] = {{name = m.name, apply = function(trace, stream) return space.mutate(m, trace, stream) end}, m.weight}
-  end
-  return sketches, mutators, own("postproc", options.postprocs)
+  return {sketches = sketches, mutators = open_mutators(box, own("mutator", options.mutators), refused), postprocs = own("postproc", options.postprocs),
+          refused = refused, thinned = thinned or report.thinned}
 end
 
 -- A policy by name, or from a file: it asks for pools and measuring, so it runs with the rights of the program.
@@ -223,45 +281,65 @@ local function policy_of(name)
   error("there is no policy `" .. name .. "`; known are evolutionary, replay_trace, and files that return one", 0)
 end
 
--- tune.run(function, options): target, trials, seconds, seed, files, rules, postprocs, mutators, policy, jobs, db, simulate, model, rule_timeout,
--- listen (gets events). Gives the environment: fastest {id, seconds, trace}, counts, store.
-function tune.run(func, options)
-  local target = msched.target(options.target or "native")
-  local self = setmetatable({
-    func = func, target = target, trials = options.trials or 64, seed = options.seed or 1, done = 0, idle = 0, submitted = 0,
-    next_candidate = 0, resumed = 0, kept = 0, busy = 0, known = {}, measured = {}, refused = {}, failures = {}, lessons = {}, simulate = options.simulate,
-    listen = options.listen or function() end, batch = options.batch or 64, started = msched.clock(),
-  }, Env)
-  if options.seconds then self.deadline = self.started + options.seconds end
-  local policy = policy_of(options.policy or "evolutionary")
-  local sketches, mutators, postprocs = tune.open(func, target, {
-    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = self.seed,
-    rule_timeout = options.rule_timeout,
-  })
-  self.mutators, self.postprocs, self.sketches = mutators, postprocs, {}
-  for i, s in ipairs(sketches) do self.sketches[i] = s.trace:simplified(false) end
-  self.features = policy.name ~= "replay_trace"
-  self.model = msched.model(options.model or "xgboost", self.seed)
+-- Opens what a run works with, and runs the policy.
+local function search(self, policy, options)
   self.store = options.store or msched.store(options.db)
-  self.workload = self.store:put_workload(func)
+  self.path = self.store:path()
+  self.workload = self.store:put_workload(self.func)
   resume(self)
-  self.pool = msched.pool(func, {jobs = options.jobs or target.cores, files = options.files or {}, target = options.target or "native",
-                                 timeout = options.rule_timeout or 10})
+  self.pool = msched.pool(self.func, {jobs = options.jobs or self.target.cores, files = options.files or {}, target = options.target or "native",
+                                      timeout = options.rule_timeout or 10})
   if not self.simulate then
-    self.measurer = msched.measurer(func, {target = options.target or "native"})
+    self.measurer = msched.measurer(self.func, {target = options.target or "native", reference_timeout = options.reference_timeout})
     if self.fastest then self.measurer:set_best(self.fastest.seconds) end
   end
   self.listen {event = "start", env = self}
-  local ok, message = pcall(function()
-    measure_starts(self)
-    policy.run(self)
-  end)
-  if not ok and not self:stopped() then error(message, 0) end
-  self.pool:close()
+  measure_starts(self)
+  policy.run(self)
+end
+
+local function close(self, options)
+  if self.pool then self.pool:close() end
   if self.measurer then self.measurer:close() end
+  if self.store and not options.store then self.store:close() end
+end
+
+-- tune.run(function, options): target, trials, seconds, seed, files, rules, postprocs, mutators, policy, jobs, db, store, simulate, model,
+-- rule_timeout, reference_timeout, failures (in a row, that end it), listen (gets events). Gives the environment: fastest {id, seconds,
+-- trace}; counts; path, of the store; ended, {why, text} where trials are left.
+function tune.run(func, options)
+  local target = msched.target(options.target or "native")
+  local self = setmetatable({
+    func = func, target = target, trials = options.trials or 64, seed = options.seed or 1, done = 0, idle = 0, submitted = 0, accepted = 0,
+    next_candidate = 0, resumed = 0, kept = 0, repeated = 0, busy = 0, known = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, lessons = {},
+    most_failures = options.failures or 256, simulate = options.simulate, listen = options.listen or function() end, batch = options.batch or 64,
+    started = msched.clock(), seconds_given = options.seconds, sketches = {},
+  }, Env)
+  if options.seconds then self.deadline = self.started + options.seconds end
+  local policy = policy_of(options.policy or "evolutionary")
+  local opened = tune.open(func, target, {
+    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = self.seed,
+    rule_timeout = options.rule_timeout,
+  })
+  self.mutators, self.postprocs, self.refused, self.thinned = opened.mutators, opened.postprocs, opened.refused, opened.thinned
+  for i, s in ipairs(opened.sketches) do self.sketches[i] = s.trace:simplified(false) end
+  self.features = policy.name ~= "replay_trace"
+  self.model = msched.model(options.model or "xgboost", self.seed)
+  local ok, message = pcall(search, self, policy, options)
+  close(self, options)
+  if not ok and not (self.path and self:stopped()) then error(message, 0) end
+  if self.done < self.trials and not self:stopped() then finish(self, "policy", "policy `%s` asked for no more", policy.name) end
   self.seconds = msched.clock() - self.started
   self.listen {event = "end", env = self}
   return self
+end
+
+-- Why nothing could be measured.
+function tune.why(env)
+  local parts = {"no candidate could be measured" .. (env.ended and ": " .. env.ended.text or "")}
+  if next(env.failures) then parts[#parts + 1] = "failed: " .. tune.reasons_text(env.failures) end
+  if next(env.refused) then parts[#parts + 1] = "refused:\n" .. refusals.text(env.refused) end
+  return table.concat(parts, "\n")
 end
 
 -- What ms.tune gives: the best kernel found.
@@ -277,9 +355,9 @@ function Best:export(path) self:build():export(path) end
 function msched.tune(func, options)
   local env = tune.run(func, options or {})
   if env:stopped() then
-    error(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", env.kept, env.store:path()), 2)
+    error(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", env.kept, env.path), 2)
   end
-  if not env.fastest then error("no candidate could be measured", 2) end
+  if not env.fastest then error(tune.why(env), 2) end
   return setmetatable({func = func, target = env.target.text, trace = env.fastest.trace, seconds = env.fastest.seconds, id = env.fastest.id}, Best)
 end
 

@@ -141,6 +141,19 @@ static void give_up(struct helper *h, const char *why) {
   channel_drain(&h->host);
 }
 
+/* Without it nothing can be compared: it ends the run. Returns the seconds that it has left. */
+static double watch_reference(struct helper *h) {
+  double most = h->w.hello.options.reference_timeout, left = most - child_seconds(&h->reference);
+  char reason[160];
+  if (left > 0) return left;
+  child_end(&h->reference, NULL, 0);
+  snprintf(reason, sizeof reason,
+           "the unscheduled function took more than %g s; allow more with --reference-timeout, or tune a smaller one",
+           most);
+  give_up(h, reason);
+  return -1;
+}
+
 static bool hear_reference(struct helper *h) {
   struct message m;
   char reason[2300], how[300];
@@ -338,7 +351,9 @@ static void serve(struct helper *h) {
   while (h->host.fd >= 0) {
     take_turns(h);
     deliver(h);
-    poll_all(h, watch(h));
+    double wait = watch(h), left = h->reference.pid ? watch_reference(h) : wait;
+    if (left < 0) return;
+    poll_all(h, fmin(wait, left));
     if (h->host.fd >= 0) channel_flush(&h->host), hear_host(h);
     if (h->reference.pid && !hear_reference(h)) return;
     if (h->runner.pid) channel_flush(&h->runner.channel), hear_runner(h);

@@ -59,7 +59,7 @@ rule final 'setmetatable({}, {__gc = print})' | refused final '__gc'
 rule code 'require "msched".build(sch:func())' | refused code "'build'"
 rule nothing 'do return end' | refused nothing 'rule `nothing` returned nothing'
 rule items 'do return {1} end' | refused items 'item 1 is a number'
-rule doubles 'local t = {} for i = 1, 64 do t[i] = sch end do return t end' | refused doubles 'rule `doubles` opens more than 4096 sketches'
+rule doubles 'local t = {} for i = 1, 5000 do t[i] = sch end do return t end' | refused doubles 'rule `doubles` returned 5000 schedules, more than 4096'
 echo 'while true do end' | refused top 'file `' 'top.lua' '--rule-timeout'
 echo 'error "oh"' | refused loading 'loading.lua:1: oh'
 echo 'ms.rule {' | refused syntax 'syntax.lua:'
@@ -85,6 +85,62 @@ echo 'require "msched".postproc {name = "wrong", apply = function(sch) sch:nonse
 echo 'require "msched".postproc {name = "full", apply = function(sch) local t = {} while true do t[#t + 1] = {} end end}' | stopped full 'postprocessor `full`'
 echo 'require "msched".mutator {name = "stuck", weight = 1e9, apply = function(trace) while true do end end}' | stopped stuck 'mutator `stuck`' '--rule-timeout'
 echo 'require "msched".mutator {name = "odd", weight = 1e9, apply = function(trace) return 7 end}' | stopped odd 'mutator `odd` returned a number'
+
+# Where an instruction is refused, what it was applied to is dropped, and counted under the name and the code: a rule's
+# schedule goes on as it was before, a postprocessor's candidate and a mutator's change are gone.
+fused_twice='local l = sch:get_loops(block) sch:fuse(l, l)'
+rule grows "if sch:block_name(block) == 'C' then sch:annotate(block, 'mine', 1) $fused_twice end" >"$work/grows.lua"
+"$msched" space "$gemm" --rules "$work/grows.lua" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "grows: $(cat "$work/err")"
+grep -q "sketch 11 of 11" "$work/out" || fail "grows: sketches are lost"
+grep -q '"mine"' "$work/out" && fail "grows: half of the rule was done"
+grep -q "11  grows  loop_not_nested  $work/grows.lua:3: " "$work/err" || fail "grows: $(cat "$work/err")"
+cat >"$work/some.lua" <<'L'
+local ms = require "msched"
+local te = ms.te
+local A = te.placeholder({4}, "float32", "A")
+local f = te.func("f", {A, te.compute({4}, function(i) return A[{i}] + 1 end, "B")})
+local function refused(sch, name)
+  local l = sch:get_loops(sch:get_sblock(name))
+  sch:fuse(l, l)
+end
+ms.postproc {name = "picky", apply = function(sch) if sch:hash():sub(-1) > "7" then refused(sch, sch:block_names()[2]) end end}
+ms.mutator {name = "vain", weight = 10, apply = function() refused(ms.schedule(f), "B") end}
+L
+"$msched" tune "$gemm" --rules "$work/some.lua" --trials 4 --db "$work/some.db" --json -- 32 32 32 >"$work/out" || fail "some: the run ended"
+grep -q '"refused":.*"picky: loop_[a-z_]*":[0-9]*,"vain: loop_not_nested":[0-9]' "$work/out" || fail "some: $(tail -n 1 "$work/out")"
+grep -q '"ended":"trials"' "$work/out" || fail "some: not all trials"
+# Where nothing is left, the run ends, and a table says what was refused by whom.
+cat >"$work/all.lua" <<'L'
+local ms = require "msched"
+ms.postproc {name = "first", apply = function(sch) return sch:hash():sub(-1) > "7" end}
+ms.postproc {name = "second", apply = function(sch) local l = sch:get_loops(sch:get_sblock(sch:block_names()[2])) sch:fuse(l, l) end}
+L
+"$msched" tune "$gemm" --rules "$work/all.lua" --trials 4 --db "$work/all.db" -- 32 32 32 >"$work/out" 2>"$work/err" && fail "all: it succeeds"
+grep -q "ended with 0 of 4 trials: every candidate was refused" "$work/out" || fail "all: $(cat "$work/out")"
+grep -q "no candidate could be measured: every candidate was refused" "$work/err" || fail "all: $(cat "$work/err")"
+grep -qE "^ +[0-9]+  first +-$" "$work/err" || fail "all, first: $(cat "$work/err")"
+grep -qE "^ +[0-9]+  second +loop_[a-z_]+ +$work/all.lua:3: instruction" "$work/err" || fail "all, second: $(cat "$work/err")"
+echo 'require "msched".rule {name = "empty", apply = function() return {} end}' >"$work/empty.lua"
+for command in "space $gemm" "tune $gemm --db $work/empty.db"; do
+  "$msched" $command --rules "$work/empty.lua" -- 32 32 32 >"$work/out" 2>"$work/err" && fail "empty: it succeeds"
+  grep -q "no sketch is left of its space; refused:" "$work/err" || fail "empty: $(cat "$work/err")"
+  grep -q "11  empty  -     gave back no schedule" "$work/err" || fail "empty: $(cat "$work/err")"
+done
+# A script may know a refusal from a mistake of its own.
+cat >"$work/code.lua" <<'L'
+local ms = require "msched"
+local gemm = loadfile(arg[1])(32, 32, 32)[1]
+local sch = ms.schedule(gemm)
+local l = sch:get_loops(sch:get_sblock "C")
+local ok, message = pcall(sch.fuse, sch, l, l)
+assert(not ok and ms.code_of(message) == "loop_not_nested" and ms.code_of "other" == nil)
+ok, message = pcall(sch.split, sch, sch:get_sblock "C", {2, 2})
+assert(not ok and ms.code_of(message) == nil, message)
+ok, message = pcall(sch.get_sblock, sch, "D")
+assert(not ok and ms.code_of(message) == "block_not_found", message)
+assert(select(2, ms.limited("rule", {name = "r", apply = function() error(message, 0) end})) == "block_not_found")
+L
+"$msched" "$work/code.lua" "$gemm" || fail "codes"
 
 # What a good file registers is used; order and text of tables are the same in every run.
 cat >"$work/good.lua" <<'L'
