@@ -193,6 +193,9 @@ struct tir_reduction {
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
 /* Recognizes a sum, whatever it begins with: one store, of the element plus a value that does not depend on it. */
 bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
+/* The block's regions read elements of the buffer that are there before it: not all that they read of it, its own init
+ * writes first. Modules of older TVM name in reads what a reduction goes on with; to others that is a pure write. */
+bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer);
 /* The values of reducer(left, right), one a buffer. */
 void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out);
 /* Only loops stand between s and `top`, which is above it, and no let, allocation or declaration beside them holds at

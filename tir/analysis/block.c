@@ -306,15 +306,15 @@ static bool dominates(const struct tir *ir, tir_block block, tir_stmt root) {
   return tir_is(ir, root, TIR_BLOCK) ? is_only_writer(ir, block, root) : is_only_writer_below(ir, block, root);
 }
 
-static bool reads_what_it_writes(const struct tir *ir, tir_block block) {
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  for (uint32_t i = 0; i < reads.count; i++)
-    if (tir_has_region_of(ir, tir_block_at(ir, block)->writes, ir->regions.at[reads.first + i].buffer)) return true;
+static bool reads_what_it_writes(struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++)
+    if (tir_reads_from_before(ir, block, ir->regions.at[writes.first + i].buffer)) return true;
   return false;
 }
 
 /* 1: an iteration is not spatial. 2: not dominant. 3: it reads what it writes. */
-static int complete_violation(const struct tir *ir, tir_block block, tir_stmt root) {
+static int complete_violation(struct tir *ir, tir_block block, tir_stmt root) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = 0; i < iters.count; i++)
     if (ir->iters.at[iters.first + i].kind != TIR_SPATIAL) return 1;

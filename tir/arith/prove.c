@@ -3,6 +3,7 @@
  * A comparison is a difference that is not negative. Bounds of its terms decide most; else the difference is looked at
  * in other forms, each at most it, or equal, up to a fixed number of steps:
  *   - a minimum, maximum or choice among its terms is each of its operands in turn;
+ *   - a variable is the end of its domain that makes the difference least;
  *   - c * fd(x, c) is x - fm(x, c), and fm(x, c) is x - c * fd(x, c), which may meet other terms in x;
  *   - what is given not to be negative is taken away, times what makes a term meet and go.
  * Source: the cases are those of TVM's rewriting simplifier; the last is Fourier and Motzkin's elimination, one fact a
@@ -107,9 +108,26 @@ static bool try_without_remainder(struct prover *p, const struct difference *d, 
   return is_not_negative(p, &made, depth - 1);
 }
 
+/* A variable is at most the end of its domain where it counts negatively, else at least the beginning; bounds know those
+ * that are numbers. */
+static bool try_end_of_domain(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
+  const struct tir_var_node *v = tir_symbolic_domain(p->ir, t.atom);
+  if (!v) return false;
+  tir_expr min = v->min, extent = v->extent;
+  struct difference made = *d;
+  add_term(&made, t.atom, -t.coefficient);
+  add_scaled(p, &made, min, t.coefficient);
+  if (t.coefficient < 0) {
+    add_scaled(p, &made, extent, t.coefficient);
+    if (__builtin_sub_overflow(made.constant, t.coefficient, &made.constant)) made.overflow = true;
+  }
+  return is_not_negative(p, &made, depth - 1);
+}
+
 static bool try_term(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
   const struct tir_expr_node *n = tir_at(p->ir, t.atom);
   if (n->kind == TIR_MIN || n->kind == TIR_MAX || n->kind == TIR_SELECT) return try_cases(p, d, t, depth);
+  if (n->kind == TIR_VAR) return try_end_of_domain(p, d, t, depth);
   if (n->kind != TIR_FLOORDIV && n->kind != TIR_FLOORMOD) return false;
   if (!tir_is_int(p->ir, n->b) || tir_at(p->ir, n->b)->imm <= 0 || !tir_is_index(p->ir, n->a)) return false;
   return n->kind == TIR_FLOORDIV ? try_without_quotient(p, d, t, depth) : try_without_remainder(p, d, t, depth);

@@ -218,12 +218,14 @@ static void add_padded(struct tir *ir, struct tir_region r, bool write, struct p
 
 static bool check_regions(struct tir *ir, tir_block block, bool write, struct plan *plan, ms_error *err) {
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-  struct tir_span reads = tir_block_at(ir, block)->reads;
+  struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < span.count; i++) {
     struct tir_region r = ir->regions.at[span.first + i];
     struct tir_span before = {span.first, i};
-    if (tir_has_region_of(ir, before, r.buffer) || (write && tir_has_region_of(ir, reads, r.buffer)) ||
-        !is_einsum_region(ir, r) || plan->padded_count == MOST_REGIONS)
+    bool from_before = tir_reads_from_before(ir, block, r.buffer);
+    if (!write && !from_before && tir_has_region_of(ir, writes, r.buffer)) continue;
+    if (tir_has_region_of(ir, before, r.buffer) || (write && from_before) || !is_einsum_region(ir, r) ||
+        plan->padded_count == MOST_REGIONS)
       return tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` twice, or not at iterations alone",
                         tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
     if (!check_accesses(ir, block, r, plan, err)) return false;

@@ -1,7 +1,7 @@
 /* Reindex: a block uses a copy of a buffer whose dimensions are the block's iterations.
  *
  * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, which depends on
- *           its iterations alone; it does not both read and write it. The scope is a stage pipeline. The loops around
+ *           its iterations alone; it does not both write it and read it from before. The scope is a stage pipeline. The loops around
  *           the block hold one another and nothing else. What is read is written before them; what is written is read
  *           after them, always within the buffer. But for inputs, the block runs for each value of its iterations.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
@@ -105,11 +105,11 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   plan->scope = tir_scope_of(ir, block);
   if (!plan->scope)
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-  struct tir_span other = write ? tir_block_at(ir, block)->reads : tir_block_at(ir, block)->writes;
   if (!tir_check_stage_pipeline(ir, plan->scope, err) || !check_nest(ir, block, plan, err) ||
       !tir_check_no_untold_users(ir, plan->buffer, plan->top, err))
     return false;
-  if (tir_has_region_of(ir, other, plan->buffer))
+  if (write ? tir_reads_from_before(ir, block, plan->buffer)
+            : tir_has_region_of(ir, tir_block_at(ir, block)->writes, plan->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads and writes buffer `%s`",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
   if (!tir_find_single_access(ir, block, plan->buffer, false, &plan->access, err)) return false;

@@ -82,8 +82,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
       !tir_check_only_writer(ir, cache, &writer, err) || (writer && !tir_check_writes_told(ir, writer, err)))
     return false;
   if (plan->write) {
-    struct tir_span reads = tir_block_at(ir, block)->reads;
-    if (tir_has_region_of(ir, reads, cache->buffer))
+    if (tir_reads_from_before(ir, block, cache->buffer))
       return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes",
                         tir_block_name(ir, block));
     reader = find_first_reader(ir, plan, block);

@@ -408,15 +408,23 @@ static void replace_iters(struct tir *ir, const struct plan *plan) {
   }
 }
 
-/* Reads as the reduction reads; writes as it writes, with the point `index` on the added axis. */
+static bool is_reduced(const struct plan *plan, tir_buffer buffer) {
+  for (uint32_t i = 0; i < plan->reduction.count; i++)
+    if (plan->reduction.buffers[i] == buffer) return true;
+  return false;
+}
+
+/* Reads as the reduction reads, but for its own output; writes as it writes, with the point `index` on the added axis.
+ */
 static void make_regions(struct tir *ir, const struct plan *plan, tir_block partial, const tir_buffer *buffers,
                          tir_expr index) {
   struct tir_span reads = tir_block_at(ir, plan->block)->reads, writes = tir_block_at(ir, plan->block)->writes;
-  uint32_t first = tir_grow_regions(ir, reads.count + writes.count);
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), read = 0;
   for (uint32_t i = 0; i < reads.count; i++) {
     struct tir_region r = ir->regions.at[reads.first + i];
+    if (is_reduced(plan, r.buffer)) continue;
     r.ranges = subst_operands(ir, r.ranges, 2 * rank_of(ir, r.buffer));
-    ir->regions.at[first + i] = r;
+    ir->regions.at[first + read++] = r;
   }
   tir_expr one = tir_int(ir, tir_type_of(ir, index), 1);
   for (uint32_t i = 0; i < writes.count; i++) {
@@ -425,10 +433,10 @@ static void make_regions(struct tir *ir, const struct plan *plan, tir_block part
     r.ranges = insert_operand(ir, subst_operands(ir, r.ranges, 2 * rank), 2 * rank, at, index);
     r.ranges = insert_operand(ir, r.ranges, 2 * rank + 1, at + 1, one);
     r.buffer = buffers[r.buffer != plan->reduction.buffers[0]];
-    ir->regions.at[first + reads.count + i] = r;
+    ir->regions.at[first + read + i] = r;
   }
-  tir_set_reads(ir, partial, ir->regions.at + first, reads.count);
-  tir_set_writes(ir, partial, ir->regions.at + first + reads.count, writes.count);
+  tir_set_reads(ir, partial, ir->regions.at + first, read);
+  tir_set_writes(ir, partial, ir->regions.at + first + read, writes.count);
 }
 
 static bool has_reduction_iter(const struct tir *ir, tir_block block) {

@@ -169,12 +169,24 @@ static void set_regions(struct tir *ir, tir_block block, bool write, struct tir_
     tir_set_reads(ir, block, made, count);
 }
 
-/* What a block declares of the buffer is found anew; the rest it declares as it did. */
-static void renew_regions(struct tir *ir, tir_block block, const struct plan *plan) {
+/* What a block declares of the buffer is found anew; the rest it declares as it did. A reduction that reads no more of
+ * it than its init writes (`own`) is found to read nothing: it declares what it writes. */
+static void renew_regions(struct tir *ir, tir_block block, bool own, const struct plan *plan) {
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
   tir_renew_regions(ir, block);
-  set_regions(ir, block, false, reads, tir_block_at(ir, block)->reads, plan);
-  set_regions(ir, block, true, writes, tir_block_at(ir, block)->writes, plan);
+  struct tir_span written = tir_block_at(ir, block)->writes;
+  set_regions(ir, block, false, reads, own ? written : tir_block_at(ir, block)->reads, plan);
+  set_regions(ir, block, true, writes, written, plan);
+}
+
+/* A bit a user: it reads nothing of the buffer but what its own init wrote. Not known of those past the last bit. */
+static uint64_t find_own_readers(struct tir *ir, const struct tir_blocks *users, tir_buffer buffer) {
+  uint64_t own = 0;
+  for (uint32_t i = 0; i < users->count && i < 64; i++)
+    if (tir_has_region_of(ir, tir_block_at(ir, users->at[i])->reads, buffer) &&
+        !tir_reads_from_before(ir, users->at[i], buffer))
+      own |= 1ull << i;
+  return own;
 }
 
 /* The buffer in its new layout, defined where the old one was. Returns the block that may use it undeclared. */
@@ -199,6 +211,7 @@ static tir_block make_buffer(struct tir *ir, tir_block block, struct plan *plan)
 static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_blocks users;
   tir_find_users(ir, plan->layout.from, TIR_NONE, &users);
+  uint64_t own = find_own_readers(ir, &users, plan->layout.from);
   tir_block top = make_buffer(ir, block, plan);
   struct tir_buffer_change change = {plan->layout.from, plan->to, load, store, plan};
   for (uint32_t i = 0; i < plan->nest_count; i++) tir_fill_padding(ir, &plan->layout, &plan->nests[i], plan->to);
@@ -206,7 +219,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < users.count; i++) {
     tir_find_vars_in(ir, users.at[i], &plan->vars);
     tir_change_own_uses(ir, &change, users.at[i]);
-    renew_regions(ir, users.at[i], plan);
+    renew_regions(ir, users.at[i], i < 64 && own >> i & 1, plan);
     top_uses |= users.at[i] == top;
   }
   if (!top_uses && top) {
