@@ -11,6 +11,7 @@
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm/Config/llvm-config.h>
 
 static void start_llvm(void) {
   LLVMInitializeX86TargetInfo();
@@ -18,7 +19,7 @@ static void start_llvm(void) {
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
   LLVMInitializeX86AsmParser();
-#ifdef __aarch64__
+#if LLVM_HAS_AARCH64_TARGET
   LLVMInitializeAArch64TargetInfo();
   LLVMInitializeAArch64Target();
   LLVMInitializeAArch64TargetMC();
@@ -46,6 +47,9 @@ void jit_start_llvm(void) {
   pthread_once(&once, start);
 }
 
+/* The CPU that LLVM is told: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
+static const char *base_cpu(const struct jit_target *t) { return jit_target_is_x86(t) ? "x86-64" : t->cpu; }
+
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *err) {
   jit_start_llvm();
   LLVMTargetRef target;
@@ -55,23 +59,35 @@ LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *er
     LLVMDisposeMessage(message);
     return NULL;
   }
-  return LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, LLVMCodeGenLevelAggressive, LLVMRelocPIC,
+  return LLVMCreateTargetMachine(target, t->triple, base_cpu(t), t->features, LLVMCodeGenLevelAggressive, LLVMRelocPIC,
                                  LLVMCodeModelDefault);
 }
 
-/* Vectors stay as wide as written: on some CPUs LLVM prefers 256 bits of 512 unless told. */
-static void prefer_wide_vectors(LLVMModuleRef module, const struct jit_target *target) {
-  LLVMContextRef context = LLVMGetModuleContext(module);
+static void set_attribute(LLVMValueRef f, const char *name, const char *value) {
+  LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
+  LLVMAttributeRef attribute =
+      LLVMCreateStringAttribute(context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+  LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute);
+}
+
+/* Vectors stay as wide as written, up to the target's: on some CPUs LLVM prefers 256 bits of 512 unless told. What the
+ * functions are for stands with them, so that the module's text makes the same code. */
+static void set_attributes(LLVMValueRef f, const struct jit_target *target) {
+  LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
   char bits[16];
   snprintf(bits, sizeof bits, "%d", target->vector_bits);
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    if (LLVMIsDeclaration(f)) continue;
-    LLVMAddAttributeAtIndex(
-        f, LLVMAttributeFunctionIndex,
-        LLVMCreateStringAttribute(context, "prefer-vector-width", 19, bits, (unsigned)strlen(bits)));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
-  }
+  set_attribute(f, "prefer-vector-width", bits);
+  if (target->vector_bits < 512) set_attribute(f, "min-legal-vector-width", bits);
+  set_attribute(f, "target-cpu", base_cpu(target));
+  set_attribute(f, "target-features", target->features);
+  if (jit_target_is_x86(target)) set_attribute(f, "tune-cpu", !strcmp(target->cpu, "x86-64") ? "generic" : target->cpu);
+  LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                          LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+}
+
+static void set_attributes_of_all(LLVMModuleRef module, const struct jit_target *target) {
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    if (!LLVMIsDeclaration(f)) set_attributes(f, target);
 }
 
 static bool optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, ms_error *err) {
@@ -101,7 +117,7 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
     ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM's verifier: %s", message);
   }
   LLVMDisposeMessage(message);
-  if (ok) prefer_wide_vectors(module, target);
+  if (ok) set_attributes_of_all(module, target);
   if (ok && options && options->dump_after && !strcmp(options->dump_after, "emit")) {
     char *text = LLVMPrintModuleToString(module);
     fputs(text, options->dump);

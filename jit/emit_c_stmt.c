@@ -298,7 +298,7 @@ static void write_entry(struct emit_c *e) {
 }
 
 static void write_head(const struct emit_c *e, FILE *out) {
-  char target[1400];
+  char target[JIT_TARGET_TEXT];
   jit_target_text(e->target, target, sizeof target);
   fprintf(out,
           "/* %s, made by msched for %s.\n"

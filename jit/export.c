@@ -232,7 +232,7 @@ static void print_typed(FILE *out, const struct tir *ir, tir_func f, const char 
 
 static bool write_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                          uint64_t workspace, const char *path, ms_error *err) {
-  char *text = NULL, target_text[1400], guard[300];
+  char *text = NULL, target_text[JIT_TARGET_TEXT], guard[300];
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) abort();

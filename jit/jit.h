@@ -17,22 +17,43 @@ extern "C" {
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
-/* What code is made for. A plain value; equal text means equal code. */
+/* What code is made for. A plain value: equal fields mean equal code. */
 struct jit_target {
   char kind[16];       /* "llvm" */
   char triple[64];     /* "x86_64-pc-linux-gnu" */
-  char cpu[64];        /* LLVM's name: "znver5", "skylake-avx512", "x86-64-v3" */
-  char features[1024]; /* LLVM's feature string, "+avx512f,…"; "" for what the cpu's name implies */
+  char cpu[64];        /* LLVM's name of the CPU whose scheduling model is used: "znver5", "x86-64-v3" */
+  char features[1024]; /* LLVM's feature string: on x86 every one with + or -, so that no name implies any */
+  uint64_t x86;        /* the same as a set, 0 on other CPUs */
   int cores;           /* threads that a parallel loop may use */
-  int vector_bits;     /* widest vector registers: 128, 256, 512 */
+  int vector_bits;     /* widest vector registers that code uses: 128, 256, 512 */
   int vector_registers;
-  int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared */
-  bool fma, avx512_vnni, avx512_bf16, avx512_fp16, f16c, amx_int8, amx_bf16;
+  int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared: this machine's, whatever the target */
+  bool avx512_vnni, amx_int8, amx_bf16;
 };
-/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni"; cores default to this machine's. What LLVM does not know is refused. */
+enum { JIT_TARGET_TEXT = 1400 }; /* bytes that any target's text fits in */
+
+/* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni",
+ * "llvm -mcpu=rocketlake -mattr=+amx-int8,-avx512fp16 -vector-bits=256", "llvm -mtriple=aarch64-linux-gnu"; cores
+ * default to this machine's. "native" is what this machine has and its operating system lends, whatever LLVM calls it.
+ * What is not known is refused. */
 bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
-/* Its canonical text, which parses to the same target. */
+/* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
+ * features it has those by which the target differs from its cpu's name. */
 void jit_target_text(const struct jit_target *target, char *out, size_t size);
+/* Whether this machine runs what is compiled for the target. false: err names what it lacks. AMX's tiles do not count:
+ * code that uses them asks for them. */
+bool jit_target_runs_here(const struct jit_target *target, ms_error *err);
+
+/* How "native" came to be. Features by LLVM's names, those that change code. */
+struct jit_host {
+  char llvm_cpu[64];  /* LLVM's name for this CPU, from its model number */
+  char cpu[64];       /* the newest known that has nothing which this machine lacks: its scheduling model is used */
+  char features[640]; /* what code may use */
+  char missing[640];  /* what the CPU of LLVM's name has, and this machine not, or masked */
+  char beyond[640];   /* what this machine has, and the CPU of LLVM's name not */
+  enum { JIT_TILES_NONE, JIT_TILES_REFUSED, JIT_TILES_LENT } tiles; /* AMX's, by the CPU and by the kernel */
+};
+void jit_describe_host(struct jit_host *out);
 
 unsigned jit_instructions(const struct jit_target *target); /* as tir_lower_options has them */
 
@@ -59,6 +80,7 @@ const void *jit_code_object(const struct jit_code *code, size_t *bytes);
 size_t jit_code_workspace(const struct jit_code *code);
 
 struct jit_kernel; /* loaded code; freeing it unmaps it */
+/* Refuses code for what this machine lacks. */
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err);
 jit_entry jit_kernel_entry(const struct jit_kernel *kernel);
 size_t jit_kernel_workspace(const struct jit_kernel *kernel);

@@ -46,6 +46,8 @@ static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_er
 }
 
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
+  if (*code->target.kind && !jit_target_runs_here(&code->target, err))
+    return NULL; /* what is read from bytes has none */
   jit_start_llvm();
   (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
   struct jit_kernel *kernel = calloc(1, sizeof *kernel);

@@ -7,6 +7,7 @@
 #include <llvm-c/TargetMachine.h>
 
 void jit_start_llvm(void); /* once a process; any thread */
+bool jit_target_is_x86(const struct jit_target *target);
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
 
 struct jit_code {

@@ -173,6 +173,7 @@ static void write_texts(struct jit_measurer *m, const struct tir *workload, cons
 
 struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
                                       const struct jit_measurer_options *options, ms_error *err) {
+  if (!jit_target_runs_here(target, err)) return NULL;
   struct jit_measurer *m = calloc(1, sizeof *m);
   if (!m) abort();
   m->channel.fd = -1;

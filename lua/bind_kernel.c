@@ -166,7 +166,7 @@ static int export(lua_State *L) {
 }
 
 static int target_text(lua_State *L) {
-  char text[1400];
+  char text[JIT_TARGET_TEXT];
   jit_target_text(&check_kernel(L, 1)->target, text, sizeof text);
   lua_pushstring(L, text);
   return 1;
@@ -186,7 +186,7 @@ static int kernel_reference(lua_State *L) {
 
 static int text(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
-  char target[1400];
+  char target[JIT_TARGET_TEXT];
   jit_target_text(&k->target, target, sizeof target);
   lua_pushfstring(L, "kernel for %s", target);
   return 1;
@@ -195,7 +195,7 @@ static int text(lua_State *L) {
 /* target([text]): what a target is, as a table */
 static int target(lua_State *L) {
   struct jit_target t;
-  char text[1400];
+  char text[JIT_TARGET_TEXT];
   ms_error err = {.instruction = -1};
   if (!jit_target_parse(luaL_optstring(L, 1, "native"), &t, &err)) return bind_raise(L, &err);
   jit_target_text(&t, text, sizeof text);
@@ -210,6 +210,21 @@ static int target(lua_State *L) {
                  {"l1_bytes", t.l1_bytes}, {"l2_bytes", t.l2_bytes},       {"l3_bytes", t.l3_bytes}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     lua_pushinteger(L, numbers[i].value), lua_setfield(L, -2, numbers[i].name);
+  return 1;
+}
+
+/* host(): how the target `native` came to be, as a table */
+static int host(lua_State *L) {
+  static const char *const tiles[] = {"none", "refused", "lent"};
+  struct jit_host h;
+  jit_describe_host(&h);
+  lua_newtable(L);
+  const struct {
+    const char *name, *value;
+  } texts[] = {{"llvm_cpu", h.llvm_cpu}, {"cpu", h.cpu},       {"features", h.features},
+               {"missing", h.missing},   {"beyond", h.beyond}, {"tiles", tiles[h.tiles]}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    lua_pushstring(L, texts[i].value), lua_setfield(L, -2, texts[i].name);
   return 1;
 }
 
@@ -235,4 +250,6 @@ void bind_kernels(lua_State *L) {
 void bind_targets(lua_State *L) {
   lua_pushcfunction(L, target);
   lua_setfield(L, -2, "target");
+  lua_pushcfunction(L, host);
+  lua_setfield(L, -2, "host");
 }

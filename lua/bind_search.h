@@ -2,6 +2,7 @@
 #ifndef MSCHED_LUA_BIND_SEARCH_H
 #define MSCHED_LUA_BIND_SEARCH_H
 
+#include "jit/jit.h"
 #include "search/search.h"
 #include "vm/vm.h"
 
@@ -14,7 +15,7 @@ struct script_files {
   char **paths;
   uint32_t count;
   double timeout;
-  char target[1400];
+  char target[JIT_TARGET_TEXT];
   const struct vm_intrinsics *intrinsics; /* borrowed: what they know besides what they define */
 };
 #define SCRIPT_MEMORY ((size_t)256 << 20) /* that such a state may take, schedules included */

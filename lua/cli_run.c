@@ -23,7 +23,7 @@ struct outcome {
   bool sampled, scheduled, compiled;
   uint64_t results;
   struct jit_timing timing;
-  char target[1400], reason[2000]; /* why it is not compiled */
+  char target[JIT_TARGET_TEXT], reason[2000]; /* why it is not compiled */
 };
 
 /* Runs that take more steps than that are cut down to samples of the outputs. */

@@ -35,6 +35,7 @@ ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, 
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, reference?: msched.function}): msched.kernel | A kernel; reference: the unscheduled function, which check compares with.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
 ms.target(text?: string): msched.target | What a target is: text, kind, cpu, cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes.
+ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.arrays_for(func: msched.function, seed: integer): msched.array[] | Arrays for a function's parameters, filled with small integers, so that sums are exact.
 ms.tune(func: msched.function, options?: {target?: string, trials?: integer, seconds?: number, seed?: integer, files?: string[], policy?: string, model?: string, jobs?: integer, db?: string, simulate?: boolean, rule_timeout?: number, listen?: fun(event: table)}): msched.best | Searches for the fastest schedule; results are kept in the store.

@@ -53,7 +53,8 @@ for command in tune space; do
   refused 1 "extent 1 is missing" "$msched" $command "$gemm" $store -- x 4 4
   refused 1 "more than memory holds" "$msched" $command "$gemm" $store -- 2000000000 4 2000000000
   refused 1 "not known" "$msched" $command "$gemm" --target toaster $store
-  refused 1 "unknown cpu" "$msched" $command "$gemm" --target "llvm -mcpu=abacus" $store
+  refused 1 "not known" "$msched" $command "$gemm" --target "llvm -mcpu=abacus" $store
+  refused 1 "is not a feature" "$msched" $command "$gemm" --target "llvm -mattr=+flies" $store
   refused 2 "unknown option --nonsense" "$msched" $command "$gemm" --nonsense $store
   refused 2 "unknown option -z" "$msched" $command "$gemm" -z $store
   refused 2 "give one file" "$msched" $command $store

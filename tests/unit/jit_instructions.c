@@ -143,17 +143,20 @@ static char *assembly(struct tir *ir, const char *target_text) {
   return text;
 }
 
+/* The second time for a target whose cpu's name lacks the instructions, and whose features have them. */
 static void code_holds_them(void **state) {
   (void)state;
-  for (int c = 0; c < CASES; c++) {
+  static const char virtual[] = "llvm -mcpu=rocketlake -mattr=+amx-int8,+amx-bf16";
+  for (int n = 0; n < 2 * CASES; n++) {
+    int c = n % CASES;
     struct tir *ir = read_case(c);
     tensorize(ir, c);
-    char *with = assembly(ir, cases[c].target), *without = assembly(ir, cases[c].without);
+    char *with = assembly(ir, n < CASES ? cases[c].target : virtual), *without = assembly(ir, cases[c].without);
     for (int i = 0; i < 3 && cases[c].holds[i]; i++) {
       if (!strstr(with, cases[c].holds[i])) fail_msg("%s: no %s", cases[c].intrinsic, cases[c].holds[i]);
       assert_null(strstr(without, cases[c].holds[i]));
     }
-    if (strstr(with, cases[c].lacks)) fail_msg("%s: still %s", cases[c].intrinsic, cases[c].lacks);
+    if (n < CASES && strstr(with, cases[c].lacks)) fail_msg("%s: still %s", cases[c].intrinsic, cases[c].lacks);
     free(with);
     free(without);
     tir_free(ir);
@@ -217,7 +220,7 @@ static void targets_add_features(void **state) {
                  {"llvm -mcpu=sapphirerapids -mattr=-amx-int8,-avx512f", 256, false, false}};
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     struct jit_target t, again;
-    char text[1400];
+    char text[JIT_TARGET_TEXT];
     assert_accepted(jit_target_parse(targets[i].text, &t, err));
     jit_target_text(&t, text, sizeof text);
     assert_accepted(jit_target_parse(text, &again, err));

@@ -1,0 +1,46 @@
+/* x86's features and CPUs by LLVM's names. Internal to jit.
+ *
+ * A set holds only what changes the code of tensor programs (x86.def); it is closed: whatever a feature in it implies is
+ * in it too. Words for other features of CPUs are read and mean nothing here, so that any CPU's full list can be read. */
+#ifndef MSCHED_X86_H
+#define MSCHED_X86_H
+
+#include "tir/tir.h"
+
+typedef uint64_t x86_set;
+
+enum x86_feature {
+#define FEATURE(id, name, implied) X86_##id,
+#include "x86.def"
+  X86_FEATURES
+};
+static inline bool x86_has(x86_set set, enum x86_feature f) { return set >> f & 1; }
+
+enum x86_family { X86_LEVEL, X86_INTEL, X86_ATOM, X86_AMD };
+
+struct x86_cpu {
+  const char *name;
+  enum x86_family family;
+  x86_set has;
+};
+bool x86_find_cpu(const char *name, struct x86_cpu *out);
+/* The CPU of the family of `like` (NULL or unknown: guessed from the set) that has most of the set and nothing besides:
+ * the newest of equals, but `like` itself where it has as much. A level where no CPU fits. */
+void x86_closest_cpu(x86_set set, const char *like, struct x86_cpu *out);
+
+/* Changes a set as LLVM does by a list, "+avx512vnni,-amx-tile": in order, + with all that the feature implies, - with all
+ * that implies it. *narrow: whether the list ends without registers of 512 bits (-evex512). False: a word that is no
+ * feature, or one without which there is no code. */
+bool x86_change(x86_set *set, bool *narrow, const char *list, ms_error *err);
+/* The features that a list has with +, what they need being there too: for a list of what is, where order means nothing. */
+x86_set x86_stated(const char *list);
+x86_set x86_without(x86_set set, enum x86_feature f); /* and without all that implies it */
+
+/* The shortest list that makes `to` of `from`, those taken away first, each in order of names: "-avx512f,+amx-tile". */
+void x86_write_change(x86_set from, x86_set to, char *out, size_t size);
+/* Every feature with + or -, for LLVM: no CPU's name then implies any. */
+void x86_write_all(x86_set set, char *out, size_t size);
+/* Names and blanks between them: "sse3 avx". */
+void x86_write_names(x86_set set, char *out, size_t size);
+
+#endif

@@ -1,0 +1,119 @@
+/* What code may use on a machine, and whose scheduling model: from LLVM's word on it and the operating system's. */
+#include "jit/host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* LLVM's lists of what machines have, as far as it is of use here, and some of what is not. */
+#define V3                                                                                                             \
+  "+64bit,+cmov,+cx8,+fxsr,+mmx,+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+crc32,+popcnt,+cx16,+sahf,+lzcnt,+movbe,+"    \
+  "bmi,+bmi2,+avx,+f16c,+fma,+avx2,+xsave,-tbm,-xop,-fma4"
+#define SKYLAKE "+adx,+prfchw,+rdseed," V3
+#define SKX     SKYLAKE ",+avx512f,+avx512cd,+avx512dq,+avx512bw,+avx512vl,+evex512"
+#define ICELAKE                                                                                                        \
+  SKX ",+gfni,+vaes,+vpclmulqdq,+avx512ifma,+avx512vbmi,+avx512vbmi2,+avx512vnni,+avx512bitalg,+avx512vpopcntdq"
+#define SAPPHIRE ICELAKE ",+avxvnni,+avx512bf16,+avx512fp16,+amx-tile,+amx-int8,+amx-bf16,-avxifma,-amx-fp16"
+#define ZEN3     SKYLAKE ",+sse4a,+clzero,+mwaitx,+vaes"
+#define ZEN4     ICELAKE ",+sse4a,+clzero,+mwaitx,+avx512bf16"
+
+enum { NO_AVX = 0x3, AVX = 0x7, AVX512 = 0xe7, TILES = 0x600e7 };
+
+static const struct {
+  const char *what, *name, *features;
+  uint64_t xcr0;
+  bool tiles;
+  const char *cpu, *missing, *beyond;
+} machines[] = {
+    {"as its name says", "skylake-avx512", SKX, AVX512, false, "skylake-avx512", "", ""},
+    {"as an other name of it says", "emeraldrapids", SAPPHIRE, TILES, true, "emeraldrapids", "", ""},
+    {"more than the name", "rocketlake", SAPPHIRE, TILES, true, "sapphirerapids", "",
+     "avxvnni avx512bf16 avx512fp16 amx-tile amx-int8 amx-bf16"},
+    {"AMX that the kernel keeps back", "rocketlake", SAPPHIRE, TILES, false, "rocketlake", "",
+     "avxvnni avx512bf16 avx512fp16"},
+    {"AMX whose state is not kept", "sapphirerapids", SAPPHIRE, AVX512, true, "rocketlake",
+     "amx-tile amx-int8 amx-bf16", ""},
+    {"AVX-512 whose state is not kept", "skylake-avx512", SKX, AVX, false, "skylake",
+     "avx512f avx512cd avx512dq avx512bw avx512vl", ""},
+    {"AVX-512 masked, the state kept", "skylake-avx512", SKYLAKE, AVX512, false, "skylake",
+     "avx512f avx512cd avx512dq avx512bw avx512vl", ""},
+    {"no AVX state", "haswell", V3, NO_AVX, false, "westmere", "avx f16c fma avx2", ""},
+    {"AMD without its AVX-512", "znver4", ZEN3, AVX, false, "znver3",
+     "gfni avx512f avx512cd avx512dq avx512bw avx512vl avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg "
+     "avx512vpopcntdq avx512bf16",
+     ""},
+    {"AMD, whole", "znver4", ZEN4, AVX512, false, "znver4", "", ""},
+    {"AMD, newer than its name", "znver4", ZEN4 ",+avxvnni", AVX512, false, "znver5", "", "avxvnni"},
+    {"an older CPU's name, nothing new", "znver2", ZEN3, AVX, false, "znver2", "", ""},
+    {"a small core", "gracemont", SKYLAKE ",+gfni,+avxvnni", AVX, false, "gracemont", "", ""},
+    {"an unknown name, Intel's features", "marslake", SKYLAKE, AVX, false, "skylake", "", ""},
+    {"an unknown name, AMD's features", "znver99", ZEN4 ",+avxvnni,+avx10.2-512", AVX512, false, "znver5", "", ""},
+    {"a name that says nothing", "generic", "+sse2,+sse3", NO_AVX, false, "generic", "", "sse3"},
+    {"nothing", "generic", "", 0, false, "generic", "", ""},
+};
+
+static void features_are_the_machines(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+    struct host h;
+    char missing[640], beyond[640];
+    host_of(machines[i].name, machines[i].features, machines[i].xcr0, machines[i].tiles, &h);
+    x86_write_names(h.missing, missing, sizeof missing);
+    x86_write_names(h.beyond, beyond, sizeof beyond);
+    if (strcmp(h.cpu.name, machines[i].cpu) != 0 || strcmp(missing, machines[i].missing) != 0 ||
+        strcmp(beyond, machines[i].beyond) != 0)
+      fail_msg("%s: scheduled as %s, missing: %s, beyond: %s", machines[i].what, h.cpu.name, missing, beyond);
+    assert_false(h.cpu.has & ~h.has);
+  }
+}
+
+/* A list may name a feature and lack what it needs: nothing is used whose ground is not there. */
+static void what_has_no_ground_is_not_used(void **state) {
+  (void)state;
+  struct host h;
+  host_of("sapphirerapids", "+avx512fp16,+avx512bw,+avx512f,+f16c,+fma,+avx2,+avx,+sse4.2", AVX512, false, &h);
+  assert_int_equal(h.has, 0); /* sse4.1 is not there */
+  host_of("sapphirerapids", V3 ",+avx512f,+avx512bw,+avx512bf16,+avx512fp16", AVX512, false, &h);
+  assert_true(x86_has(h.has, X86_AVX512BF16));
+  assert_false(x86_has(h.has, X86_AVX512FP16)); /* avx512vl is not there */
+  host_of("sapphirerapids", V3 ",+amx-int8", TILES, true, &h);
+  assert_false(x86_has(h.has, X86_AMX_INT8));
+}
+
+static void narrow_registers_are_noticed(void **state) {
+  (void)state;
+  struct host h;
+  host_of("skylake-avx512", SKX, AVX512, false, &h);
+  assert_false(h.narrow);
+  host_of("skylake-avx512", SKX ",-evex512", AVX512, false, &h);
+  assert_true(h.narrow);
+  host_of("skylake", SKYLAKE ",-evex512", AVX, false, &h);
+  assert_false(h.narrow);
+}
+
+/* Of every CPU that is known: with all that it has, it is scheduled as itself. */
+static void cpus_are_scheduled_as_themselves(void **state) {
+  (void)state;
+  static const char *const names[] = {"nehalem",        "sandybridge", "haswell",   "skylake",        "cascadelake",
+                                      "icelake-server", "rocketlake",  "alderlake", "sapphirerapids", "graniterapids",
+                                      "tremont",        "btver2",      "bdver4",    "znver1",         "znver5"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    struct x86_cpu cpu, found;
+    assert_true(x86_find_cpu(names[i], &cpu));
+    x86_closest_cpu(cpu.has, names[i], &found);
+    assert_string_equal(found.name, names[i]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(features_are_the_machines),
+      cmocka_unit_test(what_has_no_ground_is_not_used),
+      cmocka_unit_test(narrow_registers_are_noticed),
+      cmocka_unit_test(cpus_are_scheduled_as_themselves),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
