@@ -1,4 +1,4 @@
-/* What the statements below a loop use, and the sizes of allocations. */
+/* What the statements below a loop use, and which buffers share memory. */
 #include "capture.h"
 
 #include <stdlib.h>
@@ -62,10 +62,14 @@ static bool find_source(void *data, tir_expr x) {
   return !s->found;
 }
 
+bool jit_is_view(const struct tir *ir, tir_buffer buffer) {
+  return tir_buffer_at(ir, buffer)->data && !tir_is_placed(ir, buffer);
+}
+
 /* The buffer whose memory a view's is, at last; TIR_NONE: it cannot be told. */
 static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
   struct source s = {ir, TIR_NONE};
-  while (buffer && tir_buffer_at(ir, buffer)->data) {
+  while (buffer && jit_is_view(ir, buffer)) {
     s.found = TIR_NONE;
     tir_walk_expr(ir, tir_buffer_at(ir, buffer)->data, find_source, &s);
     buffer = s.found;
@@ -81,15 +85,4 @@ bool jit_is_apart(const struct tir *ir, const tir_buffer *buffers, uint32_t coun
     if (!memory || !other || other == memory) return false;
   }
   return true;
-}
-
-uint64_t jit_allocation_bytes(const struct tir *ir, tir_buffer buffer) {
-  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
-  uint64_t bytes = ((uint64_t)tir_type_bits(b->type) + 7) / 8 * (uint64_t)tir_type_lanes(b->type);
-  for (uint32_t i = 0; i < b->rank; i++) {
-    const struct tir_expr_node *n = tir_at(ir, tir_operands(ir, b->shape)[i]);
-    uint64_t extent = n->kind == TIR_INT_IMM && n->imm > 0 ? (uint64_t)n->imm : 0;
-    if (!extent || __builtin_mul_overflow(bytes, extent, &bytes)) return 0;
-  }
-  return bytes <= (uint64_t)1 << 40 ? bytes : 0;
 }

@@ -11,12 +11,9 @@ struct jit_uses {
 struct jit_uses jit_uses_below(const struct tir *ir, tir_stmt top);
 void jit_uses_free(struct jit_uses *uses);
 
+/* Whether a buffer is a view of what another buffer names. Allocations in the workspace are none: each has its own. */
+bool jit_is_view(const struct tir *ir, tir_buffer buffer);
 /* Whether no other of these buffers may share memory with one of them: views do with what they view. */
 bool jit_is_apart(const struct tir *ir, const tir_buffer *buffers, uint32_t count, tir_buffer buffer);
-
-/* Bytes that an allocation takes, a multiple of its elements'; 0: not a positive constant, or too large. */
-uint64_t jit_allocation_bytes(const struct tir *ir, tir_buffer buffer);
-/* Larger allocations are in the caller's workspace, each at a multiple of 64 bytes. */
-enum { JIT_MOST_ON_STACK = 16 << 10 };
 
 #endif

@@ -105,13 +105,13 @@ static bool optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, ms_erro
 
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
-                         const struct jit_options *options, uint64_t *workspace, ms_error *err) {
+                         const struct jit_options *options, ms_error *err) {
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
   LLVMSetTarget(module, target->triple);
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
   LLVMSetModuleDataLayout(module, layout);
   LLVMDisposeTargetData(layout);
-  bool ok = jit_emit(module, lowered, f, name, target, options, workspace, err);
+  bool ok = jit_emit(module, lowered, f, name, target, options, err);
   char *message = NULL;
   if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {
     ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM's verifier: %s", message);
@@ -135,8 +135,14 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   tir_copy(lowered, ir);
   struct tir_lower_options lower = {.vector_bits = target->vector_bits,
                                     .vector_registers = target->vector_registers,
-                                    .instructions = jit_instructions(target)};
-  if (options) lower.verify = options->verify, lower.dump_after = options->dump_after, lower.dump = options->dump;
+                                    .instructions = jit_instructions(target),
+                                    .threads = (uint32_t)target->cores};
+  if (options) {
+    lower.stack_bytes = options->stack_bytes;
+    lower.verify = options->verify;
+    lower.dump_after = options->dump_after;
+    lower.dump = options->dump;
+  }
   if (tir_lower(lowered, f, &lower, err)) return lowered;
   tir_free(lowered);
   return NULL;
@@ -168,9 +174,10 @@ static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, c
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
   code->target = *target;
+  code->workspace = tir_workspace_of(lowered, f);
   snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, &code->workspace, err);
+  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, err);
   if (module) {
     dump_module(module, machine, options);
     char *message = NULL;
@@ -195,10 +202,11 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   return code;
 }
 
-struct jit_code *jit_code_of_object(const void *object, size_t bytes, uint64_t workspace, const char *name) {
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
+                                    const char *name) {
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
-  code->workspace = workspace;
+  code->workspace = *workspace;
   snprintf(code->name, sizeof code->name, "%s", name);
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
   return code;
@@ -215,4 +223,4 @@ const void *jit_code_object(const struct jit_code *code, size_t *bytes) {
   return LLVMGetBufferStart(code->object);
 }
 
-size_t jit_code_workspace(const struct jit_code *code) { return code->workspace; }
+size_t jit_code_workspace(const struct jit_code *code) { return code->workspace.bytes; }

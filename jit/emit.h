@@ -1,7 +1,7 @@
 /* From a lowered function to an LLVM module. Internal to jit.
  *
- * Requires of the function: no blocks; buffers of one dimension; loops serial, unrolled or parallel; vectors as ramps
- * and broadcasts. Index arithmetic is emitted in 64 bits: loop variables are 64-bit phis, narrowed where a value is
+ * Requires of the function: no blocks; buffers of one dimension; large allocations laid out in the workspace; loops
+ * serial, unrolled or parallel; vectors as ramps and broadcasts. Index arithmetic is emitted in 64 bits: loop variables are 64-bit phis, narrowed where a value is
  * used as data. All parameters are noalias, restated for the outlined body of a parallel loop. */
 #ifndef MSCHED_JIT_EMIT_H
 #define MSCHED_JIT_EMIT_H
@@ -18,24 +18,23 @@ struct emit {
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
-  LLVMValueRef function;                   /* being written */
-  LLVMBasicBlockRef entry;                 /* its first block: allocas go here */
-  LLVMBasicBlockRef leave;                 /* where a failed assertion goes */
-  LLVMValueRef *vars;                      /* value of each variable; integers of 64 bits. NULL: not in scope */
-  LLVMValueRef *buffers;                   /* pointer to the first element of each buffer */
-  LLVMValueRef status;                     /* pointer to the status returned */
-  LLVMValueRef workspace;                  /* pointer, NULL in scope when none */
-  LLVMValueRef thread;                     /* number of the thread inside a parallel loop, else NULL */
-  uint64_t workspace_used, workspace_most; /* bytes laid out now, and at most */
-  uint32_t bodies;                         /* outlined so far */
-  bool uses_tiles;                         /* AMX's */
+  LLVMValueRef function;   /* being written */
+  LLVMBasicBlockRef entry; /* its first block: allocas go here */
+  LLVMBasicBlockRef leave; /* where a failed assertion goes */
+  LLVMValueRef *vars;      /* value of each variable; integers of 64 bits. NULL: not in scope */
+  LLVMValueRef *buffers;   /* pointer to the first element of each buffer */
+  LLVMValueRef status;     /* pointer to the status returned */
+  LLVMValueRef workspace;  /* pointer: the function's parameter */
+  LLVMValueRef thread;     /* number of the thread inside a parallel loop, else NULL */
+  uint32_t bodies;         /* outlined so far */
+  bool uses_tiles;         /* AMX's */
   ms_error *err;
   bool failed;
 };
 
-/* Emits function f of a module as jit_entry `name` into `module`; *workspace: bytes it needs. */
+/* Emits function f of a module as jit_entry `name` into `module`. */
 bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-              const struct jit_options *options, uint64_t *workspace, ms_error *err);
+              const struct jit_options *options, ms_error *err);
 
 /* emit_type.c */
 LLVMTypeRef emit_type(struct emit *e, tir_type type);

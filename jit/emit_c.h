@@ -33,17 +33,16 @@ struct emit_c {
   char **vars, **buffers; /* C names; NULL: not in scope */
   char **scope;           /* names in scope, innermost last; owned by vars and buffers */
   uint32_t scope_count, scope_capacity;
-  bool parallel;                           /* inside a parallel loop */
-  uint64_t workspace_used, workspace_most; /* bytes laid out now, and at most */
+  bool parallel; /* inside a parallel loop */
   uint32_t bodies;
   ms_error *err;
   bool failed;
 };
 
-/* Writes function f as C source of a function `name`: int32_t name(void **args, void *workspace). *workspace: bytes it
- * needs, as jit_emit's. Text: the caller's to free(). NULL: err is filled. */
+/* Writes function f as C source of a function `name`: int32_t name(void **args, void *workspace). Text: the
+ * caller's to free(). NULL: err is filled. */
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                 const struct jit_options *options, uint64_t *workspace, ms_error *err);
+                 const struct jit_options *options, ms_error *err);
 
 void emit_c_refuse(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -86,6 +85,7 @@ int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes tha
 /* emit_c_memory.c */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_store(struct emit_c *e, tir_stmt store);
+void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a load names */
 /* emit_c_call.c */
 void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
 /* emit_c_stmt.c */

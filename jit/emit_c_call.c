@@ -201,6 +201,14 @@ void emit_c_call(struct emit_c *e, tir_expr x, struct c_chunk c) {
     emit_c_value(e, call.args[0], c);
     return;
   }
+  if (tir_is_thread_number(e->ir, x)) {
+    fputs(e->parallel ? "(int32_t)ms_thread" : "0", e->out);
+    return;
+  }
+  if (!strcmp(call.name, "address_of") && n->count == 1 && tir_at(e->ir, call.args[0])->kind == TIR_LOAD) {
+    emit_c_address(e, call.args[0]);
+    return;
+  }
   if (n->count == 0) {
     emit_c_refuse(e, "T.%s of no arguments is not known", call.name);
     return;

@@ -1,4 +1,5 @@
 /* Loads and stores in C source, of buffers of one dimension. */
+#include "capture.h"
 #include "emit_c.h"
 
 #include <string.h>
@@ -115,6 +116,19 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
   } else {
     load_lanes(e, n, index, c);
   }
+}
+
+void emit_c_address(struct emit_c *e, tir_expr load) {
+  const struct tir_expr_node *n = tir_at(e->ir, load);
+  if (n->count != 1) {
+    emit_c_refuse(e, "a load was not flattened");
+    return;
+  }
+  fputs("(void *)(", e->out);
+  buffer_name(e, n->ref);
+  fputs(" + ", e->out);
+  emit_c_index(e, tir_operands(e->ir, n->operands)[0]);
+  fputc(')', e->out);
 }
 
 /* A bool comes as the byte that it is. */
@@ -271,7 +285,7 @@ static bool note_read(void *data, tir_expr x) {
   const struct tir_expr_node *n = tir_at(r->ir, x);
   if (n->kind == TIR_DATA) r->others = true;
   if (n->kind != TIR_LOAD) return true;
-  bool is_view = tir_buffer_at(r->ir, n->ref)->data || tir_buffer_at(r->ir, r->buffer)->data;
+  bool is_view = jit_is_view(r->ir, n->ref) || jit_is_view(r->ir, r->buffer);
   r->others |= is_view || (n->ref == r->buffer && tir_operands(r->ir, n->operands)[0] != r->index);
   return true;
 }

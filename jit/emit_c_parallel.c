@@ -17,25 +17,23 @@ static void parameter_type(struct emit_c *e, tir_var v, char out[32]) {
     emit_c_type_name(e, emit_c_type(e, t, 1), out);
 }
 
-/* Buffers overlap where one of them is a view of another's memory. */
-static bool has_views(const struct emit_c *e, const struct jit_uses *uses) {
-  for (tir_buffer b = 1; b < e->ir->buffers.count; b++)
-    if (uses->buffers[b] && e->buffers[b] && tir_buffer_at(e->ir, b)->data) return true;
-  return false;
-}
-
 /* Names of what the loop's body uses and is in scope, as parameters or as arguments. */
 static void captured(struct emit_c *e, const struct jit_uses *uses, bool as_parameters) {
-  const char *restricted = has_views(e, uses) ? "" : "restrict ";
   char type[32];
-  for (tir_buffer b = 1; b < e->ir->buffers.count; b++) {
-    if (!uses->buffers[b] || !e->buffers[b]) continue;
+  tir_buffer *buffers = calloc(e->ir->buffers.count, sizeof *buffers);
+  uint32_t count = 0;
+  if (!buffers) abort();
+  for (tir_buffer b = 1; b < e->ir->buffers.count; b++)
+    if (uses->buffers[b] && e->buffers[b]) buffers[count++] = b;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_buffer b = buffers[i];
     if (as_parameters)
       fprintf(e->out, ", %s *%s%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
-              restricted, e->buffers[b]);
+              jit_is_apart(e->ir, buffers, count, b) ? "restrict " : "", e->buffers[b]);
     else
       fprintf(e->out, ", %s", e->buffers[b]);
   }
+  free(buffers);
   for (tir_var v = 1; v < e->ir->vars.count; v++) {
     if (!uses->vars[v] || !e->vars[v]) continue;
     if (as_parameters) parameter_type(e, v, type);
@@ -52,10 +50,10 @@ static void write_body(struct emit_c *e, tir_loop loop, const struct jit_uses *u
   if (!(e->out = open_memstream(&text, &size))) abort();
   fprintf(e->out,
           "static __attribute__((noinline)) void ms_parallel_%u(int64_t ms_begin, int64_t ms_end, int64_t ms_thread, "
-          "int32_t *ms_status, char *ms_workspace",
+          "int32_t *ms_status",
           number);
   captured(e, uses, true);
-  fprintf(e->out, ") {\n  (void)ms_thread;\n  (void)ms_status;\n  (void)ms_workspace;\n");
+  fprintf(e->out, ") {\n  (void)ms_thread;\n  (void)ms_status;\n");
   uint32_t mark = emit_c_enter(e);
   const char *i = emit_c_declare_var(e, s.loop.var);
   e->indent = 1;
@@ -95,7 +93,7 @@ void emit_c_parallel(struct emit_c *e, tir_loop loop) {
   emit_c_begin(e);
   fprintf(e->out,
           "ms_parallel_%u(ms_begin + ms_extent * ms_t / ms_n, ms_begin + ms_extent * (ms_t + 1) / ms_n, ms_t, "
-          "ms_status, ms_workspace",
+          "ms_status",
           number);
   captured(e, &uses, false);
   fputs(");\n", e->out);

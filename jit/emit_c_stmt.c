@@ -107,12 +107,12 @@ static void emit_assert(struct emit_c *e, tir_stmt at) {
   emit_c_line(e, "}");
 }
 
-/* ---- Allocations: as emit_stmt.c lays them out ---- */
+/* ---- Allocations: the workspace is the caller's; what is not laid out in it is small, and lies on the stack ---- */
 
 static void emit_allocation(struct emit_c *e, tir_stmt at) {
   tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
-  uint64_t bytes = jit_allocation_bytes(e->ir, buffer);
+  uint64_t bytes = tir_allocation_bytes(e->ir, buffer);
   char type[32];
   if (!bytes) {
     emit_c_refuse(e, "buffer %s: its size is no positive constant, or too large", tir_text(e->ir, b->name));
@@ -121,18 +121,11 @@ static void emit_allocation(struct emit_c *e, tir_stmt at) {
   struct c_type t = emit_c_stored(b->type, 1);
   const char *name = emit_c_declare_buffer(e, buffer);
   emit_c_type_name(e, t, type);
-  if (bytes <= JIT_MOST_ON_STACK) {
+  if (buffer == tir_workspace_of(e->ir, e->func).buffer)
+    emit_c_line(e, "%s *%s = (%s *)ms_workspace;", type, name, type);
+  else
     emit_c_line(e, "%s %s[%llu] __attribute__((aligned(64), unused));", type, name,
                 (unsigned long long)bytes / ((unsigned)t.bits / 8));
-    return;
-  }
-  bytes = (bytes + 63) & ~(uint64_t)63;
-  emit_c_begin(e);
-  fprintf(e->out, "%s *%s = (%s *)(ms_workspace + %llu", type, name, type, (unsigned long long)e->workspace_used);
-  if (e->parallel) fprintf(e->out, " + ms_thread * %llu", (unsigned long long)bytes);
-  fputs(");\n", e->out);
-  e->workspace_used += bytes * (e->parallel ? (uint64_t)e->target->cores : 1);
-  if (e->workspace_used > e->workspace_most) e->workspace_most = e->workspace_used;
 }
 
 static void emit_declaration(struct emit_c *e, tir_stmt at) {
@@ -215,13 +208,11 @@ static void emit_statement(struct emit_c *e, tir_stmt s) {
   }
 }
 
-/* What a list declares ends with it, and what it allocates is given back. */
+/* What a list declares ends with it. */
 void emit_c_list(struct emit_c *e, tir_stmt first) {
-  uint64_t used = e->workspace_used;
   uint32_t mark = emit_c_enter(e);
   for (tir_stmt s = first; s && !e->failed; s = tir_stmt_at(e->ir, s)->next) emit_statement(e, s);
   emit_c_leave(e, mark);
-  e->workspace_used = used;
 }
 
 /* ---- The function ---- */
@@ -309,7 +300,7 @@ static void write_head(const struct emit_c *e, FILE *out) {
           "a\n"
           " * scalar's value; workspace: %llu bytes aligned to 64. Returns 0, or 1 when an assertion of the function "
           "failed. */\n",
-          e->name, target, e->target->vector_bits, (unsigned long long)e->workspace_most);
+          e->name, target, e->target->vector_bits, (unsigned long long)tir_workspace_of(e->ir, e->func).bytes);
   fputs("#include <stdint.h>\n", out);
   if (e->bodies)
     fputs("#ifdef _OPENMP\n#include <omp.h>\n#define MS_THREAD omp_get_thread_num()\n"
@@ -338,7 +329,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 }
 
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                 const struct jit_options *options, uint64_t *workspace, ms_error *err) {
+                 const struct jit_options *options, ms_error *err) {
   struct emit_c e = {.ir = ir,
                      .func = f,
                      .target = target,
@@ -359,7 +350,6 @@ char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struc
   fclose(e.functions);
   fclose(e.out);
   if (!e.failed) all = assemble(&e, helpers, functions, text);
-  *workspace = e.workspace_most;
   for (uint32_t i = 0; i < e.known_count; i++) free(e.known[i]);
   free(e.known);
   free(e.scope);

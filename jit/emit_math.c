@@ -264,6 +264,12 @@ static LLVMValueRef if_then_else(struct emit *e, const struct tir_expr_node *n) 
   return phi;
 }
 
+/* Of the thread that runs a parallel loop's iterations. */
+static LLVMValueRef thread_number(struct emit *e) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  return e->thread ? LLVMBuildTrunc(e->builder, e->thread, i32, "") : LLVMConstNull(i32);
+}
+
 enum { MOST_ARGUMENTS = 8 };
 
 LLVMValueRef emit_call(struct emit *e, tir_expr call) {
@@ -272,6 +278,9 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   const uint32_t *operands = tir_operands(e->ir, n.operands);
   if (!strcmp(name, "if_then_else") && n.count == 3) return if_then_else(e, &n);
   if (!strcmp(name, "likely") && n.count == 1) return emit_expr(e, operands[0]);
+  if (tir_is_thread_number(e->ir, call)) return thread_number(e);
+  if (!strcmp(name, "address_of") && n.count == 1 && tir_at(e->ir, operands[0])->kind == TIR_LOAD)
+    return emit_address(e, operands[0]);
   if (n.count == 0 || n.count > MOST_ARGUMENTS)
     return emit_refusal(e, "T.%s of %u arguments is not known", name, n.count);
   tir_type from = tir_type_of(e->ir, operands[0]);

@@ -1,9 +1,9 @@
 /* Parallel loops: the body becomes a function that libgomp runs on every thread, each taking a run of the iterations.
  *
- *   caller   fills a closure on the stack, { begin, extent, status, workspace, buffers…, variables… }, and calls
+ *   caller   fills a closure on the stack, { begin, extent, status, buffers…, variables… }, and calls
  *            GOMP_parallel(start, closure)
  *   start    reads the closure, computes this thread's run and calls body
- *   body     (begin, end, thread, status, workspace, noalias buffers…, variables…): the loop
+ *   body     (begin, end, thread, status, noalias buffers…, variables…): the loop
  *
  * That buffers do not alias is promised again on body's parameters: a closure's fields cannot promise it. Views of one
  * memory make no such promise. */
@@ -38,7 +38,8 @@ static void release(struct captured *c) {
   free(c->vars);
 }
 
-enum { BEGIN, EXTENT, STATUS, WORKSPACE, FIXED }; /* the closure's first fields */
+/* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread, status. */
+enum { BEGIN, EXTENT, STATUS, FIXED, FIRST = FIXED + 1 };
 
 static LLVMTypeRef closure_type(struct emit *e, const struct captured *c) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
@@ -46,7 +47,7 @@ static LLVMTypeRef closure_type(struct emit *e, const struct captured *c) {
   LLVMTypeRef *fields = malloc(count * sizeof *fields);
   if (!fields) abort();
   fields[BEGIN] = fields[EXTENT] = i64;
-  fields[STATUS] = fields[WORKSPACE] = pointer;
+  fields[STATUS] = pointer;
   for (uint32_t i = 0; i < c->buffer_count; i++) fields[FIXED + i] = pointer;
   for (uint32_t i = 0; i < c->var_count; i++) fields[FIXED + c->buffer_count + i] = LLVMTypeOf(e->vars[c->vars[i]]);
   LLVMTypeRef type = LLVMStructTypeInContext(e->context, fields, count, false);
@@ -70,7 +71,7 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   if (!types || !all) abort();
   LLVMGetStructElementTypes(closure, all);
   types[0] = types[1] = types[2] = i64; /* begin, end, thread */
-  types[3] = types[4] = pointer;        /* status, workspace */
+  types[3] = pointer;                   /* status */
   for (uint32_t i = FIXED; i < fields; i++) types[i + 1] = all[i];
   LLVMTypeRef signature = LLVMFunctionType(LLVMVoidTypeInContext(e->context), types, count, false);
   char name[64];
@@ -78,8 +79,8 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   LLVMValueRef body = LLVMAddFunction(e->module, name, signature);
   LLVMSetLinkage(body, LLVMInternalLinkage);
   unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
-  for (uint32_t i = 3; i < 5 + c->buffer_count; i++)
-    if (i < 5 || jit_is_apart(e->ir, c->buffers, c->buffer_count, c->buffers[i - 5]))
+  for (uint32_t i = 3; i < FIRST + c->buffer_count; i++)
+    if (i < FIRST || jit_is_apart(e->ir, c->buffers, c->buffer_count, c->buffers[i - FIRST]))
       LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
   free(types);
   free(all);
@@ -130,9 +131,8 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   e->leave = LLVMAppendBasicBlockInContext(e->context, body, "leave");
   e->thread = LLVMGetParam(body, 2);
   e->status = LLVMGetParam(body, 3);
-  e->workspace = LLVMGetParam(body, 4);
-  for (uint32_t i = 0; i < c->buffer_count; i++) e->buffers[c->buffers[i]] = LLVMGetParam(body, 5 + i);
-  for (uint32_t i = 0; i < c->var_count; i++) e->vars[c->vars[i]] = LLVMGetParam(body, 5 + c->buffer_count + i);
+  for (uint32_t i = 0; i < c->buffer_count; i++) e->buffers[c->buffers[i]] = LLVMGetParam(body, FIRST + i);
+  for (uint32_t i = 0; i < c->var_count; i++) e->vars[c->vars[i]] = LLVMGetParam(body, FIRST + c->buffer_count + i);
   LLVMBuilderRef w = e->builder;
   LLVMPositionBuilderAtEnd(w, e->entry);
   LLVMBuildBr(w, head);
@@ -153,7 +153,6 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   outer.failed = e->failed;
   outer.bodies = e->bodies;
   outer.uses_tiles = e->uses_tiles;
-  outer.workspace_most = e->workspace_most;
   *e = outer;
 }
 
@@ -166,7 +165,6 @@ void emit_parallel(struct emit *e, tir_loop loop) {
   LLVMBuildStore(w, emit_index(e, s.loop.min), field(e, type, closure, BEGIN));
   LLVMBuildStore(w, emit_index(e, s.loop.extent), field(e, type, closure, EXTENT));
   LLVMBuildStore(w, e->status, field(e, type, closure, STATUS));
-  LLVMBuildStore(w, e->workspace, field(e, type, closure, WORKSPACE));
   for (uint32_t i = 0; i < c.buffer_count; i++)
     LLVMBuildStore(w, e->buffers[c.buffers[i]], field(e, type, closure, FIXED + i));
   for (uint32_t i = 0; i < c.var_count; i++)

@@ -83,34 +83,22 @@ static void emit_assert(struct emit *e, tir_stmt at) {
   LLVMPositionBuilderAtEnd(e->builder, good);
 }
 
-/* ---- Allocations: registers and small buffers on the stack, others in the caller's workspace ---- */
+/* ---- Allocations: the workspace is the caller's; what is not laid out in it is small, and lies on the stack ---- */
 
 static void emit_allocation(struct emit *e, tir_stmt at) {
   tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
-  uint64_t bytes = jit_allocation_bytes(e->ir, buffer);
+  uint64_t bytes = tir_allocation_bytes(e->ir, buffer);
   if (!bytes) {
     emit_refusal(e, "buffer %s: its size is no positive constant, or too large", tir_text(e->ir, b->name));
     return;
   }
-  uint64_t count = bytes / emit_type_bytes(b->type);
-  if (bytes <= JIT_MOST_ON_STACK) {
-    LLVMTypeRef element =
-        tir_type_code(b->type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, b->type);
-    e->buffers[buffer] = emit_alloca(e, element, count, 64);
+  if (buffer == tir_workspace_of(e->ir, e->func).buffer) {
+    e->buffers[buffer] = e->workspace;
     return;
   }
-  bytes = (bytes + 63) & ~(uint64_t)63;
-  /* Inside a parallel loop each thread has a part of its own. */
-  uint64_t copies = e->thread ? (uint64_t)e->target->cores : 1;
-  LLVMValueRef offset = emit_int64(e, (int64_t)e->workspace_used);
-  if (e->thread)
-    offset = LLVMBuildNSWAdd(e->builder, offset,
-                             LLVMBuildNSWMul(e->builder, e->thread, emit_int64(e, (int64_t)bytes), ""), "");
-  e->buffers[buffer] =
-      LLVMBuildInBoundsGEP2(e->builder, LLVMInt8TypeInContext(e->context), e->workspace, &offset, 1, "");
-  e->workspace_used += bytes * copies;
-  if (e->workspace_used > e->workspace_most) e->workspace_most = e->workspace_used;
+  LLVMTypeRef element = tir_type_code(b->type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, b->type);
+  e->buffers[buffer] = emit_alloca(e, element, bytes / emit_type_bytes(b->type), 64);
 }
 
 static void emit_declaration(struct emit *e, tir_stmt at) {
@@ -154,11 +142,8 @@ static void emit_statement(struct emit *e, tir_stmt s) {
   }
 }
 
-/* What a list allocates is given back at its end. */
 void emit_list(struct emit *e, tir_stmt first) {
-  uint64_t used = e->workspace_used;
   for (tir_stmt s = first; s && !e->failed; s = tir_stmt_at(e->ir, s)->next) emit_statement(e, s);
-  e->workspace_used = used;
 }
 
 /* ---- Functions ---- */
@@ -256,7 +241,7 @@ static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
 }
 
 bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-              const struct jit_options *options, uint64_t *workspace, ms_error *err) {
+              const struct jit_options *options, ms_error *err) {
   struct emit e = {.ir = ir,
                    .func = f,
                    .target = target,
@@ -276,6 +261,5 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   LLVMDisposeBuilder(e.builder);
   free(e.vars);
   free(e.buffers);
-  *workspace = e.workspace_most;
   return !e.failed;
 }

@@ -79,8 +79,7 @@ static bool write_form(const struct tir *lowered, tir_func f, const char *name, 
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
-  uint64_t workspace;
-  LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, &workspace, err);
+  LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, err);
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
     char *text = LLVMPrintModuleToString(module);
@@ -141,8 +140,7 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
 
 static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                          const struct jit_options *options, const char *path, ms_error *err) {
-  uint64_t workspace;
-  char *text = jit_emit_c(lowered, f, name, target, options, &workspace, err);
+  char *text = jit_emit_c(lowered, f, name, target, options, err);
   bool ok = text && write_file(path, text, strlen(text), err);
   free(text);
   return ok;

@@ -67,6 +67,7 @@ typedef int32_t (*jit_entry)(void **args, void *workspace);
 struct jit_options {
   bool no_fast_math;      /* no contraction of a*b+c, no reassociation, libm's functions */
   bool verify;            /* verifier between lowering passes */
+  uint64_t stack_bytes;   /* larger allocations are in the workspace; 0: 16 KiB */
   const char *dump_after; /* a lowering pass's name, "llvm" or "asm": printed to `dump` */
   FILE *dump;
 };

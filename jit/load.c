@@ -14,7 +14,7 @@
 struct jit_kernel {
   LLVMOrcLLJITRef orc;
   jit_entry entry;
-  size_t workspace_bytes;
+  struct tir_workspace workspace;
 };
 
 static bool orc_failed(LLVMErrorRef error, ms_error *err) {
@@ -52,7 +52,7 @@ struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
   struct jit_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel) abort();
-  kernel->workspace_bytes = code->workspace;
+  kernel->workspace = code->workspace;
   LLVMOrcExecutorAddress address;
   if (orc_failed(LLVMOrcCreateLLJIT(&kernel->orc, NULL), err)) {
     free(kernel);
@@ -73,7 +73,7 @@ struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
 }
 
 jit_entry jit_kernel_entry(const struct jit_kernel *kernel) { return kernel->entry; }
-size_t jit_kernel_workspace(const struct jit_kernel *kernel) { return kernel->workspace_bytes; }
+size_t jit_kernel_workspace(const struct jit_kernel *kernel) { return kernel->workspace.bytes; }
 
 void jit_kernel_free(struct jit_kernel *kernel) {
   if (!kernel) return;

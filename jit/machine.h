@@ -12,20 +12,21 @@ LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_erro
 
 struct jit_code {
   LLVMMemoryBufferRef object;
-  uint64_t workspace;
+  struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
   struct jit_target target;
   char name[128]; /* of the entry */
 };
 /* What another process compiled; the object is copied. */
-struct jit_code *jit_code_of_object(const void *object, size_t bytes, uint64_t workspace, const char *name);
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
+                                    const char *name);
 
 /* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
 bool jit_passed(int32_t status, ms_error *err);
 
-/* The module of a lowered function, optimized; `*workspace` bytes. Owned by the caller, with `context`. */
+/* The module of a lowered function, optimized. Owned by the caller, with `context`. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
-                         const struct jit_options *options, uint64_t *workspace, ms_error *err);
+                         const struct jit_options *options, ms_error *err);
 /* A copy of the module with function f lowered for the target. Free with tir_free. */
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
                         const struct jit_options *options, ms_error *err);

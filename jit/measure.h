@@ -77,7 +77,7 @@ struct measure_hello {
 struct measure_built {
   enum jit_outcome outcome; /* JIT_MEASURED: it was built */
   double seconds;
-  uint64_t workspace;
+  struct tir_workspace workspace;
   char name[128], reason[400];
 };
 struct measure_reference {
@@ -87,7 +87,7 @@ struct measure_reference {
 struct measure_run {
   double best;  /* 0: none yet */
   double grace; /* seconds that a first run, being cold, gets more before it counts as hopeless */
-  uint64_t workspace;
+  struct tir_workspace workspace;
   char name[128];
 };
 

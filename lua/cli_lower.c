@@ -48,6 +48,7 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *path
   struct tir_lower_options options = {.vector_bits = target.vector_bits,
                                       .vector_registers = target.vector_registers,
                                       .instructions = jit_instructions(&target),
+                                      .threads = (uint32_t)target.cores,
                                       .verify = !trace || tir_verify(ir, &none),
                                       .dump_after = after,
                                       .dump = stdout};

@@ -616,24 +616,7 @@ char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
 #include "judge.h"
-/* ---- Lowering ---------------------------------------------------------------------------------------------------- */
-
-/* Instructions that a statement's attribute of this key can name: lower/instruction.c. */
-#define TIR_INSTRUCTION "instruction"
-enum tir_instruction { TIR_VPDPBUSD, TIR_TDPBSSD, TIR_TDPBF16PS, TIR_INSTRUCTIONS };
-enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
-
-struct tir_lower_options {
-  int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
-  unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
-  bool verify;                       /* the verifier between passes */
-  const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
-  FILE *dump;
-};
-/* Brings a scheduled function, in place, to loops and accesses of one dimension: what code is generated from. */
-bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err);
-const char *tir_lower_pass(uint32_t i, const char **what); /* the passes in order; NULL past the last */
-
+#include "lowered.h"
 #include "primitive.h"
 
 #ifdef __cplusplus

@@ -122,7 +122,7 @@ static void measure(struct running *r, const struct measure_run *run, const void
                         .out = out};
   if (unscheduled > 0 && (c.hopeless <= 0 || unscheduled < c.hopeless)) c.hopeless = unscheduled;
   r->note->stage = STAGE_LOADING;
-  struct jit_code *code = jit_code_of_object(object, bytes, run->workspace, run->name);
+  struct jit_code *code = jit_code_of_object(object, bytes, &run->workspace, run->name);
   struct jit_kernel *kernel = jit_load(code, &err);
   jit_code_free(code);
   if (!kernel) {
@@ -130,14 +130,14 @@ static void measure(struct running *r, const struct measure_run *run, const void
     return;
   }
   c.entry = jit_kernel_entry(kernel);
-  c.workspace = run->workspace ? guarded_new(run->workspace) : NULL;
-  if (run->workspace && !c.workspace) {
+  c.workspace = run->workspace.bytes ? guarded_new(run->workspace.bytes) : NULL;
+  if (run->workspace.bytes && !c.workspace) {
     finish(out, JIT_CRASHED, "its workspace is larger than the memory a candidate may have");
   } else {
-    if (c.workspace) memset(c.workspace, 0xff, run->workspace); /* NaN where nothing was written */
+    if (c.workspace) memset(c.workspace, 0xff, run->workspace.bytes); /* NaN where nothing was written */
     check_and_time(r, &c);
   }
-  guarded_free(c.workspace, run->workspace);
+  guarded_free(c.workspace, run->workspace.bytes);
   jit_kernel_free(kernel);
 }
 

@@ -84,9 +84,10 @@ static bool built_equals(struct grow *g, uint64_t seed, ms_error *err) {
 
 /* Lowered, loops marked parallel have no order, and a race between them is refused. */
 static bool lowered_equals(struct grow *g, uint64_t seed, ms_error *err) {
-  struct tir_lower_options options = {.verify = true};
+  struct tir_lower_options options = case_lowering(g->schedule->ir);
   struct tir *lowered = tir_new();
   tir_copy(lowered, g->schedule->ir);
+  options.verify = true;
   bool ok = tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err) &&
             case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, lowered, seed, err);
   tir_free(lowered);

@@ -314,11 +314,24 @@ static struct tir *module_after(struct tir *before, struct section after, struct
   return NULL;
 }
 
+static bool binds_threads(const struct tir *ir) {
+  for (tir_stmt s = 1; s < ir->stmts.count; s++) {
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING) return true;
+    if (tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), "thread_extent")) return true;
+  }
+  return false;
+}
+
+struct tir_lower_options case_lowering(const struct tir *ir) {
+  return (struct tir_lower_options){.threads = binds_threads(ir) ? 0 : 3, .stack_bytes = 1};
+}
+
 /* What lowering gives of it, verified, each pass too where regions need not be trusted; NULL: it is refused, or wrong.
  */
 static struct tir *lower(const struct tir *ir, bool *refused, ms_error *err) {
   ms_error none = {0};
-  const struct tir_lower_options options = {.verify = tir_verify(ir, &none)};
+  struct tir_lower_options options = case_lowering(ir);
+  options.verify = tir_verify(ir, &none);
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   if (tir_lower(lowered, tir_find_func(lowered, "main"), &options, err) && tir_verify(lowered, err)) return lowered;

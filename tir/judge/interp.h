@@ -46,7 +46,8 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_WARP, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN
+  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_WARP, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
+  OP_THREAD_NUMBER
 };
 // clang-format on
 
@@ -70,6 +71,8 @@ struct site {
   uint32_t entry, end;              /* OP_KERNEL: after the kernel. OP_ALLREDUCE: the combiner's first instruction */
   uint32_t count;                   /* OP_ALLREDUCE: values reduced together */
   uint8_t share;                    /* OP_ALLOC: enum share */
+  uint8_t grain;                    /* OP_ALLOC of a workspace: the size of the smallest elements in it; else 0 */
+  bool begins;                      /* OP_DECLARE of an allocation in a workspace: nothing of it is written yet */
   const struct tir_extern *handler; /* OP_EXTERN */
   tir_type result;
   const char *name; /* OP_EXTERN: what is called */
@@ -121,7 +124,9 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
 
 /* ---- Memory ---- */
 
-/* Who touched an element last, to find races between the threads of a kernel. Epochs grow from barrier to barrier. */
+/* Who touched an element last, to find races between the threads of a kernel, or between the iterations of a parallel
+ * loop; in the pieces of a workspace, which outlive an iteration, between the loop's threads. Epochs grow from barrier to
+ * barrier. */
 struct touch {
   uint32_t write_epoch, writer, read_epoch, reader;
 };
@@ -138,6 +143,7 @@ struct object {
   uint32_t index;           /* in machine.objects */
   uint32_t life;            /* of shared memory: the block's or grid's first epoch */
   uint8_t generation, size; /* size of an element */
+  int64_t pieces;           /* of a workspace: the element that the pieces of threads begin at; else INT64_MAX */
   bool owned;               /* data is the interpreter's */
   bool tolerant;            /* reading what was never written is noted in read_first, not refused */
   bool read_first;
@@ -154,6 +160,7 @@ struct view {
   uint8_t *data, *shadow; /* at the view's first element */
   uint64_t written;       /* the object's generation in every byte */
   int64_t offset;         /* of the first element, from the object's start, in elements */
+  int64_t base;           /* what the data pointer leads to, in bytes from the object's start */
   uint8_t size, format;   /* of an element */
   bool whole;             /* every index within the shape is within the object */
   bool plain;             /* whole, and no one watches who touches the object */
@@ -206,6 +213,7 @@ struct thread {
   struct view **own_views;    /* by slot: views made by this thread, its own to free */
   struct object **own;        /* by slot: memory of this thread alone */
   uint32_t pc, index;
+  uint32_t number; /* of the thread that runs the iteration of a parallel loop */
   uint8_t status;
   int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
   struct thread *leader;   /* in a kernel: the first of its warp, which owns what the warp shares */
@@ -234,6 +242,7 @@ struct machine {
   bool in_kernel;
   int64_t extents[THREAD_DIMS];
   uint32_t epoch, block_epoch, grid_epoch;
+  uint32_t threads; /* of a parallel loop, as the function's workspace is laid out for; 0: it has none */
 };
 
 /* Refuses with the place that `t` is at. Returns false. */
@@ -253,6 +262,12 @@ bool interp_call_leads(const struct tir_extern_call *call);                   /*
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
 void interp_thread_free(struct machine *m, struct thread *t);
+
+/* The thread of `threads` that runs one of a parallel loop's iterations, as compiled code shares them out: thread t has
+ * those from extent * t / threads on. */
+static inline uint32_t interp_thread_of(uint32_t threads, int64_t iteration, int64_t extent) {
+  return threads < 2 ? 0 : (uint32_t)((((unsigned __int128)iteration + 1) * threads - 1) / (uint64_t)extent);
+}
 
 bool interp_make_param(struct machine *m, struct thread *t, const struct site *site);
 bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *site);

@@ -97,11 +97,24 @@ static enum share share_of(const struct compiler *c, const struct tir_buffer_nod
   return !strncmp(scope, "global", 6) ? SHARE_GRID : SHARE_NONE;
 }
 
+/* Of the allocations in workspaces. */
+static uint8_t smallest_element(const struct compiler *c) {
+  int least = 8;
+  for (tir_buffer b = 1; b < c->ir->buffers.count; b++) {
+    if (!tir_is_placed(c->ir, b)) continue;
+    enum format format = interp_format(tir_type_with_lanes(tir_buffer_at(c->ir, b)->type, 1));
+    int size = format == FORMAT_BAD ? 1 : interp_format_size(format);
+    if (size < least) least = size;
+  }
+  return (uint8_t)least;
+}
+
 void interp_alloc(struct compiler *c, tir_buffer buffer) {
   enum share share = share_of(c, tir_buffer_at(c->ir, buffer));
   /* No lane sees the memory anew while others still use what it held, nor before it is made. */
   if (share == SHARE_WARP) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
-  emit_own(c, OP_ALLOC, buffer, (struct site){.share = (uint8_t)share});
+  uint8_t grain = buffer == c->workspace.buffer ? smallest_element(c) : 0;
+  emit_own(c, OP_ALLOC, buffer, (struct site){.share = (uint8_t)share, .grain = grain});
 }
 
 void interp_declare(struct compiler *c, tir_buffer buffer) {
@@ -111,7 +124,8 @@ void interp_declare(struct compiler *c, tir_buffer buffer) {
     return;
   }
   operand pointer = interp_expr(c, data, 0);
-  emit_own(c, OP_DECLARE, buffer, (struct site){.args = {interp_list(c, &pointer, 1), 1}});
+  struct site site = {.args = {interp_list(c, &pointer, 1), 1}, .begins = tir_is_placed(c->ir, buffer)};
+  emit_own(c, OP_DECLARE, buffer, site);
 }
 
 /* ---- Views of a region ---- */

@@ -189,6 +189,12 @@ static struct call_arg lane_argument(struct compiler *c) {
   return lane;
 }
 
+static operand thread_number(struct compiler *c) {
+  operand dst = interp_registers(c, 1);
+  interp_emit(c, OP_THREAD_NUMBER, dst, 0, 0, 0, 0);
+  return dst;
+}
+
 static operand external(struct compiler *c, const struct tir_expr_node *n, const char *name) {
   const tir_expr *args = tir_operands(c->ir, n->operands);
   uint32_t first = 0;
@@ -200,6 +206,7 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
       first++;
     if (first < n->count) name = tir_text(c->ir, tir_at(c->ir, args[first++])->ref);
   }
+  if (!strcmp(name, TIR_THREAD_NUMBER) && first == n->count) return thread_number(c);
   const struct tir_extern *handler = find_extern(c, name);
   if (!handler) return interp_refuse(c, MS_RUN_UNKNOWN_CALL, "nothing is known of the function %s", name);
   struct site site = {.handler = handler, .result = n->type, .name = handler->name};

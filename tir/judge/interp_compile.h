@@ -25,10 +25,11 @@ struct compiler {
   ms_error *err;
   bool failed;
   bool in_kernel, in_parallel;
-  tir_stmt place;    /* the statement being compiled */
-  operand *computed; /* by expression: where its value is, or NO_OPERAND */
-  operand *var_at;   /* by variable: its register (the first of its lanes), or NO_OPERAND */
-  operand *slot_of;  /* by buffer: its slot while it is in scope, or NO_OPERAND */
+  struct tir_workspace workspace; /* of the function */
+  tir_stmt place;                 /* the statement being compiled */
+  operand *computed;              /* by expression: where its value is, or NO_OPERAND */
+  operand *var_at;                /* by variable: its register (the first of its lanes), or NO_OPERAND */
+  operand *slot_of;               /* by buffer: its slot while it is in scope, or NO_OPERAND */
   INTERP_LIST(struct undo, undos);
   int32_t registers; /* in use */
   uint32_t depth;    /* of expressions */

@@ -28,6 +28,7 @@ static struct object *new_object(struct machine *m, const struct thread *t) {
   struct object *o = interp_take_memory(m, t, sizeof *o);
   if (!o) return NULL;
   o->index = m->objects.count;
+  o->pieces = INT64_MAX;
   INTERP_PUSH(m->objects, o);
   return o;
 }
@@ -139,10 +140,11 @@ static bool reach(const struct view *v, int64_t *lo, int64_t *hi) {
   return true;
 }
 
-static void place_view(struct view *v, struct object *o) {
+static void place_view(struct view *v, struct object *o, int64_t base) {
   int64_t lo, hi, count = (int64_t)(o->bytes / v->size);
   bool known = reach(v, &lo, &hi);
   v->object = o;
+  v->base = base;
   v->whole = known && v->offset >= 0 && v->offset <= count && lo + v->offset >= 0 && hi < count - v->offset;
   /* A view of nothing within the object has no first element; its accesses are all refused. */
   int64_t first = v->offset >= 0 && v->offset <= count ? v->offset : 0;
@@ -200,7 +202,7 @@ bool interp_make_param(struct machine *m, struct thread *t, const struct site *s
   o->generation = 1;
   o->tolerant = arg->unwritten && m->options && m->options->note_unwritten;
   if (!arg->unwritten) memset(o->shadow, 1, bytes);
-  place_view(v, o);
+  place_view(v, o, 0);
   return true;
 }
 
@@ -214,6 +216,13 @@ static struct object **object_of(struct machine *m, struct thread *t, const stru
   return &m->shared[site->slot];
 }
 
+/* In the pieces of a workspace, threads touch what is theirs; before them, iterations do. */
+static void begin_workspace(struct machine *m, struct object *o, const struct site *site) {
+  struct tir_workspace w = tir_workspace_of(m->ir, tir_func_of(m->ir, tir_buffer_at(m->ir, site->buffer)->where));
+  m->threads = w.threads;
+  o->pieces = (int64_t)((w.bytes - w.thread_bytes * w.threads) / site->grain);
+}
+
 bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *site) {
   struct view *v = new_view(t, site->slot, site->shape.count);
   uint64_t bytes;
@@ -223,12 +232,13 @@ bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *s
   bool joins = m->in_kernel && site->share == SHARE_WARP && t != t->leader && *at;
   bool first = !joins && (!*at || life == 0 || (*at)->life != life);
   if (!*at && !(*at = new_object(m, t))) return false;
-  if (first && !renew(m, t, *at, bytes, v->size)) return false;
+  if (first && !renew(m, t, *at, bytes, site->grain ? site->grain : v->size)) return false;
+  if (site->grain) begin_workspace(m, *at, site);
   (*at)->life = life;
   if ((*at)->bytes != bytes)
     return interp_fail(m, t, MS_RUN_RACE, "threads allocate %s with different sizes", buffer_name(m, site->buffer));
   if (life && !watch_object(m, t, *at)) return false;
-  place_view(v, *at);
+  place_view(v, *at, 0);
   return true;
 }
 
@@ -242,7 +252,10 @@ bool interp_make_declare(struct machine *m, struct thread *t, const struct site 
   if (index >= m->objects.count || byte % v->size)
     return interp_fail(m, t, MS_RUN_MATCH, "the pointer that buffer %s views is none", buffer_name(m, site->buffer));
   v->offset += byte / v->size;
-  place_view(v, m->objects.at[index]);
+  place_view(v, m->objects.at[index], byte);
+  if (site->begins && (!v->whole || bytes > v->object->bytes - (uint64_t)byte))
+    return interp_fail(m, t, MS_RUN_OUT_OF_BOUNDS, "buffer %s leaves the workspace", buffer_name(m, site->buffer));
+  if (site->begins) memset(v->shadow, 0, bytes);
   return true;
 }
 
@@ -275,31 +288,39 @@ bool interp_make_match(struct machine *m, struct thread *t, const struct site *s
     v->dim[v->rank] = source->dim[rank];
     v->rank++;
   }
-  place_view(v, source->object);
+  place_view(v, source->object, source->base);
   return true;
 }
 
 /* ---- Races ---- */
 
-/* Whether what was done in `epoch` by another thread may be at the same time as what t does now. */
-static bool is_concurrent(const struct machine *m, const struct thread *t, uint32_t epoch, uint32_t thread) {
-  if (epoch < m->grid_epoch) return false; /* before the kernel */
-  if (epoch < m->block_epoch) return true; /* another block */
-  return epoch == m->epoch && thread != t->index;
+/* By what number it is known who touches an element. */
+static uint32_t toucher(const struct thread *t, const struct object *o, int64_t element) {
+  return element < o->pieces ? t->index : t->number;
 }
 
-static bool race(struct machine *m, struct thread *t, const char *what, int64_t element, tir_buffer buffer) {
+/* Whether what was done in `epoch` by another thread may be at the same time as what t does now. */
+static bool is_concurrent(const struct machine *m, uint32_t who, uint32_t epoch, uint32_t thread) {
+  if (epoch < m->grid_epoch) return false; /* before the kernel */
+  if (epoch < m->block_epoch) return true; /* another block */
+  return epoch == m->epoch && thread != who;
+}
+
+static bool race(struct machine *m, struct thread *t, const struct object *o, const char *what, int64_t element,
+                 tir_buffer buffer) {
+  bool thread = m->in_kernel || element >= o->pieces;
   return interp_fail(m, t, MS_RUN_RACE, "%s %u %s element %lld of the memory of %s",
-                     m->in_kernel ? "thread" : "the iteration of the parallel loop at", t->index, what,
+                     thread ? "thread" : "the iteration of the parallel loop at", toucher(t, o, element), what,
                      (long long)element, buffer_name(m, buffer));
 }
 
 bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer) {
   struct touch *touch = &o->touches[element];
-  if (touch->write_epoch && touch->writer != MANY_THREADS && is_concurrent(m, t, touch->write_epoch, touch->writer))
-    return race(m, t, "reads what another writes without a barrier between:", element, buffer);
-  bool other = touch->read_epoch == m->epoch && touch->reader != t->index;
-  touch->reader = other ? MANY_THREADS : t->index;
+  uint32_t who = toucher(t, o, element);
+  if (touch->write_epoch && touch->writer != MANY_THREADS && is_concurrent(m, who, touch->write_epoch, touch->writer))
+    return race(m, t, o, "reads what another writes without a barrier between:", element, buffer);
+  bool other = touch->read_epoch == m->epoch && touch->reader != who;
+  touch->reader = other ? MANY_THREADS : who;
   touch->read_epoch = m->epoch;
   return true;
 }
@@ -307,12 +328,13 @@ bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, in
 bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, int64_t element, bool same,
                         tir_buffer buffer) {
   struct touch *touch = &o->touches[element];
-  bool written = touch->write_epoch && is_concurrent(m, t, touch->write_epoch, touch->writer);
-  bool read = touch->read_epoch && is_concurrent(m, t, touch->read_epoch, touch->reader);
+  uint32_t who = toucher(t, o, element);
+  bool written = touch->write_epoch && is_concurrent(m, who, touch->write_epoch, touch->writer);
+  bool read = touch->read_epoch && is_concurrent(m, who, touch->read_epoch, touch->reader);
   /* Threads may all write one value. */
-  if (written && !same) return race(m, t, "writes what another writes:", element, buffer);
-  if (read && !same) return race(m, t, "writes what another reads without a barrier between:", element, buffer);
-  touch->writer = written ? MANY_THREADS : t->index;
+  if (written && !same) return race(m, t, o, "writes what another writes:", element, buffer);
+  if (read && !same) return race(m, t, o, "writes what another reads without a barrier between:", element, buffer);
+  touch->writer = written ? MANY_THREADS : who;
   touch->write_epoch = m->epoch;
   return true;
 }

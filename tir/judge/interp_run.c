@@ -427,7 +427,7 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     case OP_DECLARE: TRY(interp_make_declare(m, t, &m->program->sites.at[in->a])); NEXT;
     case OP_VIEW_STRIDE: DST.i = t->views[in->a]->dim[in->b].stride; NEXT;
     case OP_VIEW_OFFSET: DST.i = t->views[in->a]->offset; NEXT;
-    case OP_DATA: DST.i = interp_pointer(t->views[in->a]->object->index, 0); NEXT;
+    case OP_DATA: DST.i = interp_pointer(t->views[in->a]->object->index, t->views[in->a]->base); NEXT;
     case OP_ADDRESS: {
       int64_t element;
       if (!locate(m, t, in, &element)) FAIL(fail_bounds(m, t, in));
@@ -450,9 +450,14 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       TRY(interp_watch(m, t));
       m->grid_epoch = m->block_epoch = ++m->epoch;
       NEXT;
-    case OP_ITERATION: t->index = (uint32_t)A.i; NEXT;
+    case OP_ITERATION:
+      t->index = (uint32_t)A.i;
+      t->number = interp_thread_of(m->threads, A.i - B.i, C.i);
+      NEXT;
+    case OP_THREAD_NUMBER: DST.i = t->number; NEXT;
     case OP_JOIN:
       interp_unwatch(m, t);
+      t->number = 0;
       m->epoch++;
       NEXT;
     case OP_BARRIER:

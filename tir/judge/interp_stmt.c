@@ -146,7 +146,7 @@ static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
   f->parallel = n->loop_kind == TIR_PARALLEL && c->options && c->options->lowered && !c->in_kernel && !c->in_parallel;
   if (f->parallel) interp_emit(c, OP_PARALLEL, 0, 0, 0, 0, 0);
   open_loop(c, f, n->loop.var, min, count);
-  if (f->parallel) interp_emit(c, OP_ITERATION, 0, f->var, 0, 0, 0);
+  if (f->parallel) interp_emit(c, OP_ITERATION, 0, f->var, min, count, 0);
   c->in_parallel = c->in_parallel || f->parallel;
 }
 
@@ -409,6 +409,7 @@ static void compile_function(struct compiler *c, tir_func f, const union value *
   const struct tir_func_node *func = &c->ir->funcs.at[f];
   const struct tir_param *params = c->ir->params.at + func->params.first;
   c->place = TIR_NONE;
+  c->workspace = tir_workspace_of(c->ir, f);
   for (tir_var v = 1; v < c->ir->vars.count; v++)
     if (set[v]) interp_define_var(c, v, interp_constant(c, values[v]));
   for (uint32_t i = 0; i < func->params.count; i++)

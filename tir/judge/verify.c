@@ -414,7 +414,7 @@ static bool verify(const struct tir *ir, bool regions, ms_error *err) {
   v.expr_seen_at = calloc(ir->exprs.count + 1, sizeof *v.expr_seen_at);
   if (!v.vars || !v.buffers || !v.buffers_seen || !v.expr_seen_at) abort();
   bool ok = true;
-  for (tir_func f = 1; f < ir->funcs.count && ok; f++) ok = verify_func(&v, f);
+  for (tir_func f = 1; f < ir->funcs.count && ok; f++) ok = verify_func(&v, f) && tir_verify_workspace(ir, f, err);
   free(v.vars);
   free(v.buffers);
   free(v.buffers_seen);

@@ -2,7 +2,8 @@
  *
  * Three passes, each relying on the one before: the storage (verify_storage.c: every index in range, links and lists in
  * step, interned nodes with right facts), the scopes (verify.c: variables, buffers, types, blocks), the regions
- * (verify_region.c: what blocks say they touch covers what they touch). */
+ * (verify_region.c: what blocks say they touch covers what they touch). Of a lowered function also the layout of its
+ * workspace (verify_workspace.c). */
 #ifndef MSCHED_TIR_VERIFY_H
 #define MSCHED_TIR_VERIFY_H
 

@@ -1,0 +1,44 @@
+/* Lowering, and what it leaves of a function. Part of the door tir.h; included from there only. */
+
+/* Instructions that a statement's attribute of this key can name: lower/instruction.c. */
+#define TIR_INSTRUCTION "instruction"
+enum tir_instruction { TIR_VPDPBUSD, TIR_TDPBSSD, TIR_TDPBF16PS, TIR_INSTRUCTIONS };
+enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
+
+struct tir_lower_options {
+  int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
+  unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
+  uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
+  uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
+  bool verify;                       /* the verifier between passes */
+  const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
+  FILE *dump;
+};
+/* Brings a scheduled function, in place, to loops and accesses of one dimension: what code is generated from. */
+bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err);
+const char *tir_lower_pass(uint32_t i, const char **what); /* the passes in order; NULL past the last */
+
+/* ---- The workspace ----------------------------------------------------------------------------------------------- */
+
+/* The memory that a call of a lowered function is given for its large allocations. It is one buffer of bytes, allocated
+ * first in the function: what is allocated outside of parallel loops, then a piece for each thread. An allocation in it
+ * is a view whose data is the address of its first byte, address_of(workspace[offset]); within a parallel loop
+ * address_of(workspace[thread * thread_bytes + offset]), thread being call_extern("omp_get_thread_num"). So more threads
+ * need a longer workspace and no other code. */
+#define TIR_WORKSPACE     "workspace" /* the buffer's scope */
+#define TIR_THREAD_NUMBER "omp_get_thread_num"
+struct tir_workspace {
+  tir_buffer buffer;     /* TIR_NONE: the function needs none */
+  uint64_t bytes;        /* in all, for `threads` */
+  uint64_t thread_bytes; /* of the piece of one thread, pieces being the last of it */
+  uint32_t threads;
+};
+struct tir_workspace tir_workspace_of(const struct tir *ir, tir_func f);
+/* Whether a buffer is an allocation in a workspace: no other that lives at the same time shares memory with it. */
+bool tir_is_placed(const struct tir *ir, tir_buffer buffer);
+bool tir_is_thread_number(const struct tir *ir, tir_expr e); /* the call that gives the number of a loop's thread */
+/* Bytes that an allocation takes, a multiple of its elements'; 0: not a positive constant, or too large. */
+uint64_t tir_allocation_bytes(const struct tir *ir, tir_buffer buffer);
+/* Checks that no two allocations in the function's workspace overlap that live at once or are of two threads; part of
+ * tir_verify. */
+bool tir_verify_workspace(const struct tir *ir, tir_func f, ms_error *err);
