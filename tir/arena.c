@@ -93,6 +93,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
   TIR_ARRAYS(COPY_ARRAY)
 #undef COPY_ARRAY
   to->indirect = from->indirect;
+  to->undeclared = from->undeclared;
   forget_maps(to);
 }
 

@@ -85,6 +85,7 @@ void tir_unintern(struct tir *ir, uint32_t mark);
 void tir_unintern_symbols(struct tir *ir, uint32_t mark);
 /* A copy of a block's record for `copy`, whose statement is a copy of `from`'s. */
 void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy);
+void tir_forget_undeclared(struct tir *ir, tir_block b); /* it is about to die */
 /* A copy of annotations: those of one statement may be changed in place. */
 struct tir_span tir_copy_annotations(struct tir *ir, struct tir_span from);
 

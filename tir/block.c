@@ -34,8 +34,7 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
   MS_CHECK(tir_is(ir, from, TIR_BLOCK) && tir_is(ir, copy, TIR_BLOCK));
   struct tir_block_record r = *tir_block_at(ir, from);
   uint32_t record = tir_grow_blocks(ir, 1);
-  ir->blocks.at[record] =
-      (struct tir_block_record){.block = copy, .facts = r.facts & (TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE)};
+  ir->blocks.at[record] = (struct tir_block_record){.block = copy};
   tir_stmt_at(ir, copy)->block.record = record;
   tir_set_block_name(ir, copy, r.name);
   tir_set_iters(ir, copy, ir->iters.at + r.iters.first, r.iters.count);
@@ -63,25 +62,30 @@ static uint32_t *head_of(struct tir *ir, tir_buffer buffer, bool writes) {
   return writes ? &n->writers : &n->readers;
 }
 
+static void unlink_use(struct tir *ir, uint32_t *link, tir_block b) {
+  while (*link && ir->uses.at[*link].block != b) link = &ir->uses.at[*link].next;
+  if (*link) *link = ir->uses.at[*link].next;
+}
+
 /* A block stands once in a buffer's list, however many of its regions name the buffer. */
 static void add_use(struct tir *ir, tir_buffer buffer, tir_block b, bool writes) {
   for (uint32_t u = *head_of(ir, buffer, writes); u; u = ir->uses.at[u].next)
     if (ir->uses.at[u].block == b) return;
   uint32_t use = tir_grow_uses(ir, 1);
   uint32_t *head = head_of(ir, buffer, writes);
-  ir->uses.at[use] = (struct tir_use){b, *head};
+  ir->uses.at[use] = (struct tir_use){b, *head, 0};
   *head = use;
 }
 
-static void remove_use(struct tir *ir, tir_buffer buffer, tir_block b, bool writes) {
-  uint32_t *link = head_of(ir, buffer, writes);
-  while (*link && ir->uses.at[*link].block != b) link = &ir->uses.at[*link].next;
-  if (*link) *link = ir->uses.at[*link].next;
+void tir_forget_undeclared(struct tir *ir, tir_block b) {
+  if (ir->undeclared != TIR_SOME_UNDECLARED) return;
+  for (tir_buffer buffer = 1; buffer < ir->buffers.count; buffer++)
+    unlink_use(ir, &tir_buffer_at(ir, buffer)->undeclared, b);
 }
 
 static struct tir_span set_regions(struct tir *ir, tir_block b, struct tir_span old, const struct tir_region *regions,
                                    uint32_t count, bool writes) {
-  for (uint32_t i = 0; i < old.count; i++) remove_use(ir, ir->regions.at[old.first + i].buffer, b, writes);
+  for (uint32_t i = 0; i < old.count; i++) unlink_use(ir, head_of(ir, ir->regions.at[old.first + i].buffer, writes), b);
   uint32_t first = tir_append_regions(ir, regions, count);
   for (uint32_t i = 0; i < count; i++) add_use(ir, ir->regions.at[first + i].buffer, b, writes);
   return (struct tir_span){first, count};

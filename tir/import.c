@@ -91,7 +91,7 @@ tir_buffer tir_import_buffer(struct tir_import *import, tir_buffer b) {
   node->data = data;
   node->alignment = n.alignment;
   node->offset_factor = n.offset_factor;
-  node->stated = n.stated;
+  node->user_annotated = n.user_annotated;
   import->buffers[b] = made;
   return made;
 }

@@ -8,8 +8,11 @@
 /* Finds what primitives ask of each scope: whether it is a stage pipeline, whether its blocks' reads are covered. Of
  * the blocks from record `first` on. To be called of a workload that is to be scheduled and copied (from 1), so that it
  * is not looked for in each copy, and of what each instruction has made: later, splits and predicates may hide it, and
- * what is found must not depend on who asks when. */
+ * what is found must not depend on who asks when. Finds undeclared uses too, where there may be some. */
 void tir_find_pipelines(struct tir *ir, uint32_t first);
+/* Finds anew which blocks use buffers in a way that their regions do not declare: after edits that leave such uses, or
+ * change bodies that have them. */
+void tir_find_undeclared(struct tir *ir);
 
 /* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops. Unless unit
  * iterators are preserved, bindings below do without loops of extent 1. */

@@ -263,6 +263,7 @@ static void bury(struct tir *ir, tir_stmt s) {
   if (n.kind == TIR_BLOCK) {
     tir_set_reads(ir, s, NULL, 0);
     tir_set_writes(ir, s, NULL, 0);
+    tir_forget_undeclared(ir, s);
     tir_set_block_name(ir, s, TIR_NONE);
     tir_block_at(ir, s)->block = TIR_NONE;
   }
@@ -318,7 +319,7 @@ static tir_var renew_var(struct tir *ir, tir_var v) {
 static tir_buffer renew_buffer(struct tir *ir, tir_buffer old, tir_stmt where) {
   tir_buffer made = tir_grow_buffers(ir, 1);
   ir->buffers.at[made] = ir->buffers.at[old];
-  ir->buffers.at[made].readers = ir->buffers.at[made].writers = TIR_NONE;
+  ir->buffers.at[made].readers = ir->buffers.at[made].writers = ir->buffers.at[made].undeclared = TIR_NONE;
   ir->buffers.at[made].where = where;
   tir_subst_buffer(ir, old, made);
   return made;

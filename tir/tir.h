@@ -299,15 +299,18 @@ struct tir_buffer_node {
   tir_expr elem_offset;    /* TIR_NONE: 0 */
   tir_expr data;           /* TIR_NONE: its own; else the pointer it is a view of */
   uint32_t alignment, offset_factor;
-  uint32_t stated; /* 1: a user stated a region of it by hand, or of what it was made of: regions of it prove nothing */
+  uint32_t
+      user_annotated; /* 1: a user annotated a region of it, or of what it was made of: its regions prove nothing */
   struct tir_span axis_separators;
-  uint32_t readers, writers; /* heads of lists in tir.uses */
+  uint32_t readers, writers; /* heads of lists in tir.uses: the blocks that declare it in their regions */
+  uint32_t undeclared;       /* and those whose bodies use it in a way that their regions do not declare */
   tir_stmt where;            /* the block or statement that allocates or matches it; TIR_NONE: a parameter */
 };
 struct tir_use {
   tir_block block;
-  uint32_t next;
-};
+  uint32_t next, undeclared;
+}; /* undeclared: TIR_USE_READS, TIR_USE_WRITES or both; 0 in the lists of what is declared */
+enum { TIR_USE_READS = 1, TIR_USE_WRITES = 2 };
 
 struct tir_param {
   tir_buffer buffer;
@@ -356,6 +359,7 @@ struct tir_name_node {
   X(struct tir_forward, forwards) X(uint32_t, expr_slots) X(uint32_t, symbol_slots)
 /* clang-format on */
 
+enum { TIR_UNDECLARED_UNKNOWN, TIR_NONE_UNDECLARED, TIR_SOME_UNDECLARED };
 struct tir {
 #define TIR_ARRAY_FIELD(type, name)                                                                                    \
   struct {                                                                                                             \
@@ -364,6 +368,7 @@ struct tir {
   } name;
   TIR_ARRAYS(TIR_ARRAY_FIELD)
 #undef TIR_ARRAY_FIELD
+  uint8_t undeclared; /* whether there are uses that no region declares: kept by tir_find_undeclared */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };

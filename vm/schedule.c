@@ -194,7 +194,7 @@ uint64_t vm_ticks(void) {
 bool vm_perform_step(struct vm_run *r, const struct vm_step *step) {
   uint32_t blocks = r->ir->blocks.count;
   if (!step->perform(r, step)) return false;
-  if (blocks != r->ir->blocks.count) tir_find_pipelines(r->ir, blocks);
+  if (blocks != r->ir->blocks.count || r->ir->undeclared == TIR_SOME_UNDECLARED) tir_find_pipelines(r->ir, blocks);
   return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "../arena.h"
 #include "../arith/bounds.h"
+#include "access.h"
 
 /* ---- Loops (block.c) ---- */
 
@@ -71,8 +72,6 @@ uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers
                            tir_block *out, uint32_t most);
 /* The lowest loop or block around both (or one of them, if it is around the other). */
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
-/* A loop of more than one round is around both (or is one of them), below the scope. */
-bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope);
 /* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
 tir_block tir_scope_of(const struct tir *ir, tir_block block);
 /* Children of block's scope that come before it and write what it reads or writes (producers), in the order of its
@@ -82,64 +81,6 @@ uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, ui
 uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
-/* Between blocks of the scope that use the buffer, or have blocks in them that do, all tell of it in their regions
- * (told.c); and what the block says to write is no more than what it writes, as far as can be seen at once. */
-bool tir_check_accesses_told(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
-bool tir_check_writes_told(struct tir *ir, tir_block block, ms_error *err);
-/* The block does not store fewer elements of the buffer than its regions hold. */
-bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
-/* Uses of the buffer by blocks that tell of it, in blocks of the scope that do not. False: a visit gave false. */
-struct tir_silent_use {
-  tir_buffer buffer;
-  tir_block user, silent;
-  bool writes;
-};
-struct tir_silent_visitor {
-  bool (*visit)(struct tir *ir, void *context, struct tir_silent_use use);
-  void *context;
-};
-bool tir_each_silent_use(struct tir *ir, tir_buffer buffer, tir_block scope, const struct tir_silent_visitor *visitor);
-bool tir_refuse_silent_use(struct tir *ir, struct tir_silent_use use, ms_error *err);
-/* A bit of a block's facts: it uses a buffer that its regions do not name, or one that another block uses so. Such
- * blocks stay where they are. */
-enum { TIR_BLOCK_HIDES = 16, TIR_HIDDEN_INSIDE = 32 /* it allocates a buffer that a block hides */ };
-/* What a user states of a buffer is the buffer's mark, `stated`: regions of other blocks are made of stated ones. Marks
- * the buffers of a block that was read with annotations saying that its regions were stated; those numbers may be old.
- */
-void tir_note_stated(struct tir *ir, tir_block block);
-static inline void tir_state_as(struct tir *ir, tir_buffer made, tir_buffer from) { /* made of it, and its regions */
-  tir_buffer_at(ir, made)->stated |= tir_buffer_at(ir, from)->stated;
-}
-static inline void tir_hide_as(struct tir *ir, tir_block made, tir_block from) { /* made of what is in `from` */
-  tir_block_at(ir, made)->facts |= tir_block_at(ir, from)->facts & TIR_BLOCK_HIDES;
-}
-/* The block matches a part of the buffer, which its body uses under another name. */
-bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
-/* Blocks, `top` or below it, that use the buffer themselves without telling. Returns the number, stores at most `most`.
- */
-uint32_t tir_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);
-bool tir_check_no_untold_users(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err);
-/* A block at or below one of both uses a buffer without telling that a block at or below the other tells of. */
-bool tir_share_untold(struct tir *ir, tir_block a, tir_block b);
-/* How a block itself, not blocks in it, uses a buffer; and what its regions tell of that. */
-struct tir_access {
-  bool reads, writes, tells_reads, tells_writes;
-};
-struct tir_access tir_access_of(struct tir *ir, tir_block block, tir_buffer buffer);
-/* Visits, for `block` and blocks in it, each other block of the scope that uses a buffer which it uses, where one of
- * both writes it, and one of both does not tell. False: a visit gave false, and no more follow. */
-struct tir_conflict_visitor {
-  bool (*visit)(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its);
-  void *context;
-};
-bool tir_each_untold_conflict(struct tir *ir, tir_block block, tir_block scope,
-                              const struct tir_conflict_visitor *visitor);
-/* There is no such block. */
-bool tir_check_no_untold_conflict(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
-bool tir_may_hide(const struct tir *ir, tir_block block, tir_block scope); /* false: there are none for it */
-void tir_hide_buffer(struct tir *ir, tir_buffer buffer);         /* one that uses it does not tell, or will not */
-bool tir_may_be_hidden(const struct tir *ir, tir_buffer buffer); /* false: all that use the buffer tell */
-bool tir_check_regions_told(const struct tir *ir, tir_block block, ms_error *err); /* of what blocks in it tell */
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
@@ -256,16 +197,16 @@ void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t ran
  * An empty dimension of `produced` covers nothing. */
 bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,
                        const struct tir_interval *consumed);
-/* Elements left out between the first and the last that a block accesses while the loops `vars` run, its other loops
- * standing still (gaps.c). */
-enum tir_gaps { TIR_NO_GAPS, TIR_GAPS, TIR_GAPS_NOT_KNOWN };
-/* Of min + [0, extent), over the block's iterations: certain gaps, or certainly none. */
-enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
-                            uint32_t count);
+/* Whether what a block accesses while the loops `vars` run, its other loops standing still, is dense, or strided:
+ * elements are left out between the first and the last (strided.c). */
+enum tir_density { TIR_DENSE, TIR_STRIDED, TIR_DENSITY_UNKNOWN };
+/* Of min + [0, extent), over the block's iterations: certainly the one or the other. */
+enum tir_density tir_density_of(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
+                                uint32_t count);
 /* The region covers a box, under the block's predicate, and is known to. */
 bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
-/* Some dimension has certain gaps, or it is not known of one and the region is not known to cover a box. */
-bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
+/* Some dimension is certainly strided, or it is not known of one and the region is not known to cover a box. */
+bool tir_is_strided(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
 /* The ranges of a block's region, in terms of the loops around the block. */
 void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges);
 /* What is left of a predicate without the conjuncts that only keep an access from being outside of the buffer: all of

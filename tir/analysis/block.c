@@ -415,3 +415,13 @@ bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error
   }
   return true;
 }
+
+bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
+  for (tir_stmt s = tir_stmt_at(ir, scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && !(tir_loop_extent(ir, s) == 1 && tir_is_int(ir, tir_stmt_at(ir, s)->loop.min)) &&
+        (tir_loop_iter_kinds(ir, s, block) & ~(1u << TIR_SPATIAL)))
+      return tir_refuse(ir, err, MS_REDUCTION_OUTSIDE, s, "this loop, around the scope of block `%s`, reduces in it",
+                        tir_block_name(ir, block));
+  return true;
+}

@@ -122,7 +122,7 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
 void tir_renew_pipeline(struct tir *ir, tir_block scope) {
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   ms_error err = {.brief = true};
-  tir_block_at(ir, scope)->facts &= TIR_BLOCK_HIDES | TIR_HIDDEN_INSIDE;
+  tir_block_at(ir, scope)->facts = 0;
   for (tir_stmt s = tir_next(ir, scope, scope); s;) {
     bool block = tir_is(ir, s, TIR_BLOCK);
     if (block) tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED); /* of its own scope */
@@ -169,6 +169,7 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
 }
 
 void tir_find_pipelines(struct tir *ir, uint32_t first) {
+  if (ir->undeclared != TIR_NONE_UNDECLARED) tir_find_undeclared(ir);
   ms_error err = {.brief = true};
   for (uint32_t record = first; record < ir->blocks.count; record++) {
     tir_block block = ir->blocks.at[record].block;

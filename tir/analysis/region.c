@@ -334,7 +334,7 @@ void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region re
 
 /* ---- Exact regions ---- */
 
-/* What min + [0, extent) covers while min runs through a progression. False: there are gaps, or may be. */
+/* What min + [0, extent) covers while min runs through a progression. False: it is strided, or may be. */
 static bool cover_progression(struct tir *ir, struct tir_progression p, tir_expr extent, struct tir_interval *out) {
   if (tir_is_const(ir, extent, 0)) {
     *out = tir_nothing();

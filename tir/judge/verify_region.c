@@ -1,10 +1,11 @@
 /* The verifier: what blocks touch lies within what they say they touch.
  *
- * Nothing is held against regions of a buffer of which a user stated one, whichever block bears them: they are made of
- * each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a linear
+ * Nothing is held against regions of a buffer of which a user annotated one, whichever block bears them: they are made
+ * of each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a linear
  * form over variables; where all of them are independent and their domains constant, its extremes are attained, and one
  * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is; so where
- * conditions decide what is touched: a block's region tells nothing of these. */
+ * conditions decide what is touched: a block's region says nothing of these. */
+#include "../analysis/access.h"
 #include "../analysis/loads.h"
 #include "verify.h"
 
@@ -247,12 +248,12 @@ bool tir_verify_touch(struct verifier *v, tir_block block, const struct touched 
   const struct tir *ir = v->ir;
   /* A root's regions are whatever its blocks touch, and are not written down. */
   if (!block || tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION) || is_local(ir, t->buffer, block)) return true;
-  if (tir_buffer_at(ir, t->buffer)->stated) return true;
+  if (tir_buffer_at(ir, t->buffer)->user_annotated) return true;
   const struct tir_block_record *r = tir_block_at(ir, block);
   bool in_writes = false, in_reads = false;
   int outside_writes = find_outside(v, t, r->writes, &in_writes);
   int outside_reads = t->writes ? -1 : find_outside(v, t, r->reads, &in_reads);
-  /* A buffer that no region names is hidden: instructions for that exist, and some blocks state nothing. */
+  /* A buffer that no region names is used undeclared: instructions leave that, and some blocks declare nothing. */
   if (!in_writes && !in_reads) return true;
   if ((in_writes && outside_writes < 0) || (in_reads && outside_reads < 0)) return true;
   if (is_unreachable(ir, v->place)) return true;

@@ -208,7 +208,7 @@ static bool check_buffers(const struct tir *ir, ms_error *err) {
     bool ok = n->name < ir->symbols.count && n->scope < ir->symbols.count && all_exist(ir, n->shape, n->rank) &&
               all_exist(ir, n->strides.first, n->strides.count) && expr_or_none(ir, n->elem_offset) &&
               expr_or_none(ir, n->data) && n->where < ir->stmts.count && n->readers < ir->uses.count &&
-              n->writers < ir->uses.count;
+              n->writers < ir->uses.count && n->undeclared < ir->uses.count;
     if (!ok) FAIL(STORAGE, TIR_NONE, "buffer %u refers to what is not there", b);
   }
   for (uint32_t u = 1; u < ir->uses.count; u++)

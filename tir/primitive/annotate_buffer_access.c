@@ -96,7 +96,7 @@ static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool wr
   else
     tir_set_reads(ir, block, ir->regions.at + first, span.count);
   note_region(ir, block, write ? "explicit_write_region" : "explicit_read_region", buffer_index);
-  tir_buffer_at(ir, region.buffer)->stated = 1;
+  tir_buffer_at(ir, region.buffer)->user_annotated = 1;
 }
 
 bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer_index, bool write,

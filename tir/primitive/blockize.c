@@ -16,6 +16,7 @@
  *           union of what they do. */
 #include "blockize.h"
 #include "../analysis/loads.h"
+#include "../analysis/order.h"
 #include "loops.h"
 
 #include <stdlib.h>
@@ -281,19 +282,19 @@ static bool is_moved(const struct tir *ir, tir_expr binding) {
   return search.found;
 }
 
-/* Cuts a dimension to what the block around tells of the buffer, where inner iterations run past that under a guard. */
-static void cut_to_told(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
-                        struct tir_interval *covered) {
+/* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a guard. */
+static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
+                            struct tir_interval *covered) {
   struct tir_span regions = write ? tir_block_at(ir, around)->writes : tir_block_at(ir, around)->reads;
-  if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->stated) return;
+  if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->user_annotated) return;
   if (tir_count_regions_of(ir, regions, buffer) != 1) return;
   if (covered->empty || !covered->min) return;
   uint32_t at = tir_region_of(ir, regions, buffer)->ranges + 2 * d;
   tir_type type = tir_type_of(ir, covered->min);
   tir_expr min = tir_cast(ir, type, ir->operands.at[at]), extent = tir_cast(ir, type, ir->operands.at[at + 1]);
-  struct tir_interval told = tir_interval_of(ir, min, extent);
-  if (tir_interval_covers(ir, told, *covered)) return;
-  struct tir_interval both = tir_interval_intersect(ir, *covered, told);
+  struct tir_interval declared = tir_interval_of(ir, min, extent);
+  if (tir_interval_covers(ir, declared, *covered)) return;
+  struct tir_interval both = tir_interval_intersect(ir, *covered, declared);
   if (!both.empty) *covered = both;
 }
 
@@ -316,7 +317,7 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
   for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_stmt_at(ir, plan->loops[l])->loop.var;
   tir_relax_region(ir, ranges, rank, vars, count, covered);
   for (uint32_t i = 0; i < rank; i++) {
-    cut_to_told(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, &covered[i]);
+    cut_to_declared(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, &covered[i]);
     bool known = !covered[i].empty && covered[i].min && covered[i].max;
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + i];
     ranges[2 * i] = known ? covered[i].min : tir_int(ir, tir_type_of(ir, shape), 0);
@@ -354,7 +355,6 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
   uint32_t count = 0, loops = 0;
   tir_symbol name = tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_init");
   tir_block init = tir_new_block(ir, name);
-  tir_hide_as(ir, init, plan->block);
   tir_move_children(ir, plan->block, TIR_INIT, init, TIR_BODY);
   for (uint32_t i = 0; i < tir_block_at(ir, plan->block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, plan->block)[i];
@@ -460,16 +460,9 @@ struct group {
   tir_stmt top, *nests; /* the statements in top's list that are the blocks and their loops */
 };
 
-/* The statement in the list of `top` that is `block` or around it. */
-static tir_stmt child_around(const struct tir *ir, tir_stmt top, tir_block block) {
-  tir_stmt s = block;
-  while (s && tir_stmt_at(ir, s)->parent != top) s = tir_stmt_at(ir, s)->parent;
-  return s;
-}
-
 static bool check_order(const struct tir *ir, const struct group *g, const tir_block *blocks, ms_error *err) {
   for (uint32_t i = 0; i < g->count; i++) {
-    g->nests[i] = child_around(ir, g->top, blocks[i]);
+    g->nests[i] = tir_child_around(ir, blocks[i], g->top);
     if (!g->nests[i] || (i > 0 && tir_stmt_at(ir, g->nests[i])->prev != g->nests[i - 1]) ||
         tir_stmt_at(ir, g->nests[i])->list != TIR_BODY)
       return tir_refuse(ir, err, MS_BLOCKIZE_NOT_CONSECUTIVE, blocks[i], "block `%s` does not follow the one before it",

@@ -67,14 +67,6 @@ static void add_block(const struct tir *ir, struct tir_blocks *out, tir_block b)
   out->at[at] = b;
 }
 
-static void add_untold(struct tir *ir, tir_buffer buffer, tir_stmt top, uint32_t count, struct tir_blocks *out) {
-  tir_block *blocks = malloc(count * sizeof *blocks);
-  if (!blocks) abort();
-  tir_untold_users(ir, buffer, top, blocks, count);
-  for (uint32_t i = 0; i < count; i++) add_block(ir, out, blocks[i]);
-  free(blocks);
-}
-
 tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer) {
   assert(tir_is_buffer(ir, buffer));
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
@@ -85,20 +77,18 @@ tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer) {
 
 void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
   assert(tir_is_buffer(ir, buffer));
-  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
-  tir_stmt above = top ? top : tir_top_of_users(ir, buffer);
-  uint32_t untold = tir_untold_users(ir, buffer, above, NULL, 0), most = untold;
-  for (int i = 0; i < 2; i++)
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  uint32_t lists[] = {n->readers, n->writers, n->undeclared}, most = 0;
+  for (int i = 0; i < 3; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) most++;
   out->count = 0;
   out->at = most > TIR_MOST_USERS ? malloc(most * sizeof *out->at) : out->on_stack;
   if (!out->at) abort();
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 3; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block b = ir->uses.at[u].block;
       if ((!top || b == top || tir_is_below(ir, b, top)) && !holds(out, b)) add_block(ir, out, b);
     }
-  if (untold) add_untold(ir, buffer, above, untold, out);
 }
 
 /* ---- Changes ---- */
@@ -198,7 +188,7 @@ tir_buffer tir_copy_buffer(struct tir *ir, tir_buffer from) {
   assert(tir_is_buffer(ir, from));
   tir_buffer made = tir_grow_buffers(ir, 1);
   struct tir_buffer_node n = *tir_buffer_at(ir, from);
-  n.readers = n.writers = n.where = TIR_NONE;
+  n.readers = n.writers = n.undeclared = n.where = TIR_NONE;
   *tir_buffer_at(ir, made) = n;
   return made;
 }

@@ -410,13 +410,11 @@ static void edit(struct tir *ir, const struct plan *plan, const char *storage, t
     tir_buffer buffer = make_buffer(ir, plan, n, &iters, &loops, storage);
     out[n] = make_stage(ir, plan, n, buffer, &iters, &loops, &nest);
     tir_insert_before(ir, plan->before, nest);
-    tir_block_at(ir, out[n])->facts |= TIR_BLOCK_HIDES;
-    tir_block_at(ir, plan->block)->facts |= TIR_BLOCK_HIDES;
-    tir_block_at(ir, plan->scope)->facts |= TIR_HIDDEN_INSIDE;
     for (uint32_t i = 0; i < iters.count; i++) indices[i] = tir_var_expr(ir, iters.at[i]);
     struct replacement r = {plan->chosen[n], tir_load(ir, buffer, indices, iters.count, TIR_NONE)};
     load_instead(ir, plan, &r);
   }
+  tir_find_undeclared(ir); /* no region declares what is stored, or loaded instead */
 }
 
 bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int threshold, tir_block *out, uint32_t most,

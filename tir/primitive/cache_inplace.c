@@ -52,8 +52,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
                       tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name));
   if (!tir_settle_cached_region(ir, &plan->in, TIR_NONE, err)) return false;
   plan->out.compact = plan->in.compact;
-  return check_matches(ir, plan, err) && tir_check_regions_told(ir, block, err) &&
-         tir_check_writes_told(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
+  return check_matches(ir, plan, err) && tir_check_declares_inner(ir, block, err) &&
+         tir_check_writes_exact(ir, block, err) && tir_check_stage_pipeline(ir, plan->in.scope, err);
 }
 
 /* The copy back goes through the same cache, which may begin where what is read does. */

@@ -110,26 +110,20 @@ static bool is_all_written(struct tir *ir, const struct plan *plan, tir_block wr
   return tir_is_covered(ir, &(struct tir_use_at){scope, whole.buffer, whole.ranges, TIR_NONE}, around);
 }
 
-static bool refuse_scope(const struct tir *ir, const struct plan *plan, ms_error *err) {
-  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, plan->cache.scope,
-                    "block `%s` does not tell what in it is read of `%s`", tir_block_name(ir, plan->cache.scope),
-                    tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
-}
-
-/* An input of the scope that is written elsewhere is copied as the scope tells that it reads it: of the whole buffer,
+/* An input of the scope that is written elsewhere is copied as the scope declares that it reads it: of the whole buffer,
  * more than was written by then may be copied. */
-static bool check_input_told(struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_input_declared(struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_block scope = plan->cache.scope;
   uint32_t times = tir_count_regions_of(ir, tir_block_at(ir, scope)->reads, plan->cache.buffer);
   if (plan->writer || times == 1) return true;
   if (!times && tir_has_region_of(ir, tir_block_at(ir, scope)->writes, plan->cache.buffer))
-    return refuse_scope(ir, plan, err); /* what is written in it, untold */
+    return tir_refuse_undeclared(ir, scope, plan->cache.buffer, err); /* what is written in it, undeclared */
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
     if (times && !tir_is(ir, tir_lowest_common_ancestor(ir, b, scope), TIR_LOOP)) continue;
     if (is_all_written(ir, plan, b)) continue;
-    return refuse_scope(ir, plan, err);
+    return tir_refuse_undeclared(ir, scope, plan->cache.buffer, err);
   }
   return true;
 }
@@ -148,12 +142,12 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!tir_check_cached_buffer(ir, block, buffer_index, false, scope, &plan->cache, err) ||
       !check_cover(ir, &plan->cache, err) || !tir_check_only_writer(ir, &plan->cache, &plan->writer, err))
     return false;
-  /* What nothing writes may be copied before all that reads it, told or not. */
-  if ((tir_buffer_at(ir, plan->cache.buffer)->writers || tir_may_be_hidden(ir, plan->cache.buffer)) &&
-      !tir_check_accesses_told(ir, plan->cache.buffer, plan->cache.scope, err))
+  /* What nothing writes may be copied before all that reads it, declared or not. */
+  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->cache.buffer);
+  if ((n->writers || n->undeclared) && !tir_check_declared_around(ir, plan->cache.buffer, plan->cache.scope, err))
     return false;
-  if (plan->writer && !tir_check_writes_told(ir, plan->writer, err)) return false;
-  if (!check_input_told(ir, plan, err)) return false;
+  if (plan->writer && !tir_check_writes_exact(ir, plan->writer, err)) return false;
+  if (!check_input_declared(ir, plan, err)) return false;
   if (!plan->writer)
     plan_input(ir, plan, block);
   else if (!plan_written(ir, plan, err))

@@ -153,7 +153,7 @@ static bool is_sum_of(struct tir *ir, tir_expr e, const tir_var *vars, uint32_t 
   return true;
 }
 
-/* Independent digits of the relaxed loops, without gaps. */
+/* Independent digits of the relaxed loops, all of them in turn. */
 static bool covers(struct tir *ir, const tir_expr *bindings, uint32_t rank, const tir_var *vars, uint32_t count) {
   int64_t scales[TIR_MOST_CACHED_RANK];
   if (iter_short_cover(ir, bindings, rank, vars, count, TIR_NONE, scales) != ITER_YES) return false;
@@ -217,14 +217,14 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_var vars[MOST_RELAXED];
   tir_symbol memory = tir_memory_of(ir, plan->buffer);
   uint32_t count = tir_running_loops(ir, block, parent_of_place(ir, plan), memory, vars, MOST_RELAXED);
-  plan->gaps = false;
+  plan->strided = false;
   if (count > MOST_RELAXED) {
     tir_cache_whole(ir, plan);
     return;
   }
   if (!nested && !tir_stmt_at(ir, block)->block.predicate && relax_plainly(ir, plan, block, region, vars, count))
     return;
-  plan->gaps = tir_has_gaps(ir, block, *region, vars, count);
+  plan->strided = tir_is_strided(ir, block, *region, vars, count);
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
   bind_iters(ir, block);
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
@@ -257,8 +257,8 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
 
 bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
   assert(!writer || tir_is(ir, writer, TIR_BLOCK));
-  if (writer && plan->gaps)
-    return tir_refuse(ir, err, MS_CACHE_GAPS, writer, "block `%s` writes `%s` with gaps here",
+  if (writer && plan->strided)
+    return tir_refuse(ir, err, MS_CACHE_STRIDED, writer, "block `%s` writes `%s` strided here, not densely",
                       tir_block_name(ir, writer), tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
   if (tir_block_at(ir, plan->scope)->iters.count) return true;
   for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s && plan->compact; s = tir_stmt_at(ir, s)->parent)
@@ -317,10 +317,9 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   n->strides = made.strides;
   n->alignment = made.alignment;
   n->offset_factor = made.offset_factor;
-  n->stated = made.stated;
+  n->user_annotated = made.user_annotated;
   n->axis_separators = made.axis_separators;
   tir_add_alloc(ir, plan->scope, cache);
-  if (tir_may_be_hidden(ir, plan->buffer)) tir_hide_buffer(ir, cache); /* who hides the buffer may come to use it */
   return cache;
 }
 

@@ -14,7 +14,7 @@ struct tir_cache_plan {
   const char *storage; /* the cache's scope */
   tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
-  bool gaps;           /* the region has gaps: not all of it is written, or read */
+  bool strided;        /* not all between its ends is written, or read */
   tir_expr predicate;  /* of the copy: conditions of the writer that hold for all of its region, or for none */
   uint32_t rank;
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK]; /* the region copied: min and extent of each dimension in turn */
@@ -47,7 +47,7 @@ void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct 
 /* The whole buffer. */
 void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
 /* The cache holds a region that stands still: where it begins at loops around the scope, which blocks with iterations
- * cannot name, it has the buffer's shape instead. Refuses a region with gaps: the copy would read what is not written.
+ * cannot name, it has the buffer's shape instead. Refuses a strided region: the copy would read what is not written.
  */
 bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err);
 /* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown.

@@ -58,26 +58,23 @@ static bool check_earlier_readers(struct tir *ir, const struct plan *plan, ms_er
   return true;
 }
 
-enum { MOST_UNTOLD = 32 };
-
-/* Blocks that read the buffer after the writer without telling so come after the copy too; *first: the first of them,
- * or what it was. Other untold uses are refused. */
-static bool check_untold(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
-  tir_block untold[MOST_UNTOLD], scope = plan->cache.scope;
-  uint32_t count = tir_untold_users(ir, plan->cache.buffer, scope, untold, MOST_UNTOLD);
+/* Blocks that read the buffer after the writer without declaring it come after the copy too; *first: the first of them,
+ * or what it was. Other undeclared uses are refused. */
+static bool check_undeclared(struct tir *ir, const struct plan *plan, tir_block *first, ms_error *err) {
+  tir_block scope = plan->cache.scope;
   struct tir_access own = tir_access_of(ir, plan->writer, plan->cache.buffer);
-  bool reads = own.reads && !own.tells_reads;
-  for (uint32_t i = 0; i < count && i < MOST_UNTOLD && !reads; i++) {
-    tir_block b = untold[i];
+  if (own.reads && !own.declares_reads)
+    return tir_refuse(ir, err, MS_CACHE_IN_PLACE, plan->writer,
+                      "block `%s` reads what it writes, and does not declare it", tir_block_name(ir, plan->writer));
+  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->undeclared; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == plan->writer || !tir_is_below(ir, b, scope)) continue;
     bool after = tir_compare_position(ir, b, plan->writer) > 0 && !tir_is_below(ir, b, plan->writer);
     if (!after || tir_access_of(ir, b, plan->cache.buffer).writes)
-      return tir_check_no_untold_users(ir, plan->cache.buffer, b, err);
+      return tir_refuse_undeclared(ir, b, plan->cache.buffer, err);
     if (!*first || tir_compare_position(ir, b, *first) < 0) *first = b;
   }
-  if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, plan->cache.buffer, scope, err);
-  if (!reads) return true;
-  return tir_refuse(ir, err, MS_CACHE_IN_PLACE, plan->writer, "block `%s` reads what it writes, and does not tell so",
-                    tir_block_name(ir, plan->writer));
+  return true;
 }
 
 /* Whatever the block reads of the buffer it wrote before: the cache, which lives as long as the buffer, holds all of
@@ -101,11 +98,11 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   /* What the block leaves out would be copied over what others wrote there. */
   if (tir_buffer_at(ir, cache->buffer)->where != cache->scope && !tir_check_stores_all(ir, block, cache->buffer, err))
     return false;
-  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) || !tir_check_writes_told(ir, block, err) ||
+  if (!tir_check_declared_around(ir, cache->buffer, cache->scope, err) || !tir_check_writes_exact(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
     return false;
   tir_block reader = tir_first_reader(ir, cache->scope, block, plan->consumers, plan->count);
-  if (!check_untold(ir, plan, &reader, err)) return false;
+  if (!check_undeclared(ir, plan, &reader, err)) return false;
   tir_stmt user = tir_first_user(ir, cache, block, reader);
   cache->before = TIR_NONE;
   if (user) tir_place_cache(ir, cache, block, user);

@@ -7,8 +7,10 @@
  *           loops and bindings in the scope load; the readers' regions are found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead. */
 #include "../analysis/loads.h"
+#include "../analysis/order.h"
 #include "../arith/affine.h"
 #include "../text/detect.h"
+#include "buffer.h"
 #include "inline.h"
 
 #include <stdlib.h>
@@ -81,40 +83,6 @@ static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   return plan_plain_indices(ir, block, store, plan) || plan_affine_indices(ir, block, store, plan);
 }
 
-struct untold {
-  tir_block block, scope;
-  ms_error *err;
-};
-
-/* A consumer that does not tell so is one all the same; a producer must be done before the block and all consumers. */
-static bool check_untold(struct tir *ir, void *context, tir_block other, struct tir_access own, struct tir_access its) {
-  const struct untold *u = context;
-  bool before = tir_compare_position(ir, other, u->block) < 0;
-  bool done = before && !tir_shares_loop(ir, other, u->block, u->scope);
-  if (!(own.writes && (its.writes || before)) && (!own.reads || !its.writes || done)) return true;
-  return tir_refuse(ir, u->err, MS_ACCESS_NOT_TOLD, other, "block `%s` shares a buffer with block `%s`, untold",
-                    tir_block_name(ir, other), tir_block_name(ir, u->block));
-}
-
-/* Blocks inside of others that do not tell so: they may read what the block wrote, once all of it is written, and what
- * the block reads is written before it. */
-static bool check_silent(struct tir *ir, void *context, struct tir_silent_use use) {
-  const struct untold *u = context;
-  bool own = tir_has_region_of(ir, tir_block_at(ir, u->block)->writes, use.buffer);
-  bool before = tir_compare_position(ir, use.user, u->block) < 0;
-  bool apart = !tir_shares_loop(ir, use.user, u->block, u->scope);
-  if (own ? !use.writes && !before && apart : !use.writes || (before && apart)) return true;
-  return tir_refuse_silent_use(ir, use, u->err);
-}
-
-static bool check_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  struct tir_silent_visitor visitor = {check_silent, &(struct untold){block, plan->scope, err}};
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
-    if (!tir_each_silent_use(ir, ir->regions.at[i].buffer, plan->scope, &visitor)) return false;
-  return tir_each_silent_use(ir, plan->buffer, plan->scope, &visitor);
-}
-
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err)) return false;
@@ -127,12 +95,9 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   if (!plan_body(ir, block, plan))
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
-  return tir_check_not_only_block(ir, block, err) && check_told(ir, block, plan, err) &&
-         tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         tir_check_no_range_loads(ir, plan->buffer, TIR_NONE, err) &&
-         tir_each_untold_conflict(
-             ir, block, plan->scope,
-             &(struct tir_conflict_visitor){check_untold, &(struct untold){block, plan->scope, err}});
+  struct tir_transfer to_readers = {.block = block, .scope = plan->scope};
+  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
+         tir_check_no_range_loads(ir, plan->buffer, TIR_NONE, err) && tir_check_order(ir, &to_readers, err);
 }
 
 static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices, uint32_t count) {
@@ -145,34 +110,6 @@ static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices,
   tir_expr value = tir_subst_value(ir, plan->value);
   tir_subst_clear(ir);
   return value;
-}
-
-enum { MOST_ON_STACK = 32 };
-
-static void sort_inner_first(const struct tir *ir, tir_block *blocks, uint32_t count) {
-  for (uint32_t n = 1; n < count; n++) {
-    tir_block b = blocks[n];
-    uint32_t i = n;
-    for (; i > 0 && tir_compare_position(ir, b, blocks[i - 1]) > 0; i--) blocks[i] = blocks[i - 1];
-    blocks[i] = b;
-  }
-}
-
-/* Readers of the buffer, also those that do not tell, inner ones before those around them. The caller frees what is not
- * on_stack. */
-static tir_block *collect_readers(struct tir *ir, const struct plan *plan, tir_block *on_stack, uint32_t *count) {
-  tir_block *readers = on_stack;
-  uint32_t told = 0, untold = tir_untold_users(ir, plan->buffer, plan->scope, NULL, 0);
-  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) told++;
-  *count = told + untold;
-  if (*count > MOST_ON_STACK) readers = malloc(*count * sizeof *readers);
-  if (!readers) abort();
-  told = 0;
-  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next)
-    readers[told++] = ir->uses.at[u].block;
-  tir_untold_users(ir, plan->buffer, plan->scope, readers + told, untold);
-  sort_inner_first(ir, readers, *count);
-  return readers;
 }
 
 /* Buffers from outside the function that no region names. */
@@ -190,7 +127,7 @@ static void find_unnamed(const struct tir *ir, struct unnamed *out) {
   }
 }
 
-static bool drop_unnamed(struct tir *ir, tir_block reader, const struct unnamed *unnamed, bool writes) {
+static void drop_unnamed(struct tir *ir, tir_block reader, const struct unnamed *unnamed, bool writes) {
   struct tir_span span = writes ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
   uint32_t first = tir_grow_regions(ir, span.count), left = 0;
   for (uint32_t i = 0; i < span.count; i++) {
@@ -199,75 +136,74 @@ static bool drop_unnamed(struct tir *ir, tir_block reader, const struct unnamed 
     for (uint32_t k = 0; k < unnamed->count && named; k++) named = unnamed->at[k] != r.buffer;
     if (named) ir->regions.at[first + left++] = r;
   }
-  if (left == span.count) return false;
+  if (left == span.count) return;
   if (writes)
     tir_set_writes(ir, reader, ir->regions.at + first, left);
   else
     tir_set_reads(ir, reader, ir->regions.at + first, left);
-  return true;
 }
 
-/* Finds the regions of the reader anew, of the buffers that it told of. */
-static void widen_told(struct tir *ir, tir_block reader) {
-  enum { MOST_TOLD = 64 };
-  tir_buffer told[2][MOST_TOLD];
+/* Finds the regions of the reader anew, of the buffers that it declared. */
+static void widen_declared(struct tir *ir, tir_block reader) {
+  enum { MOST_DECLARED = 64 };
+  tir_buffer declared[2][MOST_DECLARED];
   uint32_t count[2];
   for (int w = 0; w < 2; w++) {
     struct tir_span span = w ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
     count[w] = span.count;
-    for (uint32_t i = 0; i < span.count && i < MOST_TOLD; i++) told[w][i] = ir->regions.at[span.first + i].buffer;
+    for (uint32_t i = 0; i < span.count && i < MOST_DECLARED; i++)
+      declared[w][i] = ir->regions.at[span.first + i].buffer;
   }
   tir_renew_regions(ir, reader);
   for (int w = 0; w < 2; w++) {
     struct tir_span span = w ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
-    struct unnamed untold = {.count = 0};
-    for (uint32_t i = 0; i < span.count && untold.count < MOST_UNNAMED && count[w] <= MOST_TOLD; i++) {
+    struct unnamed undeclared = {.count = 0};
+    for (uint32_t i = 0; i < span.count && undeclared.count < MOST_UNNAMED && count[w] <= MOST_DECLARED; i++) {
       tir_buffer buffer = ir->regions.at[span.first + i].buffer;
       uint32_t k = 0;
-      while (k < count[w] && told[w][k] != buffer) k++;
-      if (k == count[w]) untold.at[untold.count++] = buffer;
+      while (k < count[w] && declared[w][k] != buffer) k++;
+      if (k == count[w]) undeclared.at[undeclared.count++] = buffer;
     }
-    drop_unnamed(ir, reader, &untold, w);
+    drop_unnamed(ir, reader, &undeclared, w);
   }
 }
 
-/* Who did not tell that it used the block's buffer will not tell either that it uses what the block used; but what it
- * tells of at all is all that it uses of that. */
-static void hide_reads(struct tir *ir, tir_block block, tir_block reader) {
+/* Who did not declare that it used the block's buffer will not declare what the block used either; but what it declares
+ * at all is all that it uses of that. */
+static void widen_reads(struct tir *ir, tir_block block, tir_block reader) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
-  bool tells = false;
-  for (uint32_t i = reads.first; i < reads.first + reads.count; i++) {
-    tir_hide_buffer(ir, ir->regions.at[i].buffer);
-    tells |= tir_has_region_of(ir, tir_block_at(ir, reader)->reads, ir->regions.at[i].buffer);
-  }
-  tir_hide_as(ir, reader, block);
-  if (tells) widen_told(ir, reader);
+  bool declares = false;
+  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
+    declares |= tir_has_region_of(ir, tir_block_at(ir, reader)->reads, ir->regions.at[i].buffer);
+  if (declares) widen_declared(ir, reader);
 }
 
-/* Finds the reader's regions anew; what was hidden, and is in no other region, stays hidden. */
-static void renew_regions(struct tir *ir, tir_block block, tir_block reader) {
+/* Finds the reader's regions anew; what was undeclared, and is in no other region, stays so. */
+static void renew_regions(struct tir *ir, tir_block reader) {
   struct unnamed unnamed = {.count = 0};
-  bool hides = (tir_block_at(ir, block)->facts | tir_block_at(ir, reader)->facts) & TIR_BLOCK_HIDES;
-  if (hides) find_unnamed(ir, &unnamed);
+  if (ir->undeclared == TIR_SOME_UNDECLARED) find_unnamed(ir, &unnamed);
   tir_renew_regions(ir, reader);
   if (!unnamed.count) return;
-  bool reads = drop_unnamed(ir, reader, &unnamed, false), writes = drop_unnamed(ir, reader, &unnamed, true);
-  if (reads || writes) tir_block_at(ir, reader)->facts |= TIR_BLOCK_HIDES;
+  drop_unnamed(ir, reader, &unnamed, false);
+  drop_unnamed(ir, reader, &unnamed, true);
 }
 
 static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_load_rule rule = {plan->buffer, TIR_NONE, value_at, plan};
-  tir_block on_stack[MOST_ON_STACK];
-  uint32_t count;
-  tir_block *readers = collect_readers(ir, plan, on_stack, &count);
-  for (uint32_t i = 0; i < count; i++) tir_rewrite_own_loads(ir, &rule, readers[i]);
+  struct tir_blocks users; /* inner ones before those around them */
+  tir_find_users(ir, plan->buffer, plan->scope, &users);
+  for (uint32_t i = 0; i < users.count; i++)
+    if (users.at[i] != block) tir_rewrite_own_loads(ir, &rule, users.at[i]);
   if (tir_first_load_by_scope(ir, plan->buffer, plan->scope, block)) tir_rewrite_own_loads(ir, &rule, plan->scope);
-  for (uint32_t i = 0; i < count; i++)
-    if (tir_has_region_of(ir, tir_block_at(ir, readers[i])->reads, plan->buffer))
-      renew_regions(ir, block, readers[i]);
+  for (uint32_t i = 0; i < users.count; i++) {
+    tir_block reader = users.at[i];
+    if (reader == block) continue;
+    if (tir_has_region_of(ir, tir_block_at(ir, reader)->reads, plan->buffer))
+      renew_regions(ir, reader);
     else
-      hide_reads(ir, block, readers[i]);
-  if (readers != on_stack) free(readers);
+      widen_reads(ir, block, reader);
+  }
+  tir_blocks_free(&users);
   tir_kill_leaf(ir, block);
   tir_remove_alloc(ir, plan->scope, plan->buffer);
 }

@@ -266,7 +266,6 @@ static void add_spatial_iters(struct tir *ir, tir_block block, tir_block init) {
 /* The block of the init, in terms of the loops and iterations of the reduction, which are about to be substituted. */
 static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) {
   tir_block init = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_init"));
-  tir_hide_as(ir, init, block);
   add_spatial_iters(ir, block, init);
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, block)->annotations);
   tir_stmt_at(ir, init)->annotations = annotations;

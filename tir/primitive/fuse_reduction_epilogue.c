@@ -7,10 +7,11 @@
  *           is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there
  *           before the reduction begins, and both buffers have one type.
  * After:    the reduction's init stores the terms that were added to its own, and its update accumulates in the buffer
- *           that the epilogue wrote. It reads what the epilogue read, and is marked as it was where a user stated
+ *           that the epilogue wrote. It reads what the epilogue read, and is marked as it was where a user annotated
  *           these regions. The buffer between stays allocated.
  * Forward:  the epilogue and the loops that held only it are dead. */
 #include "../analysis/loads.h"
+#include "../analysis/order.h"
 #include "inline.h"
 
 #include <stdlib.h>
@@ -33,8 +34,8 @@ static bool check_blocks(struct tir *ir, tir_block reduction, tir_block epilogue
     return tir_refuse(ir, err, plan->scope ? MS_EPILOGUE_SCOPE : MS_ROOT_BLOCK, reduction,
                       "blocks `%s` and `%s` are not in one scope", tir_block_name(ir, reduction),
                       tir_block_name(ir, epilogue));
-  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_no_untold_conflict(ir, epilogue, plan->scope, err))
-    return false;
+  struct tir_transfer to_reduction = {.block = epilogue, .scope = plan->scope, .to = reduction};
+  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_order(ir, &to_reduction, err)) return false;
   struct tir_span writes = tir_block_at(ir, reduction)->writes;
   if (writes.count != 1)
     return tir_refuse(ir, err, MS_EPILOGUE_ONE_WRITE, reduction, "block `%s` writes %u regions",

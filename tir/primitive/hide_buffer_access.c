@@ -1,7 +1,7 @@
-/* Unsafe hide buffer access: regions of a block are dropped from what it says it reads or writes.
+/* Unsafe hide buffer access: regions of a block are dropped from what it declares.
  *
  * Requires: the block has regions of these numbers.
- * After:    the block says nothing of them; its body is as it was.
+ * After:    the block does not declare them; its body is as it was.
  * Forward:  nothing dies.
  * Unsafe: what is hidden orders nothing from then on; blocks that use it are moved only where their order stays. */
 #include "buffer.h"
@@ -28,13 +28,12 @@ static void edit(struct tir *ir, tir_block block, bool write, const int64_t *ind
   struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
   uint32_t first = tir_grow_regions(ir, span.count), left = 0;
   for (uint32_t i = 0; i < span.count; i++)
-    if (is_hidden(indices, count, i)) tir_hide_buffer(ir, ir->regions.at[span.first + i].buffer);
-  for (uint32_t i = 0; i < span.count; i++)
     if (!is_hidden(indices, count, i)) ir->regions.at[first + left++] = ir->regions.at[span.first + i];
   if (write)
     tir_set_writes(ir, block, ir->regions.at + first, left);
   else
     tir_set_reads(ir, block, ir->regions.at + first, left);
+  tir_find_undeclared(ir);
 }
 
 bool tir_unsafe_hide_buffer_access(struct tir *ir, tir_block block, const char *side, const int64_t *indices,

@@ -41,8 +41,6 @@ bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err) {
                     tir_block_name(ir, block), tir_block_name(ir, n->parent));
 }
 
-enum { MOST_UNTOLD = 32 };
-
 static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_opaquely(ir, e, *(const tir_buffer *)context);
 }
@@ -55,14 +53,9 @@ static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_err
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
   assert(tir_is_buffer(ir, buffer) && (!block || tir_is(ir, block, TIR_BLOCK)));
-  tir_block untold[MOST_UNTOLD];
-  tir_stmt top = block ? tir_scope_of(ir, block) : tir_top_of_users(ir, buffer);
-  uint32_t count = top ? tir_untold_users(ir, buffer, top, untold, MOST_UNTOLD) : 0;
-  if (count > MOST_UNTOLD) return tir_check_no_untold_users(ir, buffer, top, err);
-  for (uint32_t i = 0; i < count; i++)
-    if (!check_user(ir, buffer, untold[i], err)) return false;
-  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
-  for (int i = 0; i < 2; i++)
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  uint32_t lists[] = {n->undeclared, n->readers, n->writers};
+  for (int i = 0; i < 3; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block user = ir->uses.at[u].block;
       if (user != block && !check_user(ir, buffer, user, err)) return false;

@@ -173,8 +173,8 @@ static bool keeps_order(struct tir *ir, const struct nest *na, tir_block a, stru
 
 static bool check_blocks(struct tir *ir, const struct nest *na, tir_block a, const struct nest *nb, tir_block b,
                          bool same, ms_error *err) {
-  if (tir_share_untold(ir, a, b))
-    return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, b, "blocks `%s` and `%s` use a buffer that one does not tell of",
+  if (tir_conflict_undeclared(ir, a, b))
+    return tir_refuse(ir, err, MS_ACCESS_UNDECLARED, b, "blocks `%s` and `%s` use a buffer that one does not declare",
                       tir_block_name(ir, b), tir_block_name(ir, a));
   for (int kinds = 1; kinds < 4; kinds++) { /* not two reads */
     struct tir_span sa = regions_of(ir, a, kinds & 1), sb = regions_of(ir, b, kinds & 2);
@@ -204,7 +204,7 @@ static bool share_buffer(struct tir *ir, tir_block a, tir_block b) {
       for (uint32_t j = 0; j < sb.count; j++)
         if (ir->regions.at[sa.first + i].buffer == ir->regions.at[sb.first + j].buffer) return true;
   }
-  return tir_share_untold(ir, a, b);
+  return tir_conflict_undeclared(ir, a, b);
 }
 
 static bool is_merged(const struct plan *plan, tir_stmt s) {

@@ -53,8 +53,8 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!plan_removal(ir, move, err) || !tir_check_regions_told(ir, block, err) ||
-      !tir_check_writes_told(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
+  if (!plan_removal(ir, move, err) || !tir_check_declares_inner(ir, block, err) ||
+      !tir_check_writes_exact(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
     return false;
   collect_required(ir, move);
   move->iter_count = tir_block_at(ir, block)->iters.count;
@@ -92,12 +92,6 @@ static bool check_place(const struct tir *ir, const struct tir_move *move, tir_l
   return true;
 }
 
-/* The child of the loop that `s` is in, or TIR_NONE: it is not below the loop. */
-static tir_stmt child_around(const struct tir *ir, tir_stmt s, tir_loop loop) {
-  while (s && tir_stmt_at(ir, s)->parent != loop) s = tir_stmt_at(ir, s)->parent;
-  return s;
-}
-
 static int position_of(const struct tir *ir, tir_stmt child) {
   int position = 0;
   for (tir_stmt s = tir_stmt_at(ir, child)->prev; s; s = tir_stmt_at(ir, s)->prev) position++;
@@ -118,7 +112,7 @@ static void narrow(const struct tir *ir, struct limits *limits, tir_stmt child, 
 static bool find_limits(const struct tir *ir, const struct tir_move *move, struct limits *limits, ms_error *err) {
   bool consumers = move->to_consumers;
   for (uint32_t i = 0; i < move->required_count; i++) {
-    tir_stmt child = child_around(ir, move->required[i], move->loop);
+    tir_stmt child = tir_child_around(ir, move->required[i], move->loop);
     if (!child)
       return tir_refuse(ir, err, consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, move->loop,
                         "%s `%s` of block `%s` is not under this loop", consumers ? "consumer" : "producer",
@@ -154,7 +148,7 @@ static bool find_other_limits(const struct tir *ir, const struct tir_move *move,
     for (uint32_t u = consumers ? buffer->readers : buffer->writers; u; u = ir->uses.at[u].next) {
       tir_block other = ir->uses.at[u].block;
       if (other == move->block || tir_scope_of(ir, other) != move->scope) continue;
-      tir_stmt child = child_around(ir, other, move->loop);
+      tir_stmt child = tir_child_around(ir, other, move->loop);
       if (child)
         narrow(ir, limits, child, consumers);
       else if ((tir_compare_position(ir, other, move->loop) < 0) == consumers)
@@ -209,6 +203,14 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
   return true;
 }
 
+/* A consumer goes on until it has run for all that its producers write: all of it runs in all iterations together. */
+static bool runs_all(struct tir *ir, const void *context, tir_stmt around) {
+  const struct tir_move *move = context;
+  if (!around) return tir_move_runs_all(ir, move);
+  if (!move->to_consumers) return true;
+  return around != move->loop && !tir_is_below(ir, around, move->loop) && tir_move_runs_through(ir, move, around);
+}
+
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   struct limits limits = {TIR_NONE, TIR_NONE};
@@ -216,13 +218,18 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   move->limits = TIR_NONE;
   if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
   if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
-  tir_stmt untold = tir_move_find_untold(ir, move);
-  if (untold) narrow(ir, &limits, untold, true);
+  struct tir_transfer transfer = tir_move_transfer(move);
+  tir_stmt after = tir_first_to_stay_after(ir, &transfer);
+  if (after) narrow(ir, &limits, after, true);
   if (!find_place(ir, move, &limits, index, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
   if (!tir_move_find_domains(ir, move, err)) return false;
-  if (move->to_consumers && !tir_move_keep_to_round(ir, move, err)) return false;
-  if (!tir_move_check_reduction(ir, move, err) || !tir_move_check_untold(ir, move, err)) return false;
+  if (move->to_consumers && !tir_move_keep_to_iteration(ir, move, err)) return false;
+  if (!tir_move_check_reduction(ir, move, err)) return false;
+  transfer = tir_move_transfer(move);
+  transfer.runs_all = runs_all;
+  transfer.context = move;
+  if (!tir_check_order(ir, &transfer, err)) return false;
   if (!tir_move_check_loads(ir, move, err)) return false;
   return move->to_consumers || tir_move_check_written(ir, move, err);
 }
@@ -240,8 +247,7 @@ bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move) {
   struct tir_span writes = tir_block_at(ir, move->block)->writes;
   assert(move->to_consumers);
   if (tir_stmt_at(ir, move->removed)->parent != move->scope) return false; /* shared loops set limits */
-  if (tir_may_hide(ir, move->block, move->scope) || tir_move_has_silent(ir, move) || tir_move_may_load(ir, move))
-    return false;
+  if (tir_has_undeclared_conflict(ir, move->block, move->scope) || tir_move_may_load(ir, move)) return false;
   for (uint32_t i = 0; i < move->required_count; i++)
     if (sees_let(ir, move->required[i], move->scope)) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
@@ -275,7 +281,7 @@ static bool collect_loop(void *data, tir_expr e) {
   return true;
 }
 
-/* Whether the condition on the value holds at the ends of all loops: where extents are symbols, numbers do not tell. */
+/* Whether the condition on the value holds at the ends of all loops: where extents are symbols, numbers do not say. */
 static bool holds_at_ends(struct tir *ir, enum tir_kind kind, tir_expr value, tir_expr limit) {
   struct loops_in loops = {.ir = ir};
   tir_walk_expr(ir, value, collect_loop, &loops);

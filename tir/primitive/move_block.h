@@ -8,6 +8,7 @@
 #define MSCHED_TIR_PRIMITIVE_MOVE_BLOCK_H
 
 #include "../analysis/analysis.h"
+#include "../analysis/order.h"
 
 /* Where one iteration of the moved block runs: `extent` values from `min` on, and under a predicate where that reaches
  * past what there is. A linear domain holds numbers in place of expressions: a sum of terms, plus lo up to hi. */
@@ -32,8 +33,8 @@ struct tir_move {
   /* of the loop last checked */
   tir_loop loop;
   tir_stmt before; /* the new nest goes before it; TIR_NONE: last */
-  tir_stmt untold; /* while blocks are visited: the first child of the loop that reads what the block writes, untold */
-  tir_expr limits; /* in which rounds of the loops around it runs at all; TIR_NONE: none that the domains do not say */
+  tir_expr
+      limits; /* in which iterations of the loops around it runs at all; TIR_NONE: none that the domains do not say */
   struct tir_move_domain *domains;
   struct tir_term terms[TIR_MOVE_TERMS];
   uint32_t term_count;
@@ -68,16 +69,13 @@ bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *er
 bool tir_is_domain_end(struct tir *ir, tir_block block, tir_expr conjunct);
 /* For reverse_compute_at: what the block will read has been written there (move_written.c). */
 bool tir_move_check_written(struct tir *ir, struct tir_move *move, ms_error *err);
-/* For compute_at: keeps the domains to what the block may compute at its new place (move_round.c). */
-bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err);
-/* Other blocks that use the same buffers without telling so: the first child of the loop that reads what the block
- * writes, or TIR_NONE; and whether all is well with them once the place and the domains are known (move_untold.c). */
-tir_stmt tir_move_find_untold(struct tir *ir, struct tir_move *move);
-bool tir_move_check_untold(struct tir *ir, struct tir_move *move, ms_error *err);
-/* There are blocks that use the same buffers inside of others that do not tell so (move_untold.c). */
-bool tir_move_has_silent(struct tir *ir, const struct tir_move *move);
-/* The statement comes before the new place: it is another child of the loop, or not under it (move_untold.c). */
-bool tir_move_comes_before(const struct tir *ir, const struct tir_move *move, tir_stmt other);
+/* For compute_at: keeps the domains to what the block may compute at its new place (move_iteration.c). */
+bool tir_move_keep_to_iteration(struct tir *ir, struct tir_move *move, ms_error *err);
+/* Where its work goes, as far as the place is known. */
+static inline struct tir_transfer tir_move_transfer(const struct tir_move *move) {
+  return (struct tir_transfer){
+      .block = move->block, .scope = move->scope, .to = move->loop, .before = move->before, .keeps_iterations = true};
+}
 /* What ranges of loops, bindings and predicates load, of the new nest and of others, has been written by then, and is
  * inside of the buffer (move_loads.c). */
 bool tir_move_check_loads(struct tir *ir, struct tir_move *move, ms_error *err);
@@ -85,7 +83,7 @@ bool tir_move_check_loads(struct tir *ir, struct tir_move *move, ms_error *err);
 bool tir_move_may_load(const struct tir *ir, const struct tir_move *move);
 /* The iteration runs through its domain at the new place (move_reduction.c). */
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
-/* So do all of them, in one round of the loop (move_untold.c). */
+/* So do all of them, in one iteration of the loop. */
 bool tir_move_runs_all(struct tir *ir, const struct tir_move *move);
 /* So do all of them, while the loops around the new place run, below `high`; false: or it is not known. */
 bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt high);

@@ -70,11 +70,12 @@ static bool has_conditions(struct tir *ir, const struct tir_move *move) {
 }
 
 static bool check_written_before(struct tir *ir, const struct tir_move *move, tir_buffer buffer, ms_error *err) {
+  struct tir_transfer transfer = tir_move_transfer(move);
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block writer = ir->uses.at[u].block;
     bool outside = !tir_is_below(ir, writer, move->scope);
-    if (!outside && tir_scope_of(ir, writer) != move->scope) continue; /* a block around it tells */
-    if (outside ? tir_compare_position(ir, writer, move->scope) <= 0 : tir_move_comes_before(ir, move, writer))
+    if (!outside && tir_scope_of(ir, writer) != move->scope) continue; /* a block around it declares it */
+    if (outside ? tir_compare_position(ir, writer, move->scope) <= 0 : tir_comes_before(ir, &transfer, writer))
       continue;
     return tir_refuse(ir, err, MS_MOVE_ORDER, move->loop,
                       "where block `%s` is to run here depends on what block `%s` writes later",
@@ -118,7 +119,8 @@ static bool is_required(struct tir *ir, const struct tir_move *move, tir_stmt s,
 }
 
 static bool is_served(struct tir *ir, struct tir_move *move, tir_stmt s, tir_expr load) {
-  if (tir_move_comes_before(ir, move, s)) return false;
+  struct tir_transfer transfer = tir_move_transfer(move);
+  if (tir_comes_before(ir, &transfer, s)) return false;
   if (tir_is_below(ir, s, move->loop)) return tir_move_runs_all(ir, move) || is_required(ir, move, s, load);
   return tir_move_runs_through(ir, move, tir_lowest_common_ancestor(ir, s, move->loop));
 }

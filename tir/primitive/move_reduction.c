@@ -16,6 +16,12 @@ bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t i
   return d->count == 0 && tir_is_const(ir, min, d->lo) && tir_is_const(ir, extent, d->hi - d->lo + 1);
 }
 
+bool tir_move_runs_all(struct tir *ir, const struct tir_move *move) {
+  for (uint32_t i = 0; i < move->iter_count; i++)
+    if (!tir_move_runs_whole(ir, move, i)) return false;
+  return true;
+}
+
 /* What an iteration will be bound to, with a stand-in for its new loop: that is stored at *loop. The predicate grows by
  * what the domain asks. */
 static tir_expr value_of(struct tir *ir, const struct tir_move *move, uint32_t i, tir_var *loop, tir_expr *predicate) {

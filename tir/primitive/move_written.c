@@ -1,6 +1,7 @@
 /* Whether all that a consumer will read under its new loop has been written there. Its iterations run from the first to
  * the last element that its producers write below the loop; none between them may be left out, by steps longer than
  * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
+#include "../analysis/order.h"
 #include "../arith/linear.h"
 #include "move_domain.h"
 
@@ -23,29 +24,30 @@ static bool reads_all(struct tir *ir, tir_block block, tir_buffer buffer, uint32
   return false;
 }
 
-/* What the producer writes of a buffer that the block reads has gaps in some dimension, of elements that the block does
- * not step over likewise; or dimensions that depend on each other are no box. */
-static bool has_gaps(struct tir *ir, const struct tir_move *move, tir_block producer, struct tir_region region) {
+/* What the producer writes of a buffer that the block reads is strided in some dimension, by elements that the block
+ * does not step over likewise; or dimensions that depend on each other are no box. */
+static bool writes_strided(struct tir *ir, const struct tir_move *move, tir_block producer, struct tir_region region) {
   struct tir_relaxed r;
-  bool gaps = false, known = true;
+  bool strided = false, known = true;
   tir_open_relaxed(ir, move, producer, region.buffer, &r);
-  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !gaps; d++) {
-    enum tir_gaps found = tir_find_gaps(ir, producer, ir->operands.at[region.ranges + 2 * d],
-                                        ir->operands.at[region.ranges + 2 * d + 1], r.vars, r.count);
-    gaps = found == TIR_GAPS && reads_all(ir, move->block, region.buffer, d);
-    known &= found != TIR_GAPS_NOT_KNOWN;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank && !strided; d++) {
+    enum tir_density found = tir_density_of(ir, producer, ir->operands.at[region.ranges + 2 * d],
+                                            ir->operands.at[region.ranges + 2 * d + 1], r.vars, r.count);
+    strided = found == TIR_STRIDED && reads_all(ir, move->block, region.buffer, d);
+    known &= found != TIR_DENSITY_UNKNOWN;
   }
-  if (!known && !gaps) gaps = !tir_covers_box(ir, producer, region, r.vars, r.count);
+  if (!known && !strided) strided = !tir_covers_box(ir, producer, region, r.vars, r.count);
   tir_close_relaxed(&r);
-  return gaps;
+  return strided;
 }
 
-/* All writes of the buffer leave gaps, so that none fills those of another. */
-static bool buffer_has_gaps(struct tir *ir, const struct tir_move *move, tir_buffer buffer) {
+/* All writes of the buffer are strided, so that none fills in what another leaves out. */
+static bool all_write_strided(struct tir *ir, const struct tir_move *move, tir_buffer buffer) {
   for (uint32_t i = 0; i < move->required_count; i++) {
     struct tir_span writes = tir_block_at(ir, move->required[i])->writes;
     for (uint32_t k = writes.first; k < writes.first + writes.count; k++)
-      if (ir->regions.at[k].buffer == buffer && !has_gaps(ir, move, move->required[i], ir->regions.at[k])) return false;
+      if (ir->regions.at[k].buffer == buffer && !writes_strided(ir, move, move->required[i], ir->regions.at[k]))
+        return false;
   }
   return true;
 }
@@ -109,7 +111,7 @@ static bool check_taken(struct tir *ir, const struct tir_move *move, tir_block p
   return true;
 }
 
-/* All that the producer tells of is written, of the buffers that the block reads, and of what it takes itself. */
+/* All that the producer declares is written, of the buffers that the block reads, and of what it takes itself. */
 static bool check_stores(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, producer)->writes;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
@@ -118,7 +120,7 @@ static bool check_stores(struct tir *ir, const struct tir_move *move, tir_block 
         !tir_check_stores_all(ir, producer, buffer, err))
       return false;
   }
-  return check_taken(ir, move, producer, err) && tir_check_writes_told(ir, producer, err);
+  return check_taken(ir, move, producer, err) && tir_check_writes_exact(ir, producer, err);
 }
 
 static bool check_producer(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
@@ -131,10 +133,10 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
     if (!tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, region.buffer) ||
-        !has_gaps(ir, move, producer, region))
+        !writes_strided(ir, move, producer, region))
       continue;
-    if (!buffer_has_gaps(ir, move, region.buffer)) continue;
-    return tir_refuse(ir, err, MS_MOVE_COVER, move->loop, "under this loop `%s` is written with gaps by block `%s`",
+    if (!all_write_strided(ir, move, region.buffer)) continue;
+    return tir_refuse(ir, err, MS_MOVE_COVER, move->loop, "under this loop `%s` is written strided by block `%s`",
                       tir_text(ir, tir_buffer_at(ir, region.buffer)->name), tir_block_name(ir, producer));
   }
   return true;

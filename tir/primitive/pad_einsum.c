@@ -342,7 +342,7 @@ static bool check_others(struct tir *ir, tir_block block, const struct plan *pla
   for (uint32_t i = 0; i < plan->padded_count; i++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, plan->padded[i].buffer);
     uint32_t lists[] = {n->writers, plan->padded[i].write ? n->readers : TIR_NONE};
-    if (!tir_check_no_untold_users(ir, plan->padded[i].buffer, plan->top, err)) return false;
+    if (!tir_check_declared_below(ir, plan->padded[i].buffer, plan->top, err)) return false;
     for (int list = 0; list < 2; list++)
       for (uint32_t u = lists[list]; u; u = ir->uses.at[u].next) {
         tir_block b = ir->uses.at[u].block;
@@ -354,12 +354,10 @@ static bool check_others(struct tir *ir, tir_block block, const struct plan *pla
   return true;
 }
 
-/* A read that is not told is not padded: the block would read past that buffer. */
-static bool check_told_read(struct tir *ir, void *err, tir_block other, struct tir_access own, struct tir_access its) {
-  (void)its;
-  if (!own.reads || own.tells_reads) return true;
-  return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, other,
-                    "the block to pad reads what block `%s` writes, and does not tell so", tir_block_name(ir, other));
+/* What is read undeclared is not padded: the block would read past what others write of it. */
+static bool check_declared_read(struct tir *ir, void *err, const struct tir_conflict *conflict) {
+  const struct tir_access *own = &conflict->own;
+  return !own->reads || own->declares_reads || tir_refuse_undeclared(ir, own->block, conflict->buffer, err);
 }
 
 static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, struct plan *plan,
@@ -375,9 +373,9 @@ static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint3
                       tir_block_name(ir, block), plan->count, count,
                       fit ? "all positive" : "not all positive and of 32 bits");
   for (uint32_t i = 0; i < count; i++) plan->iters[i] = tir_iters(ir, block)[i];
-  struct tir_conflict_visitor visitor = {check_told_read, err};
+  struct tir_conflict_visitor visitor = {check_declared_read, err};
   return tir_check_stage_pipeline(ir, plan->scope, err) && find_domains(ir, block, padding, plan, err) &&
-         tir_each_untold_conflict(ir, block, plan->scope, &visitor) && check_regions(ir, block, false, plan, err) &&
+         tir_each_undeclared_conflict(ir, block, plan->scope, &visitor) && check_regions(ir, block, false, plan, err) &&
          check_regions(ir, block, true, plan, err) && check_nest(ir, block, plan, err) &&
          check_others(ir, block, plan, err) && check_reduction(ir, block, plan, err);
 }
@@ -423,7 +421,7 @@ static tir_buffer make_buffer(struct tir *ir, tir_block block, const struct plan
   tir_symbol name = tir_symbol_suffix(ir, like.name, "_pad");
   tir_buffer made = tir_new_buffer(ir, name, like.type, p->shape, like.rank, like.scope);
   struct tir_buffer_change change = {p->buffer, made, padded_load, padded_store, &made};
-  tir_state_as(ir, made, p->buffer);
+  tir_annotate_as(ir, made, p->buffer);
   tir_add_alloc(ir, plan->scope, made);
   tir_change_own_uses(ir, &change, block);
   tir_retarget_regions(ir, block, p->buffer, made);

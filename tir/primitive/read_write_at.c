@@ -117,17 +117,16 @@ static bool add_written(struct tir *ir, const struct plan *plan, tir_block block
   return all->any = true;
 }
 
-/* The scope does not tell what it reads of a buffer that is written outside: blocks in it, whose regions may be wider
+/* The scope does not declare what it reads of a buffer that is written outside: blocks in it, whose regions may be wider
  * than what they read, may claim what was not written by then. */
-static bool check_input_told(const struct tir *ir, const struct plan *plan, ms_error *err) {
+static bool check_input_declared(const struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_block scope = plan->cache.scope;
   tir_buffer buffer = plan->cache.buffer;
   if (uses(ir, tir_block_at(ir, scope)->reads, buffer)) return true;
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
-    return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, scope, "block `%s` does not tell what in it is read of `%s`",
-                      tir_block_name(ir, scope), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+    return tir_refuse_undeclared(ir, scope, buffer, err);
   }
   return true;
 }
@@ -137,19 +136,19 @@ static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, plan->cache.buffer);
   for (uint32_t u = n->writers; u; u = ir->uses.at[u].next)
     if (!tir_is_below(ir, ir->uses.at[u].block, plan->loop)) return false;
-  return n->where == plan->cache.scope && !tir_may_be_hidden(ir, plan->cache.buffer);
+  return n->where == plan->cache.scope && !n->undeclared;
 }
 
-/* What a block says of the buffer is what it does, and what it reads was written before. */
-static bool check_told(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
+/* What a block declares of the buffer is what it does, and what it reads was written before. */
+static bool check_declared(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   bool reads = uses(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
   bool writes = uses(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
   if (!reads && !writes) return true;
-  if (!tir_check_regions_told(ir, block, err) || (writes && !tir_check_writes_told(ir, block, err))) return false;
+  if (!tir_check_declares_inner(ir, block, err) || (writes && !tir_check_writes_exact(ir, block, err))) return false;
   if (writes && plan->write && !tir_check_reduces_inside(ir, block, plan->cache.scope, err)) return false;
   /* What it leaves out would be copied over what others wrote there. */
   if (writes && plan->write && !tir_check_stores_all(ir, block, plan->cache.buffer, err)) return false;
-  if (reads && !plan->write && !check_input_told(ir, plan, err)) return false;
+  if (reads && !plan->write && !check_input_declared(ir, plan, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
                     tir_block_name(ir, block));
@@ -163,7 +162,7 @@ static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *re
       s = tir_next(ir, s, top);
       continue;
     }
-    if (!check_told(ir, plan, s, err)) return false;
+    if (!check_declared(ir, plan, s, err)) return false;
     struct tir_span own = plan->write ? tir_block_at(ir, s)->writes : tir_block_at(ir, s)->reads;
     *reads |= uses(ir, tir_block_at(ir, s)->reads, buffer);
     *writes |= uses(ir, tir_block_at(ir, s)->writes, buffer);
@@ -420,17 +419,6 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
   return block;
 }
 
-/* What the ranges load, the copy uses without telling: its regions are of what is copied alone. */
-static void hide_loads(struct tir *ir, const struct plan *plan, tir_block copy) {
-  tir_expr loads[MOST_VARS];
-  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) {
-    if (!(tir_at(ir, plan->cache.ranges[i])->flags & TIR_HAS_LOAD)) continue;
-    uint32_t count = tir_find_loads(ir, plan->cache.ranges[i], TIR_NONE, loads, MOST_VARS);
-    for (uint32_t k = 0; k < count && k < MOST_VARS; k++) tir_hide_buffer(ir, tir_at(ir, loads[k])->ref);
-    tir_block_at(ir, copy)->facts |= TIR_BLOCK_HIDES;
-  }
-}
-
 static tir_block edit(struct tir *ir, struct plan *plan) {
   tir_buffer copy = tir_make_cache(ir, &plan->cache);
   tir_block block = make_copy(ir, plan, copy);
@@ -444,7 +432,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
     tir_insert_after(ir, plan->last, block);
   else
     tir_insert_before(ir, plan->first, block);
-  hide_loads(ir, plan, block);
+  if (ir->indirect) tir_find_undeclared(ir); /* what the ranges load: its regions are of what is copied alone */
   return block;
 }
 

@@ -7,7 +7,7 @@
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
  *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
- *           user stated its regions.
+ *           user annotated its regions.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 #include "copy_stage.h"
@@ -106,7 +106,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   if (!plan->scope)
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   if (!tir_check_stage_pipeline(ir, plan->scope, err) || !check_nest(ir, block, plan, err) ||
-      !tir_check_no_untold_users(ir, plan->buffer, plan->top, err))
+      !tir_check_declared_below(ir, plan->buffer, plan->top, err))
     return false;
   if (write ? tir_reads_from_before(ir, block, plan->buffer)
             : tir_has_region_of(ir, tir_block_at(ir, block)->writes, plan->buffer))
@@ -132,7 +132,7 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
       tir_new_buffer(ir, tir_symbol_suffix(ir, like.name, "_reindex"), like.type, shape, plan->count, like.scope);
   tir_buffer_at(ir, made)->alignment = like.alignment;
   tir_buffer_at(ir, made)->offset_factor = like.offset_factor;
-  tir_state_as(ir, made, plan->buffer);
+  tir_annotate_as(ir, made, plan->buffer);
   tir_add_alloc(ir, plan->scope, made);
   return made;
 }

@@ -77,9 +77,9 @@ static tir_block last_writer(struct tir *ir, tir_block block, const struct plan 
 static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
   tir_block writer, reader = block;
-  if (!tir_check_accesses_told(ir, cache->buffer, cache->scope, err) ||
-      (plan->write && !tir_check_no_untold_users(ir, cache->buffer, cache->scope, err)) ||
-      !tir_check_only_writer(ir, cache, &writer, err) || (writer && !tir_check_writes_told(ir, writer, err)))
+  if (!tir_check_declared_around(ir, cache->buffer, cache->scope, err) ||
+      (plan->write && !tir_check_declared_below(ir, cache->buffer, cache->scope, err)) ||
+      !tir_check_only_writer(ir, cache, &writer, err) || (writer && !tir_check_writes_exact(ir, writer, err)))
     return false;
   if (plan->write) {
     if (tir_reads_from_before(ir, block, cache->buffer))
@@ -296,9 +296,9 @@ static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_e
   bool copied = copy_loops(ir, block, plan, err);
   tir_var others[TIR_MOST_STAGE];
   uint32_t count = copied ? other_loops(ir, block, plan, others) : 0;
-  bool told = !copied || !predicate || copy_conditions(ir, predicate, plan, others, count);
+  bool expressed = !copied || !predicate || copy_conditions(ir, predicate, plan, others, count);
   tir_subst_clear(ir);
-  if (told) return copied;
+  if (expressed) return copied;
   return tir_refuse(ir, err, MS_REINDEX_PREDICATE, block, "the predicate of block `%s` binds loops to others",
                     tir_block_name(ir, block));
 }
@@ -307,8 +307,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, const char *s
                   ms_error *err) {
   return tir_check_cached_buffer(ir, block, index, plan->write, scope, &plan->cache, err) &&
          tir_check_stage_pipeline(ir, plan->cache.scope, err) && find_place(ir, block, plan, err) &&
-         tir_check_accesses_told(ir, plan->cache.buffer, plan->cache.scope, err) &&
-         tir_check_writes_told(ir, block, err) &&
+         tir_check_declared_around(ir, plan->cache.buffer, plan->cache.scope, err) &&
+         tir_check_writes_exact(ir, block, err) &&
          (!plan->write || tir_check_reduces_inside(ir, block, plan->cache.scope, err)) &&
          read_region(ir, block, index, plan, err) && map_elements(ir, block, plan, err) &&
          check_access(ir, block, plan, err) &&

@@ -11,6 +11,7 @@
  *
  * A producer's own predicate is kept beside the new one. */
 #include "../analysis/loads.h"
+#include "../analysis/order.h"
 #include "../arith/affine.h"
 #include "../text/detect.h"
 #include "inline.h"
@@ -208,7 +209,7 @@ static bool find_producer_store(const struct tir *ir, struct plan *plan) {
          !tir_stmt_at(ir, s)->store.predicate && !tir_stmt_at(ir, plan->producer)->first[TIR_INIT];
 }
 
-/* A predicate cannot tell of the loops in the producer. */
+/* A predicate cannot name the loops in the producer. */
 static bool holds_own_loop(const struct tir *ir, const struct plan *plan, tir_expr predicate) {
   for (tir_stmt s = tir_stmt_at(ir, plan->producer_store)->parent; s != plan->producer; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_stmt_at(ir, s)->loop.var)) return true;
@@ -237,38 +238,11 @@ static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct pl
   return all;
 }
 
-struct earlier {
-  tir_block producer, scope;
-  ms_error *err;
-};
-
-/* What the block reads besides is written before its producer, in blocks that do not tell so too. */
-static bool check_silent(struct tir *ir, void *context, struct tir_silent_use use) {
-  const struct earlier *e = context;
-  bool before = tir_compare_position(ir, use.user, e->producer) < 0;
-  if (!use.writes || (before && !tir_shares_loop(ir, use.user, e->producer, e->scope))) return true;
-  return tir_refuse_silent_use(ir, use, e->err);
-}
-
-static bool check_others_read(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  struct tir_silent_visitor visitor = {check_silent, &(struct earlier){plan->producer, plan->scope, err}};
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
-    if (ir->regions.at[i].buffer != plan->buffer &&
-        !tir_each_silent_use(ir, ir->regions.at[i].buffer, plan->scope, &visitor))
-      return false;
-  return true;
-}
-
-/* The block goes to where its producer is: no block that it passes writes or reads the same without telling so. */
-static bool check_written_told(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  struct tir_span writes = tir_block_at(ir, block)->writes;
-  if (!tir_check_accesses_told(ir, plan->buffer, plan->scope, err) || !check_others_read(ir, block, plan, err))
-    return false;
-  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
-    if (!tir_check_accesses_told(ir, ir->regions.at[i].buffer, plan->scope, err)) return false;
-  return tir_check_no_untold_conflict(ir, block, plan->scope, err) &&
-         tir_check_no_untold_users(ir, plan->buffer, plan->scope, err);
+/* The block goes to where its producer is, and all that uses what is between them is known. */
+static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_transfer to_producer = {.block = block, .scope = plan->scope, .to = plan->producer};
+  return tir_check_declared_around(ir, plan->buffer, plan->scope, err) &&
+         tir_check_declared_below(ir, plan->buffer, plan->scope, err) && tir_check_order(ir, &to_producer, err);
 }
 
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -282,7 +256,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         tir_check_no_range_loads(ir, plan->buffer, plan->producer, err) && check_written_told(ir, block, plan, err);
+         tir_check_no_range_loads(ir, plan->buffer, plan->producer, err) && check_order(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */

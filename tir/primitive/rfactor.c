@@ -191,8 +191,7 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
     return tir_refuse(ir, err, MS_REDUCTION_OWN_BUFFERS, plan->block, "block `%s` has buffers of its own", name);
   for (uint32_t i = 0; i < reduction->count; i++)
     if (!tir_has_region_of(ir, r->writes, reduction->buffers[i]))
-      return tir_refuse(ir, err, MS_ACCESS_NOT_TOLD, plan->block, "block `%s` does not tell that it writes `%s`", name,
-                        tir_text(ir, tir_buffer_at(ir, reduction->buffers[i])->name));
+      return tir_refuse_undeclared(ir, plan->block, reduction->buffers[i], err);
   for (uint32_t i = 0; i < r->writes.count; i++) {
     tir_buffer written = ir->regions.at[r->writes.first + i].buffer;
     if (written != reduction->buffers[0] && written != reduction->buffers[reduction->count - 1])
@@ -245,7 +244,7 @@ static void make_buffers(struct tir *ir, const struct plan *plan, tir_buffer *ou
     tir_symbol name = tir_symbol_suffix(ir, old.name, ".rf");
     out[i] = tir_new_buffer(ir, name, old.type, ir->operands.at + shape, old.rank + 1, old.scope);
     tir_buffer_at(ir, out[i])->alignment = old.alignment;
-    tir_state_as(ir, out[i], plan->reduction.buffers[i]);
+    tir_annotate_as(ir, out[i], plan->reduction.buffers[i]);
     tir_add_alloc(ir, plan->scope, out[i]);
   }
 }
@@ -453,7 +452,6 @@ static tir_expr axis_index(struct tir *ir, const struct plan *plan, tir_var iter
 static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffer *buffers) {
   const struct tir_reduction *r = &plan->reduction;
   tir_block partial = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, plan->block)->name, "_rf"));
-  tir_hide_as(ir, partial, plan->block);
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, plan->block)->annotations);
   tir_stmt_at(ir, partial)->annotations = annotations;
   make_iters(ir, plan, partial);

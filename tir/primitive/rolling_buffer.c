@@ -223,7 +223,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *
   plan->region = ir->regions.at[tir_block_at(ir, block)->writes.first + index];
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (!tir_check_not_output(ir, block, plan->scope, err) ||
-      !tir_check_accesses_told(ir, plan->buffer, plan->scope, err) || !check_dependencies(ir, block, plan, err) ||
+      !tir_check_declared_around(ir, plan->buffer, plan->scope, err) || !check_dependencies(ir, block, plan, err) ||
       !find_place(ir, block, plan, err))
     return false;
   if (!find_written(ir, block, plan))

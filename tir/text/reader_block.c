@@ -227,7 +227,7 @@ bool tir_read_block(struct tir_reader *r, uint32_t token) {
   if (good) {
     tir_set_iters(r->ir, block, b->iters, b->iter_count);
     tir_set_matches(r->ir, block, b->matches, b->match_count);
-    tir_note_stated(r->ir, block);
+    tir_note_annotated(r->ir, block);
     note_detection(r, b, token);
   }
   free(b);

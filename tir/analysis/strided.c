@@ -1,4 +1,4 @@
-/* Gaps: whether what a block accesses while loops run has elements left out between the first and the last. */
+/* Dense and strided: whether what a block accesses while loops run leaves out elements between the first and the last. */
 #include "analysis.h"
 
 enum { MOST_STEPS = 32, MOST_RANK = 16 };
@@ -67,20 +67,20 @@ static bool add_steps(struct tir *ir, const struct running *r, tir_block block, 
   return true;
 }
 
-enum tir_gaps tir_find_gaps(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
-                            uint32_t count) {
+enum tir_density tir_density_of(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
+                                uint32_t count) {
   struct running r = {vars, count, 0};
   struct steps s;
   s.count = 0;
   for (uint32_t i = 0; i < count; i++) r.mask |= 1ull << (vars[i] & 63);
-  if (!tir_is_int(ir, extent) || !add_steps(ir, &r, block, min, 1, &s)) return TIR_GAPS_NOT_KNOWN;
+  if (!tir_is_int(ir, extent) || !add_steps(ir, &r, block, min, 1, &s)) return TIR_DENSITY_UNKNOWN;
   int64_t reach = tir_at(ir, extent)->imm, more;
   for (uint32_t i = 0; i < s.count; i++) {
-    if (s.at[i].step > reach) return TIR_GAPS;
+    if (s.at[i].step > reach) return TIR_STRIDED;
     if (__builtin_mul_overflow(s.at[i].step, s.at[i].times - 1, &more) || __builtin_add_overflow(reach, more, &reach))
-      return TIR_GAPS_NOT_KNOWN;
+      return TIR_DENSITY_UNKNOWN;
   }
-  return TIR_NO_GAPS;
+  return TIR_DENSE;
 }
 
 bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
@@ -93,14 +93,14 @@ bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, c
   return tir_region_exact(ir, ranges, rank, vars, count, tir_stmt_at(ir, block)->block.predicate, box);
 }
 
-bool tir_has_gaps(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
+bool tir_is_strided(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   bool known = true;
   for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
-    enum tir_gaps found = tir_find_gaps(ir, block, ir->operands.at[region.ranges + 2 * d],
-                                        ir->operands.at[region.ranges + 2 * d + 1], vars, count);
-    if (found == TIR_GAPS) return true;
-    known &= found == TIR_NO_GAPS;
+    enum tir_density found = tir_density_of(ir, block, ir->operands.at[region.ranges + 2 * d],
+                                            ir->operands.at[region.ranges + 2 * d + 1], vars, count);
+    if (found == TIR_STRIDED) return true;
+    known &= found == TIR_DENSE;
   }
   return !known && !tir_covers_box(ir, block, region, vars, count);
 }

@@ -1,9 +1,9 @@
-/* What a block moved to its consumers may compute in one round of a loop around both places.
+/* What a block moved to its consumers may compute in one iteration of a loop around both places.
  *
  * What is required is found without regard to the consumers' predicates: where these leave instances out, the moved
  * block gets instances that nobody asks for. They do no harm where all that they read has been written. Where the block
- * stays in the same rounds of a loop as one of its own producers, they may read what a later round writes; so in each
- * round it computes no more than it did at the old place: that holds all its consumers read. */
+ * stays in the same iterations of a loop as one of its own producers, they may read what a later one writes; so in each
+ * iteration it computes no more than it did at the old place: that holds all its consumers read. */
 #include "../arith/linear.h"
 #include "move_domain.h"
 
@@ -27,7 +27,7 @@ static tir_loop innermost_shared(const struct tir *ir, const struct tir_move *mo
   return tir_is(ir, innermost, TIR_LOOP) ? innermost : TIR_NONE;
 }
 
-/* The values that each iteration takes at the old place in one round of `shared`; false: they are not known to be a
+/* The values that each iteration takes at the old place in one iteration of `shared`; false: they are not known to be a
  * box. */
 static bool find_old(struct tir *ir, const struct tir_move *move, tir_loop shared, struct tir_interval *old) {
   uint32_t count = move->iter_count, loops = tir_loop_vars(ir, move->block, shared, NULL, 0);
@@ -73,7 +73,7 @@ static void keep_to(struct tir *ir, struct tir_move *move, struct tir_move_domai
   }
 }
 
-/* Conditions on whole rounds of `shared` hold at the new place too, but for the ends of domains, which it has anyway.
+/* Conditions on whole iterations of `shared` hold at the new place too, but for the ends of domains, which it has anyway.
  */
 static void keep_conditions(struct tir *ir, struct tir_move *move, tir_loop shared, tir_expr predicate) {
   struct tir_expr_node n = *tir_at(ir, predicate);
@@ -87,7 +87,7 @@ static void keep_conditions(struct tir *ir, struct tir_move *move, tir_loop shar
   if (!tir_is_domain_end(ir, move->block, predicate)) move->limits = tir_and(ir, move->limits, predicate);
 }
 
-bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err) {
+bool tir_move_keep_to_iteration(struct tir *ir, struct tir_move *move, ms_error *err) {
   if (tir_stmt_at(ir, move->removed)->parent == move->scope) return true; /* it shares its loops with nothing */
   tir_loop shared = innermost_shared(ir, move);
   if (!shared) return true;
@@ -99,7 +99,8 @@ bool tir_move_keep_to_round(struct tir *ir, struct tir_move *move, ms_error *err
   if (old != on_stack) free(old);
   tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
   if (predicate) keep_conditions(ir, move, shared, predicate);
-  return known || tir_refuse(ir, err, MS_MOVE_COVER, move->loop,
-                             "what block `%s` computes in one round of the loops it shares with producers is not known",
-                             tir_block_name(ir, move->block));
+  return known ||
+         tir_refuse(ir, err, MS_MOVE_COVER, move->loop,
+                    "what block `%s` computes in one iteration of the loops it shares with producers is not known",
+                    tir_block_name(ir, move->block));
 }

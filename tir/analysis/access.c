@@ -1,0 +1,337 @@
+#include "analysis.h"
+#include "loads.h"
+
+#include <stdlib.h>
+
+/* ---- Undeclared uses: found from the bodies ---- */
+
+enum { READS = TIR_USE_READS, WRITES = TIR_USE_WRITES, OPAQUE = 4 };
+
+struct found {
+  tir_buffer buffer;
+  struct tir_use use;
+};
+
+/* What a block does with buffers, as its statements and expressions say; and what of all blocks is undeclared. */
+struct used {
+  uint8_t *kinds;    /* by buffer */
+  tir_buffer *order; /* those of some kind, as they were met */
+  uint32_t count;
+  struct found *found;
+  uint32_t found_count, found_capacity;
+};
+
+static void note(struct used *u, tir_buffer buffer, uint8_t kind) {
+  if (!u->kinds[buffer]) u->order[u->count++] = buffer;
+  u->kinds[buffer] |= kind;
+}
+
+static bool has_slice(const struct tir *ir, const struct tir_expr_node *n) {
+  for (uint32_t i = 0; i < n->count; i++)
+    if (tir_at(ir, ir->operands.at[n->operands + i])->kind == TIR_SLICE) return true;
+  return false;
+}
+
+static bool note_expr(struct tir *ir, void *context, tir_expr e) {
+  struct used *u = context;
+  if (!e || tir_visited(ir, e)) return false;
+  const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_DATA) note(u, n.ref, OPAQUE);
+  if (n.kind <= TIR_DATA) return false;
+  if (n.kind == TIR_LOAD) note(u, n.ref, has_slice(ir, &n) ? OPAQUE : READS);
+  note_expr(ir, u, n.a), note_expr(ir, u, n.b), note_expr(ir, u, n.c);
+  for (uint32_t i = 0; i < n.count; i++) note_expr(ir, u, ir->operands.at[n.operands + i]);
+  return false;
+}
+
+static void find_used(struct tir *ir, tir_block block, struct used *u) {
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  tir_forget_visits(ir);
+  tir_any_own_expr(ir, block, note_expr, u);
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    if (tir_is(ir, s, TIR_STORE)) note(u, tir_stmt_at(ir, s)->store.buffer, WRITES);
+    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    note(u, ir->matches.at[i].source.buffer, OPAQUE);
+}
+
+/* The buffer is allocated, or a part of another matched as it, in the block: no region of the block names it. */
+static bool is_local(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  tir_stmt where = tir_buffer_at(ir, buffer)->where;
+  return where && (where == block || tir_is_below(ir, where, block));
+}
+
+/* What a block does with a buffer through a pointer or a match is what it declares, if it does so at all; and of its
+ * own result, so far, a reduction need not declare that it is read. */
+static unsigned undeclared_of(const struct tir *ir, tir_block block, tir_buffer buffer, unsigned kind) {
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  bool reads = tir_has_region_of(ir, r->reads, buffer), writes = tir_has_region_of(ir, r->writes, buffer);
+  if (is_local(ir, block, buffer)) return 0;
+  if (kind & OPAQUE) kind = !reads && !writes ? READS | WRITES : kind & ~(unsigned)(OPAQUE | READS);
+  reads |= writes && tir_stmt_at(ir, block)->first[TIR_INIT];
+  return kind & ~((reads ? READS : 0u) | (writes ? WRITES : 0u));
+}
+
+static void add_undeclared(struct tir *ir, tir_block block, struct used *u) {
+  u->count = 0;
+  find_used(ir, block, u);
+  for (uint32_t i = 0; i < u->count; i++) {
+    tir_buffer buffer = u->order[i];
+    unsigned kinds = undeclared_of(ir, block, buffer, u->kinds[buffer]);
+    u->kinds[buffer] = 0;
+    if (!kinds) continue;
+    if (u->found_count == u->found_capacity)
+      u->found = tir_enlarge(u->found, &u->found_capacity, u->found_count + 1ull, sizeof *u->found);
+    u->found[u->found_count++] = (struct found){buffer, {block, TIR_NONE, kinds}};
+  }
+}
+
+/* A root's regions are whatever its blocks touch, and are not written down. */
+static bool is_root(const struct tir *ir, tir_block block) {
+  return tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION);
+}
+
+/* The lists hold what was found, and no more: they stay as they are, so that it does not matter how often it is asked. */
+static bool is_listed(const struct tir *ir, const struct used *u, uint32_t *next) {
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) next[b] = ir->buffers.at[b].undeclared;
+  for (uint32_t i = u->found_count; i-- > 0;) {
+    struct tir_use use = u->found[i].use, listed = ir->uses.at[next[u->found[i].buffer]];
+    if (!next[u->found[i].buffer] || listed.block != use.block || listed.undeclared != use.undeclared) return false;
+    next[u->found[i].buffer] = listed.next;
+  }
+  for (tir_buffer b = 1; b < ir->buffers.count; b++)
+    if (next[b]) return false;
+  return true;
+}
+
+static void list_anew(struct tir *ir, const struct used *u) {
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) tir_buffer_at(ir, b)->undeclared = TIR_NONE;
+  for (uint32_t i = 0; i < u->found_count; i++) {
+    uint32_t use = tir_grow_uses(ir, 1);
+    struct tir_buffer_node *buffer = tir_buffer_at(ir, u->found[i].buffer);
+    ir->uses.at[use] = u->found[i].use;
+    ir->uses.at[use].next = buffer->undeclared;
+    buffer->undeclared = use;
+  }
+}
+
+void tir_find_undeclared(struct tir *ir) {
+  struct used u = {calloc(ir->buffers.count, 1), malloc(ir->buffers.count * sizeof *u.order), 0, NULL, 0, 0};
+  if (!u.kinds || !u.order) abort();
+  for (uint32_t i = 1; i < ir->blocks.count; i++) {
+    tir_block b = ir->blocks.at[i].block;
+    if (b && tir_stmt_at(ir, b)->parent && !is_root(ir, b)) add_undeclared(ir, b, &u);
+  }
+  if (!is_listed(ir, &u, u.order)) list_anew(ir, &u);
+  ir->undeclared = u.found_count ? TIR_SOME_UNDECLARED : TIR_NONE_UNDECLARED;
+  free(u.found);
+  free(u.kinds);
+  free(u.order);
+}
+
+/* ---- The table ---- */
+
+struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  struct tir_access a = {.block = block,
+                         .declares_reads = tir_has_region_of(ir, r->reads, buffer),
+                         .declares_writes = tir_has_region_of(ir, r->writes, buffer)};
+  unsigned kinds = 0;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next)
+    if (ir->uses.at[u].block == block) kinds = ir->uses.at[u].undeclared;
+  a.reads = a.declares_reads || kinds & READS;
+  a.writes = a.declares_writes || kinds & WRITES;
+  return a;
+}
+
+uint32_t tir_undeclared_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  uint32_t count = 0;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    struct tir_access a = tir_access_of(ir, b, buffer);
+    if (a.declares_reads || a.declares_writes || (b != top && !tir_is_below(ir, b, top))) continue;
+    uint32_t at = count < most ? count : most;
+    for (; at > 0 && tir_compare_position(ir, b, out[at - 1]) < 0; at--)
+      if (at < most) out[at] = out[at - 1];
+    if (at < most) out[at] = b;
+    count++;
+  }
+  return count;
+}
+
+bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+    if (ir->matches.at[i].source.buffer == buffer) return true;
+  return false;
+}
+
+void tir_note_annotated(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  struct tir_span annotations = tir_stmt_at(ir, block)->annotations;
+  struct tir_span spans[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  if (!tir_annotation(ir, annotations, "explicit_read_region") &&
+      !tir_annotation(ir, annotations, "explicit_write_region"))
+    return;
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = spans[w].first; i < spans[w].first + spans[w].count; i++)
+      tir_buffer_at(ir, ir->regions.at[i].buffer)->user_annotated = 1;
+}
+
+/* ---- Conflicts ---- */
+
+static bool allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span allocs = tir_block_at(ir, block)->allocs;
+  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
+    if (ir->operands.at[i] == buffer) return true;
+  return false;
+}
+
+/* The innermost block around `block`, within the scope, that does not declare its use; TIR_NONE: all do. */
+static tir_block find_around(const struct tir *ir, tir_block block, tir_block scope, tir_buffer buffer, bool writes) {
+  for (tir_block b = tir_parent_block(ir, block); b && b != scope; b = tir_parent_block(ir, b)) {
+    const struct tir_block_record *r = tir_block_at(ir, b);
+    if (allocates(ir, b, buffer)) return TIR_NONE;
+    if (!tir_has_region_of(ir, writes ? r->writes : r->reads, buffer) && !tir_has_region_of(ir, r->writes, buffer))
+      return b;
+  }
+  return TIR_NONE;
+}
+
+/* Visits uses that blocks in blocks of the scope declare, and those around them do not, as the other side of a
+ * conflict; *own is the rest of it. */
+static bool visit_inner(struct tir *ir, tir_buffer buffer, tir_block scope, struct tir_access own,
+                        const struct tir_conflict_visitor *visitor) {
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
+  for (int writes = own.writes ? 0 : 1; writes < 2; writes++)
+    for (uint32_t u = lists[writes]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (b == own.block || tir_parent_block(ir, b) == scope || !tir_is_below(ir, b, scope)) continue;
+      struct tir_access other = {.block = b, .reads = !writes, .writes = writes};
+      other.declares_reads = other.reads, other.declares_writes = other.writes;
+      other.around = find_around(ir, b, scope, buffer, writes);
+      struct tir_conflict conflict = {buffer, own, other};
+      if (other.around && !visitor->visit(ir, visitor->context, &conflict)) return false;
+    }
+  return true;
+}
+
+/* Of what the block declares itself. */
+static bool visit_declared(struct tir *ir, tir_block block, tir_block scope,
+                           const struct tir_conflict_visitor *visitor) {
+  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < reads.count + writes.count; i++) {
+    uint32_t region = i < reads.count ? reads.first + i : writes.first + i - reads.count;
+    tir_buffer buffer = ir->regions.at[region].buffer;
+    if (i >= reads.count && tir_has_region_of(ir, reads, buffer)) continue; /* it was looked at */
+    if (!visit_inner(ir, buffer, scope, tir_access_of(ir, block, buffer), visitor)) return false;
+  }
+  return true;
+}
+
+/* A read and a write, or two writes, one of which is not declared. */
+static bool is_undeclared_conflict(const struct tir_access *a, const struct tir_access *b) {
+  if (a->writes && b->writes && !(a->declares_writes && b->declares_writes)) return true;
+  if (a->writes && b->reads && !(a->declares_writes && b->declares_reads)) return true;
+  return a->reads && b->writes && !(a->declares_reads && b->declares_writes);
+}
+
+static bool visit_users(struct tir *ir, tir_block block, tir_block scope, tir_buffer buffer,
+                        const struct tir_conflict_visitor *visitor) {
+  struct tir_conflict c = {.buffer = buffer, .own = tir_access_of(ir, block, buffer)};
+  if (!c.own.reads && !c.own.writes) return true;
+  for (tir_stmt s = tir_next(ir, scope, scope); s; s = tir_next(ir, s, scope)) {
+    if (!tir_is(ir, s, TIR_BLOCK) || s == block) continue;
+    c.other = tir_access_of(ir, s, buffer);
+    if (is_undeclared_conflict(&c.own, &c.other) && !visitor->visit(ir, visitor->context, &c)) return false;
+  }
+  return true;
+}
+
+bool tir_each_undeclared_conflict(struct tir *ir, tir_block block, tir_block scope,
+                                  const struct tir_conflict_visitor *visitor) {
+  assert(tir_is(ir, scope, TIR_BLOCK) && tir_is_below(ir, block, scope));
+  if (!visit_declared(ir, block, scope, visitor)) return false;
+  if (ir->undeclared != TIR_SOME_UNDECLARED) return true;
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    for (tir_buffer b = 1; b < ir->buffers.count; b++)
+      if (tir_buffer_at(ir, b)->undeclared && !visit_users(ir, s, scope, b, visitor)) return false;
+  }
+  return true;
+}
+
+static bool stop(struct tir *ir, void *context, const struct tir_conflict *conflict) {
+  (void)ir, (void)context, (void)conflict;
+  return false;
+}
+
+bool tir_has_undeclared_conflict(struct tir *ir, tir_block block, tir_block scope) {
+  return !tir_each_undeclared_conflict(ir, block, scope, &(struct tir_conflict_visitor){stop, NULL});
+}
+
+static bool is_elsewhere(struct tir *ir, void *context, const struct tir_conflict *conflict) {
+  tir_block within = *(const tir_block *)context;
+  return conflict->other.block != within && !tir_is_below(ir, conflict->other.block, within);
+}
+
+bool tir_conflict_undeclared(struct tir *ir, tir_block a, tir_block b) {
+  MS_CHECK(tir_is(ir, a, TIR_BLOCK) && tir_is(ir, b, TIR_BLOCK));
+  tir_stmt scope = tir_lowest_common_ancestor(ir, a, b);
+  while (!tir_is(ir, scope, TIR_BLOCK)) scope = tir_stmt_at(ir, scope)->parent;
+  return !tir_each_undeclared_conflict(ir, a, scope, &(struct tir_conflict_visitor){is_elsewhere, &b}) ||
+         !tir_each_undeclared_conflict(ir, b, scope, &(struct tir_conflict_visitor){is_elsewhere, &a});
+}
+
+/* ---- Checks ---- */
+
+bool tir_refuse_undeclared(const struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  return tir_refuse(ir, err, MS_ACCESS_UNDECLARED, block,
+                    "block `%s` does not declare that it, or a block in it, uses `%s`", tir_block_name(ir, block),
+                    tir_text(ir, tir_buffer_at(ir, buffer)->name));
+}
+
+static bool refuse_around(struct tir *ir, void *err, const struct tir_conflict *conflict) {
+  return tir_refuse_undeclared(ir, conflict->other.around, conflict->buffer, err);
+}
+
+bool tir_check_declared_around(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
+  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
+  struct tir_access any = {.block = scope, .reads = true, .writes = true};
+  return visit_inner(ir, buffer, scope, any, &(struct tir_conflict_visitor){refuse_around, err});
+}
+
+bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  tir_block first;
+  return !tir_undeclared_users(ir, buffer, top, &first, 1) || tir_refuse_undeclared(ir, first, buffer, err);
+}
+
+/* The buffer is allocated between the two blocks. */
+static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_buffer buffer) {
+  for (b = tir_parent_block(ir, b);; b = tir_parent_block(ir, b)) {
+    if (allocates(ir, b, buffer)) return true;
+    if (b == block) return false;
+  }
+}
+
+bool tir_check_declares_inner(const struct tir *ir, tir_block block, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  const struct tir_block_record *own = tir_block_at(ir, block);
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span regions[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
+    for (int w = 0; w < 2; w++)
+      for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
+        tir_buffer buffer = ir->regions.at[i].buffer;
+        bool declared = tir_has_region_of(ir, own->writes, buffer) || (!w && tir_has_region_of(ir, own->reads, buffer));
+        if (!declared && !is_inside(ir, s, block, buffer)) return tir_refuse_undeclared(ir, block, buffer, err);
+      }
+  }
+  return true;
+}

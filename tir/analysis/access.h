@@ -1,0 +1,70 @@
+/* Accesses: how blocks use buffers, and what of that their regions declare. Internal to tir.
+ *
+ * Primitives go by regions: buffer.readers and buffer.writers list the blocks that declare a use. A block may do more
+ * than it declares: index computations that are stored, what was hidden on request, parts of a partitioned loop. Such
+ * uses are kept beside them, in buffer.undeclared, and are found from the bodies: tir_find_undeclared. Here both are one
+ * table; who asks of an order or of all users asks here. */
+#ifndef MSCHED_TIR_ACCESS_H
+#define MSCHED_TIR_ACCESS_H
+
+#include "../tir.h"
+
+/* How a block itself, not blocks in it, uses a buffer. `around`: a block around it, within the scope that was asked of,
+ * whose regions do not declare the use; TIR_NONE: all of them do. */
+struct tir_access {
+  tir_block block, around;
+  bool reads, writes, declares_reads, declares_writes;
+};
+struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffer buffer);
+/* Blocks at or below `top` that use the buffer themselves and have no region of it, in order of text. Returns the
+ * number, stores at most `most`. */
+uint32_t tir_undeclared_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);
+/* The block matches a part of the buffer, which its body uses under another name. */
+bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
+/* What a user annotated of a buffer is the buffer's mark: regions of other blocks are made of annotated ones. Marks the
+ * buffers of a block that was read with annotations saying so; the numbers in these may be old. */
+void tir_note_annotated(struct tir *ir, tir_block block);
+static inline void tir_annotate_as(struct tir *ir, tir_buffer made, tir_buffer from) { /* made of it, and its regions */
+  tir_buffer_at(ir, made)->user_annotated |= tir_buffer_at(ir, from)->user_annotated;
+}
+
+/* ---- Conflicts ---- */
+
+/* Two blocks of the scope use a buffer, one of them writes it, and one of the uses is not declared, by its block or by
+ * one around it. */
+struct tir_conflict {
+  tir_buffer buffer;
+  struct tir_access own, other;
+};
+/* Visits those of `block` and blocks in it with other blocks of the scope. False: a visit gave false, and no more
+ * follow. */
+struct tir_conflict_visitor {
+  bool (*visit)(struct tir *ir, void *context, const struct tir_conflict *conflict);
+  void *context;
+};
+bool tir_each_undeclared_conflict(struct tir *ir, tir_block block, tir_block scope,
+                                  const struct tir_conflict_visitor *visitor);
+bool tir_has_undeclared_conflict(struct tir *ir, tir_block block, tir_block scope);
+/* A block in one of both uses a buffer that a block in the other uses, one writes it, and one of the uses is not
+ * declared. */
+bool tir_conflict_undeclared(struct tir *ir, tir_block a, tir_block b);
+
+/* ---- Checks ---- */
+
+/* Of the uses of the buffer in the scope, those in blocks of it are declared by these. */
+bool tir_check_declared_around(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
+/* Blocks at or below `top` that use the buffer themselves declare it. */
+bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err);
+/* The block declares what blocks in it declare. */
+bool tir_check_declares_inner(const struct tir *ir, tir_block block, ms_error *err);
+/* Refuse for a use that `block` makes, or a block in it, and does not declare. */
+bool tir_refuse_undeclared(const struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
+
+/* ---- Exact regions (exact.c) ---- */
+
+/* What the block declares to write is no more than what it writes, as far as can be seen at once. */
+bool tir_check_writes_exact(struct tir *ir, tir_block block, ms_error *err);
+/* The block does not store fewer elements of the buffer than its regions hold. */
+bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
+
+#endif

@@ -1,0 +1,171 @@
+/* Exact regions: whether what a block declares to write is what it writes. Where it is more, order and cover cannot be
+ * seen from regions. The parts of a partitioned loop are such blocks. */
+#include "analysis.h"
+
+static bool is_point(const struct tir *ir, struct tir_region region) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
+    if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+  return true;
+}
+
+static bool same_indices(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  uint32_t x = tir_stmt_at(ir, a)->store.indices, y = tir_stmt_at(ir, b)->store.indices;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, tir_stmt_at(ir, a)->store.buffer)->rank; d++)
+    if (ir->operands.at[x + d] != ir->operands.at[y + d]) return false;
+  return true;
+}
+
+enum { MOST_LOOPS = 32 };
+
+/* The loops around the store, in the block, leave elements out between the first and the last that it stores to. */
+static bool is_strided(struct tir *ir, tir_block block, tir_stmt store) {
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = 0;
+  for (tir_stmt s = tir_stmt_at(ir, store)->parent; s != block; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || count == MOST_LOOPS) return false;
+    vars[count++] = tir_stmt_at(ir, s)->loop.var;
+  }
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++) {
+    tir_expr index = ir->operands.at[n.store.indices + d];
+    if (tir_density_of(ir, TIR_NONE, index, tir_int(ir, tir_type_of(ir, index), 1), vars, count) == TIR_STRIDED)
+      return true;
+  }
+  return false;
+}
+
+/* The block stores one element of the buffer, or some with others between, and declares that it writes more; or a block in it
+ * does. */
+static bool writes_less(struct tir *ir, tir_block block, struct tir_region region) {
+  tir_stmt first = TIR_NONE;
+  bool loops = false;
+  for (tir_stmt s = tir_next(ir, block, block); s;) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind == TIR_BLOCK) {
+      struct tir_span writes = tir_block_at(ir, s)->writes;
+      for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+        if (ir->regions.at[i].buffer == region.buffer)
+          return !is_point(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
+    }
+    loops |= n.kind == TIR_LOOP || n.kind == TIR_WHILE;
+    bool stores = n.kind == TIR_STORE && n.store.buffer == region.buffer;
+    if (stores && loops && !is_strided(ir, block, s)) return false; /* it may store all of it, in turn */
+    if (stores && first && !same_indices(ir, first, s)) return false;
+    if (stores && !first) first = s;
+    s = n.kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  }
+  return first != TIR_NONE;
+}
+
+static bool refuse_more(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` declares that it writes more of `%s` than it does",
+                    tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+}
+
+bool tir_check_writes_exact(struct tir *ir, tir_block block, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct tir_region region = ir->regions.at[i];
+    if (is_point(ir, region) || !writes_less(ir, block, region)) continue;
+    return refuse_more(ir, block, region.buffer, err);
+  }
+  return true;
+}
+
+/* ---- Less than all of a region ---- */
+
+/* Expressions `stride` apart, as indices are by one and minima of a region by two. */
+struct places {
+  uint32_t first, stride, count;
+};
+
+static bool depend_on(const struct tir *ir, struct places p, tir_var v) {
+  for (uint32_t i = 0; i < p.count; i++)
+    if (tir_uses_var(ir, ir->operands.at[p.first + i * p.stride], v)) return true;
+  return false;
+}
+
+static int64_t extent_of(const struct tir *ir, tir_expr extent) {
+  return tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : TIR_POS_INF;
+}
+
+/* How many places there are, at most, while `s`, in the block, and the loops and blocks around it run. */
+static int64_t count_places(const struct tir *ir, tir_block block, tir_stmt s, struct places p) {
+  int64_t count = 1;
+  for (; s != block; s = tir_stmt_at(ir, s)->parent) {
+    struct tir_span iters = tir_is(ir, s, TIR_BLOCK) ? tir_block_at(ir, s)->iters : (struct tir_span){0, 0};
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      if (depend_on(ir, p, ir->iters.at[i].var))
+        count = tir_sat_mul(count, extent_of(ir, ir->vars.at[ir->iters.at[i].var].extent));
+    if (tir_is(ir, s, TIR_LOOP) && depend_on(ir, p, tir_stmt_at(ir, s)->loop.var))
+      count = tir_sat_mul(count, extent_of(ir, tir_stmt_at(ir, s)->loop.extent));
+  }
+  return count;
+}
+
+/* Of the region, as far as it can be in the buffer. */
+static int64_t volume_of(const struct tir *ir, struct tir_region region) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, region.buffer);
+  int64_t volume = 1;
+  for (uint32_t d = 0; d < n->rank; d++) {
+    int64_t own = extent_of(ir, ir->operands.at[region.ranges + 2 * d + 1]);
+    int64_t all = extent_of(ir, ir->operands.at[n->shape + d]);
+    volume = tir_sat_mul(volume, own < all ? own : all);
+  }
+  return volume;
+}
+
+/* `s`, or what comes after the inits that it begins: what these write is written once more by what follows. */
+static tir_stmt skip_inits(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  while (s && s != top && tir_stmt_at(ir, s)->list == TIR_INIT && tir_is(ir, tir_stmt_at(ir, s)->parent, TIR_BLOCK))
+    s = tir_after(ir, s, top);
+  return s;
+}
+
+/* By the stores in a block inside, or the statement itself; no number is known where there are none. */
+static int64_t count_stores(const struct tir *ir, tir_block block, tir_stmt top, tir_buffer buffer) {
+  struct places p = {.stride = 1, .count = tir_buffer_at(ir, buffer)->rank};
+  int64_t count = 0;
+  for (tir_stmt s = top; s; s = skip_inits(ir, tir_next(ir, s, top), top)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_BLOCK && tir_matches_part_of(ir, s, buffer)) return TIR_POS_INF;
+    p.first = n->store.indices;
+    if (n->kind == TIR_STORE && n->store.buffer == buffer) count = tir_sat_add(count, count_places(ir, block, s, p));
+  }
+  return count ? count : TIR_POS_INF;
+}
+
+/* The statement itself, or a block as it declares, or does if that is less. */
+static int64_t count_stored(const struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  int64_t count = 0;
+  if (n->kind == TIR_STORE) return n->store.buffer == buffer ? count_stores(ir, block, s, buffer) : 0;
+  struct tir_span writes = n->kind == TIR_BLOCK ? tir_block_at(ir, s)->writes : (struct tir_span){0, 0};
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct places p = {ir->regions.at[i].ranges, 2, tir_buffer_at(ir, buffer)->rank};
+    if (ir->regions.at[i].buffer == buffer)
+      count = tir_sat_add(count, tir_sat_mul(volume_of(ir, ir->regions.at[i]), count_places(ir, block, s, p)));
+  }
+  int64_t stores = count ? count_stores(ir, block, s, buffer) : 0;
+  return stores < count ? stores : count;
+}
+
+static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_region region) {
+  int64_t volume = volume_of(ir, region), stored = 0;
+  if (volume == 1 || volume == TIR_POS_INF || tir_matches_part_of(ir, block, region.buffer)) return false;
+  for (tir_stmt s = skip_inits(ir, tir_next(ir, block, block), block); s && stored < volume;) {
+    stored = tir_sat_add(stored, count_stored(ir, block, s, region.buffer));
+    s = skip_inits(ir, tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block), block);
+  }
+  return stored > 0 && stored < volume; /* none: it is written through a pointer */
+}
+
+bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (ir->regions.at[i].buffer == buffer && stores_fewer(ir, block, ir->regions.at[i]))
+      return refuse_more(ir, block, buffer, err);
+  return true;
+}

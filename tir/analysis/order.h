@@ -1,0 +1,34 @@
+/* Order: whether a block's work may be done at another place of its scope. Internal to tir.
+ *
+ * Of uses that regions declare, stage pipelines and the regions themselves say what must come before what. Of the others
+ * only that there is a conflict is known (access.h), so that the two blocks must keep to the order in which they run
+ * now: on the same side, and in the same iterations of the loops around both. */
+#ifndef MSCHED_TIR_ORDER_H
+#define MSCHED_TIR_ORDER_H
+
+#include "access.h"
+
+/* What the block does is to be done elsewhere in the scope. */
+struct tir_transfer {
+  tir_block block, scope;
+  /* Under this loop, before a child of it (TIR_NONE: after all), or at this block, in its place; TIR_NONE: at each block
+   * that reads what it writes. */
+  tir_stmt to, before;
+  bool keeps_iterations; /* no instance changes the iteration of a loop around both places in which it runs */
+  /* All instances run at the new place while the loops around it run, up to `around`, which is around both that and one
+   * that reads what they write (TIR_NONE: in each iteration of the loop). NULL: so they do in all iterations together. */
+  bool (*runs_all)(struct tir *ir, const void *context, tir_stmt around);
+  const void *context;
+};
+/* Refuses with what breaks the order: the block, the buffer, and who does not declare a use. */
+bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_error *err);
+/* The first child of the loop that is to stay after the block; TIR_NONE: there is none. */
+tir_stmt tir_first_to_stay_after(struct tir *ir, const struct tir_transfer *transfer);
+/* The statement comes before the new place: it is another child of the loop, or not under it. */
+bool tir_comes_before(const struct tir *ir, const struct tir_transfer *transfer, tir_stmt other);
+/* The child of the loop that `s` is in, or is; TIR_NONE: it is not below the loop. */
+tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop);
+/* A loop of more than one iteration is around both (or is one of them), below the scope. */
+bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope);
+
+#endif
