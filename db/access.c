@@ -20,12 +20,6 @@ static db_id record_id(const struct db_record *r) {
 
 /* ---- Putting: the record and its index entries in one transaction ---- */
 
-struct putting {
-  struct db_record *record;
-  void *bytes;
-  size_t size;
-};
-
 /* Takes the entries of an index whose record is `id`, which stands in the key or is the value, by looking at all. */
 static int drop_entries(MDB_txn *txn, MDB_dbi index, const db_id *id) {
   MDB_cursor *cursor;
@@ -69,28 +63,27 @@ static int drop_old(struct db *db, MDB_txn *txn, const db_id *id) {
   return drop_from_indexes(db, txn, id, value);
 }
 
-static int put_record(struct db *db, MDB_txn *txn, void *data) {
-  struct putting *p = data;
-  struct db_record *r = p->record;
-  int code = drop_old(db, txn, &r->id);
+int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
   uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  void *bytes;
+  size_t size = db_encode_record(r, &bytes);
   db_time_key(r, time);
   db_module_key(&r->workload, r->target, r->module_hash, r->versions, module);
-  MDB_val id = {16, r->id.bytes}, nothing = {0, ""};
+  MDB_val id = {16, (void *)r->id.bytes}, nothing = {0, ""};
   MDB_val time_key = {DB_TIME_KEY, time}, module_key = {DB_MODULE_KEY, module};
-  if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, &r->id, p->bytes, p->size);
+  int code = drop_old(db, txn, &r->id);
+  if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, &r->id, bytes, size);
+  free(bytes);
   if (!code) code = mdb_put(txn, db->times, &time_key, &nothing, 0);
   return code ? code : mdb_put(txn, db->modules, &module_key, &id, 0);
 }
 
+static int put_record(struct db *db, MDB_txn *txn, void *data) { return db_insert_record(db, txn, data); }
+
 bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
   if (!(r->seconds >= 0)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's time is at least 0");
   r->id = record_id(r);
-  struct putting p = {r, NULL, 0};
-  p.size = db_encode_record(r, &p.bytes);
-  bool ok = db_write(db, put_record, &p, "keeping a record", err);
-  free(p.bytes);
-  return ok;
+  return db_write(db, put_record, r, "keeping a record", err);
 }
 
 static int delete_record(struct db *db, MDB_txn *txn, void *data) {

@@ -1,13 +1,11 @@
-#define _GNU_SOURCE
-/* Housekeeping: check and compact. */
+/* Checking a store: its pages, its entries, its indexes. */
+#include "pages.h"
 #include "seal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* ---- Check ---- */
+/* ---- Entries ---- */
 
 struct checking {
   struct db *db;
@@ -53,6 +51,9 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   if (!is_there(c, c->db->modules, module, sizeof module, &r.id))
     problem(c, DB_RECORD, key, "it is not in the index of modules");
   if (!is_there(c, c->db->workloads, r.workload.bytes, 16, NULL)) problem(c, DB_RECORD, key, "its workload is missing");
+  struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, NULL);
+  if (!trace) problem(c, DB_RECORD, key, "its trace does not decode");
+  vm_trace_free(trace);
   size_t at = 0;
   db_id intrinsic;
   const char *name;
@@ -143,22 +144,28 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   return c.problems;
 }
 
-/* ---- Compact: a copy beside the file takes its place ---- */
+/* ---- Pages ---- */
 
-bool db_compact(struct db *db, ms_error *err) {
-  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  char *copy = NULL;
-  if (asprintf(&copy, "%s.compact", db->path) < 0) abort();
-  unlink(copy);
-  int code = mdb_env_copy2(db->env, copy, MDB_CP_COMPACT);
-  bool ok = !code || db_failed(db, code, "compacting", err);
-  if (ok) { /* the environment must not look at the old file any more */
-    mdb_env_close(db->env);
-    db->env = NULL;
-    ok = rename(copy, db->path) == 0 || ms_fail(err, MS_STORE, "%s: %s", db->path, strerror(errno));
-    ok = db_open_environment(db, ok ? err : NULL) && ok;
-  }
-  if (!ok) unlink(copy);
-  free(copy);
-  return ok;
+static bool report_page(void *data, uint64_t page, const char *why) {
+  struct checking *c = data;
+  c->problems++;
+  if (c->report) fprintf(c->report, "page %llu: %s\n", (unsigned long long)page, why);
+  return true;
+}
+
+int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err) {
+  struct checking c = {.report = report};
+  struct db_page_visit visit = {.bad = report_page, .data = &c};
+  struct db_pages pages;
+  if (!db_map_pages(named->path, false, &pages, err)) return -1;
+  db_walk_pages(&pages, &visit, NULL);
+  db_unmap_pages(&pages);
+  return c.problems;
+}
+
+int64_t db_check_pages(const char *path, FILE *report, ms_error *err) {
+  struct db *named = db_name_store(path, err);
+  int64_t problems = named ? db_check_pages_of(named, report, err) : -1;
+  db_close(named);
+  return problems;
 }

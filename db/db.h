@@ -121,7 +121,19 @@ char *db_write_workload(const struct tir *ir, tir_func f, ms_error *err);
 /* Reads everything: each index entry has its record and the reverse, each trace decodes, each workload parses. Problems
  * go to `report`, a line each. Returns their number, or -1 with err. */
 int64_t db_check(struct db *db, FILE *report, ms_error *err);
-bool db_compact(struct db *db, ms_error *err);                /* rewrites the file, atomically */
+/* The same of the pages of a file, which no store has open in this process: a file with damaged ones cannot be opened.
+ */
+int64_t db_check_pages(const char *path, FILE *report, ms_error *err);
+bool db_compact(struct db *db, ms_error *err); /* rewrites the file, atomically; no other process has it open */
+struct db_repair {
+  bool needed;                                    /* else the file stays as it is */
+  uint64_t pages, records, workloads, intrinsics; /* pages that are damaged; entries that were kept */
+  uint64_t dropped;                               /* entries that are damaged, or lack what they name */
+  char *backup;                                   /* the file as it was; the caller's to free() */
+};
+/* Writes what can be read of a file to a new one, which takes its place, with new indexes; also from pages that are
+ * damaged or lost. What is damaged goes to `report`, a line each. No store has it open, here or in another process. */
+bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err);
 bool db_export_json(struct db *db, FILE *out, ms_error *err); /* lines: workloads, intrinsics, records */
 struct db_workload {
   struct tir *ir;

@@ -90,6 +90,7 @@ static bool find_page_size(struct db_pages *p) {
 static bool read_metas(struct db_pages *p, bool damaged) {
   if (!find_page_size(p)) return false;
   bool sound[2] = {is_meta(p, 0), is_meta(p, 1)};
+  p->lost = !(sound[0] && sound[1]);
   uint64_t txn[2] = {get64(p->at + META_TXN), get64(p->at + p->page + META_TXN)};
   bool follow = txn[0] == txn[1] + 1 || txn[1] == txn[0] + 1 || (txn[0] == 0 && txn[1] == 0);
   if (!damaged && !(sound[0] && sound[1] && follow)) return false;
@@ -97,6 +98,15 @@ static bool read_metas(struct db_pages *p, bool damaged) {
   take_meta(p, newer);
   p->count = get64(p->at + (size_t)newer * p->page + META_LAST) + 1;
   return true;
+}
+
+/* Neither meta page can be read: there are pages, and nothing says of what. */
+static bool guess_metas(struct db_pages *p) {
+  p->page = (uint32_t)sysconf(_SC_PAGESIZE);
+  p->count = p->bytes / p->page;
+  p->free.root = p->main.root = NO_PAGE;
+  p->lost = true;
+  return p->count >= 2;
 }
 
 bool db_select_snapshot(struct db_pages *p, uint64_t txn) {
@@ -131,7 +141,7 @@ static bool map_file(const char *path, struct db_pages *p, ms_error *err) {
 
 static bool check_size(const char *path, bool damaged, struct db_pages *p, ms_error *err) {
   uint64_t there = p->bytes / p->page;
-  if (damaged && (p->count > there || p->count < 2)) p->count = there;
+  if (damaged) p->count = there; /* what lies behind the snapshot may be of the other one, which cannot be read */
   if (p->count <= there && p->count >= 2) return true;
   if (p->count < 2 || p->count > UINT64_MAX / 65536) {
     struct db db = {.path = (char *)path};
@@ -145,7 +155,7 @@ bool db_map_pages(const char *path, bool damaged, struct db_pages *out, ms_error
   memset(out, 0, sizeof *out);
   if (!map_file(path, out, err)) return false;
   if (!out->at) return true;
-  bool read = read_metas(out, damaged);
+  bool read = read_metas(out, damaged) || (damaged && guess_metas(out));
   for (int i = 0; i < 3 && !read; i++) { /* another process may be writing one */
     usleep(1000);
     read = read_metas(out, damaged);

@@ -18,6 +18,7 @@ struct db_pages {
   uint32_t page; /* bytes of each */
   uint64_t count;
   uint64_t txn; /* of the snapshot */
+  bool lost;    /* a meta page is damaged: this may be the older snapshot */
   struct db_tree free, main;
 };
 

@@ -22,9 +22,9 @@ struct in_use {
 static struct in_use *files_in_use;
 static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool claim(const char *path, ms_error *err) {
+bool db_claim(struct db *db, ms_error *err) {
   struct stat s;
-  if (stat(path, &s) != 0) return true; /* it is made by opening it, and claimed then */
+  if (stat(db->path, &s) != 0) return true; /* it is made by opening it, and claimed then */
   pthread_mutex_lock(&files_lock);
   bool taken = false;
   for (struct in_use *f = files_in_use; f; f = f->next) taken |= f->device == s.st_dev && f->inode == s.st_ino;
@@ -32,23 +32,21 @@ static bool claim(const char *path, ms_error *err) {
     struct in_use *f = malloc(sizeof *f);
     if (!f) abort();
     *f = (struct in_use){s.st_dev, s.st_ino, files_in_use};
-    files_in_use = f;
+    db->claim = files_in_use = f;
   }
   pthread_mutex_unlock(&files_lock);
-  return taken ? ms_fail(err, MS_STORE, "%s: this process has the store open already", path) : true;
+  return taken ? ms_fail(err, MS_STORE, "%s: this process has the store open already", db->path) : true;
 }
 
-static void release(const char *path) {
-  struct stat s;
-  if (stat(path, &s) != 0) return;
+void db_disclaim(struct db *db) {
   pthread_mutex_lock(&files_lock);
   for (struct in_use **link = &files_in_use; *link; link = &(*link)->next)
-    if ((*link)->device == s.st_dev && (*link)->inode == s.st_ino) {
-      struct in_use *f = *link;
-      *link = f->next;
-      free(f);
+    if (*link == db->claim) {
+      *link = db->claim->next;
+      free(db->claim);
       break;
     }
+  db->claim = NULL;
   pthread_mutex_unlock(&files_lock);
 }
 
@@ -262,33 +260,46 @@ bool db_open_environment(struct db *db, ms_error *err) {
   return check_format(db, err);
 }
 
-struct db *db_open(const char *path, unsigned flags, ms_error *err) {
+/* LMDB's lock file goes with the name: a link is followed first. */
+static void follow_link(struct db *db) {
+  struct stat s;
+  char *real = lstat(db->path, &s) == 0 && S_ISLNK(s.st_mode) ? realpath(db->path, NULL) : NULL;
+  if (!real) return;
+  free(db->path);
+  db->path = real;
+}
+
+static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
   struct db *db = calloc(1, sizeof *db);
   if (!db) abort();
   db->read_only = flags & DB_READ_ONLY;
   db->path = path ? strdup(path) : default_path(err);
   bool ok = db->path != NULL;
+  if (ok) follow_link(db);
   if (ok && (flags & DB_CREATE) && !db->read_only) ok = make_folders(db->path, err);
   if (ok && access(db->path, F_OK) != 0 && (db->read_only || !(flags & DB_CREATE)))
     ok = db_failed(db, ENOENT, "opening", err);
-  if (ok) ok = looks_like_store(db, err);
-  bool existed = ok && access(db->path, F_OK) == 0;
-  bool claimed = ok && claim(db->path, err);
-  if (ok && claimed && db_open_environment(db, err)) {
-    if (!existed) claim(db->path, NULL);
-    return db;
-  }
-  if (claimed && existed) release(db->path);
-  if (db->env) mdb_env_close(db->env);
-  free(db->path);
-  free(db);
+  if (ok && db_claim(db, err)) return db;
+  db_close(db);
   return NULL;
+}
+
+struct db *db_open(const char *path, unsigned flags, ms_error *err) {
+  struct db *db = new_store(path, flags, err);
+  if (db && looks_like_store(db, err) && db_open_environment(db, err) && (db->claim || db_claim(db, err))) return db;
+  db_close(db);
+  return NULL;
+}
+
+/* A store to rewrite the file of: claimed, not opened. */
+struct db *db_name_store(const char *path, ms_error *err) {
+  return new_store(path, 0, err);
 }
 
 void db_close(struct db *db) {
   if (!db) return;
   mdb_env_close(db->env);
-  release(db->path);
+  db_disclaim(db);
   free(db->held);
   free(db->damage.at);
   free(db->path);

@@ -34,6 +34,7 @@ struct db {
   MDB_dbi meta, workloads, records, times, modules;
   MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
   bool read_only;
+  struct in_use *claim; /* the file is open once in the process */
   char *path;
   void *held; /* what was read last: strings of a record point into it */
   size_t held_bytes;
@@ -45,7 +46,11 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* ret
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
               ms_error *err);
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err);
-bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
+bool db_open_environment(struct db *db, ms_error *err);    /* of db->path, with its tables */
+struct db *db_name_store(const char *path, ms_error *err); /* one that is there: claimed, not opened */
+bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
+void db_disclaim(struct db *db);
+int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err); /* db_check_pages */
 /* Keeps a copy of bytes until the next call that reads. */
 void *db_hold(struct db *db, const void *bytes, size_t size);
 
@@ -56,6 +61,9 @@ bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *te
 db_id db_intrinsic_id(const char *text, size_t length);
 /* Adds one to what a record names; record->intrinsics is the caller's to free(). */
 void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
+
+/* access.c: puts a record, with what the indexes say of it; returns LMDB's code. */
+int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);
 
 /* record.c */
 size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd */

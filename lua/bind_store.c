@@ -302,15 +302,62 @@ static int store_check(lua_State *L) {
   return 1;
 }
 
+/* check_pages([path]): the number of damaged pages of a store that is not open; a line each on stderr */
+static int check_pages(lua_State *L) {
+  ms_error err = {.instruction = -1};
+  int64_t problems = db_check_pages(luaL_optstring(L, 1, NULL), stderr, &err);
+  if (problems < 0) return bind_raise(L, &err);
+  lua_pushinteger(L, problems);
+  return 1;
+}
+
+static void set_count(lua_State *L, const char *key, uint64_t count) {
+  lua_pushinteger(L, (lua_Integer)count);
+  lua_setfield(L, -2, key);
+}
+
+/* repair([path]): a store that is not open, what was done as a table; a line on stderr for each thing that is damaged */
+static int repair(lua_State *L) {
+  ms_error err = {.instruction = -1};
+  struct db_repair done;
+  const char *path = luaL_optstring(L, 1, NULL);
+  lua_newtable(L);
+  bool ok = db_repair_file(path, stderr, &done, &err);
+  if (!ok) {
+    free(done.backup);
+    return bind_raise(L, &err);
+  }
+  char backup[PATH_MAX] = "";
+  snprintf(backup, sizeof backup, "%s", done.backup ? done.backup : "");
+  free(done.backup);
+  lua_pushboolean(L, done.needed), lua_setfield(L, -2, "needed");
+  set_count(L, "pages", done.pages);
+  set_count(L, "records", done.records);
+  set_count(L, "workloads", done.workloads);
+  set_count(L, "intrinsics", done.intrinsics);
+  set_count(L, "dropped", done.dropped);
+  if (*backup) lua_pushstring(L, backup), lua_setfield(L, -2, "backup");
+  return 1;
+}
+
 static int store_compact(lua_State *L) {
   ms_error err = {.instruction = -1};
   return db_compact(open_store(L), &err) ? 0 : bind_raise(L, &err);
 }
 
+/* store:delete(id): removes a record, which may be damaged, by the first digits of its id; the whole id */
 static int store_delete(lua_State *L) {
-  db_id id = check_id(L, 2);
+  struct db *db = open_store(L);
+  const char *prefix = luaL_checkstring(L, 2);
   ms_error err = {.instruction = -1};
-  return db_delete_record(open_store(L), &id, &err) ? 0 : bind_raise(L, &err);
+  db_id id;
+  char text[DB_ID_TEXT];
+  int found = db_find_id(db, prefix, &id, &err);
+  if (!found) return bind_refuse(L, "no record `%s` in %s", prefix, db_path(db));
+  if (found < 0 || !db_delete_record(db, &id, &err)) return bind_raise(L, &err);
+  db_id_text(&id, text);
+  lua_pushstring(L, text);
+  return 1;
 }
 
 /* Ends what was written to a file, "-" being standard output. */
@@ -479,6 +526,8 @@ void bind_stores(lua_State *L) {
                                        {"read_workload", read_workload},
                                        {"write_workload", write_workload},
                                        {"versions", versions},
+                                       {"check_pages", check_pages},
+                                       {"repair", repair},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

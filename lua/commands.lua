@@ -178,10 +178,25 @@ function commands.export(options, ids)
   return DONE
 end
 
+local function repair(options)
+  local done = ms.repair(options.db)
+  if options.json then
+    put_json {repaired = done.needed, pages = done.pages, records = done.records, workloads = done.workloads, intrinsics = done.intrinsics,
+              dropped = done.dropped, backup = done.backup}
+  elseif not done.needed then
+    print("clean: there is nothing to repair")
+  else
+    print(string.format("kept %d records, %d workloads, %d tensor intrinsics; dropped %d that are damaged; %d damaged pages; the file as it was is %s",
+                        done.records, done.workloads, done.intrinsics, done.dropped, done.pages, done.backup))
+  end
+  return DONE
+end
+
 function commands.db(options, words)
   local action = words[1]
   if action == "check" then
-    local problems = open_store(options.db, true):check()
+    local problems = ms.check_pages(options.db)
+    if problems == 0 then problems = open_store(options.db, true):check() end
     if options.json then put_json {problems = problems} else print(problems == 0 and "clean" or problems .. " problems") end
     return problems == 0 and DONE or FAILED
   elseif action == "list" then
@@ -190,6 +205,16 @@ function commands.db(options, words)
       if options.json then put_json {task = w.name, records = w.records} else print(string.format("%-32s %d records", w.name, w.records)) end
     end
     return DONE
+  elseif action == "delete" then
+    if not words[2] then misuse("say which record's ID; `msched top` lists them") end
+    local store = open_store(options.db)
+    for i = 2, #words do
+      local id = store:delete(words[i])
+      if options.json then put_json {deleted = id} else print("record " .. id .. " deleted") end
+    end
+    return DONE
+  elseif action == "repair" then
+    return repair(options)
   elseif action == "compact" then
     open_store(options.db):compact()
     return DONE
@@ -202,7 +227,7 @@ function commands.db(options, words)
     if not words[2] then misuse("say which file; - is standard input") end
     return ms.load "lua.exchange".import(options, words[2])
   end
-  misuse("db list, db check, db compact, db export [FILE] or db import FILE")
+  misuse("db list, db check, db repair, db delete ID…, db compact, db export [FILE] or db import FILE")
 end
 
 -- ---- space, doctor ---------------------------------------------------------------------------------------------

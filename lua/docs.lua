@@ -45,6 +45,8 @@ ms.mutator(mutator: {name: string, apply: function, weight?: number}): table | R
 ms.intrinsic(intrinsic: {name: string, desc: msched.function|string, impl: msched.function|msched.schedule|string}): table | Defines a tensor intrinsic for Tensorize: what it computes (an expression, or TVMScript), and how. In a file of rules: for tuning, too.
 ms.policy(policy: {name: string, run: function}): table | Registers a search policy.
 ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a store; without a path, the user's.
+ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
+ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
 ms.type(x: any): string? | "function", "schedule", "trace", …; nil for what is not of this module.
@@ -158,7 +160,7 @@ store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a re
 store:find_module(workload: string, target: string, hash: string): table? | The record of a scheduled module.
 store:short_id(key: string): string | As few digits as name a record.
 store:put(record: table): string, string | Adds a record; on disk when it returns. Gives its id, and as few digits as name it.
-store:delete(key: string) | Removes a record.
+store:delete(id: string): string | Removes the record whose id starts so, which may be damaged; gives its id.
 store:check(): integer | Problems found in records and indexes.
 store:compact() | Gives free pages back.
 store:export(path: string) | Writes all as lines of JSON.

@@ -22,7 +22,7 @@ const struct cli_command cli_commands[] = {
     {"show", "ID", "Prints a record: its scheduled module and its trace, or what each instruction changed.", cli_lua},
     {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
     {"export", "ID -o FILE", "Writes a record's kernel: .o .so .c .h .ll .s by FILE's suffix.", cli_lua},
-    {"db", "list\ncheck\ncompact\nexport [FILE]\nimport FILE",
+    {"db", "list\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",
      "Looks after the store; records come from TVM and go there.", cli_lua},
     {"space", "FILE", "Prints the design space: every sketch as a trace.", cli_lua},
     {"doctor", "", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},

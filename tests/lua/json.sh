@@ -57,6 +57,8 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 agree "db export" "intrinsic sections intrinsics" <"$work/exported"
 "$msched" db import "$work/exported" --db "$db" --json | agree "db import" ""
 "$msched" db export --tvm "$work/tvm" --db "$db" --json | agree "db export --tvm" ""
+"$msched" db repair --db "$db" --json | agree "db repair" "backup"
+"$msched" db delete "$id" --db "$db" --json | agree "db delete" ""
 "$msched" space "$gemm" --json -- 8 8 8 | agree space ""
 "$msched" doctor --json | agree doctor ""
 "$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"

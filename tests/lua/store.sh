@@ -1,0 +1,135 @@
+#!/bin/sh
+# A damaged store, as the commands meet it: never a signal; what is damaged is named, left out, deleted, repaired.
+# Usage: store.sh MSCHED ROOT
+set -eu
+msched=$1
+root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() {
+  echo "FAIL: $*"
+  exit 1
+}
+db=$work/store.db
+cp "$root/tests/unit/data/store_format_1.db" "$db"
+add=$root/tests/support/add.py
+# Its entries get their checksums: out as lines of JSON, in again.
+"$msched" db export "$work/lines" --db "$db"
+rm -f "$db"
+"$msched" db import "$work/lines" --db "$db" >/dev/null
+"$msched" db compact --db "$db"
+cp "$db" "$work/whole"
+ids=$("$msched" top --db "$db" --json | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')
+set -- $ids
+[ $# = 3 ] || fail "three records are expected: $ids"
+first=$1 second=$2
+
+# ---- Spoiled pages: an error that says what to do, or the command as it was; never a signal.
+poke() { printf "\\$(printf %o "$2")" | dd of="$work/spoiled.db" bs=1 seek="$1" conv=notrunc 2>/dev/null; } # offset, byte
+meets() { # command…
+  status=0
+  "$msched" "$@" --db "$work/spoiled.db" >"$work/out" 2>"$work/err" || status=$?
+  case $status in
+  0) [ -s "$work/out" ] || fail "$* says nothing: $at $byte" ;;
+  1) [ -s "$work/err" ] || [ -s "$work/out" ] || fail "$* fails without a word: $at $byte" ;;
+  *) fail "$*: status $status with byte $byte at $at" ;;
+  esac
+}
+refusals=0
+page=0
+while [ $((page * 4096)) -lt "$(wc -c <"$work/whole")" ]; do
+  for at in 0 10 12 14 16 18 40; do
+    for byte in 0 255; do
+      cp "$work/whole" "$work/spoiled.db"
+      rm -f "$work/spoiled.db-lock"
+      poke $((page * 4096 + at)) $byte
+      meets db check
+      refusals=$((refusals + status))
+      meets top
+      [ $byte = 0 ] || [ $status = 1 ] || meets show "$first"
+      [ $at != 14 ] || meets tune "$add" --trials 2 --simulate --policy replay_trace --target x86-64-v3
+    done
+  done
+  page=$((page + 1))
+done
+[ $refusals -gt 40 ] || fail "only $refusals of the spoiled files were refused"
+
+# ---- A record whose bytes are damaged: named once, left out, deleted.
+spoil_record() { # store, id: a byte of the record, which holds its id behind its seal (4 + 8 bytes) and the mark (4)
+  hex=$(printf %s "$2" | sed 's/../\\x&/g')
+  LC_ALL=C grep -obUaP "msr.$hex" "$1" | cut -d: -f1 | while read -r offset; do
+    printf '\377' | dd of="$1" bs=1 seek=$((offset + 60)) conv=notrunc 2>/dev/null
+  done
+}
+cp "$work/whole" "$db"
+spoil_record "$db" "$first"
+short=$(printf %.12s "$first")
+"$msched" top --db "$db" >"$work/out" 2>"$work/err" || fail "top of a store with a damaged record"
+[ "$(grep -c "damaged, and left out: record $short; " "$work/err")" = 1 ] || fail "top: $(cat "$work/err")"
+grep -q "$(printf %.7s "$first")" "$work/out" && fail "top lists a damaged record"
+[ "$("$msched" top --db "$db" --json 2>/dev/null | wc -l)" = 2 ] || fail "top: the others"
+"$msched" db check --db "$db" >"$work/out" 2>"$work/err" && fail "check finds nothing"
+grep -qx "record $first: its checksum is wrong" "$work/err" || fail "check: $(cat "$work/err")"
+"$msched" show "$first" --db "$db" >"$work/out" 2>"$work/err" && fail "a damaged record is shown"
+grep -q "record $short is damaged; .msched db delete $short. removes it" "$work/err" || fail "show: $(cat "$work/err")"
+"$msched" db export "$work/others" --db "$db" 2>/dev/null
+[ "$(grep -c '"record"' "$work/others")" = 2 ] || fail "export of the others"
+"$msched" tune "$add" --trials 1 --policy replay_trace --target x86-64-v3 --db "$db" >"$work/out" 2>"$work/err" ||
+  fail "tune: $(cat "$work/out" "$work/err")"
+grep -q "left out: record $short" "$work/err" || fail "tune does not name it: $(cat "$work/err")"
+cp "$work/whole" "$db"
+spoil_record "$db" "$first"
+[ "$("$msched" db delete "$short" --db "$db")" = "record $first deleted" ] || fail "delete"
+[ "$("$msched" db check --db "$db")" = clean ] || fail "check after delete"
+"$msched" db delete "$short" --db "$db" 2>"$work/err" && fail "deleted twice"
+grep -q "no record" "$work/err" || fail "deleted twice: $(cat "$work/err")"
+
+# ---- Repair: what is damaged is dropped, of damaged pages too what can be read is kept, the old file stays.
+cp "$work/whole" "$db"
+[ "$("$msched" db repair --db "$db")" = "clean: there is nothing to repair" ] || fail "repair of a sound store"
+cmp "$db" "$work/whole" || fail "repair changed a sound store"
+spoil_record "$db" "$second"
+cp "$db" "$work/before"
+"$msched" db repair --db "$db" >"$work/out" 2>"$work/err" || fail "repair: $(cat "$work/err")"
+grep -q "kept 2 records, 1 workloads, 0 tensor intrinsics; dropped 1 that are damaged; 0 damaged pages; the file as it was is $db.bak" "$work/out" ||
+  fail "repair: $(cat "$work/out")"
+grep -qx "record $second: dropped: its checksum is wrong" "$work/err" || fail "repair: $(cat "$work/err")"
+cmp "$db.bak" "$work/before" || fail "the backup is another"
+[ "$("$msched" db check --db "$db")" = clean ] || fail "check after repair"
+page=0
+saved=0
+while [ $((page * 4096)) -lt "$(wc -c <"$work/whole")" ]; do
+  for at in 0 10 12; do # the page's number, its kind, its border
+    rm -f "$db".*
+    cp "$work/whole" "$work/spoiled.db"
+    poke $((page * 4096 + at)) 255
+    cp "$work/spoiled.db" "$db"
+    "$msched" db repair --db "$db" >"$work/out" 2>"$work/err" || fail "repair with page $page spoiled at $at: $(cat "$work/err")"
+    [ "$("$msched" db check --db "$db")" = clean ] || fail "check after repair with page $page spoiled at $at"
+    [ "$("$msched" top --db "$db" --json | wc -l)" = 3 ] || fail "records are lost with page $page spoiled at $at: $(cat "$work/out")"
+    saved=$((saved + 1))
+  done
+  page=$((page + 1))
+done
+[ $saved -gt 20 ] || fail "only $saved were repaired"
+echo 'SQLite format 3 and so on' >"$work/other.db"
+"$msched" db repair --db "$work/other.db" >/dev/null 2>"$work/err" && fail "repair of another program's file"
+grep -q "nothing of a store\|no store of msched" "$work/err" || fail "repair of another program's file: $(cat "$work/err")"
+[ "$(cat "$work/other.db")" = 'SQLite format 3 and so on' ] || fail "another program's file was changed"
+"$msched" db repair --db "$work/none.db" 2>"$work/err" && fail "repair of none"
+grep -q "there is no store" "$work/err" || fail "repair of none: $(cat "$work/err")"
+
+# ---- The file is not replaced under another process that has it open.
+cp "$work/whole" "$db"
+printf 'local ms = require "msched"\nlocal s = ms.store(arg[1])\nio.write("open\\n") io.flush()\nio.read()\n' >"$work/hold.lua"
+mkfifo "$work/stop"
+"$msched" "$work/hold.lua" "$db" <"$work/stop" >"$work/held" &
+exec 3>"$work/stop"
+while ! grep -q open "$work/held"; do sleep 0.05; done
+"$msched" db compact --db "$db" 2>"$work/err" && fail "compact while another has it open"
+grep -q "another process has the store open" "$work/err" || fail "compact: $(cat "$work/err")"
+exec 3>&-
+wait
+"$msched" db compact --db "$db" || fail "compact"
+[ "$("$msched" db check --db "$db")" = clean ] || fail "check after compact"
+echo "store: ok"
