@@ -110,6 +110,36 @@ bool jit_call_run(const struct jit_call *call, ms_error *err);
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
              const struct tir_arg *args, ms_error *err);
 
+/* ---- Agreement ---------------------------------------------------------------------------------------------------
+ * What a scheduled function computes is compared with what the unscheduled one does, built as it stands, everywhere: on
+ * small integers, whose sums are exact in any order, and on real numbers, which show arithmetic that is coarser than
+ * the function's (accumulating in float16). */
+
+enum jit_data { JIT_WHOLE, JIT_REAL };
+struct jit_expected {
+  struct tir_arguments before, after; /* without and with what the function does */
+  double tolerance;                   /* as tir_same_arguments takes it */
+  double seconds;                     /* that the unscheduled function took, once */
+  uint32_t buffers;                   /* that it may write */
+  uint64_t elements;                  /* of those */
+  bool sampled;                       /* `after` is that of samples, by the interpreter, and `before` elsewhere */
+};
+/* Runs the unscheduled function on data of a seed, built; on real numbers, if that would take long, on the interpreter
+ * for samples of the outputs: coarse arithmetic shows at any element. On real numbers it is run again with faster
+ * arithmetic on arguments that are nudged: eight times what that changes is allowed, and no less than
+ * tir_real_tolerance. 1: done, *out is the caller's (jit_expected_free). 0: there is nothing to be compared with, and
+ * err says why: it would take too many steps, or real numbers say nothing of it. -1: it cannot be built or run. */
+int jit_expect(const struct tir *ir, tir_func f, const struct jit_target *target, enum jit_data data, uint64_t seed,
+               struct jit_expected *out, ms_error *err);
+void jit_expected_free(struct jit_expected *expected);
+/* Compares what another build made of `before`; false: err says where it differs. *difference (may be NULL) as
+ * tir_difference has it. */
+bool jit_agrees(const struct jit_expected *expected, const struct tir *ir, tir_func f,
+                const struct tir_arguments *actual, double *difference, ms_error *err);
+/* Runs a kernel of the function, or of its schedule, on `before` and compares. */
+bool jit_kernel_agrees(const struct jit_expected *expected, const struct tir *ir, tir_func f,
+                       const struct jit_kernel *kernel, double *difference, ms_error *err);
+
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
 struct jit_timing {

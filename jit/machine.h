@@ -23,6 +23,9 @@ struct jit_code *jit_code_of_object(const void *object, size_t bytes, const stru
 /* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
 bool jit_passed(int32_t status, ms_error *err);
 
+/* Whether the function may write a parameter's buffer: through a block, a store, or a pointer it hands out. */
+bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);
+
 /* The module of a lowered function, optimized. Owned by the caller, with `context`. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,

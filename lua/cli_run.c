@@ -1,5 +1,6 @@
-/* msched run: a function, or its schedule, on the reference interpreter and compiled; the results compared, the
- * compiled one timed. */
+/* msched run: a function, or its schedule, on the reference interpreter and compiled; the compiled one's results are
+ * compared with the interpreter's, as far as it got, and everywhere with those of the unscheduled function, compiled;
+ * then it is timed. */
 #include "cli.h"
 
 #include "jit/jit.h"
@@ -11,7 +12,7 @@
 
 struct options {
   bool json;
-  uint64_t seed;
+  uint64_t seed, steps;
   const char *trace, *target;
   struct vm_intrinsics *intrinsics; /* that the trace uses, besides those shipped */
 };
@@ -20,13 +21,16 @@ struct options {
 struct outcome {
   int64_t steps;
   double seconds; /* of the interpreter */
-  bool sampled, scheduled, compiled;
-  uint64_t results;
+  bool sampled, scheduled, compiled, real_sampled;
+  uint64_t results, elements, interpreted; /* elements of outputs; of these, compared with the interpreter's */
+  uint32_t buffers;
+  double real;                      /* the tolerance on real numbers */
+  char no_whole[400], no_real[400]; /* why whole outputs, real numbers were not compared; "": they were */
   struct jit_timing timing;
   char target[JIT_TARGET_TEXT], reason[2000]; /* why it is not compiled */
 };
 
-/* Runs that take more steps than that are cut down to samples of the outputs. */
+/* Runs that take more steps than that, unless --steps says otherwise, are cut down to samples of the outputs. */
 enum { MOST_STEPS = 200 * 1000 * 1000, SAMPLES = 16 };
 
 static double now(void) {
@@ -47,7 +51,7 @@ static uint64_t hash_of(const struct tir_arguments *args) {
 static bool interpret(const struct tir *ir, tir_func f, const struct tir_arguments *before, struct tir_arguments *args,
                       const struct options *o, struct outcome *out, double *tolerance, ms_error *err) {
   struct tir_run_report report = {0};
-  struct tir_run_options how = {.report = &report, .most_steps = MOST_STEPS};
+  struct tir_run_options how = {.report = &report, .most_steps = (int64_t)o->steps};
   double start = now();
   bool done = tir_run(ir, f, args->args, args->count, &how, err);
   if (!done && err->code == MS_RUN_STEPS) {
@@ -63,20 +67,37 @@ static bool interpret(const struct tir *ir, tir_func f, const struct tir_argumen
   return done;
 }
 
+static size_t element_bytes(const struct tir *ir, tir_buffer buffer) {
+  tir_type type = tir_buffer_at(ir, buffer)->type;
+  return ((size_t)tir_type_bits(type) * (size_t)tir_type_lanes(type) + 7) / 8;
+}
+
 /* What the samples did not write is taken from the other run, so that the rest is compared. */
 static void fill_in(const struct tir *ir, tir_func f, const struct tir_arguments *before,
                     const struct tir_arguments *from, struct tir_arguments *to) {
   for (uint32_t i = 0; i < to->count; i++) {
     tir_buffer buffer = ir->params.at[ir->funcs.at[f].params.first + i].buffer;
     if (!buffer || !to->args[i].data) continue;
-    size_t bytes =
-        ((size_t)tir_type_bits(tir_buffer_at(ir, buffer)->type) * tir_type_lanes(tir_buffer_at(ir, buffer)->type) + 7) /
-        8;
+    size_t bytes = element_bytes(ir, buffer);
     char *at = to->args[i].data;
     const char *old = before->args[i].data, *other = from->args[i].data;
     for (size_t b = 0; b + bytes <= to->args[i].bytes; b += bytes)
       if (!memcmp(at + b, old + b, bytes)) memcpy(at + b, other + b, bytes);
   }
+}
+
+/* Elements that a run of samples changed. */
+static uint64_t count_changed(const struct tir *ir, tir_func f, const struct tir_arguments *before,
+                              const struct tir_arguments *after) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < before->count; i++) {
+    tir_buffer buffer = ir->params.at[ir->funcs.at[f].params.first + i].buffer;
+    if (!buffer || !before->args[i].data) continue;
+    size_t bytes = element_bytes(ir, buffer);
+    const char *x = before->args[i].data, *y = after->args[i].data;
+    for (size_t b = 0; b + bytes <= before->args[i].bytes; b += bytes) count += memcmp(x + b, y + b, bytes) != 0;
+  }
+  return count;
 }
 
 static bool compare(const struct tir *ir, tir_func f, const struct tir_arguments *before,
@@ -119,31 +140,98 @@ static struct jit_kernel *compile(const struct tir *ir, tir_func f, const struct
   return kernel;
 }
 
+/* ---- With the unscheduled function, compiled ---- */
+
+static bool say_which(enum jit_data data, const ms_error *why, ms_error *err) {
+  return ms_fail(err, why->code, "on %s, not as the unscheduled function, compiled, has it: %s",
+                 data == JIT_REAL ? "real numbers" : "small integers", why->message);
+}
+
+/* actual: what the compiled function made of the same arguments. */
+static bool compare_whole(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t seed,
+                          const struct tir_arguments *actual, struct outcome *out, ms_error *err) {
+  struct jit_expected expected;
+  ms_error why = {.instruction = -1};
+  if (jit_expect(ir, f, target, JIT_WHOLE, seed, &expected, &why) <= 0) {
+    snprintf(out->no_whole, sizeof out->no_whole, "%.390s", why.message);
+    return true;
+  }
+  out->buffers = expected.buffers, out->elements = expected.elements;
+  bool same = jit_agrees(&expected, ir, f, actual, NULL, &why);
+  jit_expected_free(&expected);
+  return same || say_which(JIT_WHOLE, &why, err);
+}
+
+static bool compare_real(const struct tir *ir, tir_func f, const struct jit_kernel *kernel,
+                         const struct jit_target *target, uint64_t seed, struct outcome *out, ms_error *err) {
+  struct jit_expected expected;
+  ms_error why = {.instruction = -1};
+  if (jit_expect(ir, f, target, JIT_REAL, seed, &expected, &why) <= 0) {
+    snprintf(out->no_real, sizeof out->no_real, "%.390s", why.message);
+    return true;
+  }
+  out->real = expected.tolerance, out->real_sampled = expected.sampled;
+  bool same = jit_kernel_agrees(&expected, ir, f, kernel, NULL, &why);
+  jit_expected_free(&expected);
+  return same || say_which(JIT_REAL, &why, err);
+}
+
 /* ---- The command ---- */
+
+static json_t *report_of(const struct outcome *r, const char *hash) {
+  json_t *line = json_pack("{s:b, s:I, s:f, s:s, s:b, s:b}", "ok", 1, "steps", (json_int_t)r->steps, "seconds",
+                           r->seconds, "results", hash, "sampled", r->sampled, "compiled", r->compiled);
+  if (r->scheduled) json_object_set_new(line, "same", json_true());
+  if (!r->compiled) json_object_set_new(line, "reason", json_string(r->reason));
+  if (!r->compiled) return line;
+  json_object_update_new(line, json_pack("{s:s, s:f, s:f, s:f, s:i, s:I, s:I}", "target", r->target, "compiled_seconds",
+                                         r->timing.seconds, "low", r->timing.low, "high", r->timing.high, "runs",
+                                         (int)r->timing.runs, "elements", (json_int_t)(*r->no_whole ? 0 : r->elements),
+                                         "interpreted_elements", (json_int_t)r->interpreted));
+  if (*r->no_whole) json_object_set_new(line, "no_whole", json_string(r->no_whole));
+  if (*r->no_real) json_object_set_new(line, "no_real", json_string(r->no_real));
+  if (r->real > 0) json_object_set_new(line, "real_tolerance", json_real(r->real));
+  return line;
+}
+
+/* What was compared with what, and how much of it. */
+static void print_comparison(const struct outcome *r) {
+  if (*r->no_whole)
+    printf("whole outputs not compared with the unscheduled build's: %s\n", r->no_whole);
+  else
+    printf("whole outputs equal to the unscheduled build's (%u buffer%s, %llu elements)\n", r->buffers,
+           r->buffers == 1 ? "" : "s", (unsigned long long)r->elements);
+  if (*r->no_real)
+    printf("not compared on real numbers: %s\n", r->no_real);
+  else if (r->real > 0)
+    printf("so they are on real numbers, within %.2g of the largest%s\n", r->real,
+           r->real_sampled ? ", at samples by the interpreter" : "");
+  if (*r->no_whole || r->interpreted < r->elements)
+    printf("equal to the interpreter's at %llu elements", (unsigned long long)r->interpreted);
+  else
+    printf("equal to the interpreter's everywhere");
+  if (!*r->no_whole && r->interpreted < r->elements) printf(" of %llu", (unsigned long long)r->elements);
+  printf("\n");
+}
 
 static void report(const struct outcome *r, bool json) {
   char hash[20];
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->results);
   if (json) {
-    json_t *line = json_pack("{s:b, s:I, s:f, s:s, s:b, s:b}", "ok", 1, "steps", (json_int_t)r->steps, "seconds",
-                             r->seconds, "results", hash, "sampled", r->sampled, "compiled", r->compiled);
-    if (r->scheduled) json_object_set_new(line, "same", json_true());
-    if (!r->compiled) json_object_set_new(line, "reason", json_string(r->reason));
-    if (r->compiled)
-      json_object_update_new(line, json_pack("{s:s, s:f, s:f, s:f, s:i}", "target", r->target, "compiled_seconds",
-                                             r->timing.seconds, "low", r->timing.low, "high", r->timing.high, "runs",
-                                             (int)r->timing.runs));
-    cli_print_json(line);
+    cli_print_json(report_of(r, hash));
     return;
   }
   printf("interpreted: %lld steps in %.3f s%s; results %s\n", (long long)r->steps, r->seconds,
          r->sampled ? ", what samples of the outputs need" : "", hash);
   if (r->scheduled) printf("scheduled, interpreted: the same results\n");
-  if (r->compiled)
-    printf("compiled for %s: the same results; %.3f us [%.3f, %.3f] in %u runs\n", r->target, r->timing.seconds * 1e6,
-           r->timing.low * 1e6, r->timing.high * 1e6, (unsigned)r->timing.runs);
-  else
+  if (!r->compiled) {
     printf("not compiled: %s\n", r->reason);
+    return;
+  }
+  printf("compiled for %s: the same results; %.3f us [%.3f, %.3f] in %u runs%s\n", r->target, r->timing.seconds * 1e6,
+         r->timing.low * 1e6, r->timing.high * 1e6, (unsigned)r->timing.runs,
+         r->timing.busy ? "; the machine was busy" : "");
+  print_comparison(r);
 }
 
 /* before: the arguments; expected: what the unscheduled function makes of them. */
@@ -169,7 +257,10 @@ static bool run_on_both(const struct tir *ir, const struct tir *scheduled, tir_f
   tir_copy_arguments(ir, f, before, &actual);
   struct jit_call *call = jit_call_new(kernel, code, f, actual.args, err);
   done = call && run_compiled(call, out, err) &&
-         compare(ir, f, before, expected, &actual, out->sampled, tolerance, err) && time_compiled(call, out, err);
+         compare(ir, f, before, expected, &actual, out->sampled, tolerance, err) &&
+         compare_whole(ir, f, target, o->seed, &actual, out, err) &&
+         (!scheduled || compare_real(ir, f, kernel, target, o->seed, out, err)) && time_compiled(call, out, err);
+  out->interpreted = out->sampled ? count_changed(ir, f, before, expected) : out->elements;
   jit_call_free(call);
   tir_arguments_free(&actual);
   jit_kernel_free(kernel);
@@ -198,15 +289,16 @@ static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const 
 }
 
 int cli_run(const struct cli_command *self, int argc, char **argv) {
-  struct options o = {.seed = 1};
+  struct options o = {.seed = 1, .steps = MOST_STEPS};
   struct cli_list files = {0};
   const struct cli_place places[] = {
-      {.key = "json", .flag = &o.json},     {.key = "seed", .whole = &o.seed},     {.key = "trace", .text = &o.trace},
-      {.key = "target", .text = &o.target}, {.key = "intrinsics", .list = &files},
+      {.key = "json", .flag = &o.json},   {.key = "seed", .whole = &o.seed},    {.key = "steps", .whole = &o.steps},
+      {.key = "trace", .text = &o.trace}, {.key = "target", .text = &o.target}, {.key = "intrinsics", .list = &files},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (count != 1) return cli_wrong_usage(self, "give one IR file");
+  if (!o.steps || o.steps > INT64_MAX) return cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};
   o.intrinsics = cli_read_intrinsics(&files, &err);
   struct tir *ir = o.intrinsics ? cli_read_module(argv[0], &err) : NULL;

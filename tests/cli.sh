@@ -140,6 +140,40 @@ sed 's/B\[vi\] = .*/B[vi] = T.call_extern("float32", "nowhere", A[vi])/' "$dir/a
 check "run of what nobody knows" 1 "nowhere" "$msched" run "$dir/extern.py"
 check "run for no target" 1 "target" "$msched" run "$dir/add.py" --target fly
 check "run --trace" 0 "the same results" "$msched" run "$dir/add.py" --trace "$dir/good.json"
+cat >"$dir/one.py" <<'E'
+# from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((65536,), "float32"), B: T.Buffer((65536,), "float32")):
+    for i in range(65536):
+        with T.sblock("B"):
+            vi = T.axis.spatial(65536, i)
+            B[vi] = A[vi] * T.if_then_else(vi == 40001, T.float32(4099), T.float32(1))
+E
+cat >"$dir/sum.py" <<'E'
+# from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((64, 512), "float32"), B: T.Buffer((64,), "float32")):
+    for i, k in T.grid(64, 512):
+        with T.sblock("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+E
+# The results go through float16: 4099 is none of its numbers, but all others that come of small integers are.
+echo '[[["GetSBlock",[],["B","main"],["b"]],["CacheWrite",["b",[]],[0,"global"],["c"]],["UnsafeSetDType",["b"],[0,"float16"],[]]],[]]' >"$dir/short.json"
+echo '[[],[]]' >"$dir/nothing.json"
+check "run says how much is compared" 0 "whole outputs equal to the unscheduled build's (1 buffer, 65536 elements)" \
+  "$msched" run "$dir/one.py" --steps 9999
+check "run says how much is interpreted" 0 "elements of 65536" "$msched" run "$dir/one.py" --steps 9999
+check "run of a kernel that is wrong at one element, which no sample meets" 1 "on small integers, " \
+  "$msched" run "$dir/one.py" --trace "$dir/short.json" --steps 9999
+check "the element" 1 "B[40001]: " "$msched" run "$dir/one.py" --trace "$dir/short.json" --steps 9999
+check "run of no steps" 2 "from 1 on" "$msched" run "$dir/one.py" --steps 0
+check "run of a sum in float16, exact on small integers" 1 "on real numbers, " \
+  "$msched" run "$dir/sum.py" --trace "$dir/short.json"
+check "run says that real numbers are the same too" 0 "so they are on real numbers, within" \
+  "$msched" run "$dir/sum.py" --trace "$dir/nothing.json"
 check "bench" 0 '"workload":"GMM1024"' "$msched" bench replay --count 30 --json
 check "standard input" 0 "T.grid(2, 4)" sh -c "'$msched' apply - '$dir/good.json' <'$dir/add.py'"
 

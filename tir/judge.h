@@ -118,6 +118,28 @@ void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_argum
 void tir_arguments_free(struct tir_arguments *arguments);
 /* What may separate results: 0 when no run rounded, else epsilon * (8 + 2 * the length of f's reductions, summed). */
 double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
+/* ---- On real numbers: they show arithmetic that is coarser than the function's, which small integers do not ---- */
+
+/* As tir_make_arguments, but floats are of either sign, from 1/8 to 1, with all their digits. */
+bool tir_make_real_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
+/* Changes each float of 32 bits or more by up to four times its type's spacing: what becomes of the results says how
+ * much of a rounding error the function makes. */
+void tir_nudge_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *arguments);
+/* Whether the module rounds floats to integers or compares them (casts, floor, <): two orders of computing may then
+ * fall on two sides of a step, and results on real numbers say nothing. */
+bool tir_has_steps(const struct tir *ir);
+double tir_coarsest_epsilon(const struct tir *ir); /* of the float types that results of arithmetic have; 0: none */
+/* What may separate results: epsilon * (8 + 8 * the square root of the length of each reduction), summed; 2 * the
+ * length where that is less, or so long that terms vanish beside the sum. */
+double tir_real_tolerance(const struct tir *ir, tir_func f);
+/* Where every result of a buffer is a whole number that its type holds exactly, it is a sum of products of the whole
+ * numbers that went in: then no order of summing is off by as much as a half, and a term left out is off by more. The
+ * largest such tolerance, relative to the buffer's largest number; INFINITY where results are not whole. */
+double tir_whole_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *results, uint32_t parameter);
+/* The largest difference of two runs, relative to the largest number of its buffer; INFINITY where integers differ, or
+ * only one is a number. */
+double tir_difference(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
+                      const struct tir_arguments *actual);
 /* Compares the buffers of two runs of f: integers exactly, floats within tolerance * the buffer's largest magnitude;
  * NaN equals NaN, -0 equals 0. false: err names the first element that differs. */
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,

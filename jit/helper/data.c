@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "helper.h"
 
+#include "../machine.h"
+
 #include "vm/vm.h"
 
 #include <math.h>
@@ -40,18 +42,6 @@ void guarded_free(void *at, size_t bytes) {
 
 /* ---- The workload ---- */
 
-/* Whether the function may write a parameter's buffer: through a block, a store, or a pointer it hands out. */
-static bool may_write(const struct tir *ir, tir_func f, tir_buffer buffer) {
-  if (tir_buffer_at(ir, buffer)->writers) return true;
-  tir_stmt top = ir->funcs.at[f].body;
-  for (tir_stmt s = top; s != TIR_NONE; s = tir_next(ir, s, top)) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind == TIR_STORE && n->store.buffer == buffer) return true;
-    if (n->kind == TIR_EVALUATE) return true;
-  }
-  return false;
-}
-
 static void share(struct tir_arguments *arguments) {
   for (uint32_t i = 0; i < arguments->count; i++) {
     struct tir_arg *arg = &arguments->args[i];
@@ -83,7 +73,7 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
   if (!w->written) abort();
   for (uint32_t i = 0; i < w->inputs.count; i++) {
     tir_buffer b = w->ir->params.at[w->ir->funcs.at[w->f].params.first + i].buffer;
-    w->written[i] = b && may_write(w->ir, w->f, b);
+    w->written[i] = b && jit_may_write(w->ir, w->f, b);
   }
   tir_copy_arguments(w->ir, w->f, &w->inputs, &w->expected);
   share(&w->inputs);

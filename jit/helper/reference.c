@@ -49,50 +49,17 @@ static bool build_and_run(const struct workload *w, double *seconds, ms_error *e
 
 /* ---- How close results must be ---- */
 
-/* The spacing of a type's numbers about 1, and how large integers may be for all below to be exact. */
-static double epsilon_of(tir_type type) {
-  if (!tir_type_is_float(type)) return 0;
-  if (tir_type_bits(type) == 64) return 0x1p-52;
-  if (tir_type_bits(type) == 32) return 0x1p-23;
-  return tir_type_code(type) == TIR_BFLOAT ? 0x1p-7 : 0x1p-10;
-}
-
-static double coarsest(const struct tir *ir) {
-  double most = 0;
-  for (uint32_t b = 1; b < ir->buffers.count; b++)
-    most = fmax(most, epsilon_of(tir_type_with_lanes(tir_buffer_at(ir, b)->type, 1)));
-  return most;
-}
-
-/* Where every result is a whole number that its type holds exactly, it is a sum of products of the whole numbers that
- * went in: then no order of summing is off by as much as a half, and a term left out is off by more. The largest such
- * tolerance of a buffer, relative to its largest number; without a limit where results are not whole. */
-static double whole_tolerance(const struct workload *w, uint32_t parameter) {
-  const struct tir_arg *arg = &w->expected.args[parameter];
-  tir_buffer buffer = w->ir->params.at[w->ir->funcs.at[w->f].params.first + parameter].buffer;
-  tir_type type = tir_type_with_lanes(tir_buffer_at(w->ir, buffer)->type, 1);
-  double epsilon = epsilon_of(type), most = 0;
-  if (epsilon == 0) return INFINITY;
-  size_t size = (size_t)tir_type_bits(type) / 8;
-  for (size_t at = 0; at + size <= arg->bytes; at += size) {
-    double x = fabs(tir_fetch_element(type, (const uint8_t *)arg->data + at));
-    if (x != floor(x) || !(x < 1 / epsilon)) return INFINITY;
-    if (x > most) most = x;
-  }
-  return most > 0 ? 0.49 / most : INFINITY;
-}
-
 static double tolerance_of(const struct workload *w, double epsilon) {
   double tolerance = tir_tolerance(w->ir, w->f, epsilon);
   for (uint32_t i = 0; i < w->expected.count; i++)
-    if (w->written[i]) tolerance = fmin(tolerance, whole_tolerance(w, i));
+    if (w->written[i]) tolerance = fmin(tolerance, tir_whole_tolerance(w->ir, w->f, &w->expected, i));
   return tolerance;
 }
 
 void reference_main(struct channel *channel, const struct workload *w, struct note *note) {
   ms_error err = {.instruction = -1};
   struct measure_reference told = {.tolerance = -1};
-  double epsilon = coarsest(w->ir), exact;
+  double epsilon = tir_coarsest_epsilon(w->ir), exact;
   note->stage = STAGE_FIRST_RUN;
   if (interpret(w, &exact, &err))
     told.tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);

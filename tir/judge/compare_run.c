@@ -170,7 +170,7 @@ void tir_arguments_free(struct tir_arguments *arguments) {
 
 /* How many terms a store that reads its own target sums: the reduction iterations of its block, or outside of blocks
  * the loops that its indices do not depend on. */
-static double reduction_length(const struct tir *ir, tir_stmt store) {
+double tir_reduction_length(const struct tir *ir, tir_stmt store) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, store);
   const struct tir_buffer_node *b = tir_buffer_at(ir, n->store.buffer);
   if (!tir_uses_buffer(ir, n->store.value, n->store.buffer)) return 0;
@@ -199,7 +199,7 @@ double tir_tolerance(const struct tir *ir, tir_func f, double epsilon) {
   double length = 0;
   tir_stmt top = ir->funcs.at[f].body;
   for (tir_stmt s = top; s != TIR_NONE; s = tir_next(ir, s, top))
-    if (tir_is(ir, s, TIR_STORE)) length += reduction_length(ir, s);
+    if (tir_is(ir, s, TIR_STORE)) length += tir_reduction_length(ir, s);
   return epsilon * (8 + 2 * length);
 }
 

@@ -289,4 +289,6 @@ static inline union value interp_get(const struct thread *t, operand at) { retur
 /* A number of a stream (compare_run.c): splitmix64 of a counter. */
 uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number);
 
+double tir_reduction_length(const struct tir *ir, tir_stmt store); /* terms that a store sums; 0: it sums none */
+
 #endif
