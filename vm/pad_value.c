@@ -1,7 +1,7 @@
 /* Pad values as text: "lambda i, j: (T.float32(0.0),)", or TVM's node graph of such a map. */
 #include "pad_value.h"
-#include "graph.h"
 #include "index_map.h"
+#include "tvm/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
