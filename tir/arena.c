@@ -1,6 +1,4 @@
 #include "arena.h"
-#include "arith/iter_map.h"
-#include "hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,34 +52,41 @@ struct tir *tir_new(void) {
   return ir;
 }
 
+/* ---- Working memory ---- */
+
+void *tir_make_scratch(const struct tir *ir, enum tir_scratch_owner owner, const struct tir_scratch_kind *kind) {
+  assert(owner < TIR_SCRATCH_OWNERS && kind->size > 0);
+  struct tir_scratch_part *part = &ir->scratch->of[owner];
+  assert(!part->at && (!part->kind || part->kind == kind));
+  part->kind = kind;
+  if (!(part->at = calloc(1, kind->size))) abort();
+  return part->at;
+}
+
+static void free_scratch(struct tir_scratch *scratch) {
+  for (int i = 0; i < TIR_SCRATCH_OWNERS; i++) {
+    struct tir_scratch_part *part = &scratch->of[i];
+    if (part->at && part->kind->release) part->kind->release(part->at);
+    free(part->at);
+  }
+  free(scratch);
+}
+
 void tir_free(struct tir *ir) {
   if (!ir) return;
 #define FREE_ARRAY(type, name) free(ir->name.at);
   TIR_ARRAYS(FREE_ARRAY)
 #undef FREE_ARRAY
-  tir_scratch_free(ir->scratch);
+  free_scratch(ir->scratch);
   free(ir);
 }
 
-void tir_scratch_free(struct tir_scratch *scratch) {
-  if (!scratch) return;
-  free(scratch->subst.var_to);
-  free(scratch->subst.buffer_to);
-  free(scratch->subst.changed_vars);
-  free(scratch->subst.changed_buffers);
-  free(scratch->subst.memo);
-  free(scratch->loads.memo);
-  tir_hash_tables_free(&scratch->hashes);
-  free(scratch->terms);
-  iter_map_free(scratch->iter_map);
-  tir_free(scratch->backup);
-  free(scratch);
-}
-
 /* Expressions go, or become others. */
-static void forget_maps(struct tir *ir) {
-  iter_map_forget(ir->scratch->iter_map);
-  ir->scratch->affine.vars = 0;
+static void forget_expressions(struct tir *ir) {
+  for (int i = 0; i < TIR_SCRATCH_OWNERS; i++) {
+    struct tir_scratch_part *part = &ir->scratch->of[i];
+    if (part->at && part->kind->forget) part->kind->forget(part->at);
+  }
 }
 
 void tir_copy(struct tir *to, const struct tir *from) {
@@ -94,7 +99,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
 #undef COPY_ARRAY
   to->indirect = from->indirect;
   to->undeclared = from->undeclared;
-  forget_maps(to);
+  forget_expressions(to);
 }
 
 size_t tir_bytes(const struct tir *ir) {
@@ -111,7 +116,7 @@ struct tir_mark tir_mark(const struct tir *ir) {
 }
 
 void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
-  forget_maps(ir);
+  forget_expressions(ir);
   tir_unintern(ir, mark->exprs);
   tir_unintern_symbols(ir, mark->symbols);
   ir->exprs.count = mark->exprs;

@@ -29,57 +29,41 @@
 TIR_ARRAYS(TIR_ARRAY_GROW)
 #undef TIR_ARRAY_GROW
 
-/* Hashes of what a walk has met; they hold where `epoch` is the walk's. */
-struct tir_hash_slot {
-  uint64_t hash;
-  uint32_t epoch;
-};
-struct tir_hash_buffer_slot {
-  uint64_t hash;
-  uint32_t declared, used, block;
-};
-struct tir_hash_tables {
-  struct tir_hash_slot *exprs, *vars;
-  struct tir_hash_buffer_slot *buffers;
-  uint32_t expr_capacity, var_capacity, buffer_capacity, epoch;
-};
+/* ---- Working memory ---------------------------------------------------------------------------------------------- */
 
-enum { TIR_KEPT_INTS = 256, TIR_KEPT_BINDING = 96 };
-
-/* Working memory, kept from call to call; holds nothing between public calls but what each part says. */
+/* Memory that a file keeps in a module from call to call: made, zeroed, when it is first asked for, freed with the
+ * module, no part of it. Its layout is its owner's affair; here owners are known by number only. */
+enum tir_scratch_owner {
+  TIR_SCRATCH_SUBST,    /* subst.c: the map, and what became of each expression while it stands */
+  TIR_SCRATCH_LOADS,    /* analysis/loads.c: what became of each expression while loads are rewritten */
+  TIR_SCRATCH_BINDINGS, /* analysis/binding.c: the last bindings that were found to be affine */
+  TIR_SCRATCH_HASHES,   /* hash.c: what a walk has met */
+  TIR_SCRATCH_SUMS,     /* arith/linear.c: a stack of terms being summed */
+  TIR_SCRATCH_INTS,     /* expr.c: constants asked for of late */
+  TIR_SCRATCH_MAPS,     /* arith/iter_map.c: the last iterator map */
+  TIR_SCRATCH_BACKUP,   /* primitive/tensorize.c: the module, while it tries what it may have to take back */
+  TIR_SCRATCH_OWNERS
+};
+struct tir_scratch_kind {
+  size_t size;
+  void (*release)(void *); /* frees what the memory holds, not the memory; NULL: it holds nothing */
+  void (*forget)(void *);  /* expressions go, or become others (tir_rewind, tir_copy); NULL: nothing is known of any */
+};
 struct tir_scratch {
-  struct { /* substitution: the map, and what became of each expression while it stands */
-    uint32_t *var_to, *buffer_to;
-    uint32_t var_capacity, buffer_capacity;
-    uint32_t *changed_vars, *changed_buffers;
-    uint32_t changed_var_count, changed_var_capacity, changed_buffer_count, changed_buffer_capacity;
-    uint64_t mask;
-    bool orders;  /* tir_subst_order */
-    bool as_is;   /* tir_subst_as_is */
-    unsigned how; /* the way of the last rewriting */
-    struct {
-      uint32_t epoch, to;
-    } * memo;
-    uint32_t memo_capacity, epoch;
-  } subst;
-  struct { /* rewriting of loads: what became of each expression */
-    struct {
-      uint32_t epoch, to;
-    } * memo;
-    uint32_t memo_capacity, epoch;
-  } loads;
-  struct { /* the last bindings under a predicate that were found to be affine: analysis/binding.c */
-    uint32_t iters, vars, key[TIR_KEPT_BINDING];
-  } affine;
-  struct tir_hash_tables hashes; /* of structural hashing (hash.h) */
-  struct tir_term *terms;        /* a stack of terms being summed */
-  uint32_t term_count, term_capacity;
-  tir_expr ints[TIR_KEPT_INTS];  /* constants asked for of late, by value: each is looked at before it is believed */
-  struct tir_iter_map *iter_map; /* made when first used: iter_map.h */
-  struct tir *backup;            /* of the module, while a primitive tries what it may have to take back */
+  struct tir_scratch_part {
+    void *at; /* NULL: not made yet */
+    const struct tir_scratch_kind *kind;
+  } of[TIR_SCRATCH_OWNERS];
 };
+void *tir_make_scratch(const struct tir *ir, enum tir_scratch_owner owner, const struct tir_scratch_kind *kind)
+    __attribute__((cold, returns_nonnull));
+/* One owner passes one kind. */
+static inline void *tir_scratch_of(const struct tir *ir, enum tir_scratch_owner owner,
+                                   const struct tir_scratch_kind *kind) {
+  void *at = ir->scratch->of[owner].at;
+  return at ? at : tir_make_scratch(ir, owner, kind);
+}
 
-void tir_scratch_free(struct tir_scratch *scratch);
 /* Takes the exprs from `mark` on out of the table of interned expressions (tir_rewind). */
 void tir_unintern(struct tir *ir, uint32_t mark);
 void tir_unintern_symbols(struct tir *ir, uint32_t mark);

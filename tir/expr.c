@@ -199,9 +199,13 @@ static __attribute__((noinline)) tir_expr intern_int(struct tir *ir, tir_type ty
   return *kept = intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
 }
 
+/* Constants asked for of late, by value: each is looked at before it is believed. */
+enum { RECENT_INTS = 256 };
+static const struct tir_scratch_kind recent_ints = {RECENT_INTS * sizeof(tir_expr), NULL, NULL};
+
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
   uint32_t spread = ((uint32_t)value ^ type >> 20) * 0x9E3779B1u; /* powers of two apart */
-  tir_expr *kept = &ir->scratch->ints[(spread >> 16) % TIR_KEPT_INTS];
+  tir_expr *kept = (tir_expr *)tir_scratch_of(ir, TIR_SCRATCH_INTS, &recent_ints) + (spread >> 16) % RECENT_INTS;
   const struct tir_expr_node *n = &ir->exprs.at[*kept];
   if (*kept < ir->exprs.count && n->imm == value && n->type == type && n->kind == TIR_INT_IMM) return *kept;
   return intern_int(ir, type, value, kept);

@@ -315,9 +315,12 @@ static uint64_t hash_func(struct tir_hasher *h, tir_func func) {
   return tir_mix(acc, hash_stmts(h, h->ir->stmts.at[f->body].first[TIR_BODY]));
 }
 
+static void release(void *memory) { tir_hash_tables_free(memory); }
+static const struct tir_scratch_kind hash_tables = {sizeof(struct tir_hash_tables), release, NULL};
+
 uint64_t tir_structural_hash(const struct tir *ir, tir_func func) {
   MS_CHECK(func < ir->funcs.count);
-  struct tir_hash_tables *tables = &ir->scratch->hashes;
+  struct tir_hash_tables *tables = tir_scratch_of(ir, TIR_SCRATCH_HASHES, &hash_tables);
   if (func != TIR_NONE) {
     struct tir_hasher h = tir_hasher_start(ir, tables);
     return hash_func(&h, func);

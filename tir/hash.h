@@ -8,6 +8,21 @@
 
 #include "arena.h"
 
+/* Hashes of what a walk has met; they hold where `epoch` is the walk's. */
+struct tir_hash_slot {
+  uint64_t hash;
+  uint32_t epoch;
+};
+struct tir_hash_buffer_slot {
+  uint64_t hash;
+  uint32_t declared, used, block;
+};
+struct tir_hash_tables {
+  struct tir_hash_slot *exprs, *vars;
+  struct tir_hash_buffer_slot *buffers;
+  uint32_t expr_capacity, var_capacity, buffer_capacity, epoch;
+};
+
 struct tir_hasher {
   const struct tir *ir;
   struct tir_hash_tables *tables;

@@ -2,6 +2,7 @@
 #ifndef MSCHED_TIR_INDEX_MAP_H
 #define MSCHED_TIR_INDEX_MAP_H
 
+#include "analysis/analysis.h"
 #include "arith/affine.h"
 
 enum { TIR_MOST_MAP_RANK = 16 };

@@ -2,6 +2,7 @@
  *
  * The map stands in scratch memory, an entry a variable or buffer; a memo holds what became of each expression while
  * the map does not change. Index arithmetic is rebuilt as sums, the rest node by node. */
+#include "arena.h"
 #include "arith/linear.h"
 
 #include <stdlib.h>
@@ -15,58 +16,86 @@ static void *zero_enlarge(void *at, uint32_t *capacity, uint32_t count, size_t s
   return at;
 }
 
-/* Once in 2^32: old epochs must not come back. */
-static __attribute__((cold)) void begin_epochs(struct tir_scratch *s) {
-  memset(s->subst.memo, 0, s->subst.memo_capacity * sizeof *s->subst.memo);
-  s->subst.epoch = 1;
+struct substitution {
+  uint32_t *var_to, *buffer_to;
+  uint32_t var_capacity, buffer_capacity;
+  uint32_t *changed_vars, *changed_buffers;
+  uint32_t changed_var_count, changed_var_capacity, changed_buffer_count, changed_buffer_capacity;
+  uint64_t mask;
+  bool orders;  /* tir_subst_order */
+  bool as_is;   /* tir_subst_as_is */
+  unsigned how; /* the way of the last rewriting */
+  struct {
+    uint32_t epoch, to;
+  } * memo;
+  uint32_t memo_capacity, epoch;
+};
+
+static void release(void *memory) {
+  struct substitution *s = memory;
+  free(s->var_to);
+  free(s->buffer_to);
+  free(s->changed_vars);
+  free(s->changed_buffers);
+  free(s->memo);
 }
 
-static void new_epoch(struct tir *ir) {
-  if (++ir->scratch->subst.epoch == 0) begin_epochs(ir->scratch);
+static struct substitution *substitution_of(const struct tir *ir) {
+  static const struct tir_scratch_kind kind = {sizeof(struct substitution), release, NULL};
+  return tir_scratch_of(ir, TIR_SCRATCH_SUBST, &kind);
+}
+
+/* Once in 2^32: old epochs must not come back. */
+static __attribute__((cold)) void begin_epochs(struct substitution *s) {
+  memset(s->memo, 0, s->memo_capacity * sizeof *s->memo);
+  s->epoch = 1;
+}
+
+static void new_epoch(struct substitution *s) {
+  if (++s->epoch == 0) begin_epochs(s);
 }
 
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {
-  struct tir_scratch *s = ir->scratch;
-  s->subst.var_to = zero_enlarge(s->subst.var_to, &s->subst.var_capacity, v + 1, sizeof(uint32_t));
-  if (s->subst.changed_var_count == s->subst.changed_var_capacity)
-    s->subst.changed_vars = tir_enlarge(s->subst.changed_vars, &s->subst.changed_var_capacity,
-                                        s->subst.changed_var_count + 1ull, sizeof(uint32_t));
-  s->subst.changed_vars[s->subst.changed_var_count++] = v;
-  s->subst.var_to[v] = value;
-  s->subst.mask |= 1ull << (v & 63);
-  new_epoch(ir);
+  struct substitution *s = substitution_of(ir);
+  s->var_to = zero_enlarge(s->var_to, &s->var_capacity, v + 1, sizeof(uint32_t));
+  if (s->changed_var_count == s->changed_var_capacity)
+    s->changed_vars =
+        tir_enlarge(s->changed_vars, &s->changed_var_capacity, s->changed_var_count + 1ull, sizeof(uint32_t));
+  s->changed_vars[s->changed_var_count++] = v;
+  s->var_to[v] = value;
+  s->mask |= 1ull << (v & 63);
+  new_epoch(s);
 }
 
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to) {
   MS_CHECK(tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
-  struct tir_scratch *s = ir->scratch;
-  s->subst.buffer_to = zero_enlarge(s->subst.buffer_to, &s->subst.buffer_capacity, from + 1, sizeof(uint32_t));
-  if (s->subst.changed_buffer_count == s->subst.changed_buffer_capacity)
-    s->subst.changed_buffers = tir_enlarge(s->subst.changed_buffers, &s->subst.changed_buffer_capacity,
-                                           s->subst.changed_buffer_count + 1ull, sizeof(uint32_t));
-  s->subst.changed_buffers[s->subst.changed_buffer_count++] = from;
-  s->subst.buffer_to[from] = to;
-  new_epoch(ir);
+  struct substitution *s = substitution_of(ir);
+  s->buffer_to = zero_enlarge(s->buffer_to, &s->buffer_capacity, from + 1, sizeof(uint32_t));
+  if (s->changed_buffer_count == s->changed_buffer_capacity)
+    s->changed_buffers =
+        tir_enlarge(s->changed_buffers, &s->changed_buffer_capacity, s->changed_buffer_count + 1ull, sizeof(uint32_t));
+  s->changed_buffers[s->changed_buffer_count++] = from;
+  s->buffer_to[from] = to;
+  new_epoch(s);
 }
 
 void tir_subst_clear(struct tir *ir) {
-  struct tir_scratch *s = ir->scratch;
-  for (uint32_t i = 0; i < s->subst.changed_var_count; i++) s->subst.var_to[s->subst.changed_vars[i]] = TIR_NONE;
-  for (uint32_t i = 0; i < s->subst.changed_buffer_count; i++)
-    s->subst.buffer_to[s->subst.changed_buffers[i]] = TIR_NONE;
-  s->subst.changed_var_count = s->subst.changed_buffer_count = 0;
-  s->subst.mask = 0;
-  s->subst.orders = s->subst.as_is = false;
-  new_epoch(ir);
+  struct substitution *s = substitution_of(ir);
+  for (uint32_t i = 0; i < s->changed_var_count; i++) s->var_to[s->changed_vars[i]] = TIR_NONE;
+  for (uint32_t i = 0; i < s->changed_buffer_count; i++) s->buffer_to[s->changed_buffers[i]] = TIR_NONE;
+  s->changed_var_count = s->changed_buffer_count = 0;
+  s->mask = 0;
+  s->orders = s->as_is = false;
+  new_epoch(s);
 }
 
-void tir_subst_order(struct tir *ir) { ir->scratch->subst.orders = true; }
-void tir_subst_as_is(struct tir *ir) { ir->scratch->subst.as_is = true; }
+void tir_subst_order(struct tir *ir) { substitution_of(ir)->orders = true; }
+void tir_subst_as_is(struct tir *ir) { substitution_of(ir)->as_is = true; }
 
 static tir_buffer mapped_buffer(const struct tir *ir, tir_buffer b) {
-  const struct tir_scratch *s = ir->scratch;
-  if (!s->subst.changed_buffer_count || b >= s->subst.buffer_capacity || !s->subst.buffer_to[b]) return b;
-  return s->subst.buffer_to[b];
+  const struct substitution *s = substitution_of(ir);
+  if (!s->changed_buffer_count || b >= s->buffer_capacity || !s->buffer_to[b]) return b;
+  return s->buffer_to[b];
 }
 
 /* How to rewrite: what holds no variable of the map is rebuilt too; conditions are rebuilt, but not simplified, so that
@@ -153,7 +182,7 @@ static bool is_part(const struct tir *ir, const struct tir_expr_node *n) {
 
 static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e);
-  if (ir->scratch->subst.as_is && n.kind >= TIR_ADD && n.kind <= TIR_OR) {
+  if (substitution_of(ir)->as_is && n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = rewrite(ir, n.a, how);
     return tir_binary(ir, (enum tir_kind)n.kind, a, rewrite(ir, n.b, how));
   }
@@ -162,7 +191,7 @@ static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = rewrite(ir, n.a, how), b = rewrite(ir, n.b, how);
     if (is_kept(how, n.a, a) && is_kept(how, n.b, b)) return e;
-    bool turned = ir->scratch->subst.orders && (n.kind == TIR_GT || n.kind == TIR_GE);
+    bool turned = substitution_of(ir)->orders && (n.kind == TIR_GT || n.kind == TIR_GE);
     if (turned && (how & KEEP_CONDITIONS)) return tir_binary(ir, n.kind == TIR_GT ? TIR_LT : TIR_LE, b, a);
     if (n.kind >= TIR_EQ && (how & KEEP_CONDITIONS)) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
     return tir_make(ir, (enum tir_kind)n.kind, a, b);
@@ -207,30 +236,29 @@ static bool is_leaf(enum tir_kind kind) { return kind <= TIR_DATA; }
 
 static tir_expr rewrite(struct tir *ir, tir_expr e, unsigned how) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  struct tir_scratch *s = ir->scratch;
+  struct substitution *s = substitution_of(ir);
   if (is_leaf((enum tir_kind)n->kind)) {
-    if (n->kind == TIR_VAR)
-      return n->ref < s->subst.var_capacity && s->subst.var_to[n->ref] ? s->subst.var_to[n->ref] : e;
+    if (n->kind == TIR_VAR) return n->ref < s->var_capacity && s->var_to[n->ref] ? s->var_to[n->ref] : e;
     if (n->kind != TIR_DATA) return e;
     tir_buffer to = mapped_buffer(ir, n->ref);
     return to == n->ref ? e : tir_data(ir, to);
   }
-  bool buffers = s->subst.changed_buffer_count && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
-  if (!(how & ALWAYS) && !(n->vars & s->subst.mask) && !buffers) return e;
-  if (e < s->subst.memo_capacity && s->subst.memo[e].epoch == s->subst.epoch) return s->subst.memo[e].to;
+  bool buffers = s->changed_buffer_count && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  if (!(how & ALWAYS) && !(n->vars & s->mask) && !buffers) return e;
+  if (e < s->memo_capacity && s->memo[e].epoch == s->epoch) return s->memo[e].to;
   tir_expr made = rewrite_node(ir, e, how);
-  if (e >= s->subst.memo_capacity)
-    s->subst.memo = zero_enlarge(s->subst.memo, &s->subst.memo_capacity, ir->exprs.count + 64, sizeof *s->subst.memo);
-  s->subst.memo[e].epoch = s->subst.epoch;
-  s->subst.memo[e].to = made;
+  if (e >= s->memo_capacity) s->memo = zero_enlarge(s->memo, &s->memo_capacity, ir->exprs.count + 64, sizeof *s->memo);
+  s->memo[e].epoch = s->epoch;
+  s->memo[e].to = made;
   return made;
 }
 
 /* What was made in one way is not to be found in the other. */
 static tir_expr rewrite_in_mode(struct tir *ir, tir_expr e, unsigned how) {
   if (!e) return TIR_NONE;
-  if (ir->scratch->subst.how != how) new_epoch(ir);
-  ir->scratch->subst.how = how;
+  struct substitution *s = substitution_of(ir);
+  if (s->how != how) new_epoch(s);
+  s->how = how;
   return rewrite(ir, e, how);
 }
 
@@ -240,11 +268,11 @@ tir_expr tir_subst_value(struct tir *ir, tir_expr e) { return rewrite_in_mode(ir
 /* The memo is not shared with substitution: simplifying rebuilds more. */
 tir_expr tir_simplify(struct tir *ir, tir_expr e) {
   if (!e) return TIR_NONE;
-  assert(!ir->scratch->subst.changed_var_count && !ir->scratch->subst.changed_buffer_count &&
-         "simplification while a substitution stands");
-  new_epoch(ir);
+  struct substitution *s = substitution_of(ir);
+  assert(!s->changed_var_count && !s->changed_buffer_count && "simplification while a substitution stands");
+  new_epoch(s);
   tir_expr made = rewrite(ir, e, ALWAYS);
-  new_epoch(ir);
+  new_epoch(s);
   return made;
 }
 

@@ -2,6 +2,7 @@
  *
  * Blocks in the init of another are children of no scope: nothing here sees them. */
 #include "../arith/affine.h"
+#include "analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* Detecting the regions of a block: every access, with the loops inside the block run over their domains. */
 #include "detect.h"
 
-#include "../analysis/loads.h"
 #include "../arith/affine.h"
 #include "../arith/linear.h"
+#include "analysis.h"
+#include "loads.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -130,31 +130,45 @@ bool tir_any_own_expr(struct tir *ir, tir_block block, bool (*test)(struct tir *
 
 /* ---- The memo ---- */
 
+struct memo {
+  struct {
+    uint32_t epoch, to;
+  } * at; /* by expression */
+  uint32_t capacity, epoch;
+};
+
+static void release(void *memory) { free(((struct memo *)memory)->at); }
+
+static struct memo *memo_of(const struct tir *ir) {
+  static const struct tir_scratch_kind kind = {sizeof(struct memo), release, NULL};
+  return tir_scratch_of(ir, TIR_SCRATCH_LOADS, &kind);
+}
+
 /* An epoch of the memo: from here on nothing is remembered. */
-static void new_epoch(struct tir *ir) {
-  struct tir_scratch *s = ir->scratch;
-  if (++s->loads.epoch == 0) {
-    memset(s->loads.memo, 0, s->loads.memo_capacity * sizeof *s->loads.memo);
-    s->loads.epoch = 1;
+static void new_epoch(const struct tir *ir) {
+  struct memo *m = memo_of(ir);
+  if (++m->epoch == 0) {
+    memset(m->at, 0, m->capacity * sizeof *m->at);
+    m->epoch = 1;
   }
 }
 
 static bool remembered(const struct tir *ir, tir_expr e, tir_expr *to) {
-  const struct tir_scratch *s = ir->scratch;
-  if (e >= s->loads.memo_capacity || s->loads.memo[e].epoch != s->loads.epoch) return false;
-  *to = s->loads.memo[e].to;
+  const struct memo *m = memo_of(ir);
+  if (e >= m->capacity || m->at[e].epoch != m->epoch) return false;
+  *to = m->at[e].to;
   return true;
 }
 
 static void remember(struct tir *ir, tir_expr e, tir_expr to) {
-  struct tir_scratch *s = ir->scratch;
-  uint32_t before = s->loads.memo_capacity;
+  struct memo *m = memo_of(ir);
+  uint32_t before = m->capacity;
   if (e >= before) {
-    s->loads.memo = tir_enlarge(s->loads.memo, &s->loads.memo_capacity, ir->exprs.count + 64ull, sizeof *s->loads.memo);
-    memset(s->loads.memo + before, 0, (s->loads.memo_capacity - before) * sizeof *s->loads.memo);
+    m->at = tir_enlarge(m->at, &m->capacity, ir->exprs.count + 64ull, sizeof *m->at);
+    memset(m->at + before, 0, (m->capacity - before) * sizeof *m->at);
   }
-  s->loads.memo[e].epoch = s->loads.epoch;
-  s->loads.memo[e].to = to;
+  m->at[e].epoch = m->epoch;
+  m->at[e].to = to;
 }
 
 /* A load of the buffer, or its pointer, may be below. */

@@ -4,6 +4,7 @@
  * below the lowest statement around producer and consumer. Source: TensorIR (ASPLOS 2023), section 3.3,
  * producer-consumer cover. */
 #include "../arith/affine.h"
+#include "analysis.h"
 
 #include <stdlib.h>
 

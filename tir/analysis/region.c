@@ -4,6 +4,7 @@
  * give the exact answer. Source: TVM's integer sets (EvalSet, EstimateRegion…) draw the same lines. */
 #include "../arith/iter_map.h"
 #include "../arith/linear.h"
+#include "analysis.h"
 
 /* ---- Intervals ---- */
 

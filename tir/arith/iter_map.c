@@ -365,11 +365,27 @@ static bool rewrite_with_padding(struct tir_iter_map *m, const tir_expr *indices
   return !again || rewrite_indices(m, indices, count);
 }
 
+void iter_map_forget(struct tir_iter_map *m) {
+  m->stands = false;
+  m->refuted.count = 0;
+}
+
+static void release(void *memory) {
+  struct tir_iter_map *m = memory;
+#define ITER_ARRAY_FREE(type, name) free(m->name.at);
+  ITER_ARRAYS(ITER_ARRAY_FREE)
+#undef ITER_ARRAY_FREE
+}
+static void forget(void *memory) { iter_map_forget(memory); }
+
+static struct tir_iter_map *map_of(const struct tir *ir) {
+  static const struct tir_scratch_kind kind = {sizeof(struct tir_iter_map), release, forget};
+  return tir_scratch_of(ir, TIR_SCRATCH_MAPS, &kind);
+}
+
 static struct tir_iter_map *open_map(struct tir *ir, const tir_var *vars, uint32_t var_count,
                                      enum tir_map_check check) {
-  struct tir_iter_map *m = ir->scratch->iter_map;
-  if (!m) m = ir->scratch->iter_map = calloc(1, sizeof *m);
-  if (!m) abort();
+  struct tir_iter_map *m = map_of(ir);
   m->ir = ir;
   m->vars = vars;
   m->var_count = var_count;
@@ -388,26 +404,12 @@ static struct tir_iter_map *open_map(struct tir *ir, const tir_var *vars, uint32
   return m;
 }
 
-void iter_map_free(struct tir_iter_map *m) {
-  if (!m) return;
-#define ITER_ARRAY_FREE(type, name) free(m->name.at);
-  ITER_ARRAYS(ITER_ARRAY_FREE)
-#undef ITER_ARRAY_FREE
-  free(m);
-}
-
 enum { MOST_VARS = 64 };
-
-void iter_map_forget(struct tir_iter_map *m) {
-  if (!m) return;
-  m->stands = false;
-  m->refuted.count = 0;
-}
 
 /* A map is asked for again when several instructions in a row look at the same bindings. */
 static bool was_asked(const struct tir_iter_map *m, const tir_expr *indices, uint32_t count, const tir_var *vars,
                       uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial) {
-  return m && m->stands && m->given_count == count && m->var_count == var_count && m->asked_predicate == predicate &&
+  return m->stands && m->given_count == count && m->var_count == var_count && m->asked_predicate == predicate &&
          m->check == check && m->asked_trivial == simplify_trivial &&
          (!count || !memcmp(m->asked.at, indices, count * sizeof *indices)) &&
          (!var_count || !memcmp(m->asked.at + count, vars, var_count * sizeof *vars));
@@ -428,7 +430,7 @@ enum { REFUTED_INDICES = 4 };
 
 static bool was_refuted(const struct tir_iter_map *m, const tir_expr *indices, uint32_t count, const tir_var *vars,
                         uint32_t var_count, tir_expr predicate, enum tir_map_check check, bool simplify_trivial) {
-  if (!m || !count || !var_count || m->refuted.count != REFUTED_INDICES + count + var_count) return false;
+  if (!count || !var_count || m->refuted.count != REFUTED_INDICES + count + var_count) return false;
   const uint32_t *asked = m->refuted.at;
   return asked[0] == count && asked[1] == predicate && asked[2] == (uint32_t)check &&
          asked[3] == (uint32_t)simplify_trivial && !memcmp(asked + REFUTED_INDICES, indices, count * sizeof *indices) &&
@@ -468,7 +470,7 @@ static bool find_map(struct tir_iter_map *m, const tir_expr *indices, uint32_t c
 struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                                      uint32_t var_count, tir_expr predicate, enum tir_map_check check,
                                      bool simplify_trivial) {
-  struct tir_iter_map *m = ir->scratch->iter_map;
+  struct tir_iter_map *m = map_of(ir);
   if (var_count > MOST_VARS) return NULL;
   if (was_asked(m, indices, count, vars, var_count, predicate, check, simplify_trivial)) {
     m->given = indices;

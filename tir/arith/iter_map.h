@@ -111,7 +111,6 @@ ITER_ARRAYS(ITER_ARRAY_ADD)
 struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                                      uint32_t var_count, tir_expr predicate, enum tir_map_check check,
                                      bool simplify_trivial);
-void iter_map_free(struct tir_iter_map *m);
 /* The last map is not to be given again: expressions may go, or it was added to. */
 void iter_map_forget(struct tir_iter_map *m);
 

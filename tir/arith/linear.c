@@ -6,19 +6,22 @@
 
 /* ---- Sums ---- */
 
+static void release(void *memory) { free(((struct tir_sum_stack *)memory)->terms); }
+
+const struct tir_scratch_kind tir_sum_stack_kind = {sizeof(struct tir_sum_stack), release, NULL};
+
 struct tir_sum tir_sum_open(struct tir *ir) {
-  return (struct tir_sum){.base = ir->scratch->term_count};
+  return (struct tir_sum){.base = tir_sum_stack_of(ir)->count};
 }
 
 static struct tir_term *room_for_term(struct tir *ir) {
-  struct tir_scratch *s = ir->scratch;
-  if (s->term_count == s->term_capacity)
-    s->terms = tir_enlarge(s->terms, &s->term_capacity, s->term_count + 1ull, sizeof *s->terms);
-  return &s->terms[s->term_count++];
+  struct tir_sum_stack *s = tir_sum_stack_of(ir);
+  if (s->count == s->capacity) s->terms = tir_enlarge(s->terms, &s->capacity, s->count + 1ull, sizeof *s->terms);
+  return &s->terms[s->count++];
 }
 
 void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_t coefficient) {
-  assert(sum->base + sum->count == ir->scratch->term_count && "another sum is open above this one");
+  assert(sum->base + sum->count == tir_sum_stack_of(ir)->count && "another sum is open above this one");
   if (coefficient == 0 || sum->overflow) return;
   struct tir_term *terms = tir_sum_terms(ir, sum);
   uint32_t i = sum->count;
@@ -29,7 +32,7 @@ void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_
     if (t->coefficient != 0) return;
     memmove(t, t + 1, (sum->count - i) * sizeof *t);
     sum->count--;
-    ir->scratch->term_count--;
+    tir_sum_stack_of(ir)->count--;
     return;
   }
   room_for_term(ir);
@@ -66,8 +69,8 @@ void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale)
 }
 
 void tir_sum_drop(struct tir *ir, struct tir_sum *sum) {
-  assert(sum->base + sum->count == ir->scratch->term_count);
-  ir->scratch->term_count = sum->base;
+  assert(sum->base + sum->count == tir_sum_stack_of(ir)->count);
+  tir_sum_stack_of(ir)->count = sum->base;
 }
 
 struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum) {
@@ -162,7 +165,7 @@ static struct tir_linear keep_terms(struct tir *ir, int64_t constant, const stru
 }
 
 tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type) {
-  assert(!sum->overflow && sum->base + sum->count == ir->scratch->term_count);
+  assert(!sum->overflow && sum->base + sum->count == tir_sum_stack_of(ir)->count);
   const struct tir_term *terms = tir_sum_terms(ir, sum);
   if (sum->count == 1 && sum->constant == 0 && terms[0].coefficient == 1) {
     tir_expr e = terms[0].atom;

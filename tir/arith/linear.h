@@ -1,16 +1,16 @@
 /* Sums under construction. Internal to tir.
  *
- * Terms are summed on a stack in the module's scratch memory, so that sums nest: open, add, close. While a sum is open
+ * Terms are summed on a stack in the module's working memory, so that sums nest: open, add, close. While a sum is open
  * others may be opened above it, and must be closed before it is added to again. */
 #ifndef MSCHED_TIR_LINEAR_H
 #define MSCHED_TIR_LINEAR_H
 
-#include "../tir.h"
+#include "../arena.h"
 #include "bounds.h"
 
 struct tir_sum {
   int64_t constant;
-  uint32_t base, count; /* in scratch->terms; ascending by atom, coefficients not 0 */
+  uint32_t base, count; /* in the stack; ascending by atom, coefficients not 0 */
   bool overflow;        /* a coefficient left the range of 64 bits: the sum is void */
 };
 
@@ -21,13 +21,25 @@ static inline bool tir_is_index(const struct tir *ir, tir_expr e) {
          !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
 }
 
+struct tir_sum_stack {
+  struct tir_term *terms;
+  uint32_t count, capacity;
+};
+extern const struct tir_scratch_kind tir_sum_stack_kind;
+static inline struct tir_sum_stack *tir_sum_stack_of(const struct tir *ir) {
+  return tir_scratch_of(ir, TIR_SCRATCH_SUMS, &tir_sum_stack_kind);
+}
 struct tir_sum tir_sum_open(struct tir *ir);
 void tir_sum_add_term(struct tir *ir, struct tir_sum *sum, tir_expr atom, int64_t coefficient);
 void tir_sum_add(struct tir *ir, struct tir_sum *sum, tir_expr e, int64_t scale);
 /* Joins quotient and remainder: (x // c) * c * k + (x % c) * k = x * k. */
 void tir_sum_recombine(struct tir *ir, struct tir_sum *sum);
 struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum);
-static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum);
+/* Valid until something is added to a sum. */
+static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum) {
+  const struct tir_sum_stack *stack = tir_sum_stack_of(ir);
+  return stack->terms ? stack->terms + sum->base : NULL; /* none yet: an empty sum */
+}
 /* Bounds of a - b: index expressions of one type. */
 struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b);
 /* The minimum or maximum of index expressions of one type. */
@@ -41,10 +53,5 @@ tir_expr tir_divide_by_product(struct tir *ir, enum tir_kind kind, tir_expr a, t
 /* The expression of the sum, which is closed. Not to be called when the sum overflowed. */
 tir_expr tir_sum_close(struct tir *ir, struct tir_sum *sum, tir_type type);
 void tir_sum_drop(struct tir *ir, struct tir_sum *sum);
-
-#include "../arena.h"
-static inline struct tir_term *tir_sum_terms(const struct tir *ir, const struct tir_sum *sum) {
-  return ir->scratch->terms ? ir->scratch->terms + sum->base : NULL; /* none yet: an empty sum */
-}
 
 #endif

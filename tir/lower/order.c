@@ -2,6 +2,7 @@
  * read what others write.
  * Requires: blocks; flat allocations. Gives: parallel loops of which different rounds write different elements, as far
  * as their blocks' regions tell. Keeps: everything else. */
+#include "../analysis/analysis.h"
 #include "../arith/affine.h"
 #include "lower.h"
 

@@ -8,6 +8,7 @@
  * to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
  * another name. The order of the passes decides whether LLVM keeps the tile in registers: this one comes before loops
  * are unrolled and vectorized, so that each element of the tile becomes a scalar or a vector of its own. */
+#include "../analysis/analysis.h"
 #include "../arith/affine.h"
 #include "lower.h"
 

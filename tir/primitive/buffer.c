@@ -1,6 +1,7 @@
 /* Buffers under change: who uses them, and the way from one to another. */
 #include "buffer.h"
 
+#include "../analysis/analysis.h"
 #include "../analysis/loads.h"
 #include "../arith/affine.h"
 #include "../arith/linear.h"

@@ -1,6 +1,7 @@
 /* What the primitives that remake loops share. */
 #include "loops.h"
 
+#include "../analysis/analysis.h"
 #include "../analysis/loads.h"
 #include "../arith/affine.h"
 

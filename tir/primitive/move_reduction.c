@@ -3,6 +3,7 @@
  * Under the new place a reduction that runs whole begins anew each time: nothing can go wrong. One that runs a part of
  * its domain there goes on where another round of the loops above left it; then no step may be taken in two rounds, no
  * loop that takes no part may repeat the rounds of one that does, and the rounds must not run at the same time. */
+#include "../analysis/analysis.h"
 #include "../arith/affine.h"
 #include "move_block.h"
 

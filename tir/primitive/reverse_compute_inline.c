@@ -10,10 +10,11 @@
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
+#include "../analysis/analysis.h"
+#include "../analysis/detect.h"
 #include "../analysis/loads.h"
 #include "../analysis/order.h"
 #include "../arith/affine.h"
-#include "../text/detect.h"
 #include "inline.h"
 
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  *           the scope the iteration of that number, and those bound to that loop, are opaque unless they reduce: what
  *           is found there is found in order.
  * Forward:  nothing. */
-#include "../text/detect.h"
+#include "../analysis/detect.h"
 #include "buffer.h"
 #include "inline.h"
 

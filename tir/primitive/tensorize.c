@@ -367,10 +367,13 @@ static bool tensorize_block(struct match *m, tir_block block, const struct part 
   return accepted;
 }
 
+static void free_backup(void *memory) { tir_free(*(struct tir **)memory); }
+static const struct tir_scratch_kind backup = {sizeof(struct tir *), free_backup, NULL};
+
 /* A loop becomes a block before it can be compared: a refusal then goes back to what was there. */
 static bool tensorize_loop(struct match *m, tir_loop loop, bool preserve_unit_iters, const struct part *impl,
                            ms_error *err) {
-  struct tir *ir = m->ir, **before = &ir->scratch->backup;
+  struct tir *ir = m->ir, **before = tir_scratch_of(ir, TIR_SCRATCH_BACKUP, &backup);
   struct tir_blockize_plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err)) {

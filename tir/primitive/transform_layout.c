@@ -9,9 +9,9 @@
  * Forward:  loops of a block that fills padding are dead.
  *
  * An assumed injection is not looked at: what is computed may change. */
+#include "../analysis/detect.h"
 #include "../analysis/loads.h"
 #include "../index_map.h"
-#include "../text/detect.h"
 #include "inline.h"
 #include "layout_padding.h"
 

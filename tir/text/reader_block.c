@@ -1,6 +1,6 @@
 /* Blocks: iteration variables, regions, predicates, matched buffers, init; and the root block where it is implied. */
 #include "../analysis/analysis.h"
-#include "detect.h"
+#include "../analysis/detect.h"
 #include "reader.h"
 
 #include <stdlib.h>
