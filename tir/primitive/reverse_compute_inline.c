@@ -3,10 +3,11 @@
  * Requires: no init, no predicate; the scope is a stage pipeline; of what the block reads, one buffer is written in the
  *           scope: by one block, complete, and read by no other; the scope allocates what that producer writes. The
  *           block is complete; its body is one store that loads the buffer at one place, an affine map of its
- *           iterations that can be inverted; what the producer writes covers them. The producer's body is one store,
+ *           iterations that can be inverted, at least over domains that grow to whole numbers of what divides them;
+ *           what the producer writes covers them. The producer's body is one store,
  *           one under a condition, or that of a copy under its loops; it needs no condition on those.
  * After:    the producer stores the block's value where the block did. Where the block takes less than all that was
- *           produced, the producer has a predicate. Its regions are found anew; the buffer's allocation is gone.
+ *           produced (a part of the iterations, one row, the first of longer rows), the producer has a predicate. Its regions are found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
@@ -34,6 +35,9 @@ struct plan {
   tir_var iters[MOST_ITERS];
   tir_expr values[MOST_ITERS]; /* of the block's iterations, over the producer's */
   uint32_t count;
+  tir_expr stored[TIR_MOST_INLINED_RANK]; /* where the producer stores, in the types of the load's indices */
+  struct tir_progression image[TIR_MOST_INLINED_RANK]; /* what the load's indices reach, each whatever the others are */
+  bool has_image;
 };
 
 /* ---- Check ---- */
@@ -150,15 +154,98 @@ static bool is_covered(struct tir *ir, const struct plan *plan, tir_var iter, ti
   return taken.lo <= wanted.lo && taken.hi >= wanted.hi && is_covered_each_round(ir, plan, iter, value);
 }
 
-/* Where an index is the same for all instances of the block, every instance of the producer stores there. */
-static bool meets_everywhere(struct tir *ir, const struct plan *plan, const tir_expr *indices, const tir_expr *stored) {
+/* An iteration that no index depends on, one of several, or an index of none: what the producer stores may be no element
+ * that the load reaches, though the iterations found for it are in their domains. */
+static bool may_miss(const struct tir *ir, const struct plan *plan, const tir_expr *indices) {
+  uint64_t met = 0;
   for (uint32_t d = 0; d < plan->rank; d++) {
-    bool runs = false;
-    for (uint32_t i = 0; i < plan->count && !runs; i++) runs = tir_uses_var(ir, indices[d], plan->iters[i]);
-    if (!runs && !tir_prove_equal(ir, indices[d], stored[d])) return false;
+    uint64_t own = 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+      if (tir_uses_var(ir, indices[d], plan->iters[i])) own |= 1ull << i;
+    if (!own || (own & met)) return true;
+    met |= own;
   }
+  return false;
+}
+
+/* ---- Check: iterations that grow ----
+ *
+ * w // 4 and w % 4 are digits of w where its domain is a multiple of 4. Others are inverted over a domain that grows to
+ * one, as predicates cut the values to the old one. */
+
+struct growth {
+  struct tir *ir;
+  const struct plan *plan;
+  int64_t steps[MOST_ITERS], shifts[MOST_ITERS]; /* the domain, moved by the shift, is to be a multiple of the step */
+  bool differ;                                   /* one iteration is divided from several beginnings */
+};
+
+/* The iteration that counts most in what is divided: it may take more values, and no other does. */
+static bool find_divided(struct growth *g, tir_expr divided, int64_t divisor) {
+  struct tir_linear l = tir_linear_of(g->ir, divided);
+  uint32_t most = MOST_ITERS;
+  int64_t coefficient = 0, begin = tir_floor_mod(l.constant, divisor);
+  for (uint32_t t = 0; t < l.count; t++) {
+    struct tir_term term = tir_terms(g->ir, l)[t];
+    uint32_t i = 0;
+    while (i < g->plan->count && tir_var_expr(g->ir, g->plan->iters[i]) != term.atom) i++;
+    if (i == g->plan->count || term.coefficient <= 0) return false;
+    if (term.coefficient > coefficient) coefficient = term.coefficient, most = i;
+  }
+  if (most == MOST_ITERS || begin % coefficient) return false;
+  int64_t step = divisor / tir_gcd(divisor, coefficient), old = g->steps[most], together;
+  g->differ |= old > 1 && g->shifts[most] != begin / coefficient;
+  g->shifts[most] = begin / coefficient;
+  if (__builtin_mul_overflow(step / tir_gcd(step, old), old, &together) || together > INT32_MAX) return false;
+  g->steps[most] = together;
   return true;
 }
+
+static bool visit_divided(void *data, tir_expr e) {
+  struct growth *g = data;
+  struct tir_expr_node n = *tir_at(g->ir, e);
+  if ((n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD) && tir_is_int(g->ir, n.b) && tir_at(g->ir, n.b)->imm > 0)
+    find_divided(g, n.a, tir_at(g->ir, n.b)->imm);
+  return true;
+}
+
+/* Puts variables of grown domains into the indices, in the place of those in `vars`. */
+static void grow_domains(struct tir *ir, struct growth *g, tir_expr *indices, tir_var *vars) {
+  const struct plan *plan = g->plan;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    struct tir_var_node v = ir->vars.at[plan->iters[i]];
+    if (g->steps[i] == 1 || g->differ || !tir_is_const(ir, v.min, 0) || !tir_is_int(ir, v.extent)) continue;
+    int64_t end = tir_at(ir, v.extent)->imm + g->shifts[i];
+    int64_t grown = (end + g->steps[i] - 1) / g->steps[i] * g->steps[i];
+    if (grown == tir_at(ir, v.extent)->imm) continue;
+    vars[i] = tir_new_var(ir, TIR_VAR_ITER, v.name, v.type, v.min, tir_int(ir, tir_type_of(ir, v.extent), grown));
+    tir_expr moved = tir_sub(ir, tir_var_expr(ir, vars[i]), tir_int(ir, v.type, g->shifts[i]));
+    tir_subst_var(ir, plan->iters[i], moved);
+  }
+  for (uint32_t d = 0; d < plan->rank; d++) indices[d] = tir_subst(ir, indices[d]);
+  tir_subst_clear(ir);
+  for (uint32_t d = 0; d < plan->rank; d++) indices[d] = tir_simplify(ir, indices[d]);
+}
+
+static bool invert_grown(struct tir *ir, struct plan *plan, const tir_expr *indices) {
+  struct growth g = {.ir = ir, .plan = plan};
+  tir_expr grown[TIR_MOST_INLINED_RANK];
+  tir_var vars[MOST_ITERS];
+  for (uint32_t i = 0; i < plan->count; i++) g.steps[i] = 1, vars[i] = plan->iters[i];
+  for (uint32_t d = 0; d < plan->rank; d++) tir_walk_expr(ir, grown[d] = indices[d], visit_divided, &g);
+  plan->has_image = may_miss(ir, plan, indices);
+  if (plan->has_image) grow_domains(ir, &g, grown, vars);
+  if (!tir_inverse_affine_map(ir, grown, plan->rank, vars, plan->count, TIR_NONE, plan->stored, 1, plan->values) ||
+      (plan->has_image &&
+       !tir_detect_iter_map(ir, grown, plan->rank, vars, plan->count, TIR_NONE, TIR_MAP_BIJECTIVE, false, plan->image)))
+    return false;
+  for (uint32_t i = 0; i < plan->count; i++)
+    if (vars[i] != plan->iters[i] && plan->values[i])
+      plan->values[i] = tir_sub(ir, plan->values[i], tir_int(ir, tir_type_of(ir, plan->values[i]), g.shifts[i]));
+  return true;
+}
+
+/* ---- Check ---- */
 
 /* No instance of the block has an index past the buffer, as those that pad do: none is asked for by what is stored. */
 static bool stays_inside(struct tir *ir, const struct plan *plan, const tir_expr *indices) {
@@ -174,19 +261,17 @@ static bool stays_inside(struct tir *ir, const struct plan *plan, const tir_expr
 }
 
 static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
-  tir_expr indices[TIR_MOST_INLINED_RANK], stored[TIR_MOST_INLINED_RANK];
+  tir_expr indices[TIR_MOST_INLINED_RANK];
   plan->count = tir_block_at(ir, block)->iters.count;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (plan->count > MOST_ITERS || plan->rank > TIR_MOST_INLINED_RANK) return false;
   for (uint32_t i = 0; i < plan->count; i++) plan->iters[i] = tir_iters(ir, block)[i].var;
   for (uint32_t i = 0; i < plan->rank; i++) {
     indices[i] = ir->operands.at[tir_at(ir, plan->load)->operands + i];
-    stored[i] = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
-    stored[i] = tir_cast(ir, tir_type_of(ir, indices[i]), stored[i]);
+    tir_expr stored = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
+    plan->stored[i] = tir_cast(ir, tir_type_of(ir, indices[i]), stored);
   }
-  if (!meets_everywhere(ir, plan, indices, stored) || !stays_inside(ir, plan, indices)) return false;
-  if (!tir_inverse_affine_map(ir, indices, plan->rank, plan->iters, plan->count, TIR_NONE, stored, 1, plan->values))
-    return false;
+  if (!stays_inside(ir, plan, indices) || !invert_grown(ir, plan, indices)) return false;
   for (uint32_t i = 0; i < plan->count; i++) {
     const struct tir_var_node *v = &ir->vars.at[plan->iters[i]];
     if (!plan->values[i] && tir_is_int(ir, v->min) && tir_is_const(ir, v->extent, 1)) plan->values[i] = v->min;
@@ -239,6 +324,23 @@ static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct pl
   return all;
 }
 
+/* What is stored is at an element that the load reaches, where the iterations do not make sure of that. False: it may be
+ * between such elements. */
+static bool add_image(struct tir *ir, struct plan *plan) {
+  for (uint32_t d = 0; d < plan->rank && plan->has_image; d++) {
+    struct tir_progression p = plan->image[d];
+    tir_type type = tir_type_of(ir, plan->stored[d]);
+    if (p.scale && !tir_is_const(ir, p.scale, 1)) return false;
+    tir_expr min = tir_cast(ir, type, p.base);
+    tir_expr extent = p.scale ? tir_cast(ir, type, p.extent) : tir_int(ir, type, 1);
+    tir_expr ends[] = {tir_make(ir, TIR_GE, plan->stored[d], min),
+                       tir_make(ir, TIR_LT, plan->stored[d], tir_add(ir, min, extent))};
+    for (int i = 0; i < 2; i++)
+      if (!tir_prove_under(ir, plan->in_bounds, ends[i])) plan->in_bounds = tir_and(ir, plan->in_bounds, ends[i]);
+  }
+  return true;
+}
+
 /* The block goes to where its producer is, and all that uses what is between them is known. */
 static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_transfer to_producer = {.block = block, .scope = plan->scope, .to = plan->producer};
@@ -253,7 +355,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return false;
   bool planned = plan_body(ir, block, plan);
   plan->in_bounds = planned ? bounds_of_iters(ir, block, plan) : TIR_NONE;
-  if (!planned || (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
+  if (!planned || !add_image(ir, plan) || (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
