@@ -81,11 +81,16 @@ static void simplify_map(struct tir *ir, struct plan *plan) {
   for (uint32_t i = 0; i < plan->layout.new_rank; i++) plan->within.results[i] = tir_simplify(ir, plan->indices[i]);
 }
 
+/* Each once, though several blocks in it write the buffer. */
 static void find_nests(struct tir *ir, struct plan *plan) {
-  for (uint32_t u = tir_buffer_at(ir, plan->layout.from)->writers; u; u = ir->uses.at[u].next)
-    if (plan->nest_count < MOST_NESTS &&
-        tir_find_full_nest(ir, plan->layout.from, ir->uses.at[u].block, &plan->nests[plan->nest_count]))
-      plan->nest_count++;
+  for (uint32_t u = tir_buffer_at(ir, plan->layout.from)->writers; u; u = ir->uses.at[u].next) {
+    struct tir_full_nest *made = &plan->nests[plan->nest_count];
+    if (plan->nest_count == MOST_NESTS || !tir_find_full_nest(ir, plan->layout.from, ir->uses.at[u].block, made))
+      continue;
+    uint32_t i = 0;
+    while (i < plan->nest_count && plan->nests[i].loops[0] != made->loops[0]) i++;
+    plan->nest_count += i == plan->nest_count;
+  }
 }
 
 static bool check_padding(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
