@@ -119,6 +119,82 @@ static bool check_strides(const struct lowering *low) {
   return true;
 }
 
+struct unknown {
+  const struct tir *ir;
+  const uint8_t *known;
+  tir_var var; /* TIR_NONE: all are known */
+};
+
+static bool find_unknown(void *data, tir_expr e) {
+  struct unknown *u = data;
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  if (n->kind == TIR_VAR && u->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN && !u->known[n->ref]) u->var = n->ref;
+  return !u->var;
+}
+
+static tir_var first_unknown(const struct tir *ir, tir_stmt body, const uint8_t *known) {
+  struct unknown u = {ir, known, TIR_NONE};
+  for (tir_stmt s = body; s && !u.var; s = tir_next(ir, s, body)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_unknown, &u);
+    for (uint32_t i = 0; n->kind == TIR_STORE && i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
+      tir_walk_expr(ir, ir->operands.at[n->store.indices + i], find_unknown, &u);
+    for (uint32_t i = 0; n->kind == TIR_ALLOC && i < tir_buffer_at(ir, n->alloc.buffer)->rank; i++)
+      tir_walk_expr(ir, ir->operands.at[tir_buffer_at(ir, n->alloc.buffer)->shape + i], find_unknown, &u);
+  }
+  return u.var;
+}
+
+/* The variable that a parameter's extent defines, being it or a multiple of it; TIR_NONE: it defines none. */
+static tir_var defined_by(const struct tir *ir, tir_expr extent) {
+  const struct tir_expr_node *n = tir_at(ir, extent);
+  if (n->kind == TIR_MUL && tir_is_int(ir, n->b)) return defined_by(ir, n->a);
+  if (n->kind == TIR_MUL && tir_is_int(ir, n->a)) return defined_by(ir, n->b);
+  return n->kind == TIR_VAR ? n->ref : TIR_NONE;
+}
+
+static tir_expr new_extent(struct tir *ir, tir_buffer b, tir_type type) {
+  tir_name name = tir_name_suffix(ir, tir_name_of(ir, tir_text(ir, tir_buffer_at(ir, b)->name)), "_size");
+  return tir_var_expr(ir, tir_new_var(ir, TIR_VAR_PLAIN, name, type, TIR_NONE, TIR_NONE));
+}
+
+/* Finds which variables the parameters define. An extent that defines none, and that nothing before says (a product of
+ * several variables), becomes a variable of its own. A byte a variable; free() it. */
+static uint8_t *define_extents(struct tir *ir, struct tir_span params) {
+  uint32_t room = ir->vars.count + params.count;
+  uint8_t *known = calloc(room, 1);
+  if (!known) abort();
+  for (uint32_t i = params.first; i < params.first + params.count; i++) known[ir->params.at[i].var] = 1;
+  for (uint32_t i = params.first; i < params.first + params.count; i++) {
+    tir_buffer b = ir->params.at[i].buffer;
+    if (!b || tir_buffer_at(ir, b)->rank != 1) continue;
+    tir_expr extent = ir->operands.at[tir_buffer_at(ir, b)->shape];
+    struct unknown u = {ir, known, TIR_NONE};
+    if (!defined_by(ir, extent)) tir_walk_expr(ir, extent, find_unknown, &u);
+    if (u.var) {
+      extent = new_extent(ir, b, tir_type_of(ir, extent));
+      uint32_t shape = tir_add_operands(ir, &extent, 1);
+      tir_buffer_at(ir, b)->shape = shape;
+    }
+    known[defined_by(ir, extent)] = 1;
+  }
+  return known;
+}
+
+/* A variable that only an extent held which is no more is not known: what is computed must do without it. */
+static bool check_variables(const struct lowering *low) {
+  struct tir *ir = low->ir;
+  uint8_t *known = define_extents(ir, ir->funcs.at[low->func].params);
+  tir_var lost = first_unknown(ir, low->body, known);
+  free(known);
+  if (!lost) return true;
+  char name[100];
+  tir_name_render(ir, ir->vars.at[lost].name, name, sizeof name);
+  return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_EXTENT, TIR_NONE, "no argument says what %s is", name);
+}
+
 /* Operands of mma, where calls reach them by pointers. */
 static bool lies_in_registers(const struct tir *ir, tir_buffer b, const uint8_t *pointed) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, b);
@@ -153,5 +229,5 @@ bool lower_flatten(struct lowering *low) {
     n->elem_offset = TIR_NONE;
   }
   free(f.before);
-  return true;
+  return check_variables(low);
 }

@@ -58,6 +58,7 @@ struct site {
   struct tir *ir;
   tir_buffer buffer;
   tir_stmt common, scope;
+  bool pointed; /* the statement that is looked at uses its pointer */
 };
 
 static void add_site(struct site *site, tir_stmt s) {
@@ -88,6 +89,27 @@ static void find_views(struct site *site) {
       add_site(site, s);
       add_writer(site, s);
     }
+  }
+}
+
+static bool find_pointer(void *data, tir_expr e) {
+  struct site *site = data;
+  const struct tir_expr_node *n = tir_at(site->ir, e);
+  site->pointed |= n->kind == TIR_DATA && n->ref == site->buffer;
+  return !site->pointed;
+}
+
+/* A statement that uses the buffer's pointer, a view's declaration too, may write it. */
+static void find_pointers(struct site *site) {
+  struct tir *ir = site->ir;
+  for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    site->pointed = false;
+    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_pointer, site);
+    if (!site->pointed) continue;
+    add_site(site, s);
+    add_writer(site, tir_parent_block(ir, s));
   }
 }
 
@@ -158,12 +180,38 @@ static tir_stmt list_around(const struct tir *ir, tir_block scope, tir_stmt at) 
   return at;
 }
 
-/* A flat allocation stands in a list: the place before the first statement of the list that uses the buffer. */
+/* The statement, or one below it, uses the buffer, or is a block whose regions name it. */
+static bool sees(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
+      if (ir->uses.at[u].block == s || tir_is_below(ir, ir->uses.at[u].block, s)) return true;
+  return lower_uses_buffer(ir, s, buffer);
+}
+
+static tir_stmt first_in_list(const struct tir *ir, tir_stmt at, enum tir_list list, tir_buffer buffer) {
+  tir_stmt s = tir_stmt_at(ir, at)->first[list];
+  while (s && !sees(ir, s, buffer)) s = tir_stmt_at(ir, s)->next;
+  return s;
+}
+
+/* The statement that the allocation comes before: the first of the body that uses the buffer; the block itself, if its
+ * init does. */
+static tir_stmt first_use(const struct tir *ir, tir_stmt at, tir_buffer buffer) {
+  if (!tir_is(ir, at, TIR_BLOCK) || !first_in_list(ir, at, TIR_INIT, buffer))
+    return first_in_list(ir, at, TIR_BODY, buffer);
+  while (tir_is(ir, tir_stmt_at(ir, at)->parent, TIR_LOOP) &&
+         tir_stmt_at(ir, tir_stmt_at(ir, at)->parent)->loop_kind == TIR_VECTORIZED)
+    at = tir_stmt_at(ir, at)->parent;
+  return at;
+}
+
 static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   struct tir *ir = low->ir;
-  struct site site = {ir, buffer, TIR_NONE, scope};
+  struct site site = {ir, buffer, TIR_NONE, scope, false};
   lower_visit(ir, scope, find_site, &site);
   find_views(&site);
+  find_pointers(&site);
   find_regions(&site);
   if (!site.common) return; /* never used */
   tir_stmt at = list_around(ir, scope, site.common);
@@ -172,9 +220,8 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;
   fix_shape(ir, buffer);
-  tir_stmt first = tir_stmt_at(ir, at)->first[TIR_BODY];
-  while (first && !lower_uses_buffer(ir, first, buffer)) first = tir_stmt_at(ir, first)->next;
-  assert(first && "an access is below the place found for it");
+  tir_stmt first = first_use(ir, at, buffer);
+  assert(first && "a use is below the place found for it");
   tir_insert_before(ir, first, alloc);
 }
 
@@ -199,16 +246,25 @@ static void widen_regions(struct tir *ir, tir_block block) {
     }
 }
 
-/* Strides that are not one a dimension are no address (the text form of index caches has such): memory is compact. */
-static void drop_void_strides(struct tir *ir) {
-  for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (tir_buffer_at(ir, b)->strides.count != tir_buffer_at(ir, b)->rank)
-      tir_buffer_at(ir, b)->strides = (struct tir_span){0, 0};
+/* Strides that are not one a dimension are no address (the text form of index caches has such): memory is compact. But
+ * a variable among them would have no value. */
+static bool drop_void_strides(const struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    struct tir_buffer_node *n = tir_buffer_at(ir, b);
+    if (n->strides.count == n->rank) continue;
+    for (uint32_t i = n->strides.first; i < n->strides.first + n->strides.count; i++)
+      if (!tir_is_int(ir, ir->operands.at[i]))
+        return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE, "%s has %u dimensions, but strides for %u",
+                          tir_text(ir, n->name), n->rank, n->strides.count);
+    n->strides = (struct tir_span){0, 0};
+  }
+  return true;
 }
 
 bool lower_place(struct lowering *low) {
   struct tir *ir = low->ir;
-  drop_void_strides(ir);
+  if (!drop_void_strides(low)) return false;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
     if (tir_is(ir, s, TIR_BLOCK)) widen_regions(ir, s);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
