@@ -1,8 +1,11 @@
 /* msched: the program. A table of subcommands. */
 #include "cli.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct cli_command cli_commands[] = {
     {"apply", "IR TRACE [IR TRACE…]", "Schedules the function of a TVMScript file by a trace, and prints it.",
@@ -30,7 +33,17 @@ const struct cli_command cli_commands[] = {
     {NULL, NULL, NULL, NULL},
 };
 
+/* However the program ends, what it printed is out, or it failed. */
+static void finish_output(void) {
+  errno = 0;
+  bool failed = fflush(stdout) != 0;
+  if (!failed && !ferror(stdout)) return;
+  fprintf(stderr, "msched: standard output cannot be written%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+  _exit(CLI_FAILED);
+}
+
 int main(int argc, char **argv) {
+  atexit(finish_output);
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */
   if (argc < 2) return cli_repl();
   const char *name = argv[1];

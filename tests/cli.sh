@@ -31,6 +31,37 @@ echo "[[$look,[\"Split\",[\"l1\",2,3],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/bad.js
 echo "[[$look" >"$dir/broken.json"
 echo "def" >"$dir/broken.py"
 
+# What cannot be written to standard output is an error, whatever the command.
+if [ -c /dev/full ]; then
+  store=$(dirname -- "$0")/unit/data/store_format_1.db
+  cp "$store" "$dir/full.db"
+  record=$("$msched" top --db "$dir/full.db" --json | head -n 1 | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
+  full() { # words of a command
+    check "$*, to a full output" 1 "standard output" sh -c '"$@" >/dev/full' sh "$msched" "$@"
+  }
+  for each in $("$msched" help commands | sed -nE '/^commands:/,/^$/s/^  ([a-z]+) .*/\1/p'); do
+    case $each in
+    apply) full apply "$dir/add.py" "$dir/good.json" ;;
+    convert) full convert "$dir/good.json" ;;
+    run | lower | space) full $each "$dir/add.py" ;;
+    bench) full bench replay C1D --count 1 ;;
+    tune) full tune "$dir/add.py" --simulate --trials 1 --policy replay_trace --db "$dir/simulated.db" ;;
+    top | show | replay) full $each $([ $each = top ] || echo "$record") --db "$dir/full.db" ;;
+    export) ;; # prints nothing
+    db) full db list --db "$dir/full.db" && full db check --db "$dir/full.db" && full db export --db "$dir/full.db" ;;
+    doctor) full doctor ;;
+    help) full help && full help split && full help --lua ;;
+    *) check "a command that is not tried with a full output" 0 "$each" false ;;
+    esac
+  done
+  check "--version to a full output" 1 "standard output" sh -c "'$msched' --version >/dev/full"
+  echo 'print(1)' >"$dir/print.lua"
+  check "a script to a full output" 1 "standard output" sh -c "'$msched' '$dir/print.lua' >/dev/full"
+  echo 'print(1) os.exit(0)' >"$dir/exit.lua"
+  check "a script that exits to a full output" 1 "standard output" sh -c "'$msched' '$dir/exit.lua' >/dev/full"
+  check "the session to a full output" 1 "standard output" sh -c "echo 6 | '$msched' >/dev/full"
+fi
+
 check "no arguments" 0 "42" sh -c "echo 6 '*' 7 | '$msched'"
 check "--help" 0 "usage: msched" "$msched" --help
 check "--version" 0 "msched " "$msched" --version

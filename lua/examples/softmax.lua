@@ -9,4 +9,4 @@ if select("#", ...) > 0 then
 end
 
 local X = ms.te.placeholder({rows, columns}, "float32", "X")
-return {ms.te.func("softmax256", {X, ms.ops.softmax(X)})}
+return {ms.te.func(string.format("softmax_%dx%d", rows, columns), {X, ms.ops.softmax(X)})}
