@@ -330,6 +330,26 @@ local function number_text(value, type)
   return type == "int32" and tostring(value) or string.format("T.%s(%d)", type, value)
 end
 
+-- Names that the text has of its own: modules, words of the language.
+local RESERVED = {}
+for word in ("T I R ms tir range True False None and or not if else elif for while with as def in is return lambda assert class import from pass " ..
+             "break continue global nonlocal del try except finally raise yield async await"):gmatch "%S+" do RESERVED[word] = true end
+
+-- How the function that is being written calls its tensors, and the blocks of its operations.
+local tensor_names, block_names = {}, {}
+local function name_of(t) return tensor_names[t] end
+
+-- The name, or as TVM makes it the first of name_1, name_2 … that is free.
+local function unique(name, taken)
+  local free, n = name, 0
+  while taken[free] do
+    n = n + 1
+    free = name .. "_" .. n
+  end
+  taken[free] = true
+  return free
+end
+
 -- The text of an expression; its loads are added to `loads`, in order.
 local function text_of(x, loads)
   if x.op == "load" then loads[#loads + 1] = x end
@@ -343,7 +363,7 @@ local function text_of(x, loads)
   local parts = {}
   for i, y in ipairs(x) do parts[i] = text_of(y, loads) end
   if x.op == "load" then
-    return #parts == 0 and x.tensor.name .. "[()]" or string.format("%s[%s]", x.tensor.name, table.concat(parts, ", "))
+    return #parts == 0 and name_of(x.tensor) .. "[()]" or string.format("%s[%s]", name_of(x.tensor), table.concat(parts, ", "))
   end
   return string.format("T.%s(%s)", x.name, table.concat(parts, ", "))
 end
@@ -364,7 +384,7 @@ end
 local function body_lines(op, put)
   local at = indices_text(op)
   op.loads = {}
-  local function store(depth, t, x) put(depth, "%s[%s] = %s", t.name, at, text_of(x, op.loads)) end
+  local function store(depth, t, x) put(depth, "%s[%s] = %s", name_of(t), at, text_of(x, op.loads)) end
   if not op.reduce then
     for i, x in ipairs(op.outputs) do store(3, op.tensors[i], x) end
     return
@@ -377,8 +397,8 @@ local function body_lines(op, put)
   put(3, "with T.init():")
   for i, x in ipairs(identity) do store(4, op.tensors[i], cast(lift(x, types[i]), types[i])) end
   if #combined == 1 then return store(3, op.tensors[1], combined[1]) end
-  for i, x in ipairs(combined) do put(3, "v_%s: T.let[T.%s] = %s", op.tensors[i].name, types[i], text_of(x, op.loads)) end
-  for i in ipairs(combined) do put(3, "%s[%s] = v_%s", op.tensors[i].name, at, op.tensors[i].name) end
+  for i, x in ipairs(combined) do put(3, "v_%s: T.let[T.%s] = %s", name_of(op.tensors[i]), types[i], text_of(x, op.loads)) end
+  for i in ipairs(combined) do put(3, "%s[%s] = v_%s", name_of(op.tensors[i]), at, name_of(op.tensors[i])) end
 end
 
 local function block_lines(op, put, taken)
@@ -400,7 +420,7 @@ local function block_lines(op, put, taken)
   local shift = 0
   if #axes > 0 then put(1, "for %s in T.grid(%s):", table.concat(names, ", "), table.concat(extents, ", ")) else shift = -1 end
   local function inner(depth, ...) put(depth + shift, ...) end
-  inner(2, 'with T.sblock("%s"):', op.name)
+  inner(2, 'with T.sblock("%s"):', block_names[op])
   for i, a in ipairs(axes) do
     local x = a.axis
     if x.low == 0 then inner(3, "v_%s = T.axis.%s(%d, %s)", x.name, a.kind, x.extent, names[i])
@@ -439,9 +459,9 @@ local function check_loads(func, order)
   if not e then return end
   local place = ""
   for _, op in ipairs(order) do
-    if op.name == e.block then
+    if block_names[op] == e.block then
       local load_ = op.loads[e.nth]
-      for _, l in ipairs(op.loads) do if not load_ or load_.tensor.name ~= e.buffer then load_ = l.tensor.name == e.buffer and l or load_ end end
+      for _, l in ipairs(op.loads) do if not load_ or name_of(load_.tensor) ~= e.buffer then load_ = name_of(l.tensor) == e.buffer and l or load_ end end
       place = load_ and load_.place or ""
     end
   end
@@ -455,31 +475,45 @@ local function tensor_text(t)
   return string.format('(%s), "%s"', table.concat(extents, ", ") .. (#extents == 1 and "," or ""), t.type)
 end
 
+-- Gives every tensor and every block a name that no other has: parameters first, then what is between them. Two inputs of
+-- one name are a mistake; an operator that is used twice names its tensors twice.
+local function make_names(name, params, order, is_param)
+  local taken, blocks, inputs, given = setmetatable({}, {__index = RESERVED}), {root = true}, {}, {}
+  tensor_names, block_names = {}, {}
+  for _, op in ipairs(order) do
+    for _, a in ipairs(op.axes) do taken["v_" .. a.name] = true end
+    for _, a in ipairs(op.reduce and op.reduce.axes or {}) do taken["v_" .. a.name] = true end
+  end
+  for _, t in ipairs(params) do
+    if given[t] or (t.kind == "placeholder" and inputs[t.name]) then fail("%s: two parameters are named %s", name, t.name) end
+    given[t], inputs[t.name] = true, t.kind == "placeholder" or inputs[t.name]
+    tensor_names[t] = unique(t.name, taken)
+    if t.op and not block_names[t.op] then block_names[t.op] = unique(t.op.name, blocks) end
+  end
+  for _, op in ipairs(order) do
+    for _, t in ipairs(op.tensors) do if not is_param[t] then tensor_names[t] = unique(t.name, taken) end end
+    block_names[op] = block_names[op] or unique(op.name, blocks)
+  end
+  return taken
+end
+
 -- func(name, tensors): the function whose parameters are the tensors, in this order.
 function te.func(name, params)
   check_name(name)
   if type(params) ~= "table" or #params == 0 then fail("%s: the parameters are a list of tensors", name) end
-  local taken = {T = true, I = true}
   for _, t in ipairs(params) do
     if getmetatable(t) ~= Tensor then fail("%s: a parameter is no tensor", name) end
-    if taken[t.name] then fail("%s: two parameters are named %s", name, t.name) end
-    taken[t.name] = true
   end
   local order, is_param = operations(params)
-  local lines = {}
+  local taken, lines, signature = make_names(name, params, order, is_param), {}, {}
   local function put(depth, format, ...) lines[#lines + 1] = string.rep("    ", depth) .. string.format(format, ...) end
-  local signature = {}
-  for i, t in ipairs(params) do signature[i] = string.format("%s: T.Buffer(%s)", t.name, tensor_text(t)) end
+  for i, t in ipairs(params) do signature[i] = string.format("%s: T.Buffer(%s)", name_of(t), tensor_text(t)) end
   put(0, "@T.prim_func(s_tir=True)")
   put(0, "def %s(%s):", name, table.concat(signature, ", "))
   put(1, 'T.func_attr({"tirx.noalias": True})')
   for _, op in ipairs(order) do
     for _, t in ipairs(op.tensors) do
-      if not is_param[t] then
-        if taken[t.name] then fail("%s: two tensors are named %s", name, t.name) end
-        taken[t.name] = true
-        put(1, "%s = T.sblock_alloc_buffer(%s)", t.name, tensor_text(t))
-      end
+      if not is_param[t] then put(1, "%s = T.sblock_alloc_buffer(%s)", name_of(t), tensor_text(t)) end
     end
   end
   for _, op in ipairs(order) do block_lines(op, put, taken) end

@@ -29,6 +29,29 @@ agree(te.func("argmax", {A, where, value}))
 local function gemm() return te.func("f", {A, (te.compute({6, 10}, function(i, j) return A[{i, j}] + 1 end, "B"))}) end
 assert(gemm():hash() == gemm():hash())
 
+-- Names: those of the text itself are nobody's, and an operator that is used twice has its names made unique, as TVM does.
+for _, name in ipairs {"T", "I", "range", "lambda", "v_i", "root"} do
+  local P = te.placeholder({6}, "float32", name)
+  local Q = te.compute({6}, function(i) return P[{i}] + 1 end, name)
+  local f = te.func("names", {P, (te.compute({6}, function(T) return Q[{T}] * 2 end, "T"))})
+  agree(f)
+  assert(ms.from_script(tostring(f:script())):hash() == f:hash(), name)
+end
+do
+  local image = te.placeholder({1, 6, 6, 4}, "float32", "X")
+  local W, V = te.placeholder({3, 3, 4, 4}, "float32", "W"), te.placeholder({3, 3, 4, 4}, "float32", "V")
+  local first = ms.ops.conv2d(image, W, {pad = 1})
+  local twice = te.func("twice", {image, W, V, (ms.ops.conv2d(first, V, {pad = 1}))})
+  agree(twice)
+  local sch = ms.schedule(twice)
+  for _, name in ipairs {"pad", "conv2d", "pad_1", "conv2d_1"} do sch:get_sblock(name) end
+  local both = te.func("both", {A, ms.ops.relu(A), (ms.ops.relu(ms.ops.relu(A)))})
+  agree(both)
+  assert(both:params()[3].name == "relu_1")
+end
+local A2 = te.placeholder({6, 10}, "float32", "A")
+refuses("two parameters are named A", te.func, "f", {A, A2, (te.compute({6, 10}, function(i, j) return A[{i, j}] + A2[{i, j}] end, "B"))})
+
 refuses("extent 1 is 0", te.placeholder, {0, 3}, "float32", "Z")
 refuses("extent 2 is -4", te.placeholder, {3, -4}, "float32", "Z")
 refuses("no name", te.placeholder, {3}, "float32", "not a name")
