@@ -97,6 +97,9 @@ static int load_worker(lua_State *L) {
   for (uint32_t i = 0; i < files->count; i++) {
     push_worker(L, "load");
     if (luaL_loadfilex(L, files->paths[i], "t") != LUA_OK) return lua_error(L);
+    push_worker(L, "environment");
+    lua_call(L, 0, 1);
+    lua_setupvalue(L, -2, 1); /* a chunk's only one: what it knows as globals */
     lua_pushstring(L, files->paths[i]);
     lua_call(L, 2, 0);
   }

@@ -5,7 +5,7 @@ local limited, registered = msched.limited, msched.registered
 local context = targets.context(msched.target(MSCHED_TARGET))
 local rules, postprocs, mutators = space.load(context.rules), space.load(context.postprocs), space.load(context.mutators)
 
-local worker = {}
+local worker = {environment = msched.load "rules.environment"}
 
 -- Runs a user's file; what it registers comes after the target's.
 function worker.load(chunk, path)

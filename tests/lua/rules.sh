@@ -65,6 +65,41 @@ echo 'error "oh"' | refused loading 'loading.lua:1: oh'
 echo 'ms.rule {' | refused syntax 'syntax.lua:'
 echo 'require "msched".rule {name = "bare"}' | refused bare 'bare.lua:1:' '`apply` is a function'
 head -c 64 "$msched" | refused binary 'binary'
+rule strings 'getmetatable("").__index = {}' | refused strings 'strings.lua:3:' 'boolean'
+rule types 'getmetatable(sch).__gc(sch)' | refused types 'types.lua:3:'
+rule shared 'setmetatable(require "msched".te.const(1), nil)' | refused shared 'its own tables only'
+rule hidden 'local f = string.dump(print)' | refused hidden "'dump'"
+rule unloads 'require "msched".load("../../etc/passwd")' | refused unloads 'unloads.lua:3:'
+rule absolute 'require "msched".load("/etc/passwd")' | refused absolute 'absolute.lua:3:'
+rule store 'require "msched".store("x")' | refused store "'store'"
+rule walks 'for k in next, _G do end' | refused walks "nil value"
+rule prints 'string.format("%p", {})' | refused prints '%p'
+rule closes 'local x <close> = setmetatable({}, {__close = function() while true do end end}) error "oh"' | refused closes '--rule-timeout'
+rule renders 'error(setmetatable({}, {__tostring = function() while true do end end}))' | refused renders 'rule `renders`'
+rule compares 'local m = {__lt = function() while true do end end} table.sort({setmetatable({}, m), setmetatable({}, m)})' | refused compares '--rule-timeout'
+rule wraps 'local f f = function() return coroutine.wrap(f)() end f()' | refused wraps 'rule `wraps`'
+limit=30
+rule packs 'local s = "x" while true do s = string.pack("s8s8", s, s) end' | refused packs '256 MiB'
+rule replaces 'local s = (("x"):rep(1 << 16):gsub("x", ("y"):rep(1 << 16)))' | refused replaces '256 MiB'
+limit=0.3
+
+# What one file changes of libraries and modules is changed for itself alone.
+cat >"$work/vandal.lua" <<'L'
+local ms = require "msched"
+for _, t in ipairs {string, table, math, ms.te, ms.ops, ms.schedule_methods, ms.load "rules.common", ms.load "lua.te"} do
+  for k in pairs(t) do rawset(t, k, function() error "spoiled" end) end
+end
+setmetatable(_G, {__index = function() error "spoiled" end, __newindex = function() error "spoiled" end})
+setmetatable(string, {__index = function() error "spoiled" end})
+local apply = function(sch) return {sch} end
+ms.rule {name = "vandal", apply = apply}
+rawset(_G, "ipairs", nil) rawset(_G, "type", nil) rawset(_G, "error", nil) rawset(_G, "msched", nil)
+for k in pairs(ms) do ms[k] = nil end
+L
+rule orderly 'assert(string.format("%d", 7) == ("7"):rep(1) and math.max(1, 2) == 2 and ms.te.const(1) and ms.load "rules.common")' >"$work/orderly.lua"
+"$msched" space "$gemm" --rules "$work/vandal.lua" --rules "$work/orderly.lua" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "vandal: $(cat "$work/err")"
+[ "$(grep -c "^-- " "$work/out")" = "$("$msched" space "$gemm" -- 32 32 32 | grep -c "^-- ")" ] || fail "vandal: sketches are lost"
+"$msched" tune "$gemm" --rules "$work/vandal.lua" --trials 2 --db "$work/vandal.db" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "vandal, tune: $(cat "$work/err")"
 
 # Postprocessors run in the workers, mutators in their own state: tuning ends, in time, with their names.
 stopped() { # name, words…
