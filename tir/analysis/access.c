@@ -275,7 +275,8 @@ bool tir_has_undeclared_conflict(struct tir *ir, tir_block block, tir_block scop
 }
 
 static bool is_elsewhere(struct tir *ir, void *context, const struct tir_conflict *conflict) {
-  tir_block within = *(const tir_block *)context;
+  tir_block within = *(const tir_block *)context, around = conflict->other.around;
+  if (around && tir_is_below(ir, within, around)) return true; /* a block around both sides, or around `within` alone */
   return conflict->other.block != within && !tir_is_below(ir, conflict->other.block, within);
 }
 

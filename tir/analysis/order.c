@@ -40,11 +40,12 @@ static bool shares_the_same(const struct tir *ir, const struct tir_transfer *t, 
 
 /* ---- Order ---- */
 
-/* At each of its readers, which come after it: those are served whether they declare it or not. */
+/* At each of its readers, which come after it: those are served whether they declare it or not. One in a block that
+ * does not declare it may read what other iterations of a loop around both write. */
 static bool keeps_at_readers(const struct tir *ir, const struct tir_transfer *t, const struct tir_conflict *c,
                              bool before) {
-  if (before) return !c->own.writes && !tir_shares_loop(ir, c->other.block, t->block, t->scope);
-  return !c->other.writes && !(c->other.around && tir_shares_loop(ir, c->other.block, t->block, t->scope));
+  bool apart = !tir_shares_loop(ir, c->other.block, t->block, t->scope);
+  return before ? !c->own.writes && apart : !c->other.writes && (apart || !c->other.around);
 }
 
 static bool keeps(struct tir *ir, const struct tir_transfer *t, const struct tir_conflict *c) {

@@ -170,6 +170,12 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
 }
 
 void tir_find_pipelines(struct tir *ir, uint32_t first) {
+#ifdef MSCHED_CHECK
+  if (ir->undeclared == TIR_NONE_UNDECLARED) {
+    tir_find_undeclared(ir);
+    assert(ir->undeclared == TIR_NONE_UNDECLARED && "an edit that leaves an undeclared use finds it");
+  }
+#endif
   if (ir->undeclared != TIR_NONE_UNDECLARED) tir_find_undeclared(ir);
   ms_error err = {.brief = true};
   for (uint32_t record = first; record < ir->blocks.count; record++) {

@@ -113,80 +113,56 @@ static tir_expr value_at(struct tir *ir, void *context, const tir_expr *indices,
   return value;
 }
 
-/* Buffers from outside the function that no region names. */
-enum { MOST_UNNAMED = 16 };
-struct unnamed {
-  tir_buffer at[MOST_UNNAMED];
-  uint32_t count;
-};
-
-static void find_unnamed(const struct tir *ir, struct unnamed *out) {
-  out->count = 0;
-  for (tir_buffer b = 1; b < ir->buffers.count && out->count < MOST_UNNAMED; b++) {
-    const struct tir_buffer_node *n = tir_buffer_at(ir, b);
-    if (!n->readers && !n->writers && !(n->where && tir_is(ir, n->where, TIR_BLOCK))) out->at[out->count++] = b;
-  }
+/* A buffer from outside the function that no region names. */
+static bool is_unnamed(const struct tir *ir, tir_buffer buffer) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  return !n->readers && !n->writers && !(n->where && tir_is(ir, n->where, TIR_BLOCK));
 }
 
-static void drop_unnamed(struct tir *ir, tir_block reader, const struct unnamed *unnamed, bool writes) {
+/* What the reader will not declare that it uses, by buffer: what no block declares; and nothing more than it declares
+ * now, if it did not declare that it used the block's buffer. The caller frees it. NULL: it declares all. */
+static bool *find_undeclared(const struct tir *ir, tir_block reader, bool declares) {
+  if (declares && ir->undeclared != TIR_SOME_UNDECLARED) return NULL;
+  bool *undeclared = calloc(ir->buffers.count, sizeof *undeclared);
+  if (!undeclared) abort();
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    struct tir_access own = tir_access_of(ir, reader, b);
+    undeclared[b] = !own.declares_reads && !own.declares_writes && (!declares || is_unnamed(ir, b));
+  }
+  return undeclared;
+}
+
+static void drop_undeclared(struct tir *ir, tir_block reader, const bool *undeclared, bool writes) {
   struct tir_span span = writes ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
   uint32_t first = tir_grow_regions(ir, span.count), left = 0;
   for (uint32_t i = 0; i < span.count; i++) {
     struct tir_region r = ir->regions.at[span.first + i];
-    bool named = true;
-    for (uint32_t k = 0; k < unnamed->count && named; k++) named = unnamed->at[k] != r.buffer;
-    if (named) ir->regions.at[first + left++] = r;
+    if (!undeclared[r.buffer]) ir->regions.at[first + left++] = r;
   }
-  if (left == span.count) return;
   if (writes)
     tir_set_writes(ir, reader, ir->regions.at + first, left);
   else
     tir_set_reads(ir, reader, ir->regions.at + first, left);
 }
 
-/* Finds the regions of the reader anew, of the buffers that it declared. */
-static void widen_declared(struct tir *ir, tir_block reader) {
-  enum { MOST_DECLARED = 64 };
-  tir_buffer declared[2][MOST_DECLARED];
-  uint32_t count[2];
-  for (int w = 0; w < 2; w++) {
-    struct tir_span span = w ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
-    count[w] = span.count;
-    for (uint32_t i = 0; i < span.count && i < MOST_DECLARED; i++)
-      declared[w][i] = ir->regions.at[span.first + i].buffer;
-  }
-  tir_renew_regions(ir, reader);
-  for (int w = 0; w < 2; w++) {
-    struct tir_span span = w ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
-    struct unnamed undeclared = {.count = 0};
-    for (uint32_t i = 0; i < span.count && undeclared.count < MOST_UNNAMED && count[w] <= MOST_DECLARED; i++) {
-      tir_buffer buffer = ir->regions.at[span.first + i].buffer;
-      uint32_t k = 0;
-      while (k < count[w] && declared[w][k] != buffer) k++;
-      if (k == count[w]) undeclared.at[undeclared.count++] = buffer;
-    }
-    drop_unnamed(ir, reader, &undeclared, w);
-  }
-}
-
-/* Who did not declare that it used the block's buffer will not declare what the block used either; but what it declares
- * at all is all that it uses of that. */
-static void widen_reads(struct tir *ir, tir_block block, tir_block reader) {
+static bool reads_declared(const struct tir *ir, tir_block block, tir_block reader) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
-  bool declares = false;
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
-    declares |= tir_has_region_of(ir, tir_block_at(ir, reader)->reads, ir->regions.at[i].buffer);
-  if (declares) widen_declared(ir, reader);
+    if (tir_has_region_of(ir, tir_block_at(ir, reader)->reads, ir->regions.at[i].buffer)) return true;
+  return false;
 }
 
-/* Finds the reader's regions anew; what was undeclared, and is in no other region, stays so. */
-static void renew_regions(struct tir *ir, tir_block reader) {
-  struct unnamed unnamed = {.count = 0};
-  if (ir->undeclared == TIR_SOME_UNDECLARED) find_unnamed(ir, &unnamed);
+/* Finds the reader's regions anew, once it does the block's work: what it declares at all is all that it uses of that.
+ */
+static void renew_regions(struct tir *ir, tir_block block, tir_block reader, tir_buffer buffer) {
+  bool declares = tir_has_region_of(ir, tir_block_at(ir, reader)->reads, buffer);
+  if (!declares && !reads_declared(ir, block, reader)) return;
+  bool *undeclared = find_undeclared(ir, reader, declares);
   tir_renew_regions(ir, reader);
-  if (!unnamed.count) return;
-  drop_unnamed(ir, reader, &unnamed, false);
-  drop_unnamed(ir, reader, &unnamed, true);
+  if (!undeclared) return;
+  drop_undeclared(ir, reader, undeclared, false);
+  drop_undeclared(ir, reader, undeclared, true);
+  free(undeclared);
 }
 
 static void edit(struct tir *ir, tir_block block, struct plan *plan) {
@@ -196,14 +172,8 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < users.count; i++)
     if (users.at[i] != block) tir_rewrite_own_loads(ir, &rule, users.at[i]);
   if (tir_first_load_by_scope(ir, plan->buffer, plan->scope, block)) tir_rewrite_own_loads(ir, &rule, plan->scope);
-  for (uint32_t i = 0; i < users.count; i++) {
-    tir_block reader = users.at[i];
-    if (reader == block) continue;
-    if (tir_has_region_of(ir, tir_block_at(ir, reader)->reads, plan->buffer))
-      renew_regions(ir, reader);
-    else
-      widen_reads(ir, block, reader);
-  }
+  for (uint32_t i = 0; i < users.count; i++)
+    if (users.at[i] != block) renew_regions(ir, block, users.at[i], plan->buffer);
   tir_blocks_free(&users);
   tir_kill_leaf(ir, block);
   tir_remove_alloc(ir, plan->scope, plan->buffer);

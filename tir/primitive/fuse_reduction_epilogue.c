@@ -34,8 +34,7 @@ static bool check_blocks(struct tir *ir, tir_block reduction, tir_block epilogue
     return tir_refuse(ir, err, plan->scope ? MS_EPILOGUE_SCOPE : MS_ROOT_BLOCK, reduction,
                       "blocks `%s` and `%s` are not in one scope", tir_block_name(ir, reduction),
                       tir_block_name(ir, epilogue));
-  struct tir_transfer to_reduction = {.block = epilogue, .scope = plan->scope, .to = reduction};
-  if (!tir_check_stage_pipeline(ir, plan->scope, err) || !tir_check_order(ir, &to_reduction, err)) return false;
+  if (!tir_check_stage_pipeline(ir, plan->scope, err)) return false;
   struct tir_span writes = tir_block_at(ir, reduction)->writes;
   if (writes.count != 1)
     return tir_refuse(ir, err, MS_EPILOGUE_ONE_WRITE, reduction, "block `%s` writes %u regions",
@@ -210,8 +209,9 @@ static bool check_readers(const struct tir *ir, tir_block reduction, tir_block e
 }
 
 /* What the epilogue reads besides is not written between the reduction's begin and the epilogue. */
-static bool check_order(const struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
+static bool check_order(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
                         ms_error *err) {
+  struct tir_transfer to_reduction = {.block = epilogue, .scope = plan->scope, .to = reduction};
   struct tir_span reads = tir_block_at(ir, epilogue)->reads;
   tir_stmt common = tir_lowest_common_ancestor(ir, reduction, epilogue);
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++) {
@@ -226,7 +226,7 @@ static bool check_order(const struct tir *ir, tir_block reduction, tir_block epi
                         tir_block_name(ir, b), tir_block_name(ir, epilogue), tir_block_name(ir, reduction));
     }
   }
-  return true;
+  return tir_check_order(ir, &to_reduction, err);
 }
 
 static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
