@@ -32,6 +32,8 @@ bool tir_reorder_block_iter_var(struct tir *ir, tir_block block, const int64_t *
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err);
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err);
 bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err);
+/* Whether tir_parallel and tir_vectorize would be accepted. */
+bool tir_is_data_parallel(struct tir *ir, tir_loop loop);
 bool tir_unroll(struct tir *ir, tir_loop loop, ms_error *err);
 bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err); /* "threadIdx.x", "vthread.x", … */
 
@@ -45,6 +47,9 @@ bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block);
 bool tir_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index, ms_error *err);
 bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
                             ms_error *err);
+/* Whether they would be accepted, at index -1; the module is left as it was. So are the others of this name. */
+bool tir_can_compute_at(struct tir *ir, tir_block block, tir_loop loop);
+bool tir_can_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop);
 /* The loops that tir_compute_at (forward) or tir_reverse_compute_at may move `block` to now, outermost first, as
  * SampleComputeLocation collects them. Returns their number, stores at most `most`. */
 uint32_t tir_compute_locations(struct tir *ir, tir_block block, tir_loop *out, uint32_t most);
@@ -56,10 +61,12 @@ bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, con
                      const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err);
 
 bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err);
+bool tir_can_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop);
 /* buffer_index: among the block's writes. */
 bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err);
 bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *constant, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
+bool tir_can_rfactor(struct tir *ir, tir_loop loop, int factor_axis);
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err);
 
 /* Makes one block of a loop and what is below it, or of blocks that follow one another, with the loops around each. */

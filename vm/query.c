@@ -3,6 +3,7 @@
 #include "query.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +164,28 @@ bool vm_ask_can_inline(struct vm_ask *q) {
 
 bool vm_ask_can_reverse_inline(struct vm_ask *q) {
   q->answer = vm_bool(tir_can_reverse_compute_inline(q->ir, q->args[0].statement));
+  return true;
+}
+
+bool vm_ask_can_compute_at(struct vm_ask *q) {
+  q->answer = vm_bool(tir_can_compute_at(q->ir, q->args[0].statement, q->args[1].statement));
+  return true;
+}
+
+bool vm_ask_can_reverse_compute_at(struct vm_ask *q) {
+  q->answer = vm_bool(tir_can_reverse_compute_at(q->ir, q->args[0].statement, q->args[1].statement));
+  return true;
+}
+
+bool vm_ask_can_decompose_reduction(struct vm_ask *q) {
+  q->answer = vm_bool(tir_can_decompose_reduction(q->ir, q->args[0].statement, q->args[1].statement));
+  return true;
+}
+
+bool vm_ask_can_rfactor(struct vm_ask *q) {
+  int64_t axis = q->args[1].integer;
+  bool fits = axis >= INT_MIN && axis <= INT_MAX;
+  q->answer = vm_bool(fits && tir_can_rfactor(q->ir, q->args[0].statement, (int)axis));
   return true;
 }
 
@@ -389,6 +412,11 @@ bool vm_ask_thread(struct vm_ask *q) {
   const struct tir_stmt_node *loop = tir_stmt_at(q->ir, q->args[0].statement);
   bool bound = loop->loop_kind == TIR_THREAD_BINDING;
   q->answer = bound ? text_value(q, tir_text(q->ir, loop->loop.thread)) : vm_none();
+  return true;
+}
+
+bool vm_ask_is_data_parallel(struct vm_ask *q) {
+  q->answer = vm_bool(tir_is_data_parallel(q->ir, q->args[0].statement));
   return true;
 }
 

@@ -15,3 +15,7 @@ bool tir_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserv
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   return tir_move_block(ir, block, loop, true, preserve_unit_loops, index, err);
 }
+
+bool tir_can_compute_at(struct tir *ir, tir_block block, tir_loop loop) {
+  return tir_can_move_block(ir, block, loop, true);
+}

@@ -68,6 +68,15 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
+/* The same where the loops around the one given run too: what is one-to-one in all of them is so in a part. A fused loop
+ * that was split is taken apart by quotient and remainder, which are told apart in the whole of it only. */
+static bool takes_steps_once_with_outer(struct tir *ir, tir_block block, const tir_expr *bindings, uint32_t count) {
+  tir_loop loops[TIR_MOST_STEPPED];
+  uint32_t around = tir_loops_of(ir, block, loops, TIR_MOST_STEPPED);
+  return around <= TIR_MOST_STEPPED &&
+         tir_takes_steps_once(ir, bindings, count, loops, around, tir_stmt_at(ir, block)->block.predicate);
+}
+
 /* No step is taken in two rounds of the loops: then the reduction starts anew in one of them, and the init, run apart,
  * would not. */
 static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
@@ -76,7 +85,8 @@ static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan
   if (iters.count > TIR_MOST_STEPPED || plan->count > TIR_MOST_STEPPED) return true;
   for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
   if (tir_takes_steps_once(ir, bindings, iters.count, plan->loops, plan->count,
-                           tir_stmt_at(ir, block)->block.predicate))
+                           tir_stmt_at(ir, block)->block.predicate) ||
+      takes_steps_once_with_outer(ir, block, bindings, iters.count))
     return true;
   return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
                     "rounds of this loop and those in it may take steps of block `%s` again",
@@ -290,7 +300,8 @@ static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct pla
   return init;
 }
 
-bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err) {
+/* init NULL: only asks. */
+static bool perform(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   struct plan plan = {0};
   if (!check_place(ir, block, loop, &plan.count, err)) return false;
@@ -299,10 +310,19 @@ bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir
   if (!plan.loops) abort();
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, block, loop, &plan, err);
-  if (accepted)
+  if (accepted && init)
     *init = edit(ir, block, loop, &plan);
   else
     tir_rewind(ir, &mark);
   if (plan.loops != on_stack) free(plan.loops);
   return accepted;
+}
+
+bool tir_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop, tir_block *init, ms_error *err) {
+  assert(init);
+  return perform(ir, block, loop, init, err);
+}
+
+bool tir_can_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop) {
+  return perform(ir, block, loop, NULL, NULL);
 }

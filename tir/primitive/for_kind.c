@@ -89,6 +89,11 @@ bool tir_vectorize(struct tir *ir, tir_loop loop, ms_error *err) {
   return true;
 }
 
+bool tir_is_data_parallel(struct tir *ir, tir_loop loop) {
+  bool reduces;
+  return check(ir, loop, false, "", &reduces, NULL);
+}
+
 static bool is_thread_axis(const char *thread) {
   static const char *const axes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
                                      "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z",   "vthread"};

@@ -402,3 +402,14 @@ bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_cons
   tir_move_free(&move);
   return accepted;
 }
+
+bool tir_can_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
+  struct tir_move move;
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted =
+      tir_move_check_block(ir, &move, block, to_consumers, NULL) && tir_move_check_loop(ir, &move, loop, -1, NULL);
+  tir_rewind(ir, &mark);
+  tir_move_free(&move);
+  return accepted;
+}

@@ -57,6 +57,8 @@ void tir_move_free(struct tir_move *move);
 /* All of it: checks, and moves the block under the loop, to its consumers or its producers. */
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
                     int index, ms_error *err);
+/* Whether the same, at index -1, would be accepted; the module is left as it was. */
+bool tir_can_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers);
 
 /* Adds to the conjunction what keeps a value of the domain to what there is. */
 tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_domain *domain, tir_expr value);

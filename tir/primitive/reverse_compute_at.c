@@ -16,3 +16,7 @@ bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   return tir_move_block(ir, block, loop, false, preserve_unit_loops, index, err);
 }
+
+bool tir_can_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop) {
+  return tir_can_move_block(ir, block, loop, false);
+}

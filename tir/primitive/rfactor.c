@@ -528,7 +528,8 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
   return partial;
 }
 
-bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
+/* out NULL: only asks. */
+static bool perform(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   struct plan plan = {0};
   if (!find_block(ir, loop, &plan, err)) return false;
@@ -543,10 +544,19 @@ bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out,
   tir_loops_of(ir, plan.block, plan.loops, plan.count);
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, loop, factor_axis, &plan, err);
-  if (accepted)
+  if (accepted && out)
     *out = edit(ir, &plan);
   else
     tir_rewind(ir, &mark);
   if (room != on_stack) free(room);
   return accepted;
+}
+
+bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err) {
+  assert(out);
+  return perform(ir, loop, factor_axis, out, err);
+}
+
+bool tir_can_rfactor(struct tir *ir, tir_loop loop, int factor_axis) {
+  return perform(ir, loop, factor_axis, NULL, NULL);
 }
