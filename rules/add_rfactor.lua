@@ -21,17 +21,19 @@ return msched.rule {
   name = "add_rfactor",
   apply = function(sch, block, context)
     local parallel = context.target.cores * context.jobs_per_core
-    if common.is_root(sch, block) or not common.needs_rfactor(sch, block, parallel) then return {sch} end
+    if common.is_root(sch, block) or not common.is_nest(sch, block) or not common.needs_rfactor(sch, block, parallel) then return {sch} end
     local results = {sch}
     local base = sch:copy()
     local fused, spatial = fuse_reduction(base, base:handle(block))
     local split = {base:split(fused, {base:sample_perfect_tile(fused, 2, MAX_INNERMOST)})}
     for i = 1, 2 do
       local s = i == 1 and base:copy() or base
-      local factored = s:rfactor(s:handle(split[i]), spatial)
-      s:annotate(factored, "meta_schedule.random_compute_producer", 1)
-      s:annotate(s:handle(block), "meta_schedule.random_compute_producer", 1)
-      results[#results + 1] = s
+      if s:can_rfactor(s:handle(split[i]), spatial) then -- a reducer that is known, for one
+        local factored = s:rfactor(s:handle(split[i]), spatial)
+        s:annotate(factored, "meta_schedule.random_compute_producer", 1)
+        s:annotate(s:handle(block), "meta_schedule.random_compute_producer", 1)
+        results[#results + 1] = s
+      end
     end
     return results
   end,

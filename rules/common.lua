@@ -91,6 +91,13 @@ function common.is_contiguous(sch, block, loop)
   return moves
 end
 
+-- Only loops stand around the block, with nothing beside it in them.
+function common.is_nest(sch, block)
+  local loops = {sch:get_loops(block)}
+  for _, l in ipairs(loops) do if sch:child_count(l) > 1 then return false end end
+  return #loops > 0
+end
+
 -- The block that writes the block's result out already, and could do so tile by tile; nil: there is none.
 function common.only_consumer(sch, block)
   local consumers = sch:consumers(block)

@@ -30,7 +30,7 @@ return msched.rule {
   name = "multi_level_tiling",
   apply = function(sch, block, context)
     local structure, max_innermost, write_levels = context.tiling.structure, context.tiling.max_innermost, context.tiling.write_levels
-    if common.is_root(sch, block) or common.is_tiled(sch, block) or not common.needs_tiling(sch, block) then return {sch} end
+    if common.is_root(sch, block) or common.is_tiled(sch, block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) then return {sch} end
     local tiles = tile(sch, block, structure, max_innermost)
     local results = {}
     for _, level in ipairs(write_levels) do
@@ -39,8 +39,10 @@ return msched.rule {
         local s = sch:copy()
         local b = s:handle(block)
         local out = common.only_consumer(s, b) or s:cache_write(b, 0, "global")
-        s:reverse_compute_at(out, s:handle(under), {preserve_unit_loops = true})
-        results[#results + 1] = s
+        if s:can_reverse_compute_at(out, s:handle(under)) then
+          s:reverse_compute_at(out, s:handle(under), {preserve_unit_loops = true})
+          results[#results + 1] = s
+        end
       end
     end
     results[#results + 1] = sch -- and without a buffer in between

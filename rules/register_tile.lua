@@ -8,10 +8,21 @@
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common = msched.load "rules.common"
 
+-- The loops with those of `outer`, which will be fused, in front; nil: they follow one another as they are.
+local function outer_first(loops, outer)
+  local is_outer, order, together = {}, table.move(outer, 1, #outer, 1, {}), true
+  for _, l in ipairs(outer) do is_outer[l] = true end
+  for i, l in ipairs(loops) do
+    if not is_outer[l] then order[#order + 1] = l
+    elseif l ~= outer[1] and not is_outer[loops[i - 1]] then together = false end
+  end
+  return not together and order or nil
+end
+
 -- The iteration along which the written buffer is contiguous, and whether it is a product of two reads summed over
 -- reductions: what a register tile serves.
 local function analyze(sch, block)
-  if common.is_root(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return nil end
+  if common.is_root(sch, block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return nil end
   local kinds, loops = common.loop_kinds(sch, block)
   local spatial, reduce = {}, {}
   for i, l in ipairs(loops) do table.insert(kinds[i] == "spatial" and spatial or reduce, l) end
@@ -25,6 +36,7 @@ local function analyze(sch, block)
   local a = {outer = {}, reduce = reduce, inner = inner}
   for _, l in ipairs(spatial) do if l ~= inner and sch:extent(l) > 1 then a.rows = l end end
   for _, l in ipairs(spatial) do if l ~= inner and l ~= a.rows then table.insert(a.outer, l) end end
+  a.apart = outer_first(loops, a.outer)
   for _, l in ipairs(reduce) do if not a.longest or sch:extent(l) > sch:extent(a.longest) then a.longest = l end end
   return a
 end
@@ -61,6 +73,7 @@ local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
 -- reduction; what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
 -- Gives the loops that the panels are packed under, and that the result is written out under.
 local function tile(sch, block, a, columns, rows)
+  if a.apart then sch:reorder(a.apart) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
   local outer, outer_rest, chunk, rows_outer, rows_inner
   if #a.outer > 0 then
@@ -81,6 +94,15 @@ local function tile(sch, block, a, columns, rows)
   return blocks, columns_outer
 end
 
+-- False: one of them cannot be packed there.
+local function pack_panels(sch, caches, under)
+  for _, cache in ipairs(caches) do
+    if not sch:can_compute_at(cache, under) then return false end
+    sch:compute_at(cache, under, {preserve_unit_loops = true})
+  end
+  return true
+end
+
 return msched.rule {
   name = "register_tile",
   apply = function(sch, block, context)
@@ -98,10 +120,13 @@ return msched.rule {
           local caches = {}
           if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
           local packed_under, written_under = tile(s, b, a, columns, rows)
-          for _, cache in ipairs(caches) do s:compute_at(cache, packed_under, {preserve_unit_loops = true}) end
-          local consumer = common.only_consumer(s, b)
-          if consumer then s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true}) end
-          results[#results + 1] = s
+          if pack_panels(s, caches, packed_under) then
+            local consumer = common.only_consumer(s, b)
+            if consumer and s:can_reverse_compute_at(consumer, written_under) then
+              s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true})
+            end
+            results[#results + 1] = s
+          end
         end
       end
     end

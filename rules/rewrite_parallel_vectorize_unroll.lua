@@ -4,6 +4,11 @@ local common = msched.load "rules.common"
 
 local NOTES = {"meta_schedule.parallel", "meta_schedule.vectorize", "meta_schedule.unroll_explicit", "meta_schedule.unroll_implicit"}
 
+-- Nothing was done with the loop yet: another block below it may have had its turn.
+local function is_free(sch, l)
+  return sch:loop_iter_kind(l) == "spatial" and sch:loop_kind(l) == "serial" and not sch:annotation(l, "pragma_auto_unroll_max_step")
+end
+
 -- How many outer loops are run in parallel: the fewest that give as many jobs as are wanted (a thread takes its share of
 -- them at once, so more do no harm); and how many inner ones are vectorized. Both are plain spatial loops, the first not
 -- past a loop with several children, the second with unit strides.
@@ -12,7 +17,7 @@ local function adjust(sch, block, loops, jobs, max_vector)
   if jobs then
     local product = 1
     for i = 1, n do
-      if sch:loop_iter_kind(loops[i]) ~= "spatial" or sch:loop_kind(loops[i]) ~= "serial" then break end
+      if not is_free(sch, loops[i]) then break end
       product = product * (sch:extent(loops[i]) or jobs)
       fusible = i
       if product >= jobs or sch:child_count(loops[i]) > 1 then break end
@@ -22,7 +27,7 @@ local function adjust(sch, block, loops, jobs, max_vector)
     local product = 1
     for i = n, fusible + 1, -1 do
       local l = loops[i]
-      if sch:loop_iter_kind(l) ~= "spatial" or sch:loop_kind(l) ~= "serial" or sch:child_count(l) > 1 then break end
+      if not is_free(sch, l) or sch:child_count(l) > 1 then break end
       product = product * (sch:extent(l) or max_vector + 1)
       if product > max_vector then break end
       if not common.is_contiguous(sch, block, l) and sch:extent(l) ~= 1 then break end
@@ -50,10 +55,11 @@ return msched.postproc {
         local outer = loops[1]
         if fusible > 0 then
           outer = sch:fuse(slice(loops, 1, fusible))
-          sch:parallel(outer)
+          if sch:is_data_parallel(outer) then sch:parallel(outer) end
         end
         if vectors > 0 and #loops - vectors >= fusible then
-          sch:vectorize(sch:fuse(slice(loops, #loops - vectors + 1, #loops)))
+          local inner = sch:fuse(slice(loops, #loops - vectors + 1, #loops))
+          if sch:is_data_parallel(inner) then sch:vectorize(inner) end
         end
         local step = notes["meta_schedule.unroll_explicit"] or notes["meta_schedule.unroll_implicit"]
         if step and step > 0 and (fusible > 0 or vectors < #loops) then

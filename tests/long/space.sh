@@ -1,0 +1,20 @@
+#!/bin/sh
+# The spaces of 19 operators: 200 candidates of each are drawn for both targets, BUILDS of those for this CPU built; then
+# each operator is tuned with 16 trials, and no candidate fails.
+# usage: space.sh MSCHED ROOT BUILDS [WORKLOAD…]
+set -eu
+msched=$1 root=$2 builds=$3
+shift 3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$msched" "$root/tests/lua/spaces.lua" "$root" 200 "$builds" "$@"
+[ $# -gt 0 ] || set -- C1D C2D C3D CAP CBR DEP DIL ELT GMM GMM1024 GMM2 GMM_RELU GMM_ROW GRP NRM POOL SFM T2D TBG
+failed=
+for name in "$@"; do
+  "$msched" tune "$root/tests/bench/workloads/$name.py" --trials 16 --db "$work/$name.db" --json >"$work/tuned"
+  end=$(tail -n 1 "$work/tuned")
+  echo "$name: $(echo "$end" | sed 's/.*\("best_seconds":[^,]*\),.*\("failures":{[^}]*}\).*\("trials":[0-9]*\).*/\3 \1 \2/')"
+  case $end in *'"ended":"trials"'*'"failures":{}'*) ;; *) failed="$failed $name" ;; esac
+done
+[ -z "$failed" ] || { echo "space.sh: candidates failed, or trials are left:$failed" >&2; exit 1; }
