@@ -49,6 +49,7 @@ kept() {
   interrupted 1 "of this run are kept in $db" "$msched" tune "$gemm" --trials 100000 --db "$db" --json -- 64 64 64
   kept=$(sed 's/.*interrupted; \([0-9]*\) results.*/\1/' "$dir/err")
   trials=$(grep -c '"event":"trial"' "$dir/out" || true)
+  grep -q '"ended":"interrupted".*"refused":{[^}]*"ok"' "$dir/out" && fail "what was not begun is counted as refused"
   [ "$kept" = "$trials" ] || fail "it says that $kept are kept, and reported $trials"
   printf 'require("msched").tune(loadfile(arg[1])(64, 64, 64)[1], {trials = 100000, db = arg[2]})' >"$dir/tune.lua"
   interrupted 1 "interrupted" "$msched" "$dir/tune.lua" "$gemm" "$db"
