@@ -30,13 +30,13 @@ local function start_text(env, name)
   return string.format("%s on %s: %d sketches%s", name, env.target.text, #env.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
 end
 
--- A line after so many results without a new best.
-local QUIET = 16
+-- A line after so many results without a new best, or so many seconds without a line.
+local QUIET, SILENT = 16, 60
 
 -- width: the terminal's columns; nil: it is none.
 function progress.lines(func, width)
   local name, work = func:name(), cli.work_of(func)
-  local best, results = nil, 0
+  local best, results, said = nil, 0, ms.clock()
   return function(e)
     local env = e.env
     results = results + (e.event == "trial" and 1 or 0)
@@ -48,8 +48,8 @@ function progress.lines(func, width)
       if env.ended then print(string.format("%s: ended with %d of %d trials: %s", name, env.done, env.trials, env.ended.text)) end
     elseif width then
       io.stdout:write("\r\27[K", cli.cut(status(env, name, work), width - 1))
-    elseif results >= QUIET or e.event == "trial" and env.fastest and env.fastest.seconds ~= best then
-      best, results = env.fastest and env.fastest.seconds, 0
+    elseif results >= QUIET or ms.clock() - said > SILENT or e.event == "trial" and env.fastest and env.fastest.seconds ~= best then
+      best, results, said = env.fastest and env.fastest.seconds, 0, ms.clock()
       print(status(env, name, work))
     end
     io.stdout:flush()

@@ -24,7 +24,7 @@ local function fresh(env, count)
       jobs[i] = {trace = env.sketches[env.next_candidate % #env.sketches + 1], seed = env.seed, candidate = env.next_candidate, anew = true}
     end
     for _, c in ipairs(env:replay(jobs)) do if c and #list < count then list[#list + 1] = c end end
-    if env:stopped() then break end
+    if env:is_over() then break end
   end
   return list
 end
@@ -85,7 +85,7 @@ local function evolve(env, round)
   for _, c in ipairs(measured) do population[#population + 1] = c end
   local kept = {seen = {}}
   for generation = 0, GENERATIONS do
-    if #population == 0 or env:stopped() then break end
+    if #population == 0 or env:is_over() then break end
     local scores = env.model:predict(population)
     local unmeasured, their_scores = {}, {}
     for i, c in ipairs(population) do
@@ -106,7 +106,7 @@ return msched.policy {
     env.mutation_total = 0
     for _, m in ipairs(env.mutators) do env.mutation_total = env.mutation_total + m[2] end
     for round = 1, math.huge do
-      if env:remaining() <= 0 or env:stopped() then return end
+      if env:remaining() <= 0 then return end
       local kept, population, stream = evolve(env, round)
       local list, want = {}, math.min(env.batch, env:remaining())
       for i = 1, math.min(#kept, want) do list[i] = kept[i].candidate end
