@@ -184,18 +184,11 @@ void tir_note_annotated(struct tir *ir, tir_block block) {
 
 /* ---- Conflicts ---- */
 
-static bool allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_span allocs = tir_block_at(ir, block)->allocs;
-  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
-    if (ir->operands.at[i] == buffer) return true;
-  return false;
-}
-
 /* The innermost block around `block`, within the scope, that does not declare its use; TIR_NONE: all do. */
 static tir_block find_around(const struct tir *ir, tir_block block, tir_block scope, tir_buffer buffer, bool writes) {
   for (tir_block b = tir_parent_block(ir, block); b && b != scope; b = tir_parent_block(ir, b)) {
     const struct tir_block_record *r = tir_block_at(ir, b);
-    if (allocates(ir, b, buffer)) return TIR_NONE;
+    if (tir_allocates(ir, b, buffer)) return TIR_NONE;
     if (!tir_has_region_of(ir, writes ? r->writes : r->reads, buffer) && !tir_has_region_of(ir, r->writes, buffer))
       return b;
   }
@@ -316,7 +309,7 @@ bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, m
 /* The buffer is allocated between the two blocks. */
 static bool is_inside(const struct tir *ir, tir_block b, tir_block block, tir_buffer buffer) {
   for (b = tir_parent_block(ir, b);; b = tir_parent_block(ir, b)) {
-    if (allocates(ir, b, buffer)) return true;
+    if (tir_allocates(ir, b, buffer)) return true;
     if (b == block) return false;
   }
 }

@@ -79,6 +79,8 @@ tir_block tir_scope_of(const struct tir *ir, tir_block block);
  * (consumers), in order of text. Each once. Returns the number, stores at most `most`. */
 uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
 uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most);
+/* The block allocates the buffer. */
+bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */
@@ -99,6 +101,14 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
 /* Of the terms of a binding, one does not step over all that those of lesser steps reach together: a value may come in
  * several rounds. Too many terms count as that. */
 bool tir_steps_overlap(const struct tir *ir, struct tir_linear binding);
+
+/* The iteration of the block that is this variable, or -1. */
+static inline int tir_iter_of(const struct tir *ir, tir_block block, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].var == v) return (int)i;
+  return -1;
+}
 
 /* ---- Reductions (reduction.c) ---- */
 
@@ -207,6 +217,8 @@ enum tir_density tir_density_of(struct tir *ir, tir_block block, tir_expr min, t
 bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
 /* Some dimension is certainly strided, or it is not known of one and the region is not known to cover a box. */
 bool tir_is_strided(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count);
+/* From now on, until tir_subst_clear, the block's iterations stand for what they are bound to. */
+void tir_subst_iters(struct tir *ir, tir_block block);
 /* The ranges of a block's region, in terms of the loops around the block. */
 void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges);
 /* What is left of a predicate without the conjuncts that only keep an access from being outside of the buffer: all of

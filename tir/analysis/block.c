@@ -252,15 +252,18 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
   return f.count;
 }
 
+bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  struct tir_span allocs = tir_block_at(ir, block)->allocs;
+  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
+    if (ir->operands.at[i] == buffer) return true;
+  return false;
+}
+
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
-  struct tir_span allocs = tir_block_at(ir, scope)->allocs, writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; i < writes.count; i++) {
-    bool allocated = false;
-    for (uint32_t j = 0; j < allocs.count && !allocated; j++)
-      allocated = ir->operands.at[allocs.first + j] == ir->regions.at[writes.first + i].buffer;
-    if (!allocated) return true;
-  }
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; i < writes.count; i++)
+    if (!tir_allocates(ir, scope, ir->regions.at[writes.first + i].buffer)) return true;
   return false;
 }
 

@@ -86,26 +86,99 @@ bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_err
                                       &(struct tir_conflict_visitor){check_one, &check});
 }
 
-struct limit {
-  const struct tir_transfer *transfer;
-  tir_stmt first;
-};
+/* ---- Limits ---- */
 
-/* A reader that does not declare it comes after the new place, as those do that declare it. */
-static bool find_limit(struct tir *ir, void *context, const struct tir_conflict *c) {
-  struct limit *limit = context;
-  const struct tir_transfer *t = limit->transfer;
-  tir_stmt child = tir_child_around(ir, c->other.block, t->to);
-  if (!child || !c->own.writes || !c->other.reads || tir_compare_position(ir, c->other.block, t->block) < 0)
-    return true;
-  if (!limit->first || tir_compare_position(ir, child, limit->first) < 0) limit->first = child;
+static void narrow(const struct tir *ir, struct tir_limits *limits, tir_stmt child, bool consumer) {
+  tir_stmt *limit = consumer ? &limits->before : &limits->after;
+  if (!*limit || (tir_compare_position(ir, child, *limit) < 0) == consumer) *limit = child;
+}
+
+bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
+    if (!tir_is(ir, s, TIR_LOOP)) return false;
   return true;
 }
 
-tir_stmt tir_first_to_stay_after(struct tir *ir, const struct tir_transfer *transfer) {
-  MS_CHECK(tir_is(ir, transfer->to, TIR_LOOP));
-  struct limit limit = {transfer, TIR_NONE};
-  tir_each_undeclared_conflict(ir, transfer->block, transfer->scope,
-                               &(struct tir_conflict_visitor){find_limit, &limit});
-  return limit.first;
+/* Consumers or producers, all of which must be below the loop. */
+static bool find_required(const struct tir *ir, const struct tir_transfer *t, const tir_block *required, uint32_t count,
+                          bool consumers, struct tir_limits *limits, ms_error *err) {
+  for (uint32_t i = 0; i < count; i++) {
+    tir_stmt child = tir_child_around(ir, required[i], t->to);
+    if (!child)
+      return tir_refuse(ir, err, consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, t->to,
+                        "%s `%s` of block `%s` is not under this loop", consumers ? "consumer" : "producer",
+                        tir_block_name(ir, required[i]), tir_block_name(ir, t->block));
+    if (!consumers && !tir_only_loops_up_to(ir, required[i], t->to))
+      return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, required[i], "producer `%s` stands under more than loops",
+                        tir_block_name(ir, required[i]));
+    narrow(ir, limits, child, consumers);
+  }
+  return true;
+}
+
+/* Whether a loop around both the block and the other loop (or that loop) runs through some of the block's iterations.
+ */
+static bool runs_in_part(const struct tir *ir, tir_block block, tir_loop loop) {
+  for (tir_stmt s = tir_lowest_common_ancestor(ir, block, loop); !tir_is(ir, s, TIR_BLOCK);
+       s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_stmt_at(ir, s)->loop.var)) return true;
+  }
+  return false;
+}
+
+static bool find_other(const struct tir *ir, const struct tir_transfer *t, tir_block other, bool consumer,
+                       struct tir_limits *limits, ms_error *err) {
+  tir_stmt child = tir_child_around(ir, other, t->to);
+  if (child)
+    narrow(ir, limits, child, consumer);
+  else if ((tir_compare_position(ir, other, t->to) < 0) == consumer)
+    return tir_refuse(ir, err, MS_MOVE_ORDER, t->to, "%s `%s` of block `%s` is on the wrong side of this loop",
+                      consumer ? "consumer" : "producer", tir_block_name(ir, other), tir_block_name(ir, t->block));
+  if (consumer || !runs_in_part(ir, other, t->to)) return true;
+  return tir_refuse(ir, err, MS_MOVE_COVER, t->to,
+                    "producer `%s` writes a part only in each iteration of the loops around both",
+                    tir_block_name(ir, other));
+}
+
+/* Nothing requires the block, so that the loop may stand anywhere: those on the other side must stay there. Where the
+ * block is required, they do by their order in the text. */
+static bool find_others(const struct tir *ir, const struct tir_transfer *t, bool consumers, struct tir_limits *limits,
+                        ms_error *err) {
+  struct tir_block_record *record = tir_block_at(ir, t->block);
+  struct tir_span regions = consumers ? record->writes : record->reads;
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
+    for (uint32_t u = consumers ? buffer->readers : buffer->writers; u; u = ir->uses.at[u].next) {
+      tir_block other = ir->uses.at[u].block;
+      if (other == t->block || tir_scope_of(ir, other) != t->scope) continue;
+      if (!find_other(ir, t, other, consumers, limits, err)) return false;
+    }
+  }
+  return true;
+}
+
+struct undeclared {
+  const struct tir_transfer *transfer;
+  struct tir_limits *limits;
+};
+
+/* A reader that does not declare it comes after the new place, as those do that declare it. */
+static bool find_undeclared(struct tir *ir, void *context, const struct tir_conflict *c) {
+  struct undeclared *u = context;
+  tir_stmt child = tir_child_around(ir, c->other.block, u->transfer->to);
+  if (child && c->own.writes && c->other.reads && tir_compare_position(ir, c->other.block, u->transfer->block) > 0)
+    narrow(ir, u->limits, child, true);
+  return true;
+}
+
+bool tir_find_limits(struct tir *ir, const struct tir_transfer *t, const tir_block *required, uint32_t count,
+                     bool to_consumers, struct tir_limits *limits, ms_error *err) {
+  MS_CHECK(tir_is(ir, t->to, TIR_LOOP));
+  struct undeclared u = {t, limits};
+  *limits = (struct tir_limits){TIR_NONE, TIR_NONE};
+  if (!find_required(ir, t, required, count, to_consumers, limits, err)) return false;
+  if (!count && !find_others(ir, t, !to_consumers, limits, err)) return false;
+  return tir_each_undeclared_conflict(ir, t->block, t->scope, &(struct tir_conflict_visitor){find_undeclared, &u});
 }

@@ -22,13 +22,23 @@ struct tir_transfer {
 };
 /* Refuses with what breaks the order: the block, the buffer, and who does not declare a use. */
 bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_error *err);
-/* The first child of the loop that is to stay after the block; TIR_NONE: there is none. */
-tir_stmt tir_first_to_stay_after(struct tir *ir, const struct tir_transfer *transfer);
+/* Between which children of the loop the block may go; TIR_NONE: no limit on that side. */
+struct tir_limits {
+  tir_stmt after, before;
+};
+/* Finds them for a block that goes to blocks that read what it writes (to_consumers), or to those that write what it
+ * reads, and that do so under the loop, all of them: `required`. Refuses where one is not, or where nothing requires the
+ * block and another is on the wrong side of the loop. */
+bool tir_find_limits(struct tir *ir, const struct tir_transfer *transfer, const tir_block *required, uint32_t count,
+                     bool to_consumers, struct tir_limits *limits, ms_error *err);
 /* The statement comes before the new place: it is another child of the loop, or not under it. */
 bool tir_comes_before(const struct tir *ir, const struct tir_transfer *transfer, tir_stmt other);
 /* The child of the loop that `s` is in, or is; TIR_NONE: it is not below the loop. */
 tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop);
 /* A loop of more than one iteration is around both (or is one of them), below the scope. */
 bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope);
+
+/* Nothing but loops stands between `s` and `high`, which is around it. */
+bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high);
 
 #endif

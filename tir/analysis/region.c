@@ -323,11 +323,15 @@ void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
   for (uint32_t i = 0; i < rank; i++) out[i] = relax_range(&r, ranges[2 * i], ranges[2 * i + 1]);
 }
 
-void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+void tir_subst_iters(struct tir *ir, tir_block block) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+}
+
+void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  tir_subst_iters(ir, block);
   for (uint32_t i = 0; i < 2 * tir_buffer_at(ir, region.buffer)->rank; i++)
     ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
   tir_subst_clear(ir);

@@ -17,13 +17,6 @@ static bool runs(const struct running *r, tir_var v) {
   return false;
 }
 
-static int iter_of(const struct tir *ir, tir_block block, tir_var v) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = 0; i < iters.count; i++)
-    if (ir->iters.at[iters.first + i].var == v) return (int)i;
-  return -1;
-}
-
 /* The sum of terms, of which the relaxed run, plus [0, width): by which steps it is covered. */
 struct steps {
   uint32_t count;
@@ -50,7 +43,7 @@ static bool add_steps(struct tir *ir, const struct running *r, tir_block block, 
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = ir->terms.at[l.first + i];
     const struct tir_expr_node *n = tir_at(ir, t.atom);
-    int iter = n->kind == TIR_VAR && block ? iter_of(ir, block, n->ref) : -1;
+    int iter = n->kind == TIR_VAR && block ? tir_iter_of(ir, block, n->ref) : -1;
     if (__builtin_mul_overflow(t.coefficient, scale, &t.coefficient)) return false;
     if (iter >= 0) {
       if (!add_steps(ir, r, TIR_NONE, tir_iters(ir, block)[iter].binding, t.coefficient, s)) return false;

@@ -33,17 +33,10 @@ bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool w
   return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions", tir_buffer_name(ir, *out), rank);
 }
 
-static bool allocates(const struct tir *ir, tir_stmt where, tir_buffer buffer) {
-  if (!where || !tir_is(ir, where, TIR_BLOCK)) return false;
-  struct tir_span allocs = tir_block_at(ir, where)->allocs;
-  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
-    if (ir->operands.at[i] == buffer) return true;
-  return false;
-}
-
 bool tir_check_allocated(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
-  if (allocates(ir, tir_buffer_at(ir, buffer)->where, buffer)) return true;
+  tir_stmt where = tir_buffer_at(ir, buffer)->where;
+  if (where && tir_is(ir, where, TIR_BLOCK) && tir_allocates(ir, where, buffer)) return true;
   return tir_refuse(ir, err, MS_BUFFER_NOT_ALLOCATED, block, "buffer `%s` is allocated by no block",
                     tir_buffer_name(ir, buffer));
 }

@@ -110,12 +110,6 @@ static tir_stmt parent_of_place(const struct tir *ir, const struct tir_cache_pla
 
 enum { MOST_RELAXED = 64 };
 
-static void bind_iters(struct tir *ir, tir_block block) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
-}
-
 /* A dimension of the copy: what is used, but nothing past the buffer's ends; the whole of it where that is not known.
  */
 static void set_range(struct tir *ir, struct tir_cache_plan *plan, uint32_t i, struct tir_interval used) {
@@ -226,7 +220,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
     return;
   plan->strided = tir_is_strided(ir, block, *region, vars, count);
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
-  bind_iters(ir, block);
+  tir_subst_iters(ir, block);
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
   nested = tir_subst(ir, nested);
   tir_subst_clear(ir);

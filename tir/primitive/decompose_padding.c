@@ -102,9 +102,7 @@ static tir_expr condition_around(struct tir *ir, tir_block block) {
 }
 
 static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  tir_subst_iters(ir, block);
   tir_expr condition = tir_subst(ir, plan->condition);
   tir_subst_clear(ir);
   condition = tir_and(ir, condition, tir_stmt_at(ir, block)->block.predicate);

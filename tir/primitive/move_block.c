@@ -6,13 +6,6 @@
 
 /* ---- What does not depend on the loop ---- */
 
-/* Whether nothing but loops stands between `s` and `high`, which is around it. */
-static bool only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high) {
-  for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
-    if (!tir_is(ir, s, TIR_LOOP)) return false;
-  return true;
-}
-
 static void collect_required(struct tir *ir, struct tir_move *move) {
   uint32_t (*collect)(const struct tir *, tir_block, tir_block *, uint32_t) =
       move->to_consumers ? tir_consumers : tir_producers;
@@ -47,7 +40,7 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
     return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
   if (!tir_check_stage_pipeline(ir, move->scope, err)) return false;
   if (!tir_check_complete_or_reduction_block(ir, block, move->scope, err)) return false;
-  if (!only_loops_up_to(ir, block, move->scope))
+  if (!tir_only_loops_up_to(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
@@ -98,74 +91,8 @@ static int position_of(const struct tir *ir, tir_stmt child) {
   return position;
 }
 
-/* Between which children of the loop the new nest may go; TIR_NONE: no limit. */
-struct limits {
-  tir_stmt after, before;
-};
-
-static void narrow(const struct tir *ir, struct limits *limits, tir_stmt child, bool consumer) {
-  tir_stmt *limit = consumer ? &limits->before : &limits->after;
-  if (!*limit || (tir_compare_position(ir, child, *limit) < 0) == consumer) *limit = child;
-}
-
-/* Consumers (compute_at) or producers, all of which must be below the loop. */
-static bool find_limits(const struct tir *ir, const struct tir_move *move, struct limits *limits, ms_error *err) {
-  bool consumers = move->to_consumers;
-  for (uint32_t i = 0; i < move->required_count; i++) {
-    tir_stmt child = tir_child_around(ir, move->required[i], move->loop);
-    if (!child)
-      return tir_refuse(ir, err, consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, move->loop,
-                        "%s `%s` of block `%s` is not under this loop", consumers ? "consumer" : "producer",
-                        tir_block_name(ir, move->required[i]), tir_block_name(ir, move->block));
-    if (!consumers && !only_loops_up_to(ir, move->required[i], move->loop))
-      return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, move->required[i], "producer `%s` stands under more than loops",
-                        tir_block_name(ir, move->required[i]));
-    narrow(ir, limits, child, consumers);
-  }
-  return true;
-}
-
-/* Whether a loop around both the block and the other loop (or that loop) runs through some of the block's iterations.
- */
-static bool runs_in_part(const struct tir *ir, tir_block block, tir_loop loop) {
-  for (tir_stmt s = tir_lowest_common_ancestor(ir, block, loop); !tir_is(ir, s, TIR_BLOCK);
-       s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_stmt_at(ir, s)->loop.var)) return true;
-  }
-  return false;
-}
-
-/* Nothing requires the block, so that the loop may stand anywhere: those on the other side must stay there. Where the
- * block is required, they do by their order in the text. */
-static bool find_other_limits(const struct tir *ir, const struct tir_move *move, struct limits *limits, ms_error *err) {
-  bool consumers = !move->to_consumers;
-  struct tir_block_record *record = tir_block_at(ir, move->block);
-  struct tir_span regions = consumers ? record->writes : record->reads;
-  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
-    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
-    for (uint32_t u = consumers ? buffer->readers : buffer->writers; u; u = ir->uses.at[u].next) {
-      tir_block other = ir->uses.at[u].block;
-      if (other == move->block || tir_scope_of(ir, other) != move->scope) continue;
-      tir_stmt child = tir_child_around(ir, other, move->loop);
-      if (child)
-        narrow(ir, limits, child, consumers);
-      else if ((tir_compare_position(ir, other, move->loop) < 0) == consumers)
-        return tir_refuse(ir, err, MS_MOVE_ORDER, move->loop, "%s `%s` of block `%s` is on the wrong side of this loop",
-                          consumers ? "consumer" : "producer", tir_block_name(ir, other),
-                          tir_block_name(ir, move->block));
-      if (!consumers && runs_in_part(ir, other, move->loop))
-        return tir_refuse(ir, err, MS_MOVE_COVER, move->loop,
-                          "producer `%s` writes a part only in each round of the loops around both",
-                          tir_block_name(ir, other));
-    }
-  }
-  return true;
-}
-
 /* Places are counted among the loop's statements. */
-static bool find_place(const struct tir *ir, struct tir_move *move, const struct limits *limits, int index,
+static bool find_place(const struct tir *ir, struct tir_move *move, const struct tir_limits *limits, int index,
                        ms_error *err) {
   const struct tir_stmt_node *loop = tir_stmt_at(ir, move->loop);
   if (index == -1) {
@@ -213,14 +140,13 @@ static bool runs_all(struct tir *ir, const void *context, tir_stmt around) {
 
 bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, int index, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
-  struct limits limits = {TIR_NONE, TIR_NONE};
+  struct tir_limits limits;
   move->loop = loop;
   move->limits = TIR_NONE;
-  if (!check_place(ir, move, loop, err) || !find_limits(ir, move, &limits, err)) return false;
-  if (!move->required_count && !find_other_limits(ir, move, &limits, err)) return false;
   struct tir_transfer transfer = tir_move_transfer(move);
-  tir_stmt after = tir_first_to_stay_after(ir, &transfer);
-  if (after) narrow(ir, &limits, after, true);
+  if (!check_place(ir, move, loop, err) ||
+      !tir_find_limits(ir, &transfer, move->required, move->required_count, move->to_consumers, &limits, err))
+    return false;
   if (!find_place(ir, move, &limits, index, err)) return false;
   if (!move->to_consumers && !check_producers_complete(ir, move, err)) return false;
   if (!tir_move_find_domains(ir, move, err)) return false;
@@ -373,8 +299,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
     predicate = tir_move_limit(ir, predicate, &move->domains[i], limited(ir, move, &move->domains[i], value));
   }
   if (move->kept) {
-    for (uint32_t i = 0; i < move->iter_count; i++)
-      tir_subst_var(ir, tir_iters(ir, move->block)[i].var, tir_iters(ir, move->block)[i].binding);
+    tir_subst_iters(ir, move->block);
     predicate = tir_and(ir, predicate, tir_subst(ir, move->kept));
     tir_subst_clear(ir);
   }

@@ -54,20 +54,6 @@ bool tir_uses_let(const struct tir *ir, tir_expr e) {
 
 /* ---- What is required and what is provided of a buffer ---- */
 
-static void copy_ranges(const struct tir *ir, struct tir_region region, tir_expr *ranges) {
-  memcpy(ranges, ir->operands.at + region.ranges, 2 * tir_buffer_at(ir, region.buffer)->rank * sizeof *ranges);
-}
-
-/* A region in terms of the loops around its block. */
-static void unbind(struct tir *ir, tir_block block, uint32_t count, tir_expr *ranges) {
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    tir_subst_var(ir, iter.var, iter.binding);
-  }
-  for (uint32_t i = 0; i < count; i++) ranges[i] = tir_subst(ir, ranges[i]);
-  tir_subst_clear(ir);
-}
-
 /* Joins what one required block accesses of the buffer to `out`; false: nothing. */
 static bool join_required(struct tir *ir, const struct tir_move *move, tir_block required, tir_buffer buffer,
                           struct tir_interval *out) {
@@ -80,8 +66,7 @@ static bool join_required(struct tir *ir, const struct tir_move *move, tir_block
   bool any = false;
   for (uint32_t k = span.first; k < span.first + span.count; k++) {
     if (ir->regions.at[k].buffer != buffer) continue;
-    copy_ranges(ir, ir->regions.at[k], ranges);
-    unbind(ir, required, 2 * rank, ranges);
+    tir_region_over_loops(ir, required, ir->regions.at[k], ranges);
     tir_relax_region(ir, ranges, rank, r.vars, r.count, one);
     for (uint32_t d = 0; d < rank; d++) out[d] = tir_interval_union(ir, out[d], one[d]);
     any = true;

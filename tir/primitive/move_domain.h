@@ -28,14 +28,6 @@ static inline bool tir_uses_relaxed(const struct tir *ir, const struct tir_relax
   return tir_uses_masked_var(ir, e, r->mask, r->vars, r->count);
 }
 
-/* The iteration of the block that is this variable, or -1. */
-static inline int tir_iter_of(const struct tir *ir, tir_block block, tir_var v) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = 0; i < iters.count; i++)
-    if (ir->iters.at[iters.first + i].var == v) return (int)i;
-  return -1;
-}
-
 /* The regions by which the moved block provides, and another requires. */
 static inline struct tir_span tir_provided_regions(const struct tir *ir, const struct tir_move *move) {
   return move->to_consumers ? tir_block_at(ir, move->block)->writes : tir_block_at(ir, move->block)->reads;

@@ -426,9 +426,7 @@ static void add_predicate(struct tir *ir, const struct plan *plan) {
     predicate = tir_and(ir, predicate, tir_stmt_at(ir, plan->condition)->test.condition);
     tir_kill_alone(ir, plan->condition);
   }
-  struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  tir_subst_iters(ir, plan->producer);
   predicate = tir_subst(ir, predicate);
   tir_subst_clear(ir);
   tir_expr own = tir_stmt_at(ir, plan->producer)->block.predicate;

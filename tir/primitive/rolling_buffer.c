@@ -277,9 +277,7 @@ static tir_expr add_condition(struct tir *ir, tir_block block, const struct plan
   tir_expr var = tir_var_expr(ir, d->var);
   tir_expr last =
       tir_add(ir, ir->operands.at[plan->region.ranges + 2 * axis], ir->operands.at[plan->region.ranges + 2 * axis + 1]);
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  tir_subst_iters(ir, block);
   last = tir_subst(ir, last);
   tir_subst_clear(ir);
   tir_subst_var(ir, d->var, tir_int(ir, tir_type_of(ir, var), 0));
