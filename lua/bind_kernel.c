@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct bound_kernel {
-  struct jit_kernel *kernel;
+  struct jit_kernel *kernel; /* NULL: this machine does not run it; it can be exported */
   struct jit_target target;
   bool fast_math;
 }; /* user value 1: the function it was built from; 2: the unscheduled function, or nil */
@@ -45,9 +45,10 @@ static int build(lua_State *L) {
   struct jit_options options = {.no_fast_math = !k->fast_math};
   if (!jit_target_parse(target, &k->target, &err)) return bind_raise(L, &err);
   struct jit_code *code = jit_compile(f->ir, f->func, &k->target, &options, &err);
-  if (code) k->kernel = jit_load(code, &err);
+  bool ok = code != NULL;
+  if (ok && jit_target_runs_here(&k->target, NULL)) ok = (k->kernel = jit_load(code, &err)) != NULL;
   jit_code_free(code);
-  if (!k->kernel) return bind_raise(L, &err);
+  if (!ok) return bind_raise(L, &err);
   return 1;
 }
 
@@ -103,6 +104,7 @@ struct jit_call *bind_call(lua_State *L, int kernel, int at) {
   struct tir_arg args[MOST_PARAMS];
   read_arguments(L, f, at, args);
   ms_error err = {.instruction = -1};
+  if (!k->kernel && !jit_target_runs_here(&k->target, &err)) bind_raise(L, &err);
   struct jit_call *made = jit_call_new(k->kernel, f->ir, f->func, args, &err);
   if (!made) bind_raise(L, &err);
   return made;

@@ -26,6 +26,22 @@ local function schedule_of(store, r)
   return func, trace, ms.apply(func, trace)
 end
 
+-- What a record's function is built for. Records outlive what was known of targets when they were made.
+local function target_of(r, options)
+  if options.target then return options.target end
+  local ok, message = pcall(ms.target, r.target)
+  if not ok then refuse("record %s is of `%s`, which is no target here (%s); say which with --target", r.id:sub(1, 12), r.target, message) end
+  return r.target
+end
+
+-- Records of a target, by its own text or by another that means the same; all without one.
+local function records_of(store, workload, target, most)
+  local records = store:records {workload = workload, target = target, most = most}
+  if not target or #records > 0 then return records end
+  local known, meant = pcall(ms.target, target)
+  return known and store:records {workload = workload, target = meant.text, most = most} or records
+end
+
 -- ---- tune ------------------------------------------------------------------------------------------------------
 
 -- A word as a shell reads it back.
@@ -89,7 +105,7 @@ function commands.top(options, rest)
     if not rest[1] or w.name == rest[1] then
       local work = cli.work_of(store:get_workload(w.id))
       if not options.json then print(string.format("%s: %d records", w.name, w.records)) end
-      for i, r in ipairs(store:records {workload = w.id, target = options.target, most = most}) do
+      for i, r in ipairs(records_of(store, w.id, options.target, most)) do
         local short = store:short_id(r.key)
         if options.json then
           put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when,
@@ -152,8 +168,9 @@ function commands.replay(options, ids)
   local r = record_of(store, ids)
   local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
-  local kernel = ms.build(sch:func(), {target = options.target or r.target, reference = func})
-  local base = ms.build(func, {target = options.target or r.target})
+  local target = target_of(r, options)
+  local kernel = ms.build(sch:func(), {target = target, reference = func})
+  local base = ms.build(func, {target = target})
   local most = ms.compare(kernel, function(...) base:run(...) end, 1)
   local sampled, samples = kernel:check {tolerance = math.huge}
   local seconds, low, high, runs = kernel:time(table.unpack(ms.arrays_for(func, 1)))
@@ -174,7 +191,7 @@ function commands.export(options, ids)
   local store = open_store(options.db, true)
   local r = record_of(store, ids)
   local _, _, sch = schedule_of(store, r)
-  ms.build(sch:func(), {target = options.target or r.target}):export(path)
+  ms.build(sch:func(), {target = target_of(r, options)}):export(path)
   return DONE
 end
 
@@ -252,12 +269,24 @@ function commands.space(options, files, rest)
   return DONE
 end
 
-function commands.doctor(options)
-  local t = ms.target("native")
-  local lines = {
-    {"versions", ms.versions()}, {"target", t.text}, {"cores", t.cores}, {"vectors", string.format("%d bits, %d registers", t.vector_bits, t.vector_registers)},
+local TILES = {none = "none", refused = "tiles, which the kernel refuses processes", lent = "tiles, which the kernel lends to processes that ask"}
+
+-- What `native` is, and why.
+local function machine_lines(t, host)
+  local function list(names, otherwise) return names ~= "" and names or otherwise end
+  local why = host.cpu == host.llvm_cpu and "the cpu itself" or "the newest known whose features are all here"
+  return {
+    {"versions", ms.versions()}, {"target", t.text}, {"cpu", host.llvm_cpu .. ", as LLVM calls it"},
+    {"scheduling", string.format("as for %s: %s", host.cpu, why)}, {"features", list(host.features, "not listed for this kind of cpu")},
+    {"missing", list(host.missing, "none that a " .. host.llvm_cpu .. " has")}, {"beyond", list(host.beyond, "none that a " .. host.llvm_cpu .. " lacks")},
+    {"AMX", TILES[host.tiles]}, {"cores", t.cores}, {"vectors", string.format("%d bits, %d registers", t.vector_bits, t.vector_registers)},
     {"caches", string.format("L1 %d KiB, L2 %d KiB, L3 %d KiB", t.l1_bytes // 1024, t.l2_bytes // 1024, t.l3_bytes // 1024)},
   }
+end
+
+function commands.doctor(options)
+  local t = ms.target("native")
+  local lines = machine_lines(t, ms.host())
   local peak = ms.load "lua.peak"
   lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all", peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9)}
   lines[#lines + 1] = {"bandwidth", string.format("%.1f GB/s", peak.bandwidth() / 1e9)}
