@@ -21,7 +21,9 @@ void host_of(const char *llvm_cpu, const char *llvm_features, uint64_t xcr0, boo
   if (!has_state(xcr0, XCR0_AVX)) out->has = x86_without(out->has, X86_AVX);
   if (!has_state(xcr0, XCR0_AVX512)) out->has = x86_without(out->has, X86_AVX512F);
   if (!has_state(xcr0, XCR0_TILES) || !tiles) out->has = x86_without(out->has, X86_AMX_TILE);
-  out->narrow = x86_has(out->has, X86_AVX512F) && strstr(llvm_features, "-evex512");
+  bool narrow = strstr(llvm_features, "-evex512");
+  if (narrow && !x86_has(out->has, X86_AVX512VL)) out->has = x86_without(out->has, X86_AVX512F);
+  out->narrow = narrow && x86_has(out->has, X86_AVX512F);
   x86_closest_cpu(out->has, llvm_cpu, &out->cpu);
   struct x86_cpu named;
   if (!x86_find_cpu(llvm_cpu, &named)) named = out->cpu;

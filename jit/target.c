@@ -112,12 +112,15 @@ static bool unknown_cpu(const char *cpu, ms_error *err) {
 
 static int natural_bits(x86_set set) { return x86_has(set, X86_AVX512F) ? 512 : x86_has(set, X86_AVX) ? 256 : 128; }
 
-/* Registers of 512 bits can be left unused; of others, code that has vectors of 256 bits would use them. */
+/* Registers of 512 bits can be left unused, if the others have all instructions (AVX512VL); of narrower ones, code that
+ * has vectors of 256 bits would use them. */
 static bool set_vectors(struct jit_target *t, int asked, ms_error *err) {
   int natural = natural_bits(t->x86);
-  if (asked && asked != natural && !(natural == 512 && asked == 256))
+  bool narrows = x86_has(t->x86, X86_AVX512VL);
+  if (asked && asked != natural && !(narrows && asked == 256))
     return ms_fail(err, MS_UNKNOWN_TARGET, "target: -vector-bits=%d: this target's vectors have %s", asked,
-                   natural == 512   ? "256 or 512 bits"
+                   narrows          ? "256 or 512 bits"
+                   : natural == 512 ? "512 bits; for 256 add -mattr=+avx512vl or -mattr=-avx512f"
                    : natural == 256 ? "256 bits; for 128 add -mattr=-avx"
                                     : "128 bits");
   t->vector_bits = asked ? asked : natural;

@@ -90,6 +90,8 @@ static void narrow_registers_are_noticed(void **state) {
   assert_false(h.narrow);
   host_of("skylake-avx512", SKX ",-evex512", AVX512, false, &h);
   assert_true(h.narrow);
+  host_of("knl", SKYLAKE ",+avx512f,+avx512cd,-evex512", AVX512, false, &h);
+  assert_false(x86_has(h.has, X86_AVX512F)); /* such registers have not all instructions without avx512vl */
   host_of("skylake", SKYLAKE ",-evex512", AVX, false, &h);
   assert_false(h.narrow);
 }

@@ -206,6 +206,40 @@ static void refused_layout_computes(void **state) {
   tir_free(ir);
 }
 
+/* Whatever a target's text has of features, code for it is made; what LLVM cannot select would end this process. */
+static void no_target_ends_llvm(void **state) {
+  (void)state;
+  static const char *const features[] = {"avx",      "avx2",       "fma",        "avx512f",     "avx512bw", "avx512vl",
+                                         "avx512dq", "avx512vnni", "avx512fp16", "avx512bf16",  "amx-tile", "amx-int8",
+                                         "amx-bf16", "avxvnni",    "f16c",       "avxneconvert"};
+  static const char *const bases[] = {"x86-64", "x86-64-v3", "skylake-avx512", "sapphirerapids"};
+  enum { FEATURES = sizeof features / sizeof *features };
+  uint64_t random = 1;
+  for (int n = 0; n < 12 * CASES; n++) {
+    struct tir *ir = read_case(n % CASES);
+    char text[JIT_TARGET_TEXT];
+    int used = snprintf(text, sizeof text, "llvm -mcpu=%s -mattr=+avx", bases[n / CASES % 4]);
+    for (int i = 0; i < 5; i++) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      used += snprintf(text + used, sizeof text - (size_t)used, ",%c%s", "+-"[random >> 40 & 1],
+                       features[(random >> 33) % FEATURES]);
+    }
+    struct jit_target target;
+    assert_accepted(jit_target_parse(text, &target, err));
+    if (strstr(target.features, "+avx512vl") && n % 3 == 0)
+      snprintf(text + used, sizeof text - (size_t)used, " -vector-bits=256");
+    assert_accepted(jit_target_parse(text, &target, err));
+    tensorize(ir, n % CASES);
+    char *code = assembly(ir, text);
+    assert_true(target.amx_int8 || !strstr(code, "tdpbssd"));
+    assert_true(target.amx_bf16 || !strstr(code, "tdpbf16ps"));
+    /* tiles are configured with whatever registers the CPU has */
+    assert_true(target.vector_bits == 512 || strstr(code, "tileloadd") || !strstr(code, "%zmm"));
+    free(code);
+    tir_free(ir);
+  }
+}
+
 static void targets_add_features(void **state) {
   (void)state;
   static const struct {
@@ -233,6 +267,7 @@ static void targets_add_features(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(code_holds_them), cmocka_unit_test(runs_equal),
-                                     cmocka_unit_test(refused_layout_computes), cmocka_unit_test(targets_add_features)};
+                                     cmocka_unit_test(refused_layout_computes), cmocka_unit_test(no_target_ends_llvm),
+                                     cmocka_unit_test(targets_add_features)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,13 +72,13 @@ static void random_texts_make_their_targets_again(void **state) {
     int used = snprintf(text, sizeof text, "llvm -mcpu=%s -num-cores=%zu", cpus[below(COUNT(cpus))], 1 + below(64));
     for (size_t n = below(i % 10 ? 6 : 60), k = 0; k < n; k++) {
       const char *name = below(9) ? features[below(COUNT(features))] : no_code[below(COUNT(no_code))];
-      char sign = below(2) || !strcmp(name, "sse2") || !strcmp(name, "64bit") ? '+' : '-';
+      char sign = below(2) || !strcmp(name, "sse2") || !strcmp(name, "64bit") || !strcmp(name, "evex512") ? '+' : '-';
       used += snprintf(text + used, sizeof text - (size_t)used, "%s%c%s", k ? "," : " -mattr=", sign, name);
     }
     comes_back(text);
     struct jit_target t = target_of(text);
     if (strlen(text_of(&t)) > longest) longest = strlen(text_of(&t));
-    if (t.vector_bits == 512) {
+    if (strstr(t.features, "+avx512vl")) {
       snprintf(text + used, sizeof text - (size_t)used, " -vector-bits=256");
       comes_back(text);
     }
@@ -129,6 +129,8 @@ static void wrong_texts_are_refused(void **state) {
                {"llvm -vector-bits=0", "a number from 1 to 512"},
                {"llvm -num-cores=two", "a number from 1 to 4096"},
                {"llvm -mcpu=skylake-avx512 -vector-bits=128", "256 or 512 bits"},
+               {"llvm -mcpu=knl -vector-bits=256", "512 bits; for 256 add -mattr=+avx512vl"},
+               {"llvm -mcpu=knl -mattr=-evex512", "512 bits; for 256 add -mattr=+avx512vl"},
                {"llvm -mcpu=haswell -vector-bits=512", "have 256 bits; for 128 add -mattr=-avx"},
                {"llvm -mcpu=haswell -vector-bits=128", "have 256 bits"},
                {"llvm -mcpu=x86-64 -vector-bits=256", "have 128 bits"},
