@@ -183,7 +183,7 @@ static bool is_own(const struct db_record *r, const char *name) {
  * others. Those of these groups it has itself. */
 static bool tvm_tensorizes(const struct vm_trace *trace, const struct db_record *r,
                            const struct vm_intrinsics *registered) {
-  static const char *const groups[] = {"dot_16x4_", "wmma_", "mma_"};
+  static const char *const groups[] = {"dot_16x4_", "dot_4x4_", "dp4a_", "wmma_", "mma_"};
   const char *name;
   const struct tir *description, *implementation;
   for (uint32_t at = 0; (name = vm_next_intrinsic(trace, &at));) {

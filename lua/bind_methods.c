@@ -122,26 +122,48 @@ static int read_repeated(lua_State *L, int at, struct vm_schedule *s, struct vm_
   return at;
 }
 
+static bool is_name(const struct vm_signature *sig, const char *key) {
+  bool known = !strcmp(key, "decision");
+  for (int i = 0; i < sig->inputs + sig->attrs; i++)
+    known |= strlen(key) == sig->at[i].name_length && !strncmp(key, sig->at[i].name, sig->at[i].name_length);
+  return known;
+}
+
+/* A key of the table that names no parameter, pushed; nothing is where there is none. */
+static bool find_stranger(lua_State *L, int table, const struct vm_signature *sig) {
+  lua_pushnil(L);
+  while (lua_next(L, table)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) != LUA_TSTRING || !is_name(sig, lua_tostring(L, -1))) return true;
+  }
+  return false;
+}
+
+/* The last argument is in the place of an annotation's value: a table that does not name parameters is that value. */
+static bool is_value(lua_State *L, int top, const struct vm_signature *sig) {
+  for (int i = 0; i < sig->inputs + sig->attrs && !sig->at[sig->order[i]].repeat; i++) {
+    if (2 + i != top) continue;
+    bool is_map = sig->at[sig->order[i]].type == VM_T_VALUE && find_stranger(L, top, sig);
+    lua_settop(L, top);
+    return is_map;
+  }
+  return false;
+}
+
 /* Options by name in a last table: sch:compute_at(b, l, {preserve_unit_loops = true}). */
-static int named_options(lua_State *L, int top) {
+static int named_options(lua_State *L, int top, const struct vm_signature *sig) {
   if (top < 2 || !lua_istable(L, top) || luaL_len(L, top) != 0) return 0;
   lua_pushnil(L);
   if (!lua_next(L, top)) return 0;
   bool named = lua_type(L, -2) == LUA_TSTRING;
   lua_pop(L, 2);
-  return named ? top : 0;
+  return named && !is_value(L, top, sig) ? top : 0;
 }
 
 static void check_names(lua_State *L, int options, const struct vm_signature *sig) {
-  lua_pushnil(L);
-  while (lua_next(L, options)) {
-    lua_pop(L, 1);
-    const char *key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    bool known = !strcmp(key, "decision");
-    for (int i = 0; i < sig->inputs + sig->attrs; i++)
-      known |= strlen(key) == sig->at[i].name_length && !strncmp(key, sig->at[i].name, sig->at[i].name_length);
-    if (!known) bind_refuse(L, "there is no option `%s` here; see help", key);
-  }
+  if (!find_stranger(L, options, sig)) return;
+  const char *key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+  bind_refuse(L, "there is no option `%s` here; see help", key);
 }
 
 static int missing_argument(lua_State *L, const struct vm_param *p, const char *expected) {
@@ -159,7 +181,7 @@ struct given {
 
 /* Parameters come in the method's order: by place, or else by name in the options. */
 static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, struct given *out) {
-  int at = 2, options = named_options(L, lua_gettop(L));
+  int at = 2, options = named_options(L, lua_gettop(L), sig);
   if (options) check_names(L, options, sig);
   for (int i = 0; i < sig->inputs + sig->attrs; i++) {
     int param = sig->order[i];
@@ -230,8 +252,8 @@ static void fill_defaults(lua_State *L, const struct vm_signature *sig, struct v
   }
 }
 
-static uint32_t read_decision(lua_State *L, int64_t *out, uint32_t most) {
-  int top = lua_gettop(L), options = named_options(L, top);
+static uint32_t read_decision(lua_State *L, const struct vm_signature *sig, int64_t *out, uint32_t most) {
+  int top = lua_gettop(L), options = named_options(L, top, sig);
   if (!options || lua_getfield(L, options, "decision") == LUA_TNIL) return lua_settop(L, top), 0;
   uint32_t count = 0;
   if (lua_isinteger(L, -1)) {
@@ -255,7 +277,7 @@ static int perform(lua_State *L) {
   vm_signature_of(kind, &sig);
   struct call_arguments a = {0};
   int64_t decision[BIND_MOST_ARGUMENTS];
-  uint32_t first = 0, count = 0, decided = read_decision(L, decision, BIND_MOST_ARGUMENTS);
+  uint32_t first = 0, count = 0, decided = read_decision(L, &sig, decision, BIND_MOST_ARGUMENTS);
   read_arguments(L, s, &sig, &a);
   fill_defaults(L, &sig, &s->trace, a.attrs);
   ms_error err = {.instruction = -1};

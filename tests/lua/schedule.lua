@@ -29,6 +29,22 @@ assert(difference == 0 and compared > 0 and compared <= 3)
 local seconds, low, high = kernel:time(table.unpack(ms.arrays_for(gemm, 1)))
 assert(low <= seconds and seconds <= high)
 
+-- Annotations hold lists and maps, drawn numbers in them too; the text of the trace is a function that does the same.
+local noted = ms.schedule(gemm, {seed = 1})
+local of = noted:get_sblock "C"
+noted:annotate(of, "list", {1, 2, {3, "x"}})
+noted:annotate(of, "map", {x = 1, deep = {er = {1.5, true}}})
+noted:annotate(of, "named", {ann_val = {x = 2}})
+assert(noted:annotation(of, "map").deep.er[2] == true)
+assert(noted:annotation(of, "named").x == 2 and noted:annotation(of, "list")[3][2] == "x")
+local repeated = ms.schedule(gemm, {seed = 1})
+load(tostring(noted.trace))()(ms, repeated, {})
+assert(tostring(repeated) == tostring(noted))
+local tile = noted:sample_perfect_tile((noted:get_loops(of)), 2)
+noted:annotate(of, "drawn", {tiles = {tile, 4}})
+assert(noted:annotation(of, "drawn").tiles[1] == tile:value())
+refuses("there is no option `unit`", function() noted:compute_at(of, of, {unit = true}) end)
+
 -- Numbers as arguments: compiled and interpreted alike.
 local scale = ms.from_script [[
 @T.prim_func(s_tir=True)

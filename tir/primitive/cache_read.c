@@ -169,7 +169,7 @@ static tir_block edit(struct tir *ir, const struct plan *plan) {
 bool tir_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope,
                     const tir_block *consumers, uint32_t count, tir_block *out, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan = {.consumers = consumers, .count = count};
+  struct plan plan = {.consumers = consumers, .count = count, .cache.places_too = true};
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, scope, &plan, err)) {
     tir_rewind(ir, &mark);

@@ -464,4 +464,5 @@ void tir_redirect_to_cache(struct tir *ir, const struct tir_cache_plan *plan, ti
   redirect_stores(ir, &r, block);
   struct tir_load_rule rule = {plan->buffer, cache, load_of_cache, &r};
   tir_rewrite_own_loads(ir, &rule, block);
+  if (plan->places_too) tir_rewrite_region_loads(ir, &rule, block);
 }

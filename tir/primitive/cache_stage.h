@@ -15,6 +15,7 @@ struct tir_cache_plan {
   tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
   bool strided;        /* not all between its ends is written, or read */
+  bool places_too;     /* regions whose places load the buffer load the cache: CacheRead's, as those of TVM */
   tir_expr predicate;  /* of the copy: conditions of the writer that hold for all of its region, or for none */
   uint32_t rank;
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK]; /* the region copied: min and extent of each dimension in turn */
