@@ -38,6 +38,7 @@ struct plan {
   tir_expr stored[TIR_MOST_INLINED_RANK]; /* where the producer stores, in the types of the load's indices */
   struct tir_progression image[TIR_MOST_INLINED_RANK]; /* what the load's indices reach, each whatever the others are */
   bool has_image;
+  bool grown; /* an iteration was inverted over more than its domain */
 };
 
 /* ---- Check ---- */
@@ -178,6 +179,7 @@ struct growth {
   const struct plan *plan;
   int64_t steps[MOST_ITERS], shifts[MOST_ITERS]; /* the domain, moved by the shift, is to be a multiple of the step */
   bool differ;                                   /* one iteration is divided from several beginnings */
+  bool grown;
 };
 
 /* The iteration that counts most in what is divided: it may take more values, and no other does. */
@@ -220,6 +222,7 @@ static void grow_domains(struct tir *ir, struct growth *g, tir_expr *indices, ti
     if (grown == tir_at(ir, v.extent)->imm) continue;
     vars[i] = tir_new_var(ir, TIR_VAR_ITER, v.name, v.type, v.min, tir_int(ir, tir_type_of(ir, v.extent), grown));
     tir_expr moved = tir_sub(ir, tir_var_expr(ir, vars[i]), tir_int(ir, v.type, g->shifts[i]));
+    g->grown = true;
     tir_subst_var(ir, plan->iters[i], moved);
   }
   for (uint32_t d = 0; d < plan->rank; d++) indices[d] = tir_subst(ir, indices[d]);
@@ -235,6 +238,7 @@ static bool invert_grown(struct tir *ir, struct plan *plan, const tir_expr *indi
   for (uint32_t d = 0; d < plan->rank; d++) tir_walk_expr(ir, grown[d] = indices[d], visit_divided, &g);
   plan->has_image = may_miss(ir, plan, indices);
   if (plan->has_image) grow_domains(ir, &g, grown, vars);
+  plan->grown = g.grown;
   if (!tir_inverse_affine_map(ir, grown, plan->rank, vars, plan->count, TIR_NONE, plan->stored, 1, plan->values) ||
       (plan->has_image &&
        !tir_detect_iter_map(ir, grown, plan->rank, vars, plan->count, TIR_NONE, TIR_MAP_BIJECTIVE, false, plan->image)))
@@ -324,6 +328,30 @@ static tir_expr bounds_of_iters(struct tir *ir, tir_block block, const struct pl
   return all;
 }
 
+/* Iterations of the producer in the condition. */
+static uint32_t count_iters(const struct tir *ir, const struct plan *plan, tir_expr condition) {
+  struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
+  uint32_t count = 0;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    count += tir_uses_var(ir, condition, ir->iters.at[i].var);
+  return count;
+}
+
+/* The producer's loops, made for the block, make sure of a condition on several of its iterations: as a predicate over
+ * loops it would go, and the domains of the iterations, over which a later move may make loops anew, do not tell it. */
+static bool loses_condition(struct tir *ir, const struct plan *plan, tir_expr condition) {
+  if (!condition || !plan->grown) return false;
+  struct tir_expr_node n = *tir_at(ir, condition);
+  if (n.kind == TIR_AND) return loses_condition(ir, plan, n.a) || loses_condition(ir, plan, n.b);
+  if (count_iters(ir, plan, condition) < 2) return false;
+  struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+  tir_expr over_loops = tir_subst(ir, condition);
+  tir_subst_clear(ir);
+  return tir_prove(ir, over_loops);
+}
+
 /* What is stored is at an element that the load reaches, where the iterations do not make sure of that. False: it may be
  * between such elements. */
 static bool add_image(struct tir *ir, struct plan *plan) {
@@ -355,7 +383,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return false;
   bool planned = plan_body(ir, block, plan);
   plan->in_bounds = planned ? bounds_of_iters(ir, block, plan) : TIR_NONE;
-  if (!planned || !add_image(ir, plan) || (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
+  if (!planned || !add_image(ir, plan) || loses_condition(ir, plan, plan->in_bounds) ||
+      (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
