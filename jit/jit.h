@@ -140,6 +140,16 @@ bool jit_agrees(const struct jit_expected *expected, const struct tir *ir, tir_f
 bool jit_kernel_agrees(const struct jit_expected *expected, const struct tir *ir, tir_func f,
                        const struct jit_kernel *kernel, double *difference, ms_error *err);
 
+/* ---- Thread timing ----------------------------------------------------------------------------------------------- */
+
+/* Whether what the code computes depends on thread timing, as far as runs show it: f, from which it was made, is run on
+ * one thread, then `runs` times (0: 6) on 2, 3 and 8 threads in turn, however many the machine has, started in an order
+ * and after waits that are drawn from the seed; what it leaves in its arguments is compared each time.
+ *   args  borrowed, not written: what each run finds
+ * false: MS_THREAD_TIMING says how many of how many runs differ; or a run failed. */
+bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_func f, const struct tir_arguments *args,
+                      uint32_t runs, uint64_t seed, ms_error *err);
+
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
 struct jit_timing {

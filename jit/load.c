@@ -1,5 +1,6 @@
 /* Loading compiled code into this process with ORC. */
 #include "machine.h"
+#include "shake.h"
 
 #include <llvm-c/Core.h>
 
@@ -45,7 +46,24 @@ static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_er
   return true;
 }
 
-struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
+/* Functions of ours in the place of libgomp's: found before what the libraries have. */
+static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_error *err) {
+  const struct {
+    const char *name;
+    uintptr_t address;
+  } ours[] = {{"GOMP_parallel", (uintptr_t)shake_parallel},
+              {"omp_get_thread_num", (uintptr_t)shake_thread_number},
+              {"omp_get_num_threads", (uintptr_t)shake_thread_count}};
+  enum { COUNT = sizeof ours / sizeof *ours };
+  LLVMOrcCSymbolMapPair symbols[COUNT];
+  for (int i = 0; i < COUNT; i++)
+    symbols[i] = (LLVMOrcCSymbolMapPair){
+        LLVMOrcLLJITMangleAndIntern(orc, ours[i].name),
+        {ours[i].address, {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}}};
+  return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, COUNT)), err);
+}
+
+static struct jit_kernel *load(const struct jit_code *code, bool shaken, ms_error *err) {
   if (*code->target.kind && !jit_target_runs_here(&code->target, err))
     return NULL; /* what is read from bytes has none */
   jit_start_llvm();
@@ -62,7 +80,7 @@ struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   size_t bytes;
   const char *object = jit_code_object(code, &bytes);
   LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
-  if (add_libraries(kernel->orc, library, err) &&
+  if ((!shaken || add_threads(kernel->orc, library, err)) && add_libraries(kernel->orc, library, err) &&
       !orc_failed(LLVMOrcLLJITAddObjectFile(kernel->orc, library, copy), err) &&
       !orc_failed(LLVMOrcLLJITLookup(kernel->orc, &address, code->name), err)) {
     kernel->entry = (jit_entry)(uintptr_t)address;
@@ -70,6 +88,13 @@ struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   }
   jit_kernel_free(kernel);
   return NULL;
+}
+
+struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
+  return load(code, false, err);
+}
+struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err) {
+  return load(code, true, err);
 }
 
 jit_entry jit_kernel_entry(const struct jit_kernel *kernel) { return kernel->entry; }

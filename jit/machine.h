@@ -20,6 +20,9 @@ struct jit_code {
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
                                     const char *name);
 
+/* As jit_load, but that parallel loops run as shake.h says. */
+struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err);
+
 /* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
 bool jit_passed(int32_t status, ms_error *err);
 

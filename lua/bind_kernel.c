@@ -5,9 +5,10 @@
 #include <string.h>
 
 struct bound_kernel {
+  struct jit_code *code;
   struct jit_kernel *kernel; /* NULL: this machine does not run it; it can be exported */
   struct jit_target target;
-  bool fast_math;
+  struct jit_options options;
 }; /* user value 1: the function it was built from; 2: the unscheduled function, or nil */
 
 static struct bound_kernel *check_kernel(lua_State *L, int at) { return luaL_checkudata(L, at, BOUND_KERNEL); }
@@ -15,7 +16,9 @@ static struct bound_kernel *check_kernel(lua_State *L, int at) { return luaL_che
 static int collect(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   jit_kernel_free(k->kernel);
+  jit_code_free(k->code);
   k->kernel = NULL;
+  k->code = NULL;
   return 0;
 }
 
@@ -26,7 +29,7 @@ static struct bound_function *function_of(lua_State *L, int kernel) {
   return f;
 }
 
-/* build(function [, {target = "native", fast_math = true, reference = function}]) */
+/* build(function [, {target = "native", fast_math = true, stack_bytes = n, reference = function}]) */
 static int build(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   lua_settop(L, 2);
@@ -40,14 +43,15 @@ static int build(lua_State *L) {
     lua_getfield(L, 2, "reference");
     lua_setiuservalue(L, -2, 2);
   }
-  k->fast_math = bind_option_bool(L, 2, "fast_math", true);
+  lua_Integer stack_bytes = bind_option_int(L, 2, "stack_bytes", 0);
+  luaL_argcheck(L, stack_bytes >= 0, 2, "stack_bytes is a number of bytes");
+  k->options.no_fast_math = !bind_option_bool(L, 2, "fast_math", true);
+  k->options.stack_bytes = (uint64_t)stack_bytes;
   ms_error err = {.instruction = -1};
-  struct jit_options options = {.no_fast_math = !k->fast_math};
   if (!jit_target_parse(target, &k->target, &err)) return bind_raise(L, &err);
-  struct jit_code *code = jit_compile(f->ir, f->func, &k->target, &options, &err);
-  bool ok = code != NULL;
-  if (ok && jit_target_runs_here(&k->target, NULL)) ok = (k->kernel = jit_load(code, &err)) != NULL;
-  jit_code_free(code);
+  k->code = jit_compile(f->ir, f->func, &k->target, &k->options, &err);
+  bool ok = k->code != NULL;
+  if (ok && jit_target_runs_here(&k->target, NULL)) ok = (k->kernel = jit_load(k->code, &err)) != NULL;
   if (!ok) return bind_raise(L, &err);
   return 1;
 }
@@ -133,6 +137,23 @@ static int time_kernel(lua_State *L) {
   return 4;
 }
 
+/* check_timing([seed [, runs]]): runs on arguments that are drawn, the threads' timing shaken; raises where they
+ * differ. false: the machine cannot run what the kernel is for, so that nothing was run. */
+static int check_timing(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  struct bound_function *f = function_of(L, 1);
+  lua_Integer seed = luaL_optinteger(L, 2, 1), runs = luaL_optinteger(L, 3, 0);
+  luaL_argcheck(L, runs >= 0 && runs <= UINT32_MAX, 3, "a number of runs is expected");
+  ms_error err = {.instruction = -1};
+  struct tir_arguments args;
+  lua_pushboolean(L, k->kernel != NULL);
+  if (!lua_toboolean(L, -1)) return 1;
+  if (!tir_make_arguments(f->ir, f->func, (uint64_t)seed, &args, &err)) return bind_raise(L, &err);
+  bool ok = jit_check_timing(k->code, f->ir, f->func, &args, (uint32_t)runs, (uint64_t)seed, &err);
+  tir_arguments_free(&args);
+  return ok ? 1 : bind_raise(L, &err);
+}
+
 /* interpret(function, arguments…): on the reference interpreter */
 static int interpret(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
@@ -162,8 +183,7 @@ static int export(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   struct bound_function *f = function_of(L, 1);
   ms_error err = {.instruction = -1};
-  struct jit_options options = {.no_fast_math = !k->fast_math};
-  if (!jit_export(f->ir, f->func, &k->target, &options, luaL_checkstring(L, 2), &err)) return bind_raise(L, &err);
+  if (!jit_export(f->ir, f->func, &k->target, &k->options, luaL_checkstring(L, 2), &err)) return bind_raise(L, &err);
   return 0;
 }
 
@@ -231,13 +251,9 @@ static int host(lua_State *L) {
 }
 
 void bind_kernels(lua_State *L) {
-  static const luaL_Reg methods[] = {{"time", time_kernel},
-                                     {"export", export},
-                                     {"target", target_text},
-                                     {"func", kernel_function},
-                                     {"reference", kernel_reference},
-                                     {"run", call},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"time", time_kernel},     {"check_timing", check_timing},  {"export", export}, {"target", target_text},
+      {"func", kernel_function}, {"reference", kernel_reference}, {"run", call},      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   bind_type(L, BOUND_KERNEL, methods, meta);
   luaL_getmetatable(L, BOUND_KERNEL);

@@ -191,7 +191,9 @@ function commands.export(options, ids)
   local store = open_store(options.db, true)
   local r = record_of(store, ids)
   local _, _, sch = schedule_of(store, r)
-  ms.build(sch:func(), {target = target_of(r, options)}):export(path)
+  local kernel = ms.build(sch:func(), {target = target_of(r, options)})
+  kernel:check_timing() -- what is given away is run before, where this machine can
+  kernel:export(path)
   return DONE
 end
 

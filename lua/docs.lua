@@ -32,7 +32,7 @@ ms.write_workload(func: msched.function): string | Such a line, which TVM's JSON
 ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule | A schedule of a function, its trace empty.
 ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the binary form; it is data, and never run.
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
-ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, reference?: msched.function}): msched.kernel | A kernel; reference: the unscheduled function, which check compares with.
+ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
 ms.target(text?: string): msched.target | What a target is: text, kind, cpu, cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
@@ -145,7 +145,8 @@ array:random(seed?: integer): msched.array | Fills it with integers from -4 to 4
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
 kernel:run(...: msched.array|number) | Runs it.
 kernel:time(...: msched.array|number): number, number, number, integer | Median seconds, low and high of its 95 % interval, and the number of runs.
-kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance.
+kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance, or where the result depends on thread timing.
+kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
 kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s; a name that C cannot have, as main, becomes the file's
 kernel:target(): string | What it is built for.
 kernel:func(): msched.function | The function it was built from.

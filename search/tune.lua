@@ -350,7 +350,11 @@ function Best:build(options)
   options = options or {}
   return msched.build(self:schedule():func(), {target = options.target or self.target, reference = self.func, fast_math = options.fast_math})
 end
-function Best:export(path) self:build():export(path) end
+function Best:export(path)
+  local kernel = self:build()
+  kernel:check_timing()
+  kernel:export(path)
+end
 
 function msched.tune(func, options)
   local env = tune.run(func, options or {})

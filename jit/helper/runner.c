@@ -1,6 +1,7 @@
 /* The runner: loads candidates' objects, compares what they compute with the reference and times them. */
 #define _GNU_SOURCE
 #include "../machine.h"
+#include "../shake.h"
 #include "../timing.h"
 #include "helper.h"
 
@@ -43,6 +44,7 @@ static void leave(struct running *r) {
 /* ---- One candidate ---- */
 
 struct candidate {
+  const struct jit_code *code;
   jit_entry entry;
   void *workspace;
   double best, hopeless; /* 0: none */
@@ -100,6 +102,45 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
   return true;
 }
 
+/* Runs it on more threads than it was timed on, in memory for them, as long as there is time; *runs of these runs. */
+static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry entry, uint32_t *runs, ms_error *err) {
+  const struct tir_workspace *w = &c->code->workspace;
+  double start = measure_now(), limit = r->w->hello.options.run_timeout;
+  size_t bytes = shake_workspace(w, SHAKE_MOST_THREADS);
+  void *more = bytes > w->bytes ? guarded_new(bytes) : NULL, *workspace = more ? more : c->workspace;
+  uint32_t most = more || bytes == w->bytes ? SHAKE_MOST_THREADS : w->threads, differing = 0;
+  struct shaking shaking;
+  for (size_t i = 0; i < sizeof shaking.parts / sizeof *shaking.parts; i++) shaking.parts[i] = c->out->timing.seconds;
+  enter(r, STAGE_FIRST_RUN, limit);
+  for (*runs = 0; *runs < SHAKE_RUNS && measure_now() - start < limit / 8; ++*runs) {
+    uint32_t threads = shake_threads(*runs) < most ? shake_threads(*runs) : most;
+    ms_error why = {.instruction = -1};
+    arena_reset(&r->arena);
+    int32_t status = shake_run(&shaking, entry, r->arena.pointers, workspace, threads, *runs);
+    bool same = jit_passed(status, &why) && arena_compare(&r->arena, &why);
+    if (!same && !differing++) *err = why;
+    if (!shaking.loops) break; /* one thread has one timing */
+  }
+  leave(r);
+  if (more) guarded_free(more, bytes);
+  return differing;
+}
+
+/* What would be the best is run again, its threads' timing shaken, and all that it writes compared each time. */
+static bool is_steady(struct running *r, struct candidate *c) {
+  ms_error err = {.instruction = -1};
+  uint32_t runs, differing;
+  char reason[390];
+  struct jit_kernel *kernel = jit_load_shaken(c->code, &err);
+  if (!kernel) return finish(c->out, JIT_BUILD_FAILED, err.message);
+  differing = run_shaken(r, c, jit_kernel_entry(kernel), &runs, &err);
+  jit_kernel_free(kernel);
+  if (!differing) return true;
+  snprintf(reason, sizeof reason, "the result depends on thread timing: %u of %u runs differ; %.250s", differing, runs,
+           err.message);
+  return finish(c->out, JIT_WRONG, reason);
+}
+
 static bool check_and_time(struct running *r, struct candidate *c) {
   double once, start = measure_now();
   bool late = r->w->hello.options.check_best_only;
@@ -108,8 +149,9 @@ static bool check_and_time(struct running *r, struct candidate *c) {
   c->out->check_seconds = checked - start;
   bool timed = time_it(r, c, once);
   c->out->time_seconds = measure_now() - checked;
-  if (!timed || !late || (c->best > 0 && c->out->timing.seconds > c->best)) return timed;
-  return run_once(r, c, &once) && compare(r, c);
+  bool best = c->out->outcome == JIT_MEASURED && (c->best <= 0 || c->out->timing.seconds <= c->best);
+  if (!timed || !best) return timed;
+  return (!late || (run_once(r, c, &once) && compare(r, c))) && is_steady(r, c);
 }
 
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
@@ -124,11 +166,12 @@ static void measure(struct running *r, const struct measure_run *run, const void
   r->note->stage = STAGE_LOADING;
   struct jit_code *code = jit_code_of_object(object, bytes, &run->workspace, run->name);
   struct jit_kernel *kernel = jit_load(code, &err);
-  jit_code_free(code);
   if (!kernel) {
+    jit_code_free(code);
     finish(out, JIT_BUILD_FAILED, err.message);
     return;
   }
+  c.code = code;
   c.entry = jit_kernel_entry(kernel);
   c.workspace = run->workspace.bytes ? guarded_new(run->workspace.bytes) : NULL;
   if (run->workspace.bytes && !c.workspace) {
@@ -139,6 +182,7 @@ static void measure(struct running *r, const struct measure_run *run, const void
   }
   guarded_free(c.workspace, run->workspace.bytes);
   jit_kernel_free(kernel);
+  jit_code_free(code);
 }
 
 /* ---- The process ---- */
