@@ -46,11 +46,13 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
 }
 
 void tir_set_iters(struct tir *ir, tir_block b, const struct tir_iter *iters, uint32_t count) {
+  MS_CHECK(!count || iters);
   MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   tir_block_at(ir, b)->iters = (struct tir_span){tir_append_iters(ir, iters, count), count};
 }
 
 void tir_set_matches(struct tir *ir, tir_block b, const struct tir_match *matches, uint32_t count) {
+  MS_CHECK(!count || matches);
   MS_CHECK(tir_is(ir, b, TIR_BLOCK));
   tir_block_at(ir, b)->matches = (struct tir_span){tir_append_matches(ir, matches, count), count};
 }
@@ -130,6 +132,7 @@ void tir_remove_alloc(struct tir *ir, tir_block b, tir_buffer buffer) {
 }
 
 void tir_annotate_span(struct tir *ir, struct tir_span *span, tir_symbol key, tir_expr value) {
+  MS_CHECK(key && key < ir->symbols.count);
   struct tir_span old = *span;
   uint32_t first = tir_grow_annotations(ir, old.count + 1), count = 0;
   const char *text = tir_text(ir, key);

@@ -17,6 +17,7 @@ static const struct {
 
 /* Codes are written in capitals once, in errors.def; their names are the same in lower case. */
 const char *ms_code_name(enum ms_code code) {
+  assert(code < MS_CODE_COUNT);
   static _Thread_local char name[64];
   size_t i = 0;
   for (const char *c = codes[code].name; *c && i + 1 < sizeof name; c++) name[i++] = (char)tolower((unsigned char)*c);
@@ -36,6 +37,7 @@ static bool begin(ms_error *err, enum ms_code code) {
 }
 
 bool ms_vfail(ms_error *err, enum ms_code code, const char *format, va_list args) {
+  assert(code != MS_OK && format);
   if (begin(err, code)) vsnprintf(err->message, sizeof err->message, format, args);
   return false;
 }

@@ -231,6 +231,7 @@ tir_expr tir_data(struct tir *ir, tir_buffer buffer) {
 static bool gives_truth(enum tir_kind kind) { return kind >= TIR_EQ && kind <= TIR_OR; }
 
 tir_expr tir_binary(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind >= TIR_ADD && kind <= TIR_OR && a && b);
   assert(kind >= TIR_ADD && kind <= TIR_OR);
   tir_type type = tir_type_of(ir, a);
   if (tir_type_lanes(tir_type_of(ir, b)) > tir_type_lanes(type)) type = tir_type_of(ir, b);
@@ -244,14 +245,17 @@ tir_expr tir_unary(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr a
 }
 
 tir_expr tir_select(struct tir *ir, tir_expr condition, tir_expr a, tir_expr b) {
+  MS_CHECK(condition && a && b);
   return intern(ir, TIR_SELECT, tir_type_of(ir, a), pair(condition, a), b, 0, NULL, 0);
 }
 
 tir_expr tir_let(struct tir *ir, tir_var var, tir_expr value, tir_expr body) {
+  MS_CHECK(var && var < ir->vars.count && value && body);
   return intern(ir, TIR_LET, tir_type_of(ir, body), pair(value, body), 0, var, NULL, 0);
 }
 
 tir_expr tir_ramp(struct tir *ir, tir_expr base, tir_expr stride, int lanes) {
+  MS_CHECK(base && stride && lanes > 0);
   tir_type type = tir_type_with_lanes(tir_type_of(ir, base), lanes);
   return intern(ir, TIR_RAMP, type, pair(base, stride), 0, 0, NULL, 0);
 }
@@ -262,6 +266,7 @@ tir_expr tir_slice(struct tir *ir, tir_expr start, tir_expr stop, tir_expr step)
 }
 
 tir_expr tir_rebuild(struct tir *ir, struct tir_expr_node n, tir_expr a, tir_expr b, tir_expr c) {
+  MS_CHECK(n.count == 0);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
   switch (n.kind) {
   case TIR_SELECT: return tir_select(ir, a, b, c);
@@ -284,6 +289,7 @@ tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, ui
 }
 
 tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *args, uint32_t count) {
+  MS_CHECK(op && op < ir->symbols.count);
   return intern(ir, TIR_CALL, type, 0, 0, op, args, count);
 }
 

@@ -42,6 +42,7 @@ uint64_t tir_hash_symbol(const struct tir *ir, tir_symbol s) {
 }
 
 void tir_hash_define(struct tir_hasher *h, tir_var v) {
+  MS_CHECK(v && v < h->ir->vars.count);
   struct tir_hash_slot *slot = &h->tables->vars[v];
   if (slot->epoch == h->tables->epoch) return;
   *slot = (struct tir_hash_slot){tir_mix(SEED_VAR, ++h->numbered), h->tables->epoch};
@@ -73,12 +74,14 @@ static uint64_t hash_properties(struct tir_hasher *h, tir_buffer buffer) {
 }
 
 uint64_t tir_hash_declare(struct tir_hasher *h, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(h->ir, buffer));
   uint64_t properties = hash_properties(h, buffer);
   h->tables->buffers[buffer] = (struct tir_hash_buffer_slot){properties, h->tables->epoch, 0, h->block};
   return properties;
 }
 
 uint64_t tir_hash_buffer(struct tir_hasher *h, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(h->ir, buffer));
   struct tir_hash_buffer_slot *slot = &h->tables->buffers[buffer];
   if (slot->used == h->tables->epoch) return slot->hash;
   if (slot->declared != h->tables->epoch) tir_hash_declare(h, buffer);

@@ -138,6 +138,7 @@ tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
 }
 
 tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind) {
+  MS_CHECK(var && min && extent);
   tir_stmt s = tir_new_stmt(ir, TIR_LOOP);
   struct tir_stmt_node *n = tir_stmt_at(ir, s);
   n->loop_kind = (uint8_t)kind;
@@ -196,6 +197,7 @@ static void link_between(struct tir *ir, tir_stmt parent, enum tir_list list, ti
 }
 
 void tir_append(struct tir *ir, tir_stmt parent, enum tir_list list, tir_stmt s) {
+  assert(parent && s && parent != s);
   link_between(ir, parent, list, tir_stmt_at(ir, parent)->last[list], s, TIR_NONE);
 }
 
@@ -210,6 +212,7 @@ void tir_insert_after(struct tir *ir, tir_stmt at, tir_stmt s) {
 }
 
 void tir_detach(struct tir *ir, tir_stmt s) {
+  assert(s && s < ir->stmts.count);
   struct tir_stmt_node *n = tir_stmt_at(ir, s);
   if (!n->parent) return;
   if (n->prev)
@@ -225,16 +228,19 @@ void tir_detach(struct tir *ir, tir_stmt s) {
 }
 
 void tir_replace(struct tir *ir, tir_stmt old, tir_stmt with) {
+  assert(old != with && tir_stmt_at(ir, old)->parent);
   tir_insert_before(ir, old, with);
   tir_detach(ir, old);
 }
 
 void tir_wrap(struct tir *ir, tir_stmt s, tir_stmt outer) {
+  assert(s != outer);
   tir_replace(ir, s, outer);
   tir_append(ir, outer, TIR_BODY, s);
 }
 
 void tir_move_children(struct tir *ir, tir_stmt from, enum tir_list list, tir_stmt to, enum tir_list to_list) {
+  assert(from != to || list != to_list);
   for (tir_stmt s; (s = tir_stmt_at(ir, from)->first[list]) != TIR_NONE;) {
     tir_detach(ir, s);
     tir_append(ir, to, to_list, s);
@@ -244,6 +250,7 @@ void tir_move_children(struct tir *ir, tir_stmt from, enum tir_list list, tir_st
 /* ---- Death ---- */
 
 void tir_forward(struct tir *ir, tir_stmt from, tir_stmt to) {
+  assert(from && from != to);
   uint32_t i = tir_grow_forwards(ir, 1);
   ir->forwards.at[i] = (struct tir_forward){from, to};
 }
@@ -276,6 +283,7 @@ static void bury(struct tir *ir, tir_stmt s) {
 }
 
 void tir_kill(struct tir *ir, tir_stmt s) {
+  assert(!tir_is(ir, s, TIR_DEAD));
   tir_detach(ir, s);
   bury(ir, s);
 }

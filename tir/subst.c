@@ -56,6 +56,7 @@ static void new_epoch(struct substitution *s) {
 }
 
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value) {
+  MS_CHECK(v && v < ir->vars.count && value);
   struct substitution *s = substitution_of(ir);
   s->var_to = zero_enlarge(s->var_to, &s->var_capacity, v + 1, sizeof(uint32_t));
   if (s->changed_var_count == s->changed_var_capacity)

@@ -25,6 +25,7 @@ static void enlarge_slots(struct tir *ir) {
 }
 
 tir_symbol tir_symbol_n(struct tir *ir, const char *text, size_t length) {
+  assert(text || !length);
   assert(length < UINT32_MAX / 2);
   uint32_t hash = (uint32_t)XXH3_64bits(text, length);
   uint32_t slot = slot_of(ir, text, length, hash);
@@ -93,6 +94,7 @@ tir_name tir_name_ordinal(struct tir *ir, tir_symbol stem, uint32_t number) {
   return new_name(ir, TIR_NAME_ORDINAL, stem, number);
 }
 tir_name tir_name_number(struct tir *ir, tir_name base, uint32_t number) {
+  MS_CHECK(base);
   return new_name(ir, TIR_NAME_NUMBER, base, number);
 }
 tir_name tir_name_join(struct tir *ir, tir_name a, tir_name b) { return new_name(ir, TIR_NAME_JOIN, a, b); }

@@ -38,6 +38,7 @@ static void put_bytes(struct vm_text *out, const char *bytes, size_t length) {
 }
 
 static void put_value(struct vm_text *out, const struct vm_steps *s, const struct vm_value *v) {
+  assert(v->kind <= VM_APPLY);
   uint64_t bits;
   struct vm_text map = {0};
   switch (v->kind) {
@@ -81,6 +82,7 @@ static void put_instructions(struct vm_text *out, const struct vm_steps *s, cons
 }
 
 static void put_decisions(struct vm_text *out, const struct vm_trace *trace) {
+  assert(trace->capacity >= trace->steps->decisions);
   const struct vm_steps *s = trace->steps;
   uint32_t count = 0;
   for (uint32_t pass = 0; pass < 2; pass++) {
@@ -99,6 +101,7 @@ static void put_decisions(struct vm_text *out, const struct vm_trace *trace) {
 }
 
 void *vm_write_binary(const struct vm_trace *trace, size_t *length) {
+  assert(trace->steps && length);
   const struct vm_steps *s = trace->steps;
   struct vm_text out = {0};
   uint32_t numbers[VM_KIND_COUNT], kinds = 0;
@@ -133,6 +136,7 @@ struct reader {
 };
 
 static bool fail(struct reader *r, const char *what) {
+  assert(what);
   ms_fail(r->err, MS_BAD_TRACE, "%s", what);
   if (r->err) r->err->instruction = (int)r->trace->steps->count;
   return false;
@@ -150,6 +154,7 @@ static bool get_number(struct reader *r, uint64_t *out) {
 
 /* A count of things that take a byte at least each. */
 static bool get_count(struct reader *r, uint64_t *out) {
+  assert(r->at <= r->end);
   return get_number(r, out) && (*out <= (uint64_t)(r->end - r->at) || fail(r, "a count is larger than what follows"));
 }
 
@@ -170,6 +175,7 @@ static bool get_bytes(struct reader *r, const char **out, uint64_t *length) {
 static bool get_value(struct reader *r, int depth, struct vm_value *out);
 
 static bool get_list(struct reader *r, int depth, enum vm_value_kind kind, struct vm_value *out) {
+  assert(depth <= VM_MOST_DEPTH && (kind == VM_LIST || kind == VM_MAP));
   uint64_t count;
   if (!get_count(r, &count)) return false;
   struct vm_value *items = malloc((count + 1) * sizeof *items);

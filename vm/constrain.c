@@ -31,6 +31,7 @@ static int64_t last_draw_of(const struct vm_steps *s, const struct vm_instructio
 /* Asserts outside of branches are sure to be met. Each is listed with the last of its draws: counted, given room, put
  * there. */
 void vm_plan_constrain(struct vm_plan *plan) {
+  assert(plan->steps && plan->first + plan->count <= plan->steps->count);
   const struct vm_steps *s = plan->steps;
   for (int pass = 0; pass < 2; pass++) {
     uint32_t depth = 0, room = 0;
@@ -91,6 +92,7 @@ static struct vm_dead_ends *dead_ends_of(struct vm_run *r) {
 }
 
 static void add_dead_end(struct vm_dead_ends *d, uint32_t step, const int64_t *numbers, uint32_t count) {
+  assert(!count || numbers);
   uint64_t size = (uint64_t)d->size + 2 + count;
   if (size > d->capacity) d->entries = tir_enlarge(d->entries, &d->capacity, size, sizeof *d->entries);
   int64_t *at = d->entries + d->size;
@@ -101,6 +103,7 @@ static void add_dead_end(struct vm_dead_ends *d, uint32_t step, const int64_t *n
 
 /* Those of draws after `step` held only for the number it had. */
 static void drop_after(struct vm_dead_ends *d, uint32_t step) {
+  assert(d);
   uint32_t to = 0;
   for (uint32_t from = 0, length; from < d->size; from += length) {
     length = 2 + (uint32_t)d->entries[from + 1];
@@ -124,6 +127,7 @@ static bool is_dead_end(const struct vm_dead_ends *d, uint32_t step, const int64
 /* ---- Drawing ----------------------------------------------------------------------------------------------------- */
 
 bool vm_admits(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
+  assert(count <= VM_MOST_OUTPUTS);
   if (r->schedule->dead_ends) r->work += r->schedule->dead_ends->size / 4; /* what is searched */
   if (is_dead_end(r->schedule->dead_ends, (uint32_t)(s - r->plan->at), numbers, count)) return false;
   if (s->assert_count) memcpy(r->slots + s->first_output, numbers, count * sizeof *numbers);
@@ -168,6 +172,7 @@ static void consider(struct tiling *t) {
 static void try_factors(struct tiling *t, uint32_t at, int64_t rest);
 
 static void try_factor(struct tiling *t, uint32_t at, int64_t rest, int64_t factor) {
+  assert(factor > 0 && rest > 0);
   if (at == t->rule->n - 1 && t->rule->most && factor > t->rule->most) return;
   t->tile[at] = factor;
   if (at)
@@ -178,6 +183,7 @@ static void try_factor(struct tiling *t, uint32_t at, int64_t rest, int64_t fact
 
 /* The outermost factor is the rest. */
 static void try_factors(struct tiling *t, uint32_t at, int64_t rest) {
+  assert(at < t->rule->n && rest > 0);
   if (!at) {
     try_factor(t, 0, rest, rest);
     return;
@@ -191,6 +197,7 @@ static void try_factors(struct tiling *t, uint32_t at, int64_t rest) {
 }
 
 bool vm_draw_other_tile(struct vm_run *r, const struct vm_step *s, const struct vm_tile_rule *rule, int64_t *tile) {
+  assert(rule->n >= 1 && rule->extent >= 1);
   struct tiling t = {.r = r, .s = s, .rule = rule, .out = tile};
   t.stream = vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt + 1);
   memcpy(t.refused, tile, rule->n * sizeof *tile);
@@ -210,6 +217,7 @@ struct causes {
 static void blame_variable(void *data, uint32_t variable);
 
 static void blame_instruction(struct causes *c, uint32_t i) {
+  assert(i < c->steps->count);
   if (c->seen[i]) return;
   c->seen[i] = 1;
   const struct vm_instruction *at = &c->steps->instructions[i];
@@ -238,6 +246,7 @@ static bool was_free(const struct vm_run *r, uint32_t step) {
 /* Has the last draw before the step that has a part in this made otherwise. False: there is none, or enough has been
  * tried. */
 static bool go_back(struct vm_run *r, const struct vm_step *s) {
+  assert(s >= r->plan->at && s < r->plan->at + r->plan->count);
   r->work += (uint64_t)r->plan->count * STEP_WORK;
   if (has_worked_enough(r)) return false;
   struct vm_dead_ends *d = dead_ends_of(r);

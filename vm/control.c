@@ -9,6 +9,7 @@
 /* ---- Conditions -------------------------------------------------------------------------------------------------- */
 
 static bool evaluate(const struct vm_steps *s, const struct vm_value *v, const int64_t *slots, int64_t *out) {
+  assert(v->kind <= VM_APPLY);
   if (v->kind == VM_INT) return *out = v->integer, true;
   if (v->kind == VM_REF) return *out = slots[v->ref], *out > VM_UNSET;
   if (v->kind != VM_APPLY) return false;
@@ -39,6 +40,7 @@ static void print_condition(const struct vm_steps *s, const struct vm_instructio
 
 /* The instruction that a step was made of. */
 static const struct vm_instruction *instruction_of(const struct vm_run *r, const struct vm_step *s) {
+  assert(s >= r->plan->at && s < r->plan->at + r->plan->count);
   return &r->plan->steps->instructions[r->plan->first + (uint32_t)(s - r->plan->at)];
 }
 
@@ -65,6 +67,7 @@ static bool refuse_unmatched(struct vm_run *r, const char *what) { return ms_fai
 
 /* Goes on at step `to`: what lies between gives nothing. */
 static void skip(struct vm_run *r, const struct vm_step *s, uint32_t to) {
+  assert(to <= r->plan->count);
   const struct vm_trace *given = r->draws->decisions;
   struct vm_trace *trace = &r->schedule->trace;
   for (uint32_t i = (uint32_t)(s - r->plan->at) + 1; i < to; i++) {
@@ -120,6 +123,7 @@ bool vm_do_else(struct vm_run *r, const struct vm_step *s) {
 }
 
 bool vm_do_for(struct vm_run *r, const struct vm_step *s) {
+  assert(r->depth <= VM_MOST_NESTED);
   int64_t rounds = vm_get_int(r, vm_input(r, s, 0)), first = 0;
   if (rounds < 0 || rounds > VM_MOST_ROUNDS)
     return ms_fail(r->err, MS_INVALID_ARGUMENT, "%lld rounds: from 0 to %d are possible", (long long)rounds,
@@ -157,6 +161,7 @@ static bool refuse_draw(struct vm_run *r, const struct vm_step *s) {
 /* ---- Which belong together --------------------------------------------------------------------------------------- */
 
 void vm_plan_match(struct vm_plan *plan) {
+  assert(plan->count <= plan->capacity);
   uint32_t open[VM_MOST_NESTED], depth = 0, loops = 0;
   for (uint32_t i = 0; i < plan->count; i++) {
     const struct vm_instruction *at = &plan->steps->instructions[plan->first + i];

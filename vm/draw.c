@@ -41,6 +41,7 @@ struct prime_power {
 enum { MOST_PRIMES = 16 }; /* 2·3·5·…·53 is the last product of primes below 2^63 */
 
 static uint32_t take_prime(int64_t *extent, int64_t prime, struct prime_power *out) {
+  assert(prime > 1 && *extent > 0);
   uint32_t power = 0;
   for (; *extent % prime == 0; *extent /= prime) power++;
   if (!power) return 0;
@@ -51,6 +52,7 @@ static uint32_t take_prime(int64_t *extent, int64_t prime, struct prime_power *o
 /* Trial division by 2, 3, 5 and then the numbers that none of them divides. What is left past 2^20 is one factor: its
  * parts, if it has any, are tiles nobody wants. */
 static uint32_t factorize(int64_t extent, struct prime_power out[MOST_PRIMES]) {
+  assert(extent >= 1);
   static const uint8_t wheel[8] = {4, 2, 4, 2, 4, 6, 2, 6}; /* from 7 on */
   uint32_t count = 0;
   uint32_t twos = (uint32_t)__builtin_ctzll((uint64_t)extent);
@@ -67,6 +69,7 @@ static uint32_t factorize(int64_t extent, struct prime_power out[MOST_PRIMES]) {
 /* Spreads `power` copies of a prime over n factors, each way equally likely: a walk over the power + n - 1 places of
  * copies and of n - 1 bars between them, a place being a bar with the chance of what is left. */
 static void spread(struct vm_stream *stream, int64_t prime, uint32_t power, uint32_t n, int64_t *out) {
+  assert(n >= 1);
   if (power == 1) {
     out[vm_stream_below(stream, n)] *= prime;
     return;
@@ -91,6 +94,7 @@ static void spread(struct vm_stream *stream, int64_t prime, uint32_t power, uint
 
 static void draw_once(struct vm_stream *stream, const struct prime_power *primes, uint32_t count, uint32_t n,
                       int64_t *out) {
+  assert(n >= 1);
   for (uint32_t i = 0; i < n; i++) out[i] = 1;
   for (uint32_t i = 0; i < count; i++) spread(stream, primes[i].prime, primes[i].power, n, out);
 }

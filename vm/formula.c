@@ -44,6 +44,7 @@ const struct formula_operator *formula_operator(uint32_t number) {
 
 /* A call keeps its operator's number. */
 const struct formula_operator *formula_operator_of(const struct vm_value *v) {
+  assert(v->kind == VM_APPLY);
   if (v->op == TIR_CALL) return &operators[v->bare];
   for (int i = 0; i < OPERATORS; i++)
     if (operators[i].kind == v->op) return &operators[i];
@@ -53,6 +54,7 @@ const struct formula_operator *formula_operator_of(const struct vm_value *v) {
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
 
 bool formula_fail(struct formula *f, const char *what) {
+  assert(f && what);
   return ms_fail(f->err, MS_BAD_FORMULA, "%s: %s", f->condition ? "a condition" : "an index map", what);
 }
 
@@ -82,6 +84,7 @@ bool formula_find_drawn(const struct formula *f, const char *name, size_t length
 }
 
 bool formula_add_param(struct formula *f, const char *name, size_t length) {
+  assert(f->param_count <= FORMULA_MOST_ITEMS);
   if (f->param_count == FORMULA_MOST_ITEMS) return formula_fail(f, "it has too many parameters");
   f->params[f->param_count++] = vm_string(f->trace, name, length);
   return true;
@@ -100,6 +103,7 @@ static bool wants_truth(const struct formula_operator *o, uint32_t argument) {
 }
 
 bool formula_add_result(struct formula *f, struct vm_value v) {
+  assert(f->result_count <= FORMULA_MOST_ITEMS);
   if (f->result_count == FORMULA_MOST_ITEMS) return formula_fail(f, "it has too many results");
   if (!f->condition && is_truth(&v)) return formula_fail(f, "a result is a truth, and no index");
   f->results[f->result_count++] = v;
@@ -107,6 +111,7 @@ bool formula_add_result(struct formula *f, struct vm_value v) {
 }
 
 bool formula_apply(struct formula *f, uint32_t number, const struct vm_value *arguments, struct vm_value *out) {
+  assert(number < OPERATORS);
   const struct formula_operator *o = &operators[number];
   for (uint32_t i = 0; i < o->arguments && !f->condition; i++) {
     bool truth = wants_truth(o, i);
@@ -140,6 +145,7 @@ static void finish(struct formula *f, struct vm_value *out) {
 
 bool vm_read_formula(struct vm_trace *trace, const struct vm_names *names, enum vm_type type, const char *text,
                      size_t length, struct vm_value *out, ms_error *err) {
+  assert(vm_is_formula((uint8_t)type));
   struct formula *f = calloc(1, sizeof *f);
   char *copy = malloc(length + 1); /* the text may stand in the trace, which grows */
   if (!f || !copy) abort();

@@ -57,6 +57,7 @@ static tir_expr make_call(const struct building *b, const struct vm_value *v, ti
 }
 
 static tir_expr make_operator(const struct building *b, const struct vm_value *v, tir_type type) {
+  assert(v->kind == VM_APPLY);
   const struct vm_value *items = b->steps->values + v->first;
   tir_expr args[2];
   switch (v->op) {
@@ -96,6 +97,7 @@ static struct vm_operand number(int64_t value) { return (struct vm_operand){.kin
 static struct vm_operand expression(tir_expr e) { return (struct vm_operand){.kind = VM_AT_EXPR, .value = e}; }
 
 struct vm_operand vm_prepare_map(struct vm_plan *plan, const struct vm_value *v) {
+  assert(v->kind == VM_INDEX_MAP || v->kind == VM_NONE);
   struct tir *ir = plan->workload;
   uint32_t params = v->op, results = v->count - params, first = vm_plan_operands(plan, PARAMS + v->count);
   bool large = params > MOST || results > MOST, made = !large;
@@ -117,6 +119,7 @@ struct vm_operand vm_prepare_map(struct vm_plan *plan, const struct vm_value *v)
 }
 
 bool vm_get_map(struct vm_run *r, const struct vm_operand *o, struct tir_index_map *out) {
+  assert(o->kind == VM_AT_MAP || o->kind == VM_AT_NONE);
   const struct vm_operand *at = r->operands + o->value;
   int64_t results = at[RESULTS].value, values = at[VALUES].value;
   if (results < 0) return ms_fail(r->err, MS_INDEX_MAP_SIZE, "the index map has more than %d indices", MOST);

@@ -58,6 +58,7 @@ static bool take_word(struct lexer *l, const char *word) {
 }
 
 static bool is_param(const struct formula *f, uint32_t i, const char *name, size_t length) {
+  assert(i < f->param_count);
   const struct vm_value *p = &f->params[i];
   return p->count == length && !memcmp(f->trace->steps->text + p->first, name, length);
 }
@@ -91,6 +92,7 @@ static bool parse_number(struct lexer *l, bool negative, struct vm_value *out) {
 }
 
 static bool apply(struct lexer *l, uint32_t number, const struct vm_value *arguments, struct vm_value *out) {
+  assert(formula_operator(number));
   return formula_count_node(l->f) && formula_apply(l->f, number, arguments, out);
 }
 
@@ -317,6 +319,7 @@ static bool needs_numbers(const struct vm_steps *s, const struct vm_value *map) 
 }
 
 static void put_param(const struct printing *p, uint32_t i) {
+  assert(i < p->map->op);
   const struct vm_value *name = &p->steps->values[p->map->first + i];
   if (p->numbered)
     vm_putf(p->text, "i%u", i);
@@ -372,6 +375,7 @@ static void put_expr(const struct printing *p, const struct vm_value *v, int lea
 }
 
 void vm_put_formula(struct vm_text *text, const struct vm_steps *s, const struct vm_value *map) {
+  assert(map->kind == VM_INDEX_MAP);
   struct printing p = {text, s, map, map->bare != VM_CONDITION && needs_numbers(s, map)};
   if (map->bare == VM_CONDITION) {
     put_expr(&p, &s->values[map->first], LEVEL_OR);

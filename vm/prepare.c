@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 uint32_t vm_plan_operands(struct vm_plan *plan, uint32_t count) {
+  assert(plan->operand_count <= plan->operand_capacity);
   uint64_t size = (uint64_t)plan->operand_count + count;
   if (size > plan->operand_capacity)
     plan->operands = tir_enlarge(plan->operands, &plan->operand_capacity, size, sizeof *plan->operands);
@@ -101,6 +102,7 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
 }
 
 void vm_plan_set(struct vm_plan *plan, uint32_t first, uint32_t last) {
+  assert(first <= last && last <= plan->steps->count);
   plan->first = first;
   plan->count = plan->operand_count = plan->assert_count = 0;
   for (uint32_t i = first; i < last; i++) prepare_instruction(plan, &plan->steps->instructions[i]);

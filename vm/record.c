@@ -33,6 +33,7 @@ static void drop(struct state *s) {
 
 /* Variables given since then have no value. */
 static void restore(struct vm_schedule *sch, const struct state *s) {
+  assert(s->ir && s->ir != sch->ir);
   tir_copy(sch->ir, s->ir);
   if (s->variables) memcpy(sch->slots, s->slots, s->variables * sizeof *s->slots);
   for (uint32_t v = s->variables; v < sch->trace.steps->variables; v++) sch->slots[v] = VM_UNSET;
@@ -49,6 +50,7 @@ struct vm_branch {
 };
 
 static void close_branch(struct vm_schedule *sch) {
+  assert(sch->branches);
   struct vm_branch *b = sch->branches;
   sch->branches = b->outer;
   drop(&b->before);
@@ -61,6 +63,7 @@ void vm_close_branches(struct vm_schedule *sch) {
 }
 
 static enum vm_kind kind_at(const struct vm_schedule *sch, uint32_t i) {
+  assert(i < sch->trace.steps->count);
   return sch->trace.steps->instructions[i].kind;
 }
 
@@ -83,6 +86,7 @@ static bool check_branch(const struct vm_schedule *sch, enum vm_kind kind, uint3
 }
 
 static void open_branch(struct vm_schedule *sch, uint32_t n, bool taken) {
+  assert(n < sch->trace.steps->count);
   struct vm_branch *b = calloc(1, sizeof *b);
   if (!b) abort();
   *b = (struct vm_branch){.outer = sch->branches, .opener = n, .taken = taken, .before = save(sch)};
@@ -90,6 +94,7 @@ static void open_branch(struct vm_schedule *sch, uint32_t n, bool taken) {
 }
 
 static void open_else(struct vm_schedule *sch, uint32_t n) {
+  assert(sch->branches);
   struct vm_branch *b = sch->branches;
   if (b->taken) b->after = save(sch);
   restore(sch, &b->before);
@@ -111,6 +116,7 @@ static struct vm_run start_run(struct vm_schedule *sch, const struct vm_plan *pl
 
 /* The rounds of a For after the first, from what stands between it and its End. */
 static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t end, ms_error *err) {
+  assert(opener < end && end < sch->trace.steps->count);
   const struct vm_instruction *loop = &sch->trace.steps->instructions[opener];
   const struct vm_value *count = vm_inputs_of(sch->trace.steps, loop);
   int64_t rounds = count->kind == VM_INT ? count->integer : sch->slots[count->ref];
@@ -131,6 +137,7 @@ static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t en
 }
 
 static bool end_branch(struct vm_schedule *sch, uint32_t n, ms_error *err) {
+  assert(sch->branches);
   struct vm_branch *b = sch->branches;
   if (kind_at(sch, b->opener) == VM_For && b->taken && !perform_rounds(sch, b->opener, n, err)) return false;
   if (!b->taken) {
@@ -218,6 +225,7 @@ static const struct vm_plan *prepare_last(struct vm_schedule *sch) {
 bool vm_call(struct vm_schedule *sch, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
              const struct vm_value *attrs, uint32_t attr_count, const int64_t *decision, uint32_t decision_count,
              uint32_t *first, uint32_t *count, ms_error *err) {
+  assert(kind < VM_KIND_COUNT && first && count);
   struct vm_trace *trace = &sch->trace;
   vm_trace_own(trace);
   struct vm_trace_mark mark = vm_trace_mark(trace);

@@ -101,18 +101,22 @@ void vm_apply_forwards(struct vm_schedule *sch, uint32_t variables);
 void vm_fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instructions);
 
 static inline const struct vm_operand *vm_input(const struct vm_run *r, const struct vm_step *s, uint32_t i) {
+  MS_CHECK(i < s->inputs);
   return r->operands + s->operands + i;
 }
 static inline const struct vm_operand *vm_attr(const struct vm_run *r, const struct vm_step *s, uint32_t i) {
+  MS_CHECK(s->operands + s->inputs + i < r->plan->operand_count);
   return r->operands + s->operands + s->inputs + i;
 }
 static inline const char *vm_string_at(const struct vm_run *r, const struct vm_operand *o) {
+  MS_CHECK(o->kind == VM_AT_STRING && o->count < r->plan->steps->text_size);
   return r->plan->steps->text + o->count;
 }
 
 /* The statement an operand stands for now; false: refused, since it is a mark or gone. */
 bool vm_refuse_handle(struct vm_run *r, const struct vm_operand *o);
 static inline bool vm_get_stmt(struct vm_run *r, const struct vm_operand *o, enum tir_stmt_kind kind, tir_stmt *out) {
+  MS_CHECK(o->kind == VM_AT_SLOT && (uint64_t)o->value < r->schedule->slot_capacity);
   int64_t value = r->slots[o->value];
   *out = (tir_stmt)value;
   return (value > 0 && r->ir->stmts.at[value].kind == kind) || vm_refuse_handle(r, o);
@@ -150,6 +154,7 @@ enum { VM_OUT_ROOM = 64 }; /* so many are there without asking */
 /* What an instruction gives. False: not as many as were recorded (then the replay is refused). */
 bool vm_give(struct vm_run *r, const struct vm_step *s, const uint32_t *statements, uint32_t count);
 static inline bool vm_give_one(struct vm_run *r, const struct vm_step *s, uint32_t statement) {
+  MS_CHECK(statement < r->ir->stmts.count);
   return vm_give(r, s, &statement, 1);
 }
 bool vm_give_numbers(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);
@@ -160,6 +165,7 @@ bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, 
 /* Notes the decision used. */
 void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count);
 static inline struct vm_stream vm_stream_for(const struct vm_run *r, const struct vm_step *s) {
+  MS_CHECK(s->draw != VM_NO_DRAW);
   return vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt);
 }
 

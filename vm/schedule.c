@@ -37,6 +37,7 @@ void vm_schedule_free(struct vm_schedule *sch) {
 }
 
 void vm_fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instructions) {
+  assert(variables <= VM_MOST_VARIABLES);
   if (variables > sch->slot_capacity)
     sch->slots = tir_enlarge(sch->slots, &sch->slot_capacity, variables, sizeof *sch->slots);
   if (instructions > sch->end_capacity)
@@ -50,6 +51,7 @@ void vm_fit_slots(struct vm_schedule *sch, uint32_t variables, uint32_t instruct
 /* Blocks and loops keep their ids unless an edit says that another took their place. `variables`: how many have a
  * value. */
 void vm_apply_forwards(struct vm_schedule *sch, uint32_t variables) {
+  assert(variables <= sch->slot_capacity && sch->forwards <= sch->ir->forwards.count);
   const struct tir *ir = sch->ir;
   for (uint32_t f = sch->forwards; f < ir->forwards.count; f++) {
     struct tir_forward forward = ir->forwards.at[f];
@@ -62,6 +64,7 @@ void vm_apply_forwards(struct vm_schedule *sch, uint32_t variables) {
 
 /* The instruction that removed a statement; -1: not known. */
 static int64_t removed_by(const struct vm_schedule *sch, tir_stmt s) {
+  assert(s);
   const struct tir *ir = sch->ir;
   uint32_t at = ir->forwards.count;
   while (at && !(ir->forwards.at[at - 1].from == s && ir->forwards.at[at - 1].to == TIR_NONE)) at--;
@@ -93,6 +96,7 @@ bool vm_get_place(struct vm_run *r, const struct vm_operand *o, tir_stmt *out) {
 }
 
 bool vm_get_blocks(struct vm_run *r, const struct vm_operand *list, tir_block *out) {
+  assert(list->kind == VM_AT_LIST);
   for (uint32_t i = 0; i < list->count; i++)
     if (!vm_get_block(r, r->operands + list->value + i, &out[i])) return false;
   return true;
@@ -108,12 +112,14 @@ tir_stmt vm_statement(const struct vm_schedule *sch, uint32_t variable) {
 /* ---- What instructions give -------------------------------------------------------------------------------------- */
 
 uint32_t *vm_out(struct vm_run *r, uint32_t count) {
+  assert(count <= VM_MOST_VARIABLES);
   struct vm_schedule *sch = r->schedule;
   if (count > sch->out_capacity) sch->out = tir_enlarge(sch->out, &sch->out_capacity, count, sizeof *sch->out);
   return sch->out;
 }
 
 static bool take_outputs(struct vm_run *r, const struct vm_step *s, uint32_t count) {
+  assert(s->first_output + count <= r->schedule->slot_capacity || count != s->outputs);
   r->made = count;
   if (!r->recording) {
     if (count == s->outputs) return true;
@@ -139,6 +145,7 @@ bool vm_give_numbers(struct vm_run *r, const struct vm_step *s, const int64_t *n
 }
 
 bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, const int64_t **decided) {
+  assert(s->draw != VM_NO_DRAW);
   const struct vm_trace *given = r->draws->decisions;
   *decided = r->recording ? r->decision : NULL;
   uint32_t length = r->recording ? r->decision_count : s->outputs;
@@ -155,6 +162,7 @@ bool vm_get_decision(struct vm_run *r, const struct vm_step *s, uint32_t count, 
 }
 
 void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *numbers, uint32_t count) {
+  assert(s->draw != VM_NO_DRAW && (!count || numbers));
   struct vm_trace *trace = &r->schedule->trace;
   if (r->recording) vm_trace_fit_decisions(trace, s->decision + count);
   assert(r->recording || count == s->outputs);
@@ -166,6 +174,7 @@ void vm_set_decision(struct vm_run *r, const struct vm_step *s, const int64_t *n
 
 /* A refusal gets the instruction's number and kind, and its hint. */
 bool vm_refuse_at(ms_error *err, const struct vm_steps *steps, uint32_t i) {
+  assert(i < steps->count);
   if (!err) return false;
   err->instruction = (int)i;
   if (err->brief) return false;
@@ -192,6 +201,7 @@ uint64_t vm_ticks(void) {
 }
 
 bool vm_perform_step(struct vm_run *r, const struct vm_step *step) {
+  assert(step->perform && step->inputs <= r->plan->operand_count);
   uint32_t blocks = r->ir->blocks.count;
   if (!step->perform(r, step)) return false;
   if (blocks != r->ir->blocks.count || r->ir->undeclared == TIR_SOME_UNDECLARED) tir_find_pipelines(r->ir, blocks);
@@ -219,6 +229,7 @@ static void start_replay(struct vm_schedule *sch, const struct vm_plan *plan, co
 }
 
 bool vm_perform_steps(struct vm_run *r) {
+  assert(r->next <= r->plan->count);
   struct vm_schedule *sch = r->schedule;
   const struct vm_plan *plan = r->plan;
   r->done = 0;
@@ -273,6 +284,7 @@ static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, con
 }
 
 bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct vm_draws *draws, ms_error *err) {
+  assert(sch->ir != plan->workload);
   struct vm_profile *profile = sch->profile;
   uint64_t start = profile ? vm_ticks() : 0;
   start_replay(sch, plan, draws);

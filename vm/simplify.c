@@ -10,6 +10,7 @@ static void mark_used(void *data, uint32_t variable) { ((uint8_t *)data)[variabl
 /* keep[i]: whether instruction i stays. From the last to the first: one that only looks or draws stays if something
  * that stays uses what it gives. */
 static void find_live(const struct vm_steps *s, uint32_t count, uint8_t *keep) {
+  assert(count <= s->count);
   uint8_t *used = calloc(s->variables + 1, 1);
   if (!used) abort();
   for (uint32_t n = count; n-- > 0;) {
@@ -45,6 +46,7 @@ static struct vm_value copy_value(struct copier *c, const struct vm_value *v) {
 }
 
 static void copy_instruction(struct copier *c, const struct vm_trace *trace, uint32_t n) {
+  assert(n < c->from->count);
   const struct vm_instruction *i = &c->from->instructions[n];
   struct vm_value *values = malloc((i->inputs + i->attrs + 1) * sizeof *values);
   if (!values) abort();
@@ -61,6 +63,7 @@ static void copy_instruction(struct copier *c, const struct vm_trace *trace, uin
 }
 
 static struct vm_trace *copy_part(const struct vm_trace *trace, uint32_t count, const uint8_t *keep) {
+  assert(count <= trace->steps->count);
   struct copier c = {.from = trace->steps, .to = vm_trace_new()};
   c.variables = calloc(trace->steps->variables + 1, sizeof *c.variables);
   if (!c.variables) abort();

@@ -89,6 +89,7 @@ static void parse_type(const char *text, struct vm_param *out) {
 }
 
 uint8_t vm_parse_params(const char *text, struct vm_param *out, unsigned room) {
+  assert(room <= VM_MOST_PARAMS);
   uint8_t count = 0;
   for (; *text; text = next_word(text), count++) {
     assert(count < room);
@@ -106,6 +107,7 @@ static unsigned find_param(const struct vm_signature *s, const char *name, size_
 }
 
 void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
+  assert(kind < VM_KIND_COUNT);
   const struct vm_kind_info *info = vm_kind_info(kind);
   memset(out, 0, sizeof *out);
   out->inputs = vm_parse_params(info->inputs, out->at, VM_MOST_PARAMS);
@@ -122,6 +124,7 @@ void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
 }
 
 const char *vm_param_text(const struct vm_param *param, char *out, size_t size) {
+  assert(size > 0);
   snprintf(out, size, "%s%s%s", param->list ? "a list of " : "",
            param->list ? types[param->type].many : types[param->type].one, param->optional ? " or None" : "");
   return out;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 void vm_put(struct vm_text *text, const char *bytes, size_t length) {
+  assert(bytes || !length);
   uint64_t size = (uint64_t)text->size + length + 1;
   if (size > text->capacity) text->at = tir_enlarge(text->at, &text->capacity, size, 1);
   if (length) memcpy(text->at + text->size, bytes, length);
@@ -54,6 +55,7 @@ bool vm_is_text(const char *bytes, size_t length) {
 }
 
 static void put_value(struct vm_text *text, const struct vm_steps *s, const struct vm_value *v, int depth) {
+  assert(depth <= VM_MOST_DEPTH + 1);
   char name[16];
   switch (v->kind) {
   case VM_NONE: vm_putf(text, "None"); break;
@@ -86,6 +88,7 @@ static void put_value(struct vm_text *text, const struct vm_steps *s, const stru
 }
 
 size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value, char *out, size_t size) {
+  assert(size > 0);
   struct vm_text text = {0};
   put_value(&text, steps, value, 0);
   size_t length = text.size;

@@ -9,6 +9,7 @@
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
 struct vm_steps *vm_steps_retain(struct vm_steps *steps) {
+  assert(steps->references > 0);
   __atomic_add_fetch(&steps->references, 1, __ATOMIC_RELAXED);
   return steps;
 }
@@ -71,6 +72,7 @@ void vm_trace_fit_decisions(struct vm_trace *trace, uint32_t count) {
 }
 
 void vm_trace_adopt(struct vm_trace *to, struct vm_steps *steps) {
+  assert(steps);
   if (to->steps != steps) {
     vm_steps_retain(steps);
     vm_steps_release(to->steps);
@@ -118,6 +120,7 @@ struct vm_trace_mark vm_trace_mark(const struct vm_trace *trace) {
 }
 
 void vm_trace_rewind(struct vm_trace *trace, const struct vm_trace_mark *mark) {
+  assert(trace->steps->references == 1 && mark->count <= trace->steps->count);
   struct vm_steps *s = trace->steps;
   assert(s->references == 1);
   if (s->decisions > mark->decisions) memset(trace->decided + mark->decisions, VM_OPEN, s->decisions - mark->decisions);
@@ -147,6 +150,7 @@ void vm_forget_decisions(struct vm_trace *trace) {
 }
 
 static bool splits_without_predicates(const struct vm_steps *s, const struct vm_instruction *i) {
+  assert(i->values + i->inputs + i->attrs <= s->value_count);
   return i->kind == VM_Split && s->values[i->values + i->inputs + 1].integer;
 }
 
@@ -185,6 +189,7 @@ struct vm_value vm_string(struct vm_trace *trace, const char *text, size_t lengt
 }
 
 static uint32_t add_values(struct vm_steps *s, const struct vm_value *items, uint32_t count) {
+  assert(s->references == 1 && (!count || items));
   uint64_t size = (uint64_t)s->value_count + count;
   if (size > s->value_capacity) s->values = tir_enlarge(s->values, &s->value_capacity, size, sizeof *s->values);
   uint32_t first = s->value_count;
@@ -194,6 +199,7 @@ static uint32_t add_values(struct vm_steps *s, const struct vm_value *items, uin
 }
 
 struct vm_value vm_list(struct vm_trace *trace, enum vm_value_kind kind, const struct vm_value *items, uint32_t count) {
+  assert(kind == VM_LIST || kind == VM_MAP || kind == VM_INDEX_MAP || kind == VM_APPLY);
   vm_trace_own(trace);
   return (struct vm_value){.kind = (uint8_t)kind, .count = count, .first = add_values(trace->steps, items, count)};
 }
@@ -239,6 +245,7 @@ static bool is_text(const struct vm_steps *s, const struct vm_value *v) {
 
 /* Keys are texts, each there once and none of them empty. */
 static bool check_keys(const struct vm_steps *s, const struct vm_value *map) {
+  assert(map->kind == VM_MAP && map->count % 2 == 0);
   struct vm_names keys = {0};
   bool fits = true;
   for (uint32_t i = 0; i < map->count && fits; i += 2) {
@@ -376,6 +383,7 @@ static uint32_t column_size(const struct vm_param *params, unsigned param_count,
 
 bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
                       const struct vm_value *attrs, uint32_t attr_count, uint32_t draw, ms_error *err) {
+  assert(kind < VM_KIND_COUNT);
   vm_trace_own(trace);
   struct vm_steps *s = trace->steps;
   struct vm_trace_mark mark = vm_trace_mark(trace);
@@ -411,6 +419,7 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
 }
 
 bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err) {
+  assert(trace->steps->count && trace->steps->references == 1);
   struct vm_steps *s = trace->steps;
   struct vm_instruction *i = &s->instructions[s->count - 1];
   struct vm_signature sig;
@@ -460,6 +469,7 @@ void vm_visit_variables(const struct vm_steps *s, const struct vm_value *v, void
 
 /* Variables are numbered in the order of instructions: the last that begins at it or before gives it. */
 uint32_t vm_giver_of(const struct vm_steps *s, uint32_t variable) {
+  assert(variable < s->variables);
   uint32_t low = 0, high = s->count;
   while (high - low > 1) {
     uint32_t middle = low + (high - low) / 2;
@@ -482,6 +492,7 @@ static void note_giver(void *data, uint32_t variable) {
 }
 
 void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses) {
+  assert(instruction < trace->steps->count);
   const struct vm_steps *s = trace->steps;
   const struct vm_instruction *i = &s->instructions[instruction];
   struct givers g = {s, uses};
@@ -492,6 +503,7 @@ void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses) 
 /* ---- Names of variables ------------------------------------------------------------------------------------------ */
 
 int vm_variable_name(const struct vm_steps *steps, uint32_t variable, char out[16]) {
+  assert(variable < steps->variables);
   uint8_t type = steps->types[variable];
   return snprintf(out, 16, "%c%u", type == VM_T_BLOCK ? 'b' : type == VM_T_INT ? 'v' : 'l', variable);
 }
@@ -518,6 +530,7 @@ static void names_grow(struct vm_names *names) {
 }
 
 bool vm_name_add(struct vm_names *names, const char *text, size_t length, uint32_t variable) {
+  assert(text);
   if (names->count * 2 >= names->capacity) names_grow(names);
   uint32_t slot = name_slot(names, text, length);
   if (names->at[slot].text) return false;

@@ -137,9 +137,11 @@ struct vm_steps {
   uint32_t instruction_capacity, value_capacity, text_capacity, variable_capacity;
 };
 static inline const struct vm_value *vm_inputs_of(const struct vm_steps *s, const struct vm_instruction *i) {
+  MS_CHECK(i->values + i->inputs + i->attrs <= s->value_count);
   return s->values + i->values;
 }
 static inline const struct vm_value *vm_attrs_of(const struct vm_steps *s, const struct vm_instruction *i) {
+  MS_CHECK(i->values + i->inputs + i->attrs <= s->value_count);
   return s->values + i->values + i->inputs;
 }
 

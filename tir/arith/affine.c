@@ -106,6 +106,7 @@ static void sort_digits(struct digit *d, uint32_t count) {
 
 /* x % a + x // a % b * a is one digit of x. */
 static bool digits_join(const struct digit *low, const struct digit *high) {
+  MS_CHECK(low != high);
   int64_t lower, scale;
   return !__builtin_mul_overflow(low->lower, low->extent, &lower) && high->lower == lower &&
          !__builtin_mul_overflow(low->scale, low->extent, &scale) && high->scale == scale;
@@ -202,6 +203,7 @@ static void link_digits(struct short_map *m) {
 /* The digits of one variable, from the least: each begins where the one before ends, or, where no bijection is asked
  * for, at a multiple of that. */
 static bool check_digits(const struct short_map *m, uint32_t v) {
+  MS_CHECK(v < m->var_count);
   int64_t expected = 1;
   bool used[MOST_DIGITS] = {false};
   uint32_t left = 0;
@@ -510,6 +512,7 @@ static enum iter_verdict invert_shortly(struct short_map *m, const tir_expr *ind
 bool tir_inverse_affine_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                             uint32_t var_count, tir_expr predicate, const tir_expr *outputs, uint32_t points,
                             tir_expr *values) {
+  MS_CHECK(!points || outputs);
   if (is_true(ir, predicate)) {
     struct short_map m;
     set_map(&m, ir, vars, var_count, TIR_MAP_BIJECTIVE, false);

@@ -73,6 +73,7 @@ static struct tir_bounds truth(bool always, bool never) {
 }
 
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b) {
+  MS_CHECK(kind >= TIR_ADD && kind <= TIR_OR);
   switch (kind) {
   case TIR_ADD: return tir_add_bounds(a, b);
   case TIR_SUB: return (struct tir_bounds){tir_sat_add(a.lo, tir_sat_neg(b.hi)), tir_sat_add(a.hi, tir_sat_neg(b.lo))};

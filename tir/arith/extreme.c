@@ -46,6 +46,7 @@ static bool is_plain_order(struct tir *ir, tir_expr a, tir_expr b, struct tir_bo
 }
 
 tir_expr tir_make_extreme(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind == TIR_MIN || kind == TIR_MAX);
   struct tir_bounds d = tir_difference_bounds(ir, a, b);
   if ((d.hi <= 0 || d.lo >= 0) && is_plain_order(ir, a, b, d)) return (d.hi <= 0) == (kind == TIR_MIN) ? a : b;
   tir_expr one = absorb(ir, kind, a, b);

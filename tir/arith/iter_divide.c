@@ -135,6 +135,7 @@ static bool divide_sum(struct divider *d, struct iter_sum sum, tir_expr extent, 
 
 static bool add_splits_of(const struct tir_iter_map *m, struct iter_sum sum, uint32_t mark, struct iter_split *out,
                           uint32_t *count) {
+  MS_CHECK(mark < m->marks.count && *count <= MOST_SPLITS);
   for (uint32_t i = 0; i < sum.count; i++) {
     struct iter_split split = m->splits.at[sum.first + i];
     if (split.mark != mark) continue;
@@ -167,11 +168,13 @@ static bool find_splits(const struct divider *d, uint32_t mark, struct iter_spli
 }
 
 static bool is_whole(const struct tir_iter_map *m, const struct iter_split *split) {
+  MS_CHECK(split->mark < m->marks.count);
   return iter_is(m, split->lower, 1) && iter_same(m, split->extent, m->marks.at[split->mark].extent);
 }
 
 /* A split of a mark that is a sum: it lies in the sum's inner part, or above it. */
 static bool divide_piece(struct divider *d, struct iter_split split, struct part *out) {
+  MS_CHECK(split.mark < d->m->marks.count && !d->m->marks.at[split.mark].source);
   struct tir_iter_map *m = d->m;
   struct iter_split splits[MOST_SPLITS];
   uint32_t count;
@@ -237,6 +240,7 @@ static bool keep_predicate(struct divider *d, tir_expr e) {
 /* ---- The public call ---- */
 
 static void find_visited(struct divider *d) {
+  MS_CHECK(d->m->marks.count <= MOST_MARKS);
   const struct tir_iter_map *m = d->m;
   memset(d->visited, 0, sizeof d->visited);
   for (uint32_t i = 0; i < m->indices.count; i++)
@@ -252,6 +256,7 @@ static void find_visited(struct divider *d) {
 bool tir_divide_map(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                     uint32_t inner_count, tir_expr predicate, bool simplify_trivial, struct tir_division *out,
                     tir_expr predicates[2]) {
+  assert(inner_count <= var_count);
   predicates[0] = predicates[1] = TIR_NONE;
   struct tir_iter_map *m =
       iter_map_detect(ir, indices, count, vars, var_count, predicate, TIR_MAP_SURJECTIVE, simplify_trivial);

@@ -8,6 +8,7 @@
 enum { MOST_SPLITS = 64, NOT_FOUND = -1 };
 
 static struct iter_split *split_at(const struct tir_iter_map *m, struct iter_sum s, uint32_t i) {
+  MS_CHECK(i < s.count && s.first + i < m->splits.count);
   return &m->splits.at[s.first + i];
 }
 
@@ -44,6 +45,7 @@ struct search {
 };
 
 static bool open_search(struct search *s, struct tir_iter_map *m, struct iter_sum sum) {
+  MS_CHECK(sum.first + sum.count <= m->splits.count);
   if (sum.count > MOST_SPLITS) return false;
   s->m = m;
   s->count = sum.count;
@@ -138,6 +140,7 @@ static void cut_to_mark(const struct tir_iter_map *m, struct iter_split *split) 
 /* (x // (c*s) % m) * s + x // c % s  is  x // c % (m*s): takes outer neighbours of split `at` in as long as they fit.
  */
 static struct iter_split join_from(struct search *s, int at, int last) {
+  MS_CHECK(at >= 0 && at <= last);
   struct tir *ir = s->m->ir;
   struct iter_split joined = s->at[at];
   s->used[at] = true;
@@ -301,6 +304,7 @@ static bool take_constrained(struct fusion *f, const struct iter_sum *constraint
 }
 
 static void take_split(struct fusion *f, int at, tir_expr scale) {
+  MS_CHECK(at >= 0);
   struct tir *ir = f->s.m->ir;
   struct iter_split split = f->s.at[at];
   f->s.used[at] = true;
@@ -356,6 +360,7 @@ static uint32_t add_fused(struct fusion *f, struct iter_sum flat, tir_type type)
 }
 
 bool iter_fuse(struct tir_iter_map *m, struct iter_sum sum, bool early, struct iter_sum *out) {
+  MS_CHECK(sum.first + sum.count <= m->splits.count);
   struct tir *ir = m->ir;
   struct fusion f;
   bool joined = iter_join(m, &sum), one = sum.count == 1;

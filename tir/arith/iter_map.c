@@ -98,12 +98,14 @@ static tir_expr rest_to_multiple(const struct tir_iter_map *m, tir_expr edge, ti
 
 /* Whether nothing lies above the split in its mark, so that the mark may be made longer. */
 static bool is_top(const struct tir_iter_map *m, const struct iter_split *split) {
+  MS_CHECK(split->mark < m->marks.count);
   return iter_at_least(m, tir_mul(m->ir, split->lower, split->extent), m->marks.at[split->mark].extent);
 }
 
 /* First pass: notes what `split` needs so that split + base divides evenly. */
 static bool collect_padding(struct tir_iter_map *m, struct iter_split *split, tir_expr base, tir_expr divisor,
                             tir_expr *left) {
+  MS_CHECK(m->pads && split->mark < m->marks.count);
   struct tir *ir = m->ir;
   *left = tir_floormod(ir, base, divisor);
   tir_expr edge = tir_add(ir, *left, split->extent), right = rest_to_multiple(m, edge, divisor);
@@ -122,6 +124,7 @@ static bool collect_padding(struct tir_iter_map *m, struct iter_split *split, ti
 }
 
 static void make_padded(struct tir_iter_map *m, struct iter_padding *p) {
+  assert(p->mark < m->marks.count && !p->padded);
   struct tir *ir = m->ir;
   struct iter_mark mark = m->marks.at[p->mark];
   tir_expr edge = tir_add(ir, mark.extent, p->left);
@@ -137,6 +140,7 @@ static void make_padded(struct tir_iter_map *m, struct iter_padding *p) {
  * split would be of another number. */
 static bool apply_padding(struct tir_iter_map *m, struct iter_split *split, tir_expr base, tir_expr divisor,
                           tir_expr *left) {
+  MS_CHECK(!m->pads && split->mark < m->marks.count);
   struct tir *ir = m->ir;
   struct iter_padding *p = find_padding(m, split->mark);
   bool plain = !p || (iter_is(m, p->left, 0) && iter_divides(m, m->marks.at[split->mark].extent, p->factor));
@@ -166,6 +170,7 @@ tir_expr iter_ceil_quotient(const struct tir_iter_map *m, tir_expr a, tir_expr b
 /* (split + base) // divisor for a split of scale 1 that may leave a rest. */
 static bool divide_split(struct tir_iter_map *m, struct iter_split split, tir_expr base, tir_expr divisor,
                          struct iter_sum *out) {
+  MS_CHECK(iter_is(m, split.scale, 1));
   struct tir *ir = m->ir;
   tir_expr left;
   if (!pad(m, &split, base, divisor, &left)) return false;
@@ -261,6 +266,7 @@ static bool rewrite_product(struct tir_iter_map *m, tir_expr e, struct iter_sum 
 }
 
 static bool rewrite_atom(struct tir_iter_map *m, tir_expr e, struct iter_sum *out) {
+  MS_CHECK(m->values.count == m->var_count);
   const struct tir_expr_node *n = tir_at(m->ir, e);
   if (n->kind == TIR_VAR) {
     for (uint32_t i = 0; i < m->var_count; i++)
@@ -293,6 +299,7 @@ static void sort_terms(struct tir_term *terms, uint32_t count) {
 /* Sums of parts that rewrote themselves: parts may grow the array of splits, so they are gathered before they are
  * added. */
 static bool rewrite_sum(struct tir_iter_map *m, struct tir_linear l, tir_type type, struct iter_sum *out) {
+  MS_CHECK(l.first != UINT32_MAX);
   struct tir_term terms[MOST_TERMS];
   struct iter_sum parts[MOST_TERMS];
   if (l.count > MOST_TERMS) return false;
@@ -470,6 +477,7 @@ static bool find_map(struct tir_iter_map *m, const tir_expr *indices, uint32_t c
 struct tir_iter_map *iter_map_detect(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                                      uint32_t var_count, tir_expr predicate, enum tir_map_check check,
                                      bool simplify_trivial) {
+  MS_CHECK((!count || indices) && (!var_count || vars));
   struct tir_iter_map *m = map_of(ir);
   if (var_count > MOST_VARS) return NULL;
   if (was_asked(m, indices, count, vars, var_count, predicate, check, simplify_trivial)) {

@@ -74,6 +74,7 @@ void tir_sum_drop(struct tir *ir, struct tir_sum *sum) {
 }
 
 struct tir_bounds tir_sum_bounds(const struct tir *ir, const struct tir_sum *sum) {
+  MS_CHECK(!sum->overflow || sum->count <= tir_sum_stack_of(ir)->count);
   struct tir_bounds b = {sum->constant, sum->constant};
   const struct tir_term *terms = tir_sum_terms(ir, sum);
   for (uint32_t i = 0; i < sum->count; i++) {

@@ -19,6 +19,7 @@ static tir_expr plain_product(struct tir *ir, tir_expr a, tir_expr b) {
 }
 
 tir_expr tir_multiply(struct tir *ir, tir_expr a, tir_expr b) {
+  MS_CHECK(tir_type_of(ir, a) == tir_type_of(ir, b));
   struct tir_term x, y;
   int64_t factor;
   if (!single_term(ir, a, &x) || !single_term(ir, b, &y) || (x.coefficient == 1 && y.coefficient == 1) ||
@@ -53,6 +54,7 @@ static bool is_within(struct tir *ir, tir_expr a, tir_expr b) {
 }
 
 tir_expr tir_divide_by_product(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind == TIR_FLOORDIV || kind == TIR_FLOORMOD);
   tir_type type = tir_type_of(ir, a);
   bool remainder = kind == TIR_FLOORMOD;
   if (tir_is_const(ir, a, 0)) return a;

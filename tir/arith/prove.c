@@ -31,6 +31,7 @@ struct prover {
 static bool is_not_negative(struct prover *p, const struct difference *d, int depth);
 
 static void add_term(struct difference *d, tir_expr atom, int64_t coefficient) {
+  MS_CHECK(d->count <= MOST_TERMS);
   uint32_t i = 0;
   while (i < d->count && d->terms[i].atom != atom) i++;
   if (i == d->count) {
@@ -84,6 +85,7 @@ static bool try_cases(struct prover *p, const struct difference *d, struct tir_t
 
 /* scale * d with fd(x, c) as (x - fm(x, c)) / c, scaled so that this leaves no fraction. */
 static bool try_without_quotient(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
+  MS_CHECK(tir_at(p->ir, t.atom)->kind == TIR_FLOORDIV);
   struct tir_expr_node n = *tir_at(p->ir, t.atom);
   int64_t divisor = tir_at(p->ir, n.b)->imm, scale = divisor / tir_gcd(divisor, t.coefficient), times;
   if (__builtin_mul_overflow(t.coefficient, scale, &times) || times == INT64_MIN) return false;
@@ -97,6 +99,7 @@ static bool try_without_quotient(struct prover *p, const struct difference *d, s
 }
 
 static bool try_without_remainder(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
+  MS_CHECK(tir_at(p->ir, t.atom)->kind == TIR_FLOORMOD);
   struct tir_expr_node n = *tir_at(p->ir, t.atom);
   int64_t times;
   if (__builtin_mul_overflow(t.coefficient, tir_at(p->ir, n.b)->imm, &times) || times == INT64_MIN) return false;
@@ -148,6 +151,7 @@ static bool try_fact(struct prover *p, const struct difference *d, struct tir_te
 }
 
 static bool is_not_negative(struct prover *p, const struct difference *d, int depth) {
+  MS_CHECK(depth >= 0 && depth <= MOST_DEPTH);
   if (d->overflow) return false;
   int64_t lo = d->constant;
   for (uint32_t i = 0; i < d->count; i++)
@@ -205,6 +209,7 @@ static bool holds(struct prover *p, tir_expr condition) {
 }
 
 static void add_fact(struct prover *p, tir_expr more, tir_expr less, int64_t constant) {
+  MS_CHECK(p->fact_count <= MOST_FACTS);
   struct tir *ir = p->ir;
   if (p->fact_count == MOST_FACTS) return;
   struct tir_sum sum = tir_sum_open(ir);

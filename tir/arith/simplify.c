@@ -40,6 +40,7 @@ struct split {
  * divisor of `divisor`. Sorts the terms: those of high come first. */
 static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t count, int64_t constant, int64_t divisor,
                        bool remainder, struct split *out) {
+  assert(divisor > 1);
   sort_by_coefficient(terms, count);
   /* Bounds of the tails, from the end: the smallest terms. */
   struct tir_bounds tail = {0, 0};
@@ -68,6 +69,7 @@ static bool find_split(const struct tir *ir, struct tir_term *terms, uint32_t co
 /* A product, or a minimum or maximum, whose residue is known; the quotient of an extreme of two multiples is an extreme
  * of quotients. TIR_NONE: it is not known. */
 static tir_expr divide_known(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr x, int64_t divisor) {
+  assert((kind == TIR_FLOORDIV || kind == TIR_FLOORMOD) && divisor > 0);
   int64_t modulus, remainder;
   struct tir_expr_node n = *tir_at(ir, x);
   tir_modular(ir, x, &modulus, &remainder);
@@ -80,6 +82,7 @@ static tir_expr divide_known(struct tir *ir, enum tir_kind kind, tir_type type, 
 }
 
 static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr x, int64_t divisor) {
+  assert((kind == TIR_FLOORDIV || kind == TIR_FLOORMOD) && divisor > 0);
   const struct tir_expr_node *n = tir_at(ir, x);
   if (n->kind == TIR_INT_IMM)
     return tir_int(ir, type, kind == TIR_FLOORDIV ? tir_floor_div(n->imm, divisor) : tir_floor_mod(n->imm, divisor));
@@ -109,6 +112,7 @@ static tir_expr plain_division(struct tir *ir, enum tir_kind kind, tir_type type
 static void divide_terms(struct tir *ir, tir_expr a, int64_t divisor, struct tir_term *rest, uint32_t *rest_count,
                          int64_t *rest_constant, struct tir_term *whole, uint32_t *whole_count,
                          int64_t *whole_constant) {
+  MS_CHECK(divisor > 0 && tir_is_index(ir, a));
   struct tir_linear l = tir_linear_of(ir, a);
   *rest_count = *whole_count = 0;
   *rest_constant = tir_floor_mod(l.constant, divisor);
@@ -128,6 +132,7 @@ enum { MOST_TERMS = 64 };
 /* A remainder does not depend on whole multiples: k * fm(x, c) stands for k * x where the divisor divides k * c. This
  * is done where terms meet and go. TIR_NONE: they do not. */
 static tir_expr without_remainders(struct tir *ir, tir_expr a, int64_t divisor) {
+  MS_CHECK(divisor > 0 && tir_linear_of(ir, a).count <= MOST_TERMS);
   struct tir_linear l = tir_linear_of(ir, a);
   struct tir_term terms[MOST_TERMS];
   bool any = false;
@@ -156,6 +161,7 @@ static void add_terms(struct tir *ir, struct tir_sum *sum, const struct tir_term
 /* The quotient of all the terms, where it is one number; INT64_MIN: it is not. */
 static int64_t sole_quotient(const struct tir *ir, const struct tir_term *terms, uint32_t count, int64_t constant,
                              int64_t divisor) {
+  MS_CHECK(divisor > 0);
   struct tir_bounds b = {constant, constant};
   for (uint32_t i = 0; i < count; i++)
     b = tir_add_bounds(b, tir_scale_bounds(terms[i].coefficient, tir_bounds_of(ir, terms[i].atom)));
@@ -192,6 +198,7 @@ static void add_divided(struct tir *ir, struct tir_sum *sum, enum tir_kind kind,
 /* As below, of a variable alone, by more than 1: it leaves its first round of values, or is divided as it is. TIR_NONE:
  * it stays in another round. */
 static tir_expr divide_var(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
+  MS_CHECK(tir_at(ir, a)->kind == TIR_VAR && divisor > 1);
   tir_type type = tir_type_of(ir, a);
   int64_t q = sole_quotient(ir, &(struct tir_term){1, a}, 1, 0, divisor);
   if (q == INT64_MIN) return tir_binary(ir, kind, a, tir_int(ir, type, divisor));
@@ -200,6 +207,7 @@ static tir_expr divide_var(struct tir *ir, enum tir_kind kind, tir_expr a, int64
 }
 
 static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t divisor) {
+  MS_CHECK(divisor > 0);
   tir_type type = tir_type_of(ir, a);
   tir_expr of_var = tir_at(ir, a)->kind == TIR_VAR && divisor > 1 ? divide_var(ir, kind, a, divisor) : TIR_NONE;
   if (of_var) return of_var;
@@ -228,6 +236,7 @@ static tir_expr divide(struct tir *ir, enum tir_kind kind, tir_expr a, int64_t d
 }
 
 static tir_expr make_division(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(tir_type_of(ir, a) == tir_type_of(ir, b));
   tir_type type = tir_type_of(ir, a);
   bool trunc = kind == TIR_DIV || kind == TIR_MOD, remainder = kind == TIR_MOD || kind == TIR_FLOORMOD;
   const struct tir_expr_node *na = tir_at(ir, a), *nb = tir_at(ir, b);
@@ -254,6 +263,7 @@ static tir_expr make_division(struct tir *ir, enum tir_kind kind, tir_expr a, ti
 /* ---- Sums, products, minima ---- */
 
 static tir_expr make_sum(struct tir *ir, tir_expr a, tir_expr b, int64_t sign) {
+  MS_CHECK(sign == 1 || sign == -1);
   tir_type type = tir_type_of(ir, a);
   struct tir_sum sum = tir_sum_open(ir);
   tir_sum_add(ir, &sum, a, 1);
@@ -309,6 +319,7 @@ static void add_at_end(struct tir *ir, struct tir_sum *sum, struct tir_term t, b
 /* The bound of a sum at one end, where its variables run to expressions: i - n is at most -1 for i in [0, n). Domains
  * may refer to variables in turn. The sum stays as it is. */
 static int64_t bound_at_end(struct tir *ir, const struct tir_sum *sum, bool largest) {
+  assert(sum->count <= MOST_TERMS);
   enum { MOST_ROUNDS = 4 };
   struct tir_term terms[MOST_TERMS];
   uint32_t count = sum->count;
@@ -339,6 +350,7 @@ static void tighten_by_domains(struct tir *ir, const struct tir_sum *sum, struct
 }
 
 struct tir_bounds tir_difference_bounds(struct tir *ir, tir_expr a, tir_expr b) {
+  MS_CHECK(tir_type_of(ir, a) == tir_type_of(ir, b));
   struct tir_sum sum = tir_sum_open(ir);
   tir_sum_add(ir, &sum, a, 1);
   tir_sum_add(ir, &sum, b, -1);
@@ -407,6 +419,7 @@ static tir_expr write_comparison(struct tir *ir, enum tir_kind kind, struct tir_
 }
 
 static tir_expr make_comparison(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind >= TIR_EQ && kind <= TIR_GE);
   if (kind == TIR_GT || kind == TIR_GE) {
     tir_expr t = a;
     a = b;
@@ -429,6 +442,7 @@ static tir_expr make_comparison(struct tir *ir, enum tir_kind kind, tir_expr a, 
 }
 
 static tir_expr make_logic(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind == TIR_AND || kind == TIR_OR);
   int64_t neutral = kind == TIR_AND;
   if (tir_is_const(ir, a, neutral) || a == b) return b;
   if (tir_is_const(ir, b, neutral)) return a;
@@ -472,6 +486,7 @@ static __attribute__((noinline)) tir_expr make_other(struct tir *ir, enum tir_ki
 
 /* Amounts are mostly constants, and mostly 0 and 1: these come first, and call nothing before they return. */
 tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind >= TIR_ADD && kind <= TIR_OR && a && b);
   const struct tir_expr_node *x = tir_at(ir, a), *y = tir_at(ir, b);
   int64_t folded;
   if (y->kind != TIR_INT_IMM || x->type != y->type || !tir_is_index(ir, a)) return make_other(ir, kind, a, b);
@@ -500,6 +515,7 @@ tir_expr tir_make(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
 }
 
 tir_expr tir_not(struct tir *ir, tir_expr a) {
+  MS_CHECK(a);
   const struct tir_expr_node *n = tir_at(ir, a);
   if (n->kind == TIR_INT_IMM) return truth(ir, !n->imm);
   if (n->kind == TIR_NOT) return n->a;
@@ -511,6 +527,7 @@ tir_expr tir_not(struct tir *ir, tir_expr a) {
 }
 
 tir_expr tir_cast(struct tir *ir, tir_type type, tir_expr a) {
+  MS_CHECK(a);
   const struct tir_expr_node *n = tir_at(ir, a);
   if (n->type == type) return a;
   struct tir_bounds fits = tir_type_bounds(type);
@@ -584,6 +601,7 @@ static void residue_of_atom(struct tir *ir, tir_expr e, int64_t *m, int64_t *r) 
 }
 
 void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainder) {
+  MS_CHECK(modulus && remainder);
   struct tir_linear l = tir_linear_of(ir, e);
   int64_t m = 0, r = l.constant;
   for (uint32_t i = 0; i < l.count; i++) {

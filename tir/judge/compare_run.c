@@ -20,6 +20,7 @@ uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number) {
 
 /* A small integer that a type can hold; smaller where sums of few bits must be exact. */
 static int64_t small_integer(tir_type t, uint64_t drawn) {
+  assert(tir_type_lanes(t) <= 1);
   if (tir_type_code(t) == TIR_BOOL) return (int64_t)(drawn % 2);
   if (tir_type_code(t) == TIR_UINT) return (int64_t)(drawn % (tir_type_bits(t) < 4 ? 2 : 8));
   int64_t most = tir_type_bits(t) <= 16 ? 2 : 4;
@@ -74,6 +75,7 @@ static bool count_elements(struct making *k, const struct tir_buffer_node *b, in
 }
 
 static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, uint32_t stream) {
+  assert(data || !count);
   tir_type t = tir_type_with_lanes(type, 1);
   enum format format = interp_format(t);
   for (uint64_t i = 0; i < count; i++) {
@@ -147,6 +149,7 @@ static void *copy_of(const void *from, size_t bytes) {
 }
 
 void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from, struct tir_arguments *out) {
+  assert(from->count == ir->funcs.at[f].params.count);
   assert(tir_is_func(ir, f));
   out->count = from->count;
   out->args = copy_of(from->args, (from->count + 1) * sizeof *from->args);
@@ -195,6 +198,7 @@ double tir_reduction_length(const struct tir *ir, tir_stmt store) {
 }
 
 double tir_tolerance(const struct tir *ir, tir_func f, double epsilon) {
+  assert(epsilon >= 0);
   assert(tir_is_func(ir, f));
   double length = 0;
   tir_stmt top = ir->funcs.at[f].body;
@@ -235,6 +239,7 @@ static void name_element(const struct tir *ir, tir_buffer buffer, const int64_t 
 
 static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct tir_arg *x, const struct tir_arg *y,
                         double tolerance, ms_error *err) {
+  assert(x->bytes == y->bytes && tolerance >= 0);
   tir_type t = tir_type_with_lanes(tir_buffer_at(ir, buffer)->type, 1);
   enum format format = interp_format(t);
   bool real = tir_type_is_float(t);
@@ -260,6 +265,7 @@ static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct ti
 
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
                         const struct tir_arguments *actual, double tolerance, ms_error *err) {
+  assert(expected->count == actual->count);
   assert(tir_is_func(ir, f));
   const struct tir_func_node *func = &ir->funcs.at[f];
   for (uint32_t i = 0; i < func->params.count; i++) {
@@ -321,6 +327,7 @@ static struct side new_side(const struct tir *ir, tir_func f, const struct tir_r
 }
 
 static bool run_side(struct side *s, struct tir_arguments *arguments, ms_error *err) {
+  assert(s->ir);
   s->options.report = &s->report;
   bool ok = tir_run(s->ir, s->f, arguments->args, arguments->count, &s->options, err);
   if (s->wanted) *s->wanted = s->report;

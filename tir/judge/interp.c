@@ -9,6 +9,7 @@
 static const uint64_t DEFAULT_MEMORY = 4ull << 30;
 
 bool interp_fail(struct machine *m, const struct thread *t, enum ms_code code, const char *format, ...) {
+  assert(code != MS_OK);
   char text[900], thread[128] = "";
   va_list args;
   va_start(args, format);
@@ -45,6 +46,7 @@ static void bind_extent(const struct tir *ir, tir_expr e, int64_t extent, union 
 /* Binds the variables of a buffer's shape: from the shape that the argument states, or the only one from its size. */
 static void bind_shape(const struct tir *ir, tir_buffer buffer, const struct tir_arg *arg, union value *values,
                        bool *set) {
+  assert(tir_is_buffer(ir, buffer));
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
   const tir_expr *shape = tir_operands(ir, b->shape);
   int64_t known = interp_format_size(interp_format(tir_type_with_lanes(b->type, 1))) * tir_type_lanes(b->type);

@@ -60,6 +60,7 @@ static bool is_fit(struct compiler *c, tir_buffer buffer) {
 
 /* Emits `op` for a buffer whose layout is its own affair, then binds what variables its strides and offset are. */
 static uint32_t emit_own(struct compiler *c, enum op op, tir_buffer buffer, struct site site) {
+  assert(op == OP_PARAM || op == OP_ALLOC || op == OP_MATCH || op == OP_DECLARE);
   const struct tir_buffer_node *b = tir_buffer_at(c->ir, buffer);
   if (!is_fit(c, buffer)) return 0;
   site.buffer = buffer;
@@ -80,6 +81,7 @@ static uint32_t emit_own(struct compiler *c, enum op op, tir_buffer buffer, stru
 /* ---- Memory of its own ---- */
 
 void interp_param(struct compiler *c, const struct tir_param *param, uint32_t index) {
+  assert(param->buffer || param->var);
   uint32_t slot = emit_own(c, OP_PARAM, param->buffer, (struct site){.param = index});
   if (!param->var || c->failed) return;
   operand at = interp_registers(c, 1);
@@ -110,6 +112,7 @@ static uint8_t smallest_element(const struct compiler *c) {
 }
 
 void interp_alloc(struct compiler *c, tir_buffer buffer) {
+  assert(tir_is_buffer(c->ir, buffer));
   enum share share = share_of(c, tir_buffer_at(c->ir, buffer));
   /* No lane sees the memory anew while others still use what it held, nor before it is made. */
   if (share == SHARE_WARP) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
@@ -118,6 +121,7 @@ void interp_alloc(struct compiler *c, tir_buffer buffer) {
 }
 
 void interp_declare(struct compiler *c, tir_buffer buffer) {
+  assert(tir_is_buffer(c->ir, buffer));
   tir_expr data = tir_buffer_at(c->ir, buffer)->data;
   if (!data) {
     interp_alloc(c, buffer);
@@ -145,6 +149,7 @@ static struct tir_span match_shape(struct compiler *c, const struct tir_buffer_n
 }
 
 void interp_match(struct compiler *c, const struct tir_match *match) {
+  assert(tir_is_buffer(c->ir, match->buffer) && tir_is_buffer(c->ir, match->source.buffer));
   const struct tir_buffer_node *b = tir_buffer_at(c->ir, match->buffer);
   const struct tir_buffer_node *source = tir_buffer_at(c->ir, match->source.buffer);
   const tir_expr *ranges = tir_operands(c->ir, match->source.ranges);

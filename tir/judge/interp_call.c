@@ -75,6 +75,7 @@ static operand limit(struct compiler *c, tir_type t, int which) {
 }
 
 static operand math(struct compiler *c, const struct tir_expr_node *n, const char *name, int lane, bool *found) {
+  assert(lane >= 0);
   tir_type t = tir_type_with_lanes(n->type, 1);
   const tir_expr *args = tir_operands(c->ir, n->operands);
   *found = true;
@@ -118,6 +119,7 @@ static operand barrier(struct compiler *c) {
 
 /* address_of(buffer[indices]). */
 static operand address(struct compiler *c, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_CALL);
   const struct tir_expr_node *element = n->count ? tir_at(c->ir, tir_operands(c->ir, n->operands)[0]) : NULL;
   if (!element || element->kind != TIR_LOAD)
     return interp_refuse(c, MS_RUN_UNSUPPORTED, "address_of takes an element of a buffer");
@@ -142,6 +144,7 @@ static tir_type annotated_type(const struct compiler *c, tir_expr e) {
 
 /* tvm_access_ptr(type, data, offset, extent, access). */
 static operand pointer(struct compiler *c, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_CALL);
   const tir_expr *args = tir_operands(c->ir, n->operands);
   tir_type t = tir_type_with_lanes(annotated_type(c, args[0]), 1);
   if (!interp_has_format(t)) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a pointer's type is not known");
@@ -259,6 +262,7 @@ static bool find_reduction(struct compiler *c, uint32_t count, struct reduction 
 
 /* Emits the combiner, jumped over: left = combine(left, right), then return. Gives its first instruction. */
 static uint32_t combiner(struct compiler *c, const struct reduction *r, operand left, operand right) {
+  assert(r->count > 0);
   uint32_t over = interp_emit(c, OP_JUMP, 0, 0, 0, 0, 0), entry = interp_here(c);
   struct scope scope = interp_enter(c);
   operand results = interp_registers(c, (int)r->count);
@@ -304,6 +308,7 @@ static void store_result(struct compiler *c, tir_expr to, operand value) {
 
 /* tvm_thread_allreduce(count, values…, condition, results…, axes…). */
 static operand allreduce(struct compiler *c, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_CALL);
   const tir_expr *args = tir_operands(c->ir, n->operands);
   uint32_t count = n->count && tir_is_int(c->ir, args[0]) ? (uint32_t)tir_at(c->ir, args[0])->imm : 0;
   struct reduction r;
@@ -394,6 +399,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
 }
 
 operand interp_call(struct compiler *c, tir_expr e, int lane) {
+  assert(tir_at(c->ir, e)->kind == TIR_CALL);
   const struct tir_expr_node *n = tir_at(c->ir, e);
   const char *name = tir_text(c->ir, n->ref);
   const struct builtin *known = find_builtin(name);

@@ -27,6 +27,7 @@ operand interp_refuse(struct compiler *c, enum ms_code code, const char *format,
 }
 
 operand interp_registers(struct compiler *c, int count) {
+  assert(count >= 0);
   operand first = c->registers;
   c->registers += count;
   if ((uint32_t)c->registers > c->program->registers) c->program->registers = (uint32_t)c->registers;
@@ -50,6 +51,7 @@ uint32_t interp_emit(struct compiler *c, enum op op, operand dst, operand a, ope
 }
 
 uint32_t interp_list(struct compiler *c, const int32_t *values, uint32_t count) {
+  assert(values || !count);
   uint32_t first = c->program->lists.count;
   for (uint32_t i = 0; i < count; i++) INTERP_PUSH(c->program->lists, values[i]);
   return first;
@@ -99,6 +101,7 @@ static bool is_uint64(tir_type t) { return tir_type_code(t) == TIR_UINT && tir_t
 
 /* The variant of ADD, SUB or MUL that keeps results in type t. */
 static int arithmetic_variant(tir_type t) {
+  assert(tir_type_lanes(t) <= 1 || tir_type_bits(t));
   int bits = tir_type_bits(t);
   if (tir_type_code(t) == TIR_FLOAT && bits == 32) return OP_ADD_F32 - OP_ADD_I32;
   if (tir_type_code(t) == TIR_FLOAT && bits == 64) return OP_ADD_F64 - OP_ADD_I32;
@@ -109,6 +112,7 @@ static int arithmetic_variant(tir_type t) {
 
 /* Of floats: floor(a / b), and a - floor(a / b) * b, each operation rounded. */
 static operand floor_divide(struct compiler *c, enum tir_kind kind, tir_type t, operand a, operand b) {
+  assert(kind == TIR_FLOORDIV || kind == TIR_FLOORMOD);
   operand quotient = interp_registers(c, 1), floored = interp_registers(c, 1);
   interp_emit(c, OP_DIV_FLOAT, quotient, a, b, 0, (operand)t);
   interp_emit(c, OP_MATH1, floored, quotient, (operand)interp_math_find("floor", 1), 0, (operand)t);
@@ -120,6 +124,7 @@ static operand floor_divide(struct compiler *c, enum tir_kind kind, tir_type t, 
 }
 
 static operand divide(struct compiler *c, enum tir_kind kind, tir_type t, operand a, operand b) {
+  assert(kind >= TIR_DIV && kind <= TIR_FLOORMOD);
   bool floors = kind == TIR_FLOORDIV || kind == TIR_FLOORMOD;
   if (tir_type_is_float(t) && floors) return floor_divide(c, kind, t, a, b);
   operand dst = interp_registers(c, 1);
@@ -143,6 +148,7 @@ static operand divide(struct compiler *c, enum tir_kind kind, tir_type t, operan
 }
 
 static enum op comparison(enum tir_kind kind, tir_type t) {
+  assert(kind >= TIR_EQ && kind <= TIR_GE);
   bool real = tir_type_is_float(t), large = is_uint64(t);
   switch (kind) {
   case TIR_EQ: return real ? OP_EQ_FLOAT : OP_EQ_INT;
@@ -171,6 +177,7 @@ operand interp_binary(struct compiler *c, enum tir_kind kind, operand a, operand
 }
 
 static operand compile_binary(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  assert(n->kind >= TIR_ADD && n->kind <= TIR_OR);
   tir_type of = tir_type_of(c->ir, n->a);
   if (tir_type_is_float(of) != tir_type_is_float(tir_type_of(c->ir, n->b)))
     return interp_refuse(c, MS_RUN_UNSUPPORTED, "an operator joins a float and an integer");
@@ -200,6 +207,7 @@ operand interp_choose(struct compiler *c, tir_expr condition, tir_expr yes, tir_
 }
 
 static operand short_circuit(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  assert(n->kind == TIR_AND || n->kind == TIR_OR);
   const struct tir_expr_node *b = tir_at(c->ir, n->b);
   /* What cannot fault is cheaper computed than jumped over. */
   if (!(b->flags & (TIR_HAS_LOAD | TIR_HAS_CALL | TIR_HAS_DIVMOD))) {
@@ -246,6 +254,7 @@ static operand cast(struct compiler *c, tir_type from, tir_type to, operand a) {
 
 uint32_t interp_indices(struct compiler *c, tir_buffer b, const tir_expr *indices, uint32_t count, int lane,
                         operand *out) {
+  assert(count <= INTERP_MOST_RANK);
   const struct tir_buffer_node *buffer = tir_buffer_at(c->ir, b);
   if (count != buffer->rank || count + 1 > INTERP_MOST_RANK) {
     interp_refuse(c, MS_RUN_RANK, "buffer %s has %u dimensions and is accessed with %u indices",
@@ -288,6 +297,7 @@ void interp_emit_copied(struct compiler *c, operand value, operand predicate, ui
 }
 
 static operand load(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  assert(n->kind == TIR_LOAD);
   const struct tir_buffer_node *buffer = tir_buffer_at(c->ir, n->ref);
   char text[24];
   if (!interp_has_format(tir_type_with_lanes(buffer->type, 1)))
@@ -314,6 +324,7 @@ static operand load(struct compiler *c, const struct tir_expr_node *n, int lane)
 /* ---- Every expression ---- */
 
 static operand variable(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  assert(n->kind == TIR_VAR);
   if (c->var_at[n->ref] != NO_OPERAND) return c->var_at[n->ref] + (c->var_at[n->ref] >= 0 ? lane : 0);
   char name[128];
   tir_name_render(c->ir, c->ir->vars.at[n->ref].name, name, sizeof name);
@@ -321,6 +332,7 @@ static operand variable(struct compiler *c, const struct tir_expr_node *n, int l
 }
 
 static operand let(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  assert(n->kind == TIR_LET);
   operand dst = interp_registers(c, 1);
   struct scope scope = interp_enter(c);
   int lanes = tir_type_lanes(tir_type_of(c->ir, n->a));
@@ -333,6 +345,7 @@ static operand let(struct compiler *c, const struct tir_expr_node *n, int lane) 
 }
 
 static operand ramp(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  assert(n->kind == TIR_RAMP);
   operand base = interp_expr(c, n->a, 0);
   if (lane == 0) return base;
   tir_type t = tir_type_with_lanes(n->type, 1);

@@ -13,6 +13,7 @@ struct tir_extern_call {
 };
 
 static struct call_arg argument(const struct tir_extern_call *call, uint32_t arg) {
+  assert(arg < tir_call_count(call));
   const int32_t *words = call->machine->program->lists.at + call->site->args.first + arg * CALL_ARG_WORDS;
   return (struct call_arg){words[0],          words[1], (tir_type)words[2], (uint32_t)words[3], (tir_symbol)words[4],
                            (uint32_t)words[5]};

@@ -127,6 +127,7 @@ enum format interp_format(tir_type t) {
 }
 
 int interp_format_size(enum format format) {
+  assert(format <= FORMAT_BAD);
   static const uint8_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 2, 2, 4, 8, 1};
   return sizes[format];
 }
@@ -139,6 +140,7 @@ int interp_format_size(enum format format) {
     return v;                                                                                                          \
   }
 union value interp_fetch(enum format format, const void *at) {
+  assert(format != FORMAT_BAD && at);
   union value v = {0};
   uint16_t bits;
   switch (format) {
@@ -170,6 +172,7 @@ union value interp_fetch(enum format format, const void *at) {
     return;                                                                                                            \
   }
 void interp_put(enum format format, void *at, union value v) {
+  assert(format != FORMAT_BAD && at);
   uint16_t bits;
   switch (format) {
   case FORMAT_I8:
@@ -264,11 +267,13 @@ double interp_math1(int which, double x) { return math1[which].f(x); }
 double interp_math2(int which, double x, double y) { return math2[which].f(x, y); }
 
 double tir_fetch_element(tir_type type, const void *at) {
+  assert(tir_type_lanes(type) <= 1);
   union value v = interp_fetch(interp_format(type), at);
   return tir_type_is_float(type) ? v.f : (double)v.i;
 }
 
 void tir_put_element(tir_type type, void *at, double value) {
+  assert(tir_type_lanes(type) <= 1);
   union value v;
   if (tir_type_is_float(type))
     v.f = value;

@@ -34,6 +34,7 @@ static struct object *new_object(struct machine *m, const struct thread *t) {
 }
 
 static void free_contents(struct machine *m, struct object *o) {
+  assert(o);
   uint64_t bytes = o->capacity * (o->owned ? 2 : 1);
   if (o->touches) bytes += (o->capacity / o->size + 1) * sizeof *o->touches;
   if (o->owned) free(o->data);
@@ -55,6 +56,7 @@ void interp_objects_free(struct machine *m, uint32_t first) {
 
 /* A new life for memory of `bytes`: nothing of it is written. */
 static bool renew(struct machine *m, const struct thread *t, struct object *o, uint64_t bytes, uint8_t size) {
+  assert(size > 0);
   if (bytes > o->capacity) {
     free_contents(m, o);
     o->owned = true;
@@ -141,6 +143,7 @@ static bool reach(const struct view *v, int64_t *lo, int64_t *hi) {
 }
 
 static void place_view(struct view *v, struct object *o, int64_t base) {
+  assert(o && v);
   int64_t lo, hi, count = (int64_t)(o->bytes / v->size);
   bool known = reach(v, &lo, &hi);
   v->object = o;
@@ -308,6 +311,7 @@ static bool is_concurrent(const struct machine *m, uint32_t who, uint32_t epoch,
 
 static bool race(struct machine *m, struct thread *t, const struct object *o, const char *what, int64_t element,
                  tir_buffer buffer) {
+  assert(o->touches);
   bool thread = m->in_kernel || element >= o->pieces;
   return interp_fail(m, t, MS_RUN_RACE, "%s %u %s element %lld of the memory of %s",
                      thread ? "thread" : "the iteration of the parallel loop at", toucher(t, o, element), what,

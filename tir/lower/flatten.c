@@ -78,8 +78,9 @@ static bool is_told(const struct tir *ir, struct tir_span params, tir_var v) {
   for (uint32_t i = params.first; i < params.first + params.count; i++) {
     const struct tir_param *p = &ir->params.at[i];
     if (!p->buffer && p->var == v) return true;
+    if (!p->buffer) continue;
     const struct tir_buffer_node *b = tir_buffer_at(ir, p->buffer);
-    for (uint32_t d = 0; p->buffer && d < b->rank; d++)
+    for (uint32_t d = 0; d < b->rank; d++)
       if (tir_at(ir, ir->operands.at[b->shape + d])->kind == TIR_VAR &&
           tir_at(ir, ir->operands.at[b->shape + d])->ref == v)
         return true;

@@ -69,6 +69,7 @@ static const struct {
              {"end_profile_intrinsic", TIR_CALL_NOTHING}};
 
 enum tir_call_rule tir_call_rule_of(const char *name) {
+  assert(name);
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
     if (!strcmp(rules[i].name, name)) return rules[i].rule;
   return TIR_CALL_SAME;
@@ -102,6 +103,7 @@ static bool names_type(const struct tir *ir, const struct tir_expr_node *call) {
 }
 
 enum tir_dtype_place tir_call_dtype_place(const struct tir *ir, tir_expr call) {
+  assert(tir_at(ir, call)->kind == TIR_CALL);
   const struct tir_expr_node *n = tir_at(ir, call);
   enum tir_call_rule rule = tir_call_rule_of(tir_text(ir, n->ref));
   if (rule == TIR_CALL_FIRST) return TIR_DTYPE_FIRST;

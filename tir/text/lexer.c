@@ -22,6 +22,7 @@ struct lexer {
 };
 
 static bool fail(struct lexer *l, size_t place, const char *why) {
+  assert(why);
   l->place = place;
   l->why = why;
   return false;
@@ -87,6 +88,7 @@ static bool start_line(struct lexer *l) {
 /* ---- Literals ---- */
 
 static int digit_value(char c) {
+  assert(c);
   if (is_digit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -94,6 +96,7 @@ static int digit_value(char c) {
 }
 
 static bool lex_radix(struct lexer *l, size_t start, int radix) {
+  assert(radix == 2 || radix == 8 || radix == 16);
   l->at += 2;
   uint64_t value = 0;
   size_t digits = 0;
@@ -111,6 +114,7 @@ static bool lex_radix(struct lexer *l, size_t start, int radix) {
 
 /* Copies a number's text without underscores, for strtod and strtoull. */
 static bool copy_digits(struct lexer *l, size_t start, char *out, size_t size) {
+  assert(size > 1);
   size_t n = 0;
   for (size_t i = start; i < l->at; i++) {
     if (l->text[i] == '_') continue;
@@ -161,6 +165,7 @@ static bool lex_number(struct lexer *l) {
 }
 
 static size_t put_utf8(char *out, uint32_t c) {
+  assert(c <= 0x10FFFF);
   if (c < 0x80) return out[0] = (char)c, 1;
   if (c < 0x800) return out[0] = (char)(0xc0 | c >> 6), out[1] = (char)(0x80 | (c & 63)), 2;
   out[0] = (char)(0xe0 | c >> 12);

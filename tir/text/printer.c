@@ -104,6 +104,7 @@ static void print_body(struct tir_printer *p, const struct tir_func_node *f) {
 }
 
 static void print_func(struct tir_printer *p, tir_func func) {
+  assert(tir_is_func(p->ir, func));
   const struct tir_func_node *f = &p->ir->funcs.at[func];
   uint32_t mark = tir_printer_open(p);
   char type[24];
@@ -164,6 +165,7 @@ char *tir_print(const struct tir *ir, tir_func f, unsigned flags) {
 }
 
 char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags) {
+  assert(s && s < ir->stmts.count);
   struct tir_printer p;
   tir_printer_start(&p, ir);
   p.fragment = true;
@@ -175,6 +177,7 @@ char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags) {
 }
 
 char *tir_print_expr(const struct tir *ir, tir_expr e) {
+  assert(e < ir->exprs.count);
   struct tir_printer p;
   tir_printer_start(&p, ir);
   p.fragment = true;

@@ -68,6 +68,7 @@ static bool would_fold(const struct tir *ir, const struct tir_expr_node *n) {
 /* ---- Literals ---- */
 
 void tir_print_string(struct tir_text *t, const char *text, size_t length) {
+  assert(text || !length);
   tir_put_n(t, "\"", 1);
   for (size_t i = 0; i < length; i++) {
     unsigned char c = (unsigned char)text[i];
@@ -100,6 +101,7 @@ static void put_real(struct tir_text *t, double value) {
 }
 
 static void put_constant(struct tir_printer *p, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM);
   char type[24];
   if (n->kind == TIR_INT_IMM && n->type == TIR_T_I32) {
     tir_putf(&p->line, "%lld", (long long)n->imm);
@@ -116,12 +118,14 @@ static void put_constant(struct tir_printer *p, const struct tir_expr_node *n) {
 }
 
 static void put_symbol(struct tir_printer *p, tir_symbol s) {
+  assert(s < p->ir->symbols.count);
   tir_print_string(&p->line, tir_text(p->ir, s), p->ir->symbols.at[s].length);
 }
 
 /* ---- Lists ---- */
 
 static void put_items(struct tir_printer *p, const struct tir_expr_node *n, bool annotation) {
+  assert(n->kind == TIR_LIST || n->kind == TIR_MAP || n->kind == TIR_CALL);
   bool map = n->kind == TIR_MAP;
   tir_put_n(&p->line, map ? "{" : "[", 1);
   for (uint32_t i = 0; i < n->count; i++) {
@@ -172,6 +176,7 @@ static void put_call(struct tir_printer *p, const char *name, tir_expr a, tir_ex
 }
 
 static void print_binary(struct tir_printer *p, const struct tir_expr_node *n, enum level least) {
+  assert(n->kind >= TIR_ADD && n->kind <= TIR_OR);
   const struct notation *s = &notations[n->kind];
   bool folds = would_fold(p->ir, n);
   if (n->kind == TIR_MIN || n->kind == TIR_MAX || n->kind == TIR_MOD) {
@@ -257,6 +262,7 @@ void tir_print_element(struct tir_printer *p, tir_buffer buffer, uint32_t first,
 }
 
 void tir_print_region(struct tir_printer *p, struct tir_region region) {
+  assert(tir_is_buffer(p->ir, region.buffer));
   uint32_t rank = tir_buffer_at(p->ir, region.buffer)->rank;
   tir_put(&p->line, tir_buffer_name(p, region.buffer));
   tir_put_n(&p->line, "[", 1);
@@ -274,6 +280,7 @@ void tir_print_region(struct tir_printer *p, struct tir_region region) {
 
 /* A load under a predicate: buffer.vload([indices], predicate=…). */
 static void print_masked_load(struct tir_printer *p, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_LOAD && n->a);
   tir_putf(&p->line, "%.300s.vload([", tir_buffer_name(p, n->ref));
   for (uint32_t i = 0; i < n->count; i++) {
     if (i) tir_put_n(&p->line, ", ", 2);
@@ -285,6 +292,7 @@ static void print_masked_load(struct tir_printer *p, const struct tir_expr_node 
 }
 
 static void print_slice(struct tir_printer *p, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_SLICE);
   tir_print_value(p, n->a);
   tir_put_n(&p->line, ":", 1);
   tir_print_value(p, n->b);
@@ -320,6 +328,7 @@ static void print_call(struct tir_printer *p, tir_expr e) {
 }
 
 static void print_let(struct tir_printer *p, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_LET);
   tir_put(&p->line, "T.Let(");
   tir_var_name(p, n->ref); /* declared before its first use */
   tir_print_value(p, n->b);

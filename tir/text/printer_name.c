@@ -8,6 +8,7 @@
 /* ---- Text ---- */
 
 void tir_put_n(struct tir_text *t, const char *text, size_t length) {
+  assert(text || !length);
   if (t->count + length + 1 > t->capacity) {
     t->capacity = 2 * (t->count + length + 64);
     t->at = realloc(t->at, t->capacity);
@@ -120,6 +121,7 @@ static void sanitize(char *text, const char *fallback, size_t size) {
 }
 
 static uint32_t give(struct tir_printer *p, char *wish, uint32_t *owner) {
+  assert(*wish);
   uint32_t base = slot_of(p, wish), slot = base, number = 0;
   if (p->used[slot].live) {
     char numbered[300];
@@ -151,6 +153,7 @@ void tir_printer_close(struct tir_printer *p, uint32_t mark) {
 }
 
 const char *tir_name_var(struct tir_printer *p, tir_var v) {
+  assert(v && v < p->ir->vars.count);
   char wish[280];
   tir_name_render(p->ir, p->ir->vars.at[v].name, wish, sizeof wish);
   sanitize(wish, "v", sizeof wish);
@@ -158,6 +161,7 @@ const char *tir_name_var(struct tir_printer *p, tir_var v) {
 }
 
 const char *tir_name_buffer(struct tir_printer *p, tir_buffer b) {
+  assert(tir_is_buffer(p->ir, b));
   char wish[280];
   snprintf(wish, sizeof wish, "%s", tir_text(p->ir, p->ir->buffers.at[b].name));
   sanitize(wish, "buffer", sizeof wish);
@@ -167,6 +171,7 @@ const char *tir_name_buffer(struct tir_printer *p, tir_buffer b) {
 bool tir_has_name(const struct tir_printer *p, tir_var v) { return p->var_names[v] != 0; }
 
 const char *tir_var_name(struct tir_printer *p, tir_var v) {
+  assert(v && v < p->ir->vars.count);
   if (p->var_names[v]) return text_at(p, p->var_names[v] - 1);
   const char *name = tir_name_var(p, v);
   if (p->fragment) return name;
@@ -177,6 +182,7 @@ const char *tir_var_name(struct tir_printer *p, tir_var v) {
 }
 
 const char *tir_buffer_name(struct tir_printer *p, tir_buffer b) {
+  assert(tir_is_buffer(p->ir, b));
   if (p->buffer_names[b]) return text_at(p, p->buffer_names[b] - 1);
   return tir_name_buffer(p, b);
 }

@@ -66,6 +66,7 @@ static void print_dimension(struct tir_printer *p, tir_expr e, bool quoted) {
 static void print_tuple_end(struct tir_printer *p, uint32_t count) { tir_put(&p->line, count == 1 ? ",)" : ")"); }
 
 static void print_strides(struct tir_printer *p, tir_buffer buffer) {
+  assert(tir_is_buffer(p->ir, buffer));
   const struct tir_buffer_node *b = tir_buffer_at(p->ir, buffer);
   char text[400];
   tir_put(&p->line, ", strides=(");
@@ -104,6 +105,7 @@ static bool print_offset(struct tir_printer *p, tir_buffer buffer) {
 }
 
 void tir_print_buffer(struct tir_printer *p, tir_buffer buffer, bool with_type, bool quoted) {
+  assert(tir_is_buffer(p->ir, buffer));
   const struct tir *ir = p->ir;
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
   tir_put_n(&p->line, "(", 1);
@@ -177,6 +179,7 @@ static uint32_t grid_of(const struct tir *ir, tir_stmt s, tir_stmt *loops) {
 }
 
 static void print_grid(struct tir_printer *p, const tir_stmt *loops, uint32_t count) {
+  assert(count > 1);
   tir_put(&p->line, "for ");
   for (uint32_t i = 0; i < count; i++) {
     if (i) tir_put_n(&p->line, ", ", 2);
@@ -223,6 +226,7 @@ static void print_single_loop(struct tir_printer *p, const struct tir_stmt_node 
 }
 
 static void print_loop(struct tir_printer *p, tir_stmt s) {
+  assert(tir_is(p->ir, s, TIR_LOOP));
   tir_stmt loops[MOST_GRID];
   uint32_t mark = tir_printer_open(p), count = grid_of(p->ir, s, loops);
   if (count > 1)
@@ -321,6 +325,7 @@ static void print_matches(struct tir_printer *p, struct tir_span span) {
 }
 
 static void print_block(struct tir_printer *p, tir_block s) {
+  assert(tir_is(p->ir, s, TIR_BLOCK));
   const struct tir_block_record *r = tir_block_at(p->ir, s);
   uint32_t mark = tir_printer_open(p);
   tir_put(&p->line, "with T.sblock(");
@@ -374,6 +379,7 @@ bool tir_root_is_implied(const struct tir *ir, tir_block root) {
 }
 
 void tir_print_root(struct tir_printer *p, tir_block root) {
+  assert(tir_is(p->ir, root, TIR_BLOCK));
   tir_put(&p->line, "# with T.sblock(\"root\"):");
   tir_flush_line(p);
   print_allocs(p, tir_block_at(p->ir, root)->allocs);
@@ -385,6 +391,7 @@ void tir_print_root(struct tir_printer *p, tir_block root) {
 /* ---- Other statements ---- */
 
 static void print_store(struct tir_printer *p, const struct tir_stmt_node *n) {
+  assert(n->kind == TIR_STORE);
   uint32_t rank = tir_buffer_at(p->ir, n->store.buffer)->rank;
   if (!n->store.predicate) {
     tir_print_element(p, n->store.buffer, n->store.indices, rank);
@@ -407,6 +414,7 @@ static void print_store(struct tir_printer *p, const struct tir_stmt_node *n) {
 }
 
 static void print_if(struct tir_printer *p, tir_stmt s) {
+  assert(tir_is(p->ir, s, TIR_IF));
   tir_put(&p->line, "if ");
   tir_print_value(p, tir_stmt_at(p->ir, s)->test.condition);
   tir_put_n(&p->line, ":", 1);
@@ -419,6 +427,7 @@ static void print_if(struct tir_printer *p, tir_stmt s) {
 }
 
 static void print_bind(struct tir_printer *p, const struct tir_stmt_node *n) {
+  assert(n->kind == TIR_BIND);
   tir_type type = p->ir->vars.at[n->bind.var].type;
   const struct tir_expr_node *value = tir_at(p->ir, n->bind.value);
   char text[24];
@@ -461,6 +470,7 @@ static void print_evaluate(struct tir_printer *p, tir_expr e) {
 
 /* The message is a kind of error and its parts, or one string. */
 static void print_assert(struct tir_printer *p, const struct tir_stmt_node *n) {
+  assert(n->kind == TIR_ASSERT);
   tir_put(&p->line, "assert ");
   tir_print_value(p, n->test.condition);
   tir_put_n(&p->line, ", ", 2);
@@ -483,6 +493,7 @@ static void print_assert(struct tir_printer *p, const struct tir_stmt_node *n) {
 }
 
 static void print_attr(struct tir_printer *p, tir_stmt s) {
+  assert(tir_is(p->ir, s, TIR_ATTR));
   const struct tir_stmt_node *n = tir_stmt_at(p->ir, s);
   tir_put(&p->line, "with T.attr(");
   tir_print_annotation(p, n->attr.node);
@@ -496,6 +507,7 @@ static void print_attr(struct tir_printer *p, tir_stmt s) {
 }
 
 static void print_alloc(struct tir_printer *p, const struct tir_stmt_node *n) {
+  assert(n->kind == TIR_ALLOC || n->kind == TIR_DECLARE);
   print_declaration(p, n->alloc.buffer, n->kind == TIR_ALLOC ? "alloc_buffer" : "decl_buffer");
   if (n->annotations.count) {
     tir_put(&p->line, ", annotations=");
@@ -505,6 +517,7 @@ static void print_alloc(struct tir_printer *p, const struct tir_stmt_node *n) {
 }
 
 void tir_print_one(struct tir_printer *p, tir_stmt s) {
+  assert(s && !tir_is(p->ir, s, TIR_DEAD));
   const struct tir_stmt_node *n = tir_stmt_at(p->ir, s);
   switch (n->kind) {
   case TIR_LOOP: print_loop(p, s); break;

@@ -13,6 +13,7 @@ static bool at_name_dot(const struct tir_reader *r, uint32_t at, const char *nam
 }
 
 static void add_param(struct tir_reader *r, tir_buffer buffer, tir_var var) {
+  assert(buffer || var);
   uint32_t i = tir_grow_params(r->ir, 1);
   r->ir->params.at[i] = (struct tir_param){buffer, var};
   struct tir_span *span = &r->ir->funcs.at[r->func].params;
@@ -85,6 +86,7 @@ static void declare_quoted(struct tir_reader *r, const struct tir_tokens *tokens
 }
 
 bool tir_read_quoted(struct tir_reader *r, struct tir_item string, tir_expr *out) {
+  assert(string.kind == TIR_ITEM_STRING);
   uint32_t offset = tir_reader_token(r, string.token)->offset, at = r->at;
   struct tir_tokens outer = r->tokens, inner = {NULL, 0, 0};
   const char *outer_text = r->text, *why;
@@ -385,6 +387,7 @@ static bool read_into(struct tir *ir, const char *text, size_t length, const cha
 }
 
 struct tir *tir_read(const char *text, size_t length, const char *file, ms_error *err) {
+  assert(text || !length);
   struct tir *ir = tir_new();
   if (read_into(ir, text, length, file, NULL, err)) return ir;
   tir_free(ir);

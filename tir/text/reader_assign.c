@@ -56,6 +56,7 @@ static bool read_block_alloc(struct tir_reader *r, struct tir_args *args, tir_sy
 }
 
 static void append_buffer(struct tir_reader *r, enum tir_stmt_kind kind, tir_buffer b, struct tir_span annotations) {
+  assert(kind == TIR_ALLOC || kind == TIR_DECLARE);
   tir_stmt s = tir_new_stmt(r->ir, kind);
   tir_stmt_at(r->ir, s)->alloc.buffer = b;
   tir_stmt_at(r->ir, s)->annotations = annotations;
@@ -152,6 +153,7 @@ static bool read_scalar(struct tir_reader *r, struct tir_args *args, tir_symbol 
 
 static bool append_store(struct tir_reader *r, uint32_t token, tir_buffer buffer, const tir_expr *indices,
                          uint32_t count, struct tir_item value) {
+  assert(tir_is_buffer(r->ir, buffer));
   tir_expr e;
   if (!tir_reader_as_expr(r, value, &e)) return false;
   tir_type type = tir_buffer_at(r->ir, buffer)->type;
@@ -177,6 +179,7 @@ bool tir_read_vstore(struct tir_reader *r, uint32_t token, tir_buffer buffer) {
 }
 
 static bool store_scalar(struct tir_reader *r, uint32_t token, tir_buffer buffer, struct tir_item value) {
+  assert(tir_is_buffer(r->ir, buffer));
   tir_expr zero = tir_reader_zero(r, TIR_T_I32);
   return append_store(r, token, buffer, &zero, 1, value);
 }
@@ -348,6 +351,7 @@ bool tir_read_declaration(struct tir_reader *r, tir_symbol target, const char *n
 
 /* target = buffer.view(extents…): the same memory under another shape. */
 static bool read_view(struct tir_reader *r, tir_symbol target, tir_buffer of) {
+  assert(tir_is_buffer(r->ir, of));
   struct tir_args args = {.token = r->at, .name = "view"};
   tir_expr shape[TIR_MOST_RANK];
   r->at += 3;
@@ -426,6 +430,7 @@ static bool read_right(struct tir_reader *r, uint32_t token, const tir_symbol *t
 
 /* a, b = T.int32(), T.int32(): each name has its own declaration. */
 static bool read_pairwise(struct tir_reader *r, uint32_t token, const tir_symbol *targets, uint32_t count) {
+  assert(count > 1);
   for (uint32_t i = 0; i < count; i++) {
     if (!read_right(r, token, &targets[i], 1)) return false;
     if (i + 1 < count && !tir_reader_expect_char(r, ',', "and another declaration")) return false;

@@ -18,6 +18,7 @@ static bool expect_block(struct tir_reader *r, uint32_t token, const char *name)
 
 static bool add_iter(struct tir_reader *r, uint32_t token, tir_symbol name, enum tir_iter_kind kind, tir_type type,
                      tir_expr min, tir_expr extent, tir_expr binding) {
+  assert(r->block && min && extent);
   struct tir_reader_block *b = r->block;
   if (b->iter_count == TIR_MOST_ITERS)
     return tir_reader_fail(r, token, MS_TOO_LARGE, "a block has at most %d iteration variables", TIR_MOST_ITERS);
@@ -170,6 +171,7 @@ bool tir_read_block_line(struct tir_reader *r, const char *name, uint32_t token,
 }
 
 bool tir_add_match(struct tir_reader *r, uint32_t token, struct tir_item region, tir_buffer buffer) {
+  assert(tir_is_buffer(r->ir, buffer));
   struct tir_region source;
   if (!expect_block(r, token, "match_buffer") || !tir_reader_as_region(r, region, &source)) return false;
   if (r->block->match_count == TIR_MOST_ITERS)
@@ -192,6 +194,7 @@ bool tir_read_init(struct tir_reader *r, uint32_t token) {
 }
 
 static void note_detection(struct tir_reader *r, const struct tir_reader_block *b, uint32_t token) {
+  assert(tir_is(r->ir, b->block, TIR_BLOCK));
   if (b->has_reads && b->has_writes) return;
   if (r->detection_count == r->detection_capacity)
     r->detections =

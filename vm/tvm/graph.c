@@ -1,6 +1,7 @@
 /* TVM's graphs of nodes: how nodes, fields and references are found, and put down. */
 #include "graph.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ json_t *graph_root(const json_t *graph, const json_t *nodes) {
 json_t *graph_start(void) { return json_pack("[{s:s}]", "type", "None"); }
 
 json_int_t graph_put(json_t *nodes, const char *type, json_t *data) {
+  assert(json_is_array(nodes) && data);
   json_array_append_new(nodes, json_pack("{s:s, s:o}", "type", type, "data", data));
   return (json_int_t)json_array_size(nodes) - 1;
 }
@@ -82,5 +84,6 @@ json_int_t graph_put_var(json_t *nodes, json_int_t type, const char *name, size_
 }
 
 json_t *graph_end(json_t *nodes, json_int_t root) {
+  assert(root >= 0 && (size_t)root < json_array_size(nodes));
   return json_pack("{s:I, s:o, s:{s:s}}", "root_index", root, "nodes", nodes, "metadata", "tvm_version", "0.26.0");
 }

@@ -9,6 +9,7 @@
 /* ---- Nodes and fields -------------------------------------------------------------------------------------------- */
 
 bool module_fail(struct module_graph *g, uint32_t node, const char *field, const char *format, ...) {
+  assert(g->err && format);
   char what[400];
   va_list args;
   va_start(args, format);
@@ -109,10 +110,12 @@ bool module_annotations(struct module_graph *g, uint32_t node, const char *field
 uint32_t module_open(const struct module_graph *g) { return g->bound_count; }
 
 void module_close(struct module_graph *g, uint32_t mark) {
+  assert(mark <= g->bound_count);
   while (g->bound_count > mark) g->bindings[g->bound[--g->bound_count]].ref = 0;
 }
 
 bool module_bind(struct module_graph *g, uint32_t node, bool is_buffer, uint32_t ref) {
+  assert(ref);
   if (g->bindings[node].ref) return module_fail(g, node, NULL, "it is defined a second time where it is known");
   if (g->bound_count == g->bound_capacity)
     g->bound = tir_enlarge(g->bound, &g->bound_capacity, (uint64_t)g->bound_count + 1, sizeof *g->bound);
@@ -140,6 +143,7 @@ bool module_new_var(struct module_graph *g, uint32_t node, const char *field, en
 /* ---- Functions --------------------------------------------------------------------------------------------------- */
 
 static void add_param(struct module_graph *g, tir_buffer buffer, tir_var var) {
+  assert(buffer || var);
   uint32_t i = g->ir->params.count;
   g->ir->params.at = tir_enlarge(g->ir->params.at, &g->ir->params.capacity, (uint64_t)i + 1, sizeof *g->ir->params.at);
   g->ir->params.at[g->ir->params.count++] = (struct tir_param){buffer, var};

@@ -189,6 +189,7 @@ static bool read_store(struct module_graph *g, uint32_t node, tir_stmt parent, e
 }
 
 static tir_stmt append_new(struct module_graph *g, enum tir_stmt_kind kind, tir_stmt parent, enum tir_list list) {
+  assert(kind != TIR_DEAD && parent);
   tir_stmt s = tir_new_stmt(g->ir, kind);
   tir_append(g->ir, parent, list, s);
   return s;

@@ -127,6 +127,7 @@ static bool read_parts(struct module_graph *g, uint32_t type, bool matched, stru
 }
 
 bool module_new_buffer(struct module_graph *g, uint32_t var, bool matched, tir_buffer *out) {
+  assert(out);
   uint32_t type;
   const char *name;
   struct buffer_parts p;
@@ -169,6 +170,7 @@ static bool read_range(struct module_graph *g, uint32_t range, tir_expr *out) {
 }
 
 bool module_region(struct module_graph *g, uint32_t node, struct tir_region *out) {
+  assert(out);
   struct node_list list;
   tir_buffer buffer;
   tir_expr ranges[2 * GRAPH_MOST_RANK];

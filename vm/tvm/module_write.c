@@ -66,6 +66,7 @@ json_int_t write_var_of(struct module_write *w, tir_var v, json_int_t type) {
 }
 
 json_int_t write_var(struct module_write *w, tir_var v) {
+  assert(v && v < w->ir->vars.count);
   return w->vars[v] ? w->vars[v] : write_var_of(w, v, write_type(w, w->ir->vars.at[v].type));
 }
 
@@ -85,6 +86,7 @@ static json_int_t write_buffer_type(struct module_write *w, const struct tir_buf
 }
 
 json_int_t write_buffer(struct module_write *w, tir_buffer buffer) {
+  assert(tir_is_buffer(w->ir, buffer));
   if (w->buffers[buffer]) return w->buffers[buffer];
   const struct tir_buffer_node *b = tir_buffer_at(w->ir, buffer);
   const char *name = tir_text(w->ir, b->name);
@@ -195,6 +197,7 @@ static json_int_t write_module(struct module_write *w, const struct tir_func_nod
 }
 
 char *vm_write_module_graph(const struct tir *ir, tir_func f, ms_error *err) {
+  assert(tir_is_func(ir, f));
   struct module_write w = {.ir = ir, .nodes = graph_start()};
   w.exprs = calloc((size_t)ir->exprs.count + 1, sizeof *w.exprs);
   w.vars = calloc((size_t)ir->vars.count + 1, sizeof *w.vars);

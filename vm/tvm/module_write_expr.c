@@ -144,6 +144,7 @@ static json_int_t write_new(struct module_write *w, tir_expr e) {
 }
 
 json_int_t write_expr(struct module_write *w, tir_expr e) {
+  assert(e && e < w->ir->exprs.count);
   if (!w->exprs[e]) w->exprs[e] = write_new(w, e);
   return w->exprs[e];
 }
@@ -151,6 +152,7 @@ json_int_t write_expr(struct module_write *w, tir_expr e) {
 json_int_t write_maybe(struct module_write *w, tir_expr e) { return e ? write_expr(w, e) : GRAPH_NONE; }
 
 json_int_t write_exprs(struct module_write *w, uint32_t first, uint32_t count) {
+  assert(first + (uint64_t)count <= w->ir->operands.count);
   json_t *list = json_array();
   for (uint32_t i = 0; i < count; i++)
     json_array_append_new(list, json_integer(write_expr(w, w->ir->operands.at[first + i])));
@@ -194,6 +196,7 @@ json_int_t write_range(struct module_write *w, tir_expr min, tir_expr extent) {
 }
 
 json_int_t write_region(struct module_write *w, struct tir_region region) {
+  assert(tir_is_buffer(w->ir, region.buffer));
   const uint32_t *ranges = w->ir->operands.at + region.ranges;
   json_t *list = json_array();
   json_int_t buffer = write_buffer(w, region.buffer);

@@ -25,6 +25,7 @@ static json_int_t write_iter(struct module_write *w, json_int_t range, json_int_
 }
 
 static json_int_t write_loop(struct module_write *w, tir_stmt s) {
+  assert(tir_is(w->ir, s, TIR_LOOP));
   enum { THREAD_INDEX = 1 };
   const struct tir_stmt_node *n = tir_stmt_at(w->ir, s);
   json_int_t thread = GRAPH_NONE;
