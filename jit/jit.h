@@ -72,6 +72,11 @@ struct jit_options {
   FILE *dump;
 };
 
+/* Of the generated code and of how it is checked: raised whenever either changes what a kernel computes, or which wrong
+ * kernel is found. A record of another revision is measured again before it counts (db.h: versions). 2: a thread has one
+ * piece of the workspace; real numbers; threads' timing shaken. */
+#define JIT_REVISION 2
+
 struct jit_code; /* an object file in memory, and what is known of it */
 /* Lowers and compiles function f, whose module is not changed. NULL: err is filled. */
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
@@ -193,7 +198,10 @@ struct jit_result {
   char reason[400];
 };
 
-/* A measurer holds a helper program of ours, started once, and through it warm builder and runner processes for one
+/* Each candidate's whole output is compared with the reference's on small integers. What would be the best is compared
+ * on real numbers too (jit_expect): that costs another run of the unscheduled function, or of samples of it, once a
+ * process, and one of the candidate.
+ * A measurer holds a helper program of ours, started once, and through it warm builder and runner processes for one
  * workload and target. Whatever a candidate does (crash, hang, exhaust memory, compute wrongly) costs that candidate.
  */
 struct jit_measurer;
@@ -203,7 +211,8 @@ struct jit_measurer_options {
   double run_timeout;       /* seconds a candidate, all its runs; 0: 10 */
   double reference_timeout; /* seconds of the unscheduled function; 0: 600 */
   double tolerance;         /* 0: 0.02 */
-  double censor_factor;     /* a candidate slower than this many times the best is stopped in the middle; 0: 3 */
+  double censor_factor;     /* a candidate slower than this many times the best is stopped in the middle; 0: 3; below 0:
+                           none is, nor one slower than the unscheduled function */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
   const struct vm_intrinsics *intrinsics; /* that traces name, besides those shipped; copied. NULL: none */

@@ -137,6 +137,24 @@ static int time_kernel(lua_State *L) {
   return 4;
 }
 
+/* check_real(function [, seed]): compares with the unscheduled function, built, on real numbers; raises where they
+ * differ. false: real numbers say nothing of the function, and why. */
+static int check_real(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  struct bound_function *f = bind_check_function(L, 2);
+  struct jit_expected expected;
+  ms_error err = {.instruction = -1};
+  int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, (uint64_t)luaL_optinteger(L, 3, 1), &expected, &err);
+  lua_pushboolean(L, got > 0);
+  if (got <= 0) {
+    lua_pushstring(L, err.message);
+    return 2;
+  }
+  bool same = jit_kernel_agrees(&expected, f->ir, f->func, k->kernel, NULL, &err);
+  jit_expected_free(&expected);
+  return same ? 1 : bind_refuse(L, "on real numbers the kernel differs from the unscheduled function: %s", err.message);
+}
+
 /* check_timing([seed [, runs]]): runs on arguments that are drawn, the threads' timing shaken; raises where they
  * differ. false: the machine cannot run what the kernel is for, so that nothing was run. */
 static int check_timing(lua_State *L) {
@@ -251,9 +269,15 @@ static int host(lua_State *L) {
 }
 
 void bind_kernels(lua_State *L) {
-  static const luaL_Reg methods[] = {
-      {"time", time_kernel},     {"check_timing", check_timing},  {"export", export}, {"target", target_text},
-      {"func", kernel_function}, {"reference", kernel_reference}, {"run", call},      {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"time", time_kernel},
+                                     {"check_real", check_real},
+                                     {"check_timing", check_timing},
+                                     {"export", export},
+                                     {"target", target_text},
+                                     {"func", kernel_function},
+                                     {"reference", kernel_reference},
+                                     {"run", call},
+                                     {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   bind_type(L, BOUND_KERNEL, methods, meta);
   luaL_getmetatable(L, BOUND_KERNEL);

@@ -8,7 +8,8 @@
 
 static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
 
-/* measurer(function, {target =, builders =, check_best_only =, fast_math =, reference_timeout =}) */
+/* measurer(function, {target =, builders =, check_best_only =, fast_math =, reference_timeout =, patient =}): patient: no
+ * candidate is ended for being slow */
 static int new_measurer(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, 0);
@@ -20,6 +21,8 @@ static int new_measurer(lua_State *L) {
   struct jit_measurer_options options = {.stop = bind_search_stopped(),
                                          .intrinsics = bind_intrinsics(L),
                                          .builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
+                                         .censor_factor = bind_option_bool(L, 2, "patient", false) ? -1 : 0,
+                                         .run_timeout = bind_option_bool(L, 2, "patient", false) ? 60 : 0,
                                          .check_best_only = bind_option_bool(L, 2, "check_best_only", false),
                                          .code = {.no_fast_math = !bind_option_bool(L, 2, "fast_math", true)}};
   if (lua_istable(L, 2)) {

@@ -109,7 +109,11 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
 }
 
-static const char *versions_text(void) { return "msched " MSCHED_VERSION ", LLVM " MSCHED_LLVM_VERSION; }
+#define TEXT_OF_(x) #x
+#define TEXT_OF(x)  TEXT_OF_(x)
+static const char *versions_text(void) {
+  return "msched " MSCHED_VERSION " code " TEXT_OF(JIT_REVISION) ", LLVM " MSCHED_LLVM_VERSION;
+}
 
 /* Keeps the intrinsics of this state that the trace names, and the record. */
 static bool put_record(lua_State *L, struct db *db, const struct vm_trace *trace, struct db_record *r, ms_error *err) {
@@ -153,6 +157,18 @@ static int store_put(lua_State *L) {
   db_short_id(db, &r.id, text);
   lua_pushstring(L, text);
   return 2;
+}
+
+/* store:fail(id, reason): the record counts as failed from now on */
+static int store_fail(lua_State *L) {
+  struct db *db = open_store(L);
+  struct db_record r;
+  ms_error err = {.instruction = -1};
+  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  r.status = DB_FAILED;
+  r.reason = luaL_checkstring(L, 3);
+  return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
 /* store:find(id prefix): a record, or nil */
@@ -506,6 +522,7 @@ void bind_stores(lua_State *L) {
                                      {"put_workload", store_put_workload},
                                      {"get_workload", store_get_workload},
                                      {"put", store_put},
+                                     {"fail", store_fail},
                                      {"find", store_find},
                                      {"take_intrinsics", store_take_intrinsics},
                                      {"find_module", store_find_module},

@@ -147,6 +147,7 @@ kernel:run(...: msched.array|number) | Runs it.
 kernel:time(...: msched.array|number): number, number, number, integer | Median seconds, low and high of its 95 % interval, and the number of runs.
 kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance, or where the result depends on thread timing.
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
+kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
 kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s; a name that C cannot have, as main, becomes the file's
 kernel:target(): string | What it is built for.
 kernel:func(): msched.function | The function it was built from.
@@ -156,6 +157,7 @@ store:workloads(): table[] | A list of {id, name, records}.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.
+store:fail(id: string, reason: string) | A record counts as failed from now on.
 store:find(id: string): table? | The record whose id starts so.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
 store:find_module(workload: string, target: string, hash: string): table? | The record of a scheduled module.

@@ -81,8 +81,9 @@ local INTERPRETED = 1 << 24 -- operations: more than that are checked by samples
 local SAMPLES = 16
 
 -- Compares with the unscheduled function on the interpreter, everywhere or, where that would take long, at as many
--- elements of each output as options.samples says; then with itself, its threads' timing shaken. Gives the largest difference and the number of elements compared;
--- raises when it is past options.tolerance, or where the result depends on thread timing.
+-- elements of each output as options.samples says, and on real numbers unless options.tolerance is given; then with itself,
+-- its threads' timing shaken. Gives the largest difference and the number of elements compared; raises when it is past
+-- options.tolerance, or where the result depends on thread timing.
 function kernel.check(k, options)
   options = options or {}
   local reference = k:reference() or k:func()
@@ -92,6 +93,7 @@ function kernel.check(k, options)
     if samples then ms.interpret_samples(reference, seed, samples, ...) else ms.interpret(reference, ...) end
   end, seed)
   if not (most <= tolerance) then error(string.format("%sthe kernel differs from the unscheduled function by %g", ms.where(), most), 0) end
+  if not options.tolerance then k:check_real(reference, seed) end
   k:check_timing(seed)
   return most, compared
 end

@@ -14,6 +14,8 @@
 
 struct running {
   const struct workload *w;
+  struct jit_expected real; /* on real numbers: made when it is first needed */
+  bool asked, has_real;
   struct note *note;
   struct arena arena;
 };
@@ -45,6 +47,7 @@ static void leave(struct running *r) {
 
 struct candidate {
   const struct jit_code *code;
+  const struct jit_kernel *kernel;
   jit_entry entry;
   void *workspace;
   double best, hopeless; /* 0: none */
@@ -102,6 +105,21 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
   return true;
 }
 
+/* On real numbers, which show arithmetic that is coarser than the function's. */
+static bool is_fine(struct running *r, struct candidate *c) {
+  const struct workload *w = r->w;
+  ms_error err = {.instruction = -1};
+  if (!r->asked) r->has_real = jit_expect(w->ir, w->f, &w->hello.target, JIT_REAL, 1, &r->real, &err) > 0;
+  r->asked = true;
+  if (!r->has_real) return true;
+  enter(r, STAGE_FIRST_RUN, w->hello.options.run_timeout);
+  bool same = jit_kernel_agrees(&r->real, w->ir, w->f, c->kernel, NULL, &err);
+  leave(r);
+  char reason[390];
+  snprintf(reason, sizeof reason, "on real numbers, %.360s", err.message);
+  return same || finish(c->out, JIT_WRONG, reason);
+}
+
 /* Runs it on more threads than it was timed on, in memory for them, as long as there is time; *runs of these runs. */
 static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry entry, uint32_t *runs, ms_error *err) {
   const struct tir_workspace *w = &c->code->workspace;
@@ -151,7 +169,7 @@ static bool check_and_time(struct running *r, struct candidate *c) {
   c->out->time_seconds = measure_now() - checked;
   bool best = c->out->outcome == JIT_MEASURED && (c->best <= 0 || c->out->timing.seconds <= c->best);
   if (!timed || !best) return timed;
-  return (!late || (run_once(r, c, &once) && compare(r, c))) && is_steady(r, c);
+  return (!late || (run_once(r, c, &once) && compare(r, c))) && is_fine(r, c) && is_steady(r, c);
 }
 
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
@@ -162,7 +180,7 @@ static void measure(struct running *r, const struct measure_run *run, const void
                         .grace = run->grace,
                         .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0,
                         .out = out};
-  if (unscheduled > 0 && (c.hopeless <= 0 || unscheduled < c.hopeless)) c.hopeless = unscheduled;
+  if (unscheduled > 0 && factor > 0 && (c.hopeless <= 0 || unscheduled < c.hopeless)) c.hopeless = unscheduled;
   r->note->stage = STAGE_LOADING;
   struct jit_code *code = jit_code_of_object(object, bytes, &run->workspace, run->name);
   struct jit_kernel *kernel = jit_load(code, &err);
@@ -172,6 +190,7 @@ static void measure(struct running *r, const struct measure_run *run, const void
     return;
   }
   c.code = code;
+  c.kernel = kernel;
   c.entry = jit_kernel_entry(kernel);
   c.workspace = run->workspace.bytes ? guarded_new(run->workspace.bytes) : NULL;
   if (run->workspace.bytes && !c.workspace) {
