@@ -3,6 +3,7 @@
 #include "measure.h"
 #include "vm/vm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -29,7 +30,8 @@ struct jit_measurer {
   double best;
   struct pending *pending; /* submitted, no result taken yet; kept so that another helper can go on */
   size_t first, count, capacity;
-  uint32_t restarts; /* in a row, with no result between them */
+  uint32_t restarts;   /* in a row, with no result between them */
+  uint32_t contenders; /* of a contest that was asked for; 0: there is none */
   bool failed;
   ms_error failure;
 };
@@ -275,5 +277,47 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
   }
   if (!m->failed) return 0;
   fail_again(m, err);
+  return -1;
+}
+
+/* ---- Contests ---- */
+
+enum { MOST_CONTENDERS = 16 };
+
+bool jit_measurer_contest(struct jit_measurer *m, const struct jit_trace *traces, uint32_t count, double seconds,
+                          ms_error *err) {
+  assert(m->first == m->count && !m->contenders);
+  if (m->failed) return fail_again(m, err);
+  if (!count || count > MOST_CONTENDERS)
+    return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", MOST_CONTENDERS);
+  const struct measure_contest contest = {count, seconds};
+  size_t bytes = sizeof contest;
+  for (uint32_t i = 0; i < count; i++) bytes += sizeof(uint64_t) + traces[i].bytes;
+  uint8_t *text = malloc(bytes), *at = text;
+  if (!text) abort();
+  memcpy(at, &contest, sizeof contest), at += sizeof contest;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t size = traces[i].bytes;
+    memcpy(at, &size, sizeof size), at += sizeof size;
+    memcpy(at, traces[i].data, size), at += size;
+  }
+  channel_send(&m->channel, MEASURE_CONTEST, text, bytes, NULL, 0);
+  free(text);
+  m->contenders = count;
+  return true;
+}
+
+int jit_measurer_contested(struct jit_measurer *m, double wait, struct jit_timing *out, ms_error *err) {
+  struct message message;
+  assert(m->contenders);
+  int got = channel_wait(&m->channel, wait, &message);
+  if (got == 0) return 0;
+  uint32_t count = m->contenders;
+  m->contenders = 0;
+  if (got > 0 && message.type == MEASURE_CONTESTED && message.bytes == count * sizeof *out) {
+    memcpy(out, message.data, message.bytes);
+    return 1;
+  }
+  ms_fail(err, MS_NOT_MEASURABLE, got < 0 ? "the helper ended" : "one of them could not be built or run");
   return -1;
 }

@@ -46,10 +46,12 @@ enum measure_message {
   MEASURE_HELLO,     /* struct measure_hello, then the workload's text, then that of intrinsics */
   MEASURE_CANDIDATE, /* uint64_t id, then the trace */
   MEASURE_BEST,      /* double seconds */
+  MEASURE_CONTEST,   /* struct measure_contest, then each trace: uint64_t bytes, and these */
   /* helper to host */
-  MEASURE_READY,  /* the workload was read */
-  MEASURE_RESULT, /* struct jit_result */
-  MEASURE_FAILED, /* text: this workload cannot be measured */
+  MEASURE_READY,     /* the workload was read */
+  MEASURE_RESULT,    /* struct jit_result */
+  MEASURE_FAILED,    /* text: this workload cannot be measured */
+  MEASURE_CONTESTED, /* a struct jit_timing each; nothing: one of them could not be built or run */
   /* helper to builder */
   MEASURE_BUILD, /* the trace */
   MEASURE_GO,    /* the module is new: compile it */
@@ -64,7 +66,7 @@ enum measure_message {
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 1, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 2, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */
@@ -83,6 +85,10 @@ struct measure_built {
 struct measure_reference {
   double tolerance; /* between results; below 0: it failed */
   double seconds;   /* of one run, unscheduled; 0: it was interpreted */
+};
+struct measure_contest {
+  uint32_t count;
+  double seconds; /* for each */
 };
 struct measure_run {
   double best;  /* 0: none yet */

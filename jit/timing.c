@@ -128,7 +128,8 @@ static const struct timespec rest = {.tv_nsec = 20 * 1000 * 1000};
 enum { WARMING_CALLS = 2, LEAST_SLICES = 8 };
 
 struct samples {
-  double *at;
+  double *at, seconds; /* of all slices */
+  uint64_t interruptions;
   uint32_t count, calls; /* calls a sample */
 };
 
@@ -137,6 +138,7 @@ static void time_slice(const struct jit_contender *c, struct samples *s) {
   double before = measure_now();
   for (int i = 0; i < WARMING_CALLS; i++) c->call(c->data);
   double start = measure_now(), once = fmax((start - before) / WARMING_CALLS, 1e-9);
+  uint64_t interruptions = count_interruptions();
   if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   do {
     before = measure_now();
@@ -144,6 +146,8 @@ static void time_slice(const struct jit_contender *c, struct samples *s) {
     double after = measure_now();
     s->at[s->count++] = (after - before) / s->calls;
   } while (s->count < MOST_SAMPLES && measure_now() - start < SLICE);
+  s->seconds += measure_now() - start;
+  s->interruptions += count_interruptions() - interruptions;
 }
 
 bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
@@ -155,7 +159,11 @@ bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, do
     for (uint32_t i = 0; i < count; i++) /* each goes first in its turn */
       if (all[(round + i) % count].count < MOST_SAMPLES)
         time_slice(&contenders[(round + i) % count], &all[(round + i) % count]);
-  for (uint32_t i = 0; ok && i < count; i++) timing_summarize(all[i].at, all[i].count, &out[i]);
+  for (uint32_t i = 0; ok && i < count; i++) {
+    out[i] = (struct jit_timing){0};
+    timing_summarize(all[i].at, all[i].count, &out[i]);
+    out[i].busy = was_disturbed(all[i].at, &out[i], all[i].interruptions, all[i].seconds);
+  }
   for (uint32_t i = 0; all && i < count; i++) free(all[i].at);
   free(all);
   return ok;

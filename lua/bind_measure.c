@@ -12,7 +12,7 @@ static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkuda
  * candidate is ended for being slow */
 static int new_measurer(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
-  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, 0);
+  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, 1);
   *m = NULL;
   luaL_setmetatable(L, BOUND_MEASURER);
   struct jit_target target;
@@ -86,6 +86,57 @@ static int measurer_next(lua_State *L) {
   return 1;
 }
 
+enum { MOST_CONTENDERS = 16 };
+
+/* measurer:contest({trace…}, seconds): times them again, in turn */
+static int measurer_contest(lua_State *L) {
+  struct jit_measurer *m = open_measurer(L);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  size_t count = lua_rawlen(L, 2);
+  double seconds = luaL_checknumber(L, 3);
+  luaL_argcheck(L, count >= 1 && count <= MOST_CONTENDERS, 2, "from 1 to 16 traces are expected");
+  const struct vm_trace *checked[MOST_CONTENDERS];
+  struct jit_trace traces[MOST_CONTENDERS];
+  for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
+    lua_rawgeti(L, 2, (lua_Integer)i + 1);
+    checked[i] = bind_check_trace(L, -1);
+  }
+  for (size_t i = 0; i < count; i++) traces[i].data = vm_write_binary(checked[i], &traces[i].bytes);
+  ms_error err = {.instruction = -1};
+  bool ok = jit_measurer_contest(m, traces, (uint32_t)count, seconds, &err);
+  for (size_t i = 0; i < count; i++) free((void *)traces[i].data);
+  lua_pushinteger(L, (lua_Integer)count);
+  lua_setiuservalue(L, 1, 1); /* how many times will come */
+  return ok ? 0 : bind_raise(L, &err);
+}
+
+/* measurer:contested(wait): nil: not yet; false: one of them could not be run; {seconds =, low =, high =, runs =, busy =}
+ * for each */
+static int measurer_contested(lua_State *L) {
+  struct jit_timing timings[MOST_CONTENDERS];
+  struct jit_measurer *m = open_measurer(L);
+  lua_getiuservalue(L, 1, 1);
+  lua_Integer count = lua_tointeger(L, -1);
+  if (!count) return luaL_error(L, "no contest was asked for");
+  int got = jit_measurer_contested(m, luaL_optnumber(L, 2, 0.2), timings, NULL);
+  if (!got) return 0;
+  lua_pushnil(L);
+  lua_setiuservalue(L, 1, 1);
+  lua_pushboolean(L, false);
+  if (got < 0) return 1;
+  lua_newtable(L);
+  for (lua_Integer i = 0; i < count; i++) {
+    lua_newtable(L);
+    lua_pushnumber(L, timings[i].seconds), lua_setfield(L, -2, "seconds");
+    lua_pushnumber(L, timings[i].low), lua_setfield(L, -2, "low");
+    lua_pushnumber(L, timings[i].high), lua_setfield(L, -2, "high");
+    lua_pushinteger(L, timings[i].runs), lua_setfield(L, -2, "runs");
+    lua_pushboolean(L, timings[i].busy), lua_setfield(L, -2, "busy");
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
 static int measurer_set_best(lua_State *L) {
   jit_measurer_set_best(open_measurer(L), luaL_checknumber(L, 2));
   return 0;
@@ -95,6 +146,8 @@ void bind_measurers(lua_State *L) {
   static const luaL_Reg methods[] = {{"submit", measurer_submit},
                                      {"next", measurer_next},
                                      {"set_best", measurer_set_best},
+                                     {"contest", measurer_contest},
+                                     {"contested", measurer_contested},
                                      {"close", collect_measurer},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_measurer}, {NULL, NULL}};

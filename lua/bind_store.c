@@ -171,6 +171,23 @@ static int store_fail(lua_State *L) {
   return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
+/* store:retime(id, {seconds =, low =, high =, runs =, busy =}): a record's time is another from now on */
+static int store_retime(lua_State *L) {
+  struct db *db = open_store(L);
+  struct db_record r;
+  ms_error err = {.instruction = -1};
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lua_settop(L, 3);
+  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  lua_getfield(L, 3, "seconds"), r.seconds = luaL_checknumber(L, -1);
+  lua_getfield(L, 3, "low"), r.low = luaL_checknumber(L, -1);
+  lua_getfield(L, 3, "high"), r.high = luaL_checknumber(L, -1);
+  r.runs = (uint32_t)bind_option_int(L, 3, "runs", 0);
+  r.busy = bind_option_bool(L, 3, "busy", false);
+  return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
+}
+
 /* store:find(id prefix): a record, or nil */
 static int store_find(lua_State *L) {
   struct db_record r;
@@ -523,6 +540,7 @@ void bind_stores(lua_State *L) {
                                      {"get_workload", store_get_workload},
                                      {"put", store_put},
                                      {"fail", store_fail},
+                                     {"retime", store_retime},
                                      {"find", store_find},
                                      {"take_intrinsics", store_take_intrinsics},
                                      {"find_module", store_find_module},

@@ -157,6 +157,7 @@ store:workloads(): table[] | A list of {id, name, records}.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.
+store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy.
 store:fail(id: string, reason: string) | A record counts as failed from now on.
 store:find(id: string): table? | The record whose id starts so.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
@@ -179,6 +180,8 @@ model:update(candidates: table[]) | Learns from candidates that have features an
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 measurer:submit(id: integer, trace: msched.trace) | Hands a candidate to the builders.
 measurer:next(wait?: number): table? | A result, {id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
+measurer:contest(traces: table, seconds: number) | Times up to 16 candidates again, in turn, for so many seconds each.
+measurer:contested(wait?: number): table|boolean? | What came of it: {seconds, low, high, runs, busy} for each, in order; false: one could not be run; nil: not yet.
 measurer:set_best(seconds: number) | What slower candidates are stopped by.
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.

@@ -45,6 +45,7 @@ function progress.lines(func, width)
     elseif e.event == "end" then
       if width then io.stdout:write "\r\27[K" end
       print(status(env, name, work))
+      if env.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", name, env.retimed)) end
       if env.ended then print(string.format("%s: ended with %d of %d trials: %s", name, env.done, env.trials, env.ended.text)) end
     elseif width then
       io.stdout:write("\r\27[K", cli.cut(status(env, name, work), width - 1))
@@ -68,7 +69,7 @@ function progress.json(func)
     elseif e.event == "end" then
       cli.put_json {event = "end", task = name, trials = env.done, seconds = env.seconds, best = env.fastest and env.fastest.full_id,
                     best_seconds = env.fastest and env.fastest.seconds, failures = env.failures, refused = refusals.counts(env.refused),
-                    repeated = env.repeated, busy = env.busy, ended = env.ended and env.ended.why or env:stopped() and "interrupted" or "trials"}
+                    repeated = env.repeated, busy = env.busy, retimed = env.retimed, ended = env.ended and env.ended.why or env:stopped() and "interrupted" or "trials"}
     end
   end
 end

@@ -1,5 +1,6 @@
 -- Tuning: opens the space, runs a policy, measures what it asks for, keeps every result in the store.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
+local contest = msched.load "search.contest"
 
 local tune = {}
 
@@ -296,6 +297,7 @@ local function search(self, policy, options)
   self.listen {event = "start", env = self}
   measure_starts(self)
   policy.run(self)
+  self.retimed = contest.run(self)
 end
 
 local function close(self, options)
@@ -311,7 +313,7 @@ function tune.run(func, options)
   local target = msched.target(options.target or "native")
   local self = setmetatable({
     func = func, target = target, trials = options.trials or 64, seed = options.seed or 1, done = 0, idle = 0, submitted = 0, accepted = 0,
-    next_candidate = 0, resumed = 0, kept = 0, repeated = 0, busy = 0, known = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, lessons = {},
+    next_candidate = 0, resumed = 0, kept = 0, repeated = 0, busy = 0, retimed = 0, known = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, lessons = {},
     most_failures = options.failures or 256, simulate = options.simulate, listen = options.listen or function() end, batch = options.batch or 64,
     started = msched.clock(), seconds_given = options.seconds, sketches = {},
   }, Env)

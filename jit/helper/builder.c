@@ -81,12 +81,28 @@ static void build(struct building *b, const struct message *trace) {
   jit_code_free(code);
 }
 
+static struct building open_building(const struct workload *w) {
+  struct building b = {.w = w, .ir = tir_new()};
+  tir_copy(b.ir, w->ir);
+  b.schedule = vm_schedule_new(b.ir, 0);
+  return b;
+}
+
+struct jit_code *builder_compile(const struct workload *w, const void *trace, size_t bytes) {
+  struct building b = open_building(w);
+  struct measure_built built = {0};
+  const struct message message = {.data = trace, .bytes = bytes};
+  struct jit_code *code = replay(&b, &message, &built) ? compile(&b, &built) : NULL;
+  vm_schedule_free(b.schedule);
+  tir_free(b.ir);
+  return code;
+}
+
 void builder_main(struct channel *channel, const struct workload *w, struct note *note) {
   fatal_note = note;
   LLVMInstallFatalErrorHandler(keep_last_words);
-  struct building b = {.channel = channel, .w = w, .ir = tir_new()};
-  tir_copy(b.ir, w->ir);
-  b.schedule = vm_schedule_new(b.ir, 0);
+  struct building b = open_building(w);
+  b.channel = channel;
   struct message message;
   while (channel_wait(channel, -1, &message) == 1) {
     note->stage = STAGE_BUILDING;

@@ -65,6 +65,10 @@ void child_stop(struct child *c); /* returns when it does not run any more */
 void child_continue(struct child *c);
 double child_seconds(const struct child *c); /* spent on its task, stops left out */
 
-child_main builder_main, runner_main, reference_main;
+child_main builder_main, runner_main, reference_main, contest_main;
+
+/* Replays a trace and compiles what comes of it. NULL: it cannot be. */
+struct jit_code *builder_compile(const struct workload *w, const void *trace, size_t bytes);
+void runner_prepare(int cores); /* pins this process to so many cores, and starts its threads */
 
 #endif

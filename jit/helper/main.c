@@ -30,7 +30,7 @@ struct helper {
     uint64_t number;        /* of the task */
   } * builders;
   uint32_t builder_count;
-  struct child runner, reference;
+  struct child runner, reference, contest;
   uint64_t running;        /* number of the candidate that the runner has */
   bool is_running, timing; /* timing: the runner's turn, and builders are stopped */
   double best, ready_since;
@@ -275,6 +275,34 @@ static void hear_runner(struct helper *h) {
   if (h->runner.pid && h->runner.channel.fd < 0) lose_runner(h, false);
 }
 
+/* ---- The contest ---- */
+
+static const double LONGEST_CONTEST = 120; /* seconds, building included */
+
+/* answer: empty, where there was none. */
+static void end_contest(struct helper *h, const void *answer, size_t bytes) {
+  channel_send(&h->host, MEASURE_CONTESTED, answer, bytes, NULL, 0);
+  child_end(&h->contest, NULL, 0);
+}
+
+static void start_contest(struct helper *h, const struct message *m) {
+  if (h->contest.pid) return;
+  if (!child_start(&h->contest, contest_main, &h->w))
+    end_contest(h, NULL, 0);
+  else
+    channel_send(&h->contest.channel, MEASURE_CONTEST, m->data, m->bytes, NULL, 0);
+}
+
+static void hear_contest(struct helper *h) {
+  struct message m;
+  channel_flush(&h->contest.channel);
+  channel_fill(&h->contest.channel);
+  if (channel_take(&h->contest.channel, &m))
+    end_contest(h, m.data, m.type == MEASURE_CONTESTED ? m.bytes : 0);
+  else if (h->contest.channel.fd < 0 || child_seconds(&h->contest) > LONGEST_CONTEST)
+    end_contest(h, NULL, 0);
+}
+
 /* ---- Turns ---- */
 
 static const double READY_WAIT = 0.25; /* seconds that a candidate waits for others, to be run with them */
@@ -313,6 +341,7 @@ static double watch(struct helper *h) {
     double left = READY_WAIT - (measure_now() - h->ready_since);
     soonest = left < soonest ? left : soonest;
   }
+  if (h->contest.pid) soonest = fmin(soonest, 1);
   return soonest > 0 ? soonest : 0;
 }
 
@@ -324,6 +353,7 @@ static void hear_host(struct helper *h) {
   channel_fill(&h->host);
   while (channel_take(&h->host, &m)) {
     if (m.type == MEASURE_BEST && m.bytes == sizeof h->best) memcpy(&h->best, m.data, sizeof h->best);
+    if (m.type == MEASURE_CONTEST) start_contest(h, &m);
     if (m.type != MEASURE_CANDIDATE || m.bytes < sizeof id) continue;
     memcpy(&id, m.data, sizeof id);
     queue_add(&h->queue, id, m.data + sizeof id, m.bytes - sizeof id);
@@ -331,13 +361,15 @@ static void hear_host(struct helper *h) {
 }
 
 static void poll_all(struct helper *h, double seconds) {
-  struct pollfd p[MOST_BUILDERS + 4];
+  struct pollfd p[MOST_BUILDERS + 5];
   nfds_t n = 0;
   p[n++] = (struct pollfd){h->host.fd, (short)(POLLIN | (channel_has_unsent(&h->host) ? POLLOUT : 0)), 0};
   p[n++] = (struct pollfd){h->host_process, POLLIN, 0};
   p[n++] = (struct pollfd){h->runner.pid ? h->runner.channel.fd : -1, POLLIN, 0};
   if (channel_has_unsent(&h->runner.channel)) p[n - 1].events |= POLLOUT;
   p[n++] = (struct pollfd){h->reference.pid ? h->reference.channel.fd : -1, POLLIN, 0};
+  p[n++] = (struct pollfd){h->contest.pid ? h->contest.channel.fd : -1, POLLIN, 0};
+  if (channel_has_unsent(&h->contest.channel)) p[n - 1].events |= POLLOUT;
   for (uint32_t i = 0; i < h->builder_count; i++) {
     struct child *c = &h->builders[i].child;
     p[n++] = (struct pollfd){c->pid && !c->stopped ? c->channel.fd : -1, POLLIN, 0};
@@ -356,6 +388,7 @@ static void serve(struct helper *h) {
     poll_all(h, fmin(wait, left));
     if (h->host.fd >= 0) channel_flush(&h->host), hear_host(h);
     if (h->reference.pid && !hear_reference(h)) return;
+    if (h->contest.pid) hear_contest(h);
     if (h->runner.pid) channel_flush(&h->runner.channel), hear_runner(h);
     for (uint32_t i = 0; i < h->builder_count; i++)
       if (h->builders[i].child.pid && !h->builders[i].child.stopped)
@@ -400,6 +433,7 @@ static void end_children(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++) child_end(&h->builders[i].child, NULL, 0);
   child_end(&h->runner, NULL, 0);
   child_end(&h->reference, NULL, 0);
+  child_end(&h->contest, NULL, 0);
 }
 
 int main(void) {
@@ -409,7 +443,7 @@ int main(void) {
     fputs("msched-helper is started by msched, to build and run what is measured\n", stderr);
     return 2;
   }
-  h.runner.channel.fd = h.reference.channel.fd = -1;
+  h.runner.channel.fd = h.reference.channel.fd = h.contest.channel.fd = -1;
   become_helper(&h);
   if (!read_hello(&h, &err)) {
     give_up(&h, err.message);

@@ -224,12 +224,16 @@ static void start_threads(int cores) {
   (void)started;
 }
 
+void runner_prepare(int cores) {
+  pin(cores);
+  start_threads(cores);
+}
+
 void runner_main(struct channel *channel, const struct workload *w, struct note *note) {
   struct running r = {.w = w, .note = note};
   struct message message;
   arena_open(&r.arena, w);
-  pin(w->hello.target.cores);
-  start_threads(w->hello.target.cores);
+  runner_prepare(w->hello.target.cores);
   while (channel_wait(channel, -1, &message) == 1) {
     struct measure_run run;
     struct jit_result result = {0};

@@ -1,0 +1,65 @@
+-- The end of a tuning run: of the best few, timed again in turn, the fastest is the best, and the records have the new
+-- times. The times are the test's own.
+local ms = require "msched"
+local root = ...
+local contest = ms.load "search.contest"
+local path = os.tmpname()
+os.remove(path)
+
+local func = loadfile(root .. "/lua/examples/gemm.lua")(16, 16, 16)[1]
+local store = ms.store(path)
+local workload, target = store:put_workload(func), ms.target("native")
+
+-- A record of the function, its loop i split by n.
+local function put(n, seconds)
+  local sch = ms.schedule(func)
+  local i = sch:get_loops(sch:get_sblock "C")
+  sch:split(i, {ms.rest, n})
+  local id, short = store:put {workload = workload, target = target.text, trace = sch.trace, hash = sch:hash(), status = "measured", seconds = seconds,
+                               low = seconds, high = seconds, runs = 3}
+  return {id = id, measured = {hash = sch:hash(), seconds = seconds, id = short}}
+end
+
+local asked
+local function env_of(records, times)
+  local measured = {}
+  for i, r in ipairs(records) do measured[i] = r.measured end
+  local env = {done = 1, measured = measured, store = store, workload = workload, target = target, listen = function() end,
+               stopped = function() return false end}
+  function env:best(most)
+    table.sort(self.measured, function(a, b) return a.seconds < b.seconds end)
+    return table.move(self.measured, 1, math.min(most, #self.measured), 1, {})
+  end
+  env.measurer = {contest = function(_, traces) asked = #traces end, contested = function() return times end}
+  return env
+end
+local function time(seconds) return {seconds = seconds, low = seconds, high = seconds, runs = 9, busy = true} end
+
+-- three are close; the third of them wins, and the fourth, which is not, is left as it was
+local records = {put(2, 1.0), put(4, 1.05), put(8, 1.1), put(16, 1.3)}
+local env = env_of(records, {time(1.2), time(1.15), time(1.01)})
+assert(contest.run(env) == 3 and asked == 3)
+assert(env.fastest.full_id == records[3].id and env.fastest.seconds == 1.01)
+assert(env.fastest.id == records[3].measured.id and env.fastest.hash == records[3].measured.hash)
+assert(#env.fastest.trace > 0)
+local kept = store:find(records[1].id)
+assert(kept.seconds == 1.2 and kept.runs == 9 and kept.busy and kept.status == "measured")
+kept = store:find(records[4].id)
+assert(kept.seconds == 1.3 and kept.runs == 3 and not kept.busy)
+assert(store:records({workload = workload})[1].id == records[3].id)
+assert(store:check() == 0)
+
+-- one that none is close to is not timed again; nor is anything where a contender could not be run, or nothing was done
+local alone = {put(2, 1.0), put(4, 2.0)}
+env = env_of(alone, {})
+assert(contest.run(env) == 0 and not env.fastest)
+env = env_of({put(2, 1.0), put(4, 1.0)}, false)
+env.fastest = "as before"
+assert(contest.run(env) == 0 and env.fastest == "as before")
+env.done = 0
+asked = nil
+assert(contest.run(env) == 0 and not asked)
+store:close()
+os.remove(path)
+os.remove(path .. "-lock")
+print "contest: ok"
