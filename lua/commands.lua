@@ -167,7 +167,7 @@ end
 function commands.replay(options, ids)
   local store = open_store(options.db, true)
   local r = record_of(store, ids)
-  ms.load "lua.recheck".run(store, r, options.target or r.target)
+  ms.load "lua.recheck".run(store, r, target_of(r, options))
   local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local target = target_of(r, options)
@@ -192,10 +192,10 @@ function commands.export(options, ids)
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
   local store = open_store(options.db, true)
   local r = record_of(store, ids)
-  if not options.force then ms.load "lua.recheck".export(store, r) end
+  if not options.force then ms.load "lua.recheck".export(store, r, target_of(r, options)) end
   local _, _, sch = schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
-  kernel:check_timing() -- what is given away is run before, where this machine can
+  if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
   kernel:export(path)
   return DONE
 end

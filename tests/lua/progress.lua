@@ -19,7 +19,7 @@ assert(cli.rate_text(integers, 1e-6) == "1.0 GOP/s" and cli.rate_text(floats, 1e
 local lines = {}
 print = function(text) lines[#lines + 1] = text end
 local function env_of(fields)
-  local env = {started = ms.clock(), done = 0, trials = 100, failures = {}, refused = {}, repeated = 0, busy = 0, sketches = {}, target = ms.target "native"}
+  local env = {started = ms.clock(), done = 0, trials = 100, failures = {}, refused = {}, repeated = 0, busy = 0, retimed = 0, sketches = {}, target = ms.target "native"}
   for key, value in pairs(fields) do env[key] = value end
   return env
 end
