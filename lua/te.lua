@@ -21,7 +21,25 @@ local function fail(format, ...) fail_at(ms.where(), format, ...) end
 local function is_float(type) return type:find("^b?float") ~= nil end
 local function is_int(type) return type:find("^u?int") ~= nil end
 
-local function expr(node) return setmetatable(node, Expr) end
+-- An expression is written as a tree: what is used twice stands there twice. Its size and depth are kept as it grows.
+local MOST_PARTS, MOST_DEPTH = 1e6, 250
+local function expr(node)
+  local parts, depth = 1, 0
+  local function add(list)
+    for _, x in ipairs(list) do
+      parts = parts + (rawget(x, "parts") or 1)
+      depth = math.max(depth, rawget(x, "depth") or 0)
+    end
+  end
+  add(node)
+  add(node.values or {})
+  node.parts, node.depth = parts, depth + 1
+  if parts > MOST_PARTS or depth >= MOST_DEPTH then
+    fail("the expression has %s; make a part of it a tensor of its own with te.compute",
+         parts > MOST_PARTS and "more than a million parts" or "more than " .. MOST_DEPTH .. " operations one in another")
+  end
+  return setmetatable(node, Expr)
+end
 local function is_expr(x) return getmetatable(x) == Expr end
 
 local function constant(value, type)

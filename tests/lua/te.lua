@@ -52,6 +52,18 @@ end
 local A2 = te.placeholder({6, 10}, "float32", "A")
 refuses("two parameters are named A", te.func, "f", {A, A2, (te.compute({6, 10}, function(i, j) return A[{i, j}] + A2[{i, j}] end, "B"))})
 
+-- Expressions without end, deep or shared, are refused where they grow.
+local function grown(n, step)
+  return te.compute({6, 10}, function(i, j)
+    local x = A[{i, j}]
+    for _ = 1, n do x = step(x) end
+    return x
+  end, "G")
+end
+agree(te.func("deep", {A, (grown(180, function(x) return x + 1 end))}), 1e-2)
+refuses("more than 250 operations one in another", grown, 200000, function(x) return x + 1 end)
+refuses("more than a million parts", grown, 64, function(x) return x + x end)
+
 refuses("extent 1 is 0", te.placeholder, {0, 3}, "float32", "Z")
 refuses("extent 2 is -4", te.placeholder, {3, -4}, "float32", "Z")
 refuses("no name", te.placeholder, {3}, "float32", "not a name")
