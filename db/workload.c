@@ -19,6 +19,31 @@ static db_id workload_id(const struct tir *ir, tir_func f) {
   return id;
 }
 
+static bool reduces(const struct tir *ir, tir_block b) {
+  const struct tir_iter *iters = tir_iters(ir, b);
+  for (uint32_t i = 0; i < tir_block_at(ir, b)->iters.count; i++)
+    if (iters[i].kind == TIR_REDUCE) return true;
+  return false;
+}
+
+/* What lists call it. Every function of TVM's is `main`: it goes by its global_symbol, else by its last block that
+ * reduces, else by its last. */
+static const char *telling_name(const struct tir *ir, tir_func f) {
+  const struct tir_func_node *func = &ir->funcs.at[f];
+  const char *name = tir_text(ir, func->name);
+  if (strcmp(name, "main") != 0) return name;
+  tir_expr symbol = tir_annotation(ir, func->attrs, "global_symbol");
+  if (symbol && tir_at(ir, symbol)->kind == TIR_STRING_IMM &&
+      strcmp(tir_text(ir, tir_at(ir, symbol)->ref), "main") != 0)
+    return tir_text(ir, tir_at(ir, symbol)->ref);
+  tir_block anchor = TIR_NONE;
+  for (tir_stmt s = tir_next(ir, func->body, func->body); s; s = tir_next(ir, s, func->body))
+    if (tir_is(ir, s, TIR_BLOCK) && *tir_block_name(ir, s) && strcmp(tir_block_name(ir, s), "root") != 0 &&
+        (!anchor || reduces(ir, s) || !reduces(ir, anchor)))
+      anchor = s;
+  return anchor ? tir_block_name(ir, anchor) : name;
+}
+
 struct putting {
   db_id id;
   const char *name, *text;
@@ -44,7 +69,7 @@ static int put_workload(struct db *db, MDB_txn *txn, void *data) {
 bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err) {
   char *text = tir_print(ir, f, 0);
   if (!text) abort();
-  struct putting p = {workload_id(ir, f), tir_text(ir, ir->funcs.at[f].name), text};
+  struct putting p = {workload_id(ir, f), telling_name(ir, f), text};
   *out = p.id;
   bool ok = db_write(db, put_workload, &p, "keeping a workload", err);
   free(text);

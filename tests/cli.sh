@@ -62,6 +62,21 @@ if [ -c /dev/full ]; then
   check "the session to a full output" 1 "standard output" sh -c "echo 6 | '$msched' >/dev/full"
 fi
 
+# A file of two functions: all are meant, or the one that --task says.
+{ sed 's/def main/def first/' "$dir/add.py"; echo; sed 's/def main/def second/; s/1.0/2.0/' "$dir/add.py"; } >"$dir/two.py"
+check "space of two functions" 0 "-- second, sketch 1" "$msched" space "$dir/two.py"
+check "space of the first of two" 0 "-- first, sketch 1" "$msched" space "$dir/two.py" --task first
+check "space of the second of two" 0 "-- second, sketch 1" "$msched" space "$dir/two.py" --task 2
+[ "$("$msched" space "$dir/two.py" --task second | grep -c -- "^-- first")" = 0 ] || { echo "space --task shows others"; failed=1; }
+check "space of none of two" 2 "--task third: the file has first, second" "$msched" space "$dir/two.py" --task third
+check "run of one of two" 0 "" "$msched" run "$dir/two.py" --task second
+check "run of one by its number" 0 "" "$msched" run "$dir/two.py" --task 1
+check "lower of one of two" 0 "def second" "$msched" lower "$dir/two.py" --task second
+check "lower of two" 1 "say which with --task: first, second" "$msched" lower "$dir/two.py"
+check "run of two" 1 "say which with --task: first, second" "$msched" run "$dir/two.py"
+check "run of none of two" 1 "--task 3: $dir/two.py has first, second" "$msched" run "$dir/two.py" --task 3
+check "tune of one of two" 0 "second" "$msched" tune "$dir/two.py" --task second --trials 2 --policy replay_trace --db "$dir/two.db"
+
 check "no arguments" 0 "42" sh -c "echo 6 '*' 7 | '$msched'"
 check "--help" 0 "usage: msched" "$msched" --help
 check "--version" 0 "msched " "$msched" --version
@@ -81,6 +96,10 @@ check "bench of nothing" 2 "name a benchmark" "$msched" bench fly
 check "bench of half a shape" 2 "three extents" "$msched" bench gemm -- 32 24
 check "help of an instruction" 0 "sch:split(loop, {factors…}" "$msched" help Split
 check "help of a query" 0 "read_stride" "$msched" help read_stride
+check "help of a module" 0 ".placeholder(" "$msched" help te
+check "help of a member" 0 "Registers a rule" "$msched" help ms.rule
+check "help of a type" 0 ":find_module(workload: string, target: string, hash: string)" "$msched" help store
+check "help of a method of a type" 0 "Removes the record" "$msched" help store:delete
 check "help of nothing" 1 "nothing is named" "$msched" help fly
 check "lower" 0 "B[i_0 * 4 + i_1] = A[i_0 * 4 + i_1] + T.float32(1.0)" \
   "$msched" lower "$dir/add.py" --trace "$dir/good.json" --target x86-64-v3

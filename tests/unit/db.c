@@ -129,6 +129,44 @@ static void keeps_notes(void **state) {
   }
 }
 
+static bool take_name(void *data, const db_id *id, const char *name, uint64_t records) {
+  (void)id, (void)records;
+  snprintf(data, 32, "%s", name);
+  return true;
+}
+
+/* TVM's functions are all `main`: lists call them by what tells them apart. */
+static void names_workloads(void **state) {
+  static const char *const bodies[][2] = {
+      {"def main(A: T.Buffer((8,), \"float32\"), B: T.Buffer((1,), \"float32\"), C: T.Buffer((1,), \"float32\")):\n"
+       "    for k in range(8):\n        with T.sblock(\"total\"):\n            r = T.axis.reduce(8, k)\n"
+       "            with T.init():\n                B[0] = T.float32(0)\n            B[0] = B[0] + A[r]\n"
+       "    with T.sblock(\"last\"):\n        C[0] = B[0]\n",
+       "total"},
+      {"def main(A: T.Buffer((8,), \"float32\")):\n    T.func_attr({\"global_symbol\": \"scale\"})\n"
+       "    for i in range(8):\n        with T.sblock(\"A\"):\n            v = T.axis.spatial(8, i)\n"
+       "            A[v] = A[v] * T.float32(2)\n",
+       "scale"},
+      {"def add(A: T.Buffer((8,), \"float32\")):\n    for i in range(8):\n        with T.sblock(\"A\"):\n"
+       "            v = T.axis.spatial(8, i)\n            A[v] = A[v] + T.float32(2)\n",
+       "add"}};
+  struct fixture *x = *state;
+  for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+    char text[900], name[32] = "", path[120];
+    ms_error err = {0};
+    db_id id;
+    snprintf(text, sizeof text, "@T.prim_func(s_tir=True)\n%s", bodies[i][0]);
+    snprintf(path, sizeof path, "%s/named%zu", x->folder, i);
+    struct tir *ir = tir_read(text, strlen(text), "f", &err);
+    struct db *db = db_open(path, DB_CREATE, &err);
+    if (!ir || !db || !db_put_workload(db, ir, 1, &id, &err)) fail_msg("%s", err.message);
+    assert_true(db_each_workload(db, take_name, name, &err));
+    assert_string_equal(name, bodies[i][1]);
+    db_close(db);
+    tir_free(ir);
+  }
+}
+
 static void write_bytes(const char *path, const void *bytes, size_t size) {
   FILE *file = fopen(path, "wb");
   assert_int_equal(fwrite(bytes, 1, size, file), size);
@@ -248,16 +286,9 @@ static void misses_an_intrinsic(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(keeps_records_by_time),
-                                     TEST(finds_by_prefix_and_module),
-                                     TEST(replaces_a_record),
-                                     TEST(grows),
-                                     TEST(goes_through_json),
-                                     TEST(refuses_strange_files),
-                                     TEST(refuses_a_truncated_file),
-                                     TEST(reads_only),
-                                     TEST(keeps_intrinsics),
-                                     TEST(misses_an_intrinsic),
-                                     TEST(keeps_notes)};
+  const struct CMUnitTest tests[] = {
+      TEST(keeps_records_by_time), TEST(finds_by_prefix_and_module), TEST(replaces_a_record),        TEST(grows),
+      TEST(goes_through_json),     TEST(refuses_strange_files),      TEST(refuses_a_truncated_file), TEST(reads_only),
+      TEST(keeps_intrinsics),      TEST(misses_an_intrinsic),        TEST(names_workloads),          TEST(keeps_notes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
