@@ -178,17 +178,43 @@ static int integer_ops(lua_State *L) {
   return 1;
 }
 
+static struct tir *read_script(const char *text, size_t length, const char *file, ms_error *err) {
+  struct tir *ir = tir_read(text, length, file, err);
+  if (!ir || tir_verify_scopes(ir, err)) return ir;
+  tir_free(ir);
+  return NULL;
+}
+
+/* functions_of_script(text [, file]): a list of the functions, each alone */
+static int functions_of_script(lua_State *L) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length), *file = luaL_optstring(L, 2, "script");
+  ms_error err = {.instruction = -1};
+  struct tir *ir = read_script(text, length, file, &err);
+  if (!ir) return bind_raise(L, &err);
+  lua_newtable(L);
+  bind_push_function(L, ir, 1);
+  if (ir->funcs.count == 2) return lua_rawseti(L, -2, 1), 1;
+  for (uint32_t f = 1; f < ir->funcs.count; f++) {
+    push_printed(L, ir, f, 0);
+    const char *alone = lua_tolstring(L, -1, &length);
+    struct tir *one = tir_read(alone, length, file, &err);
+    if (!one) return bind_raise(L, &err);
+    bind_push_function(L, one, 1);
+    lua_rawseti(L, -4, f);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return 1;
+}
+
 /* from_script(text [, file]): the only function, or `main` */
 static int from_script(lua_State *L) {
   size_t length;
   const char *text = luaL_checklstring(L, 1, &length), *file = luaL_optstring(L, 2, "script");
   ms_error err = {.instruction = -1};
-  struct tir *ir = tir_read(text, length, file, &err);
+  struct tir *ir = read_script(text, length, file, &err);
   if (!ir) return bind_raise(L, &err);
-  if (!tir_verify_scopes(ir, &err)) {
-    tir_free(ir);
-    return bind_raise(L, &err);
-  }
   tir_func f = tir_find_func(ir, "main");
   if (!f) {
     tir_free(ir);
@@ -204,6 +230,8 @@ void bind_functions(lua_State *L) {
                                      {"escape", escape}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);
+  lua_pushcfunction(L, functions_of_script);
+  lua_setfield(L, -2, "functions_of_script");
   lua_pushcfunction(L, from_script);
   lua_setfield(L, -2, "from_script");
 }

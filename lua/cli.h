@@ -27,7 +27,9 @@ int cli_help(const struct cli_command *self, int argc, char **argv);
 
 int cli_lua(const struct cli_command *self, int argc, char **argv);
 int cli_repl(void);
-int cli_annotate(void);                /* prints annotations for editors */
+int cli_annotate(void); /* prints annotations for editors */
+/* What docs.lua says of a module, a type or a member of one: "te", "ms.rule". False: nothing is named so. */
+bool cli_explain_member(const char *name);
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
 
 /* Prints what is known of a command, an instruction or a query, or a list: "commands", "instructions", "queries".
@@ -93,6 +95,8 @@ void cli_explain_options(const struct cli_command *command);
 /* A whole file, or standard input for "-"; a 0 follows it. NULL: err is filled. The caller frees it. */
 char *cli_read_file(const char *path, size_t *length, ms_error *err);
 struct tir *cli_read_module(const char *path, ms_error *err);
+/* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. */
+struct tir *cli_read_function(const char *path, const char *task, ms_error *err);
 struct vm_trace *cli_read_trace(const char *path, ms_error *err);
 /* The tensor intrinsics that files define: sections, or a script's, FILE.lua; the caller's to free, the list is freed.
  * NULL: err says which file cannot be read, defines none, or defines another of a name. */

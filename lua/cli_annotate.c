@@ -131,6 +131,29 @@ static int print_annotations(lua_State *L) {
   return 0;
 }
 
+static int print_member(lua_State *L) { /* (name): whether it is known */
+  lua_getglobal(L, "msched");
+  lua_getfield(L, -1, "load");
+  lua_pushliteral(L, "lua.docs");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, "explain");
+  lua_pushvalue(L, 1);
+  lua_getglobal(L, "print");
+  lua_call(L, 2, 1);
+  return 1;
+}
+
+bool cli_explain_member(const char *name) {
+  ms_error err = {.instruction = -1};
+  lua_State *L = script_new(NULL, &err);
+  if (!L) return false;
+  lua_pushcfunction(L, print_member);
+  lua_pushstring(L, name);
+  bool known = script_call(L, 1, 1, &err) && lua_toboolean(L, -1);
+  script_close(L);
+  return known;
+}
+
 int cli_annotate(void) {
   ms_error err = {.instruction = -1};
   lua_State *L = script_new(NULL, &err);

@@ -11,7 +11,8 @@ static void list_commands(void) {
   for (const struct cli_command *c = cli_commands; c->name; c++) printf("  %-8s %s\n", c->name, c->doc);
   printf("\noptions:\n  --help     this text\n  --version  the version\n\n"
          "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
-         "`msched help queries` list them.\n");
+         "`msched help queries` list them; `msched help ms`, `te` and `ops` list the Lua module, `ms.tune` is a "
+         "member.\n");
 }
 
 static void list_instructions(void) {
@@ -95,8 +96,11 @@ int cli_help(const struct cli_command *self, int argc, char **argv) {
   if (lua) return cli_annotate();
   if (count > 1) return cli_wrong_usage(self, "give one name");
   if (!count) return list_commands(), CLI_DONE;
-  if (help_explain(argv[0])) return CLI_DONE;
-  fprintf(stderr, "msched help: nothing is named \"%s\"; see `msched help instructions` and `msched help queries`\n",
-          argv[0]);
+  if (help_explain(argv[0]) || cli_explain_member(argv[0])) return CLI_DONE;
+  fprintf(
+      stderr,
+      "msched help: nothing is named \"%s\"; see `msched help instructions`, `msched help queries` and `msched help "
+      "ms`\n",
+      argv[0]);
   return CLI_FAILED;
 }

@@ -27,6 +27,7 @@ docs.about = {
 
 local TEXT = [[
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
+ms.functions_of_script(text: string, file?: string): msched.function[] | All functions of a TVMScript text, each alone.
 ms.read_workload(line: string): msched.function | The function of a line of TVM's database_workload.json, a graph of nodes.
 ms.write_workload(func: msched.function): string | Such a line, which TVM's JSONDatabase reads; the function is named main in it.
 ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule | A schedule of a function, its trace empty.
@@ -217,6 +218,34 @@ function docs.is_expression(x) return type(x) == "table" and rawequal(getmetatab
 function docs.value(d, methods)
   local owner = d.owner == "ms" and ms or (d.owner == "te" or d.owner == "ops") and ms[d.owner] or methods(d.owner)
   return owner and rawget(owner, d.name)
+end
+
+-- ---- Help --------------------------------------------------------------------------------------------------------
+
+-- One member, and all of an owner, as lines given to `put`.
+function docs.explain_member(d, put)
+  put(d.owner .. d.mark .. d.name .. d.args .. (d.gives and "  ->  " .. d.gives or ""))
+  put("  " .. d.doc)
+end
+function docs.explain_owner(owner, put)
+  put(docs.about[owner])
+  for _, d in ipairs(docs.list) do
+    if d.owner == owner then put(string.format("  %-48s %s", d.mark .. d.name .. d.args, d.doc)) end
+  end
+end
+
+-- A module or a type by its name, or members: `te`, `te.sum`, `store:find`, `find`. False: nothing is named so.
+function docs.explain(name, put)
+  if name == "msched" then name = "ms" end
+  if docs.about[name] then docs.explain_owner(name, put) return true end
+  local found = false
+  for _, d in ipairs(docs.list) do
+    if d.name == name or d.owner .. "." .. d.name == name or d.owner .. ":" .. d.name == name then
+      docs.explain_member(d, put)
+      found = true
+    end
+  end
+  return found
 end
 
 -- ---- Annotations for the Lua language server ---------------------------------------------------------------------

@@ -29,7 +29,7 @@ const struct cli_command cli_commands[] = {
      "Looks after the store; records come from TVM and go there.", cli_lua},
     {"space", "FILE", "Prints the design space: every sketch as a trace.", cli_lua},
     {"doctor", "", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
-    {"help", "[NAME]", "Explains a command or an instruction.", cli_help},
+    {"help", "[NAME]", "Explains a command, an instruction, a query or a member of the Lua module.", cli_help},
     {NULL, NULL, NULL, NULL},
 };
 

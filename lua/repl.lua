@@ -182,23 +182,12 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help "commands" the program's commands; also "instructions", "queries"
 ]]
 
-  local function explain_doc(d)
-    print_line(d.owner .. d.mark .. d.name .. d.args .. (d.gives and "  ->  " .. d.gives or ""))
-    print_line("  " .. d.doc)
-  end
-
-  local function list_docs(owner)
-    for _, d in ipairs(docs.list) do
-      if d.owner == owner then print_line(string.format("  %-48s %s", d.mark .. d.name .. d.args, d.doc)) end
-    end
-  end
-
   -- An instruction that scripts call in a form of its own has a line of that form too.
   local function explain_method(name)
     local found = host.explain(name)
     for _, d in ipairs(docs.list) do
       if d.owner == "schedule" and d.name == name then
-        explain_doc(d)
+        docs.explain_member(d, print_line)
         found = true
       end
     end
@@ -206,14 +195,8 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   end
 
   local function explain_name(name)
-    local found = explain_method(name)
-    for _, d in ipairs(docs.list) do
-      if not found and (d.name == name or d.owner .. d.mark .. d.name == name) then
-        explain_doc(d)
-        found = true
-      end
-    end
-    if not found then print_line(string.format("nothing is named %q; help() says where to look", name)) end
+    if explain_method(name) or docs.explain(name, print_line) then return end
+    print_line(string.format("nothing is named %q; help() says where to look", name))
   end
 
   local MODULES = {[ms] = "ms", [ms.te] = "te", [ms.ops] = "ops"}
@@ -223,7 +206,7 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
       if rawequal(method, f) and explain_method(k) then return true end
     end
     for _, d in ipairs(docs.list) do
-      if rawequal(docs.value(d, host.methods), f) then explain_doc(d) return true end
+      if rawequal(docs.value(d, host.methods), f) then docs.explain_member(d, print_line) return true end
     end
     return false
   end
@@ -233,14 +216,10 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     local x = ...
     local kind = host.kind(x)
     if type(x) == "string" then return explain_name(x) end
-    if MODULES[x] then
-      print_line(docs.about[MODULES[x]])
-      return list_docs(MODULES[x])
-    end
+    if MODULES[x] then return docs.explain_owner(MODULES[x], print_line) end
     if type(x) == "function" and explain_function(x) then return end
     if kind and docs.about[kind] then
-      print_line(docs.about[kind])
-      list_docs(kind)
+      docs.explain_owner(kind, print_line)
       if kind == "schedule" then print_line "instructions, each a method:" host.explain "instructions" print_line "queries, each a method:" host.explain "queries" end
       return
     end
