@@ -21,6 +21,15 @@ static struct db *open_store(lua_State *L) {
   return db;
 }
 
+/* A file's name, which ends at its first zero byte for the system: one within would be another file. */
+static const char *check_path(lua_State *L, int at) {
+  size_t length;
+  const char *path = luaL_checklstring(L, at, &length);
+  luaL_argcheck(L, strlen(path) == length, at, "a path without a zero byte is expected");
+  return path;
+}
+static const char *opt_path(lua_State *L, int at) { return lua_isnoneornil(L, at) ? NULL : check_path(L, at); }
+
 static void warn_of_damage(void *unused, const char *line) {
   (void)unused;
   fprintf(stderr, "msched: %s\n", line);
@@ -33,7 +42,7 @@ static int new_store(lua_State *L) {
   luaL_setmetatable(L, BOUND_STORE);
   ms_error err = {.instruction = -1};
   bool read_only = lua_istable(L, 2) && bind_option_bool(L, 2, "read_only", false);
-  *b = db_open(luaL_optstring(L, 1, NULL), read_only ? DB_READ_ONLY : DB_CREATE, &err);
+  *b = db_open(opt_path(L, 1), read_only ? DB_READ_ONLY : DB_CREATE, &err);
   if (!*b) return bind_raise(L, &err);
   db_on_damage(*b, warn_of_damage, NULL);
   return 1;
@@ -51,6 +60,18 @@ static int store_path(lua_State *L) {
 }
 
 static void push_id(lua_State *L, const db_id *id) { lua_pushlstring(L, (const char *)id->bytes, 16); }
+
+/* The field of the options at `at` that is an id. */
+static db_id check_id_field(lua_State *L, int at, const char *field) {
+  size_t length = 0;
+  lua_getfield(L, at, field);
+  const char *bytes = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : "";
+  if (length != 16) bind_refuse(L, "`%s` is an id of 16 bytes, as put_workload gives it", field);
+  db_id id;
+  memcpy(id.bytes, bytes, 16);
+  lua_pop(L, 1);
+  return id;
+}
 
 static db_id check_id(lua_State *L, int at) {
   size_t length;
@@ -134,10 +155,10 @@ static int store_put(lua_State *L) {
                         .reason = bind_option_text(L, 2, "reason", ""),
                         .versions = versions_text(),
                         .when = time(NULL)};
-  lua_getfield(L, 2, "workload");
-  r.workload = check_id(L, -1);
+  r.workload = check_id_field(L, 2, "workload");
   lua_getfield(L, 2, "trace");
-  struct vm_trace *trace = bind_check_trace(L, -1);
+  struct vm_trace *trace = bind_test_trace(L, -1);
+  if (!trace) return bind_refuse(L, "`trace` is a trace");
   r.module_hash = strtoull(bind_option_text(L, 2, "hash", "0"), NULL, 16);
   lua_getfield(L, 2, "status");
   r.status = (enum db_status)luaL_checkoption(L, -1, "measured", statuses);
@@ -277,10 +298,12 @@ static int store_records(lua_State *L) {
   struct db *db = open_store(L);
   lua_settop(L, 2);
   struct copies *c = bind_hold(L, sizeof *c, "msched.copies", collect_copies);
-  c->most = (size_t)bind_option_int(L, 2, "most", INT64_MAX);
-  db_id id;
-  const char *workload = bind_option_text(L, 2, "workload", NULL), *target = bind_option_text(L, 2, "target", NULL);
-  if (workload) memcpy(id.bytes, workload, 16);
+  int64_t most = bind_option_int(L, 2, "most", INT64_MAX);
+  if (most < 1) return lua_newtable(L), 1;
+  c->most = (size_t)most;
+  bool workload = lua_istable(L, 2) && lua_getfield(L, 2, "workload") != LUA_TNIL;
+  db_id id = workload ? check_id_field(L, 2, "workload") : (db_id){{0}};
+  const char *target = bind_option_text(L, 2, "target", NULL);
   ms_error err = {.instruction = -1};
   if (!db_each_record(db, workload ? &id : NULL, target, copy_record, c, &err)) return bind_raise(L, &err);
   lua_createtable(L, (int)c->count, 0);
@@ -338,7 +361,7 @@ static int store_check(lua_State *L) {
 /* check_pages([path]): the number of damaged pages of a store that is not open; a line each on stderr */
 static int check_pages(lua_State *L) {
   ms_error err = {.instruction = -1};
-  int64_t problems = db_check_pages(luaL_optstring(L, 1, NULL), stderr, &err);
+  int64_t problems = db_check_pages(opt_path(L, 1), stderr, &err);
   if (problems < 0) return bind_raise(L, &err);
   lua_pushinteger(L, problems);
   return 1;
@@ -353,7 +376,7 @@ static void set_count(lua_State *L, const char *key, uint64_t count) {
 static int repair(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct db_repair done;
-  const char *path = luaL_optstring(L, 1, NULL);
+  const char *path = opt_path(L, 1);
   lua_newtable(L);
   bool ok = db_repair_file(path, stderr, &done, &err);
   if (!ok) {
@@ -408,7 +431,7 @@ static FILE *open_out(lua_State *L, const char *path) {
 /* store:export(path); "-" is standard output */
 static int store_export(lua_State *L) {
   struct db *db = open_store(L);
-  const char *path = luaL_checkstring(L, 2);
+  const char *path = check_path(L, 2);
   ms_error err = {.instruction = -1};
   FILE *out = open_out(L, path);
   return finish(L, out, path, db_export_json(db, out, &err), &err);
@@ -418,7 +441,7 @@ static int store_export(lua_State *L) {
  * written, and how many left out. The tensor intrinsics of this state TVM has too. */
 static int store_export_tuning(lua_State *L) {
   struct db *db = open_store(L);
-  const char *folder = luaL_checkstring(L, 2);
+  const char *folder = check_path(L, 2);
   char path[PATH_MAX];
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t count = lua_rawlen(L, 3);
@@ -480,7 +503,7 @@ static void take_workloads(lua_State *L, struct db_import *import) {
  * and why, a line each. workloads: what TVM's tuning records number; target: of those that name none */
 static int store_import(lua_State *L) {
   struct db *db = open_store(L);
-  const char *path = luaL_checkstring(L, 2);
+  const char *path = check_path(L, 2);
   lua_settop(L, 3);
   if (!lua_istable(L, 3)) lua_newtable(L), lua_replace(L, 3);
   struct db_import *import = bind_hold(L, sizeof *import, "msched.import", free_refusals);

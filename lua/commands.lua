@@ -58,17 +58,18 @@ local function next_commands(env, options)
   return "next:  " .. table.concat(commands_, "    ")
 end
 
+local MOST_JOBS = 1024 -- each is a thread with a state of Lua
+
 function commands.tune(options, files, rest)
   if #files ~= 1 then misuse("give one file: Lua that returns functions, or TVMScript") end
+  if options.jobs and options.jobs > MOST_JOBS then misuse("--jobs: at most %d are expected", MOST_JOBS) end
   if options.failures == 0 then misuse("--failures: a number of at least 1 is expected") end
-  local all = functions_of(files[1], rest)
-  local task = options.task
-  if task and (task < 1 or task > #all) then misuse("--task %d: the file has %d", task, #all) end
+  local all = functions_of(files[1], rest, options.task)
   local tune, progress = ms.load "search.tune", ms.load "lua.progress"
   local store = open_store(options.db)
   local failed, kept = false, 0
-  for i, func in ipairs(all) do
-    if (not task or task == i) and not ms.interrupted() then
+  for _, func in ipairs(all) do
+    if not ms.interrupted() then
       local ok, env = pcall(tune.run, func, {
         target = options.target, trials = options.trials, seconds = options.seconds, seed = options.seed, files = options.rules,
         policy = options.policy, jobs = options.jobs, rule_timeout = cli.seconds(options, "rule-timeout"), model = options.model,
@@ -102,6 +103,7 @@ end
 function commands.top(options, rest)
   local store = open_store(options.db, true)
   local most = options.k or 10
+  if most < 1 then misuse("-k: a number of at least 1 is expected") end
   for _, w in ipairs(store:workloads()) do
     if not rest[1] or w.name == rest[1] then
       local work = cli.work_of(store:get_workload(w.id))
@@ -257,7 +259,7 @@ end
 function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
   local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
-  for _, func in ipairs(functions_of(files[1], rest)) do
+  for _, func in ipairs(functions_of(files[1], rest, options.task)) do
     local opened = tune.open(func, ms.target(options.target or "native"), {
       files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"),
     })

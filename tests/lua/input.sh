@@ -62,6 +62,8 @@ for command in tune space; do
   refused 2 "--seed" "$msched" $command "$gemm" --seed 1.5 $store
   refused 2 "--seed" "$msched" $command "$gemm" --seed x $store
 done
+refused 2 "--jobs: at most 1024" "$msched" tune "$gemm" --jobs 100000000 --db "$db"
+refused 2 "-k: a number of at least 1" "$msched" top -k 0 --db "$db"
 refused 2 "--task 2" "$msched" tune "$gemm" --task 2 --db "$db"
 refused 2 "--trials" "$msched" tune "$gemm" --trials -3 --db "$db"
 refused 2 "--db takes a value" "$msched" tune "$gemm" --db
@@ -157,6 +159,15 @@ refused 1 "committed before is kept" sh -c 'ulimit -f "$1" && shift && exec "$@"
 "$msched" db check --db "$work/full.db" | grep -qx clean || fail "a full store is not clean"
 "$msched" show "$id" --db "$work/full.db" >/dev/null || fail "a record is lost in a full store"
 refused 1 "committed before is kept" sh -c 'ulimit -f 1 && exec "$@"' sh "$msched" tune "$gemm" --trials 1 --db "$work/small.db" -- 32 32 32
+
+# What scripts may hand to a store: ids are 16 bytes, paths hold no zero byte.
+for call in 's:records {workload = "abc"}|`workload` is an id of 16 bytes' 's:put {}|`workload` is an id of 16 bytes' \
+  's:put {workload = ("x"):rep(16)}|`trace` is a trace' 's:export "a\0b"|without a zero byte' 'ms.store "a\0b"|without a zero byte' \
+  's:get_workload "abc"|an id of 16 bytes' 's:delete "zz"|at least 4 hexadecimal digits'; do
+  printf 'local ms = require "msched"\nlocal s = ms.store(arg[1])\n%s\n' "${call%|*}" | sed 's/\\0/\\0/' >"$work/hand.lua"
+  "$msched" "$work/hand.lua" "$work/hand.db" >/dev/null 2>"$work/err" && fail "a store takes ${call%|*}"
+  grep -qF -- "${call#*|}" "$work/err" || fail "no \`${call#*|}\` in: $(cat "$work/err")"
+done
 
 # Open twice: refused in one process, shared by two.
 printf 'local ms = require "msched"\nlocal a = ms.store(arg[1])\nlocal b = ms.store(arg[1])' >"$work/twice.lua"
