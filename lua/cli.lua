@@ -85,8 +85,19 @@ end
 
 local function is_function(x) return ms.type(x) == "function" end
 
--- The functions of a file: Lua that returns them, called with `rest`, or TVMScript.
-function cli.functions_of(path, rest)
+-- That one of the list that --task means, by its number or its name.
+local function pick(list, task)
+  local named, names = {}, {}
+  for i, f in ipairs(list) do
+    names[i] = f:name()
+    if f:name() == task or (task:find "^%d+$" and i == math.tointeger(task)) then named[#named + 1] = f end
+  end
+  if #named == 0 then misuse("--task %s: the file has %s", task, table.concat(names, ", ")) end
+  return named
+end
+
+-- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of which --task may name one.
+function cli.functions_of(path, rest, task)
   local list = {}
   if path:find("%.lua$") then
     local chunk, message = loadfile(path, "t")
@@ -100,11 +111,11 @@ function cli.functions_of(path, rest)
       list[i] = f
     end
   else
-    local ok, f = pcall(ms.from_script, read_file(path), path)
-    if not ok then refuse("%s", tostring(f)) end
-    list[1] = f
+    local ok, made = pcall(ms.functions_of_script, read_file(path), path)
+    if not ok then refuse("%s", tostring(made)) end
+    list = made
   end
-  return list
+  return task and pick(list, task) or list
 end
 
 function cli.open_store(path, read_only)

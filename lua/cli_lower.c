@@ -38,13 +38,12 @@ static struct tir *scheduled(struct tir *ir, const struct vm_trace *trace, const
 }
 
 /* Where the trace may have left the regions, none of the passes is held to them. */
-static bool lower(struct tir *ir, const struct vm_trace *trace, const char *path, const char *target_name,
-                  const char *after, ms_error *err) {
+static bool lower(struct tir *ir, const struct vm_trace *trace, const char *target_name, const char *after,
+                  ms_error *err) {
   struct jit_target target;
   ms_error none = {0};
   if (!jit_target_parse(target_name, &target, err)) return false;
   tir_func f = tir_find_func(ir, "main");
-  if (!f) return ms_fail(err, MS_FUNCTION_NOT_FOUND, "%s has several functions, and none is `main`", path);
   struct tir_lower_options options = {.vector_bits = target.vector_bits,
                                       .vector_registers = target.vector_registers,
                                       .instructions = jit_instructions(&target),
@@ -61,22 +60,22 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *path
 }
 
 int cli_lower(const struct cli_command *self, int argc, char **argv) {
-  const char *trace_path = NULL, *target = "native", *after = NULL;
+  const char *trace_path = NULL, *target = "native", *after = NULL, *task = NULL;
   uint64_t seed = 1;
   struct cli_list files = {0};
   const struct cli_place places[] = {
       {.key = "trace", .text = &trace_path}, {.key = "target", .text = &target}, {.key = "dump-after", .text = &after},
-      {.key = "intrinsics", .list = &files}, {.key = "seed", .whole = &seed},
+      {.key = "intrinsics", .list = &files}, {.key = "seed", .whole = &seed},    {.key = "task", .text = &task},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (count != 1) return cli_wrong_usage(self, "give one IR file");
   ms_error err = {.instruction = -1};
   struct vm_intrinsics *intrinsics = check_pass(after, &err) ? cli_read_intrinsics(&files, &err) : NULL;
-  struct tir *ir = intrinsics ? cli_read_module(argv[0], &err) : NULL;
+  struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &err) : NULL;
   struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
   struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, intrinsics, seed, &err) : NULL;
-  bool done = ours && lower(ours, trace, argv[0], target, after, &err);
+  bool done = ours && lower(ours, trace, target, after, &err);
   if (!done) cli_report(&err, trace, false);
   if (ours) tir_free(ours);
   vm_trace_free(trace);

@@ -13,7 +13,7 @@
 struct options {
   bool json;
   uint64_t seed, steps;
-  const char *trace, *target;
+  const char *trace, *target, *task;
   struct vm_intrinsics *intrinsics; /* that the trace uses, besides those shipped */
 };
 
@@ -294,6 +294,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},   {.key = "seed", .whole = &o.seed},    {.key = "steps", .whole = &o.steps},
       {.key = "trace", .text = &o.trace}, {.key = "target", .text = &o.target}, {.key = "intrinsics", .list = &files},
+      {.key = "task", .text = &o.task},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
@@ -301,11 +302,10 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (!o.steps || o.steps > INT64_MAX) return cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};
   o.intrinsics = cli_read_intrinsics(&files, &err);
-  struct tir *ir = o.intrinsics ? cli_read_module(argv[0], &err) : NULL;
+  struct tir *ir = o.intrinsics ? cli_read_function(argv[0], o.task, &err) : NULL;
   struct vm_trace *trace = ir && o.trace ? cli_read_trace(o.trace, &err) : NULL;
   tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
   bool done = ir && (trace || !o.trace);
-  if (done && !f) done = ms_fail(&err, MS_FUNCTION_NOT_FOUND, "%s has several functions, and none is `main`", argv[0]);
   done = done && run(ir, f, trace, &o, &err);
   if (!done) cli_report(&err, trace, o.json);
   vm_trace_free(trace);
