@@ -119,9 +119,10 @@ static const struct entry *find(const struct repair *r, size_t count, char kind,
 
 /* ---- What damaged pages still hold: only what proves to be what it was ---- */
 
-/* An older entry has no checksum: a record holds its id, an intrinsic's id is that of its text. */
+/* An older entry has no checksum: a record holds its id and a trace that decodes, an intrinsic's id is that of its text,
+ * a workload parses to its end. */
 static bool is_older(char kind, MDB_val key, MDB_val value) {
-  return kind != DB_WORKLOAD && db_unseal(kind, &key, &value) == DB_UNSEALED && !judge(kind, key, value);
+  return db_unseal(kind, &key, &value) == DB_UNSEALED && !judge(kind, key, value);
 }
 
 static bool is_sealed(char kind, MDB_val key, MDB_val value) {
@@ -218,26 +219,29 @@ static void count_kept(struct repair *r) {
                                             : &r->out->intrinsics);
 }
 
-static void remove_with_lock(const char *path) {
+static void remove_lock(const char *path) {
   char *lock = NULL;
   if (asprintf(&lock, "%s-lock", path) < 0) abort();
-  unlink(path);
   unlink(lock);
   free(lock);
 }
 
+static void remove_with_lock(const char *path) {
+  unlink(path);
+  remove_lock(path);
+}
+
 static bool write_anew(struct repair *r, const char *path, ms_error *err) {
-  char *made = NULL, *lock = NULL;
-  if (asprintf(&made, "%s.repair", path) < 0 || asprintf(&lock, "%s-lock", made) < 0) abort();
+  char *made = NULL;
+  if (asprintf(&made, "%s.repair", path) < 0) abort();
   remove_with_lock(made);
   struct db *db = db_open(made, DB_CREATE, err);
   bool ok = db && db_write(db, insert_all, r, "writing what is saved", err);
   db_close(db);
-  unlink(lock);
+  remove_lock(made);
   ok = ok && db_take_place(made, path, &r->out->backup, err);
   if (!ok) remove_with_lock(made);
   free(made);
-  free(lock);
   return ok;
 }
 
@@ -251,7 +255,10 @@ static bool is_clean(struct db *named, FILE *report, int64_t *problems, ms_error
 }
 
 static bool repair_alone(struct db *named, struct repair *r, ms_error *err) {
-  if (!gather(r, named->path, err)) return false;
+  if (!gather(r, named->path, err)) {
+    remove_lock(named->path); /* of what is no store; it is ours alone */
+    return false;
+  }
   drop_incomplete(r);
   count_kept(r);
   return write_anew(r, named->path, err);
