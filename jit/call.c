@@ -2,6 +2,7 @@
 #include "machine.h"
 #include "measure.h"
 #include "timing.h"
+#include "trap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir 
     return NULL;
   }
   jit_arguments(ir, f, args, call->args, call->scalars);
+  trap_install();
   return call;
 }
 
@@ -55,7 +57,8 @@ void jit_call_free(struct jit_call *call) {
 }
 
 bool jit_call_run(const struct jit_call *call, ms_error *err) {
-  return jit_passed(call->entry(call->args, call->workspace), err);
+  int32_t status = 0;
+  return trap_call(call->entry, call->args, call->workspace, &status, err) && jit_passed(status, err);
 }
 
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err) {

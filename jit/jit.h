@@ -109,7 +109,11 @@ struct jit_call;
 struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                               const struct tir_arg *args, ms_error *err);
 void jit_call_free(struct jit_call *call);
-/* Runs it once. false: an assertion of the function failed. */
+/* Runs it once. false: an assertion of the function failed, or the kernel faulted: it touched memory that is not there,
+ * divided by zero or ran what this CPU lacks, on any of its threads; the process goes on, and what is in the buffers is
+ * undefined. What a kernel writes outside of its buffers where there is memory is not noticed here: the interpreter does,
+ * and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are installed
+ * by jit_call_new; signals that are no kernel's go to those that were there before. */
 bool jit_call_run(const struct jit_call *call, ms_error *err);
 /* Compiles f and runs it once. */
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,

@@ -1,6 +1,7 @@
 /* Loading compiled code into this process with ORC. */
 #include "machine.h"
 #include "shake.h"
+#include "trap.h"
 
 #include <llvm-c/Core.h>
 
@@ -46,21 +47,23 @@ static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_er
   return true;
 }
 
-/* Functions of ours in the place of libgomp's: found before what the libraries have. */
-static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_error *err) {
+/* Functions of ours in the place of libgomp's, found before what the libraries have: parallel loops run where their
+ * faults are caught, or with shaken timing. */
+static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool shaken, ms_error *err) {
   const struct {
     const char *name;
     uintptr_t address;
-  } ours[] = {{"GOMP_parallel", (uintptr_t)shake_parallel},
+  } ours[] = {{"GOMP_parallel", shaken ? (uintptr_t)shake_parallel : (uintptr_t)trap_parallel},
               {"omp_get_thread_num", (uintptr_t)shake_thread_number},
               {"omp_get_num_threads", (uintptr_t)shake_thread_count}};
   enum { COUNT = sizeof ours / sizeof *ours };
   LLVMOrcCSymbolMapPair symbols[COUNT];
-  for (int i = 0; i < COUNT; i++)
+  size_t count = shaken ? COUNT : 1;
+  for (size_t i = 0; i < count; i++)
     symbols[i] = (LLVMOrcCSymbolMapPair){
         LLVMOrcLLJITMangleAndIntern(orc, ours[i].name),
         {ours[i].address, {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}}};
-  return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, COUNT)), err);
+  return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, count)), err);
 }
 
 static struct jit_kernel *load(const struct jit_code *code, bool shaken, ms_error *err) {
@@ -80,7 +83,7 @@ static struct jit_kernel *load(const struct jit_code *code, bool shaken, ms_erro
   size_t bytes;
   const char *object = jit_code_object(code, &bytes);
   LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
-  if ((!shaken || add_threads(kernel->orc, library, err)) && add_libraries(kernel->orc, library, err) &&
+  if (add_threads(kernel->orc, library, shaken, err) && add_libraries(kernel->orc, library, err) &&
       !orc_failed(LLVMOrcLLJITAddObjectFile(kernel->orc, library, copy), err) &&
       !orc_failed(LLVMOrcLLJITLookup(kernel->orc, &address, code->name), err)) {
     kernel->entry = (jit_entry)(uintptr_t)address;

@@ -67,8 +67,8 @@ ms.arrays_for = arrays_for
 function ms.compare(k, reference, seed)
   local func = k:func()
   local got, want, before = arrays_for(func, seed), arrays_for(func, seed), arrays_for(func, seed)
+  reference(table.unpack(want)) -- first: where an access is out of bounds, it says which
   k:run(table.unpack(got))
-  reference(table.unpack(want))
   local most, compared = 0.0, 0
   for i = 1, #got do
     local difference, count = got[i]:difference(want[i], before[i])

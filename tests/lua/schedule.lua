@@ -89,4 +89,17 @@ refuses("is missing", sch.split, sch)
 refuses("elements of float32 are expected", kernel, ms.array({40, 24}, "int32"), ms.array({24, 56}), ms.array({40, 56}))
 refuses("3 arguments are expected", kernel, ms.array {40, 24})
 refuses("at least 1", ms.array, {0})
+
+-- A kernel that leaves its buffers does not end the session: checked, the interpreter says where; run, it is stopped.
+local leaves = ms.from_script [[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def leaves(P: T.Buffer((64,), "int64"), Q: T.Buffer((64,), "int32")):
+    for i in T.parallel(64):
+        Q[P[i] * T.int64(1000000000000) + T.int64(4000000000000)] = 1
+]]
+local faulty = ms.build(leaves)
+refuses("out of bounds", function() faulty:check() end)
+refuses("stopped by signal", faulty, ms.array({64}, "int64"), ms.array({64}, "int32"))
+assert(kernel:check() < 1e-3)
 print "schedule: ok"
