@@ -202,22 +202,8 @@ static void real_arithmetic(struct emit_c *e, const struct tir_expr_node *n, str
   case TIR_MIN: call_two(e, emit_c_helper(e, "min", t, NULL, helper), n, c); break;
   case TIR_MAX: call_two(e, emit_c_helper(e, "max", t, NULL, helper), n, c); break;
   case TIR_MOD: call_two(e, emit_c_helper(e, "call2", t, "fmod", helper), n, c); break;
-  case TIR_FLOORDIV:
-  case TIR_FLOORMOD:
-    if (n->kind == TIR_FLOORMOD) {
-      emit_c_value(e, n->a, c);
-      fputs(" - ", e->out);
-    }
-    fprintf(e->out, "%s(", emit_c_helper(e, "call1", t, "floor", helper));
-    emit_c_value(e, n->a, c);
-    fputs(" / ", e->out);
-    emit_c_value(e, n->b, c);
-    fputc(')', e->out);
-    if (n->kind == TIR_FLOORMOD) {
-      fputs(" * ", e->out);
-      emit_c_value(e, n->b, c);
-    }
-    break;
+  case TIR_FLOORDIV: call_two(e, emit_c_helper(e, "quotient", t, NULL, helper), n, c); break;
+  case TIR_FLOORMOD: call_two(e, emit_c_helper(e, "remainder", t, NULL, helper), n, c); break;
   default:
     emit_c_value(e, n->a, c);
     fprintf(e->out, " %s ", emit_c_operator((enum tir_kind)n->kind));
@@ -404,7 +390,7 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
   size_t size;
   FILE *out = e->out;
   if (!(e->out = open_memstream(&text, &size))) abort();
-  if (index)
+  if (index && fits(e, n->a)) /* else it wraps around, in its type */
     emit_c_index(e, n->a);
   else
     emit_c_value(e, n->a, width == 1 ? C_SCALAR : c);

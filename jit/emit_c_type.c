@@ -97,6 +97,10 @@ static const struct template templates[] = {
     {"floormod", "",
      "$V ms_floormod_$N($V a, $V b) {\n  $V r = a % b;\n  return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}",
      "$V ms_floormod_$N($V a, $V b) {\n  $V r = a % b;\n  return r + (b & (r != 0) & ((r < 0) ^ (b < 0)));\n}"},
+    /* The same of floats. */
+    {"quotient", "", "$V ms_quotient_$N($V a, $V b) { return __builtin_floor$F(a / b); }",
+     "$V ms_quotient_$N($V a, $V b) {\n  a /= b;\n  $L a[l] = __builtin_floor$F(a[l]);\n  return a;\n}"},
+    {"remainder", "quotient", "$V ms_remainder_$N($V a, $V b) { return a - ms_quotient_$N(a, b) * b; }", NULL},
     {"abs", "", "$V ms_abs_$N($V x) { return x < 0 ? ($V)-($U)x : x; }",
      "$V ms_abs_$N($V x) { return ($V)(($U)(x ^ (x < 0)) - ($U)(x < 0)); }"},
     {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__builtin_popcountll((uint64_t)($U)x); }",

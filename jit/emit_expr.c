@@ -174,11 +174,20 @@ static LLVMValueRef select_value(struct emit *e, const struct tir_expr_node *n) 
   return LLVMBuildSelect(e->builder, c, a, b, "");
 }
 
+/* The integer's value may leave its type, and then wraps around: indices are computed in 64 bits. */
+static bool wraps(const struct tir *ir, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(ir, x);
+  return (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || n->lo == INT64_MIN || n->hi == INT64_MAX;
+}
+
 static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
   LLVMValueRef before = e->vars[n->ref];
   tir_type type = tir_type_of(e->ir, n->a);
   bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
-  e->vars[n->ref] = index ? emit_index(e, n->a) : emit_expr(e, n->a);
+  if (index && wraps(e->ir, n->a))
+    e->vars[n->ref] = emit_cast(e, emit_expr(e, n->a), type, TIR_T_I64);
+  else
+    e->vars[n->ref] = index ? emit_index(e, n->a) : emit_expr(e, n->a);
   LLVMValueRef body = emit_expr(e, n->b);
   e->vars[n->ref] = before;
   return body;

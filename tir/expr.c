@@ -2,6 +2,7 @@
 #include "arena.h"
 #include "arith/bounds.h"
 #include "judge/verify.h"
+#include "node_map.h"
 #include "slots.h"
 
 #include <string.h>
@@ -313,48 +314,114 @@ tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_t
 
 /* ---- Reading ---- */
 
-void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data) {
-  if (e == TIR_NONE || !visit(data, e)) return;
-  const struct tir_expr_node *n = tir_at(ir, e);
+struct walk {
+  const struct tir *ir;
+  bool (*visit)(void *data, tir_expr e);
+  void *data;
+  struct tir_node_map seen;
+};
+
+static void walk(struct walk *w, tir_expr e) {
+  bool fresh = false;
+  if (e == TIR_NONE) return;
+  tir_node_map_at(&w->seen, e, 0, &fresh);
+  if (!fresh || !w->visit(w->data, e)) return;
+  const struct tir_expr_node *n = tir_at(w->ir, e);
   if (n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM) return;
   tir_expr a = n->a, b = n->b, c = n->c;
   uint32_t first = n->operands, count = n->count;
-  tir_walk_expr(ir, a, visit, data);
-  tir_walk_expr(ir, b, visit, data);
-  tir_walk_expr(ir, c, visit, data);
-  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, ir->operands.at[first + i], visit, data);
+  walk(w, a), walk(w, b), walk(w, c);
+  for (uint32_t i = 0; i < count; i++) walk(w, w->ir->operands.at[first + i]);
+}
+
+void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data) {
+  if (e == TIR_NONE) return;
+  if (tir_at(ir, e)->kind <= TIR_DATA) { /* nothing is below it */
+    visit(data, e);
+    return;
+  }
+  struct walk w = {.ir = ir, .visit = visit, .data = data};
+  tir_node_map_init(&w.seen);
+  walk(&w, e);
+  tir_node_map_free(&w.seen);
+}
+
+struct counting {
+  const struct tir *ir;
+  bool (*counts)(void *data, tir_expr e);
+  void *data;
+  struct tir_node_map sums;
+};
+
+static uint32_t count_below(struct counting *c, tir_expr e) {
+  bool fresh = false;
+  if (e == TIR_NONE) return 0;
+  uint32_t known = *tir_node_map_at(&c->sums, e, 0, &fresh);
+  if (!fresh) return known;
+  const struct tir_expr_node n = *tir_at(c->ir, e);
+  uint64_t sum = c->counts(c->data, e);
+  if (n.kind > TIR_DATA) sum += (uint64_t)count_below(c, n.a) + count_below(c, n.b) + count_below(c, n.c);
+  for (uint32_t i = 0; i < n.count && n.kind > TIR_DATA; i++) sum += count_below(c, c->ir->operands.at[n.operands + i]);
+  if (sum > UINT32_MAX) sum = UINT32_MAX;
+  return *tir_node_map_at(&c->sums, e, 0, &fresh) = (uint32_t)sum;
+}
+
+uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void *data, tir_expr e), void *data) {
+  struct counting c = {.ir = ir, .counts = counts, .data = data};
+  tir_node_map_init(&c.sums);
+  uint32_t sum = count_below(&c, e);
+  tir_node_map_free(&c.sums);
+  return sum;
+}
+
+struct uses {
+  const struct tir *ir;
+  uint64_t mask;
+  const tir_var *vars;
+  uint32_t count;
+  uint32_t steps; /* that are left to a plain search, which meets shared nodes again */
+  bool found;
+};
+
+static bool is_one_of(const struct uses *u, tir_var v) {
+  for (uint32_t i = 0; i < u->count; i++)
+    if (u->vars[i] == v) return true;
+  return false;
+}
+
+static bool search_plainly(struct uses *u, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  if (!(n->vars & u->mask) || !u->steps) return false;
+  u->steps--;
+  if (n->kind == TIR_VAR) return is_one_of(u, n->ref);
+  if ((n->a && search_plainly(u, n->a)) || (n->b && search_plainly(u, n->b)) || (n->c && search_plainly(u, n->c)))
+    return true;
+  for (uint32_t i = 0; i < n->count; i++) {
+    tir_expr x = u->ir->operands.at[n->operands + i];
+    if (x && search_plainly(u, x)) return true;
+  }
+  return false;
+}
+
+static bool look_for_vars(void *data, tir_expr e) {
+  struct uses *u = data;
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  u->found = u->found || (n->kind == TIR_VAR && is_one_of(u, n->ref));
+  return !u->found && (n->vars & u->mask);
+}
+
+bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count) {
+  if (!(tir_at(ir, e)->vars & mask)) return false;
+  struct uses u = {ir, mask, vars, count, 256, false};
+  if (search_plainly(&u, e)) return true;
+  if (!u.steps) tir_walk_expr(ir, e, look_for_vars, &u);
+  return u.found;
 }
 
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (!(n->vars >> (v & 63) & 1)) return false;
-  if (n->kind == TIR_VAR) return n->ref == v;
-  if ((n->a && tir_uses_var(ir, n->a, v)) || (n->b && tir_uses_var(ir, n->b, v)) || (n->c && tir_uses_var(ir, n->c, v)))
-    return true;
-  for (uint32_t i = 0; i < n->count; i++) {
-    tir_expr x = ir->operands.at[n->operands + i];
-    if (x && tir_uses_var(ir, x, v)) return true;
-  }
-  return false;
-}
-
-bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  if (!(n->vars & mask)) return false;
-  if (n->kind == TIR_VAR) {
-    for (uint32_t i = 0; i < count; i++)
-      if (vars[i] == n->ref) return true;
-    return false;
-  }
-  if ((n->a && tir_uses_masked_var(ir, n->a, mask, vars, count)) ||
-      (n->b && tir_uses_masked_var(ir, n->b, mask, vars, count)) ||
-      (n->c && tir_uses_masked_var(ir, n->c, mask, vars, count)))
-    return true;
-  for (uint32_t i = 0; i < n->count; i++) {
-    tir_expr x = ir->operands.at[n->operands + i];
-    if (x && tir_uses_masked_var(ir, x, mask, vars, count)) return true;
-  }
-  return false;
+  return n->kind == TIR_VAR ? n->ref == v : tir_uses_masked_var(ir, e, 1ull << (v & 63), &v, 1);
 }
 
 bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {

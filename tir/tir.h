@@ -501,8 +501,13 @@ void tir_modular(struct tir *ir, tir_expr e, int64_t *modulus, int64_t *remainde
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v);
 bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count);
 bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b);
-/* Calls visit(data, e) on e and all below it, parents first; visit returns false to skip what is below. */
+/* Calls visit(data, e) once on e and on each node below it, a parent first; visit returns false to skip what is below.
+ * Expressions are graphs: a node that several share is visited as first met. */
 void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data);
+
+/* How often nodes that counts(data, e) says stand in the expression written out, where a shared node stands several
+ * times; UINT32_MAX: that often or more. */
+uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void *data, tir_expr e), void *data);
 
 /* Substitution of variables and buffers. Set entries, apply any number of times, clear. Integer sums are simplified on
  * the way; an expression without the variables is returned as it is. Not re-entrant: one map a module. */
@@ -615,7 +620,10 @@ struct tir *tir_read(const char *text, size_t length, const char *file, ms_error
 /* Adds the functions of a text to a module, under `name` if not NULL (then one function). */
 bool tir_read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name, ms_error *err);
 enum { TIR_PRINT_COLOUR = 1, TIR_PRINT_FUNCTION = 2 /* functions alone, without the class around them */ };
-/* Today's dialect. Returned text is the caller's to free(). Reading it back gives an equal module. */
+/* Today's dialect. Returned text is the caller's to free(). Reading it back gives an equal module; but an expression of
+ * more nodes than TIR_MOST_PRINTED, each counted as often as it is used, is left out, and the reader refuses what stands
+ * in its place. */
+enum { TIR_MOST_PRINTED = 1 << 16 };
 char *tir_print(const struct tir *ir, tir_func f /* TIR_NONE: all */, unsigned flags);
 char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);

@@ -39,6 +39,8 @@ bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* Loads of `buffer` (TIR_NONE: of any) in e, each distinct one once, in the order met. Returns the number, stores at
  * most `most`. */
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most);
+/* The call gives a value, the same for equal operands, and does nothing else. */
+bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
 /* if_then_else: of two values one, the other is not evaluated. */
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n);
 /* Each index of the load is within the buffer's shape, for all values of the variables in it. */

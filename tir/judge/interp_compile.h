@@ -28,6 +28,9 @@ struct compiler {
   struct tir_workspace workspace; /* of the function */
   tir_stmt place;                 /* the statement being compiled */
   operand *computed;              /* by expression: where its value is, or NO_OPERAND */
+  uint32_t *computed_by;          /* by expression: the statement it was computed for, as `statements` counts them */
+  uint32_t statements;            /* begun so far */
+  bool is_pure;                   /* the statement's expressions have no effects: what it loads, it loads once */
   operand *var_at;                /* by variable: its register (the first of its lanes), or NO_OPERAND */
   operand *slot_of;               /* by buffer: its slot while it is in scope, or NO_OPERAND */
   INTERP_LIST(struct undo, undos);
@@ -54,6 +57,8 @@ uint32_t interp_emit(struct compiler *c, enum op op, operand dst, operand a, ope
 static inline uint32_t interp_here(const struct compiler *c) { return c->program->code.count; }
 uint32_t interp_list(struct compiler *c, const int32_t *values, uint32_t count); /* into program.lists */
 
+/* Begins to compile the expressions of statement s: what others computed of memory is forgotten. */
+void interp_begin_statement(struct compiler *c, tir_stmt s);
 /* Compiles lane `lane` of an expression. */
 operand interp_expr(struct compiler *c, tir_expr e, int lane);
 /* Compiles an expression into a given register. */

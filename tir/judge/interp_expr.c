@@ -3,6 +3,7 @@
  * What a program may leave out is left out: a Select, an and, an or, an if_then_else computes only the operands that
  * decide its value. TVM's Select computes both; that differs only by faults (an index out of bounds, a division by
  * zero) in the operand not taken, which compiled code tolerates, so the interpreter does. */
+#include "../analysis/loads.h"
 #include "interp_compile.h"
 
 #include <assert.h>
@@ -396,16 +397,52 @@ static operand compile(struct compiler *c, tir_expr e, int lane) {
   return not_a_value(c, n);
 }
 
+static bool find_effect(void *data, tir_expr e) {
+  struct compiler *c = data;
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  if (n->kind == TIR_CALL && !tir_is_pure_call(c->ir, n)) c->is_pure = false;
+  return n->flags & TIR_HAS_CALL;
+}
+
+static void look_for_effects(struct compiler *c, tir_expr e) {
+  if (e && (tir_at(c->ir, e)->flags & TIR_HAS_CALL)) tir_walk_expr(c->ir, e, find_effect, c);
+}
+
+void interp_begin_statement(struct compiler *c, tir_stmt s) {
+  tir_expr all[4];
+  uint32_t count = tir_stmt_exprs(c->ir, s, all);
+  const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
+  c->place = s;
+  c->statements++;
+  c->is_pure = n->kind == TIR_STORE || n->kind == TIR_IF || n->kind == TIR_BIND;
+  for (uint32_t i = 0; i < count; i++) look_for_effects(c, all[i]);
+  for (uint32_t i = 0; n->kind == TIR_STORE && i < tir_buffer_at(c->ir, n->store.buffer)->rank; i++)
+    look_for_effects(c, tir_operands(c->ir, n->store.indices)[i]);
+}
+
+/* Of scalars only: what no memory tells holds in the whole scope, the rest in the statement. */
+static bool is_kept(const struct compiler *c, const struct tir_expr_node *n, int lane) {
+  bool fixed = !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  return lane == 0 && n->kind > TIR_DATA && (fixed || (c->is_pure && tir_type_lanes(n->type) == 1));
+}
+
+static bool is_computed(const struct compiler *c, tir_expr e) {
+  bool fixed = !(tir_at(c->ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  return c->computed[e] != NO_OPERAND && (fixed || c->computed_by[e] == c->statements);
+}
+
 operand interp_expr(struct compiler *c, tir_expr e, int lane) {
   if (c->failed) return 0;
   const struct tir_expr_node *n = tir_at(c->ir, e);
   if (tir_type_code(n->type) == TIR_FLOAT && tir_type_bits(n->type) == 32) c->program->has_float32 = true;
-  bool keep = lane == 0 && n->kind > TIR_DATA && !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
-  if (keep && c->computed[e] != NO_OPERAND) return c->computed[e];
+  bool keep = is_kept(c, n, lane);
+  if (keep && is_computed(c, e)) return c->computed[e];
   if (++c->depth > MOST_DEPTH) return interp_refuse(c, MS_TOO_LARGE, "an expression is nested too deeply to interpret");
   operand at = compile(c, e, lane);
   c->depth--;
-  if (keep && !c->failed) define(c, DEFINED_EXPR, c->computed, e, at);
+  if (!keep || c->failed) return at;
+  define(c, DEFINED_EXPR, c->computed, e, at);
+  c->computed_by[e] = c->statements;
   return at;
 }
 

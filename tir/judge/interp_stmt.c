@@ -387,7 +387,7 @@ static void walk(struct compiler *c, tir_stmt top) {
     }
     tir_stmt s = f->child;
     f->child = tir_stmt_at(c->ir, s)->next;
-    c->place = s;
+    interp_begin_statement(c, s);
     if (has_lists(c, s))
       INTERP_PUSH(frames.list, new_frame(c, s));
     else
@@ -423,6 +423,8 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
   assert(tir_is_func(ir, f));
   struct compiler c = {.ir = ir, .options = options, .program = out, .err = err};
   c.computed = table(ir->exprs.count);
+  c.computed_by = calloc((size_t)ir->exprs.count + 1, sizeof *c.computed_by);
+  if (!c.computed_by) abort();
   c.var_at = table(ir->vars.count);
   c.slot_of = table(ir->buffers.count);
   c.dim_of = malloc(ir->vars.count + 1);
@@ -430,6 +432,7 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
   memset(c.dim_of, -1, ir->vars.count + 1);
   compile_function(&c, f, values, set);
   free(c.computed);
+  free(c.computed_by);
   free(c.var_at);
   free(c.slot_of);
   free(c.dim_of);

@@ -21,6 +21,7 @@ static const struct {
     {"vectorize", "vectorized loops become vector expressions", lower_vectorize},
     {"flatten", "buffers have one dimension", lower_flatten},
     {"instruction", "instructions stand only where memory lies as they need it", lower_instruction},
+    {"share", "what an expression uses again is bound, and computed once", lower_share},
     {"workspace", "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };

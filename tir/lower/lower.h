@@ -34,6 +34,7 @@ bool lower_unroll(struct lowering *low);      /* unroll.c */
 bool lower_promote(struct lowering *low);     /* promote.c */
 bool lower_flatten(struct lowering *low);     /* flatten.c */
 bool lower_instruction(struct lowering *low); /* instruction.c */
+bool lower_share(struct lowering *low);       /* share.c */
 bool lower_workspace(struct lowering *low);   /* workspace.c */
 
 /* ---- Shared by passes (rewrite.c) ---- */

@@ -2,16 +2,26 @@
 #include "lower.h"
 
 #include "../analysis/loads.h"
+#include "../node_map.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static tir_expr with_operands(struct tir *ir, struct tir_expr_node n, rewrite_access *rewrite, void *data) {
+struct rewriting {
+  struct tir *ir;
+  rewrite_access *rewrite;
+  void *data;
+  struct tir_node_map made; /* what became of each node */
+};
+
+static tir_expr rewrite_in(struct rewriting *r, tir_expr e);
+
+static tir_expr with_operands(struct rewriting *r, struct tir_expr_node n) {
+  struct tir *ir = r->ir;
   tir_expr on_stack[TIR_MOST_RANK], *operands = on_stack;
   if (n.count > TIR_MOST_RANK) operands = malloc(n.count * sizeof *operands);
   if (!operands) abort();
-  for (uint32_t i = 0; i < n.count; i++)
-    operands[i] = lower_rewrite_expr(ir, ir->operands.at[n.operands + i], rewrite, data);
+  for (uint32_t i = 0; i < n.count; i++) operands[i] = rewrite_in(r, ir->operands.at[n.operands + i]);
   tir_expr made;
   if (n.kind == TIR_CALL) {
     made = tir_call(ir, n.type, n.ref, operands, n.count);
@@ -19,22 +29,38 @@ static tir_expr with_operands(struct tir *ir, struct tir_expr_node n, rewrite_ac
     struct access a = {.buffer = n.ref, .count = n.count};
     assert(n.count <= TIR_MOST_RANK);
     memcpy(a.indices, operands, n.count * sizeof *operands);
-    rewrite(ir, data, &a);
-    tir_expr predicate = n.a ? lower_rewrite_expr(ir, n.a, rewrite, data) : TIR_NONE;
+    r->rewrite(ir, r->data, &a);
+    tir_expr predicate = rewrite_in(r, n.a);
     made = tir_load(ir, a.buffer, a.indices, a.count, predicate);
   }
   if (operands != on_stack) free(operands);
   return made;
 }
 
-tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
-  if (!e) return TIR_NONE;
-  struct tir_expr_node n = *tir_at(ir, e);
-  if (!(n.flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
-  if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return with_operands(ir, n, rewrite, data);
+static tir_expr rewrite_node(struct rewriting *r, tir_expr e) {
+  struct tir_expr_node n = *tir_at(r->ir, e);
+  if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return with_operands(r, n);
   if (n.kind <= TIR_DATA || n.count) return e;
-  tir_expr a = lower_rewrite_expr(ir, n.a, rewrite, data), b = lower_rewrite_expr(ir, n.b, rewrite, data);
-  return tir_rebuild(ir, n, a, b, lower_rewrite_expr(ir, n.c, rewrite, data));
+  tir_expr a = rewrite_in(r, n.a), b = rewrite_in(r, n.b);
+  return tir_rebuild(r->ir, n, a, b, rewrite_in(r, n.c));
+}
+
+static tir_expr rewrite_in(struct rewriting *r, tir_expr e) {
+  bool fresh;
+  if (!e || !(tir_at(r->ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
+  tir_expr known = *tir_node_map_at(&r->made, e, 0, &fresh);
+  if (!fresh) return known;
+  tir_expr made = rewrite_node(r, e);
+  return *tir_node_map_at(&r->made, e, 0, &fresh) = made;
+}
+
+tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
+  if (!e || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
+  struct rewriting r = {.ir = ir, .rewrite = rewrite, .data = data};
+  tir_node_map_init(&r.made);
+  tir_expr made = rewrite_in(&r, e);
+  tir_node_map_free(&r.made);
+  return made;
 }
 
 static void rewrite_store(struct tir *ir, tir_stmt s, rewrite_access *rewrite, void *data) {

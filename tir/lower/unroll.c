@@ -16,22 +16,13 @@ static uint32_t statements_below(const struct tir *ir, tir_stmt top) {
 /* A branch inside a store's value splits the code around it, which is dear to compile: it counts as so many stores. */
 enum { STEPS_OF_BRANCH = 8 };
 
-struct branch_count {
-  const struct tir *ir;
-  int64_t branches;
-};
-
-static bool count_branch(void *data, tir_expr e) {
-  struct branch_count *c = data;
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  c->branches += n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "if_then_else");
-  return true;
+static bool is_branch(void *data, tir_expr e) {
+  const struct tir *ir = *(const struct tir *const *)data;
+  return tir_at(ir, e)->kind == TIR_CALL && !strcmp(tir_text(ir, tir_at(ir, e)->ref), "if_then_else");
 }
 
 static int64_t steps_of_store(const struct tir *ir, tir_stmt store) {
-  struct branch_count count = {.ir = ir};
-  tir_walk_expr(ir, tir_stmt_at(ir, store)->store.value, count_branch, &count);
-  return 1 + STEPS_OF_BRANCH * count.branches;
+  return 1 + STEPS_OF_BRANCH * (int64_t)tir_count_in_tree(ir, tir_stmt_at(ir, store)->store.value, is_branch, &ir);
 }
 
 /* How many registers the lanes of a vectorized loop take, of 32 bits each: so many instructions does a store become. */

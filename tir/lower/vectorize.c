@@ -2,6 +2,7 @@
  * on it has as many lanes as the loop has iterations, conditions become masks. Requires: no blocks; the loop's
  * iterations are independent. Gives: no vectorized loops; ramps, broadcasts, predicates of loads and stores. A loop
  * with something in it that has no vector form becomes serial. */
+#include "../node_map.h"
 #include "lower.h"
 
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct vectors {
   int lanes;
   tir_expr mask; /* under which the statement runs; TIR_NONE: always */
   bool failed;
+  struct tir_node_map made; /* what became of each node, under each mask */
 };
 
 static tir_expr widen(struct vectors *v, tir_expr e);
@@ -122,12 +124,9 @@ static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
   return tir_call(ir, tir_type_with_lanes(n.type, lanes), n.ref, args, n.count);
 }
 
-static tir_expr widen(struct vectors *v, tir_expr e) {
+static tir_expr widen_node(struct vectors *v, tir_expr e) {
   struct tir *ir = v->ir;
-  if (!e) return TIR_NONE;
   struct tir_expr_node n = *tir_at(ir, e);
-  bool masked_load = v->mask && (n.flags & TIR_HAS_LOAD);
-  if (!tir_uses_var(ir, e, v->var) && !masked_load) return e;
   if (n.kind == TIR_VAR) return v->ramp;
   if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return widen_operands(v, n);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
@@ -146,6 +145,16 @@ static tir_expr widen(struct vectors *v, tir_expr e) {
   }
   v->failed = true;
   return e;
+}
+
+static tir_expr widen(struct vectors *v, tir_expr e) {
+  if (!e) return TIR_NONE;
+  bool masked_load = v->mask && (tir_at(v->ir, e)->flags & TIR_HAS_LOAD), fresh;
+  if (!tir_uses_var(v->ir, e, v->var) && !masked_load) return e;
+  tir_expr known = *tir_node_map_at(&v->made, e, v->mask, &fresh);
+  if (!fresh) return known;
+  tir_expr made = widen_node(v, e);
+  return *tir_node_map_at(&v->made, e, v->mask, &fresh) = made;
 }
 
 /* ---- Statements ---- */
@@ -221,9 +230,11 @@ static void vectorize(struct lowering *low, tir_stmt loop) {
   tir_stmt copy = tir_clone_stmt(ir, loop); /* the loop stays as it is should a statement have no vector form */
   n = *tir_stmt_at(ir, copy);
   tir_type type = ir->vars.at[n.loop.var].type;
-  struct vectors v = {ir,          n.loop.var, tir_ramp(ir, n.loop.min, tir_int(ir, type, 1), (int)extent),
-                      (int)extent, TIR_NONE,   false};
+  struct vectors v = {.ir = ir, .var = n.loop.var, .lanes = (int)extent};
+  v.ramp = tir_ramp(ir, n.loop.min, tir_int(ir, type, 1), (int)extent);
+  tir_node_map_init(&v.made);
   widen_list(&v, n.first[TIR_BODY]);
+  tir_node_map_free(&v.made);
   if (v.failed) {
     tir_kill(ir, copy);
     return;

@@ -59,24 +59,21 @@ static bool is_store_of(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
   return s && tir_stmt_at(ir, s)->store.buffer == buffer;
 }
 
-struct load_count {
+struct loads_of {
   const struct tir *ir;
   tir_buffer buffer;
-  uint32_t count;
 };
 
-static bool count_load(void *data, tir_expr e) {
-  struct load_count *c = data;
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  c->count += n->kind == TIR_LOAD && n->ref == c->buffer;
-  return n->flags & TIR_HAS_LOAD;
+static bool is_load_of(void *data, tir_expr e) {
+  const struct loads_of *l = data;
+  const struct tir_expr_node *n = tir_at(l->ir, e);
+  return n->kind == TIR_LOAD && n->ref == l->buffer;
 }
 
 /* Interned expressions stand in several places: each is counted. */
 static uint32_t count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer) {
-  struct load_count c = {ir, buffer, 0};
-  tir_walk_expr(ir, e, count_load, &c);
-  return c.count;
+  struct loads_of l = {ir, buffer};
+  return tir_count_in_tree(ir, e, is_load_of, &l);
 }
 
 static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {

@@ -35,7 +35,8 @@ struct tir_printer {
   const struct tir *ir;
   struct tir_text out, line;
   uint32_t indent;
-  bool fragment; /* a part of a function: names that nothing declares are of what is around it */
+  uint32_t nested; /* expressions around the one being printed */
+  bool fragment;   /* a part of a function: names that nothing declares are of what is around it */
 
   struct tir_text names; /* text of all names given */
   uint32_t *var_names;   /* by variable: offset in names + 1; 0: none yet */

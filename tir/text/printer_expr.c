@@ -382,7 +382,22 @@ static void print_other(struct tir_printer *p, tir_expr e) {
   }
 }
 
+static bool is_node(void *data, tir_expr e) {
+  (void)data, (void)e;
+  return true;
+}
+
+/* Expressions are graphs, text is a tree: what would be without end, written out, is only said to be there. */
+static bool is_too_large(struct tir_printer *p, tir_expr e) {
+  uint32_t nodes = tir_at(p->ir, e)->kind <= TIR_DATA ? 1 : tir_count_in_tree(p->ir, e, is_node, NULL);
+  if (nodes <= TIR_MOST_PRINTED) return false;
+  tir_putf(&p->line, "<an expression of more than %d nodes>", TIR_MOST_PRINTED);
+  return true;
+}
+
 static void print_at(struct tir_printer *p, tir_expr e, enum level least) {
+  if (!p->nested && is_too_large(p, e)) return;
+  p->nested++;
   const struct tir_expr_node *n = tir_at(p->ir, e);
   if (n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM)
     put_constant(p, n);
@@ -392,6 +407,7 @@ static void print_at(struct tir_printer *p, tir_expr e, enum level least) {
     print_not(p, n->a, least);
   else
     print_other(p, e);
+  p->nested--;
 }
 
 void tir_print_value(struct tir_printer *p, tir_expr e) { print_at(p, e, LEVEL_NONE); }

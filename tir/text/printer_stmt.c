@@ -6,27 +6,25 @@
 
 /* ---- Declarations of buffers ---- */
 
-/* How often a variable stands in an expression. */
-struct count {
+struct variable {
   const struct tir *ir;
   tir_var var;
-  uint32_t n;
 };
 
-static bool count_var(void *data, tir_expr e) {
-  struct count *c = data;
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  c->n += n->kind == TIR_VAR && n->ref == c->var;
-  return true;
+static bool is_variable(void *data, tir_expr e) {
+  const struct variable *v = data;
+  const struct tir_expr_node *n = tir_at(v->ir, e);
+  return n->kind == TIR_VAR && n->ref == v->var;
 }
 
-static uint32_t occurrences(const struct tir *ir, const struct tir_buffer_node *b, tir_var v) {
-  struct count c = {ir, v, 0};
-  for (uint32_t i = 0; i < b->rank; i++) tir_walk_expr(ir, ir->operands.at[b->shape + i], count_var, &c);
+/* How often a variable stands in a buffer's shape, strides and offset. */
+static uint64_t occurrences(const struct tir *ir, const struct tir_buffer_node *b, tir_var v) {
+  struct variable is = {ir, v};
+  uint64_t n = tir_count_in_tree(ir, b->elem_offset, is_variable, &is);
+  for (uint32_t i = 0; i < b->rank; i++) n += tir_count_in_tree(ir, ir->operands.at[b->shape + i], is_variable, &is);
   for (uint32_t i = 0; i < b->strides.count; i++)
-    tir_walk_expr(ir, ir->operands.at[b->strides.first + i], count_var, &c);
-  if (b->elem_offset) tir_walk_expr(ir, b->elem_offset, count_var, &c);
-  return c.n;
+    n += tir_count_in_tree(ir, ir->operands.at[b->strides.first + i], is_variable, &is);
+  return n;
 }
 
 /* A variable that this buffer is the first to use, and uses once: it needs no declaration of its own, if it is of the
