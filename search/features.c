@@ -213,22 +213,17 @@ static void add_access(struct store_info *s, tir_buffer buffer, const tir_expr *
   }
 }
 
-static void add_loads(struct store_info *s, tir_expr e) {
+/* Of what a store computes: a value used again is computed, or loaded, once. */
+static bool add_node(void *data, tir_expr e) {
+  struct store_info *s = data;
   struct tir *ir = s->ir;
   struct tir_expr_node n = *tir_at(ir, e);
   count_arithmetic(s, e);
-  if (n.kind == TIR_INT_IMM || n.kind == TIR_FLOAT_IMM) return;
-  if (n.kind == TIR_LOAD) {
-    tir_expr indices[32];
-    for (uint32_t i = 0; i < n.count && i < 32; i++) indices[i] = tir_subst(ir, tir_operands(ir, n.operands)[i]);
-    if (n.count <= 32) add_access(s, n.ref, indices, false);
-    return;
-  }
-  if (n.a) add_loads(s, n.a);
-  if (n.b) add_loads(s, n.b);
-  if (n.c) add_loads(s, n.c);
-  for (uint32_t i = 0; i < n.count; i++)
-    if (tir_operands(ir, n.operands)[i]) add_loads(s, tir_operands(ir, n.operands)[i]);
+  if (n.kind != TIR_LOAD) return true;
+  tir_expr indices[32];
+  for (uint32_t i = 0; i < n.count && i < 32; i++) indices[i] = tir_subst(ir, tir_operands(ir, n.operands)[i]);
+  if (n.count <= 32) add_access(s, n.ref, indices, false);
+  return false;
 }
 
 /* Unique elements that the n innermost loops touch: those with a stride tell them apart. */
@@ -402,7 +397,7 @@ static void describe_store(struct tir *ir, tir_stmt store, float *row) {
   tir_expr indices[32];
   for (uint32_t i = 0; i < rank && i < 32; i++) indices[i] = tir_subst(ir, tir_operands(ir, n.store.indices)[i]);
   if (rank <= 32) add_access(&s, n.store.buffer, indices, true);
-  add_loads(&s, n.store.value);
+  tir_walk_expr(ir, n.store.value, add_node, &s);
   tir_subst_clear(ir);
   write_row(&s, row);
 }
