@@ -36,6 +36,7 @@ static int drop_entries(MDB_txn *txn, MDB_dbi index, const db_id *id) {
 }
 
 static int drop_entry(MDB_txn *txn, MDB_dbi index, uint8_t *key, size_t size) {
+  assert(key && size);
   MDB_val k = {size, key};
   int code = mdb_del(txn, index, &k, NULL);
   return code == MDB_NOTFOUND ? 0 : code;
@@ -81,6 +82,7 @@ int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
 static int put_record(struct db *db, MDB_txn *txn, void *data) { return db_insert_record(db, txn, data); }
 
 bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
+  assert(r->trace || !r->trace_bytes);
   if (!(r->seconds >= 0)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's time is at least 0");
   r->id = record_id(r);
   return db_write(db, put_record, r, "keeping a record", err);
@@ -134,6 +136,7 @@ static bool has_prefix(const uint8_t *id, const uint8_t *prefix, size_t digits) 
 
 /* Ids that start with the prefix, at most `most`; returns how many there are up to that. */
 static int match_prefix(struct db *db, MDB_txn *txn, const uint8_t prefix[16], size_t digits, db_id *out, int most) {
+  assert(digits <= 32 && most >= 0);
   MDB_cursor *cursor;
   int count = 0;
   if (mdb_cursor_open(txn, db->records, &cursor)) return 0;
@@ -160,6 +163,7 @@ static void refuse_ambiguous(const char *prefix, const db_id *found, int count, 
 }
 
 int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
+  assert(prefix && out);
   uint8_t bytes[16];
   size_t digits;
   enum { SHOWN = 8 };
@@ -246,6 +250,7 @@ struct walk {
 
 /* The records of one status of one workload and target, or of all that `prefix` covers. Returns false to stop. */
 static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
+  assert(prefix || !length);
   MDB_cursor *cursor;
   w->code = mdb_cursor_open(w->txn, w->db->times, &cursor);
   if (w->code) return false;
@@ -273,6 +278,7 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
 
 bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
                     ms_error *err) {
+  assert(visit);
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return false;
   struct walk w = {db, txn, target, visit, data, 0};

@@ -30,6 +30,7 @@ static void index_problem(struct checking *c, const char *what) {
 }
 
 static bool is_there(struct checking *c, MDB_dbi table, const void *key, size_t size, const db_id *expected) {
+  assert(key && size);
   MDB_val k = {size, (void *)key}, v;
   if (mdb_get(c->txn, table, &k, &v)) return false;
   return !expected || (v.mv_size == 16 && !memcmp(v.mv_data, expected->bytes, 16));
@@ -119,6 +120,7 @@ static void check_workload(struct checking *c, MDB_val key, MDB_val value) {
 }
 
 static int check_table(struct checking *c, MDB_dbi table, void (*check)(struct checking *, MDB_val, MDB_val)) {
+  assert(check);
   MDB_cursor *cursor;
   MDB_val key, value;
   int code = mdb_cursor_open(c->txn, table, &cursor);

@@ -16,6 +16,7 @@ struct writing {
 };
 
 static void write_line(struct writing *w, json_t *object) {
+  assert(object);
   if (json_dumpf(object, w->out, JSON_COMPACT | JSON_ENSURE_ASCII) != 0 || fputc('\n', w->out) == EOF) w->failed = true;
   json_decref(object);
 }
@@ -104,6 +105,7 @@ static bool write_workload(struct writing *w, const db_id *id) {
 }
 
 bool db_export_json(struct db *db, FILE *out, ms_error *err) {
+  assert(out);
   struct writing w = {db, out, false};
   struct ids ids = {0};
   bool ok = db_each_workload(db, collect_id, &ids, err);
@@ -294,6 +296,7 @@ static void note_refusal(struct importing *m) {
 }
 
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err) {
+  assert(in && import);
   enum { MOST_REFUSALS = 20 }; /* that are told of */
   struct importing m = {.db = db, .out = import, .file = file};
   char *line = NULL;

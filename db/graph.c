@@ -85,6 +85,7 @@ static char *encode(const unsigned char *bytes, size_t size) {
 }
 
 char *db_write_workload(const struct tir *ir, tir_func f, ms_error *err) {
+  assert(tir_is_func(ir, f));
   char *graph = vm_write_module_graph(ir, f, err);
   if (!graph) return NULL;
   size_t length = strlen(graph);

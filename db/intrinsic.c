@@ -23,6 +23,7 @@ static int put_intrinsic(struct db *db, MDB_txn *txn, void *data) {
 }
 
 db_id db_intrinsic_id(const char *text, size_t length) {
+  assert(text);
   db_id id;
   XXH128_canonical_t bytes;
   XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, length));
@@ -46,6 +47,7 @@ static bool has_name(const struct db_record *r, const char *name) {
 }
 
 void db_append_intrinsic(struct db_record *r, const db_id *id, const char *name) {
+  assert(name && *name);
   size_t length = strlen(name) + 1;
   uint8_t *all = realloc((void *)r->intrinsics, r->intrinsic_bytes + 16 + length);
   if (!all) abort();

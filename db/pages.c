@@ -62,6 +62,7 @@ static bool is_page_size(uint64_t size) { return size >= 512 && size <= 32768 &&
 
 /* What LMDB reads of either meta page when it opens a file. */
 static bool is_meta(const struct db_pages *p, unsigned which) {
+  assert(which < 2);
   const uint8_t *at = p->at + (size_t)which * p->page;
   uint64_t txn = get64(at + META_TXN);
   return get64(at) == which && get16(at + 10) == META && get32(at + META_MAGIC) == MAGIC &&
@@ -110,6 +111,7 @@ static bool guess_metas(struct db_pages *p) {
 }
 
 bool db_select_snapshot(struct db_pages *p, uint64_t txn) {
+  assert(p->at);
   for (unsigned i = 0; i < 2; i++) {
     struct db_pages before = *p, after = *p; /* a commit that happens now is seen as a difference */
     take_meta(&before, i);
@@ -199,6 +201,7 @@ static void bad(struct walk *w, uint64_t page, const char *why) {
 
 /* Takes a page into use: it is there, and nothing else uses it. */
 static bool claim(struct walk *w, uint64_t from, uint64_t page) {
+  assert(page < w->pages->count);
   if (page < 2 || page >= w->pages->count) return bad(w, from, "it names a page that is not there"), false;
   if (w->used[page]) return bad(w, page, "it is used twice"), false;
   w->used[page] = DB_USED;
@@ -450,6 +453,7 @@ enum db_owner db_walk_pages(const struct db_pages *p, const struct db_page_visit
 
 void db_scan_page(const struct db_pages *p, uint64_t number, void (*entry)(void *data, MDB_val key, MDB_val value),
                   void *data) {
+  assert(entry && number < p->count);
   const uint8_t *page = p->at + number * p->page;
   struct node n;
   uint64_t pages;

@@ -20,6 +20,7 @@ struct writer {
 };
 
 static void put(struct writer *w, const void *bytes, size_t size) {
+  assert(bytes || !size);
   if (w->size + size > w->room) {
     w->room = (w->size + size) * 2 + 256;
     w->at = realloc(w->at, w->room);
@@ -48,6 +49,7 @@ static void put_text(struct writer *w, const char *text) {
 }
 
 size_t db_encode_record(const struct db_record *r, void **out) {
+  assert(out);
   struct writer w = {0};
   put(&w, r->intrinsic_bytes ? MAGIC_INTRINSICS : MAGIC, sizeof MAGIC);
   put(&w, r->id.bytes, 16);
@@ -147,6 +149,7 @@ static void take_intrinsics(struct reader *r, struct db_record *out) {
 }
 
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
+  assert(bytes || !size);
   struct reader r = {bytes, size, false};
   const void *magic = take(&r, sizeof MAGIC);
   memset(out, 0, sizeof *out);

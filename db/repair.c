@@ -69,6 +69,7 @@ static void drop(struct repair *r, char kind, MDB_val key, const char *why) {
 }
 
 static void keep(struct repair *r, char kind, MDB_val key, MDB_val value) {
+  assert(kind == DB_WORKLOAD || kind == DB_RECORD || kind == DB_INTRINSIC);
   assert(key.mv_size == sizeof(db_id));
   if (r->count == r->room) {
     r->room = r->room * 2 + 64;
@@ -265,6 +266,7 @@ static bool repair_alone(struct db *named, struct repair *r, ms_error *err) {
 }
 
 bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err) {
+  assert(path && out);
   struct repair r = {.report = report, .out = out};
   struct db *named = db_name_store(path, err);
   *out = (struct db_repair){0};

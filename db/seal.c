@@ -16,6 +16,7 @@
 enum { MARK = 4, SEAL = MARK + 8 };
 
 static void make_seal(char kind, const MDB_val *key, const void *value, size_t size, uint8_t out[SEAL]) {
+  assert(value || !size);
   const uint8_t mark[MARK] = {1, 'm', 's', (uint8_t)kind};
   uint64_t sum = XXH3_64bits_withSeed(value, size, XXH3_64bits(key->mv_data, key->mv_size));
   memcpy(out, mark, MARK);
@@ -32,6 +33,7 @@ int db_put_sealed(MDB_txn *txn, MDB_dbi table, char kind, const db_id *id, const
 }
 
 enum db_seal db_unseal(char kind, const MDB_val *key, MDB_val *value) {
+  assert(key && value);
   const uint8_t *bytes = value->mv_data;
   uint8_t seal[SEAL];
   if (value->mv_size < MARK || bytes[0] != 1 || bytes[1] != 'm' || bytes[2] != 's' || bytes[3] != kind)

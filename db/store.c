@@ -51,6 +51,7 @@ void db_disclaim(struct db *db) {
 }
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
+  assert(code != MDB_SUCCESS);
   const char *path = db->path ? db->path : "store";
   switch (code) {
   case MDB_INVALID:
@@ -130,6 +131,7 @@ static int grow(struct db *db) {
 
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
               ms_error *err) {
+  assert(work);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   for (;;) {
     MDB_txn *txn;
@@ -154,6 +156,7 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
 }
 
 void *db_hold(struct db *db, const void *bytes, size_t size) {
+  assert(bytes || !size);
   void *copy = malloc(size ? size : 1);
   if (!copy) abort();
   memcpy(copy, bytes, size);
@@ -309,5 +312,6 @@ void db_close(struct db *db) {
 const char *db_path(const struct db *db) { return db->path; }
 
 void db_id_text(const db_id *id, char out[DB_ID_TEXT]) {
+  assert(id);
   for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", id->bytes[i]);
 }

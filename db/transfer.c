@@ -15,6 +15,7 @@ static bool same_extent(const struct tir *ir, tir_expr extent, int64_t expected)
 }
 
 static bool same_tensor(const struct tir *ir, tir_buffer buffer, const struct db_tensor *arg) {
+  assert(tir_is_buffer(ir, buffer));
   char text[24];
   if (!buffer) return false;
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer) {
+  assert(tir_is_func(ir, f) && tir_is_buffer(ir, buffer));
   if (tir_buffer_at(ir, buffer)->writers) return true;
   tir_stmt top = ir->funcs.at[f].body;
   for (tir_stmt s = top; s != TIR_NONE; s = tir_next(ir, s, top)) {
@@ -59,11 +60,13 @@ static bool build_and_run(const struct tir *ir, tir_func f, const struct jit_tar
 /* ---- Elements ---- */
 
 static tir_buffer output_of(const struct tir *ir, tir_func f, uint32_t parameter) {
+  assert(parameter < ir->funcs.at[f].params.count);
   tir_buffer b = ir->params.at[ir->funcs.at[f].params.first + parameter].buffer;
   return b && jit_may_write(ir, f, b) ? b : TIR_NONE;
 }
 
 static size_t element_bytes(const struct tir *ir, tir_buffer buffer) {
+  assert(tir_is_buffer(ir, buffer));
   tir_type type = tir_buffer_at(ir, buffer)->type;
   return ((size_t)tir_type_bits(type) * (size_t)tir_type_lanes(type) + 7) / 8;
 }
@@ -177,6 +180,7 @@ static int expect_whole(const struct expecting *x) {
 
 int jit_expect(const struct tir *ir, tir_func f, const struct jit_target *target, enum jit_data data, uint64_t seed,
                struct jit_expected *out, ms_error *err) {
+  assert(tir_is_func(ir, f) && out);
   *out = (struct jit_expected){0};
   const struct expecting x = {ir, f, target, seed, out, err};
   int got = data == JIT_REAL ? expect_real(&x) : expect_whole(&x);
@@ -196,6 +200,7 @@ void jit_expected_free(struct jit_expected *e) {
 
 bool jit_agrees(const struct jit_expected *e, const struct tir *ir, tir_func f, const struct tir_arguments *actual,
                 double *difference, ms_error *err) {
+  assert(difference);
   struct tir_arguments x = e->after, y = *actual;
   if (e->sampled) {
     tir_copy_arguments(ir, f, &e->after, &x);

@@ -14,6 +14,7 @@ struct jit_call {
 };
 
 void jit_arguments(const struct tir *ir, tir_func f, const struct tir_arg *args, void **pointers, uint64_t *scalars) {
+  assert(tir_is_func(ir, f) && pointers && scalars);
   struct tir_span params = ir->funcs.at[f].params;
   for (uint32_t i = 0; i < params.count; i++) {
     const struct tir_param *p = &ir->params.at[params.first + i];
@@ -30,6 +31,7 @@ bool jit_passed(int32_t status, ms_error *err) {
 
 struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                               const struct tir_arg *args, ms_error *err) {
+  assert(kernel && tir_is_func(ir, f));
   size_t bytes = jit_kernel_workspace(kernel), count = ir->funcs.at[f].params.count + (size_t)1;
   struct jit_call *call = calloc(1, sizeof *call);
   if (!call) abort();
@@ -62,6 +64,7 @@ bool jit_call_run(const struct jit_call *call, ms_error *err) {
 }
 
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err) {
+  assert(tolerance > 0 && limit > 0);
   if (!jit_call_run(call, err)) return false; /* warms caches and pages */
   double before = measure_now();
   call->entry(call->args, call->workspace);
@@ -72,6 +75,7 @@ bool jit_call_time(const struct jit_call *call, double tolerance, double limit, 
 
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
              const struct tir_arg *args, ms_error *err) {
+  assert(target && args);
   struct jit_code *code = jit_compile(ir, f, target, options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
   struct jit_call *call = kernel ? jit_call_new(kernel, ir, f, args, err) : NULL;

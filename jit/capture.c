@@ -39,6 +39,7 @@ static void note_statement(struct gathering *g, tir_stmt s) {
 }
 
 struct jit_uses jit_uses_below(const struct tir *ir, tir_stmt top) {
+  assert(top && top < ir->stmts.count);
   struct gathering g = {ir, {calloc(ir->buffers.count, 1), calloc(ir->vars.count, 1)}};
   if (!g.uses.buffers || !g.uses.vars) abort();
   for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top)) note_statement(&g, s);
@@ -68,6 +69,7 @@ bool jit_is_view(const struct tir *ir, tir_buffer buffer) {
 
 /* The buffer whose memory a view's is, at last; TIR_NONE: it cannot be told. */
 static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
+  assert(!buffer || tir_is_buffer(ir, buffer));
   struct source s = {ir, TIR_NONE};
   while (buffer && jit_is_view(ir, buffer)) {
     s.found = TIR_NONE;
@@ -78,6 +80,7 @@ static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
 }
 
 bool jit_is_apart(const struct tir *ir, const tir_buffer *buffers, uint32_t count, tir_buffer buffer) {
+  assert(tir_is_buffer(ir, buffer));
   tir_buffer memory = memory_of(ir, buffer);
   for (uint32_t i = 0; i < count; i++) {
     if (buffers[i] == buffer) continue;

@@ -35,6 +35,7 @@ static void reserve(struct bytes *b, size_t more) {
 }
 
 static void append(struct bytes *b, const void *from, size_t count) {
+  assert(from || !count);
   reserve(b, count);
   if (count) memcpy(b->at + b->count, from, count);
   b->count += count;
@@ -61,6 +62,7 @@ void channel_close(struct channel *c) {
 
 void channel_send(struct channel *c, uint32_t type, const void *head, size_t head_bytes, const void *rest,
                   size_t rest_bytes) {
+  assert((head || !head_bytes) && (rest || !rest_bytes));
   assert(head_bytes + rest_bytes <= MOST_BYTES);
   struct header header = {type, (uint32_t)(head_bytes + rest_bytes)};
   append(&c->out, &header, sizeof header);
@@ -97,6 +99,7 @@ void channel_fill(struct channel *c) {
 }
 
 bool channel_take(struct channel *c, struct message *out) {
+  assert(c->in.first <= c->in.count);
   struct header header;
   size_t held = c->in.count - c->in.first;
   if (held < sizeof header) return false;

@@ -17,6 +17,7 @@ struct check {
 };
 
 static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+  assert(threads > 0);
   tir_copy_arguments(c->ir, c->f, c->inputs, out);
   jit_arguments(c->ir, c->f, out->args, c->pointers, c->scalars);
   return jit_passed(shake_run(&c->shaking, c->entry, c->pointers, c->workspace, threads, seed), err);
@@ -52,6 +53,7 @@ static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err
 
 bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_func f, const struct tir_arguments *args,
                       uint32_t runs, uint64_t seed, ms_error *err) {
+  assert(code && args->count == ir->funcs.at[f].params.count);
   size_t count = ir->funcs.at[f].params.count + (size_t)1;
   size_t bytes = shake_workspace(&code->workspace, SHAKE_MOST_THREADS);
   struct jit_kernel *kernel = jit_load_shaken(code, err);

@@ -64,6 +64,7 @@ LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *er
 }
 
 static void set_attribute(LLVMValueRef f, const char *name, const char *value) {
+  assert(f && name && value);
   LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
   LLVMAttributeRef attribute =
       LLVMCreateStringAttribute(context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
@@ -106,6 +107,7 @@ static bool optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, ms_erro
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
                          const struct jit_options *options, ms_error *err) {
+  assert(tir_is_func(lowered, f) && machine);
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
   LLVMSetTarget(module, target->triple);
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
@@ -131,6 +133,7 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
 
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
                         const struct jit_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f) && target);
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   struct tir_lower_options lower = {.vector_bits = target->vector_bits,
@@ -195,6 +198,7 @@ static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, c
 
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
                              const struct jit_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f) && target);
   struct tir *lowered = jit_lowered(ir, f, target, options, err);
   if (!lowered) return NULL;
   struct jit_code *code = compile_lowered(lowered, f, target, options, err);
@@ -204,6 +208,7 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
 
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
                                     const char *name) {
+  assert(object && bytes && name);
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
   code->workspace = *workspace;

@@ -44,6 +44,7 @@ static bool is_in_library(const char *name, uint32_t count, const char **helper)
 
 /* The exponent may be of any type: it becomes an integer. */
 static void scaled(struct emit_c *e, const struct call *call, struct c_type t, struct c_chunk c) {
+  assert(call->count == 2);
   int lanes = tir_type_lanes(tir_type_of(e->ir, call->args[1]));
   char helper[64];
   fprintf(e->out, "%s(", emit_c_helper(e, "ldexp", t, NULL, helper));
@@ -190,6 +191,7 @@ static void if_then_else(struct emit_c *e, const struct call *call, struct c_chu
 }
 
 void emit_c_call(struct emit_c *e, tir_expr x, struct c_chunk c) {
+  assert(tir_at(e->ir, x)->kind == TIR_CALL);
   const struct tir_expr_node *n = tir_at(e->ir, x);
   struct call call = {x, tir_text(e->ir, n->ref), tir_operands(e->ir, n->operands), n->count, n->type};
   bool known = false;

@@ -23,6 +23,7 @@ static void compared(struct emit_c *e, tir_expr x, struct c_chunk c) {
 }
 
 static void comparison(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
+  assert(n->kind >= TIR_EQ && n->kind <= TIR_GE);
   fputc('(', e->out);
   compared(e, n->a, c);
   fprintf(e->out, " %s ", emit_c_operator((enum tir_kind)n->kind));
@@ -98,6 +99,7 @@ static void mask_itself(struct emit_c *e, tir_expr x, struct c_chunk c, int bits
 }
 
 void emit_c_mask(struct emit_c *e, tir_expr x, struct c_chunk c, int bits) {
+  assert(bits == 8 || bits == 16 || bits == 32 || bits == 64);
   int own = mask_bits(e, x);
   if (!own || own == bits) {
     mask_itself(e, x, c, bits);
@@ -153,6 +155,7 @@ static bool fits(const struct emit_c *e, tir_expr x) {
 }
 
 static void literal(struct emit_c *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM);
   if (n->kind == TIR_FLOAT_IMM) {
     unsigned char bytes[8];
     tir_type t = tir_type_with_lanes(n->type, 1);
@@ -317,6 +320,7 @@ void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
 
 /* The lane's number is put on the base, its multiples on the vector. */
 static void ramp(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
+  assert(n->kind == TIR_RAMP);
   struct c_type t = emit_c_type(e, n->type, c.width), scalar = {t.code, t.bits, 1};
   char type[32], element[32], splat[64];
   emit_c_type_name(e, t, type);
@@ -375,6 +379,7 @@ static void choice(struct emit_c *e, const struct tir_expr_node *n, struct c_chu
 }
 
 static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
+  assert(n->kind == TIR_LET);
   tir_type type = tir_type_of(e->ir, n->a);
   bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
   int width = tir_type_lanes(type) > 1 ? c.width : 1;
@@ -408,6 +413,7 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
 /* ---- */
 
 static void scalar_variable(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
+  assert(n->kind == TIR_VAR);
   tir_type t = n->type;
   char type[32];
   if (tir_type_is_int(t) && tir_type_lanes(t) == 1 && !(tir_type_bits(t) == 64 && tir_type_code(t) == TIR_INT))
@@ -436,6 +442,7 @@ static void binary(struct emit_c *e, tir_expr x, struct c_chunk c) {
 }
 
 void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c) {
+  assert(x && x < e->ir->exprs.count);
   const struct tir_expr_node *n = tir_at(e->ir, x);
   bool truth = is_bool(n->type);
   if (e->failed) return;

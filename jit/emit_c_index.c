@@ -27,6 +27,7 @@ void emit_c_integer(struct emit_c *e, int64_t value, bool wide) {
 }
 
 void emit_c_variable(struct emit_c *e, tir_var v) {
+  assert(v && v < e->ir->vars.count);
   if (e->vars[v])
     fputs(e->vars[v], e->out);
   else
@@ -53,6 +54,7 @@ static void index_binary(struct emit_c *e, const struct tir_expr_node *n, enum c
 
 /* Of values that are not negative, an unsigned division does: what divides a power of two is then a shift. */
 static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD || n->kind == TIR_DIV || n->kind == TIR_MOD);
   bool positive = tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
   bool quotient = n->kind == TIR_DIV || n->kind == TIR_FLOORDIV, floors = n->kind >= TIR_FLOORDIV;
   char helper[64];
@@ -77,6 +79,7 @@ static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
 }
 
 static void index_extreme(struct emit_c *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_MIN || n->kind == TIR_MAX);
   char helper[64];
   struct c_type t = {TIR_INT, 64, 1};
   fprintf(e->out, "%s(", emit_c_helper(e, n->kind == TIR_MIN ? "min" : "max", t, NULL, helper));

@@ -8,6 +8,7 @@ static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(
 static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
 
 static void buffer_name(struct emit_c *e, tir_buffer b) {
+  assert(tir_is_buffer(e->ir, b));
   if (e->buffers[b])
     fputs(e->buffers[b], e->out);
   else
@@ -44,6 +45,7 @@ static bool is_gather(const struct emit_c *e, tir_expr index) {
 
 /* Lanes of the index in ms_at, of the mask in ms_on; then `(type){one a lane}`. */
 static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  assert(n->kind == TIR_LOAD);
   char type[32], name[32];
   struct c_type t = emit_c_stored(n->type, c.width), it = emit_c_type(e, tir_type_of(e->ir, index), c.width);
   emit_c_type_name(e, t, type);
@@ -95,6 +97,7 @@ static void address_of_run(struct emit_c *e, tir_buffer buffer, tir_expr index, 
 }
 
 static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
+  assert(n->kind == TIR_LOAD);
   bool masked = n->a != TIR_NONE;
   if (masked) {
     fputc('(', e->out);
@@ -119,6 +122,7 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
 }
 
 void emit_c_address(struct emit_c *e, tir_expr load) {
+  assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
   if (n->count != 1) {
     emit_c_refuse(e, "a load was not flattened");
@@ -133,6 +137,7 @@ void emit_c_address(struct emit_c *e, tir_expr load) {
 
 /* A bool comes as the byte that it is. */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
+  assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
   if (n->count != 1 || tir_type_lanes(tir_buffer_at(e->ir, n->ref)->type) != 1) {
     emit_c_refuse(e, "a load was not flattened, or is of vectors in memory");
@@ -342,6 +347,7 @@ static int width_of(struct emit_c *e, const struct tir_stmt_node *s, tir_expr in
 }
 
 static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, int lanes) {
+  assert(lanes > 1);
   struct c_chunk chunks[MOST_CHUNKS];
   int width = width_of(e, s, index, lanes), whole = lanes / width, first = 0, count;
   bool independent = is_independent(e, s, index);
@@ -367,6 +373,7 @@ static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_ex
 }
 
 void emit_c_store(struct emit_c *e, tir_stmt store) {
+  assert(tir_is(e->ir, store, TIR_STORE));
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, s->store.buffer);
   if (b->rank != 1 || tir_type_lanes(b->type) != 1) {

@@ -47,6 +47,7 @@ bool emit_c_is_taken(const char *name) {
 }
 
 void emit_c_identifier(const char *text, char *out, size_t size) {
+  assert(size > 1);
   size_t n = 0;
   if (!isalpha((unsigned char)*text)) out[n++] = 'v';
   for (; *text && n + 1 < size; text++) out[n++] = isalnum((unsigned char)*text) ? *text : '_';
@@ -71,12 +72,14 @@ static char *declare(struct emit_c *e, const char *wish) {
 }
 
 const char *emit_c_declare_var(struct emit_c *e, tir_var v) {
+  assert(v && v < e->ir->vars.count && !e->vars[v]);
   char wish[256];
   tir_name_render(e->ir, e->ir->vars.at[v].name, wish, sizeof wish);
   return e->vars[v] = declare(e, wish);
 }
 
 const char *emit_c_declare_buffer(struct emit_c *e, tir_buffer b) {
+  assert(tir_is_buffer(e->ir, b) && !e->buffers[b]);
   return e->buffers[b] = declare(e, tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
 }
 
@@ -88,6 +91,7 @@ static void forget(char **names, uint32_t count, const char *name) {
 }
 
 void emit_c_leave(struct emit_c *e, uint32_t mark) {
+  assert(mark <= e->scope_count);
   while (e->scope_count > mark) {
     char *name = e->scope[--e->scope_count];
     forget(e->vars, e->ir->vars.count, name);

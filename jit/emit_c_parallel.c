@@ -74,6 +74,7 @@ static void write_body(struct emit_c *e, tir_loop loop, const struct jit_uses *u
 }
 
 void emit_c_parallel(struct emit_c *e, tir_loop loop) {
+  assert(tir_is(e->ir, loop, TIR_LOOP));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
   uint32_t number = e->bodies++;
   struct jit_uses uses = jit_uses_below(e->ir, loop);

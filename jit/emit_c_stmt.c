@@ -34,6 +34,7 @@ static void emit_body(struct emit_c *e, tir_stmt first) {
 /* ---- Control ---- */
 
 static void emit_loop(struct emit_c *e, tir_loop loop) {
+  assert(tir_is(e->ir, loop, TIR_LOOP));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
   const struct tir_expr_node *min = tir_at(e->ir, s.loop.min), *extent = tir_at(e->ir, s.loop.extent);
   bool constant = tir_is_int(e->ir, s.loop.min) && tir_is_int(e->ir, s.loop.extent);
@@ -81,6 +82,7 @@ static void emit_condition(struct emit_c *e, const char *word, tir_expr conditio
 }
 
 static void emit_if(struct emit_c *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_IF));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, at);
   emit_condition(e, "if", s.test.condition, " {");
   emit_body(e, s.first[TIR_BODY]);
@@ -92,12 +94,14 @@ static void emit_if(struct emit_c *e, tir_stmt at) {
 }
 
 static void emit_while(struct emit_c *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_WHILE));
   emit_condition(e, "while", tir_stmt_at(e->ir, at)->test.condition, " {");
   emit_body(e, tir_stmt_at(e->ir, at)->first[TIR_BODY]);
   emit_c_line(e, "}");
 }
 
 static void emit_assert(struct emit_c *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_ASSERT));
   emit_c_begin(e);
   fputs("if (!", e->out);
   emit_c_condition(e, tir_stmt_at(e->ir, at)->test.condition);
@@ -110,6 +114,7 @@ static void emit_assert(struct emit_c *e, tir_stmt at) {
 /* ---- Allocations: the workspace is the caller's; what is not laid out in it is small, and lies on the stack ---- */
 
 static void emit_allocation(struct emit_c *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_ALLOC));
   tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
   uint64_t bytes = tir_allocation_bytes(e->ir, buffer);
@@ -149,6 +154,7 @@ static void emit_declaration(struct emit_c *e, tir_stmt at) {
 }
 
 static void emit_binding(struct emit_c *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_BIND));
   tir_var v = tir_stmt_at(e->ir, at)->bind.var;
   tir_expr value = tir_stmt_at(e->ir, at)->bind.value;
   tir_type type = e->ir->vars.at[v].type;
@@ -330,6 +336,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f) && name && target);
   struct emit_c e = {.ir = ir,
                      .func = f,
                      .target = target,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 struct c_type emit_c_type(struct emit_c *e, tir_type t, int width) {
+  assert(width >= 1);
   int bits = tir_type_bits(t);
   enum tir_code code = tir_type_code(t);
   if (tir_type_is_float(t)) return (struct c_type){TIR_FLOAT, bits == 64 ? 64 : 32, width};
@@ -18,6 +19,7 @@ struct c_type emit_c_type(struct emit_c *e, tir_type t, int width) {
 }
 
 struct c_type emit_c_stored(tir_type t, int width) {
+  assert(width >= 1);
   int bits = tir_type_bits(t);
   if (tir_type_is_float(t) && bits == 16) return (struct c_type){TIR_UINT, 16, width};
   if (tir_type_code(t) == TIR_BOOL) return (struct c_type){TIR_UINT, 8, width};

@@ -28,6 +28,7 @@ static LLVMValueRef with_fast_math(struct emit *e, LLVMValueRef value) {
 /* ---- Index arithmetic, 64 bits ---- */
 
 static LLVMValueRef floor_division(struct emit *e, LLVMValueRef a, LLVMValueRef b, bool remainder, bool non_negative) {
+  assert(a && b);
   LLVMBuilderRef w = e->builder;
   if (non_negative) return remainder ? LLVMBuildURem(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
   LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(a));
@@ -44,6 +45,7 @@ static bool is_non_negative_division(const struct emit *e, const struct tir_expr
 }
 
 static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
+  assert(a && b);
   LLVMValueRef before;
   if (tir_type_is_float(type))
     before = LLVMBuildFCmp(e->builder, least ? LLVMRealOLT : LLVMRealOGT, a, b, "");
@@ -55,6 +57,7 @@ static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValu
 }
 
 LLVMValueRef emit_index(struct emit *e, tir_expr x) {
+  assert(x && x < e->ir->exprs.count);
   const struct tir_expr_node *n = tir_at(e->ir, x);
   LLVMBuilderRef w = e->builder;
   bool index = tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1;
@@ -114,6 +117,7 @@ static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LL
 }
 
 static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  assert(n->kind >= TIR_EQ && n->kind <= TIR_GE);
   static const LLVMRealPredicate reals[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
                                             LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
   static const LLVMIntPredicate ints[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
@@ -129,6 +133,7 @@ static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LL
 static bool is_short_float(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
 
 static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind >= TIR_ADD && n->kind <= TIR_OR);
   tir_type ta = tir_type_of(e->ir, n->a), tb = tir_type_of(e->ir, n->b);
   int lanes = tir_type_lanes(n->type);
   LLVMValueRef a = emit_expr(e, n->a), b = emit_expr(e, n->b);
@@ -148,6 +153,7 @@ static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n) {
 }
 
 static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_RAMP);
   int lanes = tir_type_lanes(n->type);
   LLVMTypeRef scalar = emit_type(e, tir_type_with_lanes(n->type, 1));
   LLVMValueRef steps[1024];
@@ -159,6 +165,7 @@ static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {
 }
 
 static LLVMValueRef variable(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_VAR);
   LLVMValueRef v = e->vars[n->ref];
   if (!v) return emit_refusal(e, "a variable is used outside its scope");
   if (tir_type_is_int(n->type) && tir_type_lanes(n->type) == 1 && tir_type_bits(n->type) < 64)
@@ -167,6 +174,7 @@ static LLVMValueRef variable(struct emit *e, const struct tir_expr_node *n) {
 }
 
 static LLVMValueRef select_value(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_SELECT);
   int lanes = tir_type_lanes(n->type);
   LLVMValueRef c = emit_expr(e, n->a), a = emit_expr(e, n->b), b = emit_expr(e, n->c);
   if (tir_type_lanes(tir_type_of(e->ir, n->b)) < lanes) a = emit_splat(e, a, lanes);
@@ -181,6 +189,7 @@ static bool wraps(const struct tir *ir, tir_expr x) {
 }
 
 static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_LET);
   LLVMValueRef before = e->vars[n->ref];
   tir_type type = tir_type_of(e->ir, n->a);
   bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
@@ -194,6 +203,7 @@ static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
 }
 
 LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
+  assert(x && x < e->ir->exprs.count);
   const struct tir_expr_node *n = tir_at(e->ir, x);
   if (n->kind >= TIR_ADD && n->kind <= TIR_OR) return binary(e, n);
   switch (n->kind) {

@@ -35,6 +35,7 @@ static LLVMValueRef magnitude(struct real r, LLVMValueRef x) { return emit_intri
 
 /* Coefficients from the highest power down. */
 static LLVMValueRef polynomial(struct real r, LLVMValueRef x, const double *coefficients, int count) {
+  assert(count > 1);
   LLVMValueRef p = constant(r, coefficients[0]);
   for (int i = 1; i < count; i++) p = multiply_add(r, p, x, constant(r, coefficients[i]));
   return p;
@@ -273,6 +274,7 @@ static LLVMValueRef thread_number(struct emit *e) {
 enum { MOST_ARGUMENTS = 8 };
 
 LLVMValueRef emit_call(struct emit *e, tir_expr call) {
+  assert(tir_at(e->ir, call)->kind == TIR_CALL);
   struct tir_expr_node n = *tir_at(e->ir, call);
   const char *name = tir_text(e->ir, n.ref);
   const uint32_t *operands = tir_operands(e->ir, n.operands);

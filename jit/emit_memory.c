@@ -2,6 +2,7 @@
 #include "emit.h"
 
 static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef index) {
+  assert(tir_is_buffer(e->ir, buffer) && index);
   if (!e->buffers[buffer])
     return emit_refusal(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name));
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
@@ -108,11 +109,13 @@ static void store_lane(struct emit *e, void *data, int lane, LLVMValueRef index)
 }
 
 LLVMValueRef emit_address(struct emit *e, tir_expr load) {
+  assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
   return address(e, n->ref, emit_index(e, tir_operands(e->ir, n->operands)[0]));
 }
 
 LLVMValueRef emit_load(struct emit *e, tir_expr load) {
+  assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
   if (n->count != 1) return emit_refusal(e, "a load of %u dimensions was not flattened", n->count);
   tir_expr index = tir_operands(e->ir, n->operands)[0];
@@ -135,6 +138,7 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load) {
 }
 
 void emit_store(struct emit *e, tir_stmt store) {
+  assert(tir_is(e->ir, store, TIR_STORE));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, store);
   if (tir_buffer_at(e->ir, s.store.buffer)->rank != 1) {
     emit_refusal(e, "a store was not flattened");

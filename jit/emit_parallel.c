@@ -56,6 +56,7 @@ static LLVMTypeRef closure_type(struct emit *e, const struct captured *c) {
 }
 
 static LLVMValueRef field(struct emit *e, LLVMTypeRef type, LLVMValueRef closure, uint32_t i) {
+  assert(i < LLVMCountStructElementTypes(type));
   return LLVMBuildStructGEP2(e->builder, type, closure, i, "");
 }
 
@@ -157,6 +158,7 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
 }
 
 void emit_parallel(struct emit *e, tir_loop loop) {
+  assert(tir_is(e->ir, loop, TIR_LOOP));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
   struct captured c = capture(e, loop);
   LLVMTypeRef type = closure_type(e, &c);

@@ -10,6 +10,7 @@ static LLVMBasicBlockRef new_block(struct emit *e, const char *name) {
 }
 
 LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align) {
+  assert(count > 0);
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
   LLVMPositionBuilder(e->builder, e->entry, LLVMGetFirstInstruction(e->entry));
   LLVMTypeRef array = count == 1 ? type : LLVMArrayType2(type, count);
@@ -22,6 +23,7 @@ LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsig
 /* ---- Control ---- */
 
 static void emit_loop(struct emit *e, tir_loop loop) {
+  assert(tir_is(e->ir, loop, TIR_LOOP));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
   LLVMBuilderRef w = e->builder;
   LLVMValueRef min = emit_index(e, s.loop.min), extent = emit_index(e, s.loop.extent);
@@ -45,6 +47,7 @@ static void emit_loop(struct emit *e, tir_loop loop) {
 }
 
 static void emit_if(struct emit *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_IF));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, at);
   LLVMBasicBlockRef then = new_block(e, "then"), otherwise = s.first[TIR_ELSE] ? new_block(e, "else") : NULL;
   LLVMBasicBlockRef join = new_block(e, "join");
@@ -61,6 +64,7 @@ static void emit_if(struct emit *e, tir_stmt at) {
 }
 
 static void emit_while(struct emit *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_WHILE));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, at);
   LLVMBasicBlockRef head = new_block(e, "while"), body = new_block(e, "body"), after = new_block(e, "after");
   LLVMBuildBr(e->builder, head);
@@ -75,6 +79,7 @@ static void emit_while(struct emit *e, tir_stmt at) {
 enum { STATUS_ASSERTION = 1, STATUS_NO_TILES = 2 };
 
 static void emit_assert(struct emit *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_ASSERT));
   LLVMBasicBlockRef bad = new_block(e, "bad"), good = new_block(e, "good");
   LLVMBuildCondBr(e->builder, emit_expr(e, tir_stmt_at(e->ir, at)->test.condition), good, bad);
   LLVMPositionBuilderAtEnd(e->builder, bad);
@@ -86,6 +91,7 @@ static void emit_assert(struct emit *e, tir_stmt at) {
 /* ---- Allocations: the workspace is the caller's; what is not laid out in it is small, and lies on the stack ---- */
 
 static void emit_allocation(struct emit *e, tir_stmt at) {
+  assert(tir_is(e->ir, at, TIR_ALLOC));
   tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
   uint64_t bytes = tir_allocation_bytes(e->ir, buffer);
@@ -242,6 +248,7 @@ static void write_entry(struct emit *e, const char *name, LLVMValueRef inner) {
 
 bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
               const struct jit_options *options, ms_error *err) {
+  assert(tir_is_func(ir, f) && name && target);
   struct emit e = {.ir = ir,
                    .func = f,
                    .target = target,

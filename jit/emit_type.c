@@ -33,6 +33,7 @@ LLVMValueRef emit_int64(struct emit *e, int64_t value) {
 }
 
 LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes) {
+  assert(scalar && lanes > 0);
   if (lanes == 1) return scalar;
   LLVMTypeRef vector = LLVMVectorType(LLVMTypeOf(scalar), (unsigned)lanes);
   LLVMTypeRef mask = LLVMVectorType(LLVMInt32TypeInContext(e->context), (unsigned)lanes);
@@ -54,6 +55,7 @@ static LLVMValueRef float_to_int(struct emit *e, LLVMValueRef value, tir_type to
 }
 
 LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
+  assert(value);
   if (from == to) return value;
   LLVMTypeRef type = emit_type(e, to);
   bool truth = tir_type_code(to) == TIR_BOOL;

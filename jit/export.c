@@ -18,6 +18,7 @@ extern char **environ;
 /* ---- Files: written beside their place and moved there, so that a failure leaves what was ---- */
 
 static bool write_file(const char *path, const void *bytes, size_t size, ms_error *err) {
+  assert(path && (bytes || !size));
   char temporary[4200];
   if (snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof temporary)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
@@ -264,6 +265,7 @@ static bool write_header(const struct tir *ir, tir_func f, const char *name, con
 
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err) {
+  assert(tir_is_func(ir, f) && target && path);
   const char *suffix = strrchr(path, '.');
   static const char *const forms[] = {".o", ".s", ".ll", ".so", ".c", ".h"};
   bool known = false;

@@ -67,6 +67,7 @@ static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool sh
 }
 
 static struct jit_kernel *load(const struct jit_code *code, bool shaken, ms_error *err) {
+  assert(code);
   if (*code->target.kind && !jit_target_runs_here(&code->target, err))
     return NULL; /* what is read from bytes has none */
   jit_start_llvm();

@@ -22,6 +22,7 @@ static bool own_file(char *out, size_t size) {
 }
 
 bool jit_find_near(const char *file, int parents, char *out, size_t size) {
+  assert(file && parents >= 0 && size > 0);
   char own[PATH_MAX];
   if (!own_file(own, sizeof own)) return false;
   const char *folder = dirname(own);

@@ -17,6 +17,7 @@ static int collect(lua_State *L) {
 }
 
 struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type) {
+  assert(rank >= 0 && rank <= 32);
   size_t count = 1, bytes = 0;
   for (int i = 0; i < rank; i++)
     if (shape[i] < 1 || __builtin_mul_overflow(count, (size_t)shape[i], &count))

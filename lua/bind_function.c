@@ -11,6 +11,7 @@ struct bound_function *bind_check_function(lua_State *L, int at) {
 }
 
 void bind_push_function(lua_State *L, struct tir *ir, tir_func f) {
+  assert(tir_is_func(ir, f));
   struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = (struct bound_function){ir, f, 0};
   luaL_setmetatable(L, BOUND_FUNCTION);
@@ -19,6 +20,7 @@ void bind_push_function(lua_State *L, struct tir *ir, tir_func f) {
 
 /* The userdata comes first: should the state's memory be out, nothing is lost. */
 void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f) {
+  assert(tir_is_func(ir, f));
   struct bound_function *b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = (struct bound_function){NULL, f, 0};
   luaL_setmetatable(L, BOUND_FUNCTION);

@@ -44,6 +44,7 @@ static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
 }
 
 static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *schedule, const ms_error *err) {
+  assert(b);
   if (!schedule) return bind_raise_refused(L, err);
   b->schedule = schedule; /* freed with the userdata, should the charge raise */
   lua_getiuservalue(L, -1, 1);
@@ -55,6 +56,7 @@ static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *sche
 }
 
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) {
+  assert(schedule && schedule->ir);
   push(L, true, 0)->schedule = schedule;
   schedule->intrinsics = bind_intrinsics(L);
 }

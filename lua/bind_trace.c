@@ -21,6 +21,7 @@ struct vm_trace *bind_test_trace(lua_State *L, int at) {
 }
 
 void bind_push_trace(lua_State *L, struct vm_trace *trace) {
+  assert(trace);
   struct bound_trace *b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = (struct bound_trace){trace, 0};
   luaL_setmetatable(L, BOUND_TRACE);

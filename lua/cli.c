@@ -6,6 +6,7 @@
 #include <string.h>
 
 char *cli_read_file(const char *path, size_t *length, ms_error *err) {
+  assert(path);
   FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
   char *text = NULL;
   uint32_t capacity = 0;

@@ -67,6 +67,7 @@ void script_watch(lua_State *L, lua_Debug *unused) {
 const char script_no_memory[] = "not enough memory"; /* as Lua says it */
 
 void script_charge(lua_State *L, size_t *charged, size_t bytes) {
+  assert(charged);
   struct script *s = script_of(L);
   s->used = s->used - *charged + bytes;
   *charged = bytes;
@@ -254,13 +255,16 @@ static bool call_handled(lua_State *L, lua_CFunction handler, int arguments, int
 }
 
 bool script_call(lua_State *L, int arguments, int results, ms_error *err) {
+  assert(arguments >= 0 && lua_gettop(L) > arguments);
   return call_handled(L, with_traceback, arguments, results, err);
 }
 bool script_try(lua_State *L, int arguments, int results, ms_error *err) {
+  assert(arguments >= 0 && lua_gettop(L) > arguments);
   return call_handled(L, as_text, arguments, results, err);
 }
 
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err) {
+  assert(path && lua_gettop(L) >= arguments);
   if (luaL_loadfilex(L, strcmp(path, "-") != 0 ? path : NULL, "t") != LUA_OK) {
     ms_fail(err, MS_SCRIPT, "%s", lua_tostring(L, -1));
     lua_pop(L, 1 + arguments);
@@ -273,6 +277,7 @@ bool script_run_file(lua_State *L, const char *path, int arguments, int results,
 /* ---- Small things that bindings share ---- */
 
 void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta) {
+  assert(name && methods);
   luaL_newmetatable(L, name);
   luaL_setfuncs(L, meta, 0);
   lua_pushstring(L, name);
@@ -284,6 +289,7 @@ void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const lu
 }
 
 void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect) {
+  assert(size > 0 && collect);
   void *held = memset(lua_newuserdatauv(L, size, 0), 0, size);
   if (luaL_newmetatable(L, name)) {
     lua_pushcfunction(L, collect);
@@ -351,6 +357,7 @@ int bind_refuse(lua_State *L, const char *format, ...) {
 }
 
 int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise) {
+  assert(name);
   if (!lua_istable(L, at)) return otherwise;
   if (lua_getfield(L, at, name) == LUA_TNIL) return lua_pop(L, 1), otherwise;
   int exact;

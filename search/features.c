@@ -403,6 +403,7 @@ static void describe_store(struct tir *ir, tir_stmt store, float *row) {
 }
 
 bool search_features(struct tir *ir, tir_func f, float **rows, uint32_t *count, ms_error *err) {
+  assert(tir_is_func(ir, f));
   tir_stmt body = ir->funcs.at[f].body;
   uint32_t stores = 0;
   for (tir_stmt s = body; s; s = tir_next(ir, s, body)) stores += tir_is(ir, s, TIR_STORE);

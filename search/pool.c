@@ -179,6 +179,7 @@ static void free_plans(struct search_pool *pool) {
 
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
                         struct search_candidate *out, const volatile bool *stop, ms_error *err) {
+  assert(jobs || !count);
   (void)err;
   if (!count) return true;
   struct vm_plan **plans = calloc(count, sizeof *plans);
