@@ -175,7 +175,7 @@ static void write_texts(struct jit_measurer *m, const struct tir *workload, cons
 
 struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
                                       const struct jit_measurer_options *options, ms_error *err) {
-  assert(tir_is_func(workload, f) && target);
+  assert(workload && target);
   if (!jit_target_runs_here(target, err)) return NULL;
   struct jit_measurer *m = calloc(1, sizeof *m);
   if (!m) abort();
@@ -226,7 +226,7 @@ static bool fail_again(const struct jit_measurer *m, ms_error *err) {
 enum { MOST_TRACE = 1 << 24 };
 
 bool jit_measurer_submit(struct jit_measurer *m, uint64_t id, const void *trace, size_t bytes, ms_error *err) {
-  assert(trace && bytes);
+  assert(trace || !bytes);
   if (m->failed) return fail_again(m, err);
   if (bytes > MOST_TRACE) return ms_fail(err, MS_TOO_LARGE, "a trace of %zu bytes is too long to be measured", bytes);
   keep(m, id, trace, bytes);
@@ -235,7 +235,7 @@ bool jit_measurer_submit(struct jit_measurer *m, uint64_t id, const void *trace,
 }
 
 void jit_measurer_set_best(struct jit_measurer *m, double seconds) {
-  assert(seconds > 0);
+  assert(seconds >= 0);
   m->best = seconds;
   if (m->channel.fd >= 0) channel_send(&m->channel, MEASURE_BEST, &seconds, sizeof seconds, NULL, 0);
 }
