@@ -297,7 +297,7 @@ static void note_refusal(struct importing *m) {
 
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err) {
   assert(in && import);
-  enum { MOST_REFUSALS = 20 }; /* that are told of */
+  enum { MOST_REFUSALS = 20 }; /* that are shown */
   struct importing m = {.db = db, .out = import, .file = file};
   char *line = NULL;
   size_t room = 0;

@@ -93,7 +93,7 @@ const char *db_read_intrinsic_entry(MDB_val key, MDB_val *value) {
   return is_id(key, &id) ? NULL : "its text is another than its id says";
 }
 
-/* ---- What is damaged is told once, a line a walk ---- */
+/* ---- What is damaged is named once, a line a walk ---- */
 
 void db_note_damage(struct db *db, char kind, MDB_val key) {
   struct db_damage *d = &db->damage;

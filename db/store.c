@@ -102,7 +102,7 @@ static bool make_folders(const char *path, ms_error *err) {
   return ok;
 }
 
-/* LMDB maps what it is given: a file that is not its own must be told apart first, and one cut short would be a bus
+/* LMDB maps what it is given: a file that is not its own must be found out first, and one cut short would be a bus
  * error later. */
 static bool looks_like_store(struct db *db, ms_error *err) {
   struct db_pages pages;
@@ -221,8 +221,8 @@ static bool stop_at_bad(void *data, uint64_t page, const char *why) {
   return false;
 }
 
-/* The snapshot's pages, all of them, before LMDB walks any: it asserts or runs astray on those that are damaged. An LMDB
- * file of another program is left as it is: it has tables, and none of ours. */
+/* The snapshot's pages, all of them, before LMDB walks any: it asserts or runs astray on those that are damaged. An
+ * LMDB file of another program is left as it is: it has tables, and none of ours. */
 static bool check_pages(struct db *db, ms_error *err) {
   char wrong[DB_BAD_PAGE_TEXT] = "";
   struct db_page_visit visit = {.bad = stop_at_bad, .data = wrong};

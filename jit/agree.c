@@ -1,5 +1,5 @@
-/* Agreement of builds: what the unscheduled function, built as it stands, makes of data, and whether another build makes
- * the same of it. */
+/* Agreement of builds: what the unscheduled function, built as it stands, makes of data, and whether another build
+ * makes the same of it. */
 #include "machine.h"
 #include "measure.h"
 
@@ -27,8 +27,8 @@ static double steps_of(const struct tir *ir, tir_func f) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
     double count = 1;
     for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != TIR_NONE; p = tir_stmt_at(ir, p)->parent)
-      if (tir_is(ir, p, TIR_LOOP) && tir_is_int(ir, tir_stmt_at(ir, p)->loop.extent))
-        count *= (double)tir_at(ir, tir_stmt_at(ir, p)->loop.extent)->imm;
+      if (tir_is(ir, p, TIR_LOOP) && tir_is_int(ir, tir_as(ir, p, TIR_LOOP)->loop.extent))
+        count *= (double)tir_at(ir, tir_as(ir, p, TIR_LOOP)->loop.extent)->imm;
     all += count;
   }
   return all;
@@ -149,7 +149,7 @@ static bool find_noise(const struct expecting *x) {
   return ok;
 }
 
-/* Rounding alone may move results by half of the largest: that tells nothing. */
+/* Rounding alone may move results by half of the largest: that says nothing. */
 static const double VAGUE = 0.5;
 
 static int expect_real(const struct expecting *x) {

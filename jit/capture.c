@@ -67,7 +67,7 @@ bool jit_is_view(const struct tir *ir, tir_buffer buffer) {
   return tir_buffer_at(ir, buffer)->data && !tir_is_placed(ir, buffer);
 }
 
-/* The buffer whose memory a view's is, at last; TIR_NONE: it cannot be told. */
+/* The buffer whose memory a view's is, at last; TIR_NONE: not known. */
 static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
   assert(!buffer || tir_is_buffer(ir, buffer));
   struct source s = {ir, TIR_NONE};

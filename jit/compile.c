@@ -47,7 +47,7 @@ void jit_start_llvm(void) {
   pthread_once(&once, start);
 }
 
-/* The CPU that LLVM is told: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
+/* The CPU that LLVM is given: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
 static const char *base_cpu(const struct jit_target *t) { return jit_target_is_x86(t) ? "x86-64" : t->cpu; }
 
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *err) {
@@ -71,7 +71,7 @@ static void set_attribute(LLVMValueRef f, const char *name, const char *value) {
   LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute);
 }
 
-/* Vectors stay as wide as written, up to the target's: on some CPUs LLVM prefers 256 bits of 512 unless told. What the
+/* Vectors stay as wide as written, up to the target's: on some CPUs LLVM prefers 256 bits of 512 unless asked. What the
  * functions are for stands with them, so that the module's text makes the same code. */
 static void set_attributes(LLVMValueRef f, const struct jit_target *target) {
   LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));

@@ -155,8 +155,8 @@ static void emit_declaration(struct emit_c *e, tir_stmt at) {
 
 static void emit_binding(struct emit_c *e, tir_stmt at) {
   assert(tir_is(e->ir, at, TIR_BIND));
-  tir_var v = tir_stmt_at(e->ir, at)->bind.var;
-  tir_expr value = tir_stmt_at(e->ir, at)->bind.value;
+  tir_var v = tir_as(e->ir, at, TIR_BIND)->bind.var;
+  tir_expr value = tir_as(e->ir, at, TIR_BIND)->bind.value;
   tir_type type = e->ir->vars.at[v].type;
   char name[32];
   if (tir_type_lanes(type) != 1) {

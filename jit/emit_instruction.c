@@ -117,6 +117,6 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
       [TIR_VPDPBUSD] = emit_vpdpbusd, [TIR_TDPBSSD] = emit_tdpbssd, [TIR_TDPBF16PS] = emit_tdpbf16ps};
   enum tir_instruction which = tir_instruction_of(e->ir, attr);
   if (which == TIR_INSTRUCTIONS) return false;
-  emitters[which](e, tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, attr)->attr.value)->operands));
+  emitters[which](e, tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands));
   return true;
 }

@@ -141,7 +141,7 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
   LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, i, LLVMGetParam(body, 1), ""), inside, e->leave);
   LLVMPositionBuilderAtEnd(w, inside);
-  e->vars[tir_stmt_at(e->ir, loop)->loop.var] = i;
+  e->vars[tir_as(e->ir, loop, TIR_LOOP)->loop.var] = i;
   emit_list(e, tir_stmt_at(e->ir, loop)->first[TIR_BODY]);
   LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);

@@ -117,8 +117,8 @@ static void emit_declaration(struct emit *e, tir_stmt at) {
 }
 
 static void emit_binding(struct emit *e, tir_stmt at) {
-  tir_var v = tir_stmt_at(e->ir, at)->bind.var;
-  tir_expr value = tir_stmt_at(e->ir, at)->bind.value;
+  tir_var v = tir_as(e->ir, at, TIR_BIND)->bind.var;
+  tir_expr value = tir_as(e->ir, at, TIR_BIND)->bind.value;
   tir_type type = e->ir->vars.at[v].type;
   bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
   e->vars[v] = index ? emit_index(e, value) : emit_expr(e, value);

@@ -164,7 +164,7 @@ static const char *c_type(tir_type type, char out[32]) {
 static bool is_written(const struct tir *ir, tir_func f, tir_buffer buffer) {
   tir_stmt body = ir->funcs.at[f].body;
   for (tir_stmt s = body; s; s = tir_next(ir, s, body))
-    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == buffer) return true;
   return false;
 }
 

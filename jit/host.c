@@ -1,5 +1,6 @@
-/* What this machine's CPU is and has: its features as CPUID tells them, less those whose registers the operating system
- * does not keep; and the CPU whose scheduling model fits them. A virtual machine's model number says little of either. */
+/* What this machine's CPU is and has: its features as CPUID reports them, less those whose registers the operating
+ * system does not keep; and the CPU whose scheduling model fits them. A virtual machine's model number says little of
+ * either. */
 #include "host.h"
 #include "jit.h"
 

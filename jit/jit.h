@@ -73,8 +73,8 @@ struct jit_options {
 };
 
 /* Of the generated code and of how it is checked: raised whenever either changes what a kernel computes, or which wrong
- * kernel is found. A record of another revision is measured again before it counts (db.h: versions). 2: a thread has one
- * piece of the workspace; real numbers; threads' timing shaken. */
+ * kernel is found. A record of another revision is measured again before it counts (db.h: versions). 2: a thread has
+ * one piece of the workspace; real numbers; threads' timing shaken. */
 #define JIT_REVISION 2
 
 struct jit_code; /* an object file in memory, and what is known of it */
@@ -93,7 +93,7 @@ size_t jit_kernel_workspace(const struct jit_kernel *kernel);
 void jit_kernel_free(struct jit_kernel *kernel);
 
 /* Writes the function as PATH's suffix says: .o .so .c .h .ll .s. The header declares a typed function of the buffers
- * and tells shapes, alignment, workspace and status. A function that no C program could link by its name (main, a
+ * and states shapes, alignment, workspace and status. A function that no C program could link by its name (main, a
  * keyword, C's library) is named like PATH's file, without the suffix. */
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err);
@@ -111,9 +111,9 @@ struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir 
 void jit_call_free(struct jit_call *call);
 /* Runs it once. false: an assertion of the function failed, or the kernel faulted: it touched memory that is not there,
  * divided by zero or ran what this CPU lacks, on any of its threads; the process goes on, and what is in the buffers is
- * undefined. What a kernel writes outside of its buffers where there is memory is not noticed here: the interpreter does,
- * and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are installed
- * by jit_call_new; signals that are no kernel's go to those that were there before. */
+ * undefined. What a kernel writes outside of its buffers where there is memory is not noticed here: the interpreter
+ * does, and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are
+ * installed by jit_call_new; signals that are no kernel's go to those that were there before. */
 bool jit_call_run(const struct jit_call *call, ms_error *err);
 /* Compiles f and runs it once. */
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
@@ -197,7 +197,7 @@ struct jit_result {
   uint64_t id, module_hash; /* the submitter's number; of the scheduled module */
   enum jit_outcome outcome;
   struct jit_timing timing;
-  bool repeated; /* another candidate of this measurer gave the same scheduled module: its result is told again */
+  bool repeated; /* another candidate of this measurer gave the same scheduled module: its result is given again */
   double build_seconds, check_seconds, time_seconds; /* spent on it; check: first run, comparison */
   char reason[400];
 };
@@ -231,12 +231,12 @@ bool jit_measurer_submit(struct jit_measurer *measurer, uint64_t id, const void 
 /* Waits at most `wait` seconds for a result; they come in order of submission. 1: *out is filled, 0: none yet, -1: err.
  */
 int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_result *out, ms_error *err);
-/* Tells the fastest time known, so that slow candidates are stopped early. */
+/* Sets the fastest time known, so that slow candidates are stopped early. */
 void jit_measurer_set_best(struct jit_measurer *measurer, double seconds);
 
-/* Times candidates again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike. Nothing
- * else is pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled, 0: not yet, -1: one
- * of them cannot be built or run, or the helper ended. At most 16. */
+/* Times candidates again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
+ * Nothing else is pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled, 0: not yet,
+ * -1: one of them cannot be built or run, or the helper ended. At most 16. */
 struct jit_trace {
   const void *data;
   size_t bytes;

@@ -3,7 +3,7 @@
 --   sch:assert("a * b <= 1024", {a = tile[2], b = other[2]})
 --   sch:assert(function(a, b) return (a * b):le(1024) end, tile[2], other[2])
 --   sch:if_(condition, {a = …}, function(sch) … end, function(sch) … end)
---   sch:for_(count, function(sch, round) … end)
+--   sch:for_(count, function(sch, iteration) … end)
 local schedule = msched.schedule_methods
 
 local Formula = {}
@@ -78,9 +78,9 @@ function schedule.if_(sch, condition, ...)
 end
 
 function schedule.for_(sch, count, body)
-  local round = plain_for(sch, count)
-  if not body then return round end
-  body(sch, round)
+  local iteration = plain_for(sch, count)
+  if not body then return iteration end
+  body(sch, iteration)
   sch:end_()
 end
 

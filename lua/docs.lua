@@ -128,7 +128,7 @@ schedule:undo(count?: integer) | Takes back the last instructions, one if no num
 schedule:explain(n?: integer) | Prints what the instruction numbered n from 0, or each, did and what builds on it.
 schedule:assert(condition: string|function, ...: any) | Refuses unless a condition over drawn numbers holds: a text and a table of the handles that it names, or a function and its handles.
 schedule:if_(condition: string|function, ...: any) | What the first function does with the schedule holds where the condition does, what the second does elsewhere; the condition as assert takes it. Without functions, up to else_ or end_.
-schedule:for_(count: integer|msched.handle, body?: fun(sch: msched.schedule, round: msched.handle)): msched.handle? | Does so many times what body does; without it, what follows up to end_, and gives the number of the round.
+schedule:for_(count: integer|msched.handle, body?: fun(sch: msched.schedule, iteration: msched.handle)): msched.handle? | Does so many times what body does; without it, what follows up to end_, and gives the number of the iteration.
 handle:name(): string | What conditions and the trace call it.
 handle:value(): integer? | The number drawn; nil of a block or loop.
 trace:text(): string | As a Lua chunk.

@@ -105,16 +105,16 @@ local function read_workloads(options, folder)
   return workloads, refused
 end
 
--- The lines of the file; the first of those refused are told of.
+-- The lines of the file; the first of those refused are shown.
 local function import_records(store, path, options)
   local added, refused, why = store:import(path, options)
-  local told = 0
+  local shown = 0
   for line in why:gmatch "[^\n]+" do
     local first = line:sub(1, #path + 1) == path .. ":"
-    if first then told = told + 1 end
+    if first then shown = shown + 1 end
     if first then warn("%s", line) else io.stderr:write(line, "\n") end
   end
-  if told < refused then warn("%d more lines were refused", refused - told) end
+  if shown < refused then warn("%d more lines were refused", refused - shown) end
   return added, refused
 end
 

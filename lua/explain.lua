@@ -35,7 +35,7 @@ local function compare(list, a, a0, a1, b, b0, b1)
 end
 
 -- The difference of two lists of lines: a list of {mark, line}, mark "-", "+" or " ". What an instruction changes lies
--- close together: the lines around it are told apart first.
+-- close together: the lines around it are separated first.
 local function difference(a, b)
   local list, head, tail = {}, 0, 0
   local most = math.min(#a, #b)
@@ -100,7 +100,7 @@ function explain.dependents(trace, first, last)
   return direct, indirect
 end
 
--- What is told of a step: the dependents of an instruction that is asked for, or of all that a step holds.
+-- What is shown of a step: the dependents of an instruction that is asked for, or of all that a step holds.
 function explain.dependents_of(trace, step, wanted)
   if wanted and wanted > step.first then return explain.dependents(trace, wanted, wanted) end
   return explain.dependents(trace, step.first, step.last)

@@ -31,7 +31,7 @@ static const char *advice(const struct part *p) {
   return own ? "it cannot open the space of this function" : "mend it, or leave it out";
 }
 
-/* Where the error is raised, the stack still tells the line. Upvalues: kind, part. */
+/* Where the error is raised, the stack still has the line. Upvalues: kind, part. */
 static int explain(lua_State *L) {
   struct script *s = script_of(L);
   lua_settop(L, 1);

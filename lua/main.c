@@ -28,7 +28,7 @@ const struct cli_command cli_commands[] = {
     {"db", "list\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",
      "Looks after the store; records come from TVM and go there.", cli_lua},
     {"space", "FILE", "Prints the design space: every sketch as a trace.", cli_lua},
-    {"doctor", "", "Tells what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
+    {"doctor", "", "Shows what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
     {"help", "[NAME]", "Explains a command, an instruction, a query or a member of the Lua module.", cli_help},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,4 +1,4 @@
-/* What a sandboxed script sees: nothing that tells one run from another, and nothing that cannot be stopped.
+/* What a sandboxed script sees: nothing in which one run differs from another, and nothing that cannot be stopped.
  *
  * Gone are io, os, debug, package, load and its kin, math.random, next, string.dump, collectgarbage, finalizers and
  * weak tables. pairs goes in order; addresses are not printed; print writes to standard error. The hook of limited.c

@@ -97,7 +97,7 @@ static int close_file(lua_State *L) {
   return 0;
 }
 
-/* Pushes the chunk of one of our files; messages call it msched/NAME, which tells it from a user's. */
+/* Pushes the chunk of one of our files; messages call it msched/NAME, which sets it apart from a user's. */
 static void load_file(lua_State *L, const char *path, const char *name) {
   FILE **file = bind_hold(L, sizeof *file, "msched.file", close_file);
   *file = fopen(path, "r");

@@ -226,7 +226,7 @@ static bool add_node(void *data, tir_expr e) {
   return false;
 }
 
-/* Unique elements that the n innermost loops touch: those with a stride tell them apart. */
+/* Unique elements that the n innermost loops touch: those with a stride reach different ones. */
 static double unique_elements(const struct store_info *s, const struct access *a, uint32_t n) {
   double elements = 1;
   for (uint32_t l = 0; l < n; l++)

@@ -102,7 +102,7 @@ local function note_failure(self, r)
   end
 end
 
--- What came of a candidate: counted, kept in the store, told to whoever listens.
+-- What came of a candidate: counted, kept in the store, passed to whoever listens.
 function Env:take(c, r)
   self.done = self.done + (r.measured and 1 or r.censored and 1 or 0)
   self.known[c.hash] = true

@@ -46,7 +46,7 @@ uses() { # what, command: prints the scheduled function, measures it
 }
 uses "CMake, shared" ./cmake/use_msched
 ldd ./cmake/use_msched | grep -q "libmsched.so" || fail "use_msched does not use the shared library"
-# A program with the library inside finds the helper as a program of the same prefix, or is told.
+# A program with the library inside finds the helper as a program of the same prefix, or gets a message.
 uses "CMake, static" env MSCHED_HELPER="$here/libexec/msched-helper" ./cmake/use_msched_static
 ldd ./cmake/use_msched_static | grep -q "libmsched.so" && fail "use_msched_static uses the shared library"
 

@@ -8,7 +8,7 @@ tir_block tir_new_block(struct tir *ir, tir_symbol name) {
   uint32_t record = tir_grow_blocks(ir, 1);
   memset(&ir->blocks.at[record], 0, sizeof(struct tir_block_record));
   ir->blocks.at[record].block = b;
-  tir_stmt_at(ir, b)->block.record = record;
+  tir_as(ir, b, TIR_BLOCK)->block.record = record;
   tir_set_block_name(ir, b, name);
   return b;
 }
@@ -35,7 +35,7 @@ void tir_copy_block_record(struct tir *ir, tir_block from, tir_block copy) {
   struct tir_block_record r = *tir_block_at(ir, from);
   uint32_t record = tir_grow_blocks(ir, 1);
   ir->blocks.at[record] = (struct tir_block_record){.block = copy};
-  tir_stmt_at(ir, copy)->block.record = record;
+  tir_as(ir, copy, TIR_BLOCK)->block.record = record;
   tir_set_block_name(ir, copy, r.name);
   tir_set_iters(ir, copy, ir->iters.at + r.iters.first, r.iters.count);
   tir_set_reads(ir, copy, ir->regions.at + r.reads.first, r.reads.count);

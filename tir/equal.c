@@ -1,5 +1,5 @@
 /* Structural equality: both functions are walked side by side, and hashed with the same numbering (hash.h). Where the
- * hashes of two expressions agree they are compared in full: hashes only tell which terms belong together. */
+ * hashes of two expressions agree they are compared in full: hashes only say which terms belong together. */
 #include "hash.h"
 
 #include <stdarg.h>
@@ -283,7 +283,7 @@ static bool check_predicate(struct comparison *c, const char *what, tir_expr a, 
   return check(c, what, a, b);
 }
 
-/* Buffers allocated in one block are a set: their uses tell which is which. */
+/* Buffers allocated in one block are a set: their uses say which is which. */
 static bool check_allocs(struct comparison *c, const char *name, struct tir_span a, struct tir_span b) {
   if (a.count != b.count) return differ(c, "block %s: %u buffers allocated, %u", name, a.count, b.count);
   uint64_t sum = 0;

@@ -1,9 +1,9 @@
 /* Interned expressions: one index for one text. Nodes are written once, with their facts. */
 #include "arena.h"
 #include "arith/bounds.h"
-#include "judge/verify.h"
 #include "node_map.h"
 #include "slots.h"
+#include "verify/verify.h"
 
 #include <string.h>
 

@@ -233,11 +233,11 @@ static void import_iters(struct tir_import *import, tir_block b, struct tir_span
 static tir_block import_block(struct tir_import *import, tir_block from) {
   struct tir *to = import->to;
   struct tir_block_record r = *tir_block_at(import->from, from);
-  tir_expr predicate = tir_stmt_at(import->from, from)->block.predicate;
+  tir_expr predicate = tir_as(import->from, from, TIR_BLOCK)->block.predicate;
   tir_block b = tir_new_block(to, import_symbol(import, r.name));
   import_iters(import, b, r.iters);
   predicate = predicate ? tir_import_expr(import, predicate) : TIR_NONE;
-  tir_stmt_at(to, b)->block.predicate = predicate;
+  tir_as(to, b, TIR_BLOCK)->block.predicate = predicate;
   for (uint32_t i = 0; i < r.allocs.count; i++)
     tir_add_alloc(to, b, tir_import_buffer(import, import->from->operands.at[r.allocs.first + i]));
   import_matches(import, b, r.matches);
@@ -255,7 +255,7 @@ static tir_stmt import_loop(struct tir_import *import, const struct tir_stmt_nod
   tir_expr min = var->min, extent = var->extent;
   tir_symbol thread = import_symbol(import, n->loop.thread);
   tir_loop made = tir_new_loop(import->to, v, min, extent, (enum tir_loop_kind)n->loop_kind);
-  tir_stmt_at(import->to, made)->loop.thread = thread;
+  tir_as(import->to, made, TIR_LOOP)->loop.thread = thread;
   return made;
 }
 

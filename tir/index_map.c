@@ -137,7 +137,7 @@ bool tir_mapped_shape(struct tir *ir, const tir_expr *indices, uint32_t count, c
 
 /* ---- Inverses ---- */
 
-/* A variable of one value need not be told apart. */
+/* A variable of one value need not be kept apart. */
 static bool fill_units(struct tir *ir, const tir_var *vars, uint32_t var_count, tir_expr *values) {
   for (uint32_t i = 0; i < var_count; i++) {
     const struct tir_var_node *v = &ir->vars.at[vars[i]];

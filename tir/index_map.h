@@ -17,7 +17,7 @@ void tir_map_indices(struct tir *ir, const struct tir_index_map *map, const tir_
 bool tir_mapped_shape(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars, uint32_t var_count,
                       tir_expr *shape);
 /* The value of each of `vars` where the indices are `outputs`. False: the indices are no bijection, all of whose
- * variables are told apart. */
+ * variables are kept apart. */
 bool tir_invert_bijection(struct tir *ir, const tir_expr *indices, uint32_t count, const tir_var *vars,
                           uint32_t var_count, const tir_expr *outputs, tir_expr *values);
 /* The same for indices that may leave out some of the outputs' values: *padding is true where the outputs are no image

@@ -82,7 +82,7 @@ tir_block tir_parent_block(const struct tir *ir, tir_stmt s) {
 
 tir_func tir_func_of(const struct tir *ir, tir_stmt s) {
   while (tir_stmt_at(ir, s)->parent) s = tir_stmt_at(ir, s)->parent;
-  return tir_is(ir, s, TIR_FUNCTION) ? tir_stmt_at(ir, s)->function.func : TIR_NONE;
+  return tir_is(ir, s, TIR_FUNCTION) ? tir_as(ir, s, TIR_FUNCTION)->function.func : TIR_NONE;
 }
 
 tir_func tir_find_func(const struct tir *ir, const char *name) {
@@ -162,7 +162,7 @@ tir_stmt tir_new_store(struct tir *ir, tir_buffer buffer, const tir_expr *indice
 tir_func tir_new_func(struct tir *ir, tir_symbol name) {
   tir_func f = tir_grow_funcs(ir, 1);
   tir_stmt body = tir_new_stmt(ir, TIR_FUNCTION);
-  tir_stmt_at(ir, body)->function.func = f;
+  tir_as(ir, body, TIR_FUNCTION)->function.func = f;
   ir->funcs.at[f] = (struct tir_func_node){.name = name, .body = body};
   return f;
 }
@@ -365,7 +365,7 @@ static void renew_buffers(struct tir *ir, tir_block b) {
 }
 
 static void renew_loop(struct tir *ir, tir_loop l) {
-  tir_var old = tir_stmt_at(ir, l)->loop.var, made = renew_var(ir, old);
+  tir_var old = tir_as(ir, l, TIR_LOOP)->loop.var, made = renew_var(ir, old);
   struct tir_stmt_node *n = tir_stmt_at(ir, l);
   n->loop.var = made;
   n->loop.min = ir->vars.at[made].min;
@@ -394,10 +394,10 @@ tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt top) {
   for (tir_stmt s = copy; s; s = tir_next(ir, s, copy)) {
     enum tir_stmt_kind kind = (enum tir_stmt_kind)tir_stmt_at(ir, s)->kind;
     if (kind == TIR_LOOP) {
-      tir_var old = tir_stmt_at(ir, s)->loop.var;
+      tir_var old = tir_as(ir, s, TIR_LOOP)->loop.var;
       renew_loop(ir, s);
       tir_subst_one(ir, s);
-      tir_subst_var(ir, old, tir_var_expr(ir, tir_stmt_at(ir, s)->loop.var));
+      tir_subst_var(ir, old, tir_var_expr(ir, tir_as(ir, s, TIR_LOOP)->loop.var));
       continue;
     }
     if (kind == TIR_BLOCK) {
@@ -408,8 +408,8 @@ tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt top) {
     }
     tir_subst_one(ir, s);
     if (kind == TIR_BIND) {
-      tir_var v = renew_var(ir, tir_stmt_at(ir, s)->bind.var);
-      tir_stmt_at(ir, s)->bind.var = v;
+      tir_var v = renew_var(ir, tir_as(ir, s, TIR_BIND)->bind.var);
+      tir_as(ir, s, TIR_BIND)->bind.var = v;
     }
   }
   tir_subst_clear(ir);

@@ -159,7 +159,7 @@ static tir_expr rewrite_operands(struct tir *ir, tir_expr e, unsigned how) {
   return made;
 }
 
-/* What holds no variable of the map stays as it is, whether or not its mask of variables told so. */
+/* What holds no variable of the map stays as it is, whether or not its mask of variables says so. */
 static bool is_kept(unsigned how, tir_expr before, tir_expr after) { return !(how & ALWAYS) && before == after; }
 
 /* x // c % d, where x becomes a sum, is written x % (c*d) // c: a part of it keeps the form that it has as an iterator.
@@ -329,8 +329,8 @@ static void subst_bindings(struct tir *ir, tir_block b) {
   struct tir_span iters = tir_block_at(ir, b)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     ir->iters.at[i].binding = tir_subst(ir, ir->iters.at[i].binding);
-  tir_expr predicate = tir_subst(ir, tir_stmt_at(ir, b)->block.predicate);
-  tir_stmt_at(ir, b)->block.predicate = predicate && tir_is_const(ir, predicate, 1) ? TIR_NONE : predicate;
+  tir_expr predicate = tir_subst(ir, tir_as(ir, b, TIR_BLOCK)->block.predicate);
+  tir_as(ir, b, TIR_BLOCK)->block.predicate = predicate && tir_is_const(ir, predicate, 1) ? TIR_NONE : predicate;
 }
 
 /* The extents, strides and offset of a buffer that is allocated or matched here. */
@@ -372,12 +372,12 @@ static void subst_block(struct tir *ir, tir_block b) {
 
 /* A domain is fixed at birth: a loop whose range changes gets a new variable. */
 static void subst_loop(struct tir *ir, tir_loop l) {
-  tir_expr min = tir_stmt_at(ir, l)->loop.min, extent = tir_stmt_at(ir, l)->loop.extent;
+  tir_expr min = tir_as(ir, l, TIR_LOOP)->loop.min, extent = tir_as(ir, l, TIR_LOOP)->loop.extent;
   tir_expr new_min = tir_subst(ir, min), new_extent = tir_subst(ir, extent);
   if (new_min == min && new_extent == extent) return;
-  struct tir_var_node old = ir->vars.at[tir_stmt_at(ir, l)->loop.var];
+  struct tir_var_node old = ir->vars.at[tir_as(ir, l, TIR_LOOP)->loop.var];
   tir_var v = tir_new_var(ir, (enum tir_var_kind)old.kind, old.name, old.type, new_min, new_extent);
-  tir_subst_var(ir, tir_stmt_at(ir, l)->loop.var, tir_var_expr(ir, v));
+  tir_subst_var(ir, tir_as(ir, l, TIR_LOOP)->loop.var, tir_var_expr(ir, v));
   struct tir_stmt_node *s = tir_stmt_at(ir, l);
   s->loop.var = v;
   s->loop.min = new_min;
@@ -407,12 +407,12 @@ void tir_subst_one(struct tir *ir, tir_stmt at) {
     tir_stmt_at(ir, at)->test.condition = condition;
     break;
   }
-  case TIR_BIND: tir_stmt_at(ir, at)->bind.value = tir_subst_value(ir, s.bind.value); break;
-  case TIR_EVALUATE: tir_stmt_at(ir, at)->evaluate.value = tir_subst_value(ir, s.evaluate.value); break;
+  case TIR_BIND: tir_as(ir, at, TIR_BIND)->bind.value = tir_subst_value(ir, s.bind.value); break;
+  case TIR_EVALUATE: tir_as(ir, at, TIR_EVALUATE)->evaluate.value = tir_subst_value(ir, s.evaluate.value); break;
   case TIR_ATTR: {
     tir_expr node = tir_subst(ir, s.attr.node), value = tir_subst(ir, s.attr.value);
-    tir_stmt_at(ir, at)->attr.node = node;
-    tir_stmt_at(ir, at)->attr.value = value;
+    tir_as(ir, at, TIR_ATTR)->attr.node = node;
+    tir_as(ir, at, TIR_ATTR)->attr.value = value;
     break;
   }
   case TIR_ALLOC:
@@ -450,7 +450,7 @@ bool tir_subst_loops(struct tir *ir, tir_stmt top) {
       subst_bindings(ir, s);
     else if (!is_plain_loop(ir, s))
       tir_subst_one(ir, s);
-    guarded |= block && tir_stmt_at(ir, s)->block.predicate != TIR_NONE;
+    guarded |= block && tir_as(ir, s, TIR_BLOCK)->block.predicate != TIR_NONE;
     s = closed ? tir_after(ir, s, top) : tir_next(ir, s, top);
   }
   return guarded;

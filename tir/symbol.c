@@ -73,7 +73,7 @@ void tir_unintern_symbols(struct tir *ir, uint32_t mark) {
   slots_empty(ir, ir->symbol_slots.at, ir->symbol_slots.count, ir->symbols.count, mark, hash_of);
 }
 
-/* A name derived this often from others keeps its last form: rendering stays shallow, and the printer tells names
+/* A name derived this often from others keeps its last form: rendering stays shallow, and the printer keeps names
  * apart. */
 enum { MOST_DERIVATIONS = 200 };
 

@@ -628,9 +628,10 @@ char *tir_print(const struct tir *ir, tir_func f /* TIR_NONE: all */, unsigned f
 char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
-#include "judge.h"
+#include "interpreter.h"
 #include "lowered.h"
 #include "primitive.h"
+#include "verifier.h"
 
 #ifdef __cplusplus
 }

@@ -124,17 +124,17 @@ bool vm_do_else(struct vm_run *r, const struct vm_step *s) {
 
 bool vm_do_for(struct vm_run *r, const struct vm_step *s) {
   assert(r->depth <= VM_MOST_NESTED);
-  int64_t rounds = vm_get_int(r, vm_input(r, s, 0)), first = 0;
-  if (rounds < 0 || rounds > VM_MOST_ROUNDS)
-    return ms_fail(r->err, MS_INVALID_ARGUMENT, "%lld rounds: from 0 to %d are possible", (long long)rounds,
-                   VM_MOST_ROUNDS);
+  int64_t iterations = vm_get_int(r, vm_input(r, s, 0)), first = 0;
+  if (iterations < 0 || iterations > VM_MOST_ITERATIONS)
+    return ms_fail(r->err, MS_INVALID_ARGUMENT, "%lld iterations: from 0 to %d are possible", (long long)iterations,
+                   VM_MOST_ITERATIONS);
   if (!vm_give_numbers(r, s, &first, 1)) return false;
-  if (r->recording) return r->holds = rounds > 0, true;
+  if (r->recording) return r->holds = iterations > 0, true;
   if (s->jump == VM_NO_JUMP) return refuse_unmatched(r, "no End follows");
-  if (!rounds)
+  if (!iterations)
     skip(r, s, s->jump + 1);
   else
-    r->rounds[r->depth++] = rounds;
+    r->iterations[r->depth++] = iterations;
   return true;
 }
 
@@ -143,19 +143,19 @@ bool vm_do_end(struct vm_run *r, const struct vm_step *s) {
   if (s->jump == VM_NO_JUMP) return refuse_unmatched(r, "no If or For stands before it");
   const struct vm_step *opener = &r->plan->at[s->jump];
   if (instruction_of(r, opener)->kind != VM_For) return true;
-  int64_t *round = &r->slots[opener->first_output];
-  if (++*round == r->rounds[r->depth - 1]) {
-    --*round, r->depth--;
+  int64_t *iteration = &r->slots[opener->first_output];
+  if (++*iteration == r->iterations[r->depth - 1]) {
+    --*iteration, r->depth--;
     return true;
   }
   r->next = s->jump + 1;
-  return ++r->all_rounds <= VM_MOST_ALL_ROUNDS ||
-         ms_fail(r->err, MS_INVALID_ARGUMENT, "more than %d rounds of For in all", VM_MOST_ALL_ROUNDS);
+  return ++r->all_rounds <= VM_MOST_ALL_ITERATIONS ||
+         ms_fail(r->err, MS_INVALID_ARGUMENT, "more than %d iterations of For in all", VM_MOST_ALL_ITERATIONS);
 }
 
 static bool refuse_draw(struct vm_run *r, const struct vm_step *s) {
   (void)s;
-  return ms_fail(r->err, MS_DRAW_IN_FOR, "a draw has one decision for all rounds: draw before the For");
+  return ms_fail(r->err, MS_DRAW_IN_FOR, "a draw has one decision for all iterations: draw before the For");
 }
 
 /* ---- Which belong together --------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* Formulas: the operators, and what is made of them. A formula is read from the text of a Python lambda, or from TVM's
  * node graph (today's and the one before, whose fields are strings), and written as both; a condition over drawn
- * numbers is text alone. In a map truths and numbers are told apart, as TVM does; in a condition a truth is 1 or 0. */
+ * numbers is text alone. In a map truths and numbers are kept apart, as TVM does; in a condition a truth is 1 or 0. */
 #include "formula.h"
 
 #include <stdlib.h>

@@ -304,7 +304,7 @@ static void find_clash(void *data, uint32_t variable) {
   }
 }
 
-/* Whether a text cannot tell the parameters by their names. */
+/* Whether the names of the parameters are not distinct. */
 static bool needs_numbers(const struct vm_steps *s, const struct vm_value *map) {
   const struct vm_value *params = &s->values[map->first];
   struct clash c = {s, map, false};

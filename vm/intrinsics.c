@@ -1,4 +1,4 @@
-/* Tensor intrinsics by name: what each computes, and how the machine is told to.
+/* Tensor intrinsics by name: what each computes, and how the machine does it.
  *
  * A file holds sections, each a heading and one function in TVMScript; what stands before the first is a comment.
  *   ### NAME.desc

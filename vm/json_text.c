@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct {
-  const char *word, *marker; /* the marker as JSON; its second character tells which it is */
+  const char *word, *marker; /* the marker as JSON; its second character says which it is */
 } specials[] = {{"Infinity", "\"\\u0000+\""}, {"-Infinity", "\"\\u0000-\""}, {"NaN", "\"\\u0000?\""}};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 

@@ -139,7 +139,7 @@ bool vm_do_sample_perfect_tile(struct vm_run *r, const struct vm_step *s) {
                    (long long)n);
   const int64_t *decided;
   if (!vm_get_decision(r, s, (uint32_t)n, &decided)) return false;
-  tir_expr bound = tir_stmt_at(r->ir, loop)->loop.extent;
+  tir_expr bound = tir_as(r->ir, loop, TIR_LOOP)->loop.extent;
   if (!tir_is_int(r->ir, bound)) return give_open_tile(r, s, VM_NIL, decided, (uint32_t)n);
   int64_t extent = tir_at(r->ir, bound)->imm;
   if (extent < 1)
@@ -207,7 +207,7 @@ bool vm_do_sample_partitioned_tile(struct vm_run *r, const struct vm_step *s) {
                    (long long)p.position, (long long)p.factor, (long long)n);
   const int64_t *decided;
   if (!vm_get_decision(r, s, (uint32_t)n, &decided)) return false;
-  tir_expr bound = tir_stmt_at(r->ir, loop)->loop.extent;
+  tir_expr bound = tir_as(r->ir, loop, TIR_LOOP)->loop.extent;
   int64_t extent = tir_is_int(r->ir, bound) ? tir_at(r->ir, bound)->imm : 0;
   if (tir_is_int(r->ir, bound) && extent < 1)
     return tir_refuse(r->ir, r->err, MS_INVALID_ARGUMENT, loop, "the loop's extent is %lld", (long long)extent);

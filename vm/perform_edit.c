@@ -17,7 +17,7 @@ static bool get_factor(struct vm_run *r, const struct vm_operand *o, tir_type ty
 bool vm_do_split(struct vm_run *r, const struct vm_step *s) {
   tir_loop loop;
   if (!vm_get_loop(r, vm_input(r, s, 0), &loop)) return false;
-  tir_type type = tir_type_of(r->ir, tir_stmt_at(r->ir, loop)->loop.extent);
+  tir_type type = tir_type_of(r->ir, tir_as(r->ir, loop, TIR_LOOP)->loop.extent);
   uint32_t count = s->inputs - 1, *factors = vm_out(r, 2 * count), *loops = factors + count;
   for (uint32_t i = 0; i < count; i++)
     if (!get_factor(r, vm_input(r, s, i + 1), type, &factors[i])) return false;

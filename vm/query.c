@@ -306,7 +306,7 @@ static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
     return ms_fail(q->err, MS_INVALID_ARGUMENT, "region %lld of %u", (long long)index, regions.count);
   struct tir_region region = ir->regions.at[regions.first + index];
   struct tir_buffer_node b = *tir_buffer_at(ir, region.buffer);
-  tir_var var = tir_stmt_at(ir, q->args[2].statement)->loop.var;
+  tir_var var = tir_as(ir, q->args[2].statement, TIR_LOOP)->loop.var;
   q->answer = vm_none();
   for (uint32_t d = b.rank; d-- > 0;) {
     int64_t slope;
@@ -345,7 +345,7 @@ bool vm_ask_loop_extents(struct vm_ask *q) {
   tir_loops_of(q->ir, block, loops, count);
   struct vm_value *items = room_for(count);
   for (uint32_t i = 0; i < count; i++) {
-    tir_expr extent = tir_stmt_at(q->ir, loops[i])->loop.extent;
+    tir_expr extent = tir_as(q->ir, loops[i], TIR_LOOP)->loop.extent;
     items[i] = vm_int(tir_is_int(q->ir, extent) ? tir_at(q->ir, extent)->imm : -1);
   }
   free(loops);
@@ -394,7 +394,7 @@ bool vm_ask_annotations(struct vm_ask *q) {
 /* ---- Loops ------------------------------------------------------------------------------------------------------- */
 
 bool vm_ask_extent(struct vm_ask *q) {
-  q->answer = int_value(q->ir, tir_stmt_at(q->ir, q->args[0].statement)->loop.extent);
+  q->answer = int_value(q->ir, tir_as(q->ir, q->args[0].statement, TIR_LOOP)->loop.extent);
   return true;
 }
 
@@ -422,7 +422,7 @@ bool vm_ask_is_data_parallel(struct vm_ask *q) {
 
 bool vm_ask_loop_iter_kind(struct vm_ask *q) {
   tir_loop loop = q->args[0].statement;
-  tir_var var = tir_stmt_at(q->ir, loop)->loop.var;
+  tir_var var = tir_as(q->ir, loop, TIR_LOOP)->loop.var;
   bool spatial = false, other = false;
   for (tir_stmt s = tir_next(q->ir, loop, loop); s;) {
     bool block = tir_is(q->ir, s, TIR_BLOCK);

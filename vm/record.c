@@ -1,7 +1,8 @@
 /* Performing one instruction after another, each recorded; taking them back.
  *
  * While an If is recorded, each branch is performed where the If began: what the condition chooses stays, what it does
- * not choose is thrown away. The body of a For is performed once as it is recorded, and the other rounds at its End. */
+ * not choose is thrown away. The body of a For is performed once as it is recorded, and the other iterations at its
+ * End. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static bool check_branch(const struct vm_schedule *sch, enum vm_kind kind, uint3
   bool in_for = false;
   for (; b; b = b->outer) depth++, in_for |= kind_at(sch, b->opener) == VM_For;
   if (in_for && vm_kind_info(kind)->effect == VM_EFFECT_draw)
-    return ms_fail(err, MS_DRAW_IN_FOR, "a draw has one decision for all rounds: draw before the For"),
+    return ms_fail(err, MS_DRAW_IN_FOR, "a draw has one decision for all iterations: draw before the For"),
            vm_refuse_at(err, sch->trace.steps, n);
   if ((kind == VM_If || kind == VM_For) && depth == VM_MOST_NESTED)
     return ms_fail(err, MS_UNBALANCED, "more than %d are open", VM_MOST_NESTED), vm_refuse_at(err, sch->trace.steps, n);
@@ -114,20 +115,20 @@ static struct vm_run start_run(struct vm_schedule *sch, const struct vm_plan *pl
                          .skipped = true};
 }
 
-/* The rounds of a For after the first, from what stands between it and its End. */
+/* The iterations of a For after the first, from what stands between it and its End. */
 static bool perform_rounds(struct vm_schedule *sch, uint32_t opener, uint32_t end, ms_error *err) {
   assert(opener < end && end < sch->trace.steps->count);
   const struct vm_instruction *loop = &sch->trace.steps->instructions[opener];
   const struct vm_value *count = vm_inputs_of(sch->trace.steps, loop);
-  int64_t rounds = count->kind == VM_INT ? count->integer : sch->slots[count->ref];
+  int64_t iterations = count->kind == VM_INT ? count->integer : sch->slots[count->ref];
   struct vm_plan *plan = sch->step;
   plan->workload = sch->ir, plan->intrinsics = sch->intrinsics, plan->steps = sch->trace.steps;
   vm_plan_set(plan, opener + 1, end);
   struct vm_run r = start_run(sch, plan, err);
   struct state before = save(sch);
   bool done = true;
-  for (int64_t round = 1; done && round < rounds; round++) {
-    sch->slots[loop->first_output] = round;
+  for (int64_t iteration = 1; done && iteration < iterations; iteration++) {
+    sch->slots[loop->first_output] = iteration;
     done = vm_perform_steps(&r);
   }
   plan->steps = NULL;

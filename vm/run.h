@@ -40,9 +40,9 @@ struct vm_step {
 };
 #define VM_NO_JUMP UINT32_MAX
 enum {
-  VM_MOST_NESTED = 16,      /* If and For in one another */
-  VM_MOST_ROUNDS = 1024,    /* of a For */
-  VM_MOST_ALL_ROUNDS = 4096 /* of all that a replay does */
+  VM_MOST_NESTED = 16,          /* If and For in one another */
+  VM_MOST_ITERATIONS = 1024,    /* of a For */
+  VM_MOST_ALL_ITERATIONS = 4096 /* of all that a replay does */
 };
 
 struct vm_plan {
@@ -79,7 +79,7 @@ struct vm_run {
   uint32_t made;           /* recording: how many came */
   const int64_t *decision; /* recording: what the caller decides, of `decision_count` */
   uint32_t decision_count;
-  bool holds;    /* recording: of an If, its condition; of a For, that there is a round */
+  bool holds;    /* recording: of an If, its condition; of a For, that there is an iteration */
   uint32_t next; /* the step to go on with */
   uint32_t done; /* how many steps have been performed */
   uint32_t most; /* stop after so many */
@@ -87,8 +87,8 @@ struct vm_run {
   bool skipped;  /* a branch was not taken: there may be variables without a value */
   uint64_t work; /* done to satisfy Asserts: constrain.c */
   uint32_t all_rounds;
-  uint32_t depth; /* For loops that are under way, and their numbers of rounds */
-  int64_t rounds[VM_MOST_NESTED];
+  uint32_t depth; /* For loops that are under way, and their numbers of iterations */
+  int64_t iterations[VM_MOST_NESTED];
 };
 /* False: refused, since a branch that was not taken would give what the instruction takes. */
 bool vm_check_given(const struct vm_run *r, const struct vm_instruction *instruction);
@@ -142,7 +142,7 @@ bool vm_get_map(struct vm_run *r, const struct vm_operand *o, struct tir_index_m
 /* Adds an intrinsic to a table, which takes both modules. False: there is another of the name, or it is no name; the
  * modules are the caller's. The same again is taken, and freed. */
 bool vm_intrinsics_put(struct vm_intrinsics *table, const char *name, struct tir *const parts[2], ms_error *err);
-/* Whether both functions are sound and, as far as can be told, compute the same. */
+/* Whether both functions are sound and, as far as is known, compute the same. */
 bool vm_check_intrinsic(const char *name, struct tir *const parts[2], ms_error *err);
 /* Adds a shipped intrinsic to a table, which is made if it is NULL; nothing if there is none of the name. */
 void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name);

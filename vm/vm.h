@@ -307,8 +307,8 @@ struct vm_schedule *vm_apply_with(struct tir *workload, const struct vm_trace *t
                                   const struct vm_intrinsics *intrinsics, const struct vm_draws *draws, ms_error *err);
 
 /* Performs one instruction and records it; values live in schedule->trace. Both branches of an If are performed as they
- * are recorded, the one not taken on a copy that is thrown away; so is the body of a For without a round. An Assert
- * that does not hold has the draws that decide it drawn again, and what follows them replayed. *first: its first
+ * are recorded, the one not taken on a copy that is thrown away; so is the body of a For without an iteration. An
+ * Assert that does not hold has the draws that decide it drawn again, and what follows them replayed. *first: its first
  * output's variable, of *count. False: refused; neither module nor trace has changed. decision: NULL, or what to decide
  * (strictly). */
 bool vm_call(struct vm_schedule *schedule, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,

@@ -52,7 +52,7 @@ static struct jit_code *compile(struct building *b, struct measure_built *built)
   return code;
 }
 
-/* Tells the module's hash and waits for leave to go on. */
+/* Sends the module's hash and waits for leave to go on. */
 static bool is_wanted(struct building *b) {
   struct message answer;
   uint64_t hash = tir_structural_hash(b->schedule->ir, TIR_NONE);

@@ -158,16 +158,16 @@ static bool hear_reference(struct helper *h) {
   struct message m;
   char reason[2300], how[300];
   channel_fill(&h->reference.channel);
-  bool told =
+  bool answered =
       channel_take(&h->reference.channel, &m) && m.type == MEASURE_REFERENCE && m.bytes >= sizeof h->w.reference;
-  if (!told && h->reference.channel.fd >= 0) return true;
-  if (told) {
+  if (!answered && h->reference.channel.fd >= 0) return true;
+  if (answered) {
     memcpy(&h->w.reference, m.data, sizeof h->w.reference);
     snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %.*s",
              (int)(m.bytes - sizeof h->w.reference), (const char *)m.data + sizeof h->w.reference);
   }
   child_end(&h->reference, how, sizeof how);
-  if (!told) snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %s", how);
+  if (!answered) snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %s", how);
   if (h->w.reference.tolerance >= 0) return true;
   give_up(h, reason);
   return false;
@@ -213,17 +213,17 @@ static bool try_again(struct helper *h, struct candidate *c) {
 
 static void take_ran(struct helper *h, const struct message *m) {
   struct candidate *c = queue_at(&h->queue, h->running);
-  struct jit_result told;
-  memcpy(&told, m->data, sizeof told);
-  told.reason[sizeof told.reason - 1] = 0;
+  struct jit_result ran;
+  memcpy(&ran, m->data, sizeof ran);
+  ran.reason[sizeof ran.reason - 1] = 0;
   h->is_running = false;
   h->grace = fmax(LEAST_GRACE, h->grace / 2);
-  if (told.outcome == JIT_WRONG && try_again(h, c)) return;
+  if (ran.outcome == JIT_WRONG && try_again(h, c)) return;
   h->runner.fresh = false;
-  c->result.timing = told.timing;
-  c->result.check_seconds = told.check_seconds, c->result.time_seconds = told.time_seconds;
-  finish(h, c, told.outcome, told.reason);
-  if (told.outcome == JIT_WRONG || told.outcome == JIT_CRASHED) child_end(&h->runner, NULL, 0);
+  c->result.timing = ran.timing;
+  c->result.check_seconds = ran.check_seconds, c->result.time_seconds = ran.time_seconds;
+  finish(h, c, ran.outcome, ran.reason);
+  if (ran.outcome == JIT_WRONG || ran.outcome == JIT_CRASHED) child_end(&h->runner, NULL, 0);
 }
 
 /* Seconds: more than a first run may lose to other programs, however busy the machine. */

@@ -9,7 +9,7 @@
 /* Loop iterations and stores that the interpreter does in a quarter of a second or so. */
 enum { QUICK_STEPS = 1 << 21 };
 
-/* Where the interpreter cannot tell: it takes too long, or does not know a construct. */
+/* Where the interpreter gives no verdict: it takes too long, or does not know a construct. */
 static bool is_left_open(enum ms_code code) {
   return code == MS_RUN_STEPS || code == MS_RUN_MEMORY || code == MS_RUN_UNKNOWN_CALL || code == MS_RUN_UNSUPPORTED ||
          code == MS_RUN_NEEDS_THREADS;
@@ -58,14 +58,14 @@ static double tolerance_of(const struct workload *w, double epsilon) {
 
 void reference_main(struct channel *channel, const struct workload *w, struct note *note) {
   ms_error err = {.instruction = -1};
-  struct measure_reference told = {.tolerance = -1};
+  struct measure_reference answer = {.tolerance = -1};
   double epsilon = tir_coarsest_epsilon(w->ir), exact;
   note->stage = STAGE_FIRST_RUN;
   if (interpret(w, &exact, &err))
-    told.tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);
-  else if (is_left_open(err.code) && build_and_run(w, &told.seconds, &err))
-    told.tolerance = tolerance_of(w, epsilon);
-  if (told.tolerance >= 0) *err.message = 0;
-  channel_send(channel, MEASURE_REFERENCE, &told, sizeof told, err.message, strlen(err.message));
+    answer.tolerance = exact == 0 ? 0 : tolerance_of(w, epsilon);
+  else if (is_left_open(err.code) && build_and_run(w, &answer.seconds, &err))
+    answer.tolerance = tolerance_of(w, epsilon);
+  if (answer.tolerance >= 0) *err.message = 0;
+  channel_send(channel, MEASURE_REFERENCE, &answer, sizeof answer, err.message, strlen(err.message));
   channel_drain(channel);
 }

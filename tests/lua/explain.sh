@@ -161,7 +161,7 @@ refused 2 "goes with neither --diff nor --explain" --diff --trace
 refused 2 "goes with --trace" --lua
 refused 2 "one record's ID is expected" "$id"
 
-# By hand: the same; a number that is none is refused; what was undone is not told of.
+# By hand: the same; a number that is none is refused; what was undone is not shown.
 cat >"$work/hand.lua" <<'END'
 local ms = require "msched"
 local A = ms.te.placeholder({4}, "float32", "A")

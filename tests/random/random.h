@@ -82,7 +82,7 @@ static inline bool percent(struct grow *g, uint32_t n) { return below(g, 100) < 
 #define NO_VALUES NULL, 0
 
 /* Performs an instruction and checks what must hold after it; true: it was accepted. *first: its first output, of
- * *count (both may be NULL). Trouble is told in g->shared, and ends the sequence. */
+ * *count (both may be NULL). Trouble is noted in g->shared, and ends the sequence. */
 bool perform(struct grow *g, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
              const struct vm_value *attrs, uint32_t attr_count, uint32_t *first, uint32_t *count);
 bool perform_decided(struct grow *g, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,

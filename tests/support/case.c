@@ -306,7 +306,7 @@ static struct tir *module_after(struct tir *before, struct section after, struct
   if (flags & CASE_OURS) return schedule(before, steps, refused, err);
   struct tir *ir = read_module(after, file, err);
   struct vm_trace *trace = ir ? vm_read_trace(steps.at, steps.length, err) : NULL;
-  bool trusted = trace && !vm_trace_is_safe(trace); /* a text does not tell of which buffers regions were stated */
+  bool trusted = trace && !vm_trace_is_safe(trace); /* a text does not say which buffers have user-annotated regions */
   bool holds = ir && (trusted ? tir_verify_scopes(ir, err) : tir_verify(ir, err));
   vm_trace_free(trace);
   if (holds) return ir;

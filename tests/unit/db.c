@@ -135,7 +135,7 @@ static bool take_name(void *data, const db_id *id, const char *name, uint64_t re
   return true;
 }
 
-/* TVM's functions are all `main`: lists call them by what tells them apart. */
+/* TVM's functions are all `main`: lists call them by what distinguishes them. */
 static void names_workloads(void **state) {
   static const char *const bodies[][2] = {
       {"def main(A: T.Buffer((8,), \"float32\"), B: T.Buffer((1,), \"float32\"), C: T.Buffer((1,), \"float32\")):\n"

@@ -55,7 +55,7 @@ static void one_thread_has_one_timing(void **state) {
   expect_steady(read_function("O: T.Buffer((4,), \"int32\")", "for i in range(4):", "    O[i] = i"), 0);
 }
 
-/* What tells threads apart: alone, the number is 0 everywhere. */
+/* What distinguishes threads: alone, the number is 0 everywhere. */
 static void results_that_depend_on_threads_are_refused(void **state) {
   (void)state;
   ms_error err = {0};

@@ -1,4 +1,4 @@
-/* The promoting pass: a tile goes to registers only where its elements are told apart. */
+/* The promoting pass: a tile goes to registers only where its elements are known to differ. */
 #include "script.h"
 
 /* Whether a sum into C[row, column] over `k`, and inside it over `f` of 12 values, is kept in registers. */

@@ -44,7 +44,7 @@ static inline struct named *add_name(struct names *names, const char *name, int6
   return n;
 }
 
-/* A variable whose domain is not told: a shape. Tried for the values [min, min + extent). */
+/* A variable whose domain is not given: a shape. Tried for the values [min, min + extent). */
 static inline struct named *add_symbol(struct names *names, const char *name, int64_t min, int64_t extent) {
   struct named *n = new_name(names, name, min, extent);
   n->var = tir_new_var(names->ir, TIR_VAR_PLAIN, tir_name_of(names->ir, name), TIR_T_I32, TIR_NONE, TIR_NONE);

@@ -49,7 +49,7 @@ static void read_case(struct one_case *c, char *line, bool simplifies) {
 static bool same_ends(struct one_case *c, const char *at, const struct tir_interval *got) {
   for (uint32_t i = 0; i < c->rank; i++) {
     at += strspn(at, " |");
-    if (!strncmp(at, "empty", 5)) return true; /* not told apart */
+    if (!strncmp(at, "empty", 5)) return true; /* not distinguished */
     bool open = !strncmp(at, "none", 4), wrong = false;
     if (open) return !got[i].min;
     tir_expr min = read_prefix(&c->names, &at);

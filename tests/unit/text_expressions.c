@@ -81,7 +81,7 @@ static tir_expr make_leaf(struct maker *m, tir_type type) {
   return tir_load(m->ir, m->buffers[i], &index, 1, TIR_NONE);
 }
 
-/* A call of a name whose type follows from its arguments, is written, or is told. */
+/* A call of a name whose type follows from its arguments, is written, or is given. */
 static tir_expr make_call(struct maker *m, tir_type type, int depth) {
   static const char *const names[] = {"exp",         "bitwise_and",  "likely", "unheard_of",
                                       "reinterpret", "if_then_else", "isnan"};

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* H, I8, … are buffers of the types their names tell; n and m are scalars. */
+/* H, I8, … are buffers of the types their names say; n and m are scalars. */
 #define HEAD                                                                                                           \
   "@T.prim_func(s_tir=True)\n"                                                                                         \
   "def main(H: T.Buffer((16,), \"float16\"), I8: T.Buffer((16,), \"int8\"), U8: T.Buffer((16,), \"uint8\"), "          \

@@ -90,7 +90,7 @@ static void parallel_loops_nest(void **state) {
   assert_int_equal(w.bytes, THREADS * (128 + 64));
 }
 
-/* Views of allocations, by match_buffer and by their data, and a loop of an extent that only the call tells. */
+/* Views of allocations, by match_buffer and by their data, and a loop of an extent that only the call gives. */
 static void views_and_symbolic_extents(void **state) {
   (void)state;
   check_and_free(read_function(

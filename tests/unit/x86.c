@@ -99,7 +99,7 @@ static void cpus_are_llvms(void **state) {
 static const char by_intrinsics[] = " sahf avx512ifma avxvnniint8 avxvnniint16 avxifma amx-tile amx-int8 amx-bf16 "
                                     "amx-fp16 amx-complex cmpccxadd raoint ";
 
-/* + gives what it implies, - takes what implies it; and the source tells features apart, else equal code would show
+/* + gives what it implies, - takes what implies it; and the source distinguishes features, else equal code would show
  * nothing. */
 static void features_imply_what_llvms_do(void **state) {
   (void)state;

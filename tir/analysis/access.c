@@ -49,7 +49,7 @@ static void find_used(struct tir *ir, tir_block block, struct used *u) {
   tir_forget_visits(ir);
   tir_any_own_expr(ir, block, note_expr, u);
   for (tir_stmt s = tir_next(ir, block, block); s;) {
-    if (tir_is(ir, s, TIR_STORE)) note(u, tir_stmt_at(ir, s)->store.buffer, WRITES);
+    if (tir_is(ir, s, TIR_STORE)) note(u, tir_as(ir, s, TIR_STORE)->store.buffer, WRITES);
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)

@@ -15,7 +15,7 @@
 
 /* The extent, or -1 when it is no constant. */
 static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
-  const struct tir_expr_node *n = tir_at(ir, tir_stmt_at(ir, l)->loop.extent);
+  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, l, TIR_LOOP)->loop.extent);
   return n->kind == TIR_INT_IMM ? n->imm : -1;
 }
 bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l);
@@ -83,7 +83,8 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* It writes a buffer that its scope does not allocate. */
 bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope);
-/* No loop around the scope reduces in the block: what the scope allocates does not last from one round to the next. */
+/* No loop around the scope reduces in the block: what the scope allocates does not last from one iteration to the
+ * next. */
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
@@ -94,12 +95,12 @@ void tir_keep_affine(struct tir *ir, tir_block block);
 bool tir_is_trivial_binding(struct tir *ir, tir_block block);
 /* The domain of iteration `i` as far as the block needs it: where its binding takes less, and the rest would leave a
  * buffer or be reduced too, only what the binding may take; and where blocks outside of its scope write the same, or
- * others in it what it reads, only what it takes in one round of the loops around that. */
+ * others in it what it reads, only what it takes in one iteration of the loops around that. */
 void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *min, tir_expr *extent);
 /* Mask of the kinds of iterations that `loop`'s variable is bound to in `block`: 1 spatial, 2 reduction, 4 opaque. */
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
 /* Of the terms of a binding, one does not step over all that those of lesser steps reach together: a value may come in
- * several rounds. Too many terms count as that. */
+ * several iterations. Too many terms count as that. */
 bool tir_steps_overlap(const struct tir *ir, struct tir_linear binding);
 
 /* The iteration of the block that is this variable, or -1. */

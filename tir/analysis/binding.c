@@ -26,7 +26,7 @@ static void read_binding(const struct tir *ir, tir_block block, tir_stmt high, s
     if (!b->at) abort();
     tir_loop_vars(ir, block, high, b->at + 1 + b->iters, b->vars);
   }
-  b->at[0] = tir_stmt_at(ir, block)->block.predicate;
+  b->at[0] = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   for (uint32_t i = 0; i < b->iters; i++) b->at[1 + i] = tir_iters(ir, block)[i].binding;
 }
 

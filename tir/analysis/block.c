@@ -11,7 +11,7 @@
 
 bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l) {
   MS_CHECK(tir_is(ir, l, TIR_LOOP));
-  tir_expr min = tir_stmt_at(ir, l)->loop.min;
+  tir_expr min = tir_as(ir, l, TIR_LOOP)->loop.min;
   return tir_is_const(ir, min, 0) || tir_prove_equal(ir, min, tir_int(ir, tir_type_of(ir, min), 0));
 }
 
@@ -20,7 +20,7 @@ tir_stmt tir_only_child(const struct tir *ir, tir_stmt s) {
   return n->first[TIR_BODY] == n->last[TIR_BODY] ? n->first[TIR_BODY] : TIR_NONE;
 }
 
-/* Some value of the variable indexes a buffer outside of its shape, as far as bounds tell. */
+/* Some value of the variable indexes a buffer outside of its shape, as far as bounds say. */
 static bool leaves_buffer(const struct tir *ir, struct tir_span regions, tir_var v) {
   for (uint32_t k = regions.first; k < regions.first + regions.count; k++) {
     const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[k].buffer);
@@ -64,19 +64,19 @@ static bool is_written_elsewhere(const struct tir *ir, tir_block block) {
   return false;
 }
 
-/* It reads what another block of its scope writes, which has that of one round of what is around the scope. */
+/* It reads what another block of its scope writes, which has that of one iteration of what is around the scope. */
 static bool reads_of_scope(const struct tir *ir, tir_block block) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
   tir_block scope = tir_scope_of(ir, block);
-  if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* one round is all */
+  if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* one iteration is all */
   for (uint32_t k = reads.first; k < reads.first + reads.count; k++)
     for (uint32_t u = tir_buffer_at(ir, ir->regions.at[k].buffer)->writers; u; u = ir->uses.at[u].next)
       if (ir->uses.at[u].block != block && tir_is_below(ir, ir->uses.at[u].block, scope)) return true;
   return false;
 }
 
-/* What the iteration takes in one round of what is around the scope, which its binding depends on. False: it does not,
- * or that is not known. */
+/* What the iteration takes in one iteration of what is around the scope, which its binding depends on. False: it does
+ * not, or that is not known. */
 static bool find_taken_in_scope(struct tir *ir, tir_block block, struct tir_iter iter, struct tir_interval *out) {
   enum { MOST_LOOPS = 32 };
   tir_var vars[MOST_LOOPS];
@@ -119,7 +119,7 @@ void tir_needed_domain(struct tir *ir, tir_block block, uint32_t i, tir_expr *mi
 unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block) {
   MS_CHECK(tir_is(ir, loop, TIR_LOOP) && tir_is(ir, block, TIR_BLOCK));
   static const unsigned bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
-  tir_var v = tir_stmt_at(ir, loop)->loop.var;
+  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
   unsigned kinds = 0;
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     const struct tir_iter *iter = &tir_iters(ir, block)[i];
@@ -170,7 +170,7 @@ uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var 
   uint32_t count = 0;
   for (s = tir_stmt_at(ir, s)->parent; s && s != high && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP)) continue;
-    if (count < most) out[count] = tir_stmt_at(ir, s)->loop.var;
+    if (count < most) out[count] = tir_as(ir, s, TIR_LOOP)->loop.var;
     count++;
   }
   return count;
@@ -423,7 +423,8 @@ bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
   for (tir_stmt s = tir_stmt_at(ir, scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && !(tir_loop_extent(ir, s) == 1 && tir_is_int(ir, tir_stmt_at(ir, s)->loop.min)) &&
+    if (tir_is(ir, s, TIR_LOOP) &&
+        !(tir_loop_extent(ir, s) == 1 && tir_is_int(ir, tir_as(ir, s, TIR_LOOP)->loop.min)) &&
         (tir_loop_iter_kinds(ir, s, block) & ~(1u << TIR_SPATIAL)))
       return tir_refuse(ir, err, MS_REDUCTION_OUTSIDE, s, "this loop, around the scope of block `%s`, reduces in it",
                         tir_block_name(ir, block));

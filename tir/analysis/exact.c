@@ -9,8 +9,8 @@ static bool is_point(const struct tir *ir, struct tir_region region) {
 }
 
 static bool same_indices(const struct tir *ir, tir_stmt a, tir_stmt b) {
-  uint32_t x = tir_stmt_at(ir, a)->store.indices, y = tir_stmt_at(ir, b)->store.indices;
-  for (uint32_t d = 0; d < tir_buffer_at(ir, tir_stmt_at(ir, a)->store.buffer)->rank; d++)
+  uint32_t x = tir_as(ir, a, TIR_STORE)->store.indices, y = tir_as(ir, b, TIR_STORE)->store.indices;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, tir_as(ir, a, TIR_STORE)->store.buffer)->rank; d++)
     if (ir->operands.at[x + d] != ir->operands.at[y + d]) return false;
   return true;
 }
@@ -23,7 +23,7 @@ static bool is_strided(struct tir *ir, tir_block block, tir_stmt store) {
   uint32_t count = 0;
   for (tir_stmt s = tir_stmt_at(ir, store)->parent; s != block; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP) || count == MOST_LOOPS) return false;
-    vars[count++] = tir_stmt_at(ir, s)->loop.var;
+    vars[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
   }
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
   for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++) {
@@ -98,8 +98,8 @@ static int64_t count_places(const struct tir *ir, tir_block block, tir_stmt s, s
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
       if (depend_on(ir, p, ir->iters.at[i].var))
         count = tir_sat_mul(count, extent_of(ir, ir->vars.at[ir->iters.at[i].var].extent));
-    if (tir_is(ir, s, TIR_LOOP) && depend_on(ir, p, tir_stmt_at(ir, s)->loop.var))
-      count = tir_sat_mul(count, extent_of(ir, tir_stmt_at(ir, s)->loop.extent));
+    if (tir_is(ir, s, TIR_LOOP) && depend_on(ir, p, tir_as(ir, s, TIR_LOOP)->loop.var))
+      count = tir_sat_mul(count, extent_of(ir, tir_as(ir, s, TIR_LOOP)->loop.extent));
   }
   return count;
 }

@@ -56,8 +56,8 @@ static void map_block(struct tir *ir, const struct visit *v, tir_block b) {
     tir_expr binding = mapped(ir, v, ir->iters.at[i].binding);
     ir->iters.at[i].binding = binding;
   }
-  tir_expr predicate = mapped(ir, v, tir_stmt_at(ir, b)->block.predicate);
-  tir_stmt_at(ir, b)->block.predicate = predicate;
+  tir_expr predicate = mapped(ir, v, tir_as(ir, b, TIR_BLOCK)->block.predicate);
+  tir_as(ir, b, TIR_BLOCK)->block.predicate = predicate;
 }
 
 static void map_store(struct tir *ir, const struct visit *v, tir_stmt s) {
@@ -85,16 +85,16 @@ static void map_stmt(struct tir *ir, const struct visit *v, tir_stmt s) {
     break;
   case TIR_BIND:
     a = mapped(ir, v, n.bind.value);
-    tir_stmt_at(ir, s)->bind.value = a;
+    tir_as(ir, s, TIR_BIND)->bind.value = a;
     break;
   case TIR_EVALUATE:
     a = mapped(ir, v, n.evaluate.value);
-    tir_stmt_at(ir, s)->evaluate.value = a;
+    tir_as(ir, s, TIR_EVALUATE)->evaluate.value = a;
     break;
   case TIR_ATTR:
     a = mapped(ir, v, n.attr.node), b = mapped(ir, v, n.attr.value);
-    tir_stmt_at(ir, s)->attr.node = a;
-    tir_stmt_at(ir, s)->attr.value = b;
+    tir_as(ir, s, TIR_ATTR)->attr.node = a;
+    tir_as(ir, s, TIR_ATTR)->attr.value = b;
     break;
   default: break;
   }
@@ -201,7 +201,7 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
       "if_then_else", "likely", "exp",   "exp2",  "exp10",     "log",         "log2",        "log10",
       "log1p",        "sqrt",   "rsqrt", "tanh",  "sigmoid",   "erf",         "sin",         "cos",
       "tan",          "sinh",   "cosh",  "asin",  "acos",      "atan",        "atan2",       "pow",
-      "fabs",         "abs",    "floor", "ceil",  "round",     "trunc",       "nearbyint",   "fmod",
+      "fabs",         "abs",    "floor", "ceil",  "iteration", "trunc",       "nearbyint",   "fmod",
       "fma",          "hypot",  "isnan", "isinf", "isfinite",  "copysign",    "popcount",    "clz",
       "shift_left",   "max",    "min",   "ldexp", "nextafter", "bitwise_and", "bitwise_or",  "bitwise_xor",
       "bitwise_not",  "acosh",  "asinh", "atanh", "power",     "reinterpret", "shift_right", "large_uint_imm",

@@ -123,7 +123,7 @@ static bool runs_in_part(const struct tir *ir, tir_block block, tir_loop loop) {
        s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
     for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_stmt_at(ir, s)->loop.var)) return true;
+      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
   }
   return false;
 }

@@ -25,10 +25,10 @@ static bool find_produced(struct tir *ir, tir_block producer, struct tir_region 
   if (count > MOST_VARS) return false;
   tir_region_over_loops(ir, producer, region, ranges);
   return tir_region_exact(ir, ranges, tir_buffer_at(ir, region.buffer)->rank, vars, count,
-                          tir_stmt_at(ir, producer)->block.predicate, out);
+                          tir_as(ir, producer, TIR_BLOCK)->block.predicate, out);
 }
 
-/* Adds what the block surely writes of the buffer below `high`; false: nothing (of a scalar, `all` cannot tell). */
+/* Adds what the block surely writes of the buffer below `high`; false: nothing (of a scalar, `all` says nothing). */
 static bool add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, tir_stmt high,
                          struct tir_interval *all) {
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
@@ -82,7 +82,7 @@ static bool is_covered(struct tir *ir, tir_block consumer, struct tir_region reg
   if (!tir_buffer_at(ir, region.buffer)->writers) return true;
   if (tir_buffer_at(ir, region.buffer)->rank > MOST_RANK) return false;
   tir_region_over_loops(ir, consumer, region, ranges);
-  struct tir_use_at use = {consumer, region.buffer, ranges, tir_stmt_at(ir, consumer)->block.predicate};
+  struct tir_use_at use = {consumer, region.buffer, ranges, tir_as(ir, consumer, TIR_BLOCK)->block.predicate};
   return tir_is_covered(ir, &use, scope);
 }
 

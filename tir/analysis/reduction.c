@@ -91,7 +91,7 @@ static struct store store_of(const struct tir *ir, tir_stmt s) {
 }
 
 static bool is_plain_store(const struct tir *ir, tir_stmt s) {
-  return s && tir_is(ir, s, TIR_STORE) && !tir_stmt_at(ir, s)->store.predicate;
+  return s && tir_is(ir, s, TIR_STORE) && !tir_as(ir, s, TIR_STORE)->store.predicate;
 }
 
 static bool collect_inits(const struct tir *ir, tir_block block, struct store *inits, uint32_t *count, ms_error *err) {
@@ -119,17 +119,19 @@ static bool collect_let_updates(const struct tir *ir, tir_block block, struct st
     if (!s || !tir_is(ir, s, TIR_BIND))
       return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "block \"%s\" does not bind %u values", name, count);
     lets[i] = s;
-    updates[i] = (struct store){TIR_NONE, 0, tir_stmt_at(ir, s)->bind.value};
+    updates[i] = (struct store){TIR_NONE, 0, tir_as(ir, s, TIR_BIND)->bind.value};
   }
   for (uint32_t i = 0; i < count; i++, s = tir_stmt_at(ir, s)->next) {
     if (!is_plain_store(ir, s))
       return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "block \"%s\" does not store %u values", name, count);
     uint32_t k = 0;
-    while (k < count && tir_var_expr(ir, tir_stmt_at(ir, lets[k])->bind.var) != tir_stmt_at(ir, s)->store.value) k++;
+    while (k < count &&
+           tir_var_expr(ir, tir_as(ir, lets[k], TIR_BIND)->bind.var) != tir_as(ir, s, TIR_STORE)->store.value)
+      k++;
     if (k == count || updates[k].buffer)
       return tir_refuse(ir, err, MS_REDUCTION_VALUES_STORED, block, "block \"%s\" stores another value", name);
-    updates[k].buffer = tir_stmt_at(ir, s)->store.buffer;
-    updates[k].indices = tir_stmt_at(ir, s)->store.indices;
+    updates[k].buffer = tir_as(ir, s, TIR_STORE)->store.buffer;
+    updates[k].indices = tir_as(ir, s, TIR_STORE)->store.indices;
   }
   if (s)
     return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "block \"%s\" does more than %u stores", name, count);
@@ -170,6 +172,7 @@ static bool prove_all_equal(struct tir *ir, uint32_t a, uint32_t b, uint32_t cou
 
 static bool check_one_element(struct tir *ir, tir_block block, const struct store *inits, const struct store *updates,
                               uint32_t count, ms_error *err) {
+  assert(count > 0);
   uint32_t rank = tir_buffer_at(ir, updates[0].buffer)->rank, shape = tir_buffer_at(ir, updates[0].buffer)->shape;
   for (uint32_t i = 0; i < count; i++) {
     const struct tir_buffer_node *b = tir_buffer_at(ir, updates[i].buffer);
@@ -214,7 +217,7 @@ static bool is_independent(const struct tir *ir, tir_block block, const struct t
     for (uint32_t k = 0; k < r->count; k++)
       if (tir_uses_buffer(ir, r->right[i], r->buffers[k])) return false;
     for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
-      if (tir_is(ir, s, TIR_BIND) && tir_uses_var(ir, r->right[i], tir_stmt_at(ir, s)->bind.var)) return false;
+      if (tir_is(ir, s, TIR_BIND) && tir_uses_var(ir, r->right[i], tir_as(ir, s, TIR_BIND)->bind.var)) return false;
   }
   return true;
 }

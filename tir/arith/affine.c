@@ -358,7 +358,7 @@ struct parted {
   uint32_t bounded_count, plain_count, bounded_var_count, plain_var_count;
 };
 
-/* Masks may tell too much, never too little. */
+/* Masks may hold too much, never too little. */
 static bool domains_depend(const struct tir *ir, const tir_var *vars, uint32_t var_count) {
   uint64_t mask = 0, used = 0;
   for (uint32_t i = 0; i < var_count; i++) {

@@ -11,7 +11,7 @@
 
 /* What is asked of a map besides being one:
  *   surjective  the iterators of the result are independent, each runs over a whole interval
- *   bijective   and every variable with more than one value is used, all its values told apart */
+ *   bijective   and every variable with more than one value is used, all its values kept apart */
 enum tir_map_check { TIR_MAP_SURJECTIVE, TIR_MAP_BIJECTIVE, TIR_MAP_ANY };
 
 /* Common to what follows: `indices` are expressions over `vars`, whose domains are those of the table of variables and

@@ -99,7 +99,7 @@ static bool divide_terms(struct divider *d, struct iter_sum sum, tir_expr extent
     if (!divide_split(d, split, &p) || p.side == MIXED) return false;
     bool inner = p.side == INNER;
     if (inner && count[0]) return false;
-    /* Values that overlap cover a range, but are no number of which one part could be told from the other. */
+    /* Values that overlap cover a range, but are no number of which one part could be parted from the other. */
     if (!iter_is(m, split.extent, 1) && !iter_same(m, split.scale, product)) return false;
     struct iter_split made = inner ? as_split(m, p.inner, p.inner_extent) : as_split(m, p.outer, p.outer_extent);
     splits[inner][count[inner]++] = made;
@@ -111,7 +111,7 @@ static bool divide_terms(struct divider *d, struct iter_sum sum, tir_expr extent
   struct iter_sum inner = join(m, splits[1], count[1], count[1] ? sum.base : zero, &extents[1]);
   if (bounded && count[0] && count[1]) return false;
   if (bounded) return bound(d, count[1] ? inner : outer, extent, count[1] ? INNER : OUTER, out);
-  /* What is all on one side is not told to be so: as a term of a sum it divides no further. */
+  /* What is all on one side is not marked so: as a term of a sum it divides no further. */
   *out = (struct part){outer, inner, extents[0], extents[1], MIXED};
   return true;
 }
@@ -225,7 +225,7 @@ static bool uses_side(const struct divider *d, tir_expr e, bool inner) {
   return false;
 }
 
-/* A bound on one variable narrows its domain and nothing else tells of it; others must follow from what is kept. */
+/* A bound on one variable narrows its domain and nothing else bounds it; others must follow from what is kept. */
 static bool keep_predicate(struct divider *d, tir_expr e) {
   struct tir *ir = d->m->ir;
   struct tir_expr_node n = *tir_at(ir, e);

@@ -87,7 +87,7 @@ static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
 
 /* What it leaves behind holds its iteration variables, which are substituted as the walk comes to it. */
 static void open_block(struct tir *ir, tir_block block) {
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (tir_stmt_at(ir, block)->first[TIR_INIT]) {
     tir_expr condition = at_first_reduction(ir, block);
     tir_stmt init = tir_new_stmt(ir, TIR_IF);

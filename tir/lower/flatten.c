@@ -1,7 +1,7 @@
 /* Flatten: every buffer has one dimension; an index is the sum of indices times strides, plus the buffer's offset.
  * Requires: no blocks; strides of parameters that are known where the function is called. Gives: buffers of rank 1
  * (rank 0 becomes one element), no strides, no offsets. Keeps: statements and loops; and a matrix that lies in the
- * registers of a warp, whose elements have no place in a row: calls tell registers by number, which rows and columns
+ * registers of a warp, whose elements have no place in a row: calls name registers by number, which rows and columns
  * follow from. */
 #include "lower.h"
 
@@ -73,8 +73,8 @@ static tir_expr size_of(struct tir *ir, tir_buffer b) {
   return n.elem_offset ? tir_add(ir, size, to_type(ir, type, n.elem_offset)) : size;
 }
 
-/* Whether a call tells the variable's value: as a scalar, or as an extent. */
-static bool is_told(const struct tir *ir, struct tir_span params, tir_var v) {
+/* Whether a call binds the variable's value: as a scalar, or as an extent. */
+static bool is_bound(const struct tir *ir, struct tir_span params, tir_var v) {
   for (uint32_t i = params.first; i < params.first + params.count; i++) {
     const struct tir_param *p = &ir->params.at[i];
     if (!p->buffer && p->var == v) return true;
@@ -88,33 +88,33 @@ static bool is_told(const struct tir *ir, struct tir_span params, tir_var v) {
   return false;
 }
 
-struct untold {
+struct unbound {
   const struct tir *ir;
   struct tir_span params;
-  tir_var var; /* TIR_NONE: all are told */
+  tir_var var; /* TIR_NONE: all are bound */
 };
 
-static bool find_untold(void *data, tir_expr e) {
-  struct untold *u = data;
+static bool find_unbound(void *data, tir_expr e) {
+  struct unbound *u = data;
   const struct tir_expr_node *n = tir_at(u->ir, e);
-  if (n->kind == TIR_VAR && !is_told(u->ir, u->params, n->ref)) u->var = n->ref;
+  if (n->kind == TIR_VAR && !is_bound(u->ir, u->params, n->ref)) u->var = n->ref;
   return true;
 }
 
-/* A stride or an offset that nothing but the array itself tells is lost with its dimensions. */
+/* A stride or an offset that nothing but the array itself holds is lost with its dimensions. */
 static bool check_strides(const struct lowering *low) {
   const struct tir *ir = low->ir;
-  struct untold u = {ir, ir->funcs.at[low->func].params, TIR_NONE};
+  struct unbound u = {ir, ir->funcs.at[low->func].params, TIR_NONE};
   for (uint32_t i = u.params.first; i < u.params.first + u.params.count; i++) {
     tir_buffer buffer = ir->params.at[i].buffer;
     struct tir_span strides = buffer ? tir_buffer_at(ir, buffer)->strides : (struct tir_span){0, 0};
     for (uint32_t k = strides.first; k < strides.first + strides.count; k++)
-      tir_walk_expr(ir, ir->operands.at[k], find_untold, &u);
+      tir_walk_expr(ir, ir->operands.at[k], find_unbound, &u);
     if (buffer && tir_buffer_at(ir, buffer)->elem_offset)
-      tir_walk_expr(ir, tir_buffer_at(ir, buffer)->elem_offset, find_untold, &u);
+      tir_walk_expr(ir, tir_buffer_at(ir, buffer)->elem_offset, find_unbound, &u);
     if (u.var)
       return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE,
-                        "no argument tells the strides of %s, or where it begins",
+                        "no argument binds the strides of %s, or where it begins",
                         tir_text(ir, tir_buffer_at(ir, buffer)->name));
   }
   return true;

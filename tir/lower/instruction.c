@@ -67,7 +67,7 @@ static bool is_offered(const struct lowering *low, enum tir_instruction which) {
 
 static bool fits(struct tir *ir, tir_stmt s, enum tir_instruction which) {
   tir_expr args[MOST_ADDRESSES];
-  struct tir_expr_node call = *tir_at(ir, tir_stmt_at(ir, s)->attr.value);
+  struct tir_expr_node call = *tir_at(ir, tir_as(ir, s, TIR_ATTR)->attr.value);
   memcpy(args, tir_operands(ir, call.operands), call.count * sizeof *args);
   return lies(ir, args, known[which].distance, call.count);
 }
@@ -76,7 +76,8 @@ static bool keep_instructions(struct lowering *low, bool flat) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), TIR_INSTRUCTION) != 0) continue;
+    if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), TIR_INSTRUCTION) != 0)
+      continue;
     enum tir_instruction which = tir_instruction_of(ir, s);
     if (!is_offered(low, which) || (flat && !fits(ir, s, which))) tir_kill_alone(ir, s);
   }

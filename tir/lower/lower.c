@@ -11,7 +11,7 @@ static const struct {
     {"offer", "instructions stand only where the target has them", lower_offer},
     {"threads", "threads that reduce together become iterations", lower_threads},
     {"place", "allocations move into the smallest scope that holds their accesses", lower_place},
-    {"order", "parallel loops whose rounds write the same elements run in order", lower_order},
+    {"order", "parallel loops whose iterations write the same elements run in order", lower_order},
     {"blocks", "blocks become conditions and substituted bindings", lower_blocks},
     {"compact", "buffers shrink to what their scope touches", lower_compact},
     {"loops", "unit loops and constant conditions vanish", lower_loops},

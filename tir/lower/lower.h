@@ -59,17 +59,17 @@ bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
 /* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */
 uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 
-/* ---- Rounds of a loop (rounds.c) ---- */
+/* ---- Iterations of a loop (iterations.c) ---- */
 
-/* What is read of a buffer, and what is written, in one round of the loops down to a statement, at most, dimension by
- * dimension. False: it is not known. */
+/* What is read of a buffer, and what is written, in one iteration of the loops down to a statement, at most, dimension
+ * by dimension. False: it is not known. */
 struct lower_windows {
   tir_buffer buffer;
   struct tir_interval read[TIR_MOST_RANK], written[TIR_MOST_RANK];
 };
 bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out);
-/* What is written moves with v, and in one round more is read, as far as is known. */
-bool lower_reads_other_rounds(struct tir *ir, const struct lower_windows *windows, tir_var v);
+/* What is written moves with v, and in one iteration more is read, as far as is known. */
+bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *windows, tir_var v);
 /* By how much the expression grows from one value of v to the next, in a plain sum of variables; false: it is none. */
 bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step);
 

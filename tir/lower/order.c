@@ -1,15 +1,15 @@
-/* Order: a parallel loop runs its rounds in order where they write the same elements of a buffer that outlives it, or
- * read what others write.
- * Requires: blocks; flat allocations. Gives: parallel loops of which different rounds write different elements, as far
- * as their blocks' regions tell. Keeps: everything else. */
+/* Order: a parallel loop runs its iterations in order where they write the same elements of a buffer that outlives it,
+ * or read what others write.
+ * Requires: blocks; flat allocations. Gives: parallel loops of which different iterations write different elements, as
+ * far as their blocks' regions declare. Keeps: everything else. */
 #include "../analysis/analysis.h"
 #include "../arith/affine.h"
 #include "lower.h"
 
 enum { MOST_LOOPS = 64, MOST_INDICES = 64 };
 
-/* What a block writes in one round of a parallel loop. */
-struct round {
+/* What a block writes in one iteration of a parallel loop. */
+struct iteration {
   tir_block block;
   tir_var var; /* of the parallel loop; it and those of the loops in it: */
   tir_var vars[MOST_LOOPS];
@@ -18,8 +18,8 @@ struct round {
   tir_expr ranges[2 * TIR_MOST_RANK]; /* over the loops */
 };
 
-/* In one dimension, a round moves by no less than what it writes there is long. */
-static bool is_apart_by_step(struct tir *ir, const struct round *r) {
+/* In one dimension, an iteration moves by no less than what it writes there is long. */
+static bool is_apart_by_step(struct tir *ir, const struct iteration *r) {
   struct tir_interval written[TIR_MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, r->region.buffer)->rank;
   tir_relax_region(ir, r->ranges, rank, r->vars, r->count - 1, written);
@@ -34,7 +34,7 @@ static bool is_apart_by_step(struct tir *ir, const struct round *r) {
 }
 
 /* The loops that the indices use; false: they are not the parallel loop and ones whose ranges do not depend on it. */
-static bool find_used(struct tir *ir, const struct round *r, const tir_expr *indices, uint32_t count, tir_var *out,
+static bool find_used(struct tir *ir, const struct iteration *r, const tir_expr *indices, uint32_t count, tir_var *out,
                       uint32_t *found) {
   bool moves = false;
   *found = 0;
@@ -51,11 +51,11 @@ static bool find_used(struct tir *ir, const struct round *r, const tir_expr *ind
   return moves;
 }
 
-/* Values of the loops tell their rounds apart: the first indices, of what runs side by side, and the iterations of the
- * block that do not. steps: of the first indices. */
-static bool is_one_to_one(struct tir *ir, const struct round *r, tir_expr *indices, uint32_t count,
+/* Different iterations of the loops have different values: the first indices, of what runs side by side, and the
+ * iterations of the block that do not. steps: of the first indices. */
+static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *indices, uint32_t count,
                           struct tir_progression *steps) {
-  tir_expr predicate = tir_stmt_at(ir, r->block)->block.predicate;
+  tir_expr predicate = tir_as(ir, r->block, TIR_BLOCK)->block.predicate;
   tir_var used[MOST_LOOPS];
   uint32_t found;
   struct tir_span iters = tir_block_at(ir, r->block)->iters;
@@ -69,8 +69,8 @@ static bool is_one_to_one(struct tir *ir, const struct round *r, tir_expr *indic
           tir_detect_iter_map(ir, indices, count, used, found, predicate, TIR_MAP_BIJECTIVE, true, steps));
 }
 
-/* Where the block writes tells the rounds apart. */
-static bool is_apart_by_place(struct tir *ir, const struct round *r) {
+/* Different iterations write at different places. */
+static bool is_apart_by_place(struct tir *ir, const struct iteration *r) {
   tir_expr indices[MOST_INDICES];
   struct tir_progression steps[MOST_INDICES];
   uint32_t rank = tir_buffer_at(ir, r->region.buffer)->rank;
@@ -83,8 +83,8 @@ static bool is_apart_by_place(struct tir *ir, const struct round *r) {
   return true;
 }
 
-/* The block's spatial iterations do, each of which writes one element of its own, or where data tells. */
-static bool is_apart_by_iteration(struct tir *ir, const struct round *r) {
+/* The block's spatial iterations do, each of which writes one element of its own, or where data decides. */
+static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
   tir_expr indices[MOST_INDICES];
   struct tir_progression steps[MOST_INDICES];
   struct tir_span iters = tir_block_at(ir, r->block)->iters;
@@ -96,9 +96,9 @@ static bool is_apart_by_iteration(struct tir *ir, const struct round *r) {
   return is_one_to_one(ir, r, indices, count, steps);
 }
 
-/* Rounds of the loop neither write the same elements of a buffer that outlives it, nor read what others write. */
+/* Iterations of the loop neither write the same elements of a buffer that outlives it, nor read what others write. */
 static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
-  struct round r = {.block = block, .var = tir_stmt_at(ir, loop)->loop.var};
+  struct iteration r = {.block = block, .var = tir_as(ir, loop, TIR_LOOP)->loop.var};
   struct lower_windows windows;
   tir_stmt around = tir_stmt_at(ir, loop)->parent;
   r.count = tir_loop_vars(ir, block, around, r.vars, MOST_LOOPS);
@@ -111,7 +111,7 @@ static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
     if (b->rank + tir_block_at(ir, block)->iters.count > MOST_INDICES) return false;
     tir_region_over_loops(ir, block, r.region, r.ranges);
     if (!is_apart_by_step(ir, &r) && !is_apart_by_place(ir, &r) && !is_apart_by_iteration(ir, &r)) return false;
-    if (lower_find_windows(ir, loop, r.region.buffer, &windows) && lower_reads_other_rounds(ir, &windows, r.var))
+    if (lower_find_windows(ir, loop, r.region.buffer, &windows) && lower_reads_other_iterations(ir, &windows, r.var))
       return false;
   }
   return true;

@@ -135,10 +135,10 @@ static void branch_on_part(struct tir *ir, tir_stmt loop, const int64_t *edges, 
       parent = test;
     }
     enum tir_list into = i + 1 < parts ? TIR_BODY : parts > 1 ? TIR_ELSE : TIR_BODY;
-    tir_var part = tir_stmt_at(ir, copies[i])->loop.var;
+    tir_var part = tir_as(ir, copies[i], TIR_LOOP)->loop.var;
     tir_stmt bind = tir_new_stmt(ir, TIR_BIND);
-    tir_stmt_at(ir, bind)->bind.var = part;
-    tir_stmt_at(ir, bind)->bind.value = v;
+    tir_as(ir, bind, TIR_BIND)->bind.var = part;
+    tir_as(ir, bind, TIR_BIND)->bind.value = v;
     tir_append(ir, parent, into, bind);
     tir_move_children(ir, copies[i], TIR_BODY, parent, into);
     tir_kill(ir, copies[i]);

@@ -3,7 +3,7 @@
  * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC); strides one a dimension, or none.
  * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
  * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, those
- * that decide whether it writes at all, and those of which one round reads what another wrote. */
+ * that decide whether it writes at all, and those of which one iteration reads what another wrote. */
 #include "lower.h"
 
 #include <stdlib.h>
@@ -16,9 +16,9 @@ static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
 }
 
 /* A block writes parts of the buffer that overlap with those of other iterations, and its predicate leaves out an
- * iteration, as v runs, which would write in the buffer: what is there then was written in another round. */
+ * iteration, as v runs, which would write in the buffer: what is there then was written in another iteration. */
 static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
-  tir_expr ranges[2 * TIR_MOST_RANK], predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr ranges[2 * TIR_MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   bool point = true;
@@ -34,7 +34,7 @@ static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_v
  * place, or some iterations write nothing over what others wrote. */
 static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   bool elsewhere = false; /* each iteration writes its own elements */
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_iter it = ir->iters.at[i];
@@ -50,7 +50,7 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var 
 static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt limit) {
   tir_stmt site = block;
   for (tir_stmt p = tir_stmt_at(ir, block)->parent; p && p != limit; p = tir_stmt_at(ir, p)->parent)
-    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, tir_stmt_at(ir, p)->loop.var)) site = p;
+    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, tir_as(ir, p, TIR_LOOP)->loop.var)) site = p;
   return site;
 }
 
@@ -157,7 +157,7 @@ static void fix_shape(struct tir *ir, tir_buffer buffer) {
   if (first) tir_buffer_at(ir, buffer)->shape = first;
 }
 
-/* The place that outlives the loops in one of whose rounds the buffer is written, and in another read. */
+/* The place that outlives the loops in one of whose iterations the buffer is written, and in another read. */
 static tir_stmt outside_of_rounds(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
   struct lower_windows w;
   tir_stmt place = at;
@@ -166,7 +166,7 @@ static tir_stmt outside_of_rounds(struct tir *ir, tir_block scope, tir_buffer bu
     if (!tir_is(ir, p, TIR_LOOP)) continue;
     int kind = tir_stmt_at(ir, p)->loop_kind;
     if ((kind == TIR_SERIAL || kind == TIR_UNROLLED || kind == TIR_PARALLEL) &&
-        lower_reads_other_rounds(ir, &w, tir_stmt_at(ir, p)->loop.var))
+        lower_reads_other_iterations(ir, &w, tir_as(ir, p, TIR_LOOP)->loop.var))
       place = tir_stmt_at(ir, p)->parent;
   }
   return place;
@@ -225,8 +225,8 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_insert_before(ir, first, alloc);
 }
 
-/* Where a block says to read what data tells, it says so of the whole dimension: what it would load there need not be
- * there any more. */
+/* Where a block reads at a place that data decides, it declares the whole dimension: what it would load there need not
+ * be there any more. */
 static void widen_regions(struct tir *ir, tir_block block) {
   struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
   for (int w = 0; w < 2; w++)

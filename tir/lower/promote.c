@@ -72,7 +72,7 @@ static bool uses_repeating_loop(struct tir *ir, tir_expr e, const struct nest *n
     if (!tir_is(ir, l, TIR_LOOP)) continue;
     bool in_tile = false;
     for (uint32_t i = 0; i < nest->tiles; i++) in_tile |= nest->tile[i] == l;
-    if (!in_tile && tir_uses_var(ir, e, tir_stmt_at(ir, l)->loop.var)) return true;
+    if (!in_tile && tir_uses_var(ir, e, tir_as(ir, l, TIR_LOOP)->loop.var)) return true;
   }
   return false;
 }
@@ -130,7 +130,7 @@ static bool is_number(const struct tir *ir, struct tir_term *terms, uint32_t cou
     if (n->kind != TIR_VAR || n->lo == INT64_MIN || n->hi == INT64_MAX || terms[i].coefficient <= reach) return false;
     reach = tir_sat_add(reach, tir_sat_mul(terms[i].coefficient, n->hi - n->lo));
     for (uint32_t v = 0; v < nest->tiles; v++)
-      if (tir_stmt_at(ir, nest->tile[v])->loop.var == n->ref) *seen |= 1u << v;
+      if (tir_as(ir, nest->tile[v], TIR_LOOP)->loop.var == n->ref) *seen |= 1u << v;
   }
   return true;
 }
@@ -142,7 +142,7 @@ static bool is_one_to_one(struct tir *ir, const struct nest *nest) {
   tir_expr indices[TIR_MOST_RANK];
   if (nest->tiles == 0) return true;
   if (rank > TIR_MOST_RANK) return false;
-  for (uint32_t i = 0; i < nest->tiles; i++) vars[i] = tir_stmt_at(ir, nest->tile[i])->loop.var;
+  for (uint32_t i = 0; i < nest->tiles; i++) vars[i] = tir_as(ir, nest->tile[i], TIR_LOOP)->loop.var;
   /* What does not run in the tile is the same for all its elements. */
   uint32_t used = 0, seen = 0;
   bool numbers = true;
@@ -172,7 +172,7 @@ static bool fits(struct lowering *low, const struct nest *nest) {
   const struct tir *ir = low->ir;
   int vector_bits = lower_vector_bits(low);
   int registers = low->options && low->options->vector_registers ? low->options->vector_registers : 16;
-  tir_type type = tir_buffer_at(ir, tir_stmt_at(ir, nest->store)->store.buffer)->type;
+  tir_type type = tir_buffer_at(ir, tir_as(ir, nest->store, TIR_STORE)->store.buffer)->type;
   int64_t elements = 1, lanes = 1;
   for (uint32_t i = 0; i < nest->tiles; i++) {
     int64_t extent = tir_loop_extent(ir, nest->tile[i]);
@@ -275,7 +275,7 @@ bool lower_promote(struct lowering *low) {
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
     struct nest nest;
-    if (!tir_is(ir, s, TIR_STORE) || pointers[tir_stmt_at(ir, s)->store.buffer] || !updates_itself(ir, s) ||
+    if (!tir_is(ir, s, TIR_STORE) || pointers[tir_as(ir, s, TIR_STORE)->store.buffer] || !updates_itself(ir, s) ||
         !read_nest(ir, s, &nest))
       continue;
     if (fits(low, &nest) && is_one_to_one(ir, &nest)) {

@@ -99,16 +99,16 @@ void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *
       tir_stmt_at(ir, s)->test.condition = made;
       break;
     case TIR_BIND:
-      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->bind.value, rewrite, data);
-      tir_stmt_at(ir, s)->bind.value = made;
+      made = lower_rewrite_expr(ir, tir_as(ir, s, TIR_BIND)->bind.value, rewrite, data);
+      tir_as(ir, s, TIR_BIND)->bind.value = made;
       break;
     case TIR_EVALUATE:
-      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->evaluate.value, rewrite, data);
-      tir_stmt_at(ir, s)->evaluate.value = made;
+      made = lower_rewrite_expr(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value, rewrite, data);
+      tir_as(ir, s, TIR_EVALUATE)->evaluate.value = made;
       break;
     case TIR_ATTR:
-      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->attr.value, rewrite, data);
-      tir_stmt_at(ir, s)->attr.value = made;
+      made = lower_rewrite_expr(ir, tir_as(ir, s, TIR_ATTR)->attr.value, rewrite, data);
+      tir_as(ir, s, TIR_ATTR)->attr.value = made;
       break;
     default: break;
     }

@@ -265,8 +265,8 @@ static void share_store(struct tir *ir, tir_stmt s, bool *failed) {
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
   tir_expr value = share(ir, n.store.value, failed), predicate = share(ir, n.store.predicate, failed);
   for (uint32_t i = 0; i < rank; i++) *failed |= written_out(ir, ir->operands.at[n.store.indices + i]) > MOST_WRITTEN;
-  tir_stmt_at(ir, s)->store.value = value;
-  tir_stmt_at(ir, s)->store.predicate = predicate;
+  tir_as(ir, s, TIR_STORE)->store.value = value;
+  tir_as(ir, s, TIR_STORE)->store.predicate = predicate;
 }
 
 static void share_statement(struct tir *ir, tir_stmt s, bool *failed) {
@@ -280,13 +280,13 @@ static void share_statement(struct tir *ir, tir_stmt s, bool *failed) {
     tir_stmt_at(ir, s)->test.condition = made;
     break;
   case TIR_BIND:
-    made = share(ir, tir_stmt_at(ir, s)->bind.value, failed);
-    tir_stmt_at(ir, s)->bind.value = made;
+    made = share(ir, tir_as(ir, s, TIR_BIND)->bind.value, failed);
+    tir_as(ir, s, TIR_BIND)->bind.value = made;
     break;
-  case TIR_EVALUATE: *failed |= written_out(ir, tir_stmt_at(ir, s)->evaluate.value) > MOST_WRITTEN; break;
+  case TIR_EVALUATE: *failed |= written_out(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value) > MOST_WRITTEN; break;
   case TIR_LOOP:
-    *failed |= written_out(ir, tir_stmt_at(ir, s)->loop.min) > MOST_WRITTEN ||
-               written_out(ir, tir_stmt_at(ir, s)->loop.extent) > MOST_WRITTEN;
+    *failed |= written_out(ir, tir_as(ir, s, TIR_LOOP)->loop.min) > MOST_WRITTEN ||
+               written_out(ir, tir_as(ir, s, TIR_LOOP)->loop.extent) > MOST_WRITTEN;
     break;
   default: break;
   }

@@ -15,7 +15,7 @@ static bool reduces_across_threads(const struct tir *ir, tir_block block) {
     if (!is_thread(ir, p)) continue;
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
       if (ir->iters.at[i].kind != TIR_SPATIAL &&
-          tir_uses_var(ir, ir->iters.at[i].binding, tir_stmt_at(ir, p)->loop.var))
+          tir_uses_var(ir, ir->iters.at[i].binding, tir_as(ir, p, TIR_LOOP)->loop.var))
         return true;
   }
   return false;
@@ -29,7 +29,7 @@ bool lower_threads(struct lowering *low) {
   for (tir_stmt s = low->body; s && found; s = tir_next(ir, s, low->body)) {
     if (!is_thread(ir, s)) continue;
     tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
-    tir_stmt_at(ir, s)->loop.thread = TIR_NONE;
+    tir_as(ir, s, TIR_LOOP)->loop.thread = TIR_NONE;
   }
   return true;
 }

@@ -22,7 +22,8 @@ static bool is_branch(void *data, tir_expr e) {
 }
 
 static int64_t steps_of_store(const struct tir *ir, tir_stmt store) {
-  return 1 + STEPS_OF_BRANCH * (int64_t)tir_count_in_tree(ir, tir_stmt_at(ir, store)->store.value, is_branch, &ir);
+  return 1 +
+         STEPS_OF_BRANCH * (int64_t)tir_count_in_tree(ir, tir_as(ir, store, TIR_STORE)->store.value, is_branch, &ir);
 }
 
 /* How many registers the lanes of a vectorized loop take, of 32 bits each: so many instructions does a store become. */

@@ -26,7 +26,7 @@
 
 static bool uses_any(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
-    if (tir_uses_var(ir, e, tir_stmt_at(ir, loops[i])->loop.var)) return true;
+    if (tir_uses_var(ir, e, tir_as(ir, loops[i], TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
@@ -62,9 +62,9 @@ static bool divide_trivially(struct tir *ir, struct tir_blockize_plan *plan, uin
 static bool divide(struct tir *ir, struct tir_blockize_plan *plan, uint32_t loop_count) {
   tir_var vars[TIR_MOST_BLOCKIZED];
   tir_expr bindings[TIR_MOST_BLOCKIZED];
-  for (uint32_t i = 0; i < loop_count; i++) vars[i] = tir_stmt_at(ir, plan->loops[i])->loop.var;
+  for (uint32_t i = 0; i < loop_count; i++) vars[i] = tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var;
   for (uint32_t i = 0; i < plan->iter_count; i++) bindings[i] = tir_iters(ir, plan->block)[i].binding;
-  tir_expr predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  tir_expr predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
   if (tir_divide_map(ir, bindings, plan->iter_count, vars, loop_count, plan->inner_count, predicate,
                      !plan->preserve_unit_iters, plan->parts, plan->predicates))
     return true;
@@ -84,7 +84,7 @@ static bool ranges_use(const struct tir *ir, const struct tir_blockize_plan *pla
 /* What is put into a block knows the loops around it by the block's iterations only. */
 static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, uint32_t loop_count, ms_error *err) {
   for (uint32_t l = plan->inner_count; l < loop_count; l++) {
-    tir_var v = tir_stmt_at(ir, plan->loops[l])->loop.var;
+    tir_var v = tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var;
     bool bound = false;
     for (uint32_t i = 0; i < plan->iter_count && !bound; i++) bound = plan->parts[i].outer == tir_var_expr(ir, v);
     if (!bound && ranges_use(ir, plan, v))
@@ -95,7 +95,7 @@ static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, u
   /* The outer block says what all inner iterations touch: it cannot, if their ranges follow loops inside it. */
   for (uint32_t l = 0; l < plan->inner_count; l++)
     for (uint32_t i = 0; i < plan->iter_count; i++)
-      if (tir_uses_var(ir, plan->parts[i].inner_extent, tir_stmt_at(ir, plan->loops[l])->loop.var))
+      if (tir_uses_var(ir, plan->parts[i].inner_extent, tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var))
         return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,
                           "the range of an iteration of block `%s` depends on a loop that goes into the new block",
                           tir_block_name(ir, plan->block));
@@ -106,7 +106,7 @@ static bool check_ranges(struct tir *ir, const struct tir_blockize_plan *plan, u
 static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
   if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT] || !plan->predicates[1]) return true;
   for (uint32_t l = 0; l < plan->inner_count; l++) {
-    if (!tir_uses_var(ir, plan->predicates[1], tir_stmt_at(ir, plan->loops[l])->loop.var)) continue;
+    if (!tir_uses_var(ir, plan->predicates[1], tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var)) continue;
     if (tir_loop_iter_kinds(ir, plan->loops[l], plan->block) == 1u << TIR_SPATIAL) continue;
     return tir_refuse(ir, err, MS_BLOCKIZE_INIT_PREDICATE, plan->block,
                       "the init of block `%s` would run under a condition on a reduction",
@@ -115,14 +115,14 @@ static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_
   return true;
 }
 
-/* The init runs once in the new block: rounds that take the steps of the reduction again do not. */
+/* The init runs once in the new block: iterations that take the steps of the reduction again do not. */
 static bool check_rounds(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
   tir_expr inner[TIR_MOST_BLOCKIZED];
   if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT]) return true;
   for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
   return tir_takes_steps_once(ir, inner, plan->iter_count, plan->loops, plan->inner_count, plan->predicates[1]) ||
-         tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0], "rounds of loops take steps of block `%s` again",
-                    tir_block_name(ir, plan->block));
+         tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0],
+                    "iterations of loops take steps of block `%s` again", tir_block_name(ir, plan->block));
 }
 
 struct outsider { /* looks for variables of loops that do not go into the new block */
@@ -136,7 +136,7 @@ static bool visit_var(void *data, tir_expr e) {
   const struct tir_expr_node *n = tir_at(o->ir, e);
   if (n->kind != TIR_VAR || o->ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return !o->found;
   for (uint32_t l = 0; l < o->plan->inner_count; l++)
-    if (tir_stmt_at(o->ir, o->plan->loops[l])->loop.var == n->ref) return true;
+    if (tir_as(o->ir, o->plan->loops[l], TIR_LOOP)->loop.var == n->ref) return true;
   o->found = true;
   return false;
 }
@@ -210,7 +210,8 @@ static tir_var new_iter(struct tir *ir, tir_var from, const char *suffix, tir_ex
 static bool is_constant(const struct tir *ir, const struct tir_blockize_plan *plan) {
   bool constant = true;
   for (uint32_t l = 0; l < plan->inner_count && constant; l++)
-    constant = tir_loop_extent(ir, plan->loops[l]) >= 0 && tir_is_int(ir, tir_stmt_at(ir, plan->loops[l])->loop.min);
+    constant =
+        tir_loop_extent(ir, plan->loops[l]) >= 0 && tir_is_int(ir, tir_as(ir, plan->loops[l], TIR_LOOP)->loop.min);
   for (uint32_t i = 0; i < plan->iter_count && constant; i++) constant = tir_is_int(ir, plan->parts[i].inner_extent);
   return constant;
 }
@@ -282,7 +283,8 @@ static bool is_moved(const struct tir *ir, tir_expr binding) {
   return search.found;
 }
 
-/* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a guard. */
+/* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a
+ * guard. */
 static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
                             struct tir_interval *covered) {
   struct tir_span regions = write ? tir_block_at(ir, around)->writes : tir_block_at(ir, around)->reads;
@@ -314,7 +316,7 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
   }
   for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ir->operands.at[region.ranges + i]);
   tir_subst_clear(ir);
-  for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_stmt_at(ir, plan->loops[l])->loop.var;
+  for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var;
   tir_relax_region(ir, ranges, rank, vars, count, covered);
   for (uint32_t i = 0; i < rank; i++) {
     cut_to_declared(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, &covered[i]);
@@ -361,13 +363,14 @@ static void make_init(struct tir *ir, const struct tir_blockize_plan *plan, tir_
     if (iter.kind != TIR_REDUCE && init_uses(ir, init, iter.var)) iters[count++] = iter;
   }
   for (uint32_t l = plan->inner_count; l-- > 0;) {
-    bool used = plan->predicates[1] && tir_uses_var(ir, plan->predicates[1], tir_stmt_at(ir, plan->loops[l])->loop.var);
+    bool used =
+        plan->predicates[1] && tir_uses_var(ir, plan->predicates[1], tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var);
     for (uint32_t i = 0; i < count && !used; i++)
-      used = tir_uses_var(ir, iters[i].binding, tir_stmt_at(ir, plan->loops[l])->loop.var);
+      used = tir_uses_var(ir, iters[i].binding, tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var);
     if (used) nest[loops++] = plan->loops[l];
   }
   tir_take_init_regions(ir, plan->block, init);
-  tir_stmt_at(ir, init)->block.predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  tir_as(ir, init, TIR_BLOCK)->block.predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
   if (loops) tir_copy_nest(ir, nest, loops, "", nest);
   for (uint32_t i = 0; i < count; i++) {
     tir_var old = iters[i].var;
@@ -400,7 +403,7 @@ static void narrow_block(struct tir *ir, const struct tir_blockize_plan *plan, c
   tir_subst_stmt(ir, plan->block);
   tir_subst_clear(ir);
   tir_set_iters(ir, plan->block, made->inner, made->inner_count);
-  tir_stmt_at(ir, plan->block)->block.predicate = plan->predicates[1];
+  tir_as(ir, plan->block, TIR_BLOCK)->block.predicate = plan->predicates[1];
 }
 
 static void relax_regions(struct tir *ir, const struct tir_blockize_plan *plan, tir_block outer,
@@ -431,7 +434,7 @@ tir_block tir_edit_blockize(struct tir *ir, struct tir_blockize_plan *plan) {
   make_outer(ir, plan, &made);
   tir_stmt nest = narrow_nest(ir, plan, &made);
   tir_set_iters(ir, outer, made.outer, plan->iter_count);
-  tir_stmt_at(ir, outer)->block.predicate = plan->predicates[0];
+  tir_as(ir, outer, TIR_BLOCK)->block.predicate = plan->predicates[0];
   relax_regions(ir, plan, outer, &made);
   tir_wrap(ir, nest, outer);
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return outer;
@@ -566,7 +569,7 @@ static tir_block edit_group(struct tir *ir, const struct group *g, struct iterat
     narrow_nest(ir, &g->plans[i], &made[i]);
   }
   tir_set_iters(ir, outer, made[0].outer, g->plans[0].iter_count);
-  tir_stmt_at(ir, outer)->block.predicate = g->plans[0].predicates[0];
+  tir_as(ir, outer, TIR_BLOCK)->block.predicate = g->plans[0].predicates[0];
   unite_regions(ir, g, outer, made, false);
   unite_regions(ir, g, outer, made, true);
   tir_insert_before(ir, g->nests[0], outer);

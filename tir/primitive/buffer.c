@@ -92,7 +92,7 @@ void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change,
   struct tir_load_rule rule = {change->from, change->to, change->load, change->context};
   tir_rewrite_own_loads(ir, &rule, block);
   for (tir_stmt s = tir_next(ir, block, block); s;) {
-    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == change->from)
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == change->from)
       change->store(ir, change->context, s);
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
@@ -158,7 +158,7 @@ void tir_find_vars_in(const struct tir *ir, tir_block block, struct tir_vars_in 
     for (uint32_t i = 0; i < iters.count; i++) add_var(ir, out, ir->iters.at[iters.first + i].var);
   }
   for (tir_stmt s = tir_next(ir, block, block); s;) {
-    if (tir_is(ir, s, TIR_LOOP)) add_var(ir, out, tir_stmt_at(ir, s)->loop.var);
+    if (tir_is(ir, s, TIR_LOOP)) add_var(ir, out, tir_as(ir, s, TIR_LOOP)->loop.var);
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
 }

@@ -170,7 +170,7 @@ static tir_expr binding_of(const struct tir *ir, tir_block block, tir_var v) {
 
 static bool is_loop_around(const struct tir *ir, const struct plan *plan, tir_var v) {
   for (tir_stmt s = plan->block; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop.var == v) return true;
+    if (tir_is(ir, s, TIR_LOOP) && tir_as(ir, s, TIR_LOOP)->loop.var == v) return true;
   return false;
 }
 
@@ -197,7 +197,7 @@ static void add_loops(const struct tir *ir, const struct plan *plan, tir_expr bi
   uint32_t depth = tir_loops_of(ir, plan->block, nest, 64);
   for (uint32_t l = 0; l < depth && l < 64; l++)
     for (uint32_t i = 0; i < found.count; i++)
-      if (tir_stmt_at(ir, nest[l])->loop.var == found.at[i]) add_var(loops, tir_var_expr(ir, found.at[i]));
+      if (tir_as(ir, nest[l], TIR_LOOP)->loop.var == found.at[i]) add_var(loops, tir_var_expr(ir, found.at[i]));
   for (uint32_t i = 0; i < found.count; i++) add_var(loops, tir_var_expr(ir, found.at[i]));
 }
 
@@ -332,7 +332,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   tir_block block = tir_new_block(ir, tir_symbol_format(ir, "index_%u", n));
   tir_set_iters(ir, block, bound, iters->count);
   tir_expr limits = limits_of(ir, plan, iters, loops, bindings);
-  tir_stmt_at(ir, block)->block.predicate = limits;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = limits;
   struct tir_region written = tir_new_region(ir, buffer, ranges);
   tir_set_writes(ir, block, &written, 1);
   tir_append(ir, block, TIR_BODY, tir_new_store(ir, buffer, indices, value));
@@ -394,8 +394,8 @@ static void load_instead(struct tir *ir, const struct plan *plan, const struct r
       tir_expr value = replace_in(ir, (void *)r, n.store.value);
       uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
       uint32_t indices = replace_operands(ir, r, n.store.indices, rank);
-      tir_stmt_at(ir, s)->store.value = value;
-      tir_stmt_at(ir, s)->store.indices = indices;
+      tir_as(ir, s, TIR_STORE)->store.value = value;
+      tir_as(ir, s, TIR_STORE)->store.indices = indices;
     }
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, plan->block) : tir_next(ir, s, plan->block);
   }

@@ -2,7 +2,7 @@
  *
  * Requires: the block has a read region of this number, of a buffer that it writes too, within what it reads; the scope
  *           is known and the block's scope a stage pipeline; parts of the buffer are matched in that storage scope; the
- *           block tells of all that is in it, and writes no less than it says.
+ *           block declares all that is in it, and writes no less than it declares.
  * After:    right before the block, a block copies what it reads into the copy; right after it, one copies what it
  *           writes back. Both have the copy's name, and the block's predicate. Where the block is directly in its scope
  *           the copy holds the region only, else, or where the region begins at loops around a scope without

@@ -163,6 +163,7 @@ static tir_block edit(struct tir *ir, const struct plan *plan) {
     next = ir->uses.at[u].next; /* redirecting takes b out of the list */
     if (b != stage && is_redirected(ir, plan, b)) tir_redirect_to_cache(ir, &plan->cache, cache, b);
   }
+  if (ir->indirect) tir_find_undeclared(ir); /* what bindings and ranges load now of the cache: no region declares it */
   return stage;
 }
 

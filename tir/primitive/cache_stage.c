@@ -216,7 +216,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
     tir_cache_whole(ir, plan);
     return;
   }
-  if (!nested && !tir_stmt_at(ir, block)->block.predicate && relax_plainly(ir, plan, block, region, vars, count))
+  if (!nested && !tir_as(ir, block, TIR_BLOCK)->block.predicate && relax_plainly(ir, plan, block, region, vars, count))
     return;
   plan->strided = tir_is_strided(ir, block, *region, vars, count);
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
@@ -224,7 +224,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
   nested = tir_subst(ir, nested);
   tir_subst_clear(ir);
-  tir_expr predicate = tir_and(ir, tir_stmt_at(ir, block)->block.predicate, nested);
+  tir_expr predicate = tir_and(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, nested);
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
@@ -257,14 +257,14 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
   if (tir_block_at(ir, plan->scope)->iters.count) return true;
   for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s && plan->compact; s = tir_stmt_at(ir, s)->parent)
     for (uint32_t i = 0; i < 2 * plan->rank && tir_is(ir, s, TIR_LOOP) && plan->compact; i++)
-      plan->compact = !tir_uses_var(ir, plan->ranges[i], tir_stmt_at(ir, s)->loop.var);
+      plan->compact = !tir_uses_var(ir, plan->ranges[i], tir_as(ir, s, TIR_LOOP)->loop.var);
   return true;
 }
 
 /* Loops inside `block` define variables that mean nothing outside. */
 static bool is_free_of_inner_vars(const struct tir *ir, tir_block block, tir_stmt inner, tir_expr e) {
   for (tir_stmt s = tir_stmt_at(ir, inner)->parent; s != block; s = tir_stmt_at(ir, s)->parent) {
-    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_stmt_at(ir, s)->loop.var)) return false;
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_as(ir, s, TIR_LOOP)->loop.var)) return false;
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     struct tir_span iters = tir_block_at(ir, s)->iters;
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
@@ -280,7 +280,7 @@ tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer
   for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (!tir_is_below(ir, b, block)) continue;
-    tir_expr predicate = tir_stmt_at(ir, b)->block.predicate;
+    tir_expr predicate = tir_as(ir, b, TIR_BLOCK)->block.predicate;
     if (!predicate || !is_free_of_inner_vars(ir, block, b, predicate)) return TIR_NONE;
     any = any ? tir_make(ir, TIR_OR, any, predicate) : predicate;
   }
@@ -379,7 +379,7 @@ tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan
   const tir_expr *read = back ? stage.in_cache : stage.in_buffer, *written = back ? stage.in_buffer : stage.in_cache;
   tir_block block = tir_new_block(ir, tir_buffer_at(ir, cache)->name);
   tir_set_iters(ir, block, stage.iters, plan->rank);
-  tir_stmt_at(ir, block)->block.predicate = plan->predicate;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = plan->predicate;
   struct tir_region reads = point_region(ir, from, read, plan->rank),
                     writes = point_region(ir, to, written, plan->rank);
   tir_set_reads(ir, block, &reads, 1);
@@ -428,13 +428,13 @@ static tir_expr load_of_cache(struct tir *ir, void *context, const tir_expr *ind
 
 static void redirect_stores(struct tir *ir, const struct redirection *r, tir_block block) {
   for (tir_stmt s = tir_next(ir, block, block); s;) {
-    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == r->plan->buffer) {
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == r->plan->buffer) {
       tir_expr moved[TIR_MOST_CACHED_RANK];
-      uint32_t indices = tir_stmt_at(ir, s)->store.indices;
+      uint32_t indices = tir_as(ir, s, TIR_STORE)->store.indices;
       for (uint32_t i = 0; i < r->plan->rank; i++) moved[i] = in_cache(ir, r->plan, i, ir->operands.at[indices + i]);
       uint32_t first = tir_add_operands(ir, moved, r->plan->rank);
-      tir_stmt_at(ir, s)->store.buffer = r->cache;
-      tir_stmt_at(ir, s)->store.indices = first;
+      tir_as(ir, s, TIR_STORE)->store.buffer = r->cache;
+      tir_as(ir, s, TIR_STORE)->store.indices = first;
     }
     s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }

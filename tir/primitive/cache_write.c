@@ -3,8 +3,8 @@
  * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
  *           the buffer; the block does not read it but as a reduction does, from its own init, or the scope allocates
  *           the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
- *           consumer given comes before the block, and no block before it reads what an earlier round of a loop wrote,
- *           if the copy stands outside of that loop.
+ *           consumer given comes before the block, and no block before it reads what an earlier iteration of a loop
+ *           wrote, if the copy stands outside of that loop.
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
@@ -40,8 +40,8 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
 /* The loop runs more than once, for all that is known. */
 static bool repeats(const struct tir *ir, tir_stmt s) { return tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1; }
 
-/* A block before the writer reads what the round before wrote, in a loop around both: by then it is to be copied. Nor
- * can such a block read the cache, in which the first round finds nothing. */
+/* A block before the writer reads what the iteration before wrote, in a loop around both: by then it is to be copied.
+ * Nor can such a block read the cache, in which the first iteration finds nothing. */
 static bool check_earlier_readers(struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_stmt place = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {

@@ -35,7 +35,7 @@ static bool plan_plain_indices(const struct tir *ir, tir_block block, tir_stmt s
   if (tir_block_at(ir, block)->iters.count != plan->rank) return false;
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_var v = tir_iters(ir, block)[i].var;
-    tir_expr index = ir->operands.at[tir_stmt_at(ir, store)->store.indices + i];
+    tir_expr index = ir->operands.at[tir_as(ir, store, TIR_STORE)->store.indices + i];
     bool left_out = tir_is_const(ir, index, 0) && is_unit(ir, v) && tir_is_const(ir, ir->vars.at[v].min, 0);
     if (index != tir_var_expr(ir, v) && !left_out) return false;
     plan->vars[i] = v;
@@ -62,7 +62,8 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
   tir_expr indices[TIR_MOST_INLINED_RANK], outputs[TIR_MOST_INLINED_RANK], values[MOST_ITERS];
   if (count > MOST_ITERS) return false;
   for (uint32_t i = 0; i < count; i++) iters[i] = tir_iters(ir, block)[i].var;
-  for (uint32_t i = 0; i < plan->rank; i++) indices[i] = ir->operands.at[tir_stmt_at(ir, store)->store.indices + i];
+  for (uint32_t i = 0; i < plan->rank; i++)
+    indices[i] = ir->operands.at[tir_as(ir, store, TIR_STORE)->store.indices + i];
   make_placeholders(ir, plan, outputs);
   if (!tir_inverse_affine_map(ir, indices, plan->rank, iters, count, TIR_NONE, outputs, 1, values)) return false;
   for (uint32_t i = 0; i < count; i++) {
@@ -77,10 +78,10 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   tir_stmt store = tir_only_store(ir, block);
-  if (!store || tir_stmt_at(ir, store)->store.buffer != plan->buffer) return false;
+  if (!store || tir_as(ir, store, TIR_STORE)->store.buffer != plan->buffer) return false;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (plan->rank > TIR_MOST_INLINED_RANK) return false;
-  plan->value = tir_stmt_at(ir, store)->store.value;
+  plan->value = tir_as(ir, store, TIR_STORE)->store.value;
   return plan_plain_indices(ir, block, store, plan) || plan_affine_indices(ir, block, store, plan);
 }
 

@@ -28,7 +28,7 @@ static void find_candidates(const struct tir *ir, const tir_block *consumers, ui
   c->vars = c->loops + c->count;
   c->kinds = (uint8_t *)(c->vars + c->count);
   tir_loops_of(ir, first_inside, c->loops, c->count);
-  for (uint32_t i = 0; i < c->count; i++) c->vars[i] = tir_stmt_at(ir, c->loops[i])->loop.var;
+  for (uint32_t i = 0; i < c->count; i++) c->vars[i] = tir_as(ir, c->loops[i], TIR_LOOP)->loop.var;
 }
 
 static void mark_loops(const struct tir *ir, const struct candidates *c, uint32_t inside, tir_expr atom, uint8_t bit) {

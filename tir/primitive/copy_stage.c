@@ -52,7 +52,7 @@ static tir_expr value_of(struct tir *ir, const struct tir_copy_stage *s) {
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir_block *out) {
   tir_block block = tir_new_block(ir, s->name);
   tir_set_iters(ir, block, s->iters, s->iter_count);
-  tir_stmt_at(ir, block)->block.predicate = s->predicate;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = s->predicate;
   struct tir_region reads = tir_point_region(ir, s->from, s->from_at, s->from_rank),
                     writes = tir_point_region(ir, s->to, s->to_at, s->to_rank);
   tir_set_reads(ir, block, &reads, 1);
@@ -141,7 +141,7 @@ static bool is_over_iters(const struct tir *ir, const struct tir_single_access *
   return true;
 }
 
-/* A loop of one round in the block adds nothing to a place. */
+/* A unit loop in the block adds nothing to a place. */
 static void drop_unit_loops(struct tir *ir, tir_block block, struct tir_single_access *access) {
   bool any = false;
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block)) {
@@ -187,8 +187,8 @@ static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uin
 static void store(struct tir *ir, void *context, tir_stmt s) {
   const struct replacement *r = context;
   uint32_t first = tir_add_operands(ir, r->at, r->rank);
-  tir_stmt_at(ir, s)->store.buffer = r->to;
-  tir_stmt_at(ir, s)->store.indices = first;
+  tir_as(ir, s, TIR_STORE)->store.buffer = r->to;
+  tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
 static struct tir_region replace_region(struct tir *ir, const void *context, struct tir_region region) {

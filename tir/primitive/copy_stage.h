@@ -37,7 +37,7 @@ struct tir_single_access {
   uint32_t rank;
 };
 /* Refuses a block that holds others, and uses of the buffer that are none or differ, are opaque, load, or depend on
- * what is no iteration of the block; unit_loops: loops of one round in it are taken for their only value. */
+ * what is no iteration of the block; unit_loops: unit loops in it are taken for their only value. */
 bool tir_find_single_access(struct tir *ir, tir_block block, tir_buffer buffer, bool unit_loops,
                             struct tir_single_access *out, ms_error *err);
 /* All uses become uses of `to` at `at`; so do the block's regions. */

@@ -65,9 +65,9 @@ static bool match_body(struct tir *ir, tir_block block, struct plan *plan, ms_er
     return refuse(ir, block, "has an init, or allocates or matches a buffer", err);
   if (r->writes.count != 1) return refuse(ir, block, "does not write one region", err);
   if (r->iters.count > MOST_ITERS) return refuse(ir, block, "has too many iterations", err);
-  if (!plan->store || !tir_is(ir, plan->store, TIR_STORE) || tir_stmt_at(ir, plan->store)->store.predicate)
+  if (!plan->store || !tir_is(ir, plan->store, TIR_STORE) || tir_as(ir, plan->store, TIR_STORE)->store.predicate)
     return refuse(ir, block, "is no single store", err);
-  const struct tir_expr_node *n = tir_at(ir, tir_stmt_at(ir, plan->store)->store.value);
+  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, plan->store, TIR_STORE)->store.value);
   if (!tir_is_choice(ir, n)) return refuse(ir, block, "stores no if_then_else", err);
   plan->condition = ir->operands.at[n->operands];
   plan->value = ir->operands.at[n->operands + 1];
@@ -87,17 +87,18 @@ static tir_expr drop_proven(struct tir *ir, tir_expr e) {
   return tir_prove(ir, e) ? TIR_NONE : e;
 }
 
-/* Of the loops from `s` up, those of one round are their first value in all that is substituted next. */
+/* Of the loops from `s` up, those of one iteration are their first value in all that is substituted next. */
 static void subst_unit_loops(struct tir *ir, tir_stmt s) {
   for (; tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent)
-    if (tir_loop_extent(ir, s) == 1) tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
+    if (tir_loop_extent(ir, s) == 1)
+      tir_subst_var(ir, tir_as(ir, s, TIR_LOOP)->loop.var, tir_as(ir, s, TIR_LOOP)->loop.min);
 }
 
 /* What blocks without iterations around say of when it runs: it is so, and need not be said again. */
 static tir_expr condition_around(struct tir *ir, tir_block block) {
   tir_expr condition = TIR_NONE;
   for (tir_stmt s = tir_parent_block(ir, block); s && !tir_block_at(ir, s)->iters.count; s = tir_parent_block(ir, s))
-    condition = tir_and(ir, condition, tir_stmt_at(ir, s)->block.predicate);
+    condition = tir_and(ir, condition, tir_as(ir, s, TIR_BLOCK)->block.predicate);
   return condition;
 }
 
@@ -105,7 +106,7 @@ static void find_condition(struct tir *ir, tir_block block, struct plan *plan) {
   tir_subst_iters(ir, block);
   tir_expr condition = tir_subst(ir, plan->condition);
   tir_subst_clear(ir);
-  condition = tir_and(ir, condition, tir_stmt_at(ir, block)->block.predicate);
+  condition = tir_and(ir, condition, tir_as(ir, block, TIR_BLOCK)->block.predicate);
   subst_unit_loops(ir, tir_stmt_at(ir, block)->parent);
   condition = tir_subst(ir, condition);
   tir_subst_clear(ir);
@@ -118,7 +119,7 @@ static uint32_t vars_around(const struct tir *ir, tir_block block, tir_var *out)
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent) {
     if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) break;
     if (!tir_is(ir, s, TIR_LOOP)) continue;
-    if (count < MOST_LOOPS) out[count] = tir_stmt_at(ir, s)->loop.var;
+    if (count < MOST_LOOPS) out[count] = tir_as(ir, s, TIR_LOOP)->loop.var;
     count++;
   }
   return count;
@@ -184,17 +185,17 @@ static tir_block make_constant(struct tir *ir, tir_block block, const struct pla
 
 static tir_loop find_owned(const struct tir *ir, const struct plan *plan, tir_expr binding) {
   for (uint32_t i = 0; i < plan->owned; i++)
-    if (tir_var_expr(ir, tir_stmt_at(ir, plan->loops[i])->loop.var) == binding) return plan->loops[i];
+    if (tir_var_expr(ir, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var) == binding) return plan->loops[i];
   return TIR_NONE;
 }
 
 /* The loop runs from zero over what is in bounds: with a new variable. The old one, in conditions, is `min` more. */
 static tir_expr shorten(struct tir *ir, tir_loop loop, tir_expr min, tir_expr extent) {
-  struct tir_var_node old = ir->vars.at[tir_stmt_at(ir, loop)->loop.var];
+  struct tir_var_node old = ir->vars.at[tir_as(ir, loop, TIR_LOOP)->loop.var];
   tir_expr zero = tir_int(ir, old.type, 0);
   extent = tir_cast(ir, old.type, extent);
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, old.name, old.type, zero, extent);
-  tir_subst_var(ir, tir_stmt_at(ir, loop)->loop.var, tir_add(ir, tir_var_expr(ir, var), min));
+  tir_subst_var(ir, tir_as(ir, loop, TIR_LOOP)->loop.var, tir_add(ir, tir_var_expr(ir, var), min));
   struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   n->loop.var = var;
   n->loop.min = zero;
@@ -202,7 +203,7 @@ static tir_expr shorten(struct tir *ir, tir_loop loop, tir_expr min, tir_expr ex
   return tir_var_expr(ir, var);
 }
 
-/* The loops to be shortened, one an iteration or TIR_NONE; the other bindings are told without loops of one round. */
+/* The loops to be shortened, one an iteration or TIR_NONE; the other bindings are without unit loops. */
 static void find_shortened(struct tir *ir, tir_block block, const struct plan *plan, tir_loop *out) {
   subst_unit_loops(ir, tir_stmt_at(ir, block)->parent);
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
@@ -259,10 +260,10 @@ static void keep_in_bounds(struct tir *ir, tir_block block, const struct plan *p
   }
   tir_expr value = tir_subst_value(ir, plan->value), condition = tir_subst(ir, plan->condition);
   tir_subst_clear(ir);
-  tir_stmt_at(ir, plan->store)->store.indices = first;
-  tir_stmt_at(ir, plan->store)->store.value = value;
+  tir_as(ir, plan->store, TIR_STORE)->store.indices = first;
+  tir_as(ir, plan->store, TIR_STORE)->store.value = value;
   condition = drop_proven(ir, condition);
-  tir_stmt_at(ir, block)->block.predicate = condition;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = condition;
   tir_stmt_at(ir, block)->annotations = (struct tir_span){0, 0};
 }
 

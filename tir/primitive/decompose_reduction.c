@@ -2,9 +2,9 @@
  *
  * Requires: a reduction block; the loop is around it, inside the same scope; no reduction iteration is bound to a loop
  *           further out; only loops stand between both, and each of more than one iteration is in a binding (else its
- *           rounds would add up instead of starting anew), and no step is taken in two rounds; the ranges of the loops
- *           copied do not depend on loops that are not; the init touches no buffer that the block itself allocates or
- *           matches, and reads none that another block below the loop writes.
+ *           iterations would add up instead of starting anew), and no step is taken in two iterations; the ranges of
+ *           the loops copied do not depend on loops that are not; the init touches no buffer that the block itself
+ *           allocates or matches, and reads none that another block below the loop writes.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
@@ -68,28 +68,28 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-/* The same where the loops around the one given run too: what is one-to-one in all of them is so in a part. A fused loop
- * that was split is taken apart by quotient and remainder, which are told apart in the whole of it only. */
+/* The same where the loops around the one given run too: what is one-to-one in all of them is so in a part. A fused
+ * loop that was split is taken apart by quotient and remainder, which differ in the whole of it only. */
 static bool takes_steps_once_with_outer(struct tir *ir, tir_block block, const tir_expr *bindings, uint32_t count) {
   tir_loop loops[TIR_MOST_STEPPED];
   uint32_t around = tir_loops_of(ir, block, loops, TIR_MOST_STEPPED);
   return around <= TIR_MOST_STEPPED &&
-         tir_takes_steps_once(ir, bindings, count, loops, around, tir_stmt_at(ir, block)->block.predicate);
+         tir_takes_steps_once(ir, bindings, count, loops, around, tir_as(ir, block, TIR_BLOCK)->block.predicate);
 }
 
-/* No step is taken in two rounds of the loops: then the reduction starts anew in one of them, and the init, run apart,
- * would not. */
+/* No step is taken in two iterations of the loops: then the reduction starts anew in one of them, and the init, run
+ * apart, would not. */
 static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   tir_expr bindings[TIR_MOST_STEPPED];
   if (iters.count > TIR_MOST_STEPPED || plan->count > TIR_MOST_STEPPED) return true;
   for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
   if (tir_takes_steps_once(ir, bindings, iters.count, plan->loops, plan->count,
-                           tir_stmt_at(ir, block)->block.predicate) ||
+                           tir_as(ir, block, TIR_BLOCK)->block.predicate) ||
       takes_steps_once_with_outer(ir, block, bindings, iters.count))
     return true;
   return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
-                    "rounds of this loop and those in it may take steps of block `%s` again",
+                    "iterations of this loop and those in it may take steps of block `%s` again",
                     tir_block_name(ir, block));
 }
 
@@ -101,7 +101,7 @@ struct outer_search {
 
 static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e) {
   for (uint32_t i = 0; i < plan->left; i++)
-    if (tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
+    if (tir_uses_var(ir, e, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
@@ -141,7 +141,8 @@ static bool look_for_outer(void *data, tir_expr e) {
   const struct tir_expr_node *n = tir_at(s->ir, e);
   if (n->kind != TIR_VAR || s->ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return !s->found && (n->flags & TIR_HAS_VAR);
   bool own = false;
-  for (uint32_t i = 0; i < s->plan->count && !own; i++) own = tir_stmt_at(s->ir, s->plan->loops[i])->loop.var == n->ref;
+  for (uint32_t i = 0; i < s->plan->count && !own; i++)
+    own = tir_as(s->ir, s->plan->loops[i], TIR_LOOP)->loop.var == n->ref;
   s->found |= !own;
   return false;
 }
@@ -153,9 +154,9 @@ static bool uses_outer(const struct tir *ir, const struct plan *plan, tir_expr e
   return s.found;
 }
 
-/* What of a predicate the init runs under: the reduction's first round, which is where all loops that are left start. A
- * conjunct that they stand in may go where it guards reductions only; not one that decides in which rounds of the loops
- * around both the block runs, since the init would then run in others too. */
+/* What of a predicate the init runs under: the reduction's first iteration, which is where all loops that are left
+ * start. A conjunct that they stand in may go where it guards reductions only; not one that decides in which
+ * iterations of the loops around both the block runs, since the init would then run in others too. */
 static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_expr e, bool within) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_AND) {
@@ -167,7 +168,7 @@ static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_e
 }
 
 static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
-  plan->predicate = tir_stmt_at(ir, block)->block.predicate;
+  plan->predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (plan->predicate && plan->left) {
     for (uint32_t i = 0; i < plan->left; i++) {
       const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
@@ -280,7 +281,7 @@ static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) 
   add_spatial_iters(ir, block, init);
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, block)->annotations);
   tir_stmt_at(ir, init)->annotations = annotations;
-  tir_stmt_at(ir, init)->block.predicate = predicate;
+  tir_as(ir, init, TIR_BLOCK)->block.predicate = predicate;
   tir_move_children(ir, block, TIR_INIT, init, TIR_BODY);
   tir_take_init_regions(ir, block, init);
   return init;

@@ -70,7 +70,7 @@ static bool check_results_unused(struct tir *ir, tir_loop loop, ms_error *err) {
 
 static void edit(struct tir *ir, tir_loop loop, enum tir_loop_kind kind, tir_symbol thread) {
   tir_stmt_at(ir, loop)->loop_kind = (uint8_t)kind;
-  tir_stmt_at(ir, loop)->loop.thread = thread;
+  tir_as(ir, loop, TIR_LOOP)->loop.thread = thread;
 }
 
 bool tir_parallel(struct tir *ir, tir_loop loop, ms_error *err) {

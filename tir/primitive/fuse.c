@@ -21,7 +21,7 @@ static bool check_pair(struct tir *ir, tir_loop outer, tir_loop inner, ms_error 
 static tir_type widest_type(const struct tir *ir, const tir_loop *loops, uint32_t count) {
   tir_type widest = TIR_T_I32;
   for (uint32_t i = 0; i < count; i++) {
-    tir_type type = ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].type;
+    tir_type type = ir->vars.at[tir_as(ir, loops[i], TIR_LOOP)->loop.var].type;
     if (i == 0 || tir_type_bits(type) > tir_type_bits(widest)) widest = type;
   }
   return widest;
@@ -42,18 +42,18 @@ static bool check(struct tir *ir, const tir_loop *loops, uint32_t count, ms_erro
   for (uint32_t i = 0; i < count; i++) {
     if (!tir_check_plain_loop(ir, loops[i], err)) return false;
     if (i > 0 && !check_pair(ir, loops[i - 1], loops[i], err)) return false;
-    tir_expr extent = tir_stmt_at(ir, loops[i])->loop.extent;
+    tir_expr extent = tir_as(ir, loops[i], TIR_LOOP)->loop.extent;
     for (uint32_t j = 0; j < i; j++)
-      if (tir_uses_var(ir, extent, tir_stmt_at(ir, loops[j])->loop.var))
+      if (tir_uses_var(ir, extent, tir_as(ir, loops[j], TIR_LOOP)->loop.var))
         return tir_refuse(ir, err, MS_EXTENT_DEPENDS_ON_LOOP, loops[i], "this loop's extent depends on loop %u", j);
   }
   return check_product(ir, loops, count, err);
 }
 
 static tir_name fused_name(struct tir *ir, const tir_loop *loops, uint32_t count) {
-  tir_name name = ir->vars.at[tir_stmt_at(ir, loops[0])->loop.var].name;
+  tir_name name = ir->vars.at[tir_as(ir, loops[0], TIR_LOOP)->loop.var].name;
   for (uint32_t i = 1; i < count; i++)
-    name = tir_name_join(ir, name, ir->vars.at[tir_stmt_at(ir, loops[i])->loop.var].name);
+    name = tir_name_join(ir, name, ir->vars.at[tir_as(ir, loops[i], TIR_LOOP)->loop.var].name);
   return tir_name_suffix(ir, name, "_fused");
 }
 
@@ -73,9 +73,9 @@ static tir_expr make_part(struct tir *ir, tir_expr fused, tir_expr lower, tir_ex
 static void map_variables(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr fused, tir_type type) {
   tir_expr lower = tir_int(ir, type, 1);
   for (uint32_t i = count; i-- > 0;) {
-    tir_var var = tir_stmt_at(ir, loops[i])->loop.var;
+    tir_var var = tir_as(ir, loops[i], TIR_LOOP)->loop.var;
     tir_type own = ir->vars.at[var].type;
-    tir_expr extent = tir_cast(ir, type, tir_stmt_at(ir, loops[i])->loop.extent);
+    tir_expr extent = tir_cast(ir, type, tir_as(ir, loops[i], TIR_LOOP)->loop.extent);
     if (tir_is_const(ir, extent, 1)) {
       tir_subst_var(ir, var, tir_int(ir, own, 0));
       continue;
@@ -89,7 +89,7 @@ static tir_loop edit(struct tir *ir, const tir_loop *loops, uint32_t count, bool
   tir_type type = widest_type(ir, loops, count);
   tir_expr zero = tir_int(ir, type, 0), extent = tir_int(ir, type, 1);
   for (uint32_t i = 0; i < count; i++)
-    extent = tir_mul(ir, extent, tir_cast(ir, type, tir_stmt_at(ir, loops[i])->loop.extent));
+    extent = tir_mul(ir, extent, tir_cast(ir, type, tir_as(ir, loops[i], TIR_LOOP)->loop.extent));
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, fused_name(ir, loops, count), type, zero, extent);
   tir_loop fused = tir_new_loop(ir, var, zero, extent, TIR_SERIAL);
   map_variables(ir, loops, count, tir_var_expr(ir, var), type);

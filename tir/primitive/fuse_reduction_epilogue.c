@@ -52,11 +52,11 @@ static bool refuse_body(const struct tir *ir, tir_block block, const char *why, 
 static tir_stmt single_store(const struct tir *ir, tir_block block, enum tir_list list) {
   tir_stmt s = tir_stmt_at(ir, block)->first[list];
   bool single = s && s == tir_stmt_at(ir, block)->last[list] && tir_is(ir, s, TIR_STORE);
-  return single && !tir_stmt_at(ir, s)->store.predicate ? s : TIR_NONE;
+  return single && !tir_as(ir, s, TIR_STORE)->store.predicate ? s : TIR_NONE;
 }
 
 static bool is_store_of(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
-  return s && tir_stmt_at(ir, s)->store.buffer == buffer;
+  return s && tir_as(ir, s, TIR_STORE)->store.buffer == buffer;
 }
 
 struct loads_of {
@@ -82,7 +82,7 @@ static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue
   if (!is_store_of(ir, plan->init, plan->buffer) || !is_store_of(ir, plan->update, plan->buffer))
     return refuse_body(ir, reduction, "is no init and update of one store each", err);
   plan->store = tir_only_store(ir, epilogue);
-  if (!plan->store || tir_stmt_at(ir, epilogue)->block.predicate)
+  if (!plan->store || tir_as(ir, epilogue, TIR_BLOCK)->block.predicate)
     return refuse_body(ir, epilogue, "is no single store, or has a predicate", err);
   struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
   plan->target = store.store.buffer;
@@ -133,8 +133,8 @@ static bool loads_the_result(struct tir *ir, tir_block reduction, tir_block epil
   for (uint32_t i = 0; i < rank; i++) loaded[i] = tir_subst(ir, ir->operands.at[tir_at(ir, plan->load)->operands + i]);
   tir_subst_clear(ir);
   for (uint32_t i = 0; i < rank; i++) {
-    tir_expr stored = ir->operands.at[tir_stmt_at(ir, plan->update)->store.indices + i];
-    tir_expr begun = ir->operands.at[tir_stmt_at(ir, plan->init)->store.indices + i];
+    tir_expr stored = ir->operands.at[tir_as(ir, plan->update, TIR_STORE)->store.indices + i];
+    tir_expr begun = ir->operands.at[tir_as(ir, plan->init, TIR_STORE)->store.indices + i];
     if (!tir_prove_equal(ir, loaded[i], stored) || !tir_prove_equal(ir, begun, stored)) return false;
   }
   return true;
@@ -178,7 +178,8 @@ static bool is_sum(struct tir *ir, const struct plan *plan) {
 }
 
 static bool find_start(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
-  tir_expr value = tir_stmt_at(ir, plan->store)->store.value, begun = tir_stmt_at(ir, plan->init)->store.value;
+  tir_expr value = tir_as(ir, plan->store, TIR_STORE)->store.value,
+           begun = tir_as(ir, plan->init, TIR_STORE)->store.value;
   tir_expr zero = tir_type_is_float(tir_type_of(ir, begun)) ? tir_float(ir, tir_type_of(ir, begun), 0)
                                                             : tir_int(ir, tir_type_of(ir, begun), 0);
   if (tir_uses_buffer(ir, begun, plan->buffer)) return refuse_body(ir, reduction, "begins with what it writes", err);
@@ -296,13 +297,13 @@ static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const 
   uint32_t rank = tir_buffer_at(ir, plan->target)->rank;
   struct accumulator a = {plan->target, tir_grow_operands(ir, rank), rank};
   for (uint32_t i = 0; i < rank; i++) {
-    tir_expr index = tir_subst(ir, ir->operands.at[tir_stmt_at(ir, plan->store)->store.indices + i]);
+    tir_expr index = tir_subst(ir, ir->operands.at[tir_as(ir, plan->store, TIR_STORE)->store.indices + i]);
     ir->operands.at[a.indices + i] = index;
   }
   set_regions(ir, reduction, epilogue, plan);
   tir_subst_clear(ir);
   struct tir_load_rule rule = {plan->buffer, plan->target, load_accumulator, &a};
-  tir_expr value = tir_rewrite_loads(ir, &rule, tir_stmt_at(ir, plan->update)->store.value);
+  tir_expr value = tir_rewrite_loads(ir, &rule, tir_as(ir, plan->update, TIR_STORE)->store.value);
   tir_stmt stores[] = {plan->init, plan->update};
   for (int i = 0; i < 2; i++) {
     struct tir_stmt_node *n = tir_stmt_at(ir, stores[i]);

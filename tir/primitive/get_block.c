@@ -44,9 +44,9 @@ bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block
     }
   if (!count) {
     char names[900];
-    bool told = err && !err->brief;
+    bool wordy = err && !err->brief;
     return tir_refuse(ir, err, MS_BLOCK_NOT_FOUND, TIR_NONE, "function `%s` has no block `%s`; its blocks: %s", func,
-                      name, told ? name_blocks(ir, f, names, sizeof names) : "");
+                      name, wordy ? name_blocks(ir, f, names, sizeof names) : "");
   }
   if (count > 1)
     return tir_refuse(ir, err, MS_BLOCK_NOT_UNIQUE, TIR_NONE, "function `%s` has %u blocks `%s`", func, count, name);

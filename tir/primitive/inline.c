@@ -85,7 +85,7 @@ bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block write
 tir_stmt tir_only_store(const struct tir *ir, tir_block block) {
   assert(tir_is(ir, block, TIR_BLOCK));
   tir_stmt s = tir_only_child(ir, block);
-  return s && tir_is(ir, s, TIR_STORE) && !tir_stmt_at(ir, s)->store.predicate ? s : TIR_NONE;
+  return s && tir_is(ir, s, TIR_STORE) && !tir_as(ir, s, TIR_STORE)->store.predicate ? s : TIR_NONE;
 }
 
 /* ---- Edits ---- */

@@ -43,7 +43,7 @@ static bool find_iters(const struct tir *ir, tir_buffer buffer, tir_block block,
 /* The loop around the statement, up to its block, or as far as below `high` if that is given. */
 static tir_loop loop_of(const struct tir *ir, tir_stmt inner, tir_block high, tir_expr var) {
   for (tir_stmt s = tir_stmt_at(ir, inner)->parent; s && s != high; s = tir_stmt_at(ir, s)->parent) {
-    if (tir_is(ir, s, TIR_LOOP) && tir_var_expr(ir, tir_stmt_at(ir, s)->loop.var) == var) return s;
+    if (tir_is(ir, s, TIR_LOOP) && tir_var_expr(ir, tir_as(ir, s, TIR_LOOP)->loop.var) == var) return s;
     if (!high && tir_is(ir, s, TIR_BLOCK)) return TIR_NONE;
   }
   return TIR_NONE;
@@ -72,7 +72,7 @@ static bool find_nest_of_iters(const struct tir *ir, tir_buffer buffer, tir_bloc
 
 static bool uses_loops(const struct tir *ir, const struct tir_full_nest *nest, uint32_t rank, tir_expr e) {
   for (uint32_t i = 0; i < rank; i++)
-    if (tir_uses_var(ir, e, tir_stmt_at(ir, nest->loops[i])->loop.var)) return true;
+    if (tir_uses_var(ir, e, tir_as(ir, nest->loops[i], TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
@@ -81,14 +81,14 @@ static bool is_apart(const struct tir *ir, tir_block block, const struct tir_ful
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     if (uses_loops(ir, nest, rank, ir->iters.at[i].binding)) return false;
-  return !tir_stmt_at(ir, block)->block.predicate && !tir_block_at(ir, block)->matches.count;
+  return !tir_as(ir, block, TIR_BLOCK)->block.predicate && !tir_block_at(ir, block)->matches.count;
 }
 
 static bool stores_at_loops(const struct tir *ir, tir_buffer buffer, tir_stmt store, const struct tir_full_nest *nest) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, store);
   if (n->store.buffer != buffer || n->store.predicate) return false;
   for (uint32_t i = 0; i < tir_buffer_at(ir, buffer)->rank; i++)
-    if (ir->operands.at[n->store.indices + i] != tir_var_expr(ir, tir_stmt_at(ir, nest->loops[i])->loop.var))
+    if (ir->operands.at[n->store.indices + i] != tir_var_expr(ir, tir_as(ir, nest->loops[i], TIR_LOOP)->loop.var))
       return false;
   return true;
 }
@@ -106,7 +106,8 @@ static bool may_run_in_padding(const struct tir *ir, tir_buffer buffer, tir_stmt
 
 static tir_stmt first_store(const struct tir *ir, tir_buffer buffer, tir_block block) {
   tir_stmt s = tir_next(ir, block, block);
-  while (s && !(tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer)) s = tir_next(ir, s, block);
+  while (s && !(tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == buffer))
+    s = tir_next(ir, s, block);
   return s;
 }
 
@@ -117,7 +118,7 @@ static bool find_nest_of_loops(const struct tir *ir, tir_buffer buffer, tir_bloc
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   if (!store || !rank || !scope) return false;
   for (uint32_t i = 0; i < rank; i++) {
-    tir_expr index = ir->operands.at[tir_stmt_at(ir, store)->store.indices + i];
+    tir_expr index = ir->operands.at[tir_as(ir, store, TIR_STORE)->store.indices + i];
     if (!add_loop(ir, buffer, i, loop_of(ir, store, scope, index), out)) return false;
   }
   for (tir_stmt s = tir_next(ir, out->loops[0], out->loops[0]); s; s = tir_next(ir, s, out->loops[0]))
@@ -202,7 +203,7 @@ static void replace_stores(struct tir *ir, const struct tir_padded_layout *layou
   tir_symbol choose = tir_symbol_of(ir, "if_then_else");
   for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
-    tir_expr args[3] = {padding, layout->pad, tir_stmt_at(ir, s)->store.value};
+    tir_expr args[3] = {padding, layout->pad, tir_as(ir, s, TIR_STORE)->store.value};
     uint32_t indices = tir_add_operands(ir, iters, layout->new_rank);
     tir_expr value = tir_call(ir, tir_type_of(ir, layout->pad), choose, args, 3);
     struct tir_stmt_node *n = tir_stmt_at(ir, s);
@@ -217,7 +218,7 @@ void tir_fill_padding(struct tir *ir, const struct tir_padded_layout *layout, co
   assert(tir_is_buffer(ir, to));
   tir_expr loops[TIR_MOST_RANK], iters[TIR_MOST_RANK], by_loops[TIR_MOST_RANK], by_iters[TIR_MOST_RANK];
   tir_var vars[TIR_MOST_RANK];
-  for (uint32_t i = 0; i < layout->rank; i++) vars[i] = tir_stmt_at(ir, nest->loops[i])->loop.var;
+  for (uint32_t i = 0; i < layout->rank; i++) vars[i] = tir_as(ir, nest->loops[i], TIR_LOOP)->loop.var;
   make_vars(ir, layout, TIR_VAR_LOOP, "axis", loops);
   if (!nest->by_loops) make_vars(ir, layout, TIR_VAR_ITER, "v_axis", iters);
   const tir_expr *at = nest->by_loops ? loops : iters;

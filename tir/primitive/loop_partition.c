@@ -28,7 +28,7 @@ static bool find_parts(struct tir *ir, tir_loop loop, const int64_t *factors, ui
   int64_t extent = tir_loop_extent(ir, loop), sum = 0;
   uint32_t open = count;
   if (count == 0) return tir_refuse(ir, err, MS_NO_FACTORS, loop, "no factor is given for this loop");
-  if (extent < 0 || !tir_is_int(ir, tir_stmt_at(ir, loop)->loop.min))
+  if (extent < 0 || !tir_is_int(ir, tir_as(ir, loop, TIR_LOOP)->loop.min))
     return tir_refuse(ir, err, MS_PARTITION_SYMBOLIC, loop, "the range of this loop is not constant");
   for (uint32_t i = 0; i < count; i++) {
     if (factors[i] == TIR_FACTOR_OPEN) {
@@ -65,7 +65,7 @@ static bool reduces_over(const struct tir *ir, tir_loop loop, tir_block block) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     if (ir->iters.at[i].kind == TIR_REDUCE &&
-        tir_uses_var(ir, ir->iters.at[i].binding, tir_stmt_at(ir, loop)->loop.var))
+        tir_uses_var(ir, ir->iters.at[i].binding, tir_as(ir, loop, TIR_LOOP)->loop.var))
       return true;
   return false;
 }
@@ -84,13 +84,12 @@ static bool begins_in_first_part(const struct tir *ir, tir_loop loop, tir_block 
 static bool check_block(struct tir *ir, tir_loop loop, tir_block block, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   if (!iters.count) return true;
-  if (find_bound(ir, block, tir_stmt_at(ir, loop)->loop.var) == iters.count)
+  if (find_bound(ir, block, tir_as(ir, loop, TIR_LOOP)->loop.var) == iters.count)
     return tir_refuse(ir, err, MS_PARTITION_BINDING, loop, "no iteration of block `%s` is bound to this loop itself",
                       tir_block_name(ir, block));
   return !reduces_over(ir, loop, block) || begins_in_first_part(ir, loop, block) ||
          tir_refuse(ir, err, MS_PARTITION_REDUCTION, loop,
-                    "it cannot be told in which part the reduction of block `%s` would begin",
-                    tir_block_name(ir, block));
+                    "it is not known in which part the reduction of block `%s` would begin", tir_block_name(ir, block));
 }
 
 static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_t count, struct plan *plan,
@@ -246,7 +245,7 @@ static tir_block first_block(const struct tir *ir, tir_loop loop) {
 
 static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, tir_loop *out) {
   char text[128], number[16];
-  render(ir, tir_stmt_at(ir, loop)->loop.var, text, sizeof text);
+  render(ir, tir_as(ir, loop, TIR_LOOP)->loop.var, text, sizeof text);
   tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_block_name(ir, first_block(ir, loop)), text);
   tir_block common = tir_new_block(ir, tir_symbol_suffix(ir, name, "_common"));
   for (uint32_t i = 0; i < plan->parts; i++) {

@@ -30,7 +30,7 @@ static uint32_t collect_vars(const struct tir *ir, tir_block block, tir_block sc
   uint32_t count = 0;
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s && s != scope; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP)) continue;
-    if (count < MOST_VARS) vars[count] = tir_stmt_at(ir, s)->loop.var;
+    if (count < MOST_VARS) vars[count] = tir_as(ir, s, TIR_LOOP)->loop.var;
     count++;
   }
   return count;
@@ -43,7 +43,7 @@ static void simplify_block(struct tir *ir, tir_block block, tir_block scope, boo
   uint32_t iters = tir_block_at(ir, block)->iters.count, count = collect_vars(ir, block, scope, vars);
   if (iters > MOST_ITERS || count > MOST_VARS) return;
   for (uint32_t i = 0; i < iters; i++) bindings[i] = tir_iters(ir, block)[i].binding;
-  bool affine = tir_simplify_iter_map(ir, bindings, iters, vars, count, tir_stmt_at(ir, block)->block.predicate,
+  bool affine = tir_simplify_iter_map(ir, bindings, iters, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate,
                                       TIR_MAP_SURJECTIVE, !preserve_unit_iters, bindings);
   for (uint32_t i = 0; i < iters; i++) tir_iters(ir, block)[i].binding = bindings[i];
   if (affine && tir_loop_vars(ir, block, TIR_NONE, NULL, 0) == count) tir_keep_affine(ir, block);
@@ -54,7 +54,7 @@ void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_ite
   tir_block scope = tir_parent_block(ir, loop);
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
     bool bound = tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count;
-    if (bound && (!preserve_unit_iters || tir_stmt_at(ir, s)->block.predicate))
+    if (bound && (!preserve_unit_iters || tir_as(ir, s, TIR_BLOCK)->block.predicate))
       simplify_block(ir, s, scope, preserve_unit_iters);
     s = bound ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
   }
@@ -63,7 +63,7 @@ void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_ite
 bool tir_has_guard(const struct tir *ir, tir_loop loop) {
   assert(tir_is(ir, loop, TIR_LOOP));
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
-    if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
+    if (tir_is(ir, s, TIR_BLOCK) && tir_as(ir, s, TIR_BLOCK)->block.predicate) return true;
   return false;
 }
 
@@ -86,7 +86,7 @@ static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
   tir_loop copy = tir_new_loop(ir, var, min, extent, (enum tir_loop_kind)n.loop_kind);
   struct tir_span annotations = tir_copy_annotations(ir, n.annotations);
   tir_stmt_at(ir, copy)->annotations = annotations;
-  tir_stmt_at(ir, copy)->loop.thread = n.loop.thread;
+  tir_as(ir, copy, TIR_LOOP)->loop.thread = n.loop.thread;
   tir_subst_var(ir, n.loop.var, tir_var_expr(ir, var));
   return copy;
 }
@@ -100,7 +100,7 @@ static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t coun
   for (uint32_t i = 0; i < l.count; i++) {
     tir_var v = tir_at(ir, ir->terms.at[l.first + i].atom)->ref;
     for (uint32_t k = 0; k < count; k++) {
-      if (tir_stmt_at(ir, loops[k])->loop.var != v) continue;
+      if (tir_as(ir, loops[k], TIR_LOOP)->loop.var != v) continue;
       if (*seen >> k & 1) return false;
       *seen |= 1ull << k;
     }
@@ -117,7 +117,7 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
   for (uint32_t i = 0; i < count && plain; i++) plain = is_plain_number(ir, loops, loop_count, bindings[i], &seen);
   for (uint32_t k = 0; k < loop_count; k++) {
     plain = plain && (seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1);
-    vars[k] = tir_stmt_at(ir, loops[k])->loop.var;
+    vars[k] = tir_as(ir, loops[k], TIR_LOOP)->loop.var;
   }
   return plain || tir_detect_iter_map(ir, bindings, count, vars, loop_count, predicate, TIR_MAP_BIJECTIVE, true, NULL);
 }

@@ -16,7 +16,7 @@ void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_ite
  * `loop` have predicates (a guard), and refuse where a block's bindings are affine no more. */
 bool tir_has_guard(const struct tir *ir, tir_loop loop);
 bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, ms_error *err);
-/* The bindings, under the predicate, are known to differ in any two rounds of the loops: no step is taken twice. At
+/* The bindings, under the predicate, are known to differ in any two iterations of the loops: no step is taken twice. At
  * most TIR_MOST_STEPPED bindings, and loops; the bindings do not lie in the arena. */
 enum { TIR_MOST_STEPPED = 64 };
 bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,

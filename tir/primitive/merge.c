@@ -17,7 +17,7 @@ enum { MOST_MERGED = 32, MOST_DEPTH = 16, MOST_BLOCKS = 32, MOST_VARS = 64, MOST
 struct nest {
   tir_loop loops[MOST_DEPTH]; /* outermost first */
   uint32_t depth;
-  tir_block blocks[MOST_BLOCKS]; /* below, outermost of those that tell what they access */
+  tir_block blocks[MOST_BLOCKS]; /* below, outermost of those that declare what they access */
   uint32_t block_count;
 };
 
@@ -64,7 +64,8 @@ static bool check_extents(struct tir *ir, const struct nest *first, const struct
   if (n->depth != first->depth)
     return tir_refuse(ir, err, MS_MERGE_DEPTH, n->loops[0], "%u loops would be merged with %u", n->depth, first->depth);
   for (uint32_t i = 0; i < n->depth; i++)
-    if (!tir_prove_equal(ir, tir_stmt_at(ir, n->loops[i])->loop.extent, tir_stmt_at(ir, first->loops[i])->loop.extent))
+    if (!tir_prove_equal(ir, tir_as(ir, n->loops[i], TIR_LOOP)->loop.extent,
+                         tir_as(ir, first->loops[i], TIR_LOOP)->loop.extent))
       return tir_refuse(ir, err, MS_MERGE_EXTENT, n->loops[i], "this loop and the one it would be merged with differ");
   return true;
 }
@@ -101,7 +102,7 @@ static bool find_region(struct tir *ir, const struct nest *n, tir_block block, s
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != n->loops[n->depth - 1]; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP)) continue;
     if (count == MOST_VARS) return false;
-    vars[count++] = tir_stmt_at(ir, s)->loop.var;
+    vars[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
   }
   if (rank > MOST_RANK) return false;
   tir_region_over_loops(ir, block, region, ranges);
@@ -122,25 +123,25 @@ static bool are_disjoint(struct tir *ir, const struct tir_interval *a, const str
 }
 
 static tir_var loop_var(const struct tir *ir, const struct nest *n, uint32_t i) {
-  return tir_stmt_at(ir, n->loops[i])->loop.var;
+  return tir_as(ir, n->loops[i], TIR_LOOP)->loop.var;
 }
 
-/* Sets the loops of one nest to a round of the other's: the same as far as `level`, where it is later. */
+/* Sets the loops of one nest to an iteration of the other's: the same as far as `level`, where it is later. */
 static void set_round(struct tir *ir, const struct nest *na, const struct nest *nb, uint32_t level) {
   for (uint32_t i = 0; i < na->depth && i <= level; i++) {
     struct tir_var_node v = ir->vars.at[loop_var(ir, na, i)];
-    tir_expr round = tir_cast(ir, v.type, tir_var_expr(ir, loop_var(ir, nb, i)));
+    tir_expr iteration = tir_cast(ir, v.type, tir_var_expr(ir, loop_var(ir, nb, i)));
     if (i == level) {
       tir_expr one = tir_int(ir, v.type, 1);
       tir_var ahead = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, one, tir_sub(ir, v.extent, one));
-      round = tir_add(ir, round, tir_var_expr(ir, ahead));
+      iteration = tir_add(ir, iteration, tir_var_expr(ir, ahead));
     }
-    tir_subst_var(ir, loop_var(ir, na, i), round);
+    tir_subst_var(ir, loop_var(ir, na, i), iteration);
   }
 }
 
-/* Whether `a` in a later round of the merged loops touches nothing that `b` does in this one; `same`: nor in the same
- * round. A round is later if a loop is further on and those around it stand where they did. */
+/* Whether `a` in a later iteration of the merged loops touches nothing that `b` does in this one; `same`: nor in the
+ * same iteration. An iteration is later if a loop is further on and those around it stand where they did. */
 static bool comes_first(struct tir *ir, const struct nest *na, const struct nest *nb, const struct tir_interval *a,
                         const struct tir_interval *b, uint32_t rank, bool same) {
   struct tir_interval later[MOST_RANK];
@@ -162,7 +163,7 @@ static struct tir_span regions_of(const struct tir *ir, tir_block block, bool wr
   return write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
 }
 
-/* One region of a block that comes before another's now, which will be after it round by round. */
+/* One region of a block that comes before another's now, which will be after it iteration by iteration. */
 static bool keeps_order(struct tir *ir, const struct nest *na, tir_block a, struct tir_region ra, const struct nest *nb,
                         tir_block b, struct tir_region rb, bool same) {
   struct tir_interval ia[MOST_RANK], ib[MOST_RANK];
@@ -271,7 +272,7 @@ static void make_loops(struct tir *ir, const struct nest *like, tir_loop *out) {
 static void move_body(struct tir *ir, const struct nest *n, const tir_loop *merged) {
   tir_loop from = n->loops[n->depth - 1], to = merged[n->depth - 1];
   for (uint32_t i = 0; i < n->depth; i++) {
-    tir_var v = tir_stmt_at(ir, n->loops[i])->loop.var, w = tir_stmt_at(ir, merged[i])->loop.var;
+    tir_var v = tir_as(ir, n->loops[i], TIR_LOOP)->loop.var, w = tir_as(ir, merged[i], TIR_LOOP)->loop.var;
     tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, tir_var_expr(ir, w)));
   }
   for (tir_stmt s = tir_stmt_at(ir, from)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_loops(ir, s);

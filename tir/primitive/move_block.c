@@ -115,7 +115,7 @@ static bool find_place(const struct tir *ir, struct tir_move *move, const struct
 static bool check_producers_complete(struct tir *ir, const struct tir_move *move, ms_error *err) {
   for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    tir_var v = tir_stmt_at(ir, s)->loop.var;
+    tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
     for (uint32_t i = 0; i < move->required_count; i++) {
       tir_block producer = move->required[i];
       for (uint32_t j = 0; j < tir_block_at(ir, producer)->iters.count; j++) {
@@ -276,7 +276,7 @@ static tir_expr bind(struct tir *ir, const struct tir_move *move, const struct t
   return tir_add(ir, tir_cast(ir, d->type, d->min), v);
 }
 
-/* What the predicate limits: a loop of one round adds nothing to it. */
+/* What the predicate limits: a unit loop adds nothing to it. */
 static tir_expr limited(struct tir *ir, const struct tir_move *move, const struct tir_move_domain *d, tir_expr value) {
   if (d->linear) return d->hi > d->lo ? value : tir_from_terms(ir, d->type, d->lo, move->terms + d->first, d->count);
   return tir_is_const(ir, d->extent, 1) ? tir_cast(ir, tir_type_of(ir, value), d->min) : value;
@@ -303,7 +303,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
     predicate = tir_and(ir, predicate, tir_subst(ir, move->kept));
     tir_subst_clear(ir);
   }
-  tir_stmt_at(ir, move->block)->block.predicate = tir_and(ir, predicate, move->limits);
+  tir_as(ir, move->block, TIR_BLOCK)->block.predicate = tir_and(ir, predicate, move->limits);
   remove_nest(ir, move);
   if (nest.innermost) tir_append(ir, nest.innermost, TIR_BODY, move->block);
   tir_stmt top = nest.outermost ? nest.outermost : move->block;

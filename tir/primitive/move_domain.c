@@ -276,7 +276,7 @@ static bool solve_buffer(struct solver *s, ms_error *err) {
   for (uint32_t d = 0; d < s->rank; d++)
     if (!solve_dimension(s, d))
       return tir_refuse(s->ir, err, MS_MOVE_REGION, s->move->block,
-                        "dimension %u of `%s` does not tell which iterations of block `%s` are to run here", d,
+                        "dimension %u of `%s` does not determine which iterations of block `%s` are to run here", d,
                         tir_text(s->ir, tir_buffer_at(s->ir, s->buffer)->name), tir_block_name(s->ir, s->move->block));
   return true;
 }

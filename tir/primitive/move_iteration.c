@@ -39,7 +39,7 @@ static bool find_old(struct tir *ir, const struct tir_move *move, tir_loop share
   }
   tir_var *vars = ranges + 2 * count;
   tir_loop_vars(ir, move->block, shared, vars, loops);
-  tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
+  tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
   bool known = tir_region_exact(ir, ranges, count, vars, loops, predicate, old);
   for (uint32_t i = 0; i < count && known; i++) known = !old[i].empty && old[i].min && old[i].max;
   free(ranges);
@@ -83,7 +83,7 @@ static void keep_conditions(struct tir *ir, struct tir_move *move, tir_loop shar
     return;
   }
   for (tir_stmt s = tir_stmt_at(ir, move->block)->parent; s != shared; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_stmt_at(ir, s)->loop.var)) return;
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_as(ir, s, TIR_LOOP)->loop.var)) return;
   if (!tir_is_domain_end(ir, move->block, predicate)) move->limits = tir_and(ir, move->limits, predicate);
 }
 
@@ -97,7 +97,7 @@ bool tir_move_keep_to_iteration(struct tir *ir, struct tir_move *move, ms_error 
   bool known = find_old(ir, move, shared, old);
   for (uint32_t i = 0; i < move->iter_count && known; i++) keep_to(ir, move, &move->domains[i], old[i]);
   if (old != on_stack) free(old);
-  tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
+  tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
   if (predicate) keep_conditions(ir, move, shared, predicate);
   return known ||
          tir_refuse(ir, err, MS_MOVE_COVER, move->loop,

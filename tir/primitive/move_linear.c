@@ -71,7 +71,7 @@ static tir_var loop_of_digit(const struct tir *ir, tir_expr e) {
   return tir_at(ir, e)->ref;
 }
 
-/* Several digits of one loop may be less than each by itself: the general way is to tell. */
+/* Several digits of one loop may be less than each by itself: that is left to the general way. */
 static bool add_digit(const struct tir *ir, const struct tir_move *move, struct form *f, const struct tir_relaxed *r,
                       int64_t coefficient, tir_expr atom) {
   struct tir_bounds digit;
@@ -194,7 +194,7 @@ static bool join_domain(struct tir_move *move, struct tir_move_domain *d, const 
   return true;
 }
 
-/* What reads past the buffer has instances that no producer asks for: the general way tells. */
+/* What reads past the buffer has instances that no producer asks for: the general way finds them. */
 static bool stays_inside(const struct tir *ir, tir_var iter, int64_t top) {
   struct tir_bounds b = tir_bounds_of(ir, tir_var_expr(ir, iter));
   return b.lo >= 0 && b.hi <= top;

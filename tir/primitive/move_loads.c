@@ -1,6 +1,6 @@
 /* Moved blocks and what the scope itself loads: in ranges of loops, in bindings and predicates of blocks. These are in
- * no block's regions. What a moved block's new nest loads must be there before it, in every round; and what others load
- * of what the block writes, after it. */
+ * no block's regions. What a moved block's new nest loads must be there before it, in every iteration; and what others
+ * load of what the block writes, after it. */
 #include "../analysis/loads.h"
 #include "buffer.h"
 #include "move_domain.h"
@@ -62,9 +62,9 @@ static bool chooses_load(struct tir *ir, void *context, tir_expr e) {
 static bool has_conditions(struct tir *ir, const struct tir_move *move) {
   for (uint32_t i = 0; i < move->required_count; i++) {
     tir_block b = move->required[i];
-    if (tir_stmt_at(ir, b)->block.predicate || tir_any_own_expr(ir, b, chooses_load, NULL)) return true;
+    if (tir_as(ir, b, TIR_BLOCK)->block.predicate || tir_any_own_expr(ir, b, chooses_load, NULL)) return true;
     for (tir_stmt s = tir_next(ir, b, b); s; s = tir_next(ir, s, b))
-      if (tir_is(ir, s, TIR_IF) || (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate)) return true;
+      if (tir_is(ir, s, TIR_IF) || (tir_is(ir, s, TIR_BLOCK) && tir_as(ir, s, TIR_BLOCK)->block.predicate)) return true;
   }
   return false;
 }

@@ -80,12 +80,12 @@ static tir_expr in_iterations(struct tir *ir, tir_block block, tir_expr predicat
 
 static bool uses_loops(const struct tir *ir, tir_block block, tir_expr e) {
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_stmt_at(ir, s)->loop.var)) return true;
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
 bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *err) {
-  tir_expr predicate = tir_stmt_at(ir, move->block)->block.predicate;
+  tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
   move->kept = TIR_NONE;
   if (!predicate || all_domain_ends(ir, move->block, predicate) || covers_domains(ir, move->block, predicate))
     return true;

@@ -1,8 +1,9 @@
 /* Whether a moved reduction takes each of its steps once, in an order that begins with the init.
  *
  * Under the new place a reduction that runs whole begins anew each time: nothing can go wrong. One that runs a part of
- * its domain there goes on where another round of the loops above left it; then no step may be taken in two rounds, no
- * loop that takes no part may repeat the rounds of one that does, and the rounds must not run at the same time. */
+ * its domain there goes on where another iteration of the loops above left it; then no step may be taken in two
+ * iterations, no loop that takes no part may repeat the iterations of one that does, and the iterations must not run at
+ * the same time. */
 #include "../analysis/analysis.h"
 #include "../arith/affine.h"
 #include "move_block.h"
@@ -43,7 +44,7 @@ static bool runs_at_once(const struct tir *ir, tir_loop l) {
   return n->loop_kind == TIR_THREAD_BINDING && tir_text(ir, n->loop.thread)[0] != 't';
 }
 
-/* Loops at or above the place, outermost first: a round of one is a step of a partial reduction, or of another
+/* Loops at or above the place, outermost first: an iteration of one is a step of a partial reduction, or of another
  * iteration, or a repetition, which may only stand outside all steps. */
 static bool check_rounds(const struct tir *ir, const struct tir_move *move, tir_stmt s, const tir_expr *values,
                          bool *steps_outside) {
@@ -53,7 +54,7 @@ static bool check_rounds(const struct tir *ir, const struct tir_move *move, tir_
   if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) return true;
   bool used = false, steps = false;
   for (uint32_t i = 0; i < move->iter_count; i++) {
-    if (!tir_uses_var(ir, values[i], tir_stmt_at(ir, s)->loop.var)) continue;
+    if (!tir_uses_var(ir, values[i], tir_as(ir, s, TIR_LOOP)->loop.var)) continue;
     used = true;
     steps |= tir_iters(ir, move->block)[i].kind != TIR_SPATIAL;
   }
@@ -79,7 +80,7 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   tir_var *vars = malloc((outside + 2 * (size_t)count) * sizeof *vars);
   if (!vars) abort();
   tir_expr *values = vars + outside + count, predicate = TIR_NONE;
-  vars[0] = tir_stmt_at(ir, move->loop)->loop.var;
+  vars[0] = tir_as(ir, move->loop, TIR_LOOP)->loop.var;
   tir_loop_vars(ir, move->loop, TIR_NONE, vars + 1, outside - 1);
   for (uint32_t i = 0; i < count; i++) values[i] = value_of(ir, move, i, &vars[outside + i], &predicate);
   bool steps_outside;
@@ -97,7 +98,7 @@ bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt
   struct tir_interval runs[MOST_ITERS];
   uint32_t count = move->iter_count, loops = 1 + tir_loop_vars(ir, move->loop, high, vars + 1, MOST_LOOPS - 1);
   if (count > MOST_ITERS || loops > MOST_LOOPS) return false;
-  vars[0] = tir_stmt_at(ir, move->loop)->loop.var;
+  vars[0] = tir_as(ir, move->loop, TIR_LOOP)->loop.var;
   for (uint32_t i = 0; i < count; i++) {
     ranges[2 * i] = value_of(ir, move, i, &vars[loops + i], &predicate);
     ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);

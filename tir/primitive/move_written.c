@@ -55,17 +55,17 @@ static bool all_write_strided(struct tir *ir, const struct tir_move *move, tir_b
 /* ---- Conditions ---- */
 
 /* Only loops below the new place that run through no spatial iteration decide: every element is written, in one of
- * their rounds or another. */
+ * their iterations or another. */
 static bool decided_by_reductions(const struct tir *ir, const struct tir_move *move, tir_block producer,
                                   tir_expr condition) {
   bool below = true;
   for (tir_stmt s = tir_stmt_at(ir, producer)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
     below &= s != move->loop;
-    if (!tir_is(ir, s, TIR_LOOP) || !tir_uses_var(ir, condition, tir_stmt_at(ir, s)->loop.var)) continue;
+    if (!tir_is(ir, s, TIR_LOOP) || !tir_uses_var(ir, condition, tir_as(ir, s, TIR_LOOP)->loop.var)) continue;
     if (!below) return false;
     for (uint32_t i = 0; i < tir_block_at(ir, producer)->iters.count; i++) {
       struct tir_iter iter = tir_iters(ir, producer)[i];
-      if (iter.kind == TIR_SPATIAL && tir_uses_var(ir, iter.binding, tir_stmt_at(ir, s)->loop.var)) return false;
+      if (iter.kind == TIR_SPATIAL && tir_uses_var(ir, iter.binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return false;
     }
   }
   return true;
@@ -95,8 +95,8 @@ static bool only_limits(struct tir *ir, const struct tir_move *move, tir_block p
 
 /* ---- Both ---- */
 
-/* What the producer itself takes, in each round of a loop, from a block that writes part of a region: its copy has as
- * many elements that were not written. */
+/* What the producer itself takes, in each iteration of a loop, from a block that writes part of a region: its copy has
+ * as many elements that were not written. */
 static bool check_taken(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
   struct tir_span reads = tir_block_at(ir, producer)->reads;
   for (uint32_t k = reads.first; k < reads.first + reads.count; k++) {
@@ -125,7 +125,7 @@ static bool check_stores(struct tir *ir, const struct tir_move *move, tir_block 
 
 static bool check_producer(struct tir *ir, const struct tir_move *move, tir_block producer, ms_error *err) {
   struct tir_span writes = tir_block_at(ir, producer)->writes;
-  tir_expr predicate = tir_stmt_at(ir, producer)->block.predicate;
+  tir_expr predicate = tir_as(ir, producer, TIR_BLOCK)->block.predicate;
   if (predicate && !only_limits(ir, move, producer, predicate))
     return tir_refuse(ir, err, MS_MOVE_COVER, producer, "a condition leaves out some of what producer `%s` writes here",
                       tir_block_name(ir, producer));
@@ -144,13 +144,13 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
 
 /* ---- Iterations that are parts of an index ---- */
 
-/* What the producer writes in one round of the loop, of a buffer that the block reads. */
+/* What the producer writes in one iteration of the loop, of a buffer that the block reads. */
 struct written {
   tir_block producer;
   struct tir_region region;
   const struct tir_relaxed *relaxed;
-  tir_expr limits; /* in which rounds it writes at all; TIR_NONE: in all */
-  bool cut;        /* within a round, it writes less than its bindings reach */
+  tir_expr limits; /* in which iterations it writes at all; TIR_NONE: in all */
+  bool cut;        /* within an iteration, it writes less than its bindings reach */
 };
 
 /* Where an iteration is past that side of its domain, the index is outside of the buffer, whatever the others are. */
@@ -212,7 +212,7 @@ static bool is_whole(struct tir *ir, const struct written *w) {
   tir_expr ranges[2 * MOST_RANK];
   struct tir_interval reached[MOST_RANK], covered[MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, w->region.buffer)->rank;
-  tir_expr predicate = tir_stmt_at(ir, w->producer)->block.predicate;
+  tir_expr predicate = tir_as(ir, w->producer, TIR_BLOCK)->block.predicate;
   if (rank > MOST_RANK) return false;
   tir_region_over_loops(ir, w->producer, w->region, ranges);
   tir_relax_region(ir, ranges, rank, w->relaxed->vars, w->relaxed->count, reached);
@@ -220,8 +220,8 @@ static bool is_whole(struct tir *ir, const struct written *w) {
          tir_region_covers(ir, w->region.buffer, covered, reached);
 }
 
-/* Where an index is made of several iterations, past the domain of one come elements that are written in other rounds:
- * rounds in which the producer does not run are left out; of others it must write all. */
+/* Where an index is made of several iterations, past the domain of one come elements that are written in other
+ * iterations: iterations in which the producer does not run are left out; of others it must write all. */
 static bool find_limits(struct tir *ir, const struct tir_move *move, tir_block producer, tir_expr *limits) {
   struct tir_span writes = tir_block_at(ir, producer)->writes;
   struct tir_relaxed r;
@@ -246,7 +246,8 @@ static bool is_read(const struct tir *ir, const struct tir_move *move, tir_block
   return false;
 }
 
-/* Producers that do not run in the same rounds: what one has for the block in a round the other may not have. */
+/* Producers that do not run in the same iterations: what one has for the block in an iteration the
+ * other may not have. */
 static bool take_limits(struct tir *ir, struct tir_move *move, ms_error *err) {
   bool any = false;
   for (uint32_t i = 0; i < move->required_count; i++) {

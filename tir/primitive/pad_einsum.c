@@ -2,7 +2,7 @@
  *
  * Requires: a positive multiple for each iteration; the scope is a stage pipeline; only loops are around the block.
  *           Where a domain grows, nothing else is under the grown loops, or uses what is padded under the others. Each
- *           region is one element, indexed by iterations and zeros, of a buffer of its own, and tells by which
+ *           region is one element, indexed by iterations and zeros, of a buffer of its own, and says by which
  *           iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop
  *           of just that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they
  *           are inputs. A reduction that grows is a sum, whatever it begins with, of what a zero read at its iterations
@@ -32,7 +32,7 @@ struct plan {
   struct tir_iter iters[MOST_ITERS];
   tir_expr extents[MOST_ITERS]; /* new; TIR_NONE: the domain stays */
   tir_loop loops[MOST_ITERS];   /* that grow with them; TIR_NONE: none is bound */
-  bool fixed[MOST_ITERS];       /* 0 in every round, which is all that the regions say of it */
+  bool fixed[MOST_ITERS];       /* 0 in every iteration, which is all that the regions say of it */
   struct padded padded[MOST_REGIONS];
   uint32_t padded_count;
 };
@@ -41,20 +41,22 @@ struct plan {
 
 static tir_loop loop_of(const struct tir *ir, tir_block block, tir_expr var) {
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && tir_var_expr(ir, tir_stmt_at(ir, s)->loop.var) == var) return s;
+    if (tir_is(ir, s, TIR_LOOP) && tir_var_expr(ir, tir_as(ir, s, TIR_LOOP)->loop.var) == var) return s;
   return TIR_NONE;
 }
 
 /* Nothing but the binding of iteration `i` speaks of the loop. */
 static bool is_bound_once(struct tir *ir, tir_block block, const struct plan *plan, uint32_t i) {
-  tir_var v = tir_stmt_at(ir, plan->loops[i])->loop.var;
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_var v = tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (predicate && tir_uses_var(ir, predicate, v)) return false;
   for (uint32_t j = 0; j < plan->count; j++)
     if (j != i && tir_uses_var(ir, plan->iters[j].binding, v)) return false;
-  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != plan->loops[i]; s = tir_stmt_at(ir, s)->parent)
-    if (tir_uses_var(ir, tir_stmt_at(ir, s)->loop.min, v) || tir_uses_var(ir, tir_stmt_at(ir, s)->loop.extent, v))
-      return false;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != plan->loops[i]; s = tir_stmt_at(ir, s)->parent) {
+    tir_expr own[4];
+    for (uint32_t k = tir_stmt_exprs(ir, s, own); k-- > 0;)
+      if (own[k] && tir_uses_var(ir, own[k], v)) return false;
+  }
   return true;
 }
 
@@ -92,15 +94,15 @@ static bool find_domains(struct tir *ir, tir_block block, const int64_t *padding
 
 struct accesses {
   struct plan *plan;
-  struct tir_region told;
+  struct tir_region region;
 };
 
 /* A region may say 0 for an iteration of one value. Grown, it has more: unless none is run, it would leave the region.
  */
-static bool is_told(struct tir *ir, const struct accesses *a, uint32_t indices) {
-  for (uint32_t d = 0; d < tir_buffer_at(ir, a->told.buffer)->rank; d++) {
+static bool is_declared(struct tir *ir, const struct accesses *a, uint32_t indices) {
+  for (uint32_t d = 0; d < tir_buffer_at(ir, a->region.buffer)->rank; d++) {
     tir_expr at = ir->operands.at[indices + d];
-    for (uint32_t i = 0; i < a->plan->count && at != ir->operands.at[a->told.ranges + 2 * d]; i++) {
+    for (uint32_t i = 0; i < a->plan->count && at != ir->operands.at[a->region.ranges + 2 * d]; i++) {
       tir_var v = a->plan->iters[i].var;
       if (!a->plan->extents[i] || !tir_uses_var(ir, at, v)) continue;
       if (a->plan->loops[i] || !tir_is_const(ir, ir->vars.at[v].extent, 1)) return false;
@@ -110,27 +112,27 @@ static bool is_told(struct tir *ir, const struct accesses *a, uint32_t indices) 
   return true;
 }
 
-static bool has_untold_load(struct tir *ir, void *context, tir_expr e) {
+static bool has_undeclared_load(struct tir *ir, void *context, tir_expr e) {
   enum { MOST_LOADS = 32 };
   const struct accesses *a = context;
   tir_expr loads[MOST_LOADS];
-  uint32_t count = tir_find_loads(ir, e, a->told.buffer, loads, MOST_LOADS);
+  uint32_t count = tir_find_loads(ir, e, a->region.buffer, loads, MOST_LOADS);
   for (uint32_t i = 0; i < count && count <= MOST_LOADS; i++)
-    if (!is_told(ir, a, tir_at(ir, loads[i])->operands)) return true;
+    if (!is_declared(ir, a, tir_at(ir, loads[i])->operands)) return true;
   return count > MOST_LOADS;
 }
 
 static bool check_accesses(struct tir *ir, tir_block block, struct tir_region r, struct plan *plan, ms_error *err) {
   struct accesses a = {plan, r};
-  bool told = !tir_any_own_expr(ir, block, has_untold_load, &a);
-  for (tir_stmt s = tir_next(ir, block, block); s && told; s = tir_next(ir, s, block)) {
-    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == r.buffer)
-      told = is_told(ir, &a, tir_stmt_at(ir, s)->store.indices);
-    if (tir_is(ir, s, TIR_BLOCK)) told = !tir_any_own_expr(ir, s, has_untold_load, &a);
+  bool declared = !tir_any_own_expr(ir, block, has_undeclared_load, &a);
+  for (tir_stmt s = tir_next(ir, block, block); s && declared; s = tir_next(ir, s, block)) {
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == r.buffer)
+      declared = is_declared(ir, &a, tir_as(ir, s, TIR_STORE)->store.indices);
+    if (tir_is(ir, s, TIR_BLOCK)) declared = !tir_any_own_expr(ir, s, has_undeclared_load, &a);
   }
-  return told ||
-         tir_refuse(ir, err, MS_NOT_EINSUM, block, "block `%s` uses buffer `%s` at an iteration it does not tell",
-                    tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
+  return declared || tir_refuse(ir, err, MS_NOT_EINSUM, block,
+                                "block `%s` uses buffer `%s` at an iteration that its region does not declare",
+                                tir_block_name(ir, block), tir_buffer_name(ir, r.buffer));
 }
 
 /* ---- Check: regions ---- */
@@ -159,7 +161,7 @@ static bool runs_over_domain(struct tir *ir, tir_block block, struct tir_iter it
   struct tir_interval covers, domain = tir_interval_of(ir, v.min, v.extent);
   tir_expr range[2] = {iter.binding, tir_int(ir, v.type, 1)};
   return count <= MOST_ITERS &&
-         tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers) &&
+         tir_region_exact(ir, range, 1, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate, &covers) &&
          tir_interval_covers(ir, covers, domain);
 }
 
@@ -191,7 +193,7 @@ static bool is_written_whole(struct tir *ir, tir_block block, tir_buffer buffer,
 }
 
 /* What is copied, in or back, was written: all of the buffer. Inputs are there anyway. The copies stand in the scope,
- * which may tell of less than the whole of what it does not allocate. */
+ * which may declare less than the whole of what it does not allocate. */
 static bool is_there(struct tir *ir, tir_block block, struct tir_region r, bool write, const struct plan *plan) {
   struct tir_buffer_node n = *tir_buffer_at(ir, r.buffer);
   if (tir_block_at(ir, plan->scope)->iters.count && n.where != plan->scope) return false;
@@ -279,7 +281,7 @@ static bool pad_with(const struct tir *ir, struct plan *plan, tir_expr value, ti
   return true;
 }
 
-/* An iteration that writes do not tell of runs over the same elements again: rounds more would change them. */
+/* An iteration that no write depends on runs over the same elements again: more of its values would change them. */
 static bool is_in_writes(const struct tir *ir, tir_block block, tir_var v) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
@@ -398,10 +400,10 @@ static void grow_domains(struct tir *ir, tir_block block, struct plan *plan) {
     if (plan->fixed[i]) tir_subst_var(ir, old, tir_int(ir, ir->vars.at[old].type, 0));
     tir_loop loop = plan->loops[i];
     if (!loop) continue;
-    tir_var v = grow(ir, tir_stmt_at(ir, loop)->loop.var, plan->extents[i]);
+    tir_var v = grow(ir, tir_as(ir, loop, TIR_LOOP)->loop.var, plan->extents[i]);
     plan->iters[i].binding = tir_var_expr(ir, v);
-    tir_stmt_at(ir, loop)->loop.var = v;
-    tir_stmt_at(ir, loop)->loop.extent = plan->extents[i];
+    tir_as(ir, loop, TIR_LOOP)->loop.var = v;
+    tir_as(ir, loop, TIR_LOOP)->loop.extent = plan->extents[i];
   }
   tir_subst_stmt(ir, block);
   tir_subst_clear(ir);
@@ -413,7 +415,7 @@ static tir_expr padded_load(struct tir *ir, void *context, const tir_expr *indic
 }
 
 static void padded_store(struct tir *ir, void *context, tir_stmt s) {
-  tir_stmt_at(ir, s)->store.buffer = *(const tir_buffer *)context;
+  tir_as(ir, s, TIR_STORE)->store.buffer = *(const tir_buffer *)context;
 }
 
 static tir_buffer make_buffer(struct tir *ir, tir_block block, const struct plan *plan, const struct padded *p) {

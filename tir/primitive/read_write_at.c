@@ -63,7 +63,7 @@ static bool open_region(struct tir *ir, const struct plan *plan, tir_block block
 /* Conditions of the block that loops below the loop do not change. */
 static tir_expr find_condition(struct tir *ir, const struct plan *plan, tir_block block) {
   tir_var vars[MOST_VARS];
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   uint32_t count = relaxed_vars(ir, plan, block, vars);
   if (!predicate || count > MOST_VARS) return TIR_NONE;
   for (uint32_t i = 0; i < count; i++)
@@ -100,13 +100,13 @@ static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, s
 /* What is surely written below the loop. */
 struct written {
   struct tir_interval dims[MOST_RANK];
-  bool any; /* of a scalar, dims cannot tell */
+  bool any; /* of a scalar, which has no dims */
 };
 
 /* What is surely written of a region, added to `all`. */
 static bool add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                         struct written *all, ms_error *err) {
-  tir_expr ranges[2 * MOST_RANK], predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr ranges[2 * MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   struct tir_interval covered[MOST_RANK];
   tir_var vars[MOST_VARS];
   uint32_t count;
@@ -117,8 +117,8 @@ static bool add_written(struct tir *ir, const struct plan *plan, tir_block block
   return all->any = true;
 }
 
-/* The scope does not declare what it reads of a buffer that is written outside: blocks in it, whose regions may be wider
- * than what they read, may claim what was not written by then. */
+/* The scope does not declare what it reads of a buffer that is written outside: blocks in it, whose regions may be
+ * wider than what they read, may claim what was not written by then. */
 static bool check_input_declared(const struct tir *ir, const struct plan *plan, ms_error *err) {
   tir_block scope = plan->cache.scope;
   tir_buffer buffer = plan->cache.buffer;
@@ -221,7 +221,7 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
       for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();
       if (!add_used(ir, plan, s, *r, read, err)) return false;
       if (!written.any || !tir_region_covers(ir, buffer, written.dims, read) ||
-          !implies(ir, tir_stmt_at(ir, s)->block.predicate, plan->condition))
+          !implies(ir, tir_as(ir, s, TIR_BLOCK)->block.predicate, plan->condition))
         return refuse_unwritten(ir, plan, s, "read", err);
     }
     for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->writes, buffer, &i));)
@@ -256,7 +256,7 @@ static bool visit_var(void *data, tir_expr e) {
   const struct tir_expr_node *n = tir_at(o->ir, e);
   if (n->kind != TIR_VAR || o->found) return !o->found;
   for (tir_stmt s = o->plan->loop; s && tir_is(o->ir, s, TIR_LOOP); s = tir_stmt_at(o->ir, s)->parent)
-    if (tir_stmt_at(o->ir, s)->loop.var == n->ref) return true;
+    if (tir_as(o->ir, s, TIR_LOOP)->loop.var == n->ref) return true;
   o->found = o->ir->vars.at[n->ref].kind != TIR_VAR_PLAIN;
   return false;
 }
@@ -264,7 +264,7 @@ static bool visit_var(void *data, tir_expr e) {
 static bool has_conditional_writer(const struct tir *ir, const struct plan *plan) {
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next)
     if (tir_is_below(ir, ir->uses.at[u].block, plan->cache.scope) &&
-        tir_stmt_at(ir, ir->uses.at[u].block)->block.predicate)
+        tir_as(ir, ir->uses.at[u].block, TIR_BLOCK)->block.predicate)
       return true;
   return false;
 }
@@ -276,7 +276,7 @@ static bool ranges_load(const struct tir *ir, const struct plan *plan) {
 }
 
 /* What is copied for readers may be more than they read: it was written too, if need be under their condition, which
- * also keeps what tells where in its bounds. */
+ * also keeps what says where in its bounds. */
 static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
   tir_expr ranges[2 * MOST_RANK];
   struct tir_use_at use = {plan->first, plan->cache.buffer, ranges, TIR_NONE};
@@ -412,7 +412,7 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
     inner = loop;
   }
   tir_append(ir, block, TIR_BODY, inner);
-  tir_stmt_at(ir, block)->block.predicate = plan->condition;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = plan->condition;
   struct tir_span annotations = {0};
   tir_annotate_span(ir, &annotations, tir_symbol_of(ir, "auto_copy"), tir_int(ir, TIR_T_BOOL, 1));
   tir_stmt_at(ir, block)->annotations = annotations;

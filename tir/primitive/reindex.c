@@ -84,14 +84,14 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
   struct tir_span iters = tir_block_at(ir, block)->iters;
   bool input = !plan->write && !tir_buffer_at(ir, plan->buffer)->writers;
   if (input || count > MOST_LOOPS) return true;
-  if (tir_invariant_conditions(ir, tir_stmt_at(ir, block)->block.predicate, vars, count))
+  if (tir_invariant_conditions(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, vars, count))
     return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block,
                       "block `%s` runs under a condition that its loops do not change", tir_block_name(ir, block));
   for (uint32_t i = 0; i < iters.count; i++) {
     struct tir_iter iter = ir->iters.at[iters.first + i];
     struct tir_interval covers, domain = tir_interval_of(ir, ir->vars.at[iter.var].min, ir->vars.at[iter.var].extent);
     tir_expr range[2] = {iter.binding, tir_int(ir, tir_type_of(ir, iter.binding), 1)};
-    bool exact = tir_region_exact(ir, range, 1, vars, count, tir_stmt_at(ir, block)->block.predicate, &covers);
+    bool exact = tir_region_exact(ir, range, 1, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate, &covers);
     if (exact ? tir_interval_covers(ir, covers, domain) : !plan->write) continue;
     return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block, "iteration %u of block `%s` does not run over its domain", i,
                       tir_block_name(ir, block));

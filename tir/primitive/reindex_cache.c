@@ -3,11 +3,11 @@
  *
  * Requires: the block has a read (write) region of this number, a single element, at which all its uses of the buffer
  *           are; no blocks in it; the storage scope is known; the scope is a stage pipeline. The map takes the block's
- *           iterations, uses those that the region uses, and tells their elements apart. What is read is written by one
+ *           iterations, uses those that the region uses, and keeps their elements apart. What is read is written by one
  *           block at most, before; what is written by this block alone, which does not read it, and always within it.
  * After:    a block copies each element to the cache, or from it, in copies of the loops that its iterations are bound
  *           to and of those that their ranges depend on: before the block, at the lowest place after the writer and
- *           what writes the data that tells which, first in the scope if there is none; after the block, before
+ *           what writes the data that decides which, first in the scope if there is none; after the block, before
  *           the first that reads the buffer, else last in the scope. Conditions on those loops are kept. Where a read
  *           element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
@@ -67,10 +67,10 @@ static void find_writers(struct writer_search *w, tir_expr e) {
 static tir_block last_writer(struct tir *ir, tir_block block, const struct plan *plan, tir_block writer) {
   struct writer_search w = {ir, block, plan->cache.scope, writer};
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) find_writers(&w, tir_iters(ir, block)[i].binding);
-  find_writers(&w, tir_stmt_at(ir, block)->block.predicate);
+  find_writers(&w, tir_as(ir, block, TIR_BLOCK)->block.predicate);
   for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != w.scope; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP))
-      find_writers(&w, tir_stmt_at(ir, s)->loop.min), find_writers(&w, tir_stmt_at(ir, s)->loop.extent);
+      find_writers(&w, tir_as(ir, s, TIR_LOOP)->loop.min), find_writers(&w, tir_as(ir, s, TIR_LOOP)->loop.extent);
   return w.last;
 }
 
@@ -170,7 +170,7 @@ static bool are_among(struct tir *ir, const tir_expr *these, uint32_t count, con
   return true;
 }
 
-/* The map tells elements apart: from its results follow the iterations, or it gives the buffer's own indices. */
+/* The map is injective: from its results follow the iterations, or it gives the buffer's own indices. */
 static bool check_map(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   uint32_t count = plan->map->result_count, rank = plan->cache.rank;
   tir_expr outputs[TIR_MOST_MAP_RANK], values[TIR_MOST_STAGE], padding;
@@ -184,7 +184,7 @@ static bool check_map(struct tir *ir, tir_block block, const struct plan *plan, 
       (are_among(ir, plan->old_at, rank, plan->new_at, count) &&
        are_among(ir, plan->new_at, count, plan->old_at, rank)))
     return true;
-  return tir_refuse(ir, err, MS_INDEX_MAP_NOT_INVERTED, block, "the map does not tell the elements of `%s` apart",
+  return tir_refuse(ir, err, MS_INDEX_MAP_NOT_INVERTED, block, "the map is not injective on the elements of `%s`",
                     tir_buffer_name(ir, plan->cache.buffer));
 }
 
@@ -247,8 +247,8 @@ static uint32_t other_loops(const struct tir *ir, tir_block block, const struct 
     if (!tir_is(ir, s, TIR_LOOP)) continue;
     bool copied = false;
     for (uint32_t i = 0; i < plan->stage.loop_count; i++)
-      copied = copied || plan->loops[i] == tir_stmt_at(ir, s)->loop.var;
-    if (!copied) out[count++] = tir_stmt_at(ir, s)->loop.var;
+      copied = copied || plan->loops[i] == tir_as(ir, s, TIR_LOOP)->loop.var;
+    if (!copied) out[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
   }
   return count;
 }
@@ -271,7 +271,8 @@ static bool find_foreign(void *data, tir_expr e) {
   return true;
 }
 
-/* Conditions of the block hold for the copy, but for those on loops that are not copied. One on both cannot be told. */
+/* Conditions of the block hold for the copy, but for those on loops that are not copied. One on both
+ * cannot be split. */
 static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const tir_var *others, uint32_t count) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_AND)
@@ -292,7 +293,7 @@ static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_e
   if (!tir_only_loops_between(ir, block, high))
     return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops is around block `%s`",
                       tir_block_name(ir, block));
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   bool copied = copy_loops(ir, block, plan, err);
   tir_var others[TIR_MOST_STAGE];
   uint32_t count = copied ? other_loops(ir, block, plan, others) : 0;

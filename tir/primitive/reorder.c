@@ -4,7 +4,7 @@
  *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only,
  *           bound to affine iterators; no loop's range depends on one that would be inside it; what is fused of
  *           spatial and reduction loops keeps its order, as long as the reduction has its init, and a reduction that
- *           rounds of other loops begin anew stays inside of these.
+ *           iterations of other loops begin anew stays inside of these.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
 #include "../analysis/analysis.h"
@@ -79,7 +79,7 @@ static bool check_chain(const struct tir *ir, const tir_loop *loops, uint32_t co
 }
 
 static bool uses_loop(const struct tir *ir, tir_expr e, tir_loop l) {
-  return tir_uses_var(ir, e, tir_stmt_at(ir, l)->loop.var);
+  return tir_uses_var(ir, e, tir_as(ir, l, TIR_LOOP)->loop.var);
 }
 
 /* A quotient or remainder of several loops together: which values one of them has for an element depends on the others.
@@ -158,12 +158,12 @@ static uint32_t position_of(const struct plan *plan, tir_loop loop) {
   return i;
 }
 
-/* The digits of a loop, counted from 1, that some binding tells: from `low` on, below `high`. */
+/* The digits of a loop, counted from 1, that some binding uses: from `low` on, below `high`. */
 struct digits {
   int64_t low, high;
 };
 
-/* What `atom` tells of v: a quotient tells its upper digits, a remainder the lower ones. False: not known. */
+/* The digits of v that `atom` uses: a quotient its upper ones, a remainder the lower ones. False: not known. */
 static bool find_digits(struct tir *ir, tir_expr atom, tir_var v, struct digits *out) {
   struct tir_expr_node n = *tir_at(ir, atom), inner = *tir_at(ir, n.a);
   if ((n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) || !tir_is_int(ir, n.b)) return false;
@@ -190,10 +190,10 @@ static bool find_digits(struct tir *ir, tir_expr atom, tir_var v, struct digits 
 
 enum { MOST_DIGITS = 16 };
 
-/* The bindings of the block leave some digits of the loop untold: for these it repeats what is inside. */
+/* The bindings of the block do not use some digits of the loop: for these it repeats what is inside. */
 static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
-  tir_var v = tir_stmt_at(ir, loop)->loop.var;
-  struct digits told[MOST_DIGITS];
+  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  struct digits used[MOST_DIGITS];
   uint32_t count = 0;
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
@@ -201,19 +201,19 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
     for (uint32_t t = 0; t < l.count; t++) {
       tir_expr atom = ir->terms.at[l.first + t].atom;
       if (!tir_uses_var(ir, atom, v)) continue;
-      if (count == MOST_DIGITS || !find_digits(ir, atom, v, &told[count++])) return false;
+      if (count == MOST_DIGITS || !find_digits(ir, atom, v, &used[count++])) return false;
     }
   }
   int64_t reach = 1, before;
   do {
     before = reach;
     for (uint32_t i = 0; i < count; i++)
-      if (told[i].low <= reach && told[i].high > reach) reach = told[i].high;
+      if (used[i].low <= reach && used[i].high > reach) reach = used[i].high;
   } while (reach != before);
   return reach < tir_loop_extent(ir, loop);
 }
 
-/* Loops that are terms of bindings as they are, so that all their digits are told: by variable mod 64. */
+/* Loops that are terms of bindings as they are, so that all their digits are used: by variable mod 64. */
 struct whole_terms {
   tir_var vars[64];
 };
@@ -238,7 +238,7 @@ static bool check_repeats(struct tir *ir, const struct plan *plan, tir_block blo
   find_whole_terms(ir, block, &whole);
   for (uint32_t i = 0; i < plan->depth; i++) {
     tir_loop repeats = plan->order[i];
-    tir_var v = tir_stmt_at(ir, repeats)->loop.var;
+    tir_var v = tir_as(ir, repeats, TIR_LOOP)->loop.var;
     if (whole.vars[v & 63] == v || tir_loop_extent(ir, repeats) == 1 ||
         (is_bound(ir, block, repeats, false) && !leaves_digits(ir, block, repeats)))
       continue;
@@ -263,7 +263,7 @@ static bool crosses_reductions(struct tir *ir, const struct plan *plan, tir_bloc
   return false;
 }
 
-/* Where an element is computed in several rounds of the loops of its spatial bindings, each begins it anew: no loop
+/* Where an element is computed in several iterations of the loops of its spatial bindings, each begins it anew: no loop
  * that reduces may come around those that were around it. */
 static bool check_rounds(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
@@ -275,15 +275,16 @@ static bool check_rounds(struct tir *ir, const struct plan *plan, tir_block bloc
   tir_var vars[MOST_ON_STACK];
   uint32_t count = 0;
   for (uint32_t l = 0; l < plan->depth && plan->depth <= MOST_ON_STACK; l++)
-    if (is_bound(ir, block, plan->chain[l], false)) vars[count++] = tir_stmt_at(ir, plan->chain[l])->loop.var;
+    if (is_bound(ir, block, plan->chain[l], false)) vars[count++] = tir_as(ir, plan->chain[l], TIR_LOOP)->loop.var;
   for (uint32_t i = 0; i < iters.count && iters.count <= MOST_ON_STACK; i++)
     bindings[i] = ir->iters.at[iters.first + i].binding;
   if (plan->depth <= MOST_ON_STACK && iters.count <= MOST_ON_STACK &&
-      tir_detect_iter_map(ir, bindings, iters.count, vars, count, tir_stmt_at(ir, block)->block.predicate,
+      tir_detect_iter_map(ir, bindings, iters.count, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate,
                           TIR_MAP_BIJECTIVE, true, NULL))
     return true;
   return tir_refuse(ir, err, MS_REORDER_INIT, block,
-                    "several rounds of the loops may take steps of block `%s`'s reduction", tir_block_name(ir, block));
+                    "several iterations of the loops may take steps of block `%s`'s reduction",
+                    tir_block_name(ir, block));
 }
 
 static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied, ms_error *err) {
@@ -310,10 +311,11 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
 
 static bool check_ranges(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (uint32_t i = 0; i < plan->depth; i++) {
-    tir_expr min = tir_stmt_at(ir, plan->order[i])->loop.min, extent = tir_stmt_at(ir, plan->order[i])->loop.extent;
+    tir_expr min = tir_as(ir, plan->order[i], TIR_LOOP)->loop.min,
+             extent = tir_as(ir, plan->order[i], TIR_LOOP)->loop.extent;
     if (!((tir_at(ir, min)->flags | tir_at(ir, extent)->flags) & TIR_HAS_VAR)) continue;
     for (uint32_t j = i + 1; j < plan->depth; j++) {
-      tir_var inner = tir_stmt_at(ir, plan->order[j])->loop.var;
+      tir_var inner = tir_as(ir, plan->order[j], TIR_LOOP)->loop.var;
       if (tir_uses_var(ir, min, inner) || tir_uses_var(ir, extent, inner))
         return tir_refuse(ir, err, MS_REORDER_DEPENDENT_RANGE, plan->order[i],
                           "this loop's range depends on a loop that would be inside it");

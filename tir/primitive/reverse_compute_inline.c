@@ -7,7 +7,8 @@
  *           what the producer writes covers them. The producer's body is one store,
  *           one under a condition, or that of a copy under its loops; it needs no condition on those.
  * After:    the producer stores the block's value where the block did. Where the block takes less than all that was
- *           produced (a part of the iterations, one row, the first of longer rows), the producer has a predicate. Its regions are found anew; the buffer's allocation is gone.
+ *           produced (a part of the iterations, one row, the first of longer rows), the producer has a predicate. Its
+ *           regions are found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
@@ -125,13 +126,14 @@ static bool find_own_loops(const struct tir *ir, const struct plan *plan, tir_va
        s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP)) continue;
     if (*count == MOST_ITERS) return false;
-    vars[(*count)++] = tir_stmt_at(ir, s)->loop.var;
+    vars[(*count)++] = tir_as(ir, s, TIR_LOOP)->loop.var;
   }
   return true;
 }
 
-/* The producer's iterations in the value, or its own loops, have ranges that differ from round to round of what is
- * around them: in each round of what is around the producer, the value runs from end to end of the iteration's domain.
+/* The producer's iterations in the value, or its own loops, have ranges that differ from iteration to iteration of
+ * what is around them: in each iteration of what is around the producer, the value runs from end to end of the
+ * iteration's domain.
  */
 static bool is_covered_each_round(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
   struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
@@ -155,8 +157,8 @@ static bool is_covered(struct tir *ir, const struct plan *plan, tir_var iter, ti
   return taken.lo <= wanted.lo && taken.hi >= wanted.hi && is_covered_each_round(ir, plan, iter, value);
 }
 
-/* An iteration that no index depends on, one of several, or an index of none: what the producer stores may be no element
- * that the load reaches, though the iterations found for it are in their domains. */
+/* An iteration that no index depends on, one of several, or an index of none: what the producer stores may be no
+ * element that the load reaches, though the iterations found for it are in their domains. */
 static bool may_miss(const struct tir *ir, const struct plan *plan, const tir_expr *indices) {
   uint64_t met = 0;
   for (uint32_t d = 0; d < plan->rank; d++) {
@@ -272,7 +274,7 @@ static bool invert_load(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < plan->count; i++) plan->iters[i] = tir_iters(ir, block)[i].var;
   for (uint32_t i = 0; i < plan->rank; i++) {
     indices[i] = ir->operands.at[tir_at(ir, plan->load)->operands + i];
-    tir_expr stored = ir->operands.at[tir_stmt_at(ir, plan->producer_store)->store.indices + i];
+    tir_expr stored = ir->operands.at[tir_as(ir, plan->producer_store, TIR_STORE)->store.indices + i];
     plan->stored[i] = tir_cast(ir, tir_type_of(ir, indices[i]), stored);
   }
   if (!stays_inside(ir, plan, indices) || !invert_grown(ir, plan, indices)) return false;
@@ -295,20 +297,20 @@ static bool find_producer_store(const struct tir *ir, struct plan *plan) {
     s = tir_only_child(ir, s);
   }
   plan->producer_store = s;
-  return s && tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == plan->buffer &&
-         !tir_stmt_at(ir, s)->store.predicate && !tir_stmt_at(ir, plan->producer)->first[TIR_INIT];
+  return s && tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == plan->buffer &&
+         !tir_as(ir, s, TIR_STORE)->store.predicate && !tir_stmt_at(ir, plan->producer)->first[TIR_INIT];
 }
 
 /* A predicate cannot name the loops in the producer. */
 static bool holds_own_loop(const struct tir *ir, const struct plan *plan, tir_expr predicate) {
   for (tir_stmt s = tir_stmt_at(ir, plan->producer_store)->parent; s != plan->producer; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_stmt_at(ir, s)->loop.var)) return true;
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, predicate, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   plan->store = tir_only_store(ir, block);
-  return plan->store && !tir_stmt_at(ir, block)->block.predicate && find_load(ir, plan) &&
+  return plan->store && !tir_as(ir, block, TIR_BLOCK)->block.predicate && find_load(ir, plan) &&
          !tir_uses_opaquely(ir, plan->load, plan->buffer) && find_producer_store(ir, plan) &&
          invert_load(ir, block, plan);
 }
@@ -338,7 +340,7 @@ static uint32_t count_iters(const struct tir *ir, const struct plan *plan, tir_e
 }
 
 /* The producer's loops, made for the block, make sure of a condition on several of its iterations: as a predicate over
- * loops it would go, and the domains of the iterations, over which a later move may make loops anew, do not tell it. */
+ * loops it would go, and the domains of the iterations, over which a later move may make loops anew, do not show it. */
 static bool loses_condition(struct tir *ir, const struct plan *plan, tir_expr condition) {
   if (!condition || !plan->grown) return false;
   struct tir_expr_node n = *tir_at(ir, condition);
@@ -352,8 +354,8 @@ static bool loses_condition(struct tir *ir, const struct plan *plan, tir_expr co
   return tir_prove(ir, over_loops);
 }
 
-/* What is stored is at an element that the load reaches, where the iterations do not make sure of that. False: it may be
- * between such elements. */
+/* What is stored is at an element that the load reaches, where the iterations do not make sure of that. False: it may
+ * be between such elements. */
 static bool add_image(struct tir *ir, struct plan *plan) {
   for (uint32_t d = 0; d < plan->rank && plan->has_image; d++) {
     struct tir_progression p = plan->image[d];
@@ -406,16 +408,16 @@ static void bind_iters(struct tir *ir, const struct plan *plan) {
 /* The block's store in the place of the producer's. The block's iterations go first: the produced value is over the
  * producer's, and is not to be touched. */
 static void replace_store(struct tir *ir, const struct plan *plan) {
-  tir_expr produced = tir_stmt_at(ir, plan->producer_store)->store.value;
+  tir_expr produced = tir_as(ir, plan->producer_store, TIR_STORE)->store.value;
   struct tir_load_rule rule = {plan->buffer, TIR_NONE, produced_value, &produced};
-  tir_buffer target = tir_stmt_at(ir, plan->store)->store.buffer;
+  tir_buffer target = tir_as(ir, plan->store, TIR_STORE)->store.buffer;
   uint32_t rank = tir_buffer_at(ir, target)->rank, first = tir_grow_operands(ir, rank);
   bind_iters(ir, plan);
   for (uint32_t i = 0; i < rank; i++) {
-    tir_expr index = tir_subst(ir, ir->operands.at[tir_stmt_at(ir, plan->store)->store.indices + i]);
+    tir_expr index = tir_subst(ir, ir->operands.at[tir_as(ir, plan->store, TIR_STORE)->store.indices + i]);
     ir->operands.at[first + i] = index;
   }
-  tir_expr value = tir_subst_value(ir, tir_stmt_at(ir, plan->store)->store.value);
+  tir_expr value = tir_subst_value(ir, tir_as(ir, plan->store, TIR_STORE)->store.value);
   tir_subst_clear(ir);
   for (uint32_t i = 0; i < rank; i++) {
     tir_expr index = tir_rewrite_loads(ir, &rule, ir->operands.at[first + i]);
@@ -458,9 +460,9 @@ static void add_predicate(struct tir *ir, const struct plan *plan) {
   tir_subst_iters(ir, plan->producer);
   predicate = tir_subst(ir, predicate);
   tir_subst_clear(ir);
-  tir_expr own = tir_stmt_at(ir, plan->producer)->block.predicate;
+  tir_expr own = tir_as(ir, plan->producer, TIR_BLOCK)->block.predicate;
   predicate = add_own_predicate(ir, predicate, own);
-  tir_stmt_at(ir, plan->producer)->block.predicate = predicate;
+  tir_as(ir, plan->producer, TIR_BLOCK)->block.predicate = predicate;
 }
 
 static void renew_regions(struct tir *ir, const struct plan *plan) {

@@ -10,7 +10,7 @@
  *           an added axis. Its iterations are: the loop, spatial; then the old ones, but that a reduction bound to the
  *           loop gives way to one iteration for each other loop in its binding. Without a reduction left it has no
  *           init. The block itself, under the loops that do not reduce and the one given, reduces BUFFER.rf over the
- *           loop; where NAME_rf has a predicate, so has the block: that of the first round, which initialized the
+ *           loop; where NAME_rf has a predicate, so has the block: that of the first iteration, which initialized the
  *           partial result.
  * Forward:  the block and the loops that stay keep their ids; the other loops that reduce are dead. */
 #include "../analysis/analysis.h"
@@ -93,13 +93,14 @@ static bool check_loops(struct tir *ir, tir_loop loop, struct plan *plan, ms_err
 
 static bool uses_any(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr e) {
   for (uint32_t i = 0; e && i < count; i++)
-    if (tir_uses_var(ir, e, tir_stmt_at(ir, loops[i])->loop.var)) return true;
+    if (tir_uses_var(ir, e, tir_as(ir, loops[i], TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
-/* A partial result was initialized in the first round of the loops that are removed, if their predicate held there. */
+/* A partial result was initialized in the first iteration of the loops that are removed, if their predicate held
+ * there. */
 static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
-  plan->predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  plan->predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
   if (plan->predicate && plan->removed_count) {
     for (uint32_t i = 0; i < plan->removed_count; i++) {
       const struct tir_stmt_node *n = tir_stmt_at(ir, plan->removed[i]);
@@ -126,14 +127,14 @@ static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
  * one fused loop go together, whatever simplification has left of the loops in either. */
 static bool is_taken_apart(const struct tir *ir, const struct plan *plan, const struct tir_iter *iter) {
   for (uint32_t i = 0; iter->kind == TIR_REDUCE && i < plan->count; i++)
-    if (plan->joined[i] && tir_uses_var(ir, iter->binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) return true;
+    if (plan->joined[i] && tir_uses_var(ir, iter->binding, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) return true;
   return false;
 }
 
 static bool join_loops_of(const struct tir *ir, const struct plan *plan, tir_expr binding) {
   bool more = false;
   for (uint32_t i = 0; i < plan->count; i++) {
-    if (plan->joined[i] || !tir_uses_var(ir, binding, tir_stmt_at(ir, plan->loops[i])->loop.var)) continue;
+    if (plan->joined[i] || !tir_uses_var(ir, binding, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) continue;
     plan->joined[i] = more = true;
   }
   return more;
@@ -154,7 +155,7 @@ static void join_loops(const struct tir *ir, const struct plan *plan) {
 static uint32_t count_loops(const struct tir *ir, const struct plan *plan, tir_expr e, bool *joined) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->count; i++) {
-    if (!tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) continue;
+    if (!tir_uses_var(ir, e, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) continue;
     *joined |= plan->joined[i];
     count++;
   }
@@ -171,7 +172,7 @@ static bool ties_joined(const struct tir *ir, const struct plan *plan, tir_expr 
 }
 
 static bool check_affine(const struct tir *ir, const struct plan *plan, ms_error *err) {
-  tir_expr predicate = tir_stmt_at(ir, plan->block)->block.predicate;
+  tir_expr predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
   join_loops(ir, plan);
   if (!predicate || !ties_joined(ir, plan, predicate)) return true;
   return tir_refuse(ir, err, MS_PARTIAL_NOT_AFFINE, plan->loops[plan->at],
@@ -237,7 +238,7 @@ static uint32_t subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
 static uint32_t rank_of(const struct tir *ir, tir_buffer b) { return tir_buffer_at(ir, b)->rank; }
 
 static void make_buffers(struct tir *ir, const struct plan *plan, tir_buffer *out) {
-  tir_expr extent = tir_stmt_at(ir, plan->loops[plan->at])->loop.extent;
+  tir_expr extent = tir_as(ir, plan->loops[plan->at], TIR_LOOP)->loop.extent;
   for (uint32_t i = 0; i < plan->reduction.count; i++) {
     struct tir_buffer_node old = *tir_buffer_at(ir, plan->reduction.buffers[i]);
     uint32_t shape = insert_operand(ir, old.shape, old.rank, plan->axis, extent);
@@ -268,8 +269,8 @@ static void bind_all(struct tir *ir, const struct body *b, uint32_t count, tir_e
     tir_var v =
         tir_new_var(ir, TIR_VAR_LET, tir_name_prefix(ir, "v_", name), tir_type_of(ir, values[i]), TIR_NONE, TIR_NONE);
     tir_stmt let = tir_new_stmt(ir, TIR_BIND);
-    tir_stmt_at(ir, let)->bind.var = v;
-    tir_stmt_at(ir, let)->bind.value = values[i];
+    tir_as(ir, let, TIR_BIND)->bind.var = v;
+    tir_as(ir, let, TIR_BIND)->bind.value = values[i];
     tir_append(ir, b->block, TIR_BODY, let);
     values[i] = tir_var_expr(ir, v);
   }
@@ -316,7 +317,7 @@ static void push_iter(struct iters *s, tir_var var, enum tir_iter_kind kind, tir
 }
 
 static tir_expr loop_var(const struct tir *ir, tir_loop loop) {
-  return tir_var_expr(ir, tir_stmt_at(ir, loop)->loop.var);
+  return tir_var_expr(ir, tir_as(ir, loop, TIR_LOOP)->loop.var);
 }
 
 /* Each loop gets one iteration, where its variable first stands in a binding that is taken apart. */
@@ -325,7 +326,7 @@ static bool push_iter_of_loop(void *data, tir_expr e) {
   const struct plan *plan = s->plan;
   struct tir_expr_node n = *tir_at(s->ir, e);
   for (uint32_t i = 0; n.kind == TIR_VAR && i < plan->count; i++) {
-    if (tir_stmt_at(s->ir, plan->loops[i])->loop.var != n.ref || plan->iters[i]) continue;
+    if (tir_as(s->ir, plan->loops[i], TIR_LOOP)->loop.var != n.ref || plan->iters[i]) continue;
     plan->iters[i] = iter_of_loop(s->ir, plan->loops[i]);
     push_iter(s, plan->iters[i], TIR_REDUCE, loop_var(s->ir, plan->copies[i]));
   }
@@ -335,7 +336,7 @@ static bool push_iter_of_loop(void *data, tir_expr e) {
 /* A place in the nest; expressions without loops come last. */
 static uint32_t place_of(const struct tir *ir, const struct plan *plan, tir_expr e) {
   uint32_t i = 0;
-  while (i < plan->count && !tir_uses_var(ir, e, tir_stmt_at(ir, plan->loops[i])->loop.var)) i++;
+  while (i < plan->count && !tir_uses_var(ir, e, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) i++;
   return i;
 }
 
@@ -380,18 +381,19 @@ static void make_iters(struct tir *ir, struct plan *plan, tir_block partial) {
   tir_block_at(ir, partial)->iters = (struct tir_span){s.first, s.count};
 }
 
-/* Loops around the scope that bindings hold are of one round: they stay out of the new block. */
+/* Loops around the scope that bindings hold are of one iteration: they stay out of the new block. */
 static void replace_outer_loops(struct tir *ir, const struct plan *plan) {
   for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) == 1)
-      tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
+      tir_subst_var(ir, tir_as(ir, s, TIR_LOOP)->loop.var, tir_as(ir, s, TIR_LOOP)->loop.min);
 }
 
 /* Sets the substitution of the iterations that are taken apart by what they are of the new ones. */
 static void replace_iters(struct tir *ir, const struct plan *plan) {
   struct tir_span old = tir_block_at(ir, plan->block)->iters;
   for (uint32_t i = 0; i < plan->count; i++)
-    if (plan->iters[i]) tir_subst_var(ir, tir_stmt_at(ir, plan->loops[i])->loop.var, tir_var_expr(ir, plan->iters[i]));
+    if (plan->iters[i])
+      tir_subst_var(ir, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var, tir_var_expr(ir, plan->iters[i]));
   replace_outer_loops(ir, plan);
   /* The old bindings have served: each waits there for the loops' substitution to end. */
   for (uint32_t i = 0; i < old.count; i++) {
@@ -446,7 +448,7 @@ static bool has_reduction_iter(const struct tir *ir, tir_block block) {
 
 /* The point of the added axis: loops need not start at zero. */
 static tir_expr axis_index(struct tir *ir, const struct plan *plan, tir_var iter) {
-  return tir_sub(ir, tir_var_expr(ir, iter), tir_stmt_at(ir, plan->loops[plan->at])->loop.min);
+  return tir_sub(ir, tir_var_expr(ir, iter), tir_as(ir, plan->loops[plan->at], TIR_LOOP)->loop.min);
 }
 
 static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffer *buffers) {
@@ -455,8 +457,8 @@ static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffe
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, plan->block)->annotations);
   tir_stmt_at(ir, partial)->annotations = annotations;
   make_iters(ir, plan, partial);
-  tir_expr predicate = tir_subst(ir, tir_stmt_at(ir, plan->block)->block.predicate);
-  tir_stmt_at(ir, partial)->block.predicate = predicate;
+  tir_expr predicate = tir_subst(ir, tir_as(ir, plan->block, TIR_BLOCK)->block.predicate);
+  tir_as(ir, partial, TIR_BLOCK)->block.predicate = predicate;
   tir_subst_clear(ir);
   replace_iters(ir, plan);
   tir_expr index = axis_index(ir, plan, plan->iters[plan->at]);
@@ -513,7 +515,7 @@ static void combine_partials(struct tir *ir, const struct plan *plan, const tir_
   fill_body(ir, &b, r, true);
   set_points(ir, plan->block, buffers, r->count, partial, false);
   set_points(ir, plan->block, r->buffers, r->count, b.indices, true);
-  tir_stmt_at(ir, plan->block)->block.predicate = plan->predicate;
+  tir_as(ir, plan->block, TIR_BLOCK)->block.predicate = plan->predicate;
 }
 
 static tir_block edit(struct tir *ir, struct plan *plan) {

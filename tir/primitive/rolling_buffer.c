@@ -1,11 +1,11 @@
-/* Rolling buffer: what a block computes at a loop keeps only the window that one round needs; neighbouring windows
- * overlap, and a round computes what is new in its own.
+/* Rolling buffer: what a block computes at a loop keeps only the window that one iteration needs; neighbouring windows
+ * overlap, and an iteration computes what is new in its own.
  *
  * Requires: the block has a write region of this number; its scope allocates what it writes; no other block of the
  *           scope writes that, reads it earlier, or writes later what the block reads; a loop is the lowest around the
- *           block and its consumers. What the block writes in a round of it is a whole box, what lies outside of the
- *           buffer aside, and begins, in each dimension, at a constant or at a multiple of a loop from zero, rounded
- *           down after a division at most; in one dimension windows overlap.
+ *           block and its consumers. What the block writes in an iteration of it is a whole box, what lies outside of
+ *           the buffer aside, and begins, in each dimension, at a constant or at a multiple of a loop from zero,
+ *           rounded down after a division at most; in one dimension windows overlap.
  *           No loop moves two dimensions, the loops whose windows overlap run in order, no other loop around decides
  *           what is computed, and consumers read the window only.
  * After:    the dimension that the outermost such loop moves, the rolling one, is as long as the window: its indices
@@ -73,7 +73,7 @@ static bool find_place(const struct tir *ir, tir_block block, struct plan *plan,
 
 /* ---- Check: the window ---- */
 
-/* What a block accesses in one round of the loops down to `place`, and more perhaps. */
+/* What a block accesses in one iteration of the loops down to `place`, and more perhaps. */
 static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct tir_region region,
                         struct tir_interval *out) {
   tir_var vars[MOST_LOOPS];
@@ -90,7 +90,7 @@ static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct 
   return true;
 }
 
-/* The window that the block writes in one round, all of it: what is not written there is outside of the buffer. */
+/* The window that the block writes in one iteration, all of it: what is not written there is outside of the buffer. */
 static bool find_written(struct tir *ir, tir_block block, struct plan *plan) {
   tir_var vars[MOST_LOOPS];
   tir_expr ranges[2 * TIR_MOST_RANK];
@@ -98,7 +98,7 @@ static bool find_written(struct tir *ir, tir_block block, struct plan *plan) {
   uint32_t count = tir_loop_vars(ir, block, plan->place, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) return false;
   tir_region_over_loops(ir, block, plan->region, ranges);
-  tir_expr limits = tir_limits_inside(ir, plan->buffer, ranges, tir_stmt_at(ir, block)->block.predicate);
+  tir_expr limits = tir_limits_inside(ir, plan->buffer, ranges, tir_as(ir, block, TIR_BLOCK)->block.predicate);
   if (!tir_region_exact(ir, ranges, plan->rank, vars, count, limits, window)) return false;
   for (uint32_t d = 0; d < plan->rank; d++) {
     if (window[d].empty || !window[d].min || !window[d].max) return false;
@@ -143,7 +143,7 @@ static bool match_dimension(struct tir *ir, struct dimension *d) {
 
 static tir_loop loop_of(const struct tir *ir, tir_stmt place, tir_var var) {
   tir_stmt s = place;
-  while (s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop.var != var) s = tir_stmt_at(ir, s)->parent;
+  while (s && tir_is(ir, s, TIR_LOOP) && tir_as(ir, s, TIR_LOOP)->loop.var != var) s = tir_stmt_at(ir, s)->parent;
   return s && tir_is(ir, s, TIR_LOOP) ? s : TIR_NONE;
 }
 
@@ -168,7 +168,7 @@ static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_err
     if (d->overlap <= 0) continue;
     enum tir_loop_kind kind = (enum tir_loop_kind)tir_stmt_at(ir, loop)->loop_kind;
     if (kind != TIR_SERIAL && kind != TIR_UNROLLED)
-      return tir_refuse(ir, err, MS_ROLLING_ORDER, loop, "the rounds of this loop do not run in order");
+      return tir_refuse(ir, err, MS_ROLLING_ORDER, loop, "the iterations of this loop do not run in order");
     if (outermost && !tir_is_below(ir, outermost, loop)) continue;
     outermost = loop;
     plan->axis = i;
@@ -176,11 +176,12 @@ static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_err
   return outermost || refuse_pattern(ir, block, plan, "overlaps with no other", err);
 }
 
-/* A loop around that decides what the block computes also moves the window: else a round finds what another left. */
+/* A loop around that decides what the block computes also moves the window: else an iteration finds
+ * what another left. */
 static bool check_rounds(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (tir_stmt s = plan->place; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
-    tir_var var = tir_stmt_at(ir, s)->loop.var;
+    tir_var var = tir_as(ir, s, TIR_LOOP)->loop.var;
     bool used = false, moves = tir_loop_extent(ir, s) == 1;
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
       used |= tir_uses_var(ir, ir->iters.at[i].binding, var);
@@ -209,7 +210,7 @@ static bool check_readers(struct tir *ir, tir_block block, const struct plan *pl
   for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == block || tir_scope_of(ir, b) != plan->scope || reads_window(ir, b, plan)) continue;
-    return tir_refuse(ir, err, MS_ROLLING_COVER, b, "block `%s` reads more than one round of block `%s` writes",
+    return tir_refuse(ir, err, MS_ROLLING_COVER, b, "block `%s` reads more than one iteration of block `%s` writes",
                       tir_block_name(ir, b), tir_block_name(ir, block));
   }
   return true;
@@ -227,7 +228,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *
       !find_place(ir, block, plan, err))
     return false;
   if (!find_written(ir, block, plan))
-    return refuse_pattern(ir, block, plan, "is not known to be filled in a round", err);
+    return refuse_pattern(ir, block, plan, "is not known to be filled in an iteration", err);
   return find_axis(ir, block, plan, err) && check_rounds(ir, block, plan, err) && check_readers(ir, block, plan, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err);
 }
@@ -253,12 +254,12 @@ static tir_expr roll_load(struct tir *ir, void *context, const tir_expr *indices
 
 static void roll_store(struct tir *ir, void *context, tir_stmt s) {
   const struct roll *r = context;
-  uint32_t rank = tir_buffer_at(ir, r->to)->rank, old = tir_stmt_at(ir, s)->store.indices;
+  uint32_t rank = tir_buffer_at(ir, r->to)->rank, old = tir_as(ir, s, TIR_STORE)->store.indices;
   uint32_t first = tir_add_operands(ir, tir_operands(ir, old), rank);
   tir_expr index = wrap_index(ir, r, ir->operands.at[old + r->axis]);
   ir->operands.at[first + r->axis] = index;
-  tir_stmt_at(ir, s)->store.buffer = r->to;
-  tir_stmt_at(ir, s)->store.indices = first;
+  tir_as(ir, s, TIR_STORE)->store.buffer = r->to;
+  tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
 static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
@@ -325,9 +326,9 @@ static void make_opaque(struct tir *ir, const struct plan *plan) {
 }
 
 static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   for (uint32_t i = 0; i < plan->rank; i++) predicate = add_condition(ir, block, plan, i, predicate);
-  tir_stmt_at(ir, block)->block.predicate = predicate;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = predicate;
   struct roll roll = {make_buffer(ir, plan), plan->axis, plan->at[plan->axis].extent};
   struct tir_buffer_change change = {plan->buffer, roll.to, roll_load, roll_store, &roll};
   struct tir_blocks users;

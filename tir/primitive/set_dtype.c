@@ -19,11 +19,11 @@ static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uin
 
 static void store(struct tir *ir, void *context, tir_stmt s) {
   const struct change *c = context;
-  tir_expr value = tir_stmt_at(ir, s)->store.value;
+  tir_expr value = tir_as(ir, s, TIR_STORE)->store.value;
   int lanes = tir_type_lanes(tir_type_of(ir, value));
   value = tir_cast(ir, tir_type_with_lanes(tir_buffer_at(ir, c->to)->type, lanes), value);
-  tir_stmt_at(ir, s)->store.buffer = c->to;
-  tir_stmt_at(ir, s)->store.value = value;
+  tir_as(ir, s, TIR_STORE)->store.buffer = c->to;
+  tir_as(ir, s, TIR_STORE)->store.value = value;
 }
 
 static bool check(struct tir *ir, tir_block block, uint32_t index, const char *dtype, tir_type *type,

@@ -21,7 +21,7 @@ struct plan {
 enum { MOST_ON_STACK = 16 };
 
 static tir_type loop_type(const struct tir *ir, tir_loop loop) {
-  return ir->vars.at[tir_stmt_at(ir, loop)->loop.var].type;
+  return ir->vars.at[tir_as(ir, loop, TIR_LOOP)->loop.var].type;
 }
 
 /* A factor may come as an integer of another width: constants of any are meant. */
@@ -77,7 +77,7 @@ static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint3
 static bool check_symbols(struct tir *ir, tir_loop loop, uint32_t count, uint32_t open, struct plan *plan,
                           ms_error *err) {
   tir_type type = loop_type(ir, loop);
-  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent, product = tir_int(ir, type, 1);
+  tir_expr extent = tir_as(ir, loop, TIR_LOOP)->loop.extent, product = tir_int(ir, type, 1);
   for (uint32_t i = 0; i < count; i++)
     if (i != open) product = tir_mul(ir, product, plan->factors[i]);
   if (open < count) {
@@ -142,7 +142,7 @@ static bool loads_what_is_there(struct tir *ir, tir_var old, tir_var longer, tir
  */
 static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, ms_error *err) {
   if (!plan->guarded) return true;
-  tir_var old = tir_stmt_at(ir, loop)->loop.var;
+  tir_var old = tir_as(ir, loop, TIR_LOOP)->loop.var;
   tir_expr product = tir_int(ir, loop_type(ir, loop), 1);
   for (uint32_t i = 0; i < count; i++) product = tir_mul(ir, product, plan->factors[i]);
   tir_var longer = tir_new_var(ir, TIR_VAR_LOOP, TIR_NONE, loop_type(ir, loop), ir->vars.at[old].min, product);
@@ -168,10 +168,10 @@ static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
       s = tir_next(ir, s, loop);
       continue;
     }
-    tir_expr own = tir_stmt_at(ir, s)->block.predicate;
+    tir_expr own = tir_as(ir, s, TIR_BLOCK)->block.predicate;
     bool loads = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD); /* only where the guard holds */
     tir_expr all = loads ? tir_and(ir, predicate, own) : tir_and(ir, own, predicate);
-    tir_stmt_at(ir, s)->block.predicate = all;
+    tir_as(ir, s, TIR_BLOCK)->block.predicate = all;
     s = tir_after(ir, s, loop);
   }
 }
@@ -182,23 +182,23 @@ static tir_expr make_value(struct tir *ir, tir_type type, const tir_loop *loops,
   int64_t coefficient = 1;
   bool constant = count <= MOST_ON_STACK;
   for (uint32_t i = count; i-- > 0 && constant;) {
-    terms[i] = (struct tir_term){coefficient, tir_var_expr(ir, tir_stmt_at(ir, loops[i])->loop.var)};
+    terms[i] = (struct tir_term){coefficient, tir_var_expr(ir, tir_as(ir, loops[i], TIR_LOOP)->loop.var)};
     int64_t extent = tir_loop_extent(ir, loops[i]);
     constant = i == 0 || (extent >= 0 && !__builtin_mul_overflow(coefficient, extent, &coefficient));
   }
   if (constant) return tir_from_terms(ir, type, 0, terms, count);
   tir_expr value = tir_int(ir, type, 0);
   for (uint32_t i = 0; i < count; i++) {
-    tir_expr factor = tir_stmt_at(ir, loops[i])->loop.extent;
-    value = tir_add(ir, tir_mul(ir, value, factor), tir_var_expr(ir, tir_stmt_at(ir, loops[i])->loop.var));
+    tir_expr factor = tir_as(ir, loops[i], TIR_LOOP)->loop.extent;
+    value = tir_add(ir, tir_mul(ir, value, factor), tir_var_expr(ir, tir_as(ir, loops[i], TIR_LOOP)->loop.var));
   }
   return value;
 }
 
 static void edit(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, bool preserve_unit_iters,
                  tir_loop *out) {
-  tir_var old = tir_stmt_at(ir, loop)->loop.var;
-  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent;
+  tir_var old = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  tir_expr extent = tir_as(ir, loop, TIR_LOOP)->loop.extent;
   tir_name name = ir->vars.at[old].name;
   tir_type type = loop_type(ir, loop);
   tir_expr zero = tir_int(ir, type, 0);

@@ -221,7 +221,8 @@ static bool same_block(struct match *m, tir_block own, tir_block described) {
   struct tir_span writes = a->writes, reads = a->reads;
   if (a->matches.count || b->matches.count) return differs(m, own, "a block matches other buffers");
   if (!same_iters(m, own, described)) return differs(m, own, "a block has other iterations");
-  if (!same(m, tir_stmt_at(m->ir, own)->block.predicate, tir_stmt_at(m->desc.ir, described)->block.predicate))
+  if (!same(m, tir_as(m->ir, own, TIR_BLOCK)->block.predicate,
+            tir_as(m->desc.ir, described, TIR_BLOCK)->block.predicate))
     return differs(m, own, "a block has another predicate");
   if (!same_allocs(m, own, described)) return differs(m, own, "a block allocates other buffers");
   if (!same_regions(m, writes, b->writes, false)) return differs(m, own, "a block writes other regions");
@@ -281,7 +282,8 @@ static bool matches(struct match *m, tir_block block) {
   const struct tir_block_record *own = tir_block_at(m->ir, block), *described = tir_block_at(m->desc.ir, m->desc.root);
   struct tir_span reads = own->reads;
   if (own->matches.count) return differs(m, block, "the block matches other buffers");
-  if (!same(m, tir_stmt_at(m->ir, block)->block.predicate, tir_stmt_at(m->desc.ir, m->desc.root)->block.predicate))
+  if (!same(m, tir_as(m->ir, block, TIR_BLOCK)->block.predicate,
+            tir_as(m->desc.ir, m->desc.root, TIR_BLOCK)->block.predicate))
     return differs(m, block, "the block has another predicate");
   if (!same_regions(m, own->writes, described->writes, true))
     return differs(m, block, "the block writes other regions");

@@ -144,7 +144,7 @@ static void replace_loops(struct tir *ir, tir_block block, const struct plan *pl
 
 /* The predicate speaks of the old loops: of each by the iteration that was bound to it. */
 static void renew_predicate(struct tir *ir, tir_block block, const struct plan *plan, const tir_expr *loops) {
-  tir_expr predicate = tir_stmt_at(ir, block)->block.predicate, values[TIR_MOST_MAP_RANK];
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate, values[TIR_MOST_MAP_RANK];
   if (!predicate) return;
   for (uint32_t i = 0; i < plan->map->result_count; i++) tir_subst_var(ir, tir_at(ir, plan->outputs[i])->ref, loops[i]);
   for (uint32_t i = 0; i < plan->count; i++) values[i] = tir_subst(ir, plan->values[i]);
@@ -152,7 +152,7 @@ static void renew_predicate(struct tir *ir, tir_block block, const struct plan *
   for (uint32_t i = 0; i < plan->count; i++) tir_subst_var(ir, tir_at(ir, plan->loops[i])->ref, values[i]);
   predicate = tir_subst(ir, predicate);
   tir_subst_clear(ir);
-  tir_stmt_at(ir, block)->block.predicate = predicate;
+  tir_as(ir, block, TIR_BLOCK)->block.predicate = predicate;
 }
 
 struct accesses {
@@ -171,10 +171,10 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
   const struct accesses *a = context;
   tir_expr indices[TIR_MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, a->buffer)->rank;
-  for (uint32_t i = 0; i < rank; i++) indices[i] = ir->operands.at[tir_stmt_at(ir, s)->store.indices + i];
+  for (uint32_t i = 0; i < rank; i++) indices[i] = ir->operands.at[tir_as(ir, s, TIR_STORE)->store.indices + i];
   tir_simplify_access(ir, &a->vars, indices, rank, indices);
   uint32_t first = tir_add_operands(ir, indices, rank);
-  tir_stmt_at(ir, s)->store.indices = first;
+  tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
 static void simplify_region(struct tir *ir, uint32_t region, const struct tir_vars_in *vars) {

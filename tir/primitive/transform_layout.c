@@ -134,12 +134,13 @@ static tir_expr load(struct tir *ir, void *context, const tir_expr *indices, uin
 static void store(struct tir *ir, void *context, tir_stmt s) {
   const struct plan *plan = context;
   tir_expr indices[TIR_MOST_RANK], mapped[TIR_MOST_RANK];
-  for (uint32_t i = 0; i < plan->layout.rank; i++) indices[i] = ir->operands.at[tir_stmt_at(ir, s)->store.indices + i];
+  for (uint32_t i = 0; i < plan->layout.rank; i++)
+    indices[i] = ir->operands.at[tir_as(ir, s, TIR_STORE)->store.indices + i];
   tir_map_indices(ir, &plan->within, indices, mapped);
   tir_simplify_access(ir, &plan->vars, mapped, plan->layout.new_rank, mapped);
   uint32_t first = tir_add_operands(ir, mapped, plan->layout.new_rank);
-  tir_stmt_at(ir, s)->store.buffer = plan->to;
-  tir_stmt_at(ir, s)->store.indices = first;
+  tir_as(ir, s, TIR_STORE)->store.buffer = plan->to;
+  tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
 static struct tir_region whole(struct tir *ir, tir_buffer buffer) {

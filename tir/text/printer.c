@@ -27,7 +27,7 @@ static void print_param(struct tir_printer *p, const struct tir_param *param) {
   tir_put_n(&p->line, ")", 1);
 }
 
-/* Variables that shapes declared are declared again in the body, which tells their types; but not those that are
+/* Variables that shapes declared are declared again in the body, which declares their types; but not those that are
  * parameters, whose type stands there. */
 static void drop_params(struct tir_printer *p, const struct tir_func_node *f) {
   uint32_t kept = 0;
@@ -170,7 +170,7 @@ char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags) {
   tir_printer_start(&p, ir);
   p.fragment = true;
   if (tir_is(ir, s, TIR_FUNCTION))
-    print_func(&p, tir_stmt_at(ir, s)->function.func);
+    print_func(&p, tir_as(ir, s, TIR_FUNCTION)->function.func);
   else
     tir_print_one(&p, s);
   return finish(&p, flags);

@@ -168,7 +168,7 @@ static uint32_t grid_of(const struct tir *ir, tir_stmt s, tir_stmt *loops) {
   tir_var vars[MOST_GRID];
   uint32_t count = 0;
   while (count < MOST_GRID && joins_grid(ir, s, vars, count)) {
-    vars[count] = tir_stmt_at(ir, s)->loop.var;
+    vars[count] = tir_as(ir, s, TIR_LOOP)->loop.var;
     loops[count++] = s;
     s = tir_stmt_at(ir, s)->first[TIR_BODY];
     if (!s || tir_stmt_at(ir, s)->next) break;
@@ -181,12 +181,12 @@ static void print_grid(struct tir_printer *p, const tir_stmt *loops, uint32_t co
   tir_put(&p->line, "for ");
   for (uint32_t i = 0; i < count; i++) {
     if (i) tir_put_n(&p->line, ", ", 2);
-    tir_put(&p->line, tir_name_var(p, tir_stmt_at(p->ir, loops[i])->loop.var));
+    tir_put(&p->line, tir_name_var(p, tir_as(p->ir, loops[i], TIR_LOOP)->loop.var));
   }
   tir_put(&p->line, " in T.grid(");
   for (uint32_t i = 0; i < count; i++) {
     if (i) tir_put_n(&p->line, ", ", 2);
-    tir_print_value(p, tir_stmt_at(p->ir, loops[i])->loop.extent);
+    tir_print_value(p, tir_as(p->ir, loops[i], TIR_LOOP)->loop.extent);
   }
   tir_put(&p->line, "):");
 }

@@ -132,7 +132,7 @@ static uint32_t end_of_func(const struct tir_reader *r) {
   return at;
 }
 
-/* T.int64() or T.int64 at a token tells the type of the name at another. */
+/* T.int64() or T.int64 at a token gives the type of the name at another. */
 static void note_type(struct tir_reader *r, uint32_t name, uint32_t value) {
   const struct tir_token *t = tir_reader_token(r, name), *prefix = tir_reader_token(r, value);
   const struct tir_token *type_name = tir_reader_token(r, value + 2);
@@ -164,7 +164,7 @@ static void note_types(struct tir_reader *r, uint32_t end) {
   }
 }
 
-/* Which dialect: told by the blocks, else by how TIR was imported. */
+/* Which dialect: by the blocks, else by how TIR was imported. */
 static bool is_old_dialect(const struct tir_reader *r, uint32_t end, bool s_tir) {
   if (s_tir) return false;
   for (uint32_t at = r->at; at < end; at++) {

@@ -197,7 +197,7 @@ static bool enter_attr_of(struct tir_reader *r, uint32_t token, struct tir_item 
   n->attr.node = e[0];
   n->attr.value = e[1];
   tir_symbol symbol = tir_reader_symbol(r, key.word);
-  tir_stmt_at(r->ir, s)->attr.key = symbol;
+  tir_as(r->ir, s, TIR_ATTR)->attr.key = symbol;
   return tir_reader_enter(r, token, s);
 }
 
@@ -245,7 +245,7 @@ static bool enter_thread(struct tir_reader *r, struct tir_args *args, tir_symbol
   tir_expr zero = tir_reader_zero(r, tir_type_of(r->ir, extent));
   if (!tir_reader_new_loop(r, target, args->token, zero, extent, TIR_THREAD_BINDING, &s)) return false;
   tir_symbol symbol = tir_reader_symbol(r, tag);
-  tir_stmt_at(r->ir, s)->loop.thread = symbol;
+  tir_as(r->ir, s, TIR_LOOP)->loop.thread = symbol;
   return tir_reader_enter(r, args->token, s);
 }
 
@@ -264,8 +264,8 @@ static bool append_bind(struct tir_reader *r, uint32_t token, tir_symbol target,
   if (tir_type_of(r->ir, value) != type && !tir_reader_cast(r, token, type, value, &value)) return false;
   tir_var v = tir_new_var(r->ir, TIR_VAR_LET, tir_reader_name(r, target), type, TIR_NONE, TIR_NONE);
   tir_stmt s = tir_new_stmt(r->ir, TIR_BIND);
-  tir_stmt_at(r->ir, s)->bind.var = v;
-  tir_stmt_at(r->ir, s)->bind.value = value;
+  tir_as(r->ir, s, TIR_BIND)->bind.var = v;
+  tir_as(r->ir, s, TIR_BIND)->bind.value = value;
   tir_reader_append(r, s);
   tir_reader_bind(r, target, TIR_BOUND_EXPR, tir_var_expr(r->ir, v));
   return tir_reader_note(r, token, tir_var_expr(r->ir, v));

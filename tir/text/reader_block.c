@@ -140,7 +140,7 @@ static bool read_where(struct tir_reader *r, struct tir_args *args) {
   if (!tir_args_done(r, args, 1) || !tir_reader_as_expr(r, v, &e)) return false;
   if (tir_type_of(r->ir, e) != TIR_T_BOOL) return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "expected a condition");
   r->block->has_predicate = true;
-  tir_stmt_at(r->ir, r->block->block)->block.predicate = tir_is_const(r->ir, e, 1) ? TIR_NONE : e;
+  tir_as(r->ir, r->block->block, TIR_BLOCK)->block.predicate = tir_is_const(r->ir, e, 1) ? TIR_NONE : e;
   return true;
 }
 

@@ -197,7 +197,7 @@ static bool enter_loop(struct tir_reader *r, struct loop_text *loop, struct tir_
   if (tir_arg_at(r, args, UINT32_MAX, "annotations", &v) && !tir_reader_annotations(r, v, &span)) return false;
   if (!read_unroll(r, args, &span) || !tir_args_done(r, args, 3)) return false;
   if (!tir_reader_new_loop(r, loop->names[0], args->token, min, extent, kind, &s)) return false;
-  tir_stmt_at(r->ir, s)->loop.thread = thread;
+  tir_as(r->ir, s, TIR_LOOP)->loop.thread = thread;
   tir_stmt_at(r->ir, s)->annotations = span;
   return tir_reader_enter(r, args->token, s);
 }
@@ -369,7 +369,7 @@ static bool read_with(struct tir_reader *r) {
 
 static bool append_evaluate(struct tir_reader *r, tir_expr value) {
   tir_stmt s = tir_new_stmt(r->ir, TIR_EVALUATE);
-  tir_stmt_at(r->ir, s)->evaluate.value = value;
+  tir_as(r->ir, s, TIR_EVALUATE)->evaluate.value = value;
   tir_reader_append(r, s);
   return true;
 }

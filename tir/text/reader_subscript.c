@@ -95,7 +95,7 @@ static bool region_index(struct tir_reader *r, struct tir_item v, uint32_t i, ti
 }
 
 /* A region given as an argument: a load whose indices are slices. With one slice, of a constant length, it is a vector:
- * the text does not tell them apart. */
+ * the text does not distinguish them. */
 static bool region_as_load(struct tir_reader *r, struct tir_item v, tir_expr *out) {
   tir_expr indices[TIR_MOST_RANK], *slice = NULL;
   uint32_t rank = tir_buffer_at(r->ir, v.buffer)->rank, slices = 0;

@@ -63,7 +63,7 @@ static bool read_for(struct module_graph *g, uint32_t node, tir_stmt parent, enu
       !module_new_var(g, node, "loop_var", TIR_VAR_LOOP, min, extent, &v))
     return false;
   tir_loop loop = tir_new_loop(g->ir, v, min, extent, (enum tir_loop_kind)kind);
-  tir_stmt_at(g->ir, loop)->loop.thread = thread;
+  tir_as(g->ir, loop, TIR_LOOP)->loop.thread = thread;
   tir_stmt_at(g->ir, loop)->annotations = annotations;
   tir_append(g->ir, parent, list, loop);
   if (!read_body(g, node, "body", true, loop, TIR_BODY)) return false;
@@ -159,7 +159,7 @@ static bool read_block(struct module_graph *g, uint32_t node, tir_stmt parent, e
     return false;
   tir_block out = tir_new_block(g->ir, tir_symbol_of(g->ir, name));
   tir_append(g->ir, parent, list, out);
-  tir_stmt_at(g->ir, out)->block.predicate = tir_is_const(g->ir, predicate, 1) ? TIR_NONE : predicate;
+  tir_as(g->ir, out, TIR_BLOCK)->block.predicate = tir_is_const(g->ir, predicate, 1) ? TIR_NONE : predicate;
   if (!read_iters(g, node, block, out) || !read_regions(g, block, "reads", out) ||
       !read_regions(g, block, "writes", out) || !module_annotations(g, block, "annotations", &annotations) ||
       !read_buffers(g, block, out))
@@ -183,7 +183,7 @@ static bool read_store(struct module_graph *g, uint32_t node, tir_stmt parent, e
   if (tir_type_of(g->ir, value) != tir_type_with_lanes(tir_buffer_at(g->ir, buffer)->type, lanes))
     return module_fail(g, node, "value", "it is not of the type of what is stored to");
   tir_stmt s = tir_new_store(g->ir, buffer, indices, value);
-  tir_stmt_at(g->ir, s)->store.predicate = predicate;
+  tir_as(g->ir, s, TIR_STORE)->store.predicate = predicate;
   tir_append(g->ir, parent, list, s);
   return true;
 }
@@ -199,7 +199,7 @@ static bool read_evaluate(struct module_graph *g, uint32_t node, tir_stmt parent
   tir_expr value;
   if (!module_expr_of(g, node, "value", &value)) return false;
   tir_stmt s = append_new(g, TIR_EVALUATE, parent, list);
-  tir_stmt_at(g->ir, s)->evaluate.value = value;
+  tir_as(g->ir, s, TIR_EVALUATE)->evaluate.value = value;
   return true;
 }
 
@@ -208,7 +208,7 @@ static bool read_return(struct module_graph *g, uint32_t node, tir_stmt parent, 
   if (!module_expr_of(g, node, "value", &value)) return false;
   value = tir_call(g->ir, tir_type_of(g->ir, value), tir_symbol_of(g->ir, "ret"), &value, 1);
   tir_stmt s = append_new(g, TIR_EVALUATE, parent, list);
-  tir_stmt_at(g->ir, s)->evaluate.value = value;
+  tir_as(g->ir, s, TIR_EVALUATE)->evaluate.value = value;
   return true;
 }
 
@@ -220,8 +220,8 @@ static bool read_bind(struct module_graph *g, uint32_t node, tir_stmt parent, en
   if (g->ir->vars.at[v].type != tir_type_of(g->ir, value))
     return module_fail(g, node, "value", "it is not of the variable's type");
   tir_stmt s = append_new(g, TIR_BIND, parent, list);
-  tir_stmt_at(g->ir, s)->bind.var = v;
-  tir_stmt_at(g->ir, s)->bind.value = value;
+  tir_as(g->ir, s, TIR_BIND)->bind.var = v;
+  tir_as(g->ir, s, TIR_BIND)->bind.value = value;
   return true;
 }
 
@@ -279,7 +279,7 @@ static bool read_launch(struct module_graph *g, uint32_t node, uint32_t iter, ti
   if (!module_new_var(g, iter, "var", TIR_VAR_LOOP, zero, extent, &v)) return false;
   tir_loop loop = tir_new_loop(g->ir, v, zero, extent, TIR_THREAD_BINDING);
   tir_symbol thread = tir_symbol_of(g->ir, tag);
-  tir_stmt_at(g->ir, loop)->loop.thread = thread;
+  tir_as(g->ir, loop, TIR_LOOP)->loop.thread = thread;
   tir_append(g->ir, parent, list, loop);
   if (!read_body(g, node, "body", true, loop, TIR_BODY)) return false;
   module_close(g, mark);
@@ -299,9 +299,9 @@ static bool read_attr(struct module_graph *g, uint32_t node, tir_stmt parent, en
   if (!module_expr_of(g, node, "value", &value)) return false;
   tir_stmt s = append_new(g, TIR_ATTR, parent, list);
   tir_symbol symbol = tir_symbol_of(g->ir, key);
-  tir_stmt_at(g->ir, s)->attr.node = of;
-  tir_stmt_at(g->ir, s)->attr.value = value;
-  tir_stmt_at(g->ir, s)->attr.key = symbol;
+  tir_as(g->ir, s, TIR_ATTR)->attr.node = of;
+  tir_as(g->ir, s, TIR_ATTR)->attr.value = value;
+  tir_as(g->ir, s, TIR_ATTR)->attr.key = symbol;
   return read_body(g, node, "body", true, s, TIR_BODY);
 }
 

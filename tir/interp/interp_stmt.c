@@ -189,7 +189,7 @@ static void bind_iters(struct compiler *c, tir_block b) {
 }
 
 static void begin_block(struct compiler *c, struct frame *f, tir_block b) {
-  tir_expr predicate = tir_stmt_at(c->ir, b)->block.predicate;
+  tir_expr predicate = tir_as(c->ir, b, TIR_BLOCK)->block.predicate;
   if (predicate) chain(c, &f->to_end, interp_emit(c, OP_JUMP_IF_NOT, 0, interp_expr(c, predicate, 0), 0, 0, 0));
   bind_iters(c, b);
   const struct tir_block_record *record = tir_block_at(c->ir, b);

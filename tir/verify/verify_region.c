@@ -177,7 +177,7 @@ static bool is_local(const struct tir *ir, tir_buffer b, tir_block block) {
 
 /* Below a loop without iterations nothing is touched. */
 static bool is_unreachable(const struct tir *ir, tir_stmt s) {
-  while (s && !(tir_is(ir, s, TIR_LOOP) && tir_at(ir, tir_stmt_at(ir, s)->loop.extent)->hi < 1))
+  while (s && !(tir_is(ir, s, TIR_LOOP) && tir_at(ir, tir_as(ir, s, TIR_LOOP)->loop.extent)->hi < 1))
     s = tir_stmt_at(ir, s)->parent;
   return s != TIR_NONE;
 }
@@ -187,7 +187,7 @@ static bool is_unreachable(const struct tir *ir, tir_stmt s) {
 bool tir_is_guarded(const struct tir *ir, tir_stmt s, tir_stmt top) {
   for (; s != top; s = tir_stmt_at(ir, s)->parent) {
     if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
-    if (tir_is(ir, s, TIR_BLOCK) && tir_stmt_at(ir, s)->block.predicate) return true;
+    if (tir_is(ir, s, TIR_BLOCK) && tir_as(ir, s, TIR_BLOCK)->block.predicate) return true;
   }
   return false;
 }
@@ -217,7 +217,7 @@ static void note_uses(struct use *u, tir_expr e, bool guarded) {
 static void note_uses_of_block(struct use *u, tir_block b, bool guarded) {
   const struct tir_block_record *n = tir_block_at(u->ir, b);
   for (uint32_t i = 0; i < n->iters.count; i++) note_uses(u, tir_iters(u->ir, b)[i].binding, guarded);
-  note_uses(u, tir_stmt_at(u->ir, b)->block.predicate, guarded);
+  note_uses(u, tir_as(u->ir, b, TIR_BLOCK)->block.predicate, guarded);
   u->always |= tir_matches_part_of(u->ir, b, u->buffer);
 }
 

@@ -1,4 +1,5 @@
-/* What one round of a loop reads of a buffer and what it writes, and whether that says which rounds depend on others.
+/* What one iteration of a loop reads of a buffer and what it writes, and whether that says which iterations depend on
+ * others.
  */
 #include "../arith/linear.h"
 #include "lower.h"
@@ -32,9 +33,9 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   struct tir_interval now[TIR_MOST_RANK];
   uint32_t count = 0;
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != search->site; p = tir_stmt_at(ir, p)->parent) {
-    if (tir_is(ir, p, TIR_BLOCK) && !predicate && !writes) predicate = tir_stmt_at(ir, p)->block.predicate;
+    if (tir_is(ir, p, TIR_BLOCK) && !predicate && !writes) predicate = tir_as(ir, p, TIR_BLOCK)->block.predicate;
     if (!tir_is(ir, p, TIR_LOOP)) continue;
-    if (count < MOST_LOOPS) inner[count] = tir_stmt_at(ir, p)->loop.var;
+    if (count < MOST_LOOPS) inner[count] = tir_as(ir, p, TIR_LOOP)->loop.var;
     count++;
   }
   search->known = count <= MOST_LOOPS;
@@ -64,7 +65,7 @@ bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct
   return search.known;
 }
 
-bool lower_reads_other_rounds(struct tir *ir, const struct lower_windows *w, tir_var v) {
+bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *w, tir_var v) {
   for (uint32_t d = 0; d < tir_buffer_at(ir, w->buffer)->rank; d++) {
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, w->buffer)->shape + d];
     struct tir_interval all = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);

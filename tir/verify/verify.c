@@ -238,7 +238,7 @@ static bool check_regions_within(struct verifier *v, tir_block b, struct tir_spa
 
 static bool enter_block(struct verifier *v, tir_block b) {
   const struct tir_block_record *r = tir_block_at(v->ir, b);
-  if (tir_stmt_at(v->ir, b)->block.predicate && !check_condition(v, tir_stmt_at(v->ir, b)->block.predicate))
+  if (tir_as(v->ir, b, TIR_BLOCK)->block.predicate && !check_condition(v, tir_as(v->ir, b, TIR_BLOCK)->block.predicate))
     return false;
   if (!check_iters(v, b)) return false;
   v->isolation += r->iters.count > 0;

@@ -218,7 +218,7 @@ static bool check_buffers(const struct tir *ir, ms_error *err) {
 }
 
 static bool check_block_record(const struct tir *ir, tir_block b, ms_error *err) {
-  uint32_t record = tir_stmt_at(ir, b)->block.record;
+  uint32_t record = tir_as(ir, b, TIR_BLOCK)->block.record;
   if (!record || record >= ir->blocks.count || ir->blocks.at[record].block != b)
     FAIL(STORAGE, TIR_NONE, "block %u has no record", b);
   const struct tir_block_record *r = &ir->blocks.at[record];
@@ -333,7 +333,7 @@ static bool check_funcs(const struct tir *ir, bool *reached, ms_error *err) {
   for (tir_func f = 1; f < ir->funcs.count; f++) {
     const struct tir_func_node *n = &ir->funcs.at[f];
     bool ok = n->name < ir->symbols.count && n->body && n->body < ir->stmts.count &&
-              tir_is(ir, n->body, TIR_FUNCTION) && tir_stmt_at(ir, n->body)->function.func == f &&
+              tir_is(ir, n->body, TIR_FUNCTION) && tir_as(ir, n->body, TIR_FUNCTION)->function.func == f &&
               !tir_stmt_at(ir, n->body)->parent && is_within(n->params.first, n->params.count, ir->params.count);
     if (!ok) FAIL(STORAGE, TIR_NONE, "function %u has no body of its own", f);
     for (uint32_t i = 0; i < n->params.count; i++) {

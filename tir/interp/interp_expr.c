@@ -420,7 +420,7 @@ void interp_begin_statement(struct compiler *c, tir_stmt s) {
     look_for_effects(c, tir_operands(c->ir, n->store.indices)[i]);
 }
 
-/* Of scalars only: what no memory tells holds in the whole scope, the rest in the statement. */
+/* Of scalars only: what no memory decides holds in the whole scope, the rest in the statement. */
 static bool is_kept(const struct compiler *c, const struct tir_expr_node *n, int lane) {
   bool fixed = !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
   return lane == 0 && n->kind > TIR_DATA && (fixed || (c->is_pure && tir_type_lanes(n->type) == 1));
