@@ -235,8 +235,8 @@ int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_res
 void jit_measurer_set_best(struct jit_measurer *measurer, double seconds);
 
 /* Times candidates again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
- * Nothing else is pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled, 0: not yet,
- * -1: one of them cannot be built or run, or the helper ended. At most 16. */
+ * Refused while results are pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled,
+ * 0: not yet, -1: one of them cannot be built or run, or the helper ended. At most 16. */
 struct jit_trace {
   const void *data;
   size_t bytes;

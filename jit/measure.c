@@ -289,8 +289,9 @@ enum { MOST_CONTENDERS = 16 };
 
 bool jit_measurer_contest(struct jit_measurer *m, const struct jit_trace *traces, uint32_t count, double seconds,
                           ms_error *err) {
-  assert(m->first == m->count && !m->contenders);
   if (m->failed) return fail_again(m, err);
+  if (m->first < m->count || m->contenders)
+    return ms_fail(err, MS_INVALID_ARGUMENT, "results are waited for still: take them before others are timed in turn");
   if (!count || count > MOST_CONTENDERS)
     return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", MOST_CONTENDERS);
   const struct measure_contest contest = {count, seconds};

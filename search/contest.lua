@@ -16,7 +16,7 @@ end
 
 -- Gives how many were timed again; their records have the new times.
 function contest.run(env)
-  if env.simulate or env.done == 0 or env:stopped() then return 0 end
+  if env.simulate or env.done == 0 or env.cut or env:stopped() then return 0 end
   local list, traces, times = contenders_of(env), {}, nil
   if #list < 2 then return 0 end
   for i, c in ipairs(list) do traces[i] = c.trace end

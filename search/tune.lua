@@ -145,6 +145,7 @@ local function measure_really(self, candidates)
       self.listen {event = "wait", env = self}
     end
   end
+  self.cut = waiting > 0 -- the end came in the middle: the measurer is busy with what no one waits for
 end
 
 -- Answers from the store alone: what is not in it counts as failed, and is not kept.

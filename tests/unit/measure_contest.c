@@ -71,10 +71,29 @@ static void one_that_cannot_be_run_ends_it(void **state) {
   tir_free(ir);
 }
 
+/* A run that ends in the middle of a batch leaves results that no one waits for. */
+static void refused_while_results_are_pending(void **state) {
+  (void)state;
+  struct tir *ir = filling();
+  const struct jit_measurer_options options = {.censor_factor = -1};
+  struct jit_measurer *m = start_measurer(ir, &options);
+  struct jit_trace trace = trace_of(SPLIT("100, 10"));
+  ms_error err = {0};
+  submit(m, 1, SPLIT("8, 125"));
+  assert_false(jit_measurer_contest(m, &trace, 1, 0.01, &err));
+  assert_int_equal(err.code, MS_INVALID_ARGUMENT);
+  struct jit_result r = next_result(m);
+  expect(&r, 1, JIT_MEASURED, NULL);
+  free((void *)trace.data);
+  jit_measurer_free(m);
+  tir_free(ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(times_in_turn),
       cmocka_unit_test(one_that_cannot_be_run_ends_it),
+      cmocka_unit_test(refused_while_results_are_pending),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
