@@ -196,7 +196,7 @@ static void add(char *out, size_t size, const char *between, const char *sign, i
 }
 
 static void add_sorted(x86_set set, char *out, size_t size, const char *sign) {
-  int list[X86_FEATURES], count = 0;
+  int list[X86_FEATURES] = {0}, count = 0;
   for (int f = 0; f < X86_FEATURES; f++)
     if (set >> f & 1) list[count++] = f;
   qsort(list, (size_t)count, sizeof *list, by_name);
