@@ -21,7 +21,7 @@ static struct jit_trace trace_of(const char *json) {
 
 /* 1: `out` has the times, -1: there are none. */
 static int hold(struct jit_measurer *m, const char *const *traces, uint32_t count, struct jit_timing *out) {
-  struct jit_trace all[8];
+  struct jit_trace all[8] = {0};
   ms_error err = {0};
   for (uint32_t i = 0; i < count; i++) all[i] = trace_of(traces[i]);
   if (!jit_measurer_contest(m, all, count, 0.01, &err)) fail_msg("%s", err.message);

@@ -57,8 +57,8 @@ static void texts_make_their_targets_again(void **state) {
       "llvm -mtriple=aarch64-linux-gnu", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -mattr=+sve2,-sve,+bf16",
       "llvm -mtriple=x86_64-unknown-linux-musl -mcpu=haswell",
       /* as older stores have it: all that a machine has */
-      "llvm -mcpu=rocketlake -num-cores=2 -mattr=+prfchw,-cldemote,+avx,+aes,+sahf,+pclmul,-xop,+xsaves,+avx512fp16,"
-      "-usermsr,+sse4.1,+64bit,+cmov,+avx10.1-256,+evex512,+avx512f,+amx-tile,+amx-int8,-shstk,+fxsr"};
+      ("llvm -mcpu=rocketlake -num-cores=2 -mattr=+prfchw,-cldemote,+avx,+aes,+sahf,+pclmul,-xop,+xsaves,+avx512fp16,"
+       "-usermsr,+sse4.1,+64bit,+cmov,+avx10.1-256,+evex512,+avx512f,+amx-tile,+amx-int8,-shstk,+fxsr")};
   for (size_t i = 0; i < COUNT(texts); i++) comes_back(texts[i]);
   for (size_t i = 0; i < COUNT(cpus); i++) comes_back(cpus[i]);
 }
