@@ -100,7 +100,7 @@ static void emit(struct judged *j, const struct tir *ir, const struct tir *lower
 }
 
 static void judge_function(struct judged *j, const struct tir *ir, tir_func f) {
-  ms_error err = {.message = ""}, none;
+  ms_error err = {.message = ""}, none = {.message = ""};
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   const struct tir_lower_options options = {.verify = tir_verify(ir, &none)};
