@@ -16,9 +16,8 @@ struct checking {
 };
 
 static void problem(struct checking *c, char kind, MDB_val key, const char *what) {
-  db_id id = {{0}};
+  db_id id = db_id_of_key(key);
   char text[DB_ID_TEXT];
-  memcpy(id.bytes, key.mv_data, key.mv_size < 16 ? key.mv_size : 16);
   db_id_text(&id, text);
   c->problems++;
   if (c->report) fprintf(c->report, "%s %s: %s\n", db_kind_name(kind), text, what);

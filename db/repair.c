@@ -60,9 +60,8 @@ static bool report_page(void *data, uint64_t page, const char *why) {
 }
 
 static void drop(struct repair *r, char kind, MDB_val key, const char *why) {
-  db_id id = {{0}};
+  db_id id = db_id_of_key(key);
   char text[DB_ID_TEXT];
-  memcpy(id.bytes, key.mv_data, key.mv_size < 16 ? key.mv_size : 16);
   db_id_text(&id, text);
   r->out->dropped++;
   if (r->report) fprintf(r->report, "%s %s: dropped: %s\n", db_kind_name(kind), text, why);

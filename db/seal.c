@@ -95,10 +95,15 @@ const char *db_read_intrinsic_entry(MDB_val key, MDB_val *value) {
 
 /* ---- What is damaged is named once, a line a walk ---- */
 
+db_id db_id_of_key(MDB_val key) {
+  db_id id = {{0}};
+  memcpy(id.bytes, key.mv_data, key.mv_size < sizeof id.bytes ? key.mv_size : sizeof id.bytes);
+  return id;
+}
+
 void db_note_damage(struct db *db, char kind, MDB_val key) {
   struct db_damage *d = &db->damage;
-  struct db_damaged one = {.kind = kind};
-  memcpy(one.id.bytes, key.mv_data, key.mv_size < 16 ? key.mv_size : 16);
+  struct db_damaged one = {.kind = kind, .id = db_id_of_key(key)};
   for (size_t i = 0; i < d->count; i++)
     if (d->at[i].kind == kind && !memcmp(&d->at[i].id, &one.id, sizeof one.id)) return;
   d->at = realloc(d->at, (d->count + 1) * sizeof *d->at);

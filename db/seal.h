@@ -9,6 +9,8 @@
 #define DB_WORKLOAD  'w'
 #define DB_INTRINSIC 'i'
 const char *db_kind_name(char kind);
+/* The id that a key holds; of a damaged key, as much as is there. */
+db_id db_id_of_key(MDB_val key);
 
 int db_put_sealed(MDB_txn *txn, MDB_dbi table, char kind, const db_id *id, const void *value, size_t size);
 /* Takes the seal off a value, where it has one. */
