@@ -78,6 +78,13 @@ static void refuses_other_signatures(void **state) {
               "another shape");
 }
 
+static void refuses_what_memory_cannot_hold(void **state) {
+  (void)state;
+  const char *const line[] = {"C[0] = T.float32(0)", NULL};
+  const char *params = "C: T.Buffer((131072, 131072), \"float32\")";
+  expect_code(read_lines(params, line), read_lines(params, line), MS_RUN_MEMORY, "C has 17179869184 elements");
+}
+
 static void draws_symbolic_extents(void **state) {
   (void)state;
   const char *const lines[] = {"n = T.int32()", "for i in range(n):", "    B[i, 0] = A[i, 1] + T.float32(1)", NULL};
@@ -124,6 +131,7 @@ int main(void) {
       cmocka_unit_test(allows_nothing_where_all_is_exact),
       cmocka_unit_test(holds_outputs_to_be_written_first),
       cmocka_unit_test(refuses_other_signatures),
+      cmocka_unit_test(refuses_what_memory_cannot_hold),
       cmocka_unit_test(draws_symbolic_extents),
       cmocka_unit_test(makes_the_same_arguments_again),
       cmocka_unit_test(measures_reductions),

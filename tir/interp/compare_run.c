@@ -98,8 +98,11 @@ static bool make_buffer(struct making *k, tir_buffer buffer, uint32_t number, st
   enum format format = interp_format(tir_type_with_lanes(b->type, 1));
   if (format == FORMAT_BAD)
     return ms_fail(k->err, MS_RUN_UNSUPPORTED, "parameter %s has no type that can be filled", name);
-  if (!count_elements(k, b, shape, &count) || count > MOST_ELEMENTS / lanes)
-    return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has no known size, or too large a one", name);
+  if (!count_elements(k, b, shape, &count))
+    return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has no known size", name);
+  if (count > MOST_ELEMENTS / lanes)
+    return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has %lld elements, more than the %d that are run", name,
+                   (long long)count, MOST_ELEMENTS / lanes);
   out->bytes = (size_t)count * (size_t)lanes * (size_t)interp_format_size(format);
   out->data = malloc(out->bytes ? out->bytes : 1);
   if (!out->data) return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s: %zu bytes cannot be had", name, out->bytes);
