@@ -68,7 +68,7 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   case EFBIG: return ms_fail(err, MS_STORE, "%s: the file may not grow; what was committed before is kept", path);
   case EACCES:
   case EROFS: return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
-  case ENOENT: return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", path);
+  case ENOENT: return ms_fail(err, MS_STORE, "%s: no store can be made there: %s", path, strerror(code));
   default: return ms_fail(err, MS_STORE, "%s: %s: %s", path, what, mdb_strerror(code));
   }
 }
@@ -281,7 +281,7 @@ static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
   if (ok) follow_link(db);
   if (ok && (flags & DB_CREATE) && !db->read_only) ok = make_folders(db->path, err);
   if (ok && access(db->path, F_OK) != 0 && (db->read_only || !(flags & DB_CREATE)))
-    ok = db_failed(db, ENOENT, "opening", err);
+    ok = ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path);
   if (ok && db_claim(db, err)) return db;
   db_close(db);
   return NULL;

@@ -120,6 +120,8 @@ says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x8
 says "msched show: there is no instruction 999: the trace has $("$msched" show "$id" --trace --lua --db "$db" | grep -c 'sch:'), from 0" \
   "$msched" show "$id" --explain 999 --db "$db"
 says "msched top: $work/none.db: there is no store; tuning makes one" "$msched" top --db "$work/none.db"
+[ ! -d /proc/self ] || says "msched tune: /proc/none.db: no store can be made there: No such file or directory" \
+  "$msched" tune "$gemm" --db /proc/none.db -- 8 8 8
 # A table that is raised, by a policy of the user's, is a failure as well.
 echo 'return require("msched").policy {name = "raises", run = function() error {} end}' >"$work/raises.lua"
 refused 1 "table" "$msched" tune "$gemm" --policy "$work/raises.lua" --db "$work/raises.db" -- 8 8 8

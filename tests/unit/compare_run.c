@@ -80,7 +80,7 @@ static void refuses_other_signatures(void **state) {
 
 static void refuses_what_memory_cannot_hold(void **state) {
   (void)state;
-  const char *const line[] = {"C[0] = T.float32(0)", NULL};
+  const char *const line[] = {"C[0, 0] = T.float32(0)", NULL};
   const char *params = "C: T.Buffer((131072, 131072), \"float32\")";
   expect_code(read_lines(params, line), read_lines(params, line), MS_RUN_MEMORY, "C has 17179869184 elements");
 }
