@@ -118,6 +118,10 @@ enum ms_code bind_refused_code(lua_State *L, int at);
 /* Raises a message, with the place in the user's file in front, if there is one; luaL_error would name ours. Formats as
  * lua_pushfstring. */
 int bind_refuse(lua_State *L, const char *format, ...);
+/* Raises where the options at `at` (a table, nil or nothing) have a field that is none of "name:type name:type …", or of
+ * another type: what Lua's `type` says, "integer", or a class of ours, as "msched.function". */
+void bind_check_options(lua_State *L, int at, const char *known);
+void bind_options(lua_State *L); /* adds to the module on the top of the stack */
 /* Reads options: the field of the table at `at`, or the default. */
 int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise);
 bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise);

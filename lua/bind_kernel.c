@@ -33,6 +33,7 @@ static struct bound_function *function_of(lua_State *L, int kernel) {
 static int build(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   lua_settop(L, 2);
+  bind_check_options(L, 2, "target:string fast_math:boolean stack_bytes:integer reference:msched.function");
   const char *target = bind_option_text(L, 2, "target", "native");
   struct bound_kernel *k = lua_newuserdatauv(L, sizeof *k, 2);
   memset(k, 0, sizeof *k);

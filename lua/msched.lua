@@ -48,7 +48,7 @@ local schedule, kernel = ms.schedule_methods, ms.kernel_methods
 ms.load "lua.condition"
 
 function schedule.build(sch, options)
-  options = options or {}
+  options = ms.options(options, "target:string fast_math:boolean")
   return ms.build(sch:func(), {target = options.target, fast_math = options.fast_math, reference = sch:workload()})
 end
 
@@ -85,7 +85,7 @@ local SAMPLES = 16
 -- its threads' timing shaken. Gives the largest difference and the number of elements compared; raises when it is past
 -- options.tolerance, or where the result depends on thread timing.
 function kernel.check(k, options)
-  options = options or {}
+  options = ms.options(options, "seed:integer tolerance:number samples:integer")
   local reference = k:reference() or k:func()
   local seed, tolerance, samples = options.seed or 1, options.tolerance or 1e-3, options.samples
   if not samples and reference:flops() > INTERPRETED then samples = SAMPLES end

@@ -164,6 +164,7 @@ static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1;
 int luaopen_msched(lua_State *L) {
   lua_newtable(L);
   bind_functions(L);
+  bind_options(L);
   bind_intrinsic(L);
   bind_traces(L);
   bind_methods(L);
@@ -354,34 +355,4 @@ int bind_refuse(lua_State *L, const char *format, ...) {
   va_end(args);
   lua_concat(L, 2);
   return lua_error(L);
-}
-
-int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise) {
-  assert(name);
-  if (!lua_istable(L, at)) return otherwise;
-  if (lua_getfield(L, at, name) == LUA_TNIL) return lua_pop(L, 1), otherwise;
-  int exact;
-  int64_t value = lua_tointegerx(L, -1, &exact);
-  if (!exact) luaL_error(L, "option `%s`: an integer is expected, not %s", name, luaL_typename(L, -1));
-  lua_pop(L, 1);
-  return value;
-}
-
-bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise) {
-  if (!lua_istable(L, at)) return otherwise;
-  bool value = lua_getfield(L, at, name) == LUA_TNIL ? otherwise : (bool)lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  return value;
-}
-
-const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise) {
-  if (!lua_istable(L, at)) return otherwise;
-  const char *value = otherwise;
-  if (lua_getfield(L, at, name) != LUA_TNIL) {
-    if (lua_type(L, -1) != LUA_TSTRING)
-      luaL_error(L, "option `%s`: a string is expected, not %s", name, luaL_typename(L, -1));
-    value = lua_tostring(L, -1);
-  }
-  lua_pop(L, 1);
-  return value;
 }

@@ -102,4 +102,13 @@ local faulty = ms.build(leaves)
 refuses("out of bounds", function() faulty:check() end)
 refuses("stopped by signal", faulty, ms.array({64}, "int64"), ms.array({64}, "int32"))
 assert(kernel:check() < 1e-3)
+
+-- Options are known by name and type, and the place is the caller's.
+refuses("schedule.lua:107: there is no option `trget`; known are target,", function() ms.build(leaves, {trget = "native"}) end)
+refuses("option `reference`: expected msched.function, got number", ms.build, leaves, {reference = 5})
+refuses("option `stack_bytes`: expected integer, got number", ms.build, leaves, {stack_bytes = 1.5})
+refuses("options are a table, not a string", ms.build, leaves, "native")
+refuses("a table of names", ms.build, leaves, {"native"})
+refuses("there is no option `tol`", kernel.check, kernel, {tol = 1})
+ms.build(leaves, {stack_bytes = 64.0, reference = leaves})
 print "schedule: ok"

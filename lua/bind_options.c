@@ -1,0 +1,144 @@
+/* Options: a table of known fields, each of one type. */
+#include "bind.h"
+
+#include <string.h>
+
+/* ---- What a call takes ---- */
+
+/* One of a list "name:type name:type …". */
+struct known {
+  const char *name, *type;
+  int name_length, type_length;
+};
+
+static bool next_known(const char **list, struct known *out) {
+  *list += strspn(*list, " ");
+  if (!**list) return false;
+  out->name = *list;
+  out->name_length = (int)strcspn(out->name, ":");
+  out->type = out->name + out->name_length + 1;
+  out->type_length = (int)strcspn(out->type, " ");
+  *list = out->type + out->type_length;
+  return true;
+}
+
+static bool is_word(const char *text, const char *word, int length) {
+  return strlen(text) == (size_t)length && !strncmp(text, word, (size_t)length);
+}
+
+/* The type of the value at `at`: of ours, its class. The text lives with the type. */
+static const char *type_name(lua_State *L, int at) {
+  const char *name = luaL_typename(L, at);
+  if (lua_type(L, at) == LUA_TUSERDATA && luaL_getmetafield(L, at, "__name") == LUA_TSTRING) {
+    name = lua_tostring(L, -1);
+    lua_pop(L, 1);
+  }
+  return name;
+}
+
+/* An integer is a number without a fraction, as for the functions of Lua. */
+static bool is_of(lua_State *L, int at, const struct known *k) {
+  bool integer = is_word("integer", k->type, k->type_length);
+  if (!integer) return is_word(type_name(L, at), k->type, k->type_length);
+  int whole = 0;
+  if (lua_type(L, at) == LUA_TNUMBER) lua_tointegerx(L, at, &whole);
+  return whole;
+}
+
+static bool has_known(const char *list, const char *name) {
+  struct known k;
+  while (next_known(&list, &k))
+    if (is_word(name, k.name, k.name_length)) return true;
+  return false;
+}
+
+/* Of several the first by name, whatever the table's order. */
+static const char *first_unknown(lua_State *L, int at, const char *list) {
+  const char *first = NULL;
+  for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING) bind_refuse(L, "options are a table of names with their values");
+    const char *name = lua_tostring(L, -2);
+    if (!has_known(list, name) && (!first || strcmp(name, first) < 0)) first = name;
+  }
+  return first;
+}
+
+static void push_names(lua_State *L, const char *list) {
+  luaL_Buffer names;
+  struct known k;
+  luaL_buffinit(L, &names);
+  for (bool first = true; next_known(&list, &k); first = false) {
+    if (!first) luaL_addstring(&names, ", ");
+    luaL_addlstring(&names, k.name, (size_t)k.name_length);
+  }
+  luaL_pushresult(&names);
+}
+
+void bind_check_options(lua_State *L, int at, const char *list) {
+  if (lua_isnoneornil(L, at)) return;
+  at = lua_absindex(L, at);
+  if (lua_type(L, at) != LUA_TTABLE) bind_refuse(L, "options are a table, not a %s", luaL_typename(L, at));
+  const char *unknown = first_unknown(L, at, list);
+  if (unknown) {
+    push_names(L, list);
+    bind_refuse(L, "there is no option `%s`; known are %s", unknown, lua_tostring(L, -1));
+  }
+  for (struct known k; next_known(&list, &k); lua_pop(L, 1)) {
+    lua_pushlstring(L, k.name, (size_t)k.name_length);
+    const char *name = lua_tostring(L, -1);
+    if (lua_getfield(L, at, name) != LUA_TNIL && !is_of(L, -1, &k)) {
+      const char *got = type_name(L, -1);
+      lua_pushlstring(L, k.type, (size_t)k.type_length);
+      bind_refuse(L, "option `%s`: expected %s, got %s", name, lua_tostring(L, -1), got);
+    }
+    lua_remove(L, -2);
+  }
+}
+
+/* options(given, "name:type name:type …"): the options, checked; an empty table for nil. */
+static int options(lua_State *L) {
+  const char *list = luaL_checkstring(L, 2);
+  bind_check_options(L, 1, list);
+  if (lua_isnil(L, 1))
+    lua_newtable(L);
+  else
+    lua_pushvalue(L, 1);
+  return 1;
+}
+
+void bind_options(lua_State *L) {
+  lua_pushcfunction(L, options);
+  lua_setfield(L, -2, "options");
+}
+
+/* ---- Fields ---- */
+
+int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise) {
+  assert(name);
+  if (!lua_istable(L, at)) return otherwise;
+  if (lua_getfield(L, at, name) == LUA_TNIL) return lua_pop(L, 1), otherwise;
+  int exact;
+  int64_t value = lua_tointegerx(L, -1, &exact);
+  if (!exact) luaL_error(L, "option `%s`: an integer is expected, not %s", name, luaL_typename(L, -1));
+  lua_pop(L, 1);
+  return value;
+}
+
+bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise) {
+  if (!lua_istable(L, at)) return otherwise;
+  bool value = lua_getfield(L, at, name) == LUA_TNIL ? otherwise : (bool)lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise) {
+  if (!lua_istable(L, at)) return otherwise;
+  const char *value = otherwise;
+  if (lua_getfield(L, at, name) != LUA_TNIL) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      luaL_error(L, "option `%s`: a string is expected, not %s", name, luaL_typename(L, -1));
+    value = lua_tostring(L, -1);
+  }
+  lua_pop(L, 1);
+  return value;
+}
