@@ -1,4 +1,4 @@
-/* Searching from Lua: pools, features, cost models. */
+/* Searching from Lua: pools and features. */
 #include "bind_search.h"
 #include "bind.h"
 
@@ -9,7 +9,6 @@
 #include <time.h>
 
 #define BOUND_POOL     "msched.pool"
-#define BOUND_MODEL    "msched.model"
 #define BOUND_FEATURES "msched.features"
 
 /* ---- Features of one candidate ---- */
@@ -54,6 +53,34 @@ static int features_of(lua_State *L) {
   luaL_setmetatable(L, BOUND_FEATURES);
   ms_error err = {.instruction = -1};
   if (!search_features(s->ir, tir_find_func(s->ir, "main"), &f->rows, &f->count, &err)) return bind_raise(L, &err);
+  return 1;
+}
+
+const float *bind_feature_rows(lua_State *L, int at, uint32_t *count) {
+  const struct bound_features *f = luaL_testudata(L, at, BOUND_FEATURES);
+  *count = f ? f->count : 0;
+  return f ? f->rows : NULL;
+}
+
+/* features:without(columns): a copy where these, a list of numbers from 1, are 0 */
+static int features_without(lua_State *L) {
+  const struct bound_features *f = luaL_checkudata(L, 1, BOUND_FEATURES);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  uint32_t width = search_feature_count();
+  size_t size = (size_t)f->count * width * sizeof *f->rows;
+  struct bound_features *copy = lua_newuserdatauv(L, sizeof *copy, 0);
+  *copy = (struct bound_features){NULL, f->count};
+  luaL_setmetatable(L, BOUND_FEATURES);
+  copy->rows = malloc(size ? size : 1);
+  if (!copy->rows) return luaL_error(L, "no memory for features");
+  memcpy(copy->rows, f->rows, size);
+  for (lua_Integer i = 1, n = luaL_len(L, 2); i <= n; i++) {
+    lua_geti(L, 2, i);
+    lua_Integer column = lua_tointeger(L, -1);
+    luaL_argcheck(L, column >= 1 && column <= width, 2, "no such feature");
+    for (uint32_t row = 0; row < f->count; row++) copy->rows[(size_t)row * width + (size_t)column - 1] = 0;
+    lua_pop(L, 1);
+  }
   return 1;
 }
 
@@ -229,73 +256,6 @@ static int pool_replay(lua_State *L) {
   return 3;
 }
 
-/* ---- Cost models ---- */
-
-static struct search_model **check_model(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MODEL); }
-
-static int new_model(lua_State *L) {
-  struct search_model **m = lua_newuserdatauv(L, sizeof *m, 0);
-  *m = NULL;
-  luaL_setmetatable(L, BOUND_MODEL);
-  ms_error err = {.instruction = -1};
-  *m = search_model_new(luaL_checkstring(L, 1), (uint64_t)luaL_optinteger(L, 2, 1), &err);
-  return *m ? 1 : bind_raise(L, &err);
-}
-
-static int collect_model(lua_State *L) {
-  search_model_free(*check_model(L));
-  *check_model(L) = NULL;
-  return 0;
-}
-
-/* Reads candidates' features from the list at `at` into arrays held by userdata that are pushed. */
-struct lists {
-  const float **features;
-  uint32_t *rows;
-  double *numbers;
-};
-
-static struct lists read_lists(lua_State *L, int at, uint32_t *count) {
-  *count = (uint32_t)luaL_len(L, at);
-  struct lists l;
-  l.features = lua_newuserdatauv(L, (*count + 1) * sizeof *l.features, 0);
-  l.rows = lua_newuserdatauv(L, (*count + 1) * sizeof *l.rows, 0);
-  l.numbers = lua_newuserdatauv(L, (*count + 1) * sizeof *l.numbers, 0);
-  for (uint32_t i = 0; i < *count; i++) {
-    lua_rawgeti(L, at, (lua_Integer)i + 1);
-    lua_getfield(L, -1, "features");
-    struct bound_features *f = luaL_testudata(L, -1, BOUND_FEATURES);
-    l.features[i] = f ? f->rows : NULL;
-    l.rows[i] = f ? f->count : 0;
-    lua_getfield(L, -2, "seconds");
-    l.numbers[i] = lua_tonumber(L, -1);
-    lua_pop(L, 3);
-  }
-  return l;
-}
-
-/* model:update(candidates): each with features and seconds */
-static int model_update(lua_State *L) {
-  uint32_t count;
-  struct lists l = read_lists(L, 2, &count);
-  ms_error err = {.instruction = -1};
-  return search_model_update(*check_model(L), l.features, l.rows, l.numbers, count, &err) ? 0 : bind_raise(L, &err);
-}
-
-/* model:predict(candidates): a list of scores, the higher the better */
-static int model_predict(lua_State *L) {
-  uint32_t count;
-  struct lists l = read_lists(L, 2, &count);
-  ms_error err = {.instruction = -1};
-  if (!search_model_predict(*check_model(L), l.features, l.rows, count, l.numbers, &err)) return bind_raise(L, &err);
-  lua_createtable(L, (int)count, 0);
-  for (uint32_t i = 0; i < count; i++) {
-    lua_pushnumber(L, l.numbers[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
-  return 1;
-}
-
 /* ---- Other things that policies and reports need ---- */
 
 static int clock_seconds(lua_State *L) {
@@ -312,21 +272,14 @@ static int interrupted(lua_State *L) {
 
 void bind_searching(lua_State *L) {
   static const luaL_Reg pool[] = {{"replay", pool_replay}, {"close", collect_pool}, {NULL, NULL}};
-  static const luaL_Reg model[] = {{"update", model_update}, {"predict", model_predict}, {NULL, NULL}};
-  static const luaL_Reg features[] = {{NULL, NULL}};
+  static const luaL_Reg features[] = {{"without", features_without}, {NULL, NULL}};
   static const luaL_Reg pool_meta[] = {{"__gc", collect_pool}, {NULL, NULL}};
-  static const luaL_Reg model_meta[] = {{"__gc", collect_model}, {NULL, NULL}};
   static const luaL_Reg features_meta[] = {
       {"__gc", collect_features}, {"__len", features_length}, {"__call", features_call}, {NULL, NULL}};
   bind_type(L, BOUND_POOL, pool, pool_meta);
-  bind_type(L, BOUND_MODEL, model, model_meta);
   bind_type(L, BOUND_FEATURES, features, features_meta);
-  static const luaL_Reg functions[] = {{"pool", new_pool},
-                                       {"model", new_model},
-                                       {"feature_names", feature_names},
-                                       {"features", features_of},
-                                       {"clock", clock_seconds},
-                                       {"interrupted", interrupted},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"pool", new_pool},           {"feature_names", feature_names},
+                                       {"features", features_of},    {"clock", clock_seconds},
+                                       {"interrupted", interrupted}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

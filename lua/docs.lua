@@ -17,6 +17,7 @@ docs.about = {
   store = "A store: workloads and the records of what was measured.",
   best = "What ms.tune gives: the fastest record, with func, target, trace, seconds and id.",
   pool = "A pool: workers that replay candidates, for policies.",
+  features = "The features of a candidate: features(row, name) is a number, #features the number of rows.",
   model = "A cost model: scores candidates by their features.",
   measurer = "A measurer: builds and times candidates in processes of their own.",
   stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
@@ -63,7 +64,8 @@ ms.box(options: {files: string[], target?: string, timeout?: number}): msched.bo
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
-ms.model(name: string, seed?: integer): msched.model | A cost model: xgboost or random.
+ms.model(model: string|{name: string, update: function, predict: function}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, lessons) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better.
+ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
 ms.measurer(func: msched.function, options: table): msched.measurer | Builds and times candidates in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
@@ -178,8 +180,10 @@ best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Bu
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
 pool:replay(jobs: {trace: msched.trace, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
 pool:close() | Ends the workers.
-model:update(candidates: table[]) | Learns from candidates that have features and seconds.
+features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
+model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
+model:save(path: string) | Writes what was learned to a file.
 measurer:submit(id: integer, trace: msched.trace) | Hands a candidate to the builders.
 measurer:next(wait?: number): table? | A result, {id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
 measurer:contest(traces: table, seconds: number) | Times up to 16 candidates again, in turn, for so many seconds each.
@@ -259,13 +263,9 @@ local FIELDS = {
   kernel = "---@overload fun(...: msched.array|number)",
   array = "---@operator len: integer\n---@field [integer[]] number",
   trace = "---@operator len: integer",
+  features = "---@operator len: integer\n---@overload fun(row: integer, column: string|integer): number",
 }
 local OTHERS = [[
----The features of a candidate: features(row, name) is a number, #features the number of rows.
----@class msched.features
----@operator len: integer
----@overload fun(row: integer, column: string|integer): number
-
 ---What a target is.
 ---@class msched.target
 ---@field text string

@@ -17,7 +17,7 @@ ms.ops = ms.load "lua.ops"
 
 -- ---- What a user's file may define: each call registers, and returns what it was given, checked ----------------
 
-ms.registered = {rule = {}, postproc = {}, mutator = {}, policy = {}}
+ms.registered = {rule = {}, postproc = {}, mutator = {}, policy = {}, model = {}}
 
 local function definer(kind, required)
   return function(t)
@@ -39,6 +39,11 @@ ms.rule = definer("rule", {"apply"})
 ms.postproc = definer("postproc", {"apply"})
 ms.mutator = definer("mutator", {"apply"})
 ms.policy = definer("policy", {"run"})
+local define_model, new_model = definer("model", {"update", "predict"}), ms.model
+function ms.model(what, seed)
+  if type(what) == "table" then return define_model(what) end
+  return new_model(what, seed)
+end
 
 -- ---- Schedules -------------------------------------------------------------------------------------------------
 

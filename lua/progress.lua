@@ -42,6 +42,7 @@ function progress.lines(func, width)
     results = results + (e.event == "trial" and 1 or 0)
     if e.event == "start" then
       print(start_text(env, name))
+      if env.model_refused then print(string.format("%s: the search goes on without the model: %s", name, env.model_refused)) end
     elseif e.event == "end" then
       if width then io.stdout:write "\r\27[K" end
       print(status(env, name, work))

@@ -60,14 +60,33 @@ uint32_t search_feature_count(void);
 const char *search_feature_name(uint32_t i);
 bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *count, ms_error *err);
 
-/* ---- Cost models */
+/* ---- Cost models
+ * What a model says depends on the kind, the seed, the file it came from and the lessons given so far, in their order;
+ * not on how many were given at a time, nor on the time that learning takes. Not thread-safe: one caller at a time. */
 struct search_model;
+/* What a measured candidate teaches: rows x search_feature_count() features, borrowed for the call. It is left out where
+ * there are none, or where they or the seconds are no finite numbers. */
+struct search_lesson {
+  const float *features;
+  uint32_t rows;
+  uint32_t task;  /* results of one function: only within a task are times compared */
+  double seconds; /* of a call, above 0 */
+};
+enum { SEARCH_MODEL_VERSION = 1 }; /* of the files below */
+
 struct search_model *search_model_new(const char *kind /* "xgboost", "random" */, uint64_t seed, ms_error *err);
+/* An xgboost model that starts from what a file holds and learns what differs from it. NULL: MS_MODEL, with the path:
+ * the file is of another version, of other features, or damaged. */
+struct search_model *search_model_load(const char *path, uint64_t seed, ms_error *err);
+/* Writes what was learned; the file is replaced as a whole. */
+bool search_model_save(struct search_model *model, const char *path, ms_error *err);
 void search_model_free(struct search_model *model);
-/* Adds measured candidates; the label is throughput relative to the best. rows[i] rows of features[i] are candidate i.
- */
-bool search_model_update(struct search_model *model, const float *const *features, const uint32_t *rows,
-                         const double *seconds, uint32_t count, ms_error *err);
+/* Adds lessons, and learns from all of them on a thread of its own. The next call on the model waits for it: a
+ * prediction knows every lesson given before. What fails there is the next call's error. */
+bool search_model_update(struct search_model *model, const struct search_lesson *lessons, uint32_t count,
+                         ms_error *err);
+/* Scores, the higher the better: throughput relative to the best of the task. rows[i] rows of features[i] are candidate
+ * i. Of a model that has learned nothing yet: numbers drawn from the seed. */
 bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows,
                           uint32_t count, double *scores, ms_error *err);
 

@@ -1,6 +1,6 @@
 -- Tuning: opens the space, runs a policy, measures what it asks for, keeps every result in the store.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
-local contest = msched.load "search.contest"
+local contest, models = msched.load "search.contest", msched.load "search.models"
 
 local tune = {}
 
@@ -327,7 +327,7 @@ function tune.run(func, options)
   self.mutators, self.postprocs, self.refused, self.thinned = opened.mutators, opened.postprocs, opened.refused, opened.thinned
   for i, s in ipairs(opened.sketches) do self.sketches[i] = s.trace:simplified(false) end
   self.features = policy.name ~= "replay_trace"
-  self.model = msched.model(options.model or "xgboost", self.seed)
+  self.model, self.model_refused = models.open(options.model or "xgboost", self.seed)
   local ok, message = pcall(search, self, policy, options)
   close(self, options)
   if not ok and not (self.path and self:stopped()) then error(message, 0) end

@@ -272,12 +272,12 @@ completes() { # expected, words
 completes "replay" bench re
 completes "growth" bench replay growt
 completes "compact" db comp
-completes "random xgboost" tune --model ""
+completes "xgboost" tune --model xgb
 completes "replay_trace" tune --policy replay_tr
 completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
 completes "tune" tun
 completes "queries" help quer
-check "help of options" 0 "  --model xgboost|random   the cost model (xgboost)" "$msched" help tune
+check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
 check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3
 check "an option before the form" 2 "unknown option --count" "$msched" bench --count 3 gemm

@@ -1,0 +1,50 @@
+-- Cost models by name: xgboost and random (model.c), a file that one was saved to, or a user's in Lua.
+local models = {}
+
+-- A user's model: its calls end in time and are named in errors; what it predicts is checked.
+local function guarded(definition, seed)
+  local own = setmetatable({seed = seed}, {__index = definition})
+  local function call(method, list)
+    local ok, result, message = msched.limited("model", {name = definition.name, apply = definition[method]}, own, list)
+    if not ok then error(message, 0) end
+    return result
+  end
+  local function refuse(format, ...)
+    local at = debug.getinfo(definition.predict, "S")
+    error(string.format("model `%s` (%s:%d) %s; predict returns a list of numbers, one a candidate, the higher the better", definition.name,
+                        at.short_src, at.linedefined, string.format(format, ...)), 0)
+  end
+  return {
+    update = function(_, lessons) call("update", lessons) end,
+    predict = function(_, candidates)
+      local scores = call("predict", candidates)
+      if type(scores) ~= "table" then refuse("predicted a %s", type(scores)) end
+      if #scores ~= #candidates then refuse("predicted %d scores for %d candidates", #scores, #candidates) end
+      for i, s in ipairs(scores) do
+        if type(s) ~= "number" or s ~= s then refuse("predicted %s for candidate %d", type(s) == "number" and "no number (NaN)" or "a " .. type(s), i) end
+      end
+      return scores
+    end,
+  }
+end
+
+local function definition_of(file)
+  local chunk, message = loadfile(file, "t")
+  if not chunk then error(message, 0) end
+  local definition = chunk()
+  if type(definition) ~= "table" or definition.kind ~= "model" then error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0) end
+  return definition
+end
+
+-- The model of a name, of a file of Lua, of a file that model:save wrote, or of what ms.model {…} gave; and, where such a
+-- file cannot be used here, why: the model is then one that has learned nothing.
+function models.open(name, seed)
+  if type(name) == "table" then return guarded(name, seed) end
+  if name:find "%.lua$" then return guarded(definition_of(name), seed) end
+  for _, definition in ipairs(msched.registered.model) do if definition.name == name then return guarded(definition, seed) end end
+  if not name:find "[./]" then return msched.model(name, seed) end
+  local model, why = msched.load_model(name, seed)
+  return model or msched.model("xgboost", seed), why
+end
+
+return models
