@@ -74,7 +74,7 @@ ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer): table[] | Vendors' matrix products that are installed, for the benchmarks.
 ms.time_products(kernel: msched.kernel, vendors: table[], seconds: number, A: msched.array, B: msched.array, C: msched.array): table[] | Times a kernel and vendors' products in turn.
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
-te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape.
+te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.
 te.func(name: string, tensors: msched.tensor[]): msched.function | The function whose parameters are the tensors, in this order.
 te.reduce_axis(range: integer|integer[], name?: string): msched.axis | An axis that is reduced over: its extent, or {first, last + 1}.
 te.sum(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The sum over axes.
@@ -105,14 +105,62 @@ te.min_value(type: string): msched.expression | The smallest finite value of a t
 te.max_value(type: string): msched.expression | The largest finite value of a type.
 te.pow(a: msched.expression|number, b: msched.expression|number): msched.expression | a to the power of b.
 te.abs(x: msched.expression): msched.expression | The absolute value.
-ops.matmul(A: msched.tensor, B: msched.tensor, options?: {transpose_a?: boolean, transpose_b?: boolean, accumulate?: string, name?: string}): msched.tensor | (M, K) x (K, N) -> (M, N); accumulate: the type of the sums.
-ops.conv2d(X: msched.tensor, W: msched.tensor, options?: {pad?: integer, stride?: integer, dilation?: integer, groups?: integer, name?: string}): msched.tensor | (N, H, W, C) with (KH, KW, C / groups, O).
-ops.pad2d(X: msched.tensor, pad: integer, name?: string): msched.tensor | Zeros around height and width of (N, H, W, C).
+ops.conv1d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], groups?: integer, layout?: string, accumulate?: string, name?: string}): msched.tensor | (n, l, ci) with (kernel, ci / groups, co); layout NCL: (n, ci, l) with (co, ci / groups, kernel).
+ops.conv2d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], groups?: integer, layout?: string, accumulate?: string, name?: string}): msched.tensor | (n, h, w, ci) with (kernel, kernel, ci / groups, co); layout NCHW: (n, ci, h, w) with (co, ci / groups, kernel, kernel). accumulate: the type of the sums, and of the result.
+ops.conv3d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], groups?: integer, layout?: string, accumulate?: string, name?: string}): msched.tensor | (n, d, h, w, ci) with (kernel, kernel, kernel, ci / groups, co); layout NCDHW: channels first, as in conv2d.
+ops.depthwise_conv2d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], layout?: string, accumulate?: string, name?: string}): msched.tensor | Each channel by itself: (n, h, w, c) with (kernel, kernel, c); layout NCHW: (n, c, h, w) with (c, kernel, kernel).
+ops.conv2d_transpose(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|integer[], output_pad?: integer|integer[], layout?: string, accumulate?: string, name?: string}): msched.tensor | The transposed convolution; shapes as those of conv2d.
+ops.conv2d_capsule(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, accumulate?: string, name?: string}): msched.tensor | Of matrices: (n, h, w, i, k, ci) with (kernel, kernel, k, j, ci, co) -> (n, h, w, i, j, co).
+ops.matmul(A: msched.tensor, B: msched.tensor, options?: {transpose_a?: boolean, transpose_b?: boolean, accumulate?: string, name?: string}): msched.tensor | (m, k) x (k, n) -> (m, n); transpose_a: A is (k, m); accumulate: the type of the sums, int32 for short integers, float32 for short floats.
+ops.batch_matmul(A: msched.tensor, B: msched.tensor, options?: {transpose_a?: boolean, transpose_b?: boolean, accumulate?: string, name?: string}): msched.tensor | The same of each matrix of a batch, whose dimensions come first.
+ops.dense(X: msched.tensor, W: msched.tensor, options?: {bias?: msched.tensor, accumulate?: string, name?: string}): msched.tensor | (m, ci) with weights (co, ci) -> (m, co), and the bias added.
+ops.max_pool(X: msched.tensor, options?: {kernel?: integer|integer[], stride?: integer|integer[], pad?: integer|table, layout?: string, name?: string}): msched.tensor | The largest in each window of an image of 1, 2 or 3 spatial dimensions; kernel 2, stride as the kernel.
+ops.avg_pool(X: msched.tensor, options?: {kernel?: integer|integer[], stride?: integer|integer[], pad?: integer|table, layout?: string, name?: string, include_pad?: boolean}): msched.tensor | The mean of each window; of elements of the image alone unless include_pad.
+ops.sum(X: msched.tensor, axes?: integer|integer[], options?: {keepdims?: boolean, name?: string}): msched.tensor | The sum over dimensions, counted from 1, or from the end with -1 the last; over all without axes.
+ops.prod(X: msched.tensor, axes?: integer|integer[], options?: {keepdims?: boolean, name?: string}): msched.tensor | The product over dimensions.
+ops.max(X: msched.tensor, axes?: integer|integer[], options?: {keepdims?: boolean, name?: string}): msched.tensor | The largest over dimensions; of two tensors, ops.maximum.
+ops.min(X: msched.tensor, axes?: integer|integer[], options?: {keepdims?: boolean, name?: string}): msched.tensor | The smallest over dimensions.
+ops.mean(X: msched.tensor, axes?: integer|integer[], options?: {keepdims?: boolean, name?: string}): msched.tensor | The mean over dimensions.
+ops.norm(X: msched.tensor, axes?: integer|integer[], options?: {keepdims?: boolean, name?: string}): msched.tensor | The Euclidean norm over dimensions: the square root of the sum of squares.
+ops.argmax(X: msched.tensor, axis?: integer, options?: {keepdims?: boolean, name?: string}): msched.tensor, msched.tensor | The index of the largest along a dimension, the first of equal ones, and that element.
+ops.argmin(X: msched.tensor, axis?: integer, options?: {keepdims?: boolean, name?: string}): msched.tensor, msched.tensor | The index of the smallest along a dimension, the first of equal ones, and that element.
+ops.softmax(X: msched.tensor, axis?: integer, name?: string): msched.tensor | Along a dimension, the last unless it is given.
+ops.layer_norm(X: msched.tensor, gamma: msched.tensor, beta: msched.tensor, options?: {epsilon?: number, name?: string}): msched.tensor | Normalized over the last dimensions, those that gamma and beta have.
+ops.batch_norm(X: msched.tensor, gamma: msched.tensor, beta: msched.tensor, mean: msched.tensor, variance: msched.tensor, options?: {axis?: integer, epsilon?: number, name?: string}): msched.tensor | Normalized along a dimension by a mean and a variance that are given.
+ops.attention(Q: msched.tensor, K: msched.tensor, V: msched.tensor, options?: {scale?: number, causal?: boolean, name?: string}): msched.tensor | softmax(Q K^T x scale) V of a batch of matrices; causal: row i sees columns up to i alone.
 ops.map(X: msched.tensor, f: fun(x: msched.expression, ...: msched.expression): msched.expression, name?: string): msched.tensor | f of each element, and of its indices.
 ops.relu(X: msched.tensor, name?: string): msched.tensor | The larger of each element and 0.
-ops.bias_add(X: msched.tensor, bias: msched.tensor, name?: string): msched.tensor | Adds a bias along the last dimension.
-ops.scale_shift(X: msched.tensor, scale: msched.tensor, shift: msched.tensor, name?: string): msched.tensor | Scales and shifts along the last dimension.
-ops.softmax(X: msched.tensor): msched.tensor | Along the last dimension of (M, N).
+ops.gelu(X: msched.tensor, name?: string): msched.tensor | x times the normal distribution at x, by erf.
+ops.silu(X: msched.tensor, name?: string): msched.tensor | x times its sigmoid.
+ops.sigmoid(X: msched.tensor, name?: string): msched.tensor | 1 / (1 + exp(-x)).
+ops.tanh(X: msched.tensor, name?: string): msched.tensor | The hyperbolic tangent.
+ops.exp(X: msched.tensor, name?: string): msched.tensor | The exponential.
+ops.log(X: msched.tensor, name?: string): msched.tensor | The natural logarithm.
+ops.sqrt(X: msched.tensor, name?: string): msched.tensor | The square root.
+ops.rsqrt(X: msched.tensor, name?: string): msched.tensor | 1 over the square root.
+ops.erf(X: msched.tensor, name?: string): msched.tensor | The error function.
+ops.abs(X: msched.tensor, name?: string): msched.tensor | The absolute value.
+ops.negative(X: msched.tensor, name?: string): msched.tensor | -x.
+ops.floor(X: msched.tensor, name?: string): msched.tensor | Rounded down.
+ops.ceil(X: msched.tensor, name?: string): msched.tensor | Rounded up.
+ops.round(X: msched.tensor, name?: string): msched.tensor | Rounded to the nearest.
+ops.leaky_relu(X: msched.tensor, alpha?: number, name?: string): msched.tensor | x, or alpha times x where that is below 0.
+ops.cast(X: msched.tensor, type: string, name?: string): msched.tensor | Each element as another type.
+ops.add(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | Sums of elements; shapes are aligned at their ends, and an extent of 1 is repeated.
+ops.subtract(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | Differences, broadcast.
+ops.multiply(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | Products of elements, broadcast.
+ops.divide(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | Quotients of floats, broadcast.
+ops.maximum(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | The larger of two, broadcast.
+ops.minimum(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | The smaller of two, broadcast.
+ops.power(A: msched.tensor, B: msched.tensor|number, name?: string): msched.tensor | A to the power of B, broadcast.
+ops.broadcast_to(X: msched.tensor, shape: integer[], name?: string): msched.tensor | Repeated to a larger shape.
+ops.bias_add(X: msched.tensor, bias: msched.tensor, name?: string, axis?: integer): msched.tensor | Adds a bias along a dimension, the last unless it is given.
+ops.scale_shift(X: msched.tensor, scale: msched.tensor, shift: msched.tensor, name?: string, axis?: integer): msched.tensor | Scales and shifts along a dimension.
+ops.transpose(X: msched.tensor, order?: integer[], name?: string): msched.tensor | Dimension d of the result is dimension order[d] of X; reversed without an order.
+ops.reshape(X: msched.tensor, shape: integer[], name?: string): msched.tensor | The same elements in the same order; one extent may be -1, for what is left.
+ops.concat(tensors: msched.tensor[], axis?: integer, name?: string): msched.tensor | One after another along a dimension, the last unless it is given.
+ops.pad(X: msched.tensor, before: integer|integer[], after: integer|integer[], options?: {value?: number, name?: string}): msched.tensor | So many elements of a value, 0, before and after each dimension.
+ops.gather(X: msched.tensor, I: msched.tensor, axis?: integer, name?: string): msched.tensor | Slices of X along a dimension, the first, that integers name; one that is no index is taken for the nearest.
 function:script(options?: {colour?: boolean}): string | Its module as TVMScript.
 function:name(): string | Its name.
 function:hash(): string | Its structural hash.

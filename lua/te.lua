@@ -294,16 +294,16 @@ local function check_vars(x, known, what)
   for _, y in ipairs(x.op == "reduce" and x.values or x) do check_vars(y, known, what) end
 end
 
--- compute(shape, f [, name]): f gets an index a dimension and gives an expression, or a list of them: several tensors of
--- one shape, computed together.
-function te.compute(shape, f, name)
+-- compute(shape, f [, name [, axes]]): f gets an index a dimension and gives an expression, or a list of them: several
+-- tensors of one shape, computed together. axes: what the loops are called, in place of f's parameters.
+function te.compute(shape, f, name, axes)
   name = check_name(name or fresh "T")
   check_shape(shape, name)
   if type(f) ~= "function" then fail("%s: a function of the indices is expected, not a %s", name, type(f)) end
   local op = {name = name, shape = shape, axes = {}, outputs = {}, loads = {}}
   local vars = {}
   for i = 1, #shape do
-    local given = debug and debug.getlocal(f, i)
+    local given = axes and axes[i] or debug and debug.getlocal(f, i)
     op.axes[i] = {name = given and given ~= "_" and given or "i" .. (i - 1), extent = shape[i], low = 0}
     vars[i] = expr {op = "var", name = "v_" .. op.axes[i].name, type = "int32"}
   end

@@ -1,0 +1,84 @@
+-- What the operators share: refusals, options, axes, the types of sums.
+local ms = msched
+local te = ms.te
+local common = {}
+
+-- A refusal names the line of the user's script that asked, and the operator.
+function common.fail(what, format, ...) error(ms.where() .. "ops." .. what .. ": " .. string.format(format, ...), 0) end
+local fail = common.fail
+
+function common.check_tensor(what, name, x, rank)
+  if type(x) ~= "table" or type(rawget(x, "shape")) ~= "table" then fail(what, "%s is no tensor but a %s", name, type(x)) end
+  if rank and #x.shape ~= rank then fail(what, "%s has %d dimensions, not %d", name, #x.shape, rank) end
+end
+
+-- The extents of `x` are those of a list, in which false stands for any.
+function common.check_shape(what, name, x, shape)
+  common.check_tensor(what, name, x, #shape)
+  for d, extent in ipairs(shape) do
+    if extent and x.shape[d] ~= extent then fail(what, "extent %d of %s is %d, not %d", d, name, x.shape[d], extent) end
+  end
+end
+
+-- The options that were given, over the defaults; one that there is not is a mistake. `false` is a default like another.
+function common.options(what, given, defaults)
+  if given ~= nil and type(given) ~= "table" then fail(what, "the options are a table, not a %s", type(given)) end
+  local o = {}
+  for name, value in pairs(defaults) do o[name] = value end
+  for _, name in ipairs(ms.sorted_keys(given or {})) do
+    if defaults[name] == nil then
+      fail(what, "there is no option `%s`; there are %s", tostring(name), table.concat(ms.sorted_keys(defaults), ", "))
+    end
+    o[name] = given[name]
+  end
+  return o
+end
+
+function common.check_integer(what, name, value, least)
+  if math.type(value) ~= "integer" or value < least then
+    fail(what, "%s is %s; an integer of at least %d is expected", name, tostring(value), least)
+  end
+  return value
+end
+
+-- A number for each of `rank` dimensions: the list given, or the one number for all.
+function common.each(what, name, value, rank, least)
+  local list = {}
+  if type(value) == "table" and #value ~= rank then fail(what, "%s has %d numbers for %d dimensions", name, #value, rank) end
+  for d = 1, rank do list[d] = common.check_integer(what, name, type(value) == "table" and value[d] or value, least) end
+  return list
+end
+
+-- Dimensions are counted from 1, or from the end: -1 is the last.
+function common.axis(what, axis, rank)
+  local a = math.type(axis) == "integer" and (axis < 0 and rank + 1 + axis or axis) or 0
+  if a < 1 or a > rank then fail(what, "axis %s: there are dimensions 1 to %d, or -1 to -%d", tostring(axis), rank, rank) end
+  return a
+end
+
+-- The dimensions of a list, or the one of a number, or all for nil: whether each of `rank` is among them.
+function common.axes(what, axes, rank)
+  local among = {}
+  for d = 1, rank do among[d] = axes == nil end
+  if math.type(axes) == "integer" then axes = {axes} end
+  if axes ~= nil and type(axes) ~= "table" then fail(what, "axes are an integer or a list of integers, not a %s", type(axes)) end
+  for _, axis in ipairs(axes or {}) do
+    local a = common.axis(what, axis, rank)
+    if among[a] then fail(what, "axis %d is there twice", axis) end
+    among[a] = true
+  end
+  return among
+end
+
+-- What sums of a type are held in: integers of 8 and 16 bits in int32, short floats in float32, others in themselves.
+local SUMS = {int8 = "int32", uint8 = "int32", int16 = "int32", uint16 = "int32", float16 = "float32", bfloat16 = "float32"}
+function common.sums(type) return SUMS[type] or type end
+
+function common.is_float(type) return type:find "^b?float" ~= nil end
+function common.check_float(what, name, x)
+  if not common.is_float(x.type) then fail(what, "%s is of %s; floats are expected", name, x.type) end
+end
+
+function common.zero(type) return te.const(common.is_float(type) and 0.0 or 0, type) end
+
+return common
