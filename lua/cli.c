@@ -46,47 +46,6 @@ struct tir *cli_read_module(const char *path, ms_error *err) {
   return ir;
 }
 
-static bool refuse_task(const struct tir *ir, const char *path, const char *task, ms_error *err) {
-  char names[300] = "";
-  for (uint32_t f = 1; f < ir->funcs.count; f++) {
-    size_t length = strlen(names);
-    snprintf(names + length, sizeof names - length, "%s %s", f > 1 ? "," : "", tir_text(ir, ir->funcs.at[f].name));
-  }
-  if (!task)
-    return ms_fail(err, MS_FUNCTION_NOT_FOUND, "%s has several functions, and none is `main`: say which with --task:%s",
-                   path, names);
-  return ms_fail(err, MS_FUNCTION_NOT_FOUND, "--task %s: %s has%s", task, path, names);
-}
-
-/* A name may be of digits in no language that is read here. */
-static tir_func find_task(const struct tir *ir, const char *task) {
-  if (!task) return tir_find_func(ir, "main");
-  if (strspn(task, "0123456789") == strlen(task)) {
-    unsigned long long n = strtoull(task, NULL, 10);
-    return n >= 1 && n < ir->funcs.count ? (tir_func)n : TIR_NONE;
-  }
-  for (uint32_t f = 1; f < ir->funcs.count; f++)
-    if (!strcmp(tir_text(ir, ir->funcs.at[f].name), task)) return f;
-  return TIR_NONE;
-}
-
-struct tir *cli_read_function(const char *path, const char *task, ms_error *err) {
-  struct tir *ir = cli_read_module(path, err), *alone = NULL;
-  tir_func f = ir ? find_task(ir, task) : TIR_NONE;
-  if (!ir) return NULL;
-  if (!f) {
-    refuse_task(ir, path, task, err);
-  } else if (ir->funcs.count == 2) {
-    return ir;
-  } else {
-    char *text = tir_print(ir, f, 0);
-    alone = tir_read(text, strlen(text), path, err);
-    free(text);
-  }
-  tir_free(ir);
-  return alone;
-}
-
 struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
   size_t length;
   char *text = cli_read_file(path, &length, err);

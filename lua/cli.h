@@ -72,7 +72,7 @@ struct cli_list {
   const char **at; /* NULL while there are none */
   size_t count;
 };
-/* Where the value of an option goes. What its kind asks for must be there. */
+/* Where the value of an option goes. What its kind asks for must be there. What follows "--" has the key "", and a list. */
 struct cli_place {
   const char *key;
   bool *flag;            /* set when it is given; or */
@@ -95,8 +95,9 @@ void cli_explain_options(const struct cli_command *command);
 /* A whole file, or standard input for "-"; a 0 follows it. NULL: err is filled. The caller frees it. */
 char *cli_read_file(const char *path, size_t *length, ms_error *err);
 struct tir *cli_read_module(const char *path, ms_error *err);
-/* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. */
-struct tir *cli_read_function(const char *path, const char *task, ms_error *err);
+/* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. The file
+ * may be Lua, or ops:NAME or suite:NAME; rest are its arguments. */
+struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest, ms_error *err);
 struct vm_trace *cli_read_trace(const char *path, ms_error *err);
 /* The tensor intrinsics that files define: sections, or a script's, FILE.lua; the caller's to free, the list is freed.
  * NULL: err says which file cannot be read, defines none, or defines another of a name. */

@@ -96,26 +96,46 @@ local function pick(list, task)
   return named
 end
 
--- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of which --task may name one.
-function cli.functions_of(path, rest, task)
-  local list = {}
-  if path:find("%.lua$") then
-    local chunk, message = loadfile(path, "t")
-    if not chunk then refuse("%s", message) end
-    local ok, made = ms.heeding(chunk, table.unpack(rest))
-    if not ok then refuse("%s", tostring(made)) end
-    if is_function(made) then made = {made} end
-    if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
-    for i, f in ipairs(made) do
-      if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
-      list[i] = f
-    end
-  else
-    local ok, made = pcall(ms.functions_of_script, read_file(path), path)
-    if not ok then refuse("%s", tostring(made)) end
-    list = made
+local function functions_of_lua(path, rest)
+  local chunk, message = loadfile(path, "t")
+  if not chunk then refuse("%s", message) end
+  local ok, made = ms.heeding(chunk, table.unpack(rest))
+  if not ok then refuse("%s", tostring(made)) end
+  if is_function(made) then made = {made} end
+  if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
+  for i, f in ipairs(made) do
+    if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
   end
+  return made
+end
+
+-- `ops:conv2d` and `suite:ops`, which are no files: the kind, and the name after it.
+function cli.named(path)
+  local kind, name = path:match "^(%a+):(.*)$"
+  if kind == "ops" or kind == "suite" then return kind, name end
+end
+
+-- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; or of an operator or a suite by its
+-- name, `rest` its arguments. Of several, --task may name one.
+function cli.functions_of(path, rest, task)
+  local kind, name = cli.named(path)
+  local ok, list = true, nil
+  if kind == "ops" then ok, list = pcall(function() return {ms.ops.func(name, rest)} end)
+  elseif kind == "suite" then ok, list = pcall(ms.ops.suite, name, rest)
+  elseif path:find("%.lua$") then list = functions_of_lua(path, rest)
+  else ok, list = pcall(ms.functions_of_script, read_file(path), path) end
+  if not ok then refuse("%s", tostring(list)) end
   return task and pick(list, task) or list
+end
+
+-- The one that a command works on; or nil, and what is wrong.
+function cli.function_of(path, rest, task)
+  local ok, list = pcall(cli.functions_of, path, rest, task)
+  if not ok then return nil, type(list) == "table" and list.message or tostring(list) end
+  if #list == 1 then return list[1] end
+  local names = {}
+  for i, f in ipairs(list) do names[i] = f:name() end
+  return nil, string.format("%s has several functions: say which with --task: %s", path, table.concat(names, ", "))
 end
 
 function cli.open_store(path, read_only)

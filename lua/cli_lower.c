@@ -62,17 +62,22 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *targ
 int cli_lower(const struct cli_command *self, int argc, char **argv) {
   const char *trace_path = NULL, *target = "native", *after = NULL, *task = NULL;
   uint64_t seed = 1;
-  struct cli_list files = {0};
+  struct cli_list files = {0}, rest = {0};
   const struct cli_place places[] = {
-      {.key = "trace", .text = &trace_path}, {.key = "target", .text = &target}, {.key = "dump-after", .text = &after},
-      {.key = "intrinsics", .list = &files}, {.key = "seed", .whole = &seed},    {.key = "task", .text = &task},
+      {.key = "trace", .text = &trace_path},
+      {.key = "target", .text = &target},
+      {.key = "dump-after", .text = &after},
+      {.key = "intrinsics", .list = &files},
+      {.key = "seed", .whole = &seed},
+      {.key = "task", .text = &task},
+      {.key = "", .list = &rest},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  if (count != 1) return cli_wrong_usage(self, "give one IR file");
+  if (count != 1) return free(rest.at), cli_wrong_usage(self, "give one file");
   ms_error err = {.instruction = -1};
   struct vm_intrinsics *intrinsics = check_pass(after, &err) ? cli_read_intrinsics(&files, &err) : NULL;
-  struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &err) : NULL;
+  struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &rest, &err) : NULL;
   struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
   struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, intrinsics, seed, &err) : NULL;
   bool done = ours && lower(ours, trace, target, after, &err);
@@ -81,5 +86,6 @@ int cli_lower(const struct cli_command *self, int argc, char **argv) {
   vm_trace_free(trace);
   if (ir) tir_free(ir);
   vm_intrinsics_free(intrinsics);
+  free(rest.at);
   return done ? CLI_DONE : CLI_FAILED;
 }

@@ -128,18 +128,19 @@ static void append(struct cli_list *list, const char *text) {
 }
 
 static void store(const struct cli_place *places, size_t count, const struct cli_word *word) {
-  const char *key = cli_option_key(word->option);
+  const char *key = word->rest ? "" : cli_option_key(word->option);
   size_t i = 0;
   while (i < count && strcmp(places[i].key, key) != 0) i++;
   assert(i < count); /* the command has a place for each of its options */
-  enum cli_kind kind = word->option->kind;
+  enum cli_kind kind = word->rest ? CLI_REST : word->option->kind;
+  bool listed = kind == CLI_LIST || kind == CLI_REST;
   assert(kind == CLI_FLAG    ? places[i].flag != NULL
          : kind == CLI_WHOLE ? places[i].whole != NULL
-         : kind == CLI_LIST  ? places[i].list != NULL
+         : listed            ? places[i].list != NULL
                              : places[i].text != NULL);
   if (kind == CLI_FLAG)
     *places[i].flag = true;
-  else if (kind == CLI_LIST)
+  else if (listed)
     append(places[i].list, word->text);
   else if (kind == CLI_WHOLE)
     *places[i].whole = word->whole;
@@ -154,7 +155,7 @@ bool cli_parse(const struct cli_command *self, int argc, char **argv, const stru
   enum cli_read read;
   *arguments = 0;
   while ((read = cli_next(&words, &word)) == CLI_WORD) {
-    if (word.option)
+    if (word.option || word.rest)
       store(places, count, &word);
     else
       argv[(*arguments)++] = (char *)word.text; /* one that was read already */

@@ -142,8 +142,34 @@ local function show_steps(func, trace, options)
   return DONE
 end
 
-function commands.show(options, ids)
+-- An operator's function; or the members of a suite, with what names each alone and the operations it does.
+local function show_named(options, path, rest)
+  local kind, name = cli.named(path)
+  if kind == "ops" or options.task then
+    for _, func in ipairs(functions_of(path, rest, options.task)) do
+      local work = cli.work_of(func)
+      if options.json then put_json {task = func:name(), script = func:script(), operations = work[1]}
+      else io.write(func:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}) end
+    end
+    return DONE
+  end
+  local ok, members = pcall(ms.load "lua.ops.suites".choose, name, rest)
+  if not ok then refuse("%s", tostring(members)) end
+  for _, m in ipairs(members) do
+    local operations = cli.work_of(m.func())[1]
+    if options.json then put_json {task = m.name, operator = m.operator, arguments = m.arguments, operations = operations}
+    else print(string.format("%-10s %9.4g GFLOP  ops:%s -- %s", m.name, operations / 1e9, m.operator, m.arguments)) end
+  end
+  return DONE
+end
+
+function commands.show(options, ids, rest)
   local steps = options.diff or options.explain
+  if ids[1] and cli.named(ids[1]) then
+    if ids[2] or steps or options.trace then misuse("%s is no record: it has no trace", ids[1]) end
+    return show_named(options, ids[1], rest)
+  end
+  if options.task or #rest > 0 then misuse("--task and arguments after -- are for ops:NAME and suite:NAME") end
   if options.trace and steps then misuse("--trace goes with neither --diff nor --explain") end
   if options.lua and not options.trace then misuse("--lua goes with --trace") end
   local store = open_store(options.db, true)

@@ -25,6 +25,12 @@ _msched() {
       return
     fi
   done
+  # After ops: or suite:, which bash takes for words of their own.
+  if [[ $word == : ]]; then word="" i=1; elif [[ $before == : ]]; then before=${COMP_WORDS[COMP_CWORD - 2]} i=1; else i=0; fi
+  if ((i)) && [[ $before == ops || $before == suite ]]; then
+    COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" help ops 2>/dev/null | sed -nE "s/^  $before:([a-z0-9_]+).*/\1/p")" -- "$word"))
+    return
+  fi
   commands=$("${COMP_WORDS[0]}" help commands 2>/dev/null | sed -nE '/^commands:/,/^$/s/^  ([a-z]+) .*/\1/p')
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W "$commands --help --version" -- "$word") $(compgen -f -X '!*.lua' -- "$word"))

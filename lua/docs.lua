@@ -7,7 +7,7 @@ local docs = {list = {}}
 docs.about = {
   ms = "msched: functions, schedules, kernels and tuning. What a rule, a search policy or a report needs is here too.",
   te = "te: tensor expressions. te.func gives a function whose tensors are what te.placeholder and te.compute made.",
-  ops = "ops: operators made of tensor expressions; each takes tensors and gives a tensor.",
+  ops = "ops: operators made of tensor expressions; each takes tensors and gives a tensor. Those that are named are functions of shapes.",
   ["function"] = "A function: loops and blocks over buffers. It is never changed: ms.schedule(f) works on a copy.",
   schedule = "A schedule: a function on its way to a fast kernel, and the trace that brought it there. A call of an instruction is recorded; sch.trace is the trace.",
   handle = "A handle: a block, a loop or a number of its schedule, given by an instruction.",
@@ -105,6 +105,8 @@ te.min_value(type: string): msched.expression | The smallest finite value of a t
 te.max_value(type: string): msched.expression | The largest finite value of a type.
 te.pow(a: msched.expression|number, b: msched.expression|number): msched.expression | a to the power of b.
 te.abs(x: msched.expression): msched.expression | The absolute value.
+ops.func(name: string, arguments?: table): msched.function | The function of an operator that is named, as ops:NAME on the command line: ops.func("conv2d", {1, 56, 56, 64, 64, 3, stride = 2}).
+ops.suite(name: string, words?: string[]): msched.function[] | The functions of a suite, as suite:NAME on the command line; of those that words choose: codes, names, batch=N.
 ops.conv1d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], groups?: integer, layout?: string, accumulate?: string, name?: string}): msched.tensor | (n, l, ci) with (kernel, ci / groups, co); layout NCL: (n, ci, l) with (co, ci / groups, kernel).
 ops.conv2d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], groups?: integer, layout?: string, accumulate?: string, name?: string}): msched.tensor | (n, h, w, ci) with (kernel, kernel, ci / groups, co); layout NCHW: (n, ci, h, w) with (co, ci / groups, kernel, kernel). accumulate: the type of the sums, and of the result.
 ops.conv3d(X: msched.tensor, W: msched.tensor, options?: {stride?: integer|integer[], pad?: integer|table, dilation?: integer|integer[], groups?: integer, layout?: string, accumulate?: string, name?: string}): msched.tensor | (n, d, h, w, ci) with (kernel, kernel, kernel, ci / groups, co); layout NCDHW: channels first, as in conv2d.
@@ -287,10 +289,44 @@ function docs.explain_owner(owner, put)
   end
 end
 
+-- The operators and suites that are named, a line each.
+local function list_named(put)
+  put "\nOperators by name, as `msched tune ops:conv2d -- 1 56 56 64 64 3 stride=2`; `msched help ops:conv2d` explains one:"
+  for _, op in ipairs(ms.load "lua.ops.named".list) do
+    local names = {}
+    for i, argument in ipairs(op.arguments) do names[i] = argument.name end
+    put(string.format("  ops:%-22s %s", op.name, op.doc))
+    put(string.format("  %26s %s", "", table.concat(names, " ")))
+  end
+  put "\nSuites of them, as `msched tune suite:ops -- C2D batch=1`; `msched help suite:ops` lists one:"
+  for _, name in ipairs(ms.load "lua.ops.suites".names) do put("  suite:" .. name) end
+end
+
+-- ops:NAME or suite:NAME; false where there is none.
+local function explain_named(kind, name, put)
+  local op, suites = ms.load "lua.ops.named".list[name], ms.load "lua.ops.suites"
+  if kind == "ops" and op then
+    put(string.format("ops:%s\n  %s\n\nArguments, in this order or as NAME=VALUE, and what they are without being said:", name, op.doc))
+    for _, argument in ipairs(op.arguments) do
+      put(string.format("  %-12s %-12s %s: %s", argument.name, argument.default, argument.doc, argument.expected))
+    end
+    return true
+  end
+  if kind ~= "suite" or not suites.has(name) then return false end
+  for _, m in ipairs(suites.members(name)) do put(string.format("%-10s  ops:%s -- %s", m.name, m.operator, m.arguments)) end
+  return true
+end
+
 -- A module or a type by its name, or members: `te`, `te.sum`, `store:find`, `find`. False: nothing is named so.
 function docs.explain(name, put)
   if name == "msched" then name = "ms" end
-  if docs.about[name] then docs.explain_owner(name, put) return true end
+  if docs.about[name] then
+    docs.explain_owner(name, put)
+    if name == "ops" then list_named(put) end
+    return true
+  end
+  local kind, rest = name:match "^(%a+):(.*)$"
+  if kind and explain_named(kind, rest, put) then return true end
   local found = false
   for _, d in ipairs(docs.list) do
     if d.name == name or d.owner .. "." .. d.name == name or d.owner .. ":" .. d.name == name then

@@ -12,17 +12,25 @@ const struct cli_command cli_commands[] = {
      cli_apply},
     {"convert", "TRACE [-o FILE]", "Writes a trace in another form: JSON as TVM has it, Lua text, or binary.",
      cli_convert},
-    {"run", "IR",
+    {"run", "FILE",
      "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it.", cli_run},
-    {"lower", "IR", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
+    {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench", "replay [NAME… | all | growth]\nkinds\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; gemm, tuned matrix "
      "products beside vendors'; tune, seconds a "
      "trial.",
      cli_bench},
-    {"tune", "FILE", "Searches for the fastest schedule of the functions of a Lua or TVMScript file.", cli_lua},
+    {"tune", "FILE",
+     "Searches for the fastest schedule of the functions of a Lua or TVMScript file, of an operator (ops:conv2d) or of "
+     "a "
+     "suite (suite:ops).",
+     cli_lua},
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
-    {"show", "ID", "Prints a record: its scheduled module and its trace, or what each instruction changed.", cli_lua},
+    {"show", "ID\nops:NAME\nsuite:NAME",
+     "Prints a record: its scheduled module and its trace, or what each instruction changed; an operator's function; "
+     "the "
+     "members of a suite.",
+     cli_lua},
     {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
     {"export", "ID -o FILE", "Writes a record's kernel: .o .so .c .h .ll .s by FILE's suffix.", cli_lua},
     {"db", "list\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",

@@ -1,5 +1,5 @@
 -- ops: operators in tensor expressions, as parts of larger functions. Each takes tensors and gives a tensor; families of
--- them are files of lua/ops/. An operator that is used twice in a function has its tensors and blocks named apart by
+-- them are files of lua/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An operator that is used twice in a function has its tensors and blocks named apart by
 -- te.func: pad, pad_1 and so on.
 local ms = msched
 local ops = {}
@@ -10,6 +10,15 @@ for _, family in ipairs {"elementwise", "shape", "reduce", "conv", "pool", "matm
     assert(not ops[name], name)
     ops[name] = members[name]
   end
+end
+
+-- The function of an operator that is named, with its arguments in their order or by name; all of a suite, or those that
+-- words choose. `msched help ops` lists both.
+function ops.func(name, arguments) return ms.load "lua.ops.named".func(name, arguments) end
+function ops.suite(name, words)
+  local list = {}
+  for i, member in ipairs(ms.load "lua.ops.suites".choose(name, words or {})) do list[i] = member.func() end
+  return list
 end
 
 return ops

@@ -139,19 +139,40 @@ return function(host)
     return list
   end
 
-  -- What may stand in place of the end of `text`: the end that is replaced, and the words, sorted. A block's name takes
-  -- its closing quote with it.
-  function repl.complete(text)
+  -- Names of operators, for ops.func, or of suites, for ops.suite.
+  local function operator_names(method, start)
+    local list, all = {}, ms.load "lua.ops.suites".names
+    if method == "func" then
+      all = {}
+      for i, op in ipairs(ms.load "lua.ops.named".list) do all[i] = op.name end
+    end
+    for _, name in ipairs(all) do
+      if name:sub(1, #start) == start then list[#list + 1] = name end
+    end
+    table.sort(list)
+    return list
+  end
+
+  -- What a string may be that is open at the end of a text: its start, the words, the quote. nil: nothing is known of it.
+  local function strings_at(text)
     local path, quote, start = text:match "([%a_][%w_.]*)%s*:%s*get_sblock%s*%(?%s*([\"'])([^\"']*)$"
-    if path then
-      local names = block_names(path, start)
+    if path then return start, block_names(path, start), quote end
+    path, quote, start = text:match "ops%s*%.%s*([%a_]+)%s*%(?%s*([\"'])([^\"']*)$"
+    if path == "func" or path == "suite" then return start, operator_names(path, start), quote end
+  end
+
+  -- What may stand in place of the end of `text`: the end that is replaced, and the words, sorted. A name in quotes takes
+  -- the closing one with it.
+  function repl.complete(text)
+    local begun, names, quote = strings_at(text)
+    if begun then
       for i, name in ipairs(names) do names[i] = name .. quote end
-      return start, names
+      return begun, names
     end
     local _, quotes = text:gsub("[\"']", "")
     if quotes % 2 == 1 then return "", {} end
-    local list, seen, mark = {}, {}, nil
-    path, mark, start = text:match "([%a_][%w_.]*)%s*([.:])%s*([%w_]*)$"
+    local list, seen = {}, {}
+    local path, mark, start = text:match "([%a_][%w_.]*)%s*([.:])%s*([%w_]*)$"
     if path then
       local x = value_of(path)
       local members = methods_of(x)
@@ -180,6 +201,7 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value
   help(sch.split) one function or method; help "split" is the same
   help "commands" the program's commands; also "instructions", "queries"
+  help "ops"      operators, and those that are named: help "ops:conv2d"
 ]]
 
   -- An instruction that scripts call in a form of its own has a line of that form too.
@@ -216,7 +238,7 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     local x = ...
     local kind = host.kind(x)
     if type(x) == "string" then return explain_name(x) end
-    if MODULES[x] then return docs.explain_owner(MODULES[x], print_line) end
+    if MODULES[x] then return docs.explain(MODULES[x], print_line) end
     if type(x) == "function" and explain_function(x) then return end
     if kind and docs.about[kind] then
       docs.explain_owner(kind, print_line)

@@ -74,6 +74,30 @@ check "space of none of two" 2 "--task third: the file has first, second" "$msch
 check "run of one of two" 0 "" "$msched" run "$dir/two.py" --task second
 check "run of one by its number" 0 "" "$msched" run "$dir/two.py" --task 1
 check "lower of one of two" 0 "def second" "$msched" lower "$dir/two.py" --task second
+
+# Operators and suites by name, and files of Lua, wherever a file of functions is taken.
+check "run of an operator" 0 "equal to the interpreter's everywhere" "$msched" run ops:conv2d -- 1 8 8 4 4 3 pad=1
+check "run of an operator without arguments" 0 "the same results" "$msched" run ops:max_pool
+check "lower of an operator" 0 "def softmax_8x8(" "$msched" lower ops:softmax -- 8x8
+check "space of an operator" 0 "matmul_32x32x32, sketch 1" "$msched" space ops:matmul -- 32 32 32
+check "show of an operator" 0 "def gelu_4x4_float16(X: T.Buffer((4, 4), \"float16\")" "$msched" show ops:gelu -- 4x4 dtype=float16
+check "tune of an operator" 0 "relu_16x16" "$msched" tune ops:relu --trials 2 --policy replay_trace --db "$dir/ops.db" -- 16x16
+check "tune of a suite" 0 "NRM_1_b1" "$msched" tune suite:ops --trials 1 --policy replay_trace --db "$dir/ops.db" -- NRM_1_b1
+check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
+[ "$("$msched" show suite:ops | wc -l)" = 88 ] || { echo "suite:ops has not 88 members"; failed=1; }
+check "show of some of a suite" 0 "CBR_4_b16" "$msched" show suite:subgraphs -- CBR batch=16
+check "show of one of a suite" 0 "def C1D_2_b1(" "$msched" show suite:ops --task C1D_2_b1
+check "lower of one of a suite" 0 "def NRM_1_b16(" "$msched" lower suite:ops --task NRM_1_b16 -- NRM
+check "run of several of a suite" 1 "say which with --task: NRM_1_b1, NRM_1_b16" "$msched" run suite:ops -- NRM
+check "run of a file of Lua" 0 "the same results" "$msched" run "$(dirname -- "$0")/../lua/examples/gemm.lua" -- 16 16 16
+check "run of the network" 0 "the same results" "$msched" run "$(dirname -- "$0")/../lua/examples/lenet.lua"
+check "a trace of an operator" 2 "is no record" "$msched" show ops:relu --trace
+check "a task of a record" 2 "are for ops:NAME and suite:NAME" "$msched" show 0123abcd --task 1 --db "$dir/ops.db"
+check "arguments of TVMScript" 1 "takes no arguments" "$msched" run "$dir/add.py" -- 3
+check "help of operators" 0 "ops:conv2d_transpose" "$msched" help ops
+check "help of an operator" 0 "groups       1            groups of channels" "$msched" help ops:conv2d
+check "help of a suite" 0 "ops:batch_matmul -- 16 1024 1024 1024" "$msched" help suite:ops
+check "help of no operator" 1 "nothing is named" "$msched" help ops:fly
 check "lower of two" 1 "say which with --task: first, second" "$msched" lower "$dir/two.py"
 check "run of two" 1 "say which with --task: first, second" "$msched" run "$dir/two.py"
 check "run of none of two" 1 "--task 3: $dir/two.py has first, second" "$msched" run "$dir/two.py" --task 3
@@ -277,7 +301,13 @@ completes "replay_trace" tune --policy replay_tr
 completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
 completes "tune" tun
 completes "queries" help quer
+<<<<<<< HEAD
 check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
+=======
+completes "conv2d conv2d_bn_relu conv2d_capsule conv2d_transpose" tune ops : conv2d
+completes "ops subgraphs" tune suite :
+check "help of options" 0 "  --model xgboost|random   the cost model (xgboost)" "$msched" help tune
+>>>>>>> 4895ac2 (Operators and suites are named in the place of a file, with arguments that are checked before anything starts; run and lower take what tune takes)
 check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3
 check "an option before the form" 2 "unknown option --count" "$msched" bench --count 3 gemm
@@ -288,5 +318,5 @@ check "no number that is finite" 2 "--seconds takes a number" "$msched" tune x.l
 check "a number of Lua" 2 "is too large" "$msched" tune x.lua --seed 18446744073709551615
 check "a flag with a value" 2 "--json takes no value" "$msched" run --json=1 "$dir/add.py"
 check "no value" 2 "--seed takes a value" "$msched" run "$dir/add.py" --seed
-check "an argument like an option" 1 "--json: No such file" "$msched" run -- --json
+check "an argument like an option" 1 "--json: No such file" "$msched" convert -- --json
 exit $failed

@@ -18,13 +18,14 @@ local function product(x, y, type) return te.cast(x, type) * te.cast(y, type) en
 local function convolution(what, rank, X, W, given)
   common.check_tensor(what, "X", X, rank + 2)
   common.check_tensor(what, "W", W, rank + 2)
-  local o = common.options(what, given, {stride = 1, pad = 0, dilation = 1, groups = 1, layout = (window.layouts(rank)), accumulate = common.sums(X.type), name = what})
+  local o = common.options(what, given, {stride = 1, pad = 0, dilation = 1, groups = 1, layout = (window.layouts(rank)),
+                                         accumulate = common.sums(X.type), name = what})
   local order = window.layout(what, o.layout, rank)
   local spatial, channels = order.parts(X.shape)
-  local co, ci = W.shape[order.channels_first and 1 or rank + 2], W.shape[order.channels_first and 2 or rank + 1]
+  local kernel, ci, co = order.filter_parts(W.shape)
   local groups = common.check_integer(what, "groups", o.groups, 1)
   check_channels(what, channels, ci, co, groups)
-  o.kernel = order.channels_first and {table.unpack(W.shape, 3)} or {table.unpack(W.shape, 1, rank)}
+  o.kernel = kernel
   local w = window.slide(what, spatial, o)
   local P, rc = window.pad(X, order.first, w.pads), te.reduce_axis(ci, "rc")
   local axes = {table.unpack(w.taps)}
@@ -60,6 +61,36 @@ function ops.depthwise_conv2d(X, W, options)
   end, o.name, window.axes(order, 2, "c"))
 end
 
+-- For each spatial dimension of a transposed convolution: the extent of the result, how X is padded, and the taps; `at`
+-- gives where in the padded image and in the filter an element of the result finds them, and what must hold for that.
+local function transposed_window(what, spatial, kernel, o)
+  local stride, pad = common.each(what, "stride", o.stride, 2, 1), common.each(what, "pad", o.pad, 2, 0)
+  local more, t = common.each(what, "output_pad", o.output_pad, 2, 0), {extents = {}, pads = {}, taps = {}}
+  for d, extent in ipairs(spatial) do
+    local name, s, k = window.SPATIAL[2][d], stride[d], kernel[d]
+    local result = (extent - 1) * s - 2 * pad[d] + k + more[d]
+    if result < 1 then
+      common.fail(what, "pad %d leaves nothing of %s: (%d - 1) x stride %d + kernel %d - 2 x %d is %d", pad[d], name, extent, s, k, pad[d],
+                  result - more[d])
+    end
+    if more[d] >= s then common.fail(what, "output_pad is %d; it is less than the stride, %d", more[d], s) end
+    local met = (k + s - 1) // s -- taps of one element of the result
+    t.extents[d], t.taps[d] = result, te.reduce_axis(met, "r" .. name)
+    t.pads[d] = {math.max(0, met - 1 - pad[d] // s), math.max(0, (result - 1 + pad[d]) // s - (extent - 1))}
+  end
+  function t.at(places)
+    local image, filter, within = {}, {}, {}
+    for d, place in ipairs(places) do
+      local shifted = pad[d] == 0 and place or place + pad[d]
+      image[d] = te.floordiv(shifted, stride[d]) + t.pads[d][1] - t.taps[d]
+      filter[d] = te.floormod(shifted, stride[d]) + t.taps[d] * stride[d]
+      if kernel[d] % stride[d] ~= 0 then within[#within + 1] = te.lt(filter[d], kernel[d]) end
+    end
+    return image, filter, within
+  end
+  return t
+end
+
 -- The transposed convolution, which a convolution of the same kernel, stride and padding takes back to X's extents: each
 -- is (extent - 1) x stride - 2 x pad + kernel, and output_pad. Dumoulin and Visin, "A guide to convolution arithmetic",
 -- section 4, put zeros between the elements of X; here each element of the result takes the taps that meet an element of
@@ -71,37 +102,17 @@ function ops.conv2d_transpose(X, W, options)
   local o = common.options(what, options, {stride = 1, pad = 0, output_pad = 0, layout = "NHWC", accumulate = common.sums(X.type), name = what})
   local order = window.layout(what, o.layout, 2)
   local spatial, channels = order.parts(X.shape)
-  local kernel = {table.unpack(W.shape, order.channels_first and 3 or 1, order.channels_first and 4 or 2)}
-  local co, ci = W.shape[order.channels_first and 1 or 4], W.shape[order.channels_first and 2 or 3]
+  local kernel, ci, co = order.filter_parts(W.shape)
   check_channels(what, channels, ci, co, 1)
-  local stride, pad, more = common.each(what, "stride", o.stride, 2, 1), common.each(what, "pad", o.pad, 2, 0), common.each(what, "output_pad", o.output_pad, 2, 0)
-  local extents, pads, taps, rc = {}, {}, {}, te.reduce_axis(ci, "rc")
-  for d, extent in ipairs(spatial) do
-    local name = window.SPATIAL[2][d]
-    extents[d] = (extent - 1) * stride[d] - 2 * pad[d] + kernel[d] + more[d]
-    if extents[d] < 1 then
-      common.fail(what, "pad %d leaves nothing of %s: (%d - 1) x stride %d + kernel %d - 2 x %d is %d", pad[d], name, extent, stride[d], kernel[d], pad[d], extents[d])
-    end
-    if more[d] >= stride[d] then common.fail(what, "output_pad is %d; it is less than the stride, %d", more[d], stride[d]) end
-    local met = (kernel[d] + stride[d] - 1) // stride[d] -- taps of one element of the result
-    taps[d] = te.reduce_axis(met, "r" .. name)
-    pads[d] = {math.max(0, met - 1 - pad[d] // stride[d]), math.max(0, (extents[d] - 1 + pad[d]) // stride[d] - (extent - 1))}
-  end
-  local P = window.pad(X, order.first, pads)
-  return te.compute(order.image(X.shape[1], extents, co), function(...)
+  local t, rc = transposed_window(what, spatial, kernel, o), te.reduce_axis(ci, "rc")
+  local P = window.pad(X, order.first, t.pads)
+  return te.compute(order.image(X.shape[1], t.extents, co), function(...)
     local indices = {...}
     local places, out = order.parts(indices)
-    local at, tap, within = {}, {}, {}
-    for d, place in ipairs(places) do
-      local shifted = pad[d] == 0 and place or place + pad[d]
-      at[d] = te.floordiv(shifted, stride[d]) + pads[d][1] - taps[d]
-      tap[d] = te.floormod(shifted, stride[d]) + taps[d] * stride[d]
-      if kernel[d] % stride[d] ~= 0 then within[#within + 1] = te.lt(tap[d], kernel[d]) end
-    end
-    local x = P[order.image(indices[1], at, rc)]
-    local y = W[order.filter(tap, rc, out)]
+    local image, filter, within = t.at(places)
+    local x, y = P[order.image(indices[1], image, rc)], W[order.filter(filter, rc, out)]
     if #within > 0 then y = te.if_then_else(te.all(table.unpack(within)), y, common.zero(W.type)) end
-    return te.sum(product(x, y, o.accumulate), {taps[1], taps[2], rc})
+    return te.sum(product(x, y, o.accumulate), {t.taps[1], t.taps[2], rc})
   end, o.name, window.axes(order, 2, "o"))
 end
 
@@ -120,7 +131,8 @@ function ops.conv2d_capsule(X, W, options)
   local shape = {X.shape[1], w.extents[1], w.extents[2], X.shape[4], W.shape[4], W.shape[6]}
   return te.compute(shape, function(n, y, x, i, j, out)
     local at = w.at {y, x}
-    return te.sum(product(P[{n, at[1], at[2], i, rk, rc}], W[{w.taps[1], w.taps[2], rk, j, rc, out}], o.accumulate), {w.taps[1], w.taps[2], rk, rc})
+    local x, y = P[{n, at[1], at[2], i, rk, rc}], W[{w.taps[1], w.taps[2], rk, j, rc, out}]
+    return te.sum(product(x, y, o.accumulate), {w.taps[1], w.taps[2], rk, rc})
   end, o.name, {"n", "h", "w", "i", "j", "o"})
 end
 

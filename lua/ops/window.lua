@@ -13,8 +13,8 @@ function window.layouts(rank)
   return "N" .. spatial .. "C", "NC" .. spatial
 end
 
--- How the dimensions of an image and a filter are ordered in a layout; `first`: the first spatial one of an image. `image` makes a list of a number, spatial ones, and
--- a channel; `filter` of taps, an input and an output channel.
+-- How the dimensions of an image and a filter are ordered in a layout; `first` is the first spatial one of an image.
+-- `image` makes a list of a number, spatial ones and a channel; `filter` of taps, an input and an output channel.
 function window.layout(what, layout, rank)
   local last, first = window.layouts(rank)
   if layout ~= last and layout ~= first then common.fail(what, "layout `%s`: there are %s and %s", tostring(layout), last, first) end
@@ -30,9 +30,13 @@ function window.layout(what, layout, rank)
     list[rank + 1], list[rank + 2] = ci, co
     return list
   end
-  -- The spatial part of an image's indices or shape, and the channel.
+  -- The spatial part of an image's indices or shape, and the channel; of a filter's shape the kernel and both channels.
   function order.parts(list)
     return {table.unpack(list, order.first, order.first + rank - 1)}, list[order.channels_first and 2 or rank + 2]
+  end
+  function order.filter_parts(list)
+    if order.channels_first then return {table.unpack(list, 3)}, list[2], list[1] end
+    return {table.unpack(list, 1, rank)}, list[rank + 1], list[rank + 2]
   end
   return order
 end
@@ -59,7 +63,8 @@ function window.slide(what, spatial, o)
   for d, extent in ipairs(spatial) do
     local reach, padded = (w.kernel[d] - 1) * w.dilation[d] + 1, extent + w.pads[d][1] + w.pads[d][2]
     if reach > padded then
-      common.fail(what, "kernel %d reaches over %d elements, with dilation %d, but %s is %d, padded %d", w.kernel[d], reach, w.dilation[d], names[d], extent, padded)
+      common.fail(what, "kernel %d reaches over %d elements, with dilation %d, but %s is %d, padded %d",
+                  w.kernel[d], reach, w.dilation[d], names[d], extent, padded)
     end
     w.extents[d] = (padded - reach) // w.stride[d] + 1
     w.taps[d] = te.reduce_axis(w.kernel[d], "r" .. names[d])

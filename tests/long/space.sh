@@ -1,6 +1,7 @@
 #!/bin/sh
 # The spaces of 19 operators: 200 candidates of each are drawn for both targets, BUILDS of those for this CPU built; then
-# each operator is tuned with 16 trials, and no candidate fails. (Two have fewer candidates.)
+# each operator is tuned with 16 trials, and no candidate fails. (Two have fewer candidates.) Without WORKLOAD, 20 candidates
+# of every operator that is named are compared with it too.
 # usage: space.sh MSCHED ROOT BUILDS [WORKLOAD…]
 set -eu
 msched=$1 root=$2 builds=$3
@@ -8,6 +9,7 @@ shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+[ $# -gt 0 ] || "$msched" "$root/tests/lua/op_spaces.lua" 20
 "$msched" "$root/tests/lua/spaces.lua" "$root" 200 "$builds" "$@"
 [ $# -gt 0 ] || set -- C1D C2D C3D CAP CBR DEP DIL ELT GMM GMM1024 GMM2 GMM_RELU GMM_ROW GRP NRM POOL SFM T2D TBG
 failed=

@@ -62,6 +62,16 @@ for command in tune space; do
   refused 2 "--seed" "$msched" $command "$gemm" --seed 1.5 $store
   refused 2 "--seed" "$msched" $command "$gemm" --seed x $store
 done
+# ---- Operators by name: one message before anything starts, which names the argument
+for command in tune space run lower show; do
+  refused 1 "ops:conv2d: h is 0; expected: an integer of at least 1" "$msched" $command ops:conv2d -- 1 0
+  refused 1 "ops.conv2d: kernel 9 reaches over 9 elements, with dilation 1, but h is 5, padded 5" "$msched" $command ops:conv2d -- 1 5 5 4 4 9
+  refused 1 "ops.conv2d: groups is 3, which does not divide the 64 channels" "$msched" $command ops:conv2d -- groups=3
+  refused 1 "ops:conv2d: there is no argument \`strid\`" "$msched" $command ops:conv2d -- strid=2
+  refused 1 "there is no operator \`conv9d\`; \`msched help ops\` lists them" "$msched" $command ops:conv9d
+  refused 1 "there is no suite \`all\`; there are ops, subgraphs" "$msched" $command suite:all
+  refused 1 "suite:ops: \`XYZ\` is none of its codes" "$msched" $command suite:ops -- XYZ
+done
 refused 2 "--jobs: at most 1024" "$msched" tune "$gemm" --jobs 100000000 --db "$db"
 refused 2 "-k: a number of at least 1" "$msched" top -k 0 --db "$db"
 refused 2 "--task 2" "$msched" tune "$gemm" --task 2 --db "$db"

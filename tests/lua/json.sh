@@ -50,6 +50,8 @@ agree top "" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show "$id" --db "$db" --json | agree show ""
 "$msched" show "$id" --diff --db "$db" --json | agree "show --diff" ""
+"$msched" show ops:relu --json | agree "show ops" ""
+"$msched" show suite:ops --json -- NRM | agree "show suite" ""
 "$msched" replay "$id" --db "$db" --json | agree replay ""
 "$msched" db list --db "$db" --json | agree "db list" ""
 "$msched" db check --db "$db" --json | agree "db check" ""

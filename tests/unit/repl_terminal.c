@@ -119,6 +119,8 @@ static void test_completion(void **unused) {
   ask(&t, "sch.child_c\t == sch.child_count and 'same'", "\nsame");
   ask(&t, "#sch:iter_k\t(sch:get_sblock \"plus_one\")", "\n2");
   ask(&t, "sch:block_name(sch:get_sblock \"plu\t)", "\nplus_one");
+  ask(&t, "ms.ops.func(\"conv2d_c\t):name()", "\nconv2d_capsule_1x16");
+  ask(&t, "#ms.ops.suite(\"sub\t)", "\n24");
   ask(&t, "type(sch.trac\t)", "\nuserdata");
   ask(&t, "sch.get_l\t == sch.get_loops and 'same'", "\nsame");
   type(&t, "te.argm\t"); /* several */
