@@ -134,6 +134,7 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
                         const struct jit_options *options, ms_error *err) {
   assert(tir_is_func(ir, f) && target);
+  if (!jit_target_has_code(target, err)) return NULL;
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   struct tir_lower_options lower = {.vector_bits = target->vector_bits,

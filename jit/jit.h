@@ -17,11 +17,21 @@ extern "C" {
 
 /* ---- Targets ----------------------------------------------------------------------------------------------------- */
 
+/* What a GPU's block of threads may have; all 0 for other targets. */
+struct jit_gpu {
+  int arch;         /* 90: of sm_90 and sm_90a */
+  int max_threads;  /* a block */
+  int shared_bytes; /* a block */
+  int registers;    /* of 32 bits, a block */
+  int warp;         /* threads that run together */
+  int max_vthread;  /* virtual threads a thread: code grows by as much */
+  int vector_bytes; /* widest load or store of a thread */
+};
 /* What code is made for. A plain value: equal fields mean equal code. */
 struct jit_target {
-  char kind[16];       /* "llvm" */
+  char kind[16];       /* "llvm", "cuda" */
   char triple[64];     /* "x86_64-pc-linux-gnu" */
-  char cpu[64];        /* LLVM's name of the CPU whose scheduling model is used: "znver5", "x86-64-v3" */
+  char cpu[64];        /* LLVM's name of the CPU whose scheduling model is used: "znver5", "x86-64-v3"; or "sm_90" */
   char features[1024]; /* LLVM's feature string: on x86 every one with + or -, so that no name implies any */
   uint64_t x86;        /* the same as a set, 0 on other CPUs */
   int cores;           /* threads that a parallel loop may use */
@@ -29,17 +39,21 @@ struct jit_target {
   int vector_registers;
   int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared: this machine's, whatever the target */
   bool avx512_vnni, amx_int8, amx_bf16;
+  struct jit_gpu gpu;
 };
 enum { JIT_TARGET_TEXT = 1400 }; /* bytes that any target's text fits in */
 
 /* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni",
  * "llvm -mcpu=rocketlake -mattr=+amx-int8,-avx512fp16 -vector-bits=256", "llvm -mtriple=aarch64-linux-gnu"; cores
- * default to this machine's. "native" is what this machine has and its operating system lends, whatever LLVM calls it.
+ * default to this machine's. "cuda -arch=sm_90", and limits of a block by TVM's names (cuda.def). "native" is what this machine has and its operating system lends, whatever LLVM calls it.
  * What is not known is refused. */
 bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 /* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
  * features it has those by which the target differs from its cpu's name. */
 void jit_target_text(const struct jit_target *target, char *out, size_t size);
+/* Whether code is made for the target here. For CUDA there is none yet: its design space can be opened, and its traces
+ * applied. */
+bool jit_target_has_code(const struct jit_target *target, ms_error *err);
 /* Whether this machine runs what is compiled for the target. false: err names what it lacks. AMX's tiles do not count:
  * code that uses them asks for them. */
 bool jit_target_runs_here(const struct jit_target *target, ms_error *err);

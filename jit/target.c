@@ -1,4 +1,5 @@
 /* Targets: from a text to what code is made for, and back. */
+#include "cuda.h"
 #include "host.h"
 #include "jit.h"
 #include "machine.h"
@@ -223,6 +224,7 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err) {
   char words[JIT_TARGET_TEXT];
   if (strlen(text) >= sizeof words) return ms_fail(err, MS_UNKNOWN_TARGET, "target: the text is too long");
   strcpy(words, text);
+  if (cuda_is_text(text)) return cuda_parse(words, out, err);
   jit_start_llvm();
   if (!parse_words(&r, words, err) || !set_triple(&t, &r, err)) return false;
   if (!r.cpu && !is_this_machine(t.triple)) r.cpu = "generic";
@@ -241,6 +243,10 @@ static void add_text(char *out, size_t size, const char *option, const char *val
 void jit_target_text(const struct jit_target *t, char *out, size_t size) {
   char triple[64], features[JIT_TARGET_TEXT], bits[16] = "";
   struct x86_cpu cpu;
+  if (t->gpu.arch) {
+    cuda_text(t, out, size);
+    return;
+  }
   write_triple(NULL, triple);
   snprintf(features, sizeof features, "%s", t->features);
   if (is_x86(t->triple) && x86_find_cpu(t->cpu, &cpu)) {
@@ -253,9 +259,18 @@ void jit_target_text(const struct jit_target *t, char *out, size_t size) {
   add_text(out, size, "vector-bits", bits);
 }
 
+bool jit_target_has_code(const struct jit_target *t, ms_error *err) {
+  return !t->gpu.arch ||
+         ms_fail(err, MS_UNKNOWN_TARGET,
+                 "target: no code is made for cuda -arch=%s yet: `msched space` opens its design space, "
+                 "`msched apply` and `msched show` take its traces",
+                 t->cpu);
+}
+
 /* Code that uses AMX asks for its tiles, and says so where it gets none. */
 bool jit_target_runs_here(const struct jit_target *t, ms_error *err) {
   const struct host *h = host_this();
+  if (!jit_target_has_code(t, err)) return false;
   if (!is_this_machine(t->triple))
     return ms_fail(err, MS_UNKNOWN_TARGET, "target: code for %s does not run on this machine", t->triple);
   x86_set lacking = h ? x86_without(t->x86, X86_AMX_TILE) & ~h->has : 0;

@@ -233,7 +233,19 @@ static int text(lua_State *L) {
   return 1;
 }
 
-/* target([text]): what a target is, as a table */
+struct number {
+  const char *name;
+  int value;
+};
+
+static void set_numbers(lua_State *L, const struct number *numbers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    lua_pushinteger(L, numbers[i].value);
+    lua_setfield(L, -2, numbers[i].name);
+  }
+}
+
+/* target([text]): what a target is, as a table; a CPU's numbers, or a GPU's */
 static int target(lua_State *L) {
   struct jit_target t;
   char text[JIT_TARGET_TEXT];
@@ -244,13 +256,18 @@ static int target(lua_State *L) {
   lua_pushstring(L, text), lua_setfield(L, -2, "text");
   lua_pushstring(L, t.kind), lua_setfield(L, -2, "kind");
   lua_pushstring(L, t.cpu), lua_setfield(L, -2, "cpu");
-  const struct {
-    const char *name;
-    int64_t value;
-  } numbers[] = {{"cores", t.cores},       {"vector_bits", t.vector_bits}, {"vector_registers", t.vector_registers},
-                 {"l1_bytes", t.l1_bytes}, {"l2_bytes", t.l2_bytes},       {"l3_bytes", t.l3_bytes}};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    lua_pushinteger(L, numbers[i].value), lua_setfield(L, -2, numbers[i].name);
+  const struct number cpu[] = {
+      {"cores", t.cores},       {"vector_bits", t.vector_bits}, {"vector_registers", t.vector_registers},
+      {"l1_bytes", t.l1_bytes}, {"l2_bytes", t.l2_bytes},       {"l3_bytes", t.l3_bytes}};
+  const struct number gpu[] = {
+      {"arch", t.gpu.arch},
+#define CUDA_LIMIT(field, option, standard) {#field, t.gpu.field},
+#include "jit/cuda.def"
+  };
+  if (t.gpu.arch)
+    set_numbers(L, gpu, sizeof gpu / sizeof *gpu);
+  else
+    set_numbers(L, cpu, sizeof cpu / sizeof *cpu);
   return 1;
 }
 

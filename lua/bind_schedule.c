@@ -186,6 +186,27 @@ static int schedule_handle(lua_State *L) {
   return 1;
 }
 
+/* split_factor(loop): what a split made the loop by: the handle of a number that was drawn, or a number; nil: no split
+ * did. */
+static int schedule_split_factor(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  const struct vm_steps *steps = s->trace.steps;
+  tir_stmt loop = vm_statement(s, bind_check_handle(L, 2));
+  for (uint32_t i = 0; loop && i < steps->count; i++) {
+    const struct vm_instruction *in = &steps->instructions[i];
+    for (uint32_t k = 0; in->kind == VM_Split && k < in->outputs; k++) {
+      if (vm_statement(s, in->first_output + k) != loop) continue;
+      const struct vm_value *factor = &vm_inputs_of(steps, in)[k + 1];
+      if (factor->kind == VM_REF)
+        bind_push_handle(L, 1, factor->ref);
+      else
+        bind_push_value(L, steps, factor);
+      return 1;
+    }
+  }
+  return 0;
+}
+
 /* undo([count]): takes back the last instructions. */
 static int schedule_undo(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
@@ -253,10 +274,15 @@ static int apply(lua_State *L) {
 /* ---- Registration ---- */
 
 void bind_schedules(lua_State *L) {
-  static const luaL_Reg schedule_methods[] = {{"func", schedule_function}, {"copy", schedule_copy},
-                                              {"handle", schedule_handle}, {"workload", schedule_workload},
-                                              {"undo", schedule_undo},     {"hash", schedule_hash},
-                                              {"script", schedule_text},   {NULL, NULL}};
+  static const luaL_Reg schedule_methods[] = {{"func", schedule_function},
+                                              {"copy", schedule_copy},
+                                              {"handle", schedule_handle},
+                                              {"workload", schedule_workload},
+                                              {"undo", schedule_undo},
+                                              {"hash", schedule_hash},
+                                              {"split_factor", schedule_split_factor},
+                                              {"script", schedule_text},
+                                              {NULL, NULL}};
   static const luaL_Reg handle_methods[] = {{"value", handle_value}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg schedule_meta[] = {{"__gc", collect_schedule}, {"__tostring", schedule_text}, {NULL, NULL}};
   static const luaL_Reg handle_meta[] = {{"__tostring", handle_text}, {NULL, NULL}};

@@ -42,7 +42,7 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *targ
                   ms_error *err) {
   struct jit_target target;
   ms_error none = {0};
-  if (!jit_target_parse(target_name, &target, err)) return false;
+  if (!jit_target_parse(target_name, &target, err) || !jit_target_has_code(&target, err)) return false;
   tir_func f = tir_find_func(ir, "main");
   struct tir_lower_options options = {.vector_bits = target.vector_bits,
                                       .vector_registers = target.vector_registers,

@@ -36,7 +36,7 @@ ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the b
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
-ms.target(text?: string): msched.target | What a target is: text, kind, cpu, cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes.
+ms.target(text?: string): msched.target | What a target is: text, kind, cpu; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes; of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.arrays_for(func: msched.function, seed: integer): msched.array[] | Arrays for a function's parameters, filled with small integers, so that sums are exact.
@@ -179,6 +179,7 @@ schedule:script(options?: {colour?: boolean}): string | The module as TVMScript.
 schedule:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds the scheduled function; the kernel's check compares it with the workload.
 schedule:undo(count?: integer) | Takes back the last instructions, one if no number is given.
 schedule:explain(n?: integer) | Prints what the instruction numbered n from 0, or each, did and what builds on it.
+schedule:split_factor(loop: msched.handle): msched.handle|integer|nil | What a split made a loop by: the handle of a number that was drawn, or a number.
 schedule:assert(condition: string|function, ...: any) | Refuses unless a condition over drawn numbers holds: a text and a table of the handles that it names, or a function and its handles.
 schedule:if_(condition: string|function, ...: any) | What the first function does with the schedule holds where the condition does, what the second does elsewhere; the condition as assert takes it. Without functions, up to else_ or end_.
 schedule:for_(count: integer|msched.handle, body?: fun(sch: msched.schedule, iteration: msched.handle)): msched.handle? | Does so many times what body does; without it, what follows up to end_, and gives the number of the iteration.
@@ -355,12 +356,19 @@ local OTHERS = [[
 ---@field text string
 ---@field kind string
 ---@field cpu string
----@field cores integer
----@field vector_bits integer
----@field vector_registers integer
----@field l1_bytes integer
----@field l2_bytes integer
----@field l3_bytes integer
+---@field cores? integer
+---@field vector_bits? integer
+---@field vector_registers? integer
+---@field l1_bytes? integer
+---@field l2_bytes? integer
+---@field l3_bytes? integer
+---@field arch? integer
+---@field max_threads? integer
+---@field shared_bytes? integer
+---@field registers? integer
+---@field warp? integer
+---@field max_vthread? integer
+---@field vector_bytes? integer
 
 ---A tensor expression.
 ---@class msched.expression

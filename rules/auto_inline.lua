@@ -1,33 +1,27 @@
--- Inlines elementwise blocks into what reads them: a pass over memory less. Blocks that branch (padding), that compute
--- something dear (exp), or whose reads are not plain in order stay: inlined, they would be computed again or slow loops.
+-- Inlines elementwise blocks into what reads them, or into what they read: a pass over memory less. Where it costs more
+-- than it saves they stay: those that branch (padding) or compute something dear (exp) would do so again for each use,
+-- those that do not read in the order of what they write would slow the loops they come into.
 local common = msched.load "rules.common"
 
-local disallowed = {"exp"}
-
--- Reads at plain iteration variables, in rising order.
-local function ordered(sch, block)
-  for _, region in ipairs(sch:read_iters(block)) do
-    local last = 0
-    for _, v in ipairs(region) do
-      if v <= last then return false end
-      last = v
-    end
-  end
-  return true
-end
-
-local function is_worth(sch, block)
+local function is_worth(sch, block, p)
   if common.is_root(sch, block) or not common.is_spatial(sch, block) or #sch:writes(block) ~= 1 then return false end
-  if #sch:reads(block) == 0 then return true end
-  if sch:has_call(block, "if_then_else") then return false end
-  for _, op in ipairs(disallowed) do if sch:has_call(block, op) then return false end end
-  return ordered(sch, block)
+  if sch:annotation(block, "meta_schedule.inline_rule") == "disable" then return false end
+  if #sch:reads(block) == 0 and p.constant_tensors or common.is_spatial_function(sch) then return true end
+  if p.no_branches and sch:has_call(block, "if_then_else") then return false end
+  for _, op in ipairs(p.disallowed) do if sch:has_call(block, op) then return false end end
+  return not p.in_order or sch:reads_in_order(block)
 end
 
 return msched.rule {
   name = "auto_inline",
-  apply = function(sch, block)
-    if is_worth(sch, block) and #sch:consumers(block) > 0 and sch:can_inline(block) then sch:compute_inline(block) end
+  apply = function(sch, block, _, self)
+    local p = self.parameters
+    if not is_worth(sch, block, p) then return {sch} end
+    if p.into_consumer and #sch:consumers(block) > 0 and sch:can_inline(block) then
+      sch:compute_inline(block)
+    elseif p.into_producer and #sch:producers(block) == 1 and sch:can_reverse_inline(block) then
+      sch:reverse_compute_inline(block)
+    end
     return {sch}
   end,
 }

@@ -8,6 +8,12 @@ end
 
 function common.is_spatial(sch, block) return all(sch:iter_kinds(block), "spatial") end
 
+-- No block of the function reduces.
+function common.is_spatial_function(sch)
+  for _, name in ipairs(sch:block_names()) do if not common.is_spatial(sch, sch:get_sblock(name)) then return false end end
+  return true
+end
+
 function common.is_root(sch, block) return sch:block_name(block) == "root" end
 
 function common.has_block(sch, name)
@@ -41,42 +47,58 @@ function common.is_tiled(sch, block)
   return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or sch:annotation(block, "msched.register_tile") ~= nil
 end
 
--- Tiling pays in a reduction where a region read leaves out a spatial iteration: its elements are used again and again.
+-- Tiling pays in a reduction where a region read leaves out a spatial iteration of more than one value: its elements are
+-- used again and again.
 function common.needs_tiling(sch, block)
-  if sch:annotation(block, "schedule_rule") == "None" then return false end
-  if #sch:writes(block) ~= 1 or not sch:is_trivial(block) then return false end
-  local kinds, reduces = sch:iter_kinds(block), false
+  if common.is_tiled(sch, block) or #sch:writes(block) ~= 1 or not sch:is_trivial(block) then return false end
+  local kinds, extents, reduces = sch:iter_kinds(block), sch:iter_extents(block), false
   for _, kind in ipairs(kinds) do
     if kind == "opaque" then return false end
     reduces = reduces or kind == "reduce"
   end
   if not reduces then return false end
-  local written = {}
-  for _, r in ipairs(sch:writes(block)) do written[r.buffer] = true end
-  local reads, uses = sch:reads(block), sch:read_uses(block)
-  for i, region in ipairs(uses) do
-    if not written[reads[i].buffer] then
+  local result, reads = sch:writes(block)[1].buffer, sch:reads(block)
+  for i, uses in ipairs(sch:read_uses(block)) do
+    if reads[i].buffer ~= result then
       local used = {}
-      for _, v in ipairs(region) do used[v] = true end
-      for v, kind in ipairs(kinds) do if kind == "spatial" and not used[v] then return true end end
+      for _, v in ipairs(uses) do used[v] = true end
+      for v, kind in ipairs(kinds) do if kind == "spatial" and extents[v] ~= 1 and not used[v] then return true end end
     end
   end
   return false
 end
 
--- A reduction block whose loops are each spatial or a reduction, and which has too little to do in parallel.
-function common.needs_rfactor(sch, block, parallel)
+-- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces and
+-- no more than so many jobs; another reduces more than one value, and than `least`.
+function common.needs_rfactor(sch, block, jobs, least)
   if #sch:writes(block) < 1 or not sch:has_init(block) or not sch:is_trivial(block) then return false end
-  local kinds = common.loop_kinds(sch, block)
-  local reduces = false
-  for _, kind in ipairs(kinds) do
-    if kind ~= "spatial" and kind ~= "reduce" then return false end
-    reduces = reduces or kind == "reduce"
-  end
   local spatial, reduce = common.lengths(sch, block)
-  if not reduces or not spatial then return false end
-  if common.needs_tiling(sch, block) then return not (spatial >= reduce or spatial > parallel) end
-  return reduce > 1 and reduce > parallel
+  if not spatial or reduce <= 1 then return false end
+  if common.needs_tiling(sch, block) then return spatial < reduce and spatial <= jobs end
+  return reduce > least
+end
+
+-- Moves spatial loops in front of reduction loops, and fuses the latter: the fused loop, and how many are in front.
+function common.fuse_reduction(sch, block)
+  local kinds, loops = common.loop_kinds(sch, block)
+  local moved, reduce, spatial = {}, {}, 0
+  for i, l in ipairs(loops) do
+    if kinds[i] ~= "spatial" then
+      reduce[#reduce + 1] = l
+    else
+      spatial = spatial + 1
+      if #reduce > 0 then moved[#moved + 1] = l end
+    end
+  end
+  if #moved > 0 then sch:reorder(table.move(reduce, 1, #reduce, #moved + 1, moved)) end
+  return #reduce == 1 and reduce[1] or sch:fuse(reduce), spatial
+end
+
+-- Draws one of a list, each with the same chance.
+function common.sample_equal(sch, list)
+  local chances = {}
+  for i = 1, #list do chances[i] = 1 / #list end
+  return sch:sample_categorical(list, chances)
 end
 
 -- Every access of the block stays or moves by one element when the loop advances, and some move.
@@ -100,10 +122,9 @@ end
 
 -- The block that writes the block's result out already, and could do so tile by tile; nil: there is none.
 function common.only_consumer(sch, block)
-  local consumers = sch:consumers(block)
-  if #consumers ~= 1 then return nil end
+  if #sch:consumers(block) ~= 1 then return nil end
   local consumer = sch:get_consumers(block)
-  if common.is_spatial(sch, consumer) and #sch:producers(consumer) == 1 then return consumer end
+  if common.is_spatial(sch, consumer) and sch:reads_in_order(consumer) then return consumer end
 end
 
 -- A trace with another choice in one of its categorical draws that `wanted` accepts; nil: there is none.

@@ -4,20 +4,18 @@ local common = msched.load "rules.common"
 
 return msched.rule {
   name = "parallel_vectorize_unroll",
-  apply = function(sch, block, context)
+  apply = function(sch, block, context, self)
     if not common.is_root(sch, block) then return {sch} end
-    local p = context.parallel
-    if #p.jobs_per_core > 0 then
-      local jobs, chances = {}, {}
-      for i, n in ipairs(p.jobs_per_core) do jobs[i], chances[i] = n * context.target.cores, 1 / #p.jobs_per_core end
-      sch:annotate(block, "meta_schedule.parallel", sch:sample_categorical(jobs, chances))
+    local p = self.parameters
+    if p.jobs_per_core then
+      local jobs = {}
+      for i, n in ipairs(p.jobs_per_core) do jobs[i] = n * context.target.cores end
+      sch:annotate(block, "meta_schedule.parallel", #jobs > 1 and common.sample_equal(sch, jobs) or jobs[1])
     end
     if p.max_vector_extent then sch:annotate(block, "meta_schedule.vectorize", p.max_vector_extent) end
-    if #p.unroll_steps > 0 then
-      local equal = {}
-      for i = 1, #p.unroll_steps do equal[i] = 1 / #p.unroll_steps end
-      local step = sch:sample_categorical(p.unroll_steps, equal)
-      sch:annotate(block, p.unroll_explicit and "meta_schedule.unroll_explicit" or "meta_schedule.unroll_implicit", step)
+    if p.unroll_steps and not common.is_spatial_function(sch) then
+      local key = p.unroll_explicit and "meta_schedule.unroll_explicit" or "meta_schedule.unroll_implicit"
+      sch:annotate(block, key, common.sample_equal(sch, p.unroll_steps))
     end
     return {sch}
   end,

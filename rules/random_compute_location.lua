@@ -1,31 +1,30 @@
--- Draws where a block that was left alone shall be computed: inside a loop of its consumers, inlined, or where it is.
+-- Draws where a block that was left alone shall be computed: inside a loop of its consumers, inlined, or where it is. So
+-- too where the partial results of a factored reduction are computed, after its result's own place.
 local common = msched.load "rules.common"
 
-local function applies(sch, block)
-  if common.is_root(sch, block) or #sch:consumers(block) == 0 then return false end
-  local kinds, loops = common.loop_kinds(sch, block)
-  if #loops == 0 then return false end
-  if common.is_tiled(sch, block) or #sch:writes(block) ~= 1 then return false end
-  if sch:annotation(block, "meta_schedule.random_compute_producer") then return false end
-  for _, kind in ipairs(kinds) do if kind ~= "spatial" and kind ~= "reduce" then return false end end
-  return not common.needs_tiling(sch, block)
+local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor
+
+local function can_move(sch, block)
+  if common.is_tiled(sch, block) or #sch:consumers(block) == 0 then return false end
+  local outer = sch:get_loops(block)
+  return outer ~= nil and sch:child_count(outer) == 1
 end
 
 local function compute_somewhere(sch, block)
-  local location = sch:sample_compute_location(block)
-  sch:compute_at(block, location, {preserve_unit_loops = true})
+  sch:compute_at(block, sch:sample_compute_location(block), {preserve_unit_loops = true})
 end
 
 return msched.rule {
   name = "random_compute_location",
-  apply = function(sch, block)
-    if not common.is_root(sch, block) and sch:annotation(block, "meta_schedule.random_compute_producer") then
-      sch:unannotate(block, "meta_schedule.random_compute_producer")
-      local producers = {sch:get_producers(block)}
-      if #producers > 0 then compute_somewhere(sch, producers[1]) end
-      return {sch}
+  apply = function(sch, block, _, self)
+    if common.is_root(sch, block) then return {sch} end
+    local moves, partial = can_move(sch, block), nil
+    if sch:annotation(block, NOTE) and (moves or self.parameters.of_outputs) then
+      partial = sch:get_producers(block)
+      sch:unannotate(block, NOTE)
     end
-    if applies(sch, block) then compute_somewhere(sch, block) end
+    if moves then compute_somewhere(sch, block) end
+    if partial then compute_somewhere(sch, partial) end
     return {sch}
   end,
 }

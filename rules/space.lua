@@ -33,7 +33,7 @@ local function apply_once(rule, sch, name, context, report)
   end
   local found, block = pcall(sch.get_sblock, sch, name)
   if not found then return drop(msched.code_of(block) or error(block, 0), block) end
-  local ok, made, message = limited("rule", rule, sch, block, context)
+  local ok, made, message = limited("rule", rule, sch, block, context, rule)
   if not ok then return drop(made, message) end
   check_schedules(rule, made)
   if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
@@ -83,41 +83,57 @@ end
 
 local function new_report(seed) return {seed = seed or 1, draws = 0, refused = {}, thinned = false} end
 
--- Sketches: schedules with the decisions they were made with; and a report: what was refused, and whether there were
--- more sketches than are kept.
-function space.generate(func, context, rules, seed)
-  local first, report = msched.schedule(func, {seed = seed or 1}), new_report(seed)
-  return apply_rules(rules, {first}, block_names(first), context, report), report
+-- Rules may keep a state of their own while a space is opened: it begins anew each time.
+local function begin(rules, context)
+  for _, rule in ipairs(rules) do
+    if rule.begin then
+      local ok, _, message = limited("rule", {name = rule.name, apply = rule.begin}, rule, context)
+      if not ok then error(message, 0) end
+    end
+  end
 end
 
--- The sketches that more rules make of these, and a report.
+-- The sketches that rules make of these schedules; and a report: what was refused, and whether there were more sketches
+-- than are kept.
 function space.extend(func, context, rules, schedules, seed)
   local report = new_report(seed)
+  begin(rules, context)
   return apply_rules(rules, schedules, block_names(msched.schedule(func)), context, report), report
 end
 
--- Rules, postprocessors or mutators of a target by name; they are not among those that users registered.
-function space.load(names)
-  local list, registered = {}, msched.registered
-  local users = {}
-  for _, kind in ipairs {"rule", "postproc", "mutator"} do users[kind], registered[kind] = registered[kind], {} end
-  for _, name in ipairs(names) do
-    list[#list + 1] = type(name) == "table" and {msched.load("rules.mutate_" .. name[1]), name[2]} or msched.load("rules." .. name)
-  end
-  for _, kind in ipairs {"rule", "postproc", "mutator"} do registered[kind] = users[kind] end
-  return list
+-- Sketches: schedules with the decisions they were made with; and a report.
+function space.generate(func, parts, seed)
+  return space.extend(func, parts.context, parts.rules, {msched.schedule(func, {seed = seed or 1})}, seed)
+end
+
+-- A shipped part by its name, with the parameters that the target has for it.
+local function load_part(prefix, name, context)
+  local part = msched.load("rules." .. prefix .. name)
+  return setmetatable({parameters = context[name] or {}}, {__index = part})
+end
+
+-- The rules, postprocessors and mutators of a context (rules/targets.lua), made ready: lists of what users' own come
+-- after. They are not among those that users registered.
+function space.parts(context)
+  local parts, users = {context = context, rules = {}, postprocs = {}, mutators = {}}, msched.registered
+  msched.registered = {rule = {}, postproc = {}, mutator = {}}
+  for i, name in ipairs(context.rules) do parts.rules[i] = load_part("", name, context) end
+  for i, name in ipairs(context.postprocs) do parts.postprocs[i] = load_part("", name, context) end
+  for i, entry in ipairs(context.mutators) do parts.mutators[i] = {load_part("mutate_", entry[1], context), entry[2]} end
+  msched.registered = users
+  return parts
 end
 
 -- Runs the postprocessors. false: the candidate is refused, by the one of that name; and the code and message where an
 -- instruction in it was refused.
-function space.postprocess(sch, postprocs)
+function space.postprocess(sch, parts)
   sch:enter_postproc()
-  return space.check(sch, postprocs)
+  return space.check(sch, parts.postprocs, parts.context)
 end
 
-function space.check(sch, postprocs)
+function space.check(sch, postprocs, context)
   for _, p in ipairs(postprocs) do
-    local ok, verdict, message = limited("postprocessor", p, sch)
+    local ok, verdict, message = limited("postprocessor", p, sch, context, p)
     if not ok then return false, p.name, verdict, message end
     if verdict == false then return false, p.name end
   end

@@ -2,8 +2,7 @@
 -- mutators, then those that the user's files register. Gives the functions that C calls.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local limited, registered = msched.limited, msched.registered
-local context = targets.context(msched.target(MSCHED_TARGET))
-local rules, postprocs, mutators = space.load(context.rules), space.load(context.postprocs), space.load(context.mutators)
+local parts = space.parts(targets.context(msched.target(MSCHED_TARGET)))
 
 local worker = {environment = msched.load "rules.environment"}
 
@@ -11,26 +10,26 @@ local worker = {environment = msched.load "rules.environment"}
 function worker.load(chunk, path)
   local ok, _, message = limited("file", {name = path, apply = chunk})
   if not ok then error(message, 0) end
-  for _, r in ipairs(registered.rule) do rules[#rules + 1] = r end
-  for _, p in ipairs(registered.postproc) do postprocs[#postprocs + 1] = p end
-  for _, m in ipairs(registered.mutator) do mutators[#mutators + 1] = {m, m.weight} end
+  for _, r in ipairs(registered.rule) do table.insert(parts.rules, r) end
+  for _, p in ipairs(registered.postproc) do table.insert(parts.postprocs, p) end
+  for _, m in ipairs(registered.mutator) do table.insert(parts.mutators, {m, m.weight}) end
   for _, kind in ipairs {"rule", "postproc", "mutator"} do registered[kind] = {} end
 end
 
-function worker.postprocess(sch) return space.postprocess(sch, postprocs) end
+function worker.postprocess(sch) return space.postprocess(sch, parts) end
 
 function worker.sketches(func, seed)
-  local traces, schedules, report = {}, space.generate(func, context, rules, seed)
+  local traces, schedules, report = {}, space.generate(func, parts, seed)
   for i, sch in ipairs(schedules) do traces[i] = sch.trace end
   return traces, refusals.list(report.refused), report.thinned
 end
 
 function worker.mutators()
   local list = {}
-  for i, m in ipairs(mutators) do list[i] = {m[1].name, m[2]} end
+  for i, m in ipairs(parts.mutators) do list[i] = {m[1].name, m[2]} end
   return list
 end
 
-function worker.mutate(i, trace, stream) return space.mutate(mutators[i][1], trace, stream) end
+function worker.mutate(i, trace, stream) return space.mutate(parts.mutators[i][1], trace, stream) end
 
 return worker

@@ -5,15 +5,14 @@ local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
 local root, example = arg[1], arg[2]
 local extents = {table.unpack(arg, 3)}
-local context = targets.context(ms.target "x86-64-v3")
-local rules, postprocs = space.load(context.rules), space.load(context.postprocs)
+local parts = space.parts(targets.context(ms.target "x86-64-v3"))
 
 local func = assert(loadfile(root .. "/lua/examples/" .. example .. ".lua"))(table.unpack(extents))[1]
 io.write("### ", example, "\n", func:script())
-for s, sketch in ipairs(space.generate(func, context, rules)) do
+for s, sketch in ipairs(space.generate(func, parts)) do
   for c = 1, 4 do
     local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 3, candidate = 10 * s + c, anew = true})
-    if ok and space.postprocess(sch, postprocs) then
+    if ok and space.postprocess(sch, parts) then
       io.write("### sketch ", s, ", candidate ", c, "\n", sch:script())
       break
     end

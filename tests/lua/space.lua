@@ -2,8 +2,7 @@
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
-local context = targets.context(ms.target "native")
-local rules, postprocs, mutators = space.load(context.rules), space.load(context.postprocs), space.load(context.mutators)
+local parts = space.parts(targets.context(ms.target "native"))
 
 local root = arg[1]
 local examples = {{"gemm", 48, 64, 80}, {"gemm", 37, 50, 29}, {"conv2d_bn_relu", 12, 8}, {"softmax", 8, 24}}
@@ -13,18 +12,18 @@ do -- TVMScript is a door like Lua
 end
 for _, e in ipairs(examples) do
   local func = assert(loadfile(root .. "/lua/examples/" .. e[1] .. ".lua"))(table.unpack(e, 2))[1]
-  local sketches = space.generate(func, context, rules)
+  local sketches = space.generate(func, parts)
   local checked, mutated = 0, 0
   for s, sketch in ipairs(sketches) do
     for c = 1, 2 do
       local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 7, candidate = 10 * s + c, anew = true})
       if ok then
         local trace = sch.trace
-        if space.postprocess(sch, postprocs) then
+        if space.postprocess(sch, parts) then
           ms.build(sch:func(), {reference = func}):check {tolerance = 1e-3}
           checked = checked + 1
         end
-        for m, mutator in ipairs(mutators) do
+        for m, mutator in ipairs(parts.mutators) do
           local other = mutator[1].apply(trace, ms.stream(1, s, c, m))
           if other then
             local good = pcall(ms.apply, func, other, {seed = 7, candidate = 10 * s + c, repair = true})

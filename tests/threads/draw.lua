@@ -9,8 +9,7 @@ local root, candidates, runs, folder = arg[1], tonumber(arg[2]), tonumber(arg[3]
 -- Three threads, on any machine; every allocation but the smallest lies in the workspace, so that small shapes do.
 local target = ms.target "native".text:gsub("%-num%-cores=%d+", "-num-cores=3")
 local STACK_BYTES = 256
-local context = targets.context(ms.target(target))
-local rules, postprocs = space.load(context.rules), space.load(context.postprocs)
+local parts = space.parts(targets.context(ms.target(target)))
 
 local function write(path, text)
   local file <close> = assert(io.open(path, "w"))
@@ -56,7 +55,7 @@ end
 for i = 5, #arg do
   local file <close> = assert(io.open(root .. "/tests/bench/workloads/" .. arg[i] .. ".py"))
   local func = ms.from_script(file:read "a")
-  local sketches = space.generate(func, context, rules)
+  local sketches = space.generate(func, parts)
   local base, base_name, base_bytes = ms.build(func, {target = target}), "base_" .. arg[i], nil
   if folder ~= "-" then base_bytes = export(base, base_name) end
   local kept <close> = io.open(root .. "/tests/threads/" .. arg[i] .. ".trace.json")
@@ -66,7 +65,7 @@ for i = 5, #arg do
     tries = tries + 1
     local sketch = sketches[(tries - 1) % #sketches + 1]
     local ok, sch = pcall(ms.apply, func, sketch.trace, {seed = 11, candidate = tries, anew = true})
-    if ok and space.postprocess(sch, postprocs) then
+    if ok and space.postprocess(sch, parts) then
       drawn = drawn + 1
       judge_and_export(func, string.format("%s_%d", arg[i], tries), sch, base, base_name, base_bytes)
     end

@@ -55,7 +55,8 @@ static void texts_make_their_targets_again(void **state) {
       "llvm -mcpu=rocketlake -mattr=+amx-int8,+amx-bf16,+amx-tile", "llvm -mcpu=sapphirerapids -mattr=-avx512f",
       "llvm -mcpu=skylake-avx512 -vector-bits=256 -num-cores=64", "llvm -mcpu=znver4 -mattr=-evex512",
       "llvm -mtriple=aarch64-linux-gnu", "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-v1 -mattr=+sve2,-sve,+bf16",
-      "llvm -mtriple=x86_64-unknown-linux-musl -mcpu=haswell",
+      "llvm -mtriple=x86_64-unknown-linux-musl -mcpu=haswell", "cuda -arch=sm_70", "cuda -arch=sm_90a",
+      "cuda -arch=sm_80 -max_threads_per_block=256 -max_shared_memory_per_block=16384 -thread_warp_size=64",
       /* as older stores have it: all that a machine has */
       ("llvm -mcpu=rocketlake -num-cores=2 -mattr=+prfchw,-cldemote,+avx,+aes,+sahf,+pclmul,-xop,+xsaves,+avx512fp16,"
        "-usermsr,+sse4.1,+64bit,+cmov,+avx10.1-256,+evex512,+avx512f,+amx-tile,+amx-int8,-shstk,+fxsr")};
@@ -139,7 +140,13 @@ static void wrong_texts_are_refused(void **state) {
                {"llvm -mtriple=x86_64-linux-gnux32", "addresses are not of 64 bits"},
                {"llvm -mtriple=aarch64-linux-gnu -mcpu=haswell", "`haswell` is not known"},
                {"llvm -mtriple=aarch64-linux-gnu -mattr=-neon", "-neon: there is no code"},
-               {"llvm -mtriple=aarch64-linux-gnu -mattr=sve", "a feature is written"}};
+               {"llvm -mtriple=aarch64-linux-gnu -mattr=sve", "a feature is written"},
+               {"cuda", "say which GPU, as cuda -arch=sm_90; known are sm_70 "},
+               {"cuda -arch=sm_35", "-arch=sm_35 is not known; known are sm_70 "},
+               {"cuda -arch=sm_90 -num-cores=2", "unknown option `-num-cores=2` of cuda; known are -arch= "},
+               {"cuda -arch=sm_90 -max_threads_per_block=0", "a number from 1 to"},
+               {"cuda -arch=sm_90 -max_threads_per_block=", "a number from 1 to"},
+               {"cuda -arch=sm_90 -max_threads_per_block=1k", "a number from 1 to"}};
   for (size_t i = 0; i < COUNT(wrong); i++) {
     struct jit_target t;
     ms_error err = {0};
@@ -258,8 +265,27 @@ static void foreign_code_is_not_loaded(void **state) {
   tir_free(ir);
 }
 
+static void a_gpu_has_its_limits_and_no_code(void **state) {
+  (void)state;
+  struct jit_target t = target_of("  cuda  -max_threads_per_block=512 -arch=sm_75");
+  assert_string_equal(t.kind, "cuda");
+  assert_int_equal(t.gpu.arch, 75);
+  assert_int_equal(t.gpu.max_threads, 512);
+  assert_int_equal(t.gpu.shared_bytes, 65536);
+  assert_int_equal(t.gpu.warp, 32);
+  assert_string_equal(text_of(&t), "cuda -arch=sm_75 -max_threads_per_block=512");
+  assert_int_equal(target_of("native").gpu.arch, 0);
+  struct tir *ir = read_product();
+  ms_error err = {0};
+  assert_null(jit_compile(ir, tir_find_func(ir, "main"), &t, NULL, &err));
+  assert_int_equal(err.code, MS_UNKNOWN_TARGET);
+  assert_non_null(strstr(err.message, "no code is made for cuda -arch=sm_75 yet"));
+  tir_free(ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_gpu_has_its_limits_and_no_code),
       cmocka_unit_test(texts_make_their_targets_again),
       cmocka_unit_test(random_texts_make_their_targets_again),
       cmocka_unit_test(texts_are_canonical),

@@ -1,0 +1,109 @@
+#include "cuda.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arch {
+  const char *name;
+  int shared_bytes;
+};
+static const struct arch archs[] = {
+#define CUDA_ARCH(name, shared_bytes) {name, shared_bytes},
+#include "cuda.def"
+};
+
+struct limit {
+  const char *option;
+  size_t field; /* an int's place in struct jit_gpu */
+  int standard;
+};
+static const struct limit limits[] = {
+#define CUDA_LIMIT(field, option, standard) {option, offsetof(struct jit_gpu, field), standard},
+#include "cuda.def"
+};
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static int *limit_of(struct jit_gpu *gpu, const struct limit *l) { return (int *)(void *)((char *)gpu + l->field); }
+
+static int standard_of(const struct arch *arch, const struct limit *l) {
+  return l->standard ? l->standard : arch->shared_bytes;
+}
+
+static const struct arch *find_arch(const char *name) {
+  for (size_t i = 0; i < COUNT(archs); i++)
+    if (!strcmp(archs[i].name, name)) return &archs[i];
+  return NULL;
+}
+
+static bool refuse_arch(const char *name, ms_error *err) {
+  char known[256] = "";
+  for (size_t i = 0; i < COUNT(archs); i++) strcat(strcat(known, i ? " " : ""), archs[i].name);
+  return name ? ms_fail(err, MS_UNKNOWN_TARGET, "target: -arch=%s is not known; known are %s", name, known)
+              : ms_fail(err, MS_UNKNOWN_TARGET, "target: say which GPU, as cuda -arch=sm_90; known are %s", known);
+}
+
+static bool refuse_option(const char *word, ms_error *err) {
+  char known[256] = "-arch=";
+  for (size_t i = 0; i < COUNT(limits); i++) strcat(strcat(strcat(known, " -"), limits[i].option), "=");
+  return ms_fail(err, MS_UNKNOWN_TARGET, "target: unknown option `%s` of cuda; known are %s", word, known);
+}
+
+/* -option=value of a limit: it stays 0 where no word gives it. */
+static bool parse_limit(struct jit_gpu *gpu, const char *word, ms_error *err) {
+  const char *name = word + strspn(word, "-"), *value = strchr(name, '=');
+  for (size_t i = 0; value && i < COUNT(limits); i++) {
+    size_t length = strlen(limits[i].option);
+    if (length != (size_t)(value - name) || strncmp(name, limits[i].option, length) != 0) continue;
+    char *end;
+    long n = strtol(value + 1, &end, 10), most = 1 << 20;
+    if (!value[1] || *end || n < 1 || n > most)
+      return ms_fail(err, MS_UNKNOWN_TARGET, "target: %s: a number from 1 to %ld is expected", word, most);
+    *limit_of(gpu, &limits[i]) = (int)n;
+    return true;
+  }
+  return refuse_option(word, err);
+}
+
+bool cuda_is_text(const char *text) {
+  text += strspn(text, " \t\n");
+  return !strncmp(text, "cuda", 4) && strchr(" \t\n", text[4]);
+}
+
+bool cuda_parse(char *words, struct jit_target *out, ms_error *err) {
+  struct jit_target t = {.kind = "cuda", .cores = 1};
+  const char *name = NULL;
+  for (char *word; (word = strsep(&words, " \t\n")) != NULL;) {
+    if (!*word || !strcmp(word, "cuda")) continue;
+    const char *option = word + strspn(word, "-");
+    if (!strncmp(option, "arch=", 5))
+      name = option + 5;
+    else if (!parse_limit(&t.gpu, word, err))
+      return false;
+  }
+  const struct arch *arch = name ? find_arch(name) : NULL;
+  if (!arch) return refuse_arch(name, err);
+  strcpy(t.cpu, arch->name);
+  t.gpu.arch = atoi(arch->name + strlen("sm_"));
+  for (size_t i = 0; i < COUNT(limits); i++) {
+    int *limit = limit_of(&t.gpu, &limits[i]);
+    if (!*limit) *limit = standard_of(arch, &limits[i]);
+  }
+  *out = t;
+  return true;
+}
+
+/* Limits are written where they are not the architecture's own. */
+void cuda_text(const struct jit_target *target, char *out, size_t size) {
+  const struct arch *arch = find_arch(target->cpu);
+  assert(arch && !strcmp(target->kind, "cuda"));
+  struct jit_gpu gpu = target->gpu;
+  snprintf(out, size, "cuda -arch=%s", arch->name);
+  for (size_t i = 0; i < COUNT(limits); i++) {
+    size_t length = strlen(out);
+    int value = *limit_of(&gpu, &limits[i]);
+    if (value != standard_of(arch, &limits[i]))
+      snprintf(out + length, size - length, " -%s=%d", limits[i].option, value);
+  }
+}

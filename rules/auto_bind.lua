@@ -1,0 +1,16 @@
+-- Binds the loops of a block that nothing else bound: to blocks and, so many a block, to threads.
+local common, binding = msched.load "rules.common", msched.load "rules.binding"
+
+return msched.rule {
+  name = "auto_bind",
+  apply = function(sch, block, context, self)
+    if common.is_root(sch, block) or sch:scope(block) ~= "root" then return {sch} end
+    local p = {max_blocks = self.parameters.max_blocks, max_threads = context.target.max_threads}
+    binding.bind(sch, block, p, function(most)
+      local fitting = {}
+      for _, n in ipairs(self.parameters.thread_extents) do if n <= most then fitting[#fitting + 1] = n end end
+      return #fitting > 1 and common.sample_equal(sch, fitting) or fitting[1] or most
+    end)
+    return {sch}
+  end,
+}

@@ -1,0 +1,58 @@
+-- Has the threads of a block reduce together: the reductions become one loop, whose inner part is bound to threadIdx.x.
+-- What is read in one place is computed there, into shared memory, by the threads of what reads it. Opens two
+-- schedules: so, and as it was.
+local common = msched.load "rules.common"
+
+-- The loop around the block that is bound to threads, or nil.
+local function thread_loop(sch, block)
+  for _, l in ipairs {sch:get_loops(block)} do
+    if (sch:thread(l) or ""):find("threadIdx", 1, true) then return l end
+  end
+end
+
+-- The first consumer, its loops, and the number of the one that the block can be computed in: as deep as both have spatial
+-- loops, and around all consumers. nil: there is none.
+local function place(sch, block)
+  if #sch:writes(block) ~= 1 or #sch:consumers(block) == 0 then return nil end
+  local consumers, kinds = {sch:get_consumers(block)}, common.loop_kinds(sch, block)
+  if common.needs_tiling(sch, consumers[1]) then return nil end
+  local loops = {sch:get_loops(consumers[1])}
+  local at = #loops
+  for i = 2, #consumers do at = math.min(at, sch:shared_loops(consumers[1], consumers[i])) end
+  for i = 1, at do
+    if kinds[i] ~= "spatial" then at = i - 1 break end
+  end
+  if at > 0 then return consumers[1], loops, at end
+end
+
+-- Computes the block where it is read, and gives the number of threads there. Where no loop is bound to them yet, the
+-- innermost around the consumer is split for it.
+local function fuse_into(sch, block, extents, consumer, loops, at)
+  local threads, under = thread_loop(sch, consumer), loops[at]
+  local extent = threads and (sch:split_factor(threads) or sch:extent(threads)) or common.sample_equal(sch, extents)
+  if not threads then
+    local outer, inner = sch:split(loops[#loops], {msched.rest, extent})
+    sch:bind(inner, "threadIdx.x")
+    if at == #loops then under = outer end
+  end
+  sch:compute_at(block, under, {preserve_unit_loops = true})
+  sch:set_scope(block, 0, "shared")
+  return extent
+end
+
+return msched.rule {
+  name = "cross_thread_reduction",
+  apply = function(sch, block, context, self)
+    if common.is_root(sch, block) or not common.is_nest(sch, block) or not common.needs_rfactor(sch, block, context.target.max_threads, 1) then return {sch} end
+    local s = sch:copy()
+    local b, extents = s:handle(block), self.parameters.thread_extents
+    local consumer, loops, at = place(s, b)
+    local extent
+    if consumer and s:can_compute_at(b, loops[at]) then extent = fuse_into(s, b, extents, consumer, loops, at) end
+    local fused = common.fuse_reduction(s, b)
+    extent = extent or common.sample_equal(s, extents)
+    local _, inner = s:split(fused, {msched.rest, extent})
+    s:bind(inner, "threadIdx.x")
+    return {s, sch}
+  end,
+}

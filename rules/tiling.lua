@@ -1,0 +1,165 @@
+-- What the rules of multi-level tiling share: loops split and put in the order of a structure, bound to threads; caches for
+-- what is written and read again and again; copies that run ahead of what uses them. Parameters:
+--   structure            a letter a level, from outside: S spatial loops, R reductions
+--   max_innermost        the largest innermost tile
+--   binds                thread axes of the first levels, each fused; nil: none
+--   threads              {least, most}, of a block, noted for verify_gpu_code; nil: not noted
+--   write                {need = "must" | "may", levels, scope}: a cache for the result, under each of the levels in turn
+--   read                 {levels, scope}: caches for the inputs
+--   vector_load_lengths  how many elements a thread may load at once, for the caches of inputs
+--   stages               depths of software pipelines, where copies may run ahead
+-- Source: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022.
+local common = msched.load "rules.common"
+
+local tiling = {}
+
+local function last(list) return list[#list] end
+
+-- Levels of each kind in the structure.
+local function levels_of(structure)
+  local levels = {S = {}, R = {}}
+  for i = 1, #structure do table.insert(levels[structure:sub(i, i)], i) end
+  return levels
+end
+
+local function note_threads(sch, block, threads, spatial)
+  local least = spatial and spatial > 2 * threads.least and threads.least or 1
+  sch:annotate(block, "meta_schedule.thread_extent_low_inclusive", least)
+  sch:annotate(block, "meta_schedule.thread_extent_high_inclusive", threads.most)
+end
+
+-- Splits and orders the loops; gives those of each level. split(sch, block, loop, count, p) gives a loop's tiles.
+local function tile_nest(sch, block, p, split)
+  local kinds, loops = common.loop_kinds(sch, block)
+  local levels, tiles, spatial = levels_of(p.structure), {}, 1
+  for i = 1, #p.structure do tiles[i] = {} end
+  for i, l in ipairs(loops) do
+    local at = kinds[i] == "spatial" and levels.S or kinds[i] == "reduce" and levels.R or {}
+    local extent = sch:extent(l)
+    if kinds[i] == "spatial" then spatial = spatial and extent and spatial * extent end
+    local parts = #at == 1 and {l} or #at > 1 and split(sch, block, l, #at, p) or {}
+    for k, part in ipairs(parts) do table.insert(tiles[at[k]], part) end
+  end
+  local order = {}
+  for _, level in ipairs(tiles) do table.move(level, 1, #level, #order + 1, order) end
+  sch:reorder(order)
+  for i, axis in ipairs(p.binds or {}) do
+    local fused = sch:fuse(tiles[i])
+    sch:bind(fused, axis)
+    tiles[i] = {fused}
+  end
+  if p.threads then note_threads(sch, block, p.threads, spatial) end
+  return tiles
+end
+
+-- A state is a schedule with its block and tiles, in one copy; fork gives it in another.
+local function fork(state)
+  local sch, tiles = state.sch:copy(), {}
+  for i, level in ipairs(state.tiles) do
+    tiles[i] = {}
+    for k, l in ipairs(level) do tiles[i][k] = sch:handle(l) end
+  end
+  return {sch = sch, block = sch:handle(state.block), tiles = tiles}
+end
+
+-- The result is written out under the last loop of each level in turn, by the block that does so already or by a new one;
+-- where there may be no cache, also as it is.
+local function add_write_reuse(state, write)
+  local levels = state.sch:annotation(state.block, "meta_schedule.write_cache_level")
+  local must = levels ~= nil or write.need == "must"
+  local results = must and {} or {state}
+  local consumer = not must and common.only_consumer(state.sch, state.block)
+  for _, level in ipairs(levels or write.levels) do
+    local under = last(state.tiles[level])
+    if under then
+      local s = fork(state)
+      local out = consumer and s.sch:handle(consumer) or s.sch:cache_write(s.block, 0, write.scope)
+      local loop = s.sch:handle(under)
+      if s.sch:can_reverse_compute_at(out, loop) then
+        s.sch:reverse_compute_at(out, loop, {preserve_unit_loops = true})
+        results[#results + 1] = s
+      end
+    end
+  end
+  return results
+end
+
+-- How many elements of the type a thread can load at once.
+local function loadable(lengths, bytes, vector_bytes)
+  local list = {}
+  for _, n in ipairs(lengths) do
+    if n * bytes <= vector_bytes and (bytes >= 4 or n == 1 or n % 2 == 0) then list[#list + 1] = n end
+  end
+  return list
+end
+
+-- What threads of a block load together: rewrite_cooperative_fetch shares it out among them.
+local function note_fetch(sch, cache, p)
+  local lengths = loadable(p.vector_load_lengths, sch:writes(cache)[1].bytes, p.vector_bytes)
+  if #lengths > 0 then sch:annotate(cache, "meta_schedule.cooperative_fetch", common.sample_equal(sch, lengths)) end
+end
+
+local function add_read_caches(s, level, p)
+  local written = {}
+  for _, w in ipairs(s.sch:writes(s.block)) do written[w.buffer] = true end
+  for i, r in ipairs(s.sch:reads(s.block)) do
+    if not written[r.buffer] then
+      local cache = s.sch:cache_read(s.block, i - 1, p.read.scope, {s.block})
+      s.sch:compute_at(cache, last(s.tiles[level]), {preserve_unit_loops = true})
+      local loops = {s.sch:get_loops(cache)}
+      s.sch:fuse(table.move(loops, #loops - #r.shape + 1, #loops, 1, {}))
+      if p.vector_load_lengths then note_fetch(s.sch, cache, p) end
+    end
+  end
+  return s
+end
+
+local function add_read_reuse(state, p)
+  local results = {}
+  for _, level in ipairs(p.read.levels) do
+    results[#results + 1] = add_read_caches(#p.read.levels == 1 and state or fork(state), level, p)
+  end
+  return results
+end
+
+-- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.
+local function add_pipeline(state, p)
+  local level, results = p.structure:find("R", 1, true), {state}
+  local outer = level and last(state.tiles[level])
+  if not outer or state.sch:child_count(outer) ~= 3 then return results end
+  for _, stage in ipairs(p.stages) do
+    local s = fork(state)
+    local loop = s.sch:fuse(s.tiles[level])
+    s.sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
+    s.sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
+    s.sch:annotate(loop, "software_pipeline_async_stages", {0})
+    results[#results + 1] = s
+  end
+  return results
+end
+
+local function each(states, step, ...)
+  local results = {}
+  for _, state in ipairs(states) do
+    local made = step(state, ...)
+    table.move(made, 1, #made, #results + 1, results)
+  end
+  return results
+end
+
+-- Splits a loop into so many tiles, by what is drawn.
+function tiling.split(sch, _, loop, count, p) return {sch:split(loop, {sch:sample_perfect_tile(loop, count, p.max_innermost)})} end
+
+-- All schedules that the parameters make of a block that is worth tiling. split: as tiling.split, in its place.
+function tiling.apply(sch, block, p, split)
+  sch:annotate(block, "meta_schedule.tiling_structure", p.structure)
+  local states = {{sch = sch, block = block, tiles = tile_nest(sch, block, p, split or tiling.split)}}
+  if p.write then states = each(states, add_write_reuse, p.write) end
+  if p.read then states = each(states, add_read_reuse, p) end
+  if p.stages and #p.stages > 0 then states = each(states, add_pipeline, p) end
+  local results = {}
+  for i, state in ipairs(states) do results[i] = state.sch end
+  return results
+end
+
+return tiling
