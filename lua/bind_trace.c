@@ -100,7 +100,20 @@ static const char *annotated_key(const struct vm_trace *t, uint32_t variable) {
   return NULL;
 }
 
-/* draws(): a list of {index, kind, draw, attrs, annotates, decision} in order: what mutators look at. */
+/* The thread axis that a loop is bound to which a split made by a variable, or NULL. */
+static const char *bound_axis(const struct vm_trace *t, uint32_t variable) {
+  uint32_t loop = UINT32_MAX;
+  for (uint32_t i = 0; i < t->steps->count; i++) {
+    const struct vm_instruction *in = &t->steps->instructions[i];
+    const struct vm_value *inputs = vm_inputs_of(t->steps, in), *axis = vm_attrs_of(t->steps, in);
+    for (uint32_t k = 1; in->kind == VM_Split && k < in->inputs; k++)
+      if (inputs[k].kind == VM_REF && inputs[k].ref == variable) loop = in->first_output + k - 1;
+    if (in->kind == VM_Bind && inputs[0].ref == loop) return t->steps->text + axis->first;
+  }
+  return NULL;
+}
+
+/* draws(): a list of {index, kind, draw, attrs, annotates, binds, decision} in order: what mutators look at. */
 static int trace_draws(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
   lua_newtable(L);
@@ -117,6 +130,8 @@ static int trace_draws(lua_State *L) {
     lua_setfield(L, -2, "kind");
     lua_pushstring(L, annotated_key(t, in->first_output));
     lua_setfield(L, -2, "annotates");
+    lua_pushstring(L, bound_axis(t, in->first_output));
+    lua_setfield(L, -2, "binds");
     lua_createtable(L, in->attrs, 0);
     for (uint32_t k = 0; k < in->attrs; k++) {
       bind_push_value(L, t->steps, &vm_attrs_of(t->steps, in)[k]);

@@ -188,7 +188,7 @@ handle:value(): integer? | The number drawn; nil of a block or loop.
 trace:text(): string | As a Lua chunk.
 trace:json(): string | As JSON, in TVM's layout.
 trace:binary(): string | In the compact form that the store holds.
-trace:draws(): table[] | Its draws: a list of {index, kind, draw, attrs, annotates, decision}.
+trace:draws(): table[] | Its draws: a list of {index, kind, draw, attrs, annotates, binds, decision}.
 trace:simplified(postprocessing?: boolean): msched.trace | Without look-ups and draws that nothing uses, and without the postprocessing part unless it is asked for.
 trace:head(n: integer): msched.trace | Its first n instructions.
 trace:uses(index: integer): integer[] | The instructions whose results the instruction at index takes, numbered from 0.

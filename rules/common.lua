@@ -101,18 +101,6 @@ function common.sample_equal(sch, list)
   return sch:sample_categorical(list, chances)
 end
 
--- Every access of the block stays or moves by one element when the loop advances, and some move.
-function common.is_contiguous(sch, block, loop)
-  local moves = false
-  for i = 1, #sch:reads(block) + #sch:writes(block) do
-    local n = #sch:reads(block)
-    local step = i <= n and sch:read_stride(block, i - 1, loop) or i > n and sch:write_stride(block, i - n - 1, loop)
-    if step ~= 0 and step ~= 1 then return false end
-    moves = moves or step == 1
-  end
-  return moves
-end
-
 -- Only loops stand around the block, with nothing beside it in them.
 function common.is_nest(sch, block)
   local loops = {sch:get_loops(block)}

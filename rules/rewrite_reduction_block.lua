@@ -1,24 +1,40 @@
 -- Takes the init out of each reduction: under the loops that run in parallel or over space only, before the first that
--- reduces, or the first further in where it can be taken out. A reduction whose init can nowhere be keeps it.
+-- reduces, or the first further in where it can be taken out. A reduction whose init can nowhere be keeps it, and so does
+-- one that threads do together: lowering gives each its own.
+local AUTO, INIT = "meta_schedule.auto_tensorize", "meta_schedule.auto_tensorize_init"
+
 local function place(sch, block)
-  local reduces = false
+  local reduces, at = false, nil
   for _, l in ipairs {sch:get_loops(block)} do
     local kind = sch:loop_iter_kind(l)
-    reduces = reduces or kind == "reduce" or kind == "mixed"
-    if reduces and sch:can_decompose_reduction(block, l) then return l end
+    if kind == "reduce" or kind == "mixed" then
+      if sch:thread(l) then return nil end
+      reduces = true
+    end
+    if reduces and not at and sch:can_decompose_reduction(block, l) then at = l end
+  end
+  return at
+end
+
+-- What tensorizes the reduction is not what tensorizes its init: that has a note of its own, or runs as it is.
+local function move_notes(sch, block, init)
+  if sch:annotation(block, AUTO) == nil then return end
+  local intrinsic = sch:annotation(block, INIT)
+  sch:unannotate(init, AUTO)
+  sch:annotate(init, AUTO, intrinsic or "")
+  if intrinsic then
+    sch:unannotate(block, INIT)
+    sch:unannotate(init, INIT)
   end
 end
 
 return msched.postproc {
   name = "rewrite_reduction_block",
   apply = function(sch)
-    for _, name in ipairs(sch:block_names()) do
-      if name ~= "root" then
-        local block = sch:get_sblock(name)
-        local loop = sch:has_init(block) and place(sch, block)
-        if loop then sch:decompose_reduction(block, loop) end
-      end
+    for _, name in ipairs(sch:reduction_blocks()) do
+      local block = sch:get_sblock(name)
+      local loop = place(sch, block)
+      if loop then move_notes(sch, block, sch:decompose_reduction(block, loop)) end
     end
-    return true
   end,
 }

@@ -19,8 +19,9 @@ targets.llvm = {
 -- GPUs: MetaSchedule's rules.
 targets.cuda = {
   rules = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
-  postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"},
-  mutators = {{"tile_size", 0.9}, {"unroll", 0.08}},
+  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
+               "rewrite_reduction_block", "verify_gpu_code"},
+  mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   multi_level_tiling = function(target)
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
             threads = {least = target.warp, most = target.max_threads}, vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
@@ -30,6 +31,8 @@ targets.cuda = {
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
+  rewrite_unbound_block = {max_blocks = 256},
+  verify_gpu_code = {local_bytes = 4096}, -- a few times what a thread's registers hold: much of it would lie in memory
   auto_bind = {max_blocks = 256, thread_extents = {32, 64, 128, 256, 512, 1024}},
 }
 
@@ -47,6 +50,7 @@ targets.metaschedule = {
     rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll", "random_compute_location"},
     add_rfactor = {jobs_per_core = 16, max_innermost = 64},
     random_compute_location = {},
+    rewrite_parallel_vectorize_unroll = {strided_vectors = true},
     parallel_vectorize_unroll = {jobs_per_core = {16}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
   }),
 }

@@ -299,57 +299,60 @@ static bool slope_through(struct tir *ir, tir_block block, tir_expr e, tir_var l
   return true;
 }
 
-static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
-  struct tir *ir = q->ir;
-  int64_t index = q->args[1].integer, stride = 1, sum = 0;
-  if (index < 0 || index >= regions.count)
-    return ms_fail(q->err, MS_INVALID_ARGUMENT, "region %lld of %u", (long long)index, regions.count);
-  struct tir_region region = ir->regions.at[regions.first + index];
+/* How many elements the start of a region moves with a loop; false: it is not known. */
+static bool stride_of(struct tir *ir, tir_block block, struct tir_region region, tir_loop loop, int64_t *out) {
   struct tir_buffer_node b = *tir_buffer_at(ir, region.buffer);
-  tir_var var = tir_as(ir, q->args[2].statement, TIR_LOOP)->loop.var;
-  q->answer = vm_none();
+  tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  int64_t stride = 1;
+  *out = 0;
   for (uint32_t d = b.rank; d-- > 0;) {
     int64_t slope;
     if (b.strides.count) {
       tir_expr given = tir_operands(ir, b.strides.first)[d];
-      if (!tir_is_int(ir, given)) return true;
+      if (!tir_is_int(ir, given)) return false;
       stride = tir_at(ir, given)->imm;
     }
-    if (!slope_through(ir, q->args[0].statement, tir_operands(ir, region.ranges)[2 * d], var, &slope)) return true;
-    sum += slope * stride;
+    if (!slope_through(ir, block, tir_operands(ir, region.ranges)[2 * d], var, &slope)) return false;
+    *out += slope * stride;
     tir_expr extent = tir_operands(ir, b.shape)[d];
-    if (!b.strides.count && d && !tir_is_int(ir, extent)) return true;
+    if (!b.strides.count && d && !tir_is_int(ir, extent)) return false;
     if (!b.strides.count) stride *= tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
   }
-  q->answer = vm_int(sum);
+  return true;
+}
+
+static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
+  int64_t index = q->args[1].integer, stride;
+  if (index < 0 || index >= regions.count)
+    return ms_fail(q->err, MS_INVALID_ARGUMENT, "region %lld of %u", (long long)index, regions.count);
+  struct tir_region region = q->ir->regions.at[regions.first + index];
+  bool known = stride_of(q->ir, q->args[0].statement, region, q->args[2].statement, &stride);
+  q->answer = known ? vm_int(stride) : vm_none();
   return true;
 }
 
 bool vm_ask_read_stride(struct vm_ask *q) { return ask_stride(q, tir_block_at(q->ir, q->args[0].statement)->reads); }
 bool vm_ask_write_stride(struct vm_ask *q) { return ask_stride(q, tir_block_at(q->ir, q->args[0].statement)->writes); }
 
+bool vm_ask_strides(struct vm_ask *q) {
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  struct tir_span reads = record->reads, writes = record->writes;
+  struct vm_value *items = room_for(reads.count + writes.count);
+  for (uint32_t i = 0; i < reads.count + writes.count; i++) {
+    uint32_t at = i < reads.count ? reads.first + i : writes.first + i - reads.count;
+    int64_t stride;
+    bool known = stride_of(q->ir, q->args[0].statement, q->ir->regions.at[at], q->args[1].statement, &stride);
+    items[i] = known ? vm_int(stride) : vm_bool(false);
+  }
+  q->answer = list_of(q, items, reads.count + writes.count);
+  return true;
+}
+
 bool vm_ask_child_count(struct vm_ask *q) {
   int64_t count = 0;
   for (tir_stmt s = tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_BODY]; s; s = tir_stmt_at(q->ir, s)->next)
     count++;
   q->answer = vm_int(count);
-  return true;
-}
-
-bool vm_ask_loop_extents(struct vm_ask *q) {
-  tir_block block;
-  if (!tir_get_block(q->ir, q->args[0].text, "main", &block, q->err)) return false;
-  uint32_t count = tir_loops_of(q->ir, block, NULL, 0);
-  tir_loop *loops = malloc((count + 1) * sizeof *loops);
-  if (!loops) abort();
-  tir_loops_of(q->ir, block, loops, count);
-  struct vm_value *items = room_for(count);
-  for (uint32_t i = 0; i < count; i++) {
-    tir_expr extent = tir_as(q->ir, loops[i], TIR_LOOP)->loop.extent;
-    items[i] = vm_int(tir_is_int(q->ir, extent) ? tir_at(q->ir, extent)->imm : -1);
-  }
-  free(loops);
-  q->answer = list_of(q, items, count);
   return true;
 }
 

@@ -1,9 +1,10 @@
 /* Queries that tell rules how blocks stand to one another and to the loops around them. */
 #include "query.h"
 
-#include "tir/analysis/analysis.h"
+#include "tir/analysis/kernel.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool vm_ask_scope(struct vm_ask *q) {
@@ -61,5 +62,118 @@ bool vm_ask_reads_in_order(struct vm_ask *q) {
     ordered = reads_in_order(q->ir, &read, &write);
   }
   q->answer = vm_bool(ordered);
+  return true;
+}
+
+/* ---- All blocks of a function ------------------------------------------------------------------------------------ */
+
+typedef bool (*test_block)(const struct vm_ask *q, tir_block block);
+
+/* The names of the blocks that pass a test, in order of text. */
+static bool ask_blocks_that(struct vm_ask *q, test_block test) {
+  uint32_t count = 0;
+  struct vm_value *items = malloc((q->ir->blocks.count + 1) * sizeof *items);
+  if (!items) abort();
+  for (tir_func f = 1; f < q->ir->funcs.count; f++) {
+    tir_stmt top = q->ir->funcs.at[f].body;
+    for (tir_stmt s = tir_next(q->ir, top, top); s; s = tir_next(q->ir, s, top)) {
+      if (!tir_is(q->ir, s, TIR_BLOCK) || !test(q, s)) continue;
+      const char *name = tir_block_name(q->ir, s);
+      items[count++] = vm_string(q->pool, name, strlen(name));
+    }
+  }
+  q->answer = vm_list(q->pool, VM_LIST, items, count);
+  free(items);
+  return true;
+}
+
+static bool reduces(const struct vm_ask *q, tir_block block) {
+  return tir_stmt_at(q->ir, block)->first[TIR_INIT] != TIR_NONE;
+}
+
+static bool has_key(const struct vm_ask *q, tir_stmt s) {
+  return tir_annotation(q->ir, tir_stmt_at(q->ir, s)->annotations, q->args[0].text) != TIR_NONE;
+}
+
+static bool is_under_key(const struct vm_ask *q, tir_block block) {
+  for (tir_stmt s = tir_stmt_at(q->ir, block)->parent; s && tir_is(q->ir, s, TIR_LOOP);
+       s = tir_stmt_at(q->ir, s)->parent)
+    if (has_key(q, s)) return true;
+  return false;
+}
+
+static bool is_bound(const struct tir *ir, tir_block block, const char *axis) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
+    if (!strncmp(tir_text(ir, n->loop.thread), axis, strlen(axis))) return true;
+  }
+  return false;
+}
+
+/* A block of the root's scope. */
+static bool is_unbound(const struct vm_ask *q, tir_block block) {
+  tir_block scope = tir_scope_of(q->ir, block);
+  return scope && !tir_scope_of(q->ir, scope) &&
+         !(is_bound(q->ir, block, "blockIdx") && is_bound(q->ir, block, "threadIdx"));
+}
+
+bool vm_ask_reduction_blocks(struct vm_ask *q) { return ask_blocks_that(q, reduces); }
+bool vm_ask_blocks_with(struct vm_ask *q) { return ask_blocks_that(q, has_key); }
+bool vm_ask_blocks_under(struct vm_ask *q) { return ask_blocks_that(q, is_under_key); }
+bool vm_ask_unbound_blocks(struct vm_ask *q) { return ask_blocks_that(q, is_unbound); }
+
+bool vm_ask_has_dynamic_loop(struct vm_ask *q) {
+  bool dynamic = false;
+  for (tir_func f = 1; f < q->ir->funcs.count; f++) {
+    tir_stmt top = q->ir->funcs.at[f].body;
+    for (tir_stmt s = tir_next(q->ir, top, top); s && !dynamic; s = tir_next(q->ir, s, top))
+      dynamic = tir_is(q->ir, s, TIR_LOOP) && tir_loop_extent(q->ir, s) < 0;
+  }
+  q->answer = vm_bool(dynamic);
+  return true;
+}
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+
+static struct vm_value number(int64_t n) { return n < 0 ? vm_none() : vm_int(n); }
+
+static struct vm_value kernel_value(struct vm_ask *q, const struct tir_kernel *k) {
+  const struct {
+    const char *name;
+    struct vm_value value;
+  } fields[] = {{"uniform", vm_bool(k->uniform)},
+                {"threads", number(k->threads)},
+                {"vthreads", number(k->vthreads)},
+                {"least_threads", number(k->least_threads)},
+                {"most_threads", k->most_threads ? number(k->most_threads) : vm_none()},
+                {"shared_bytes", number(k->shared_bytes)},
+                {"local_bytes", number(k->local_bytes)},
+                {"vector_bytes", number(k->vector_bytes)}};
+  enum { FIELDS = sizeof fields / sizeof *fields };
+  struct vm_value items[2 * FIELDS];
+  for (int i = 0; i < FIELDS; i++) {
+    items[2 * i] = vm_string(q->pool, fields[i].name, strlen(fields[i].name));
+    items[2 * i + 1] = fields[i].value;
+  }
+  return vm_list(q->pool, VM_MAP, items, 2 * FIELDS);
+}
+
+bool vm_ask_kernels(struct vm_ask *q) {
+  tir_func main = tir_find_func(q->ir, "main");
+  uint32_t count = tir_kernels(q->ir, main, NULL, 0);
+  struct tir_kernel *kernels = malloc((count + 1) * sizeof *kernels);
+  struct vm_value *items = malloc((count + 1) * sizeof *items);
+  if (!kernels || !items) abort();
+  tir_kernels(q->ir, main, kernels, count);
+  for (uint32_t i = 0; i < count; i++) items[i] = kernel_value(q, &kernels[i]);
+  q->answer = vm_list(q->pool, VM_LIST, items, count);
+  free(items);
+  free(kernels);
+  return true;
+}
+
+bool vm_ask_scope_bytes(struct vm_ask *q) {
+  q->answer = number(tir_scope_bytes(q->ir, tir_find_func(q->ir, "main"), q->args[0].text));
   return true;
 }

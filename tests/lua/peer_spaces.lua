@@ -1,5 +1,6 @@
 -- The spaces of the peer (TVM MetaSchedule) for 19 operators on two targets, against ours with its rules: as many sketches,
--- and for each of the peer's one of ours that makes the same function with its decisions.
+-- and for each of the peer's one of ours that makes the same function with its decisions, before and after postprocessing.
+-- How many sketches the default rules open is printed beside.
 -- usage: msched peer_spaces.lua ROOT [WORKLOAD…]
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
@@ -22,7 +23,7 @@ local function traces_of(folder, name)
   while true do
     local text = read(string.format("%s/tests/bench/%s/%s.%d.json", root, folder, name, #list))
     if not text then return list end
-    list[#list + 1] = ms.read_trace(text):simplified(false)
+    list[#list + 1] = ms.read_trace(text):simplified(true)
   end
 end
 
@@ -42,14 +43,13 @@ local function replayed(func, trace)
   return ok and sch or nil, sch
 end
 
--- The number of our sketch that makes the peer's function with the peer's decisions.
-local function find(func, sketches, theirs)
+-- The number of our sketch that makes the peer's function with the peer's decisions, `finish` (if any) being done to ours.
+local function find(func, sketches, theirs, finish)
   local want = assert(replayed(func, theirs)):hash()
-  local head = theirs
   for i, ours in ipairs(sketches) do
-    local decided = with_decisions(ours, head)
+    local decided = with_decisions(ours, theirs)
     local sch = decided and replayed(func, decided)
-    if sch and sch:hash() == want then return i end
+    if sch and (not finish or finish(sch)) and sch:hash() == want then return i end
   end
 end
 
@@ -60,7 +60,7 @@ local function check(name, kind, func)
   for i, sch in ipairs(made) do sketches[i] = sch.trace:simplified(false) end
   local function wrong(...) failures[#failures + 1] = string.format("%s, %s: ", name, kind) .. string.format(...) end
   for key in pairs(report.refused) do wrong("a rule asks for what is refused: %s", key) end
-  local peers = traces_of(kind, name)
+  local peers, posts = traces_of(kind, name), traces_of(kind .. "_post", name)
   if #sketches ~= #peers then wrong("%d sketches, the peer has %d", #sketches, #peers) end
   local taken = {}
   for i, theirs in ipairs(peers) do
@@ -69,7 +69,13 @@ local function check(name, kind, func)
     elseif taken[at] then wrong("sketches %d and %d of the peer are the same of ours", taken[at] - 1, i - 1) end
     taken[at or 0] = i
   end
-  print(string.format("%-8s %-4s %d sketches as the peer's", name, kind, #peers))
+  for i, theirs in ipairs(posts) do
+    if not find(func, sketches, theirs, function(sch) return space.postprocess(sch, parts) end) then
+      wrong("sketch %d of the peer is none of ours after postprocessing", i - 1)
+    end
+  end
+  local default = space.generate(func, space.parts(targets.context(ms.target(TARGETS[kind]))))
+  print(string.format("%-8s %-4s %d sketches as the peer's, %d of them postprocessed; by default %d", name, kind, #peers, #posts, #default))
   return failures
 end
 

@@ -1,0 +1,40 @@
+-- Shares the copies that multi-level tiling noted out among the threads of a block: each loads so many elements at once, side
+-- by side with its neighbours.
+local NOTE = "meta_schedule.cooperative_fetch"
+
+-- How many threads run the block's loops, along x and along y; nil: none are bound. Where warps run an intrinsic together,
+-- their threads are along x.
+local function threads_around(sch, loops, warp)
+  local x, y
+  for _, l in ipairs(loops) do
+    local axis = sch:thread(l)
+    if axis == "threadIdx.x" then x = sch:extent(l) elseif axis == "threadIdx.y" then y = sch:extent(l) end
+  end
+  return x or y and warp, y
+end
+
+local function share_out(sch, name, warp)
+  local block = sch:get_sblock(name)
+  local lanes = sch:annotation(block, NOTE)
+  sch:unannotate(block, NOTE)
+  local loops = {sch:get_loops(block)}
+  local fused, x, y = loops[#loops], threads_around(sch, loops, warp)
+  local extent = fused and sch:extent(fused)
+  if not extent or not x then return end
+  local factors, axes = {msched.rest}, {}
+  local function add(factor, axis) factors[#factors + 1], axes[#factors + 1] = factor, axis end
+  if y then add(y, "threadIdx.y") end
+  add(x, "threadIdx.x")
+  if lanes > 1 and extent % lanes == 0 then add(lanes, "vector") end
+  local parts = {sch:split(fused, factors)}
+  for i = #parts, 2, -1 do
+    if axes[i] == "vector" then sch:vectorize(parts[i]) else sch:bind(parts[i], axes[i]) end
+  end
+end
+
+return msched.postproc {
+  name = "rewrite_cooperative_fetch",
+  apply = function(sch, context)
+    for _, name in ipairs(sch:blocks_with(NOTE)) do share_out(sch, name, context.target.warp) end
+  end,
+}

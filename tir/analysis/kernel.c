@@ -1,0 +1,205 @@
+/* Kernels: threads, memory and vectors, as they will be once buffers hold only what lives at a time. */
+#include "kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_LOOPS = 128, MOST_RANK = 32 };
+
+struct box {
+  bool known; /* something was added */
+  bool whole[MOST_RANK];
+  struct tir_interval at[MOST_RANK];
+};
+
+static bool is_below(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  while (s && s != top) s = tir_stmt_at(ir, s)->parent;
+  return s == top;
+}
+
+/* The lowest statement around all blocks below `top` that declare the buffer; TIR_NONE: there are none. */
+static tir_stmt common_to_users(const struct tir *ir, tir_buffer buffer, tir_stmt top) {
+  const uint32_t heads[] = {tir_buffer_at(ir, buffer)->writers, tir_buffer_at(ir, buffer)->readers};
+  tir_stmt common = TIR_NONE;
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = heads[i]; u; u = ir->uses.at[u].next) {
+      tir_block block = ir->uses.at[u].block;
+      if (is_below(ir, block, top)) common = common ? tir_lowest_common_ancestor(ir, common, block) : block;
+    }
+  return common;
+}
+
+/* Loops of one iteration around `s`: their variables are one value, whatever stands for it elsewhere. */
+static uint32_t unit_loops(const struct tir *ir, tir_stmt s, tir_var *out, uint32_t most) {
+  uint32_t count = 0;
+  for (; s && count < most; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) == 1) out[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  return count;
+}
+
+/* Adds what a block touches while the loops below `high`, and the threads that share the memory, run. */
+static void add_region(struct tir *ir, struct box *box, tir_block block, struct tir_region region, tir_stmt high) {
+  tir_var vars[MOST_LOOPS];
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval now[MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  uint32_t count = tir_running_loops(ir, block, high, tir_buffer_at(ir, region.buffer)->scope, vars, MOST_LOOPS);
+  if (count > MOST_LOOPS) count = MOST_LOOPS;
+  count += unit_loops(ir, high, vars + count, MOST_LOOPS - count);
+  tir_region_over_loops(ir, block, region, ranges);
+  tir_relax_region(ir, ranges, rank, vars, count, now);
+  for (uint32_t d = 0; d < rank; d++) {
+    bool bounded = !now[d].empty && now[d].min && now[d].max;
+    if (bounded && box->known && !box->whole[d]) now[d] = tir_interval_union(ir, box->at[d], now[d]);
+    if (bounded && tir_is_int(ir, tir_interval_extent(ir, now[d])))
+      box->at[d] = now[d];
+    else
+      box->whole[d] = true;
+  }
+  box->known = true;
+}
+
+static void add_regions(struct tir *ir, struct box *box, tir_buffer buffer, tir_stmt top, tir_stmt high) {
+  for (int writes = 0; writes < 2; writes++) {
+    uint32_t u = writes ? tir_buffer_at(ir, buffer)->writers : tir_buffer_at(ir, buffer)->readers;
+    for (; u; u = ir->uses.at[u].next) {
+      tir_block block = ir->uses.at[u].block;
+      if (!is_below(ir, block, top)) continue;
+      struct tir_span regions = writes ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+      const struct tir_region *region = tir_region_of(ir, regions, buffer);
+      if (region) add_region(ir, box, block, *region, high);
+    }
+  }
+}
+
+/* Bytes of the buffer that live at a time below `top`; -1: not known. */
+static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
+  tir_stmt high = common_to_users(ir, buffer, top);
+  struct box box = {0};
+  if (!high) return 0;
+  if (tir_is(ir, high, TIR_BLOCK)) high = tir_stmt_at(ir, high)->parent;
+  if (tir_buffer_at(ir, buffer)->rank > MOST_RANK) return -1;
+  add_regions(ir, &box, buffer, top, high);
+  struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
+  int64_t elements = 1;
+  for (uint32_t d = 0; d < b.rank; d++) {
+    tir_expr shape = tir_operands(ir, b.shape)[d];
+    int64_t whole = tir_is_int(ir, shape) ? tir_at(ir, shape)->imm : -1;
+    int64_t used = box.whole[d] ? whole : tir_at(ir, tir_interval_extent(ir, box.at[d]))->imm;
+    if (whole >= 0 && used > whole) used = whole; /* past its end it is touched under a condition */
+    if (used < 0 || __builtin_mul_overflow(elements, used, &elements)) return -1;
+  }
+  return (elements * tir_type_bits(b.type) * tir_type_lanes(b.type) + 7) / 8;
+}
+
+static int64_t add_bytes(int64_t sum, int64_t bytes) { return sum < 0 || bytes < 0 ? -1 : sum + bytes; }
+
+static int64_t bytes_of_scope(struct tir *ir, tir_block root, tir_stmt top, const char *scope, size_t length) {
+  struct tir_span allocs = tir_block_at(ir, root)->allocs;
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < allocs.count; i++) {
+    tir_buffer buffer = ir->operands.at[allocs.first + i];
+    if (!strncmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), scope, length))
+      sum = add_bytes(sum, bytes_below(ir, buffer, top));
+  }
+  return sum;
+}
+
+int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope) {
+  tir_block root = tir_root_block(ir, f);
+  return root ? bytes_of_scope(ir, root, root, scope, strlen(scope) + 1) : 0;
+}
+
+/* ---- Threads and vectors ----------------------------------------------------------------------------------------- */
+
+enum { MOST_AXES = 16 };
+
+struct axes {
+  tir_symbol axis[MOST_AXES];
+  int64_t extent[MOST_AXES];
+  uint32_t count;
+};
+
+static void add_axis(struct tir_kernel *k, struct axes *axes, tir_symbol axis, int64_t extent) {
+  uint32_t i = 0;
+  while (i < axes->count && axes->axis[i] != axis) i++;
+  if (i < axes->count) {
+    k->uniform = k->uniform && axes->extent[i] == extent;
+  } else if (i < MOST_AXES) {
+    axes->axis[i] = axis, axes->extent[i] = extent;
+    axes->count++;
+  }
+}
+
+/* The product of the extents of axes whose names begin so. */
+static int64_t product_of(const struct tir *ir, const struct axes *axes, const char *prefix) {
+  int64_t product = 1;
+  for (uint32_t i = 0; i < axes->count; i++) {
+    if (strncmp(tir_text(ir, axes->axis[i]), prefix, strlen(prefix)) != 0) continue;
+    if (axes->extent[i] < 0 || __builtin_mul_overflow(product, axes->extent[i], &product)) return -1;
+  }
+  return product;
+}
+
+static int64_t noted(const struct tir *ir, tir_block block, const char *key) {
+  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, key);
+  return value && tir_is_int(ir, value) ? tir_at(ir, value)->imm : 0;
+}
+
+static void add_bounds(const struct tir *ir, struct tir_kernel *k, tir_block block) {
+  int64_t least = noted(ir, block, "meta_schedule.thread_extent_low_inclusive");
+  int64_t most = noted(ir, block, "meta_schedule.thread_extent_high_inclusive");
+  if (least > k->least_threads) k->least_threads = least;
+  if (most && (!k->most_threads || most < k->most_threads)) k->most_threads = most;
+}
+
+/* The bytes of the widest element that a block under the loop reads or writes. */
+static int64_t widest_element(const struct tir *ir, tir_loop loop) {
+  int64_t widest = 0;
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    const struct tir_span spans[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
+    for (int w = 0; w < 2; w++)
+      for (uint32_t i = 0; i < spans[w].count; i++) {
+        tir_type type = tir_buffer_at(ir, ir->regions.at[spans[w].first + i].buffer)->type;
+        int64_t bytes = (tir_type_bits(type) * tir_type_lanes(type) + 7) / 8;
+        if (bytes > widest) widest = bytes;
+      }
+  }
+  return widest;
+}
+
+static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *axes, tir_loop loop) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  int64_t extent = tir_loop_extent(ir, loop);
+  if (n->loop_kind == TIR_THREAD_BINDING) add_axis(k, axes, n->loop.thread, extent);
+  if (n->loop_kind != TIR_VECTORIZED || k->vector_bytes < 0) return;
+  int64_t bytes = extent < 0 ? -1 : extent * widest_element(ir, loop);
+  if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;
+}
+
+static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
+  struct tir_kernel k = {.uniform = true};
+  struct axes axes = {0};
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (tir_is(ir, s, TIR_LOOP)) add_loop(ir, &k, &axes, s);
+    if (tir_is(ir, s, TIR_BLOCK)) add_bounds(ir, &k, s);
+  }
+  k.threads = product_of(ir, &axes, "threadIdx"), k.vthreads = product_of(ir, &axes, "vthread");
+  k.shared_bytes = bytes_of_scope(ir, root, top, "shared", strlen("shared"));
+  int64_t local = bytes_of_scope(ir, root, top, "local", strlen("local") + 1);
+  k.local_bytes = local < 0 || k.vthreads < 0 || __builtin_mul_overflow(local, k.vthreads, &local) ? -1 : local;
+  return k;
+}
+
+uint32_t tir_kernels(struct tir *ir, tir_func f, struct tir_kernel *out, uint32_t most) {
+  tir_block root = tir_root_block(ir, f);
+  uint32_t count = 0;
+  for (tir_stmt s = root ? tir_stmt_at(ir, root)->first[TIR_BODY] : TIR_NONE; s; s = tir_stmt_at(ir, s)->next) {
+    if (count < most) out[count] = look_at(ir, root, s);
+    count++;
+  }
+  return count;
+}
