@@ -149,11 +149,11 @@ local function shapes_of(extents)
   return shapes
 end
 
-local benchmarks = {gemm = bench_gemm, tune = bench_tune}
+local benchmarks = {gemm = bench_gemm, tune = bench_tune, model = function(options) ms.load "lua.bench_model"(options) end}
 
 return function(options, names, rest)
   local run = benchmarks[names[1]]
-  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, gemm or tune") end
+  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, gemm, tune or model") end
   options.trials = options.trials or 128
   options.shapes = shapes_of(rest)
   options.data = options.data or ms.bench_data
