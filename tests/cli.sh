@@ -302,13 +302,9 @@ completes "replay_trace" tune --policy replay_tr
 completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
 completes "tune" tun
 completes "queries" help quer
-<<<<<<< HEAD
-check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
-=======
 completes "conv2d conv2d_bn_relu conv2d_capsule conv2d_transpose" tune ops : conv2d
 completes "ops subgraphs" tune suite :
-check "help of options" 0 "  --model xgboost|random   the cost model (xgboost)" "$msched" help tune
->>>>>>> 4895ac2 (Operators and suites are named in the place of a file, with arguments that are checked before anything starts; run and lower take what tune takes)
+check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
 check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3
 check "an option before the form" 2 "unknown option --count" "$msched" bench --count 3 gemm
