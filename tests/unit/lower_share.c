@@ -149,6 +149,12 @@ static void remainders(void **state) {
   check("T.FloorMod(X[v] + T.float32(3), X[v] * T.float32(0.25) + T.float32(20))", 12, true);
 }
 
+/* A rounded value is computed once too: the function does nothing else. */
+static void rounded(void **state) {
+  (void)state;
+  check("T.round(X[v] * T.float32(0.5)) + X[v] * T.float32(0.25)", STAGES, false);
+}
+
 /* The text of what would be too large says so, and is refused by the reader. */
 static void text(void **state) {
   (void)state;
@@ -176,6 +182,7 @@ static void too_large(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sixty_stages),   cmocka_unit_test(sixty_stages_of_vectors),
                                      cmocka_unit_test(guarded_stages), cmocka_unit_test(remainders),
-                                     cmocka_unit_test(text),           cmocka_unit_test(too_large)};
+                                     cmocka_unit_test(rounded),        cmocka_unit_test(text),
+                                     cmocka_unit_test(too_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

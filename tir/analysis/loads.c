@@ -201,7 +201,7 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
       "if_then_else", "likely", "exp",   "exp2",  "exp10",     "log",         "log2",        "log10",
       "log1p",        "sqrt",   "rsqrt", "tanh",  "sigmoid",   "erf",         "sin",         "cos",
       "tan",          "sinh",   "cosh",  "asin",  "acos",      "atan",        "atan2",       "pow",
-      "fabs",         "abs",    "floor", "ceil",  "iteration", "trunc",       "nearbyint",   "fmod",
+      "fabs",         "abs",    "floor", "ceil",  "round",     "trunc",       "nearbyint",   "fmod",
       "fma",          "hypot",  "isnan", "isinf", "isfinite",  "copysign",    "popcount",    "clz",
       "shift_left",   "max",    "min",   "ldexp", "nextafter", "bitwise_and", "bitwise_or",  "bitwise_xor",
       "bitwise_not",  "acosh",  "asinh", "atanh", "power",     "reinterpret", "shift_right", "large_uint_imm",
