@@ -232,8 +232,7 @@ static bool check_properties(struct comparison *c, tir_buffer a, tir_buffer b) {
 static bool check_buffer(struct comparison *c, const char *what, tir_buffer a, tir_buffer b) {
   if (same_buffer(c, a, b)) return true;
   if (!check_properties(c, a, b)) return false;
-  return differ(c, "%s: buffer %.100s, %.100s", what, tir_text(c->a, tir_buffer_at(c->a, a)->name),
-                tir_text(c->b, tir_buffer_at(c->b, b)->name));
+  return differ(c, "%s: buffer %.100s, %.100s", what, tir_buffer_name(c->a, a), tir_buffer_name(c->b, b));
 }
 
 /* Declares both and compares what they are. */
@@ -348,8 +347,7 @@ static bool check_loop(struct comparison *c, const struct tir_stmt_node *x, cons
 static bool check_store(struct comparison *c, const char *where, const struct tir_stmt_node *x,
                         const struct tir_stmt_node *y) {
   char what[200];
-  snprintf(what, sizeof what, "%.100s: store to %.80s", where,
-           tir_text(c->a, tir_buffer_at(c->a, x->store.buffer)->name));
+  snprintf(what, sizeof what, "%.100s: store to %.80s", where, tir_buffer_name(c->a, x->store.buffer));
   return check_buffer(c, what, x->store.buffer, y->store.buffer) &&
          check_run(c, what, x->store.indices, y->store.indices, tir_buffer_at(c->a, x->store.buffer)->rank) &&
          check(c, what, x->store.value, y->store.value) && check(c, what, x->store.predicate, y->store.predicate);

@@ -346,6 +346,27 @@ void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, t
   tir_node_map_free(&w.seen);
 }
 
+struct var_search {
+  const struct tir *ir;
+  bool (*test)(const struct tir *ir, const void *context, tir_var v);
+  const void *context;
+  bool found;
+};
+
+static bool test_var(void *data, tir_expr e) {
+  struct var_search *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  s->found = s->found || (n->kind == TIR_VAR && s->test(s->ir, s->context, n->ref));
+  return !s->found && (n->flags & TIR_HAS_VAR);
+}
+
+bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
+                 const void *context) {
+  struct var_search s = {ir, test, context, false};
+  tir_walk_expr(ir, e, test_var, &s);
+  return s.found;
+}
+
 struct counting {
   const struct tir *ir;
   bool (*counts)(void *data, tir_expr e);

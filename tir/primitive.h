@@ -10,9 +10,10 @@
  * is not looked for in each copy, and of what each instruction has made: later, splits and predicates may hide it, and
  * what is found must not depend on who asks when. Finds undeclared uses too, where there may be some. */
 void tir_find_pipelines(struct tir *ir, uint32_t first);
-/* Finds anew which blocks use buffers in a way that their regions do not declare: after edits that leave such uses, or
- * change bodies that have them. */
+/* Finds anew which blocks use buffers in a way that no region declares: after edits that leave such uses, or change
+ * bodies that have them. */
 void tir_find_undeclared(struct tir *ir);
+bool tir_declares_all(struct tir *ir); /* finds them anew; there are none */
 
 /* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops. Unless unit
  * iterators are preserved, bindings below do without loops of extent 1. */

@@ -110,14 +110,10 @@ uint32_t tir_loops_of(const struct tir *ir, tir_stmt s, tir_loop *out, uint32_t 
 uint32_t tir_child_blocks(const struct tir *ir, tir_stmt of, tir_block *out, uint32_t most) {
   uint32_t count = 0;
   tir_stmt start = tir_is(ir, of, TIR_BLOCK) ? tir_stmt_at(ir, of)->first[TIR_BODY] : tir_next(ir, of, of);
-  for (tir_stmt s = start; s;) {
-    if (!tir_is(ir, s, TIR_BLOCK)) {
-      s = tir_next(ir, s, of);
-      continue;
-    }
+  for (tir_stmt s = start; s; s = tir_next_in_scope(ir, s, of)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (count < most) out[count] = s;
     count++;
-    s = tir_after(ir, s, of);
   }
   return count;
 }

@@ -300,7 +300,7 @@ static struct tir_region subst_region(struct tir *ir, struct tir_region r) {
 }
 
 static void subst_regions(struct tir *ir, tir_block b, bool writes) {
-  struct tir_span span = writes ? tir_block_at(ir, b)->writes : tir_block_at(ir, b)->reads;
+  struct tir_span span = tir_regions(ir, b, writes);
   bool moved = false;
   for (uint32_t i = 0; i < span.count; i++) {
     struct tir_region before = ir->regions.at[span.first + i], after = subst_region(ir, before);
@@ -313,10 +313,7 @@ static void subst_regions(struct tir *ir, tir_block b, bool writes) {
   struct tir_region *made = malloc(span.count * sizeof *made);
   if (!made) abort();
   for (uint32_t i = 0; i < span.count; i++) made[i] = subst_region(ir, ir->regions.at[span.first + i]);
-  if (writes)
-    tir_set_writes(ir, b, made, span.count);
-  else
-    tir_set_reads(ir, b, made, span.count);
+  (writes ? tir_set_writes : tir_set_reads)(ir, b, made, span.count);
   free(made);
 }
 

@@ -303,14 +303,15 @@ struct tir_buffer_node {
       user_annotated; /* 1: a user annotated a region of it, or of what it was made of: its regions prove nothing */
   struct tir_span axis_separators;
   uint32_t readers, writers; /* heads of lists in tir.uses: the blocks that declare it in their regions */
-  uint32_t undeclared;       /* and those whose bodies use it in a way that their regions do not declare */
+  uint32_t undeclared;       /* and those whose bodies use it in a way that no region declares */
   tir_stmt where;            /* the block or statement that allocates or matches it; TIR_NONE: a parameter */
 };
 struct tir_use {
   tir_block block;
   uint32_t next, undeclared;
 }; /* undeclared: TIR_USE_READS, TIR_USE_WRITES or both; 0 in the lists of what is declared */
-enum { TIR_USE_READS = 1, TIR_USE_WRITES = 2 };
+/* TIR_USE_OF_SCOPE: by the block as a scope, which needs no region: a root, or the block that allocates the buffer. */
+enum { TIR_USE_READS = 1, TIR_USE_WRITES = 2, TIR_USE_OF_SCOPE = 4 };
 
 struct tir_param {
   tir_buffer buffer;
@@ -505,6 +506,9 @@ bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b);
  * Expressions are graphs: a node that several share is visited as first met. */
 void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data);
 
+/* Whether a variable in e has test(context, v). */
+bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
+                 const void *context);
 /* How often nodes that counts(data, e) says stand in the expression written out, where a shared node stands several
  * times; UINT32_MAX: that often or more. */
 uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void *data, tir_expr e), void *data);
@@ -551,6 +555,12 @@ static inline struct tir_buffer_node *tir_buffer_at(const struct tir *ir, tir_bu
 static inline const char *tir_block_name(const struct tir *ir, tir_block b) {
   return tir_text(ir, tir_block_at(ir, b)->name);
 }
+static inline const char *tir_buffer_name(const struct tir *ir, tir_buffer b) {
+  return tir_text(ir, tir_buffer_at(ir, b)->name);
+}
+static inline struct tir_span tir_regions(const struct tir *ir, tir_block b, bool writes) {
+  return writes ? tir_block_at(ir, b)->writes : tir_block_at(ir, b)->reads;
+}
 /* The statement after s in a walk of the tree in order of text (init before body), staying below `top`; TIR_NONE: done.
  * tir_after skips what is below s. */
 tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top);
@@ -559,6 +569,9 @@ static inline tir_stmt tir_next(const struct tir *ir, tir_stmt s, tir_stmt top) 
   return n->kind == TIR_LOOP && n->first[TIR_BODY] ? n->first[TIR_BODY] : tir_next_of(ir, s, top);
 }
 tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top);
+static inline tir_stmt tir_next_in_scope(const struct tir *ir, tir_stmt s, tir_stmt top) { /* not inside of a block */
+  return tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, top) : tir_next(ir, s, top);
+}
 /* The expressions of a statement itself, at most 4: without a store's indices and what a block's record holds. */
 uint32_t tir_stmt_exprs(const struct tir *ir, tir_stmt s, tir_expr out[4]);
 bool tir_is_below(const struct tir *ir, tir_stmt s, tir_stmt above);    /* strictly */

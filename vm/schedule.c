@@ -204,7 +204,10 @@ bool vm_perform_step(struct vm_run *r, const struct vm_step *step) {
   assert(step->perform && step->inputs <= r->plan->operand_count);
   uint32_t blocks = r->ir->blocks.count;
   if (!step->perform(r, step)) return false;
-  if (blocks != r->ir->blocks.count || r->ir->undeclared == TIR_SOME_UNDECLARED) tir_find_pipelines(r->ir, blocks);
+  if (blocks != r->ir->blocks.count || r->ir->undeclared == TIR_SOME_UNDECLARED)
+    tir_find_pipelines(r->ir, blocks);
+  else
+    MS_CHECK(tir_declares_all(r->ir));
   return true;
 }
 

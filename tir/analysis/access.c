@@ -5,7 +5,7 @@
 
 /* ---- Undeclared uses: found from the bodies ---- */
 
-enum { READS = TIR_USE_READS, WRITES = TIR_USE_WRITES, OPAQUE = 4 };
+enum { READS = TIR_USE_READS, WRITES = TIR_USE_WRITES, OPAQUE = 8 };
 
 struct found {
   tir_buffer buffer;
@@ -48,18 +48,24 @@ static void find_used(struct tir *ir, tir_block block, struct used *u) {
   struct tir_span matches = tir_block_at(ir, block)->matches;
   tir_forget_visits(ir);
   tir_any_own_expr(ir, block, note_expr, u);
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     if (tir_is(ir, s, TIR_STORE)) note(u, tir_as(ir, s, TIR_STORE)->store.buffer, WRITES);
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
     note(u, ir->matches.at[i].source.buffer, OPAQUE);
 }
 
-/* The buffer is allocated, or a part of another matched as it, in the block: no region of the block names it. */
-static bool is_local(const struct tir *ir, tir_block block, tir_buffer buffer) {
+/* A root's regions are whatever its blocks touch, and are not written down; and no region of a block names a buffer that
+ * it allocates, or matches a part of another as. */
+static bool needs_no_region(const struct tir *ir, tir_block block, tir_buffer buffer) {
   tir_stmt where = tir_buffer_at(ir, buffer)->where;
-  return where && (where == block || tir_is_below(ir, where, block));
+  return tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION) ||
+         (where && (where == block || tir_is_below(ir, where, block)));
+}
+
+/* Another block declares that it uses the buffer. */
+static bool is_declared(const struct tir *ir, tir_buffer buffer) {
+  return tir_buffer_at(ir, buffer)->readers || tir_buffer_at(ir, buffer)->writers;
 }
 
 /* What a block does with a buffer through a pointer or a match is what it declares, if it does so at all; and of its
@@ -67,7 +73,10 @@ static bool is_local(const struct tir *ir, tir_block block, tir_buffer buffer) {
 static unsigned undeclared_of(const struct tir *ir, tir_block block, tir_buffer buffer, unsigned kind) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   bool reads = tir_has_region_of(ir, r->reads, buffer), writes = tir_has_region_of(ir, r->writes, buffer);
-  if (is_local(ir, block, buffer)) return 0;
+  if (needs_no_region(ir, block, buffer)) {
+    if (!is_declared(ir, buffer)) return 0; /* it concerns nobody else */
+    return TIR_USE_OF_SCOPE | (kind & OPAQUE ? READS | WRITES : kind);
+  }
   if (kind & OPAQUE) kind = !reads && !writes ? READS | WRITES : kind & ~(unsigned)(OPAQUE | READS);
   reads |= writes && tir_stmt_at(ir, block)->first[TIR_INIT];
   return kind & ~((reads ? READS : 0u) | (writes ? WRITES : 0u));
@@ -85,11 +94,6 @@ static void add_undeclared(struct tir *ir, tir_block block, struct used *u) {
       u->found = tir_enlarge(u->found, &u->found_capacity, u->found_count + 1ull, sizeof *u->found);
     u->found[u->found_count++] = (struct found){buffer, {block, TIR_NONE, kinds}};
   }
-}
-
-/* A root's regions are whatever its blocks touch, and are not written down. */
-static bool is_root(const struct tir *ir, tir_block block) {
-  return tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION);
 }
 
 /* The lists hold what was found, and no more: they stay as they are, so that it does not matter how often it is asked. */
@@ -121,13 +125,18 @@ void tir_find_undeclared(struct tir *ir) {
   if (!u.kinds || !u.order) abort();
   for (uint32_t i = 1; i < ir->blocks.count; i++) {
     tir_block b = ir->blocks.at[i].block;
-    if (b && tir_stmt_at(ir, b)->parent && !is_root(ir, b)) add_undeclared(ir, b, &u);
+    if (b && tir_stmt_at(ir, b)->parent) add_undeclared(ir, b, &u);
   }
   if (!is_listed(ir, &u, u.order)) list_anew(ir, &u);
   ir->undeclared = u.found_count ? TIR_SOME_UNDECLARED : TIR_NONE_UNDECLARED;
   free(u.found);
   free(u.kinds);
   free(u.order);
+}
+
+bool tir_declares_all(struct tir *ir) {
+  tir_find_undeclared(ir);
+  return ir->undeclared == TIR_NONE_UNDECLARED;
 }
 
 /* ---- The table ---- */
@@ -141,6 +150,8 @@ struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffe
   unsigned kinds = 0;
   for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next)
     if (ir->uses.at[u].block == block) kinds = ir->uses.at[u].undeclared;
+  a.declares_reads |= kinds & TIR_USE_OF_SCOPE && kinds & READS;
+  a.declares_writes |= kinds & TIR_USE_OF_SCOPE && kinds & WRITES;
   a.reads = a.declares_reads || kinds & READS;
   a.writes = a.declares_writes || kinds & WRITES;
   return a;
@@ -287,7 +298,7 @@ bool tir_refuse_undeclared(const struct tir *ir, tir_block block, tir_buffer buf
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   return tir_refuse(ir, err, MS_ACCESS_UNDECLARED, block,
                     "block `%s` does not declare that it, or a block in it, uses `%s`", tir_block_name(ir, block),
-                    tir_text(ir, tir_buffer_at(ir, buffer)->name));
+                    tir_buffer_name(ir, buffer));
 }
 
 static bool refuse_around(struct tir *ir, void *err, const struct tir_conflict *conflict) {

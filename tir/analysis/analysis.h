@@ -67,13 +67,14 @@ bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scop
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
 /* Forgets what was found of the scope and its children, and finds it anew. */
 void tir_renew_pipeline(struct tir *ir, tir_block scope);
-/* Children of the scope that write the buffer (or read it), before `block`, in order of text. */
-uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
-                           tir_block *out, uint32_t most);
+/* Children of the scope that write the buffer (or read it), before `block` or (`later`) after it, in order of text. */
+uint32_t tir_users_of(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
+                      bool later, tir_block *out, uint32_t most);
 /* The lowest loop or block around both (or one of them, if it is around the other). */
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
 /* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
 tir_block tir_scope_of(const struct tir *ir, tir_block block);
+bool tir_find_scope(const struct tir *ir, tir_block block, tir_block *scope, ms_error *err); /* refuses TIR_NONE */
 /* Children of block's scope that come before it and write what it reads or writes (producers), in the order of its
  * regions, reads first, and for each in order of text; or that come after it and read or write what it writes
  * (consumers), in order of text. Each once. Returns the number, stores at most `most`. */
@@ -109,6 +110,11 @@ static inline int tir_iter_of(const struct tir *ir, tir_block block, tir_var v) 
   for (uint32_t i = 0; i < iters.count; i++)
     if (ir->iters.at[iters.first + i].var == v) return (int)i;
   return -1;
+}
+/* What it is bound to; TIR_NONE: it is none of the block's. */
+static inline tir_expr tir_binding_of(const struct tir *ir, tir_block block, tir_var v) {
+  int iter = tir_iter_of(ir, block, v);
+  return iter < 0 ? TIR_NONE : tir_iters(ir, block)[iter].binding;
 }
 
 /* ---- Reductions (reduction.c) ---- */
@@ -189,6 +195,8 @@ struct tir_interval tir_interval_join(struct tir *ir, struct tir_interval a, str
 struct tir_interval tir_interval_intersect(struct tir *ir, struct tir_interval a, struct tir_interval b);
 /* Whether `inner` is inside `outer` for all values of their variables. */
 bool tir_interval_covers(struct tir *ir, struct tir_interval outer, struct tir_interval inner);
+/* A region that holds the box; all of a dimension where it is not known, and of all of them for NULL. */
+struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box);
 
 /* What an expression or region covers while the variables `relaxed` run over their domains and the others stay
  * symbols. A region is given by `ranges`: min and extent of each of `rank` dimensions in turn (which must not lie in
@@ -204,6 +212,16 @@ bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
                       tir_expr predicate, struct tir_interval *out);
 void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
                             uint32_t count, tir_expr predicate, struct tir_interval *out);
+/* What a block's region covers, seen from `high`, which is around it, while the loops between and the threads around
+ * that share `memory` run (tir_running_loops): an upper bound, and the very box under the block's predicate. False: there
+ * are more loops or dimensions than there is room for, or it is no box; out is then undefined. */
+bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
+                     struct tir_interval *out);
+bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
+                           struct tir_interval *out);
+/* The values that the block's iterations take together, under its predicate, while the loops around it below `high`
+ * (TIR_NONE: all in its scope) run: an interval each. False: they are no box, or not known to be one. */
+bool tir_exact_iterations(struct tir *ir, tir_block block, tir_stmt high, struct tir_interval *out);
 /* Whether what is `produced` of a buffer holds what is `consumed`, both cut to the buffer's shape; rank intervals each.
  * An empty dimension of `produced` covers nothing. */
 bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,

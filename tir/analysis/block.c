@@ -64,19 +64,20 @@ static bool is_written_elsewhere(const struct tir *ir, tir_block block) {
   return false;
 }
 
-/* It reads what another block of its scope writes, which has that of one iteration of what is around the scope. */
+/* It reads what another block of its scope writes: of that there is what the loops around the scope, standing still,
+ * give. */
 static bool reads_of_scope(const struct tir *ir, tir_block block) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
   tir_block scope = tir_scope_of(ir, block);
-  if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* one iteration is all */
+  if (!scope || tir_is(ir, tir_stmt_at(ir, scope)->parent, TIR_FUNCTION)) return false; /* no loop is around it */
   for (uint32_t k = reads.first; k < reads.first + reads.count; k++)
     for (uint32_t u = tir_buffer_at(ir, ir->regions.at[k].buffer)->writers; u; u = ir->uses.at[u].next)
       if (ir->uses.at[u].block != block && tir_is_below(ir, ir->uses.at[u].block, scope)) return true;
   return false;
 }
 
-/* What the iteration takes in one iteration of what is around the scope, which its binding depends on. False: it does
- * not, or that is not known. */
+/* The values that the block's iteration takes while the loops around the scope stand still, if its binding depends on
+ * these. False: it does not, or that is not known. */
 static bool find_taken_in_scope(struct tir *ir, tir_block block, struct tir_iter iter, struct tir_interval *out) {
   enum { MOST_LOOPS = 32 };
   tir_var vars[MOST_LOOPS];
@@ -188,6 +189,11 @@ tir_block tir_scope_of(const struct tir *ir, tir_block block) {
   }
 }
 
+bool tir_find_scope(const struct tir *ir, tir_block block, tir_block *scope, ms_error *err) {
+  *scope = tir_scope_of(ir, block);
+  return *scope || tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+}
+
 /* Blocks found so far: those from `fixed` on are kept in order of text. */
 struct found {
   tir_block *out;
@@ -215,12 +221,12 @@ static void add_users(const struct tir *ir, struct found *f, uint32_t uses, tir_
   }
 }
 
-uint32_t tir_earlier_users(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
-                           tir_block *out, uint32_t most) {
+uint32_t tir_users_of(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
+                      bool later, tir_block *out, uint32_t most) {
   MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
   struct found f = {out, 0, most, 0};
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
-  add_users(ir, &f, writers ? n->writers : n->readers, block, scope, -1);
+  add_users(ir, &f, writers ? n->writers : n->readers, block, scope, later ? 1 : -1);
   return f.count;
 }
 
@@ -412,11 +418,8 @@ bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err) {
   bool scope = tir_is(ir, below, TIR_BLOCK);
   tir_stmt s = scope ? tir_stmt_at(ir, below)->first[TIR_BODY] : tir_next(ir, below, below);
-  while (s) {
-    bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block && !check_either(ir, s, below, MS_NOT_COMPACT_DATAFLOW, err)) return false;
-    s = block ? tir_after(ir, s, below) : tir_next(ir, s, below);
-  }
+  for (; s; s = tir_next_in_scope(ir, s, below))
+    if (tir_is(ir, s, TIR_BLOCK) && !check_either(ir, s, below, MS_NOT_COMPACT_DATAFLOW, err)) return false;
   return true;
 }
 

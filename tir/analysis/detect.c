@@ -486,23 +486,9 @@ static void visit_list(struct detector *d, tir_stmt first) {
 /* ---- Results ---- */
 
 static struct tir_region region_of(struct tir *ir, const struct access *a) {
-  tir_expr ranges[2 * MOST_RANK];
-  uint32_t rank = tir_buffer_at(ir, a->buffer)->rank;
-  for (uint32_t i = 0; i < rank; i++) {
-    struct tir_interval dim = a->dims[i];
-    tir_expr extent = ir->operands.at[tir_buffer_at(ir, a->buffer)->shape + i];
-    if (tir_is_point(ir, dim)) {
-      ranges[2 * i] = dim.min;
-      ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, dim.min), 1);
-    } else if (!dim.min || !dim.max) { /* not known: all of it */
-      ranges[2 * i] = tir_int(ir, tir_type_of(ir, extent), 0);
-      ranges[2 * i + 1] = extent;
-    } else {
-      ranges[2 * i] = dim.min;
-      ranges[2 * i + 1] = tir_interval_extent(ir, dim);
-    }
-  }
-  return tir_new_region(ir, a->buffer, ranges);
+  for (uint32_t i = 0; i < tir_buffer_at(ir, a->buffer)->rank; i++)
+    if (tir_is_point(ir, a->dims[i])) a->dims[i].max = a->dims[i].min;
+  return tir_region_of_box(ir, a->buffer, a->dims);
 }
 
 static bool is_among(const struct accesses *all, tir_buffer buffer) {
@@ -525,10 +511,7 @@ static void set_regions(struct detector *d, bool writes) {
     if (!reduced && !is_among(opaque, buffer)) regions[count++] = region_of(d->ir, &all->at[i]);
   }
   for (uint32_t i = 0; i < opaque->count; i++) regions[count++] = region_of(d->ir, &opaque->at[i]);
-  if (writes)
-    tir_set_writes(d->ir, d->block, regions, count);
-  else
-    tir_set_reads(d->ir, d->block, regions, count);
+  (writes ? tir_set_writes : tir_set_reads)(d->ir, d->block, regions, count);
   if (regions != on_stack) free(regions);
 }
 

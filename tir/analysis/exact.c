@@ -39,7 +39,7 @@ static bool is_strided(struct tir *ir, tir_block block, tir_stmt store) {
 static bool writes_less(struct tir *ir, tir_block block, struct tir_region region) {
   tir_stmt first = TIR_NONE;
   bool loops = false;
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_BLOCK) {
       struct tir_span writes = tir_block_at(ir, s)->writes;
@@ -52,14 +52,13 @@ static bool writes_less(struct tir *ir, tir_block block, struct tir_region regio
     if (stores && loops && !is_strided(ir, block, s)) return false; /* it may store all of it, in turn */
     if (stores && first && !same_indices(ir, first, s)) return false;
     if (stores && !first) first = s;
-    s = n.kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
   return first != TIR_NONE;
 }
 
 static bool refuse_more(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
   return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` declares that it writes more of `%s` than it does",
-                    tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+                    tir_block_name(ir, block), tir_buffer_name(ir, buffer));
 }
 
 bool tir_check_writes_exact(struct tir *ir, tir_block block, ms_error *err) {
@@ -156,7 +155,7 @@ static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_regio
   if (volume == 1 || volume == TIR_POS_INF || tir_matches_part_of(ir, block, region.buffer)) return false;
   for (tir_stmt s = skip_inits(ir, tir_next(ir, block, block), block); s && stored < volume;) {
     stored = tir_sat_add(stored, count_stored(ir, block, s, region.buffer));
-    s = skip_inits(ir, tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block), block);
+    s = skip_inits(ir, tir_next_in_scope(ir, s, block), block);
   }
   return stored > 0 && stored < volume; /* none: it is written through a pointer */
 }

@@ -6,7 +6,7 @@ enum { MOST_LOOPS = 32, MOST_RANK = 16 };
 
 /* Statements of the init in turn, not those in its blocks; NULL: none is left. */
 static tir_stmt next_of_init(const struct tir *ir, tir_block block, tir_stmt s) {
-  s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
+  s = tir_next_in_scope(ir, s, block);
   tir_stmt top = s;
   while (top && tir_stmt_at(ir, top)->parent != block) top = tir_stmt_at(ir, top)->parent;
   return top && tir_stmt_at(ir, top)->list == TIR_INIT ? s : TIR_NONE;
@@ -33,23 +33,19 @@ static bool only_writes(struct tir *ir, tir_block block, tir_buffer buffer) {
 /* The box that the statement, a store or a block, surely writes while the loops around it in the init run. */
 static bool find_written(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer, struct tir_interval *out) {
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
-  tir_expr ranges[2 * MOST_RANK], predicate = TIR_NONE;
+  tir_expr ranges[2 * MOST_RANK];
   tir_var vars[MOST_LOOPS];
   uint32_t rank = tir_buffer_at(ir, buffer)->rank, count = tir_loop_vars(ir, s, block, vars, MOST_LOOPS);
-  if (count > MOST_LOOPS || n.kind == TIR_LOOP) return false;
   if (n.kind == TIR_BLOCK) {
     const struct tir_region *region = tir_region_of(ir, tir_block_at(ir, s)->writes, buffer);
-    if (!region) return false;
-    tir_region_over_loops(ir, s, *region, ranges);
-    predicate = n.block.predicate;
-  } else if (n.store.buffer != buffer) {
-    return false;
+    return region && tir_exact_region_from(ir, s, *region, block, TIR_NONE, out);
   }
-  for (uint32_t d = 0; d < rank && n.kind == TIR_STORE; d++) {
+  if (n.kind != TIR_STORE || n.store.buffer != buffer || count > MOST_LOOPS) return false;
+  for (uint32_t d = 0; d < rank; d++) {
     ranges[2 * d] = ir->operands.at[n.store.indices + d];
     ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
   }
-  return tir_region_exact(ir, ranges, rank, vars, count, predicate, out);
+  return tir_region_exact(ir, ranges, rank, vars, count, TIR_NONE, out);
 }
 
 /* One statement of the init writes all that the region holds. */

@@ -103,10 +103,7 @@ static void map_stmt(struct tir *ir, const struct visit *v, tir_stmt s) {
 void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
                        void *context) {
   struct visit v = {map, context};
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
-    map_stmt(ir, &v, s);
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
-  }
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) map_stmt(ir, &v, s);
 }
 
 struct search {
@@ -402,24 +399,21 @@ bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
 
 /* ---- By the scope ---- */
 
-static bool loads(struct tir *ir, tir_expr e, tir_buffer buffer) {
-  return e && (tir_at(ir, e)->flags & TIR_HAS_LOAD) && tir_find_loads(ir, e, buffer, NULL, 0);
-}
-
-static bool scope_loads_at(struct tir *ir, tir_buffer buffer, tir_stmt s) {
-  struct tir_stmt_node n = *tir_stmt_at(ir, s);
-  if (n.kind == TIR_LOOP) return loads(ir, n.loop.min, buffer) || loads(ir, n.loop.extent, buffer);
-  if (n.kind != TIR_BLOCK) return false;
-  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++)
-    if (loads(ir, tir_iters(ir, s)[i].binding, buffer)) return true;
-  return loads(ir, n.block.predicate, buffer);
+uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most) {
+  struct finding f = {buffer, out, 0, most};
+  const struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  new_epoch(ir);
+  if (n.kind == TIR_LOOP) find_loads(ir, &f, n.loop.min), find_loads(ir, &f, n.loop.extent);
+  if (n.kind != TIR_BLOCK) return f.count;
+  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) find_loads(ir, &f, tir_iters(ir, s)[i].binding);
+  find_loads(ir, &f, n.block.predicate);
+  return f.count;
 }
 
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
-  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
-  for (tir_stmt s = ir->indirect ? tir_after(ir, after, scope) : TIR_NONE; s;) {
-    if (scope_loads_at(ir, buffer, s)) return s;
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
+  for (tir_stmt s = ir->indirect ? tir_after(ir, after, scope) : TIR_NONE; s; s = tir_next_in_scope(ir, s, scope)) {
+    if (tir_scope_loads(ir, s, buffer, NULL, 0)) return s;
   }
   return TIR_NONE;
 }

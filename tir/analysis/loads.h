@@ -45,8 +45,11 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n);
 /* Each index of the load is within the buffer's shape, for all values of the variables in it. */
 bool tir_is_load_inside(struct tir *ir, tir_expr load);
-/* The first loop or block of the scope, after the statement and what is in it, whose range, bindings or predicate load
- * the buffer: no region of a block declares that. TIR_NONE: there is none. */
+/* Loads of `buffer` (TIR_NONE: of any) that a scope itself evaluates at a loop or block of it: in the range, in bindings
+ * and the predicate. No region of a block declares them. Returns the number, stores at most `most`. */
+uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most);
+/* The first loop or block of the scope, after the statement and what is in it, at which it does so; TIR_NONE: there is
+ * none. */
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after);
 /* e uses the buffer in another way than by loading single elements: a data pointer, a slice, a vector, a predicated
  * load. */

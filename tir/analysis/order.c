@@ -11,9 +11,18 @@ tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop) {
 
 bool tir_comes_before(const struct tir *ir, const struct tir_transfer *t, tir_stmt other) {
   MS_CHECK(t->to && (!t->before || tir_stmt_at(ir, t->before)->parent == t->to));
-  tir_stmt child = tir_is(ir, t->to, TIR_LOOP) ? tir_child_around(ir, other, t->to) : TIR_NONE;
+  tir_stmt child = t->before || tir_is(ir, t->to, TIR_LOOP) ? tir_child_around(ir, other, t->to) : TIR_NONE;
   if (!child) return tir_compare_position(ir, other, t->to) < 0;
   return !t->before || tir_compare_position(ir, child, t->before) < 0;
+}
+
+tir_block tir_written_later(const struct tir *ir, const struct tir_transfer *t, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block writer = ir->uses.at[u].block;
+    if (!tir_comes_before(ir, t, writer)) return writer;
+  }
+  return TIR_NONE;
 }
 
 /* A loop of more than one iteration is among the statements from `s` up to `high`. */
@@ -28,9 +37,7 @@ bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block sco
   return loops_between(ir, tir_lowest_common_ancestor(ir, a, b), scope);
 }
 
-/* The block runs at the new place in the same iterations of the loops that it shares with the other as now, as far as
- * it is in the same ones there. */
-static bool shares_the_same(const struct tir *ir, const struct tir_transfer *t, tir_block other) {
+bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *t, tir_block other) {
   if (!t->keeps_iterations)
     return !tir_shares_loop(ir, other, t->block, t->scope) && !tir_shares_loop(ir, other, t->to, t->scope);
   tir_stmt now = tir_lowest_common_ancestor(ir, other, t->block);
@@ -55,7 +62,7 @@ static bool keeps(struct tir *ir, const struct tir_transfer *t, const struct tir
   if (c->own.writes && c->other.writes) return false;
   if (!t->to) return keeps_at_readers(ir, t, c, before);
   if (tir_comes_before(ir, t, other) != before) return false;
-  bool same = shares_the_same(ir, t, other), reads_only = c->own.writes && c->other.reads && !c->other.writes;
+  bool same = tir_shares_the_same(ir, t, other), reads_only = c->own.writes && c->other.reads && !c->other.writes;
   if (before || !reads_only || !t->runs_all) return same;
   /* They are in no region: what the block has to provide for them is all that it has. */
   if (t->runs_all(ir, t->context, TIR_NONE)) return true;
@@ -76,7 +83,7 @@ static bool check_one(struct tir *ir, void *context, const struct tir_conflict *
                     "elsewhere block `%s` might not keep its order with block `%s`: both use `%s`, which block `%s` "
                     "does not declare",
                     tir_block_name(ir, check->transfer->block), tir_block_name(ir, c->other.block),
-                    tir_text(ir, tir_buffer_at(ir, c->buffer)->name), tir_block_name(ir, silent));
+                    tir_buffer_name(ir, c->buffer), tir_block_name(ir, silent));
 }
 
 bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_error *err) {

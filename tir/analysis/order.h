@@ -11,8 +11,8 @@
 /* What the block does is to be done elsewhere in the scope. */
 struct tir_transfer {
   tir_block block, scope;
-  /* Under this loop, before a child of it (TIR_NONE: after all), or at this block, in its place; TIR_NONE: at each block
-   * that reads what it writes. */
+  /* Under this loop, before a child of it (TIR_NONE: after all), or in the scope before a child of it; or at this block,
+   * in its place; TIR_NONE: at each block that reads what it writes. */
   tir_stmt to, before;
   bool keeps_iterations; /* no instance changes the iteration of a loop around both places in which it runs */
   /* All instances run at the new place while the loops around it run, up to `around`, which is around both that and one
@@ -33,6 +33,11 @@ bool tir_find_limits(struct tir *ir, const struct tir_transfer *transfer, const 
                      bool to_consumers, struct tir_limits *limits, ms_error *err);
 /* The statement comes before the new place: it is another child of the loop, or not under it. */
 bool tir_comes_before(const struct tir *ir, const struct tir_transfer *transfer, tir_stmt other);
+/* A block that writes the buffer, and does not come before the new place. TIR_NONE: there is none. */
+tir_block tir_written_later(const struct tir *ir, const struct tir_transfer *transfer, tir_buffer buffer);
+/* At the new place the block runs in the same iterations of the loops that it shares with the other as now, as far as it
+ * is in the same ones there. */
+bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *transfer, tir_block other);
 /* The child of the loop that `s` is in, or is; TIR_NONE: it is not below the loop. */
 tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop);
 /* A loop of more than one iteration is around both (or is one of them), below the scope. */

@@ -16,18 +16,6 @@ tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b
 
 enum { MOST_VARS = 64, MOST_RANK = 16, MOST_WRITERS = 32 };
 
-/* What the block surely writes of the buffer below `high`; false: nothing is known. */
-static bool find_produced(struct tir *ir, tir_block producer, struct tir_region region, tir_stmt high,
-                          struct tir_interval *out) {
-  tir_var vars[MOST_VARS];
-  tir_expr ranges[2 * MOST_RANK];
-  uint32_t count = tir_running_loops(ir, producer, high, tir_memory_of(ir, region.buffer), vars, MOST_VARS);
-  if (count > MOST_VARS) return false;
-  tir_region_over_loops(ir, producer, region, ranges);
-  return tir_region_exact(ir, ranges, tir_buffer_at(ir, region.buffer)->rank, vars, count,
-                          tir_as(ir, producer, TIR_BLOCK)->block.predicate, out);
-}
-
 /* Adds what the block surely writes of the buffer below `high`; false: nothing (of a scalar, `all` says nothing). */
 static bool add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, tir_stmt high,
                          struct tir_interval *all) {
@@ -37,7 +25,8 @@ static bool add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, 
   for (uint32_t i = 0; i < writes.count; i++) {
     struct tir_interval one[MOST_RANK];
     struct tir_region region = ir->regions.at[writes.first + i];
-    if (region.buffer != buffer || !find_produced(ir, producer, region, high, one)) continue;
+    if (region.buffer != buffer || !tir_exact_region_from(ir, producer, region, high, tir_memory_of(ir, buffer), one))
+      continue;
     for (uint32_t d = 0; d < rank; d++) all[d] = tir_interval_join(ir, all[d], one[d]);
     any = true;
   }
@@ -65,7 +54,7 @@ bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scop
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   tir_block writers[MOST_WRITERS];
   tir_stmt meets[MOST_WRITERS];
-  uint32_t count = tir_earlier_users(ir, use->buffer, true, use->at, scope, writers, MOST_WRITERS);
+  uint32_t count = tir_users_of(ir, use->buffer, true, use->at, scope, false, writers, MOST_WRITERS);
   if (count == 0) return true;
   if (count > MOST_WRITERS || tir_buffer_at(ir, use->buffer)->rank > MOST_RANK) return false;
   for (uint32_t i = 0; i < count; i++) meets[i] = tir_lowest_common_ancestor(ir, writers[i], use->at);
@@ -124,35 +113,29 @@ void tir_renew_pipeline(struct tir *ir, tir_block scope) {
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   ms_error err = {.brief = true};
   tir_block_at(ir, scope)->facts = 0;
-  for (tir_stmt s = tir_next(ir, scope, scope); s;) {
-    bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block) tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED); /* of its own scope */
-    s = block ? tir_after(ir, s, scope) : tir_next(ir, s, scope);
-  }
+  for (tir_stmt s = tir_next(ir, scope, scope); s; s = tir_next_in_scope(ir, s, scope))
+    if (tir_is(ir, s, TIR_BLOCK))
+      tir_block_at(ir, s)->facts &= ~(uint32_t)(COVERED | NOT_COVERED); /* of its own scope */
   tir_check_stage_pipeline(ir, scope, &err);
 }
 
 static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_block scope) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < writes.count; i++)
-    if (tir_earlier_users(ir, ir->regions.at[writes.first + i].buffer, false, block, scope, NULL, 0)) return true;
+    if (tir_users_of(ir, ir->regions.at[writes.first + i].buffer, false, block, scope, false, NULL, 0)) return true;
   return false;
 }
 
 /* Looks at every child, so that each one's cover is known after. */
 static tir_block find_breach(struct tir *ir, tir_block scope, const char **why) {
   tir_block breach = TIR_NONE;
-  for (tir_stmt s = tir_stmt_at(ir, scope)->first[TIR_BODY]; s;) {
-    if (!tir_is(ir, s, TIR_BLOCK)) {
-      s = tir_next(ir, s, scope);
-      continue;
-    }
+  for (tir_stmt s = tir_stmt_at(ir, scope)->first[TIR_BODY]; s; s = tir_next_in_scope(ir, s, scope)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
     bool covered = find_cover(ir, s, scope), late = writes_what_was_read(ir, s, scope);
     if (!breach && (late || !covered)) {
       breach = s;
       *why = late ? "writes what an earlier block reads" : "reads more than earlier blocks have written";
     }
-    s = tir_after(ir, s, scope);
   }
   return breach;
 }
@@ -170,13 +153,8 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
 }
 
 void tir_find_pipelines(struct tir *ir, uint32_t first) {
-#ifdef MSCHED_CHECK
-  if (ir->undeclared == TIR_NONE_UNDECLARED) {
-    tir_find_undeclared(ir);
-    assert(ir->undeclared == TIR_NONE_UNDECLARED && "an edit that leaves an undeclared use finds it");
-  }
-#endif
-  if (ir->undeclared != TIR_NONE_UNDECLARED) tir_find_undeclared(ir);
+  MS_CHECK(ir->indirect || ir->undeclared != TIR_NONE_UNDECLARED || tir_declares_all(ir));
+  if (ir->indirect || ir->undeclared != TIR_NONE_UNDECLARED) tir_find_undeclared(ir);
   ms_error err = {.brief = true};
   for (uint32_t record = first; record < ir->blocks.count; record++) {
     tir_block block = ir->blocks.at[record].block;

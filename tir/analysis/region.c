@@ -6,6 +6,8 @@
 #include "../arith/linear.h"
 #include "analysis.h"
 
+#include <stdlib.h>
+
 /* ---- Intervals ---- */
 
 static tir_expr plus(struct tir *ir, tir_expr e, int64_t value) {
@@ -21,6 +23,21 @@ struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr exten
 tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i) {
   assert(!i.empty && i.min && i.max);
   return plus(ir, tir_sub(ir, i.max, i.min), 1);
+}
+
+struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box) {
+  const struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
+  uint32_t ranges = tir_grow_operands(ir, 2 * n.rank);
+  for (uint32_t d = 0; d < n.rank; d++) {
+    bool known = box && !box[d].empty && box[d].min && box[d].max;
+    bool point = known && box[d].min == box[d].max; /* a difference of loads may not be simplified */
+    tir_expr shape = ir->operands.at[n.shape + d];
+    tir_expr min = known ? box[d].min : tir_int(ir, tir_type_of(ir, shape), 0);
+    tir_expr extent = point ? tir_int(ir, tir_type_of(ir, min), 1) : known ? tir_interval_extent(ir, box[d]) : shape;
+    ir->operands.at[ranges + 2 * d] = min;
+    ir->operands.at[ranges + 2 * d + 1] = extent;
+  }
+  return (struct tir_region){buffer, ranges};
 }
 
 bool tir_is_point(struct tir *ir, struct tir_interval i) {
@@ -405,6 +422,57 @@ void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t ran
     if (affine && widest && cover_progression(ir, p, widest, &out[i])) continue;
     out[i] = relax_range(&r, min, extent);
   }
+}
+
+/* ---- Seen from a place ---- */
+
+enum { MOST_RUNNING = 64 };
+
+struct running {
+  tir_expr ranges[2 * MOST_RANK];
+  tir_var vars[MOST_RUNNING];
+  uint32_t count, rank;
+};
+
+static bool open_running(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
+                         struct running *r) {
+  r->rank = tir_buffer_at(ir, region.buffer)->rank;
+  r->count = tir_running_loops(ir, block, high, memory, r->vars, MOST_RUNNING);
+  if (r->count > MOST_RUNNING || r->rank > MOST_RANK) return false;
+  tir_region_over_loops(ir, block, region, r->ranges);
+  return true;
+}
+
+bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
+                     struct tir_interval *out) {
+  struct running r;
+  if (!open_running(ir, block, region, high, memory, &r)) return false;
+  tir_relax_region(ir, r.ranges, r.rank, r.vars, r.count, out);
+  return true;
+}
+
+bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
+                           struct tir_interval *out) {
+  struct running r;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  return open_running(ir, block, region, high, memory, &r) &&
+         tir_region_exact(ir, r.ranges, r.rank, r.vars, r.count, predicate, out);
+}
+
+bool tir_exact_iterations(struct tir *ir, tir_block block, tir_stmt high, struct tir_interval *out) {
+  uint32_t count = tir_block_at(ir, block)->iters.count, loops = tir_loop_vars(ir, block, high, NULL, 0);
+  tir_expr *ranges = malloc((2 * (size_t)count + loops + 1) * sizeof *ranges);
+  if (!ranges) abort();
+  for (uint32_t i = 0; i < count; i++) {
+    ranges[2 * i] = tir_iters(ir, block)[i].binding;
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  tir_var *vars = ranges + 2 * count;
+  tir_loop_vars(ir, block, high, vars, loops);
+  bool exact = tir_region_exact(ir, ranges, count, vars, loops, tir_as(ir, block, TIR_BLOCK)->block.predicate, out);
+  for (uint32_t i = 0; i < count && exact; i++) exact = !out[i].empty && out[i].min && out[i].max;
+  free(ranges);
+  return exact;
 }
 
 bool tir_region_covers(struct tir *ir, tir_buffer buffer, const struct tir_interval *produced,

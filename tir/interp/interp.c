@@ -113,7 +113,7 @@ static bool check_spoiled(struct machine *m) {
     if (!at) continue;
     m->host.pc = o->spoiled_at - 1;
     return interp_fail(m, &m->host, MS_RUN_UNWRITTEN, "element %zu of %s is left a copy of what was never written",
-                       (size_t)(at - o->shadow) / o->size, tir_text(m->ir, tir_buffer_at(m->ir, o->spoiled)->name));
+                       (size_t)(at - o->shadow) / o->size, tir_buffer_name(m->ir, o->spoiled));
   }
   return true;
 }

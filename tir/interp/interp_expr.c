@@ -90,7 +90,7 @@ uint32_t interp_define_buffer(struct compiler *c, tir_buffer b) {
 uint32_t interp_slot(struct compiler *c, tir_buffer b) {
   if (c->slot_of[b] == NO_OPERAND) {
     interp_refuse(c, MS_RUN_NOT_IN_SCOPE, "buffer %s is used where it is neither a parameter nor allocated",
-                  tir_text(c->ir, tir_buffer_at(c->ir, b)->name));
+                  tir_buffer_name(c->ir, b));
     return 0;
   }
   return (uint32_t)c->slot_of[b];

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *buffer_name(const struct machine *m, tir_buffer b) {
-  return tir_text(m->ir, tir_buffer_at(m->ir, b)->name);
-}
+static const char *buffer_name(const struct machine *m, tir_buffer b) { return tir_buffer_name(m->ir, b); }
 
 void *interp_take_memory(struct machine *m, const struct thread *t, uint64_t bytes) {
   if (bytes > m->memory_limit || m->memory_used + bytes > m->memory_limit) {

@@ -9,9 +9,7 @@ enum { STOP_CHECK = 1 << 14 }; /* steps between looks at the stop flag */
 
 /* ---- What is refused, out of the way of the loop ---- */
 
-static const char *buffer_name(const struct machine *m, tir_buffer b) {
-  return tir_text(m->ir, tir_buffer_at(m->ir, b)->name);
-}
+static const char *buffer_name(const struct machine *m, tir_buffer b) { return tir_buffer_name(m->ir, b); }
 
 /* The index operands of an access. */
 static uint32_t access_indices(const struct machine *m, const struct thread *t, const struct instruction *in,

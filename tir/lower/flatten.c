@@ -114,8 +114,7 @@ static bool check_strides(const struct lowering *low) {
       tir_walk_expr(ir, tir_buffer_at(ir, buffer)->elem_offset, find_unbound, &u);
     if (u.var)
       return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE,
-                        "no argument binds the strides of %s, or where it begins",
-                        tir_text(ir, tir_buffer_at(ir, buffer)->name));
+                        "no argument binds the strides of %s, or where it begins", tir_buffer_name(ir, buffer));
   }
   return true;
 }
@@ -157,7 +156,7 @@ static tir_var defined_by(const struct tir *ir, tir_expr extent) {
 }
 
 static tir_expr new_extent(struct tir *ir, tir_buffer b, tir_type type) {
-  tir_name name = tir_name_suffix(ir, tir_name_of(ir, tir_text(ir, tir_buffer_at(ir, b)->name)), "_size");
+  tir_name name = tir_name_suffix(ir, tir_name_of(ir, tir_buffer_name(ir, b)), "_size");
   return tir_var_expr(ir, tir_new_var(ir, TIR_VAR_PLAIN, name, type, TIR_NONE, TIR_NONE));
 }
 

@@ -118,11 +118,8 @@ static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
 }
 
 static bool rounds_are_apart(struct tir *ir, tir_loop loop) {
-  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
-    bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block && !is_apart(ir, loop, s)) return false;
-    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
-  }
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
+    if (tir_is(ir, s, TIR_BLOCK) && !is_apart(ir, loop, s)) return false;
   return true;
 }
 

@@ -253,7 +253,7 @@ static void promote(struct tir *ir, const struct nest *nest) {
     shape[0] = tir_int(ir, TIR_T_I32, 1), at[0] = tir_int(ir, TIR_T_I32, 0);
     rank = 1;
   }
-  tir_symbol name = tir_symbol_format(ir, "%s_register", tir_text(ir, tir_buffer_at(ir, n.store.buffer)->name));
+  tir_symbol name = tir_symbol_format(ir, "%s_register", tir_buffer_name(ir, n.store.buffer));
   tir_buffer registers = tir_new_buffer(ir, name, type, shape, rank, tir_symbol_of(ir, "register"));
   for (uint32_t i = 0; i < nest->tiles; i++)
     if (tir_stmt_at(ir, nest->tile[i])->loop_kind == TIR_SERIAL)

@@ -17,9 +17,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, bool w
                   ms_error *err) {
   const struct tir_block_record *r = tir_block_at(ir, block);
   struct tir_span span = write ? r->writes : r->reads;
-  if (!tir_scope_of(ir, block))
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-  if (!tir_check_region_number(ir, block, buffer_index, write, err)) return false;
+  tir_block scope;
+  if (!tir_find_scope(ir, block, &scope, err) || !tir_check_region_number(ir, block, buffer_index, write, err))
+    return false;
   uint32_t rank = tir_buffer_at(ir, ir->regions.at[span.first + buffer_index].buffer)->rank;
   if (map->param_count != r->iters.count || map->result_count != 2 * rank)
     return tir_refuse(
@@ -87,14 +87,11 @@ static void note_region(struct tir *ir, tir_block block, const char *key, uint32
 }
 
 static void edit(struct tir *ir, tir_block block, uint32_t buffer_index, bool write, struct tir_region region) {
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span span = tir_regions(ir, block, write);
   uint32_t first = tir_grow_regions(ir, span.count);
   memcpy(ir->regions.at + first, ir->regions.at + span.first, span.count * sizeof region);
   ir->regions.at[first + buffer_index] = region;
-  if (write)
-    tir_set_writes(ir, block, ir->regions.at + first, span.count);
-  else
-    tir_set_reads(ir, block, ir->regions.at + first, span.count);
+  (write ? tir_set_writes : tir_set_reads)(ir, block, ir->regions.at + first, span.count);
   note_region(ir, block, write ? "explicit_write_region" : "explicit_read_region", buffer_index);
   tir_buffer_at(ir, region.buffer)->user_annotated = 1;
 }
@@ -104,7 +101,7 @@ bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer
   assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_mark mark = tir_mark(ir);
   if (!check(ir, block, buffer_index, write, map, err)) return false;
-  uint32_t at = (write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads).first + buffer_index;
+  uint32_t at = (tir_regions(ir, block, write)).first + buffer_index;
   struct tir_region region = region_of_map(ir, block, ir->regions.at[at].buffer, map);
   if (!check_cover(ir, block, at, write, region, err)) {
     tir_rewind(ir, &mark);

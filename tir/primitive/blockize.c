@@ -24,12 +24,6 @@
 
 /* ---- Check ---- */
 
-static bool uses_any(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++)
-    if (tir_uses_var(ir, e, tir_as(ir, loops[i], TIR_LOOP)->loop.var)) return true;
-  return false;
-}
-
 /* How many values from 0 on the binding may take of the domain: a block that was moved may need but some. */
 static tir_expr taken_extent(struct tir *ir, tir_expr binding, tir_expr extent) {
   struct tir_bounds taken = tir_bounds_of(ir, binding);
@@ -45,8 +39,8 @@ static bool divide_trivially(struct tir *ir, struct tir_blockize_plan *plan, uin
     tir_expr extent = v->extent, zero = tir_int(ir, tir_type_of(ir, extent), 0);
     tir_expr one = tir_int(ir, tir_type_of(ir, extent), 1);
     if (!tir_is_const(ir, ir->vars.at[iter.var].min, 0)) return false;
-    bool inner = uses_any(ir, iter.binding, plan->loops, plan->inner_count);
-    bool outer = uses_any(ir, iter.binding, plan->loops + plan->inner_count, loop_count - plan->inner_count);
+    bool inner = tir_uses_any_loop(ir, iter.binding, plan->loops, plan->inner_count);
+    bool outer = tir_uses_any_loop(ir, iter.binding, plan->loops + plan->inner_count, loop_count - plan->inner_count);
     if (inner && outer) return false;
     if (inner)
       plan->parts[i] = (struct tir_division){zero, one, iter.binding, taken_extent(ir, iter.binding, extent)};
@@ -125,28 +119,19 @@ static bool check_rounds(struct tir *ir, const struct tir_blockize_plan *plan, m
                     "iterations of loops take steps of block `%s` again", tir_block_name(ir, plan->block));
 }
 
-struct outsider { /* looks for variables of loops that do not go into the new block */
-  const struct tir *ir;
-  const struct tir_blockize_plan *plan;
-  bool found;
-};
-
-static bool visit_var(void *data, tir_expr e) {
-  struct outsider *o = data;
-  const struct tir_expr_node *n = tir_at(o->ir, e);
-  if (n->kind != TIR_VAR || o->ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return !o->found;
-  for (uint32_t l = 0; l < o->plan->inner_count; l++)
-    if (tir_as(o->ir, o->plan->loops[l], TIR_LOOP)->loop.var == n->ref) return true;
-  o->found = true;
-  return false;
+/* Of a loop that does not go into the new block. */
+static bool stays_outside(const struct tir *ir, const void *context, tir_var v) {
+  const struct tir_blockize_plan *plan = context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP &&
+         !tir_uses_any_loop(ir, tir_var_expr(ir, v), plan->loops, plan->inner_count);
 }
 
 /* Inside the new block no binding speaks of loops around it: of those around its scope either. */
 static bool check_inner(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
-  struct outsider o = {ir, plan, false};
-  for (uint32_t i = 0; i < plan->iter_count; i++) tir_walk_expr(ir, plan->parts[i].inner, visit_var, &o);
-  if (plan->predicates[1]) tir_walk_expr(ir, plan->predicates[1], visit_var, &o);
-  return !o.found || tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, plan->block,
+  bool outside = tir_any_var(ir, plan->predicates[1], stays_outside, plan);
+  for (uint32_t i = 0; i < plan->iter_count; i++)
+    outside = outside || tir_any_var(ir, plan->parts[i].inner, stays_outside, plan);
+  return !outside || tir_refuse(ir, err, MS_BLOCKIZE_NOT_DIVISIBLE, plan->block,
                                 "the bindings of block `%s` are not divided from loops around its scope",
                                 tir_block_name(ir, plan->block));
 }
@@ -287,7 +272,7 @@ static bool is_moved(const struct tir *ir, tir_expr binding) {
  * guard. */
 static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
                             struct tir_interval *covered) {
-  struct tir_span regions = write ? tir_block_at(ir, around)->writes : tir_block_at(ir, around)->reads;
+  struct tir_span regions = tir_regions(ir, around, write);
   if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->user_annotated) return;
   if (tir_count_regions_of(ir, regions, buffer) != 1) return;
   if (covered->empty || !covered->min) return;
@@ -318,14 +303,9 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
   tir_subst_clear(ir);
   for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var;
   tir_relax_region(ir, ranges, rank, vars, count, covered);
-  for (uint32_t i = 0; i < rank; i++) {
+  for (uint32_t i = 0; i < rank; i++)
     cut_to_declared(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, &covered[i]);
-    bool known = !covered[i].empty && covered[i].min && covered[i].max;
-    tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + i];
-    ranges[2 * i] = known ? covered[i].min : tir_int(ir, tir_type_of(ir, shape), 0);
-    ranges[2 * i + 1] = known ? tir_interval_extent(ir, covered[i]) : shape;
-  }
-  return tir_new_region(ir, region.buffer, ranges);
+  return tir_region_of_box(ir, region.buffer, covered);
 }
 
 static bool uses_var(struct tir *ir, void *context, tir_expr e) { return tir_uses_var(ir, e, *(tir_var *)context); }
@@ -516,19 +496,15 @@ static void unite(struct tir *ir, uint32_t first, uint32_t *count, struct tir_re
     ir->regions.at[first + (*count)++] = region;
     return;
   }
-  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval both[MOST_RANK];
   uint32_t old = ir->regions.at[first + at].ranges;
   for (uint32_t d = 0; d < rank; d++) {
     const tir_expr *a = ir->operands.at + old + 2 * d, *b = ir->operands.at + region.ranges + 2 * d;
     tir_expr a_min = a[0], a_extent = a[1], b_min = b[0], b_extent = b[1];
-    struct tir_interval both = tir_interval_of(ir, a_min, a_extent);
-    both = tir_interval_union(ir, both, tir_interval_of(ir, b_min, b_extent));
-    bool known = both.min && both.max;
-    tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + d];
-    ranges[2 * d] = known ? both.min : tir_int(ir, tir_type_of(ir, shape), 0);
-    ranges[2 * d + 1] = known ? tir_interval_extent(ir, both) : shape;
+    both[d] = tir_interval_of(ir, a_min, a_extent);
+    both[d] = tir_interval_union(ir, both[d], tir_interval_of(ir, b_min, b_extent));
   }
-  region = tir_new_region(ir, region.buffer, ranges);
+  region = tir_region_of_box(ir, region.buffer, both);
   ir->regions.at[first + at] = region;
 }
 
@@ -546,10 +522,7 @@ static void unite_regions(struct tir *ir, const struct group *g, tir_block outer
     for (uint32_t k = 0; k < span.count; k++)
       unite(ir, first, &count, relaxed_region(ir, &g->plans[i], ir->regions.at[span.first + k], &made[i], writes));
   }
-  if (writes)
-    tir_set_writes(ir, outer, ir->regions.at + first, count);
-  else
-    tir_set_reads(ir, outer, ir->regions.at + first, count);
+  (writes ? tir_set_writes : tir_set_reads)(ir, outer, ir->regions.at + first, count);
 }
 
 static tir_symbol name_group(struct tir *ir, const struct group *g) {

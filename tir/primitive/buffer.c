@@ -25,7 +25,7 @@ bool tir_check_region_number(const struct tir *ir, tir_block block, int64_t numb
 
 bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool write, tir_buffer *out, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span span = tir_regions(ir, block, write);
   if (!tir_check_region_number(ir, block, index, write, err)) return false;
   *out = ir->regions.at[span.first + index].buffer;
   uint32_t rank = tir_buffer_at(ir, *out)->rank;
@@ -91,10 +91,9 @@ void tir_change_own_uses(struct tir *ir, const struct tir_buffer_change *change,
   assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_load_rule rule = {change->from, change->to, change->load, change->context};
   tir_rewrite_own_loads(ir, &rule, block);
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == change->from)
       change->store(ir, change->context, s);
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
 }
 
@@ -112,7 +111,7 @@ void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
                         struct tir_region (*change)(struct tir *ir, const void *context, struct tir_region region),
                         const void *context) {
   for (int write = 0; write < 2; write++) {
-    struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+    struct tir_span span = tir_regions(ir, block, write);
     if (!tir_has_region_of(ir, span, from)) continue;
     struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
     if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
@@ -157,9 +156,8 @@ void tir_find_vars_in(const struct tir *ir, tir_block block, struct tir_vars_in 
     struct tir_span iters = tir_block_at(ir, b)->iters;
     for (uint32_t i = 0; i < iters.count; i++) add_var(ir, out, ir->iters.at[iters.first + i].var);
   }
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     if (tir_is(ir, s, TIR_LOOP)) add_var(ir, out, tir_as(ir, s, TIR_LOOP)->loop.var);
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
 }
 

@@ -14,9 +14,6 @@ bool tir_check_region_number(const struct tir *ir, tir_block block, int64_t numb
 bool tir_check_buffer_of(struct tir *ir, tir_block block, uint32_t index, bool write, tir_buffer *out, ms_error *err);
 /* A block allocates the buffer: it is no parameter, matched by none, and no statement's. */
 bool tir_check_allocated(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
-static inline const char *tir_buffer_name(const struct tir *ir, tir_buffer b) {
-  return tir_text(ir, tir_buffer_at(ir, b)->name);
-}
 
 /* Blocks. on_stack serves few; tir_blocks_free when done. */
 struct tir_blocks {

@@ -11,6 +11,7 @@
  * Forward:  nothing dies. */
 #include "../analysis/loads.h"
 #include "cache_stage.h"
+#include "loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,13 +162,6 @@ static bool add_var(void *data, tir_expr e) {
   return true;
 }
 
-static tir_expr binding_of(const struct tir *ir, tir_block block, tir_var v) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    if (ir->iters.at[i].var == v) return ir->iters.at[i].binding;
-  return TIR_NONE;
-}
-
 static bool is_loop_around(const struct tir *ir, const struct plan *plan, tir_var v) {
   for (tir_stmt s = plan->block; s != plan->scope; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_LOOP) && tir_as(ir, s, TIR_LOOP)->loop.var == v) return true;
@@ -207,7 +201,7 @@ static bool find_vars(const struct tir *ir, const struct plan *plan, tir_expr e,
   *iters = *loops = (struct vars){.ir = ir};
   tir_walk_expr(ir, e, add_var, iters);
   for (uint32_t i = 0; i < iters->count; i++) {
-    tir_expr binding = binding_of(ir, plan->block, iters->at[i]);
+    tir_expr binding = tir_binding_of(ir, plan->block, iters->at[i]);
     if (!binding) return false;
     add_loops(ir, plan, binding, loops);
   }
@@ -225,7 +219,7 @@ static tir_expr end_of(struct tir *ir, tir_expr binding, const struct vars *loop
 /* Where ranges of the loops depend on others of them, it may be unknown how far a binding reaches. */
 static bool find_ends(struct tir *ir, const struct plan *plan, const struct vars *iters, const struct vars *loops) {
   for (uint32_t i = 0; i < iters->count; i++) {
-    tir_expr end = end_of(ir, binding_of(ir, plan->block, iters->at[i]), loops);
+    tir_expr end = end_of(ir, tir_binding_of(ir, plan->block, iters->at[i]), loops);
     if (!end || tir_uses_any_var(ir, end, loops->at, loops->count)) return false;
   }
   return true;
@@ -250,18 +244,15 @@ static bool check(struct tir *ir, tir_block block, const char *storage, int thre
                   ms_error *err) {
   plan->block = block;
   plan->threshold = threshold;
-  plan->scope = tir_scope_of(ir, block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   if (!tir_check_storage_scope(storage, err)) return false;
   if (threshold < 0) return ms_fail(err, MS_INVALID_ARGUMENT, "the threshold %d is negative", threshold);
   for (plan->before = block; tir_stmt_at(ir, plan->before)->parent != plan->scope;)
     plan->before = tir_stmt_at(ir, plan->before)->parent;
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     if (tir_is(ir, s, TIR_STORE) && !look_at_store(ir, plan, s))
       return tir_refuse(ir, err, MS_TOO_LARGE, block, "block `%s` computes too much", tir_block_name(ir, block));
     if (tir_is(ir, s, TIR_STORE)) sort_by_size(ir, plan);
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
   return check_chosen(ir, plan, err);
 }
@@ -280,7 +271,7 @@ static tir_expr limits_of(struct tir *ir, const struct plan *plan, const struct 
                           const tir_expr *bindings) {
   tir_expr all = TIR_NONE;
   for (uint32_t i = 0; i < iters->count; i++) {
-    tir_expr least = tir_relax(ir, binding_of(ir, plan->block, iters->at[i]), loops->at, loops->count).min;
+    tir_expr least = tir_relax(ir, tir_binding_of(ir, plan->block, iters->at[i]), loops->at, loops->count).min;
     tir_expr zero = tir_int(ir, tir_type_of(ir, bindings[i]), 0);
     if (least && tir_prove(ir, tir_make(ir, TIR_GE, least, zero))) continue;
     all = tir_and(ir, all, tir_make(ir, TIR_LE, zero, bindings[i]));
@@ -291,7 +282,8 @@ static tir_expr limits_of(struct tir *ir, const struct plan *plan, const struct 
 static tir_buffer make_buffer(struct tir *ir, const struct plan *plan, uint32_t n, const struct vars *iters,
                               const struct vars *loops, const char *storage) {
   tir_expr shape[MOST_VARS];
-  for (uint32_t i = 0; i < iters->count; i++) shape[i] = end_of(ir, binding_of(ir, plan->block, iters->at[i]), loops);
+  for (uint32_t i = 0; i < iters->count; i++)
+    shape[i] = end_of(ir, tir_binding_of(ir, plan->block, iters->at[i]), loops);
   tir_symbol name = tir_symbol_format(ir, "index_var_%u", n);
   tir_symbol scope = tir_symbol_of(ir, storage);
   tir_buffer b = tir_new_buffer(ir, name, tir_type_of(ir, plan->chosen[n]), shape, iters->count, scope);
@@ -315,7 +307,8 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
                           tir_int(ir, v.type, 0), extent);
     tir_subst_var(ir, loops->at[i], tir_add(ir, tir_var_expr(ir, made[i]), min));
   }
-  for (uint32_t i = 0; i < iters->count; i++) bindings[i] = tir_subst(ir, binding_of(ir, plan->block, iters->at[i]));
+  for (uint32_t i = 0; i < iters->count; i++)
+    bindings[i] = tir_subst(ir, tir_binding_of(ir, plan->block, iters->at[i]));
   tir_subst_clear(ir);
   for (uint32_t i = 0; i < iters->count; i++) {
     tir_type type = ir->vars.at[iters->at[i]].type;
@@ -336,13 +329,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   struct tir_region written = tir_new_region(ir, buffer, ranges);
   tir_set_writes(ir, block, &written, 1);
   tir_append(ir, block, TIR_BODY, tir_new_store(ir, buffer, indices, value));
-  *nest = block;
-  for (uint32_t i = loops->count; i-- > 0;) {
-    const struct tir_var_node *v = &ir->vars.at[made[i]];
-    tir_loop loop = tir_new_loop(ir, made[i], v->min, v->extent, TIR_SERIAL);
-    tir_append(ir, loop, TIR_BODY, *nest);
-    *nest = loop;
-  }
+  *nest = tir_put_in_loops(ir, block, made, loops->count);
   return block;
 }
 
@@ -388,7 +375,7 @@ static tir_expr replace_in(struct tir *ir, void *context, tir_expr e) {
 }
 
 static void load_instead(struct tir *ir, const struct plan *plan, const struct replacement *r) {
-  for (tir_stmt s = tir_next(ir, plan->block, plan->block); s;) {
+  for (tir_stmt s = tir_next(ir, plan->block, plan->block); s; s = tir_next_in_scope(ir, s, plan->block)) {
     if (tir_is(ir, s, TIR_STORE)) {
       struct tir_stmt_node n = *tir_stmt_at(ir, s);
       tir_expr value = replace_in(ir, (void *)r, n.store.value);
@@ -397,7 +384,6 @@ static void load_instead(struct tir *ir, const struct plan *plan, const struct r
       tir_as(ir, s, TIR_STORE)->store.value = value;
       tir_as(ir, s, TIR_STORE)->store.indices = indices;
     }
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, plan->block) : tir_next(ir, s, plan->block);
   }
 }
 

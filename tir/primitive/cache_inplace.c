@@ -39,7 +39,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
            written = tir_count_regions_of(ir, writes, plan->in.buffer);
   if (read != 1 || written != 1)
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` reads `%s` in %u regions and writes it in %u",
-                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name), read, written);
+                      tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer), read, written);
   struct tir_region regions[] = {*tir_region_of(ir, reads, plan->in.buffer),
                                  *tir_region_of(ir, writes, plan->in.buffer)};
   plan->in.before = block;
@@ -49,7 +49,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   tir_relax_cached_region(ir, &plan->out, block, &regions[1], TIR_NONE);
   if (!covers(ir, plan))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
-                      tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, plan->in.buffer)->name));
+                      tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer));
   if (!tir_settle_cached_region(ir, &plan->in, TIR_NONE, err)) return false;
   plan->out.compact = plan->in.compact;
   return check_matches(ir, plan, err) && tir_check_declares_inner(ir, block, err) &&

@@ -101,33 +101,6 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return true;
 }
 
-/* Whatever is copied of the buffer was written before the scope. */
-static bool is_all_written(struct tir *ir, const struct plan *plan, tir_block writer) {
-  tir_block scope = plan->cache.scope, around = tir_scope_of(ir, writer);
-  if (!around || !tir_is_below(ir, scope, around) || tir_compare_position(ir, scope, writer) < 0) return false;
-  struct tir_cache_plan whole = plan->cache;
-  tir_cache_whole(ir, &whole);
-  return tir_is_covered(ir, &(struct tir_use_at){scope, whole.buffer, whole.ranges, TIR_NONE}, around);
-}
-
-/* An input of the scope that is written elsewhere is copied as the scope declares that it reads it: of the whole buffer,
- * more than was written by then may be copied. */
-static bool check_input_declared(struct tir *ir, const struct plan *plan, ms_error *err) {
-  tir_block scope = plan->cache.scope;
-  uint32_t times = tir_count_regions_of(ir, tir_block_at(ir, scope)->reads, plan->cache.buffer);
-  if (plan->writer || times == 1) return true;
-  if (!times && tir_has_region_of(ir, tir_block_at(ir, scope)->writes, plan->cache.buffer))
-    return tir_refuse_undeclared(ir, scope, plan->cache.buffer, err); /* what is written in it, undeclared */
-  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->writers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
-    if (times && !tir_is(ir, tir_lowest_common_ancestor(ir, b, scope), TIR_LOOP)) continue;
-    if (is_all_written(ir, plan, b)) continue;
-    return tir_refuse_undeclared(ir, scope, plan->cache.buffer, err);
-  }
-  return true;
-}
-
 static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
@@ -147,7 +120,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if ((n->writers || n->undeclared) && !tir_check_declared_around(ir, plan->cache.buffer, plan->cache.scope, err))
     return false;
   if (plan->writer && !tir_check_writes_exact(ir, plan->writer, err)) return false;
-  if (!check_input_declared(ir, plan, err)) return false;
+  if (!plan->writer && !tir_check_input_declared(ir, &plan->cache, true, err)) return false;
   if (!plan->writer)
     plan_input(ir, plan, block);
   else if (!plan_written(ir, plan, err))
@@ -163,7 +136,6 @@ static tir_block edit(struct tir *ir, const struct plan *plan) {
     next = ir->uses.at[u].next; /* redirecting takes b out of the list */
     if (b != stage && is_redirected(ir, plan, b)) tir_redirect_to_cache(ir, &plan->cache, cache, b);
   }
-  if (ir->indirect) tir_find_undeclared(ir); /* what bindings and ranges load now of the cache: no region declares it */
   return stage;
 }
 

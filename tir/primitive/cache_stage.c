@@ -3,7 +3,7 @@
 
 #include "../analysis/loads.h"
 #include "../arith/iter_map.h"
-#include "buffer.h"
+#include "copy_stage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +24,15 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
                              struct tir_cache_plan *plan, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   if (!tir_check_storage_scope(storage, err)) return false;
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span span = tir_regions(ir, block, write);
   if (!tir_check_region_number(ir, block, index, write, err)) return false;
-  plan->scope = tir_scope_of(ir, block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   plan->buffer = ir->regions.at[span.first + index].buffer;
   plan->storage = storage;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (plan->rank <= TIR_MOST_CACHED_RANK) return true;
-  return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions",
-                    tir_text(ir, tir_buffer_at(ir, plan->buffer)->name), plan->rank);
+  return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions", tir_buffer_name(ir, plan->buffer),
+                    plan->rank);
 }
 
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err) {
@@ -44,8 +42,7 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
     if (tir_scope_of(ir, b) != plan->scope) continue;
     if (*writer)
       return tir_refuse(ir, err, MS_SEVERAL_WRITERS, b, "buffer `%s` is written by `%s` and by `%s`",
-                        tir_text(ir, tir_buffer_at(ir, plan->buffer)->name), tir_block_name(ir, b),
-                        tir_block_name(ir, *writer));
+                        tir_buffer_name(ir, plan->buffer), tir_block_name(ir, b), tir_block_name(ir, *writer));
     *writer = b;
   }
   return true;
@@ -68,6 +65,31 @@ bool tir_check_cache_matches(const struct tir *ir, const struct tir_cache_plan *
     if (m->source.buffer != plan->buffer || !strcmp(scope, plan->storage)) continue;
     return tir_refuse(ir, err, MS_MATCHED_ELSEWHERE, block, "block `%s` matches a part in scope `%s`, not `%s`",
                       tir_block_name(ir, block), scope, plan->storage);
+  }
+  return true;
+}
+
+/* Whatever is copied of the buffer was written before the scope. */
+static bool is_all_written(struct tir *ir, const struct tir_cache_plan *plan, tir_block writer) {
+  tir_block around = tir_scope_of(ir, writer);
+  if (!around || !tir_is_below(ir, plan->scope, around) || tir_compare_position(ir, plan->scope, writer) < 0)
+    return false;
+  struct tir_cache_plan whole = *plan;
+  tir_cache_whole(ir, &whole);
+  return tir_is_covered(ir, &(struct tir_use_at){plan->scope, whole.buffer, whole.ranges, TIR_NONE}, around);
+}
+
+bool tir_check_input_declared(struct tir *ir, const struct tir_cache_plan *plan, bool one_region, ms_error *err) {
+  tir_block scope = plan->scope;
+  uint32_t times = tir_count_regions_of(ir, tir_block_at(ir, scope)->reads, plan->buffer);
+  if (times == 1 || (times && !one_region)) return true;
+  if (one_region && !times && tir_has_region_of(ir, tir_block_at(ir, scope)->writes, plan->buffer))
+    return tir_refuse_undeclared(ir, scope, plan->buffer, err); /* what is written in it, undeclared */
+  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
+    if (times && !tir_is(ir, tir_lowest_common_ancestor(ir, b, scope), TIR_LOOP)) continue;
+    if (!is_all_written(ir, plan, b)) return tir_refuse_undeclared(ir, scope, plan->buffer, err);
   }
   return true;
 }
@@ -253,7 +275,7 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
   assert(!writer || tir_is(ir, writer, TIR_BLOCK));
   if (writer && plan->strided)
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer, "block `%s` writes `%s` strided here, not densely",
-                      tir_block_name(ir, writer), tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
+                      tir_block_name(ir, writer), tir_buffer_name(ir, plan->buffer));
   if (tir_block_at(ir, plan->scope)->iters.count) return true;
   for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s && plan->compact; s = tir_stmt_at(ir, s)->parent)
     for (uint32_t i = 0; i < 2 * plan->rank && tir_is(ir, s, TIR_LOOP) && plan->compact; i++)
@@ -322,18 +344,13 @@ static tir_var new_var(struct tir *ir, enum tir_var_kind kind, tir_symbol stem, 
   return tir_new_var(ir, kind, tir_name_ordinal(ir, stem, i), tir_type_of(ir, extent), zero, extent);
 }
 
-/* The copy's iterations and what they touch: in the buffer, in the cache. */
-struct stage {
-  struct tir_iter iters[TIR_MOST_CACHED_RANK];
-  tir_var loops[TIR_MOST_CACHED_RANK];
-  tir_expr in_buffer[TIR_MOST_CACHED_RANK], in_cache[TIR_MOST_CACHED_RANK];
-};
-
 static tir_expr plus(struct tir *ir, tir_expr min, tir_expr e) {
   return tir_is_const(ir, min, 0) ? e : tir_add(ir, min, e);
 }
 
-static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, struct stage *stage) {
+/* The copy's loops and iterations, and what they touch: in the buffer, in the cache. */
+static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, struct tir_copy_stage *stage,
+                            tir_expr *in_buffer, tir_expr *in_cache) {
   tir_expr zero = TIR_NONE;
   tir_symbol loop_stem = tir_symbol_of(ir, "ax"), iter_stem = tir_symbol_of(ir, "v");
   for (uint32_t i = 0; i < plan->rank; i++) {
@@ -346,22 +363,11 @@ static void make_iterations(struct tir *ir, const struct tir_cache_plan *plan, s
     tir_expr domain = plan->compact ? extent : ir->operands.at[tir_buffer_at(ir, plan->buffer)->shape + i];
     tir_type own = tir_type_of(ir, domain);
     tir_var v = new_var(ir, TIR_VAR_ITER, iter_stem, i, own == type ? zero : tir_int(ir, own, 0), domain);
-    tir_expr value = tir_var_expr(ir, v), binding = plan->compact ? loop : plus(ir, min, loop);
+    tir_expr binding = plan->compact ? loop : plus(ir, min, loop);
     stage->iters[i] = (struct tir_iter){v, TIR_SPATIAL, own == type ? binding : tir_cast(ir, own, binding)};
-    stage->in_cache[i] = value;
-    stage->in_buffer[i] = plan->compact ? plus(ir, min, value) : value;
+    in_cache[i] = tir_var_expr(ir, v);
+    in_buffer[i] = plan->compact ? plus(ir, min, in_cache[i]) : in_cache[i];
   }
-}
-
-static struct tir_region point_region(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t rank) {
-  tir_expr ranges[2 * TIR_MOST_CACHED_RANK], one = TIR_NONE;
-  for (uint32_t i = 0; i < rank; i++) {
-    tir_type type = tir_type_of(ir, indices[i]);
-    if (!one || tir_type_of(ir, one) != type) one = tir_int(ir, type, 1);
-    ranges[2 * i] = indices[i];
-    ranges[2 * i + 1] = one;
-  }
-  return tir_new_region(ir, buffer, ranges);
 }
 
 static void put_in_place(struct tir *ir, const struct tir_cache_plan *plan, tir_stmt s) {
@@ -373,27 +379,15 @@ static void put_in_place(struct tir *ir, const struct tir_cache_plan *plan, tir_
 
 tir_block tir_make_cache_stage(struct tir *ir, const struct tir_cache_plan *plan, tir_buffer cache, bool back) {
   assert(tir_is_buffer(ir, cache));
-  struct stage stage;
-  make_iterations(ir, plan, &stage);
-  tir_buffer from = back ? cache : plan->buffer, to = back ? plan->buffer : cache;
-  const tir_expr *read = back ? stage.in_cache : stage.in_buffer, *written = back ? stage.in_buffer : stage.in_cache;
-  tir_block block = tir_new_block(ir, tir_buffer_at(ir, cache)->name);
-  tir_set_iters(ir, block, stage.iters, plan->rank);
-  tir_as(ir, block, TIR_BLOCK)->block.predicate = plan->predicate;
-  struct tir_region reads = point_region(ir, from, read, plan->rank),
-                    writes = point_region(ir, to, written, plan->rank);
-  tir_set_reads(ir, block, &reads, 1);
-  tir_set_writes(ir, block, &writes, 1);
-  tir_expr value = tir_load(ir, from, read, plan->rank, TIR_NONE);
-  tir_append(ir, block, TIR_BODY, tir_new_store(ir, to, written, value));
-  tir_stmt outermost = block;
-  for (uint32_t i = plan->rank; i-- > 0;) {
-    const struct tir_var_node *v = &ir->vars.at[stage.loops[i]];
-    tir_loop loop = tir_new_loop(ir, stage.loops[i], v->min, v->extent, TIR_SERIAL);
-    tir_append(ir, loop, TIR_BODY, outermost);
-    outermost = loop;
-  }
-  put_in_place(ir, plan, outermost);
+  struct tir_copy_stage stage;
+  tir_block block;
+  stage.name = tir_buffer_at(ir, cache)->name;
+  stage.from = back ? cache : plan->buffer, stage.to = back ? plan->buffer : cache;
+  stage.loop_count = stage.iter_count = stage.from_rank = stage.to_rank = plan->rank;
+  stage.predicate = plan->predicate;
+  stage.inside = true; /* the region is cut to the buffer */
+  make_iterations(ir, plan, &stage, back ? stage.to_at : stage.from_at, back ? stage.from_at : stage.to_at);
+  put_in_place(ir, plan, tir_make_copy_stage(ir, &stage, &block));
   return block;
 }
 
@@ -427,7 +421,7 @@ static tir_expr load_of_cache(struct tir *ir, void *context, const tir_expr *ind
 }
 
 static void redirect_stores(struct tir *ir, const struct redirection *r, tir_block block) {
-  for (tir_stmt s = tir_next(ir, block, block); s;) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == r->plan->buffer) {
       tir_expr moved[TIR_MOST_CACHED_RANK];
       uint32_t indices = tir_as(ir, s, TIR_STORE)->store.indices;
@@ -436,7 +430,6 @@ static void redirect_stores(struct tir *ir, const struct redirection *r, tir_blo
       tir_as(ir, s, TIR_STORE)->store.buffer = r->cache;
       tir_as(ir, s, TIR_STORE)->store.indices = first;
     }
-    s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
 }
 

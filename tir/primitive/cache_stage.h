@@ -28,6 +28,10 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
                              struct tir_cache_plan *plan, ms_error *err);
 /* The only child of the scope that writes the buffer; TIR_NONE: none does. Refuses two. */
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
+/* Where the buffer is an input of the scope that is written elsewhere, the scope declares that it reads it: else blocks
+ * in it, whose regions may be wider than what they read, may have more copied than was written by then. `one_region`: it
+ * declares so once, and does not write it: of several regions the copy is of the whole buffer. */
+bool tir_check_input_declared(struct tir *ir, const struct tir_cache_plan *plan, bool one_region, ms_error *err);
 /* The first block of the scope after the writer that reads something of what it wrote, whichever buffer that is; those
  * among the `count` consumers, and what is in them, are left out. TIR_NONE: there is none. */
 tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
@@ -54,10 +58,6 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
 /* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown.
  */
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);
-/* The first child of the scope after the writer that reads something it wrote, the cached buffer or another, and is
- * none of the consumers nor in one. */
-tir_block tir_first_reader(const struct tir *ir, tir_block scope, tir_block writer, const tir_block *consumers,
-                           uint32_t count);
 /* The block is one of `count` consumers, or in one, however deep. */
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count);
 /* What the block matches of the buffer can be matched of the cache: it is in the same storage scope. */

@@ -10,6 +10,7 @@
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
  *           copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
+#include "../analysis/order.h"
 #include "cache_stage.h"
 
 #include <stdlib.h>
@@ -37,21 +38,16 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
   return true;
 }
 
-/* The loop runs more than once, for all that is known. */
-static bool repeats(const struct tir *ir, tir_stmt s) { return tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1; }
-
 /* A block before the writer reads what the iteration before wrote, in a loop around both: by then it is to be copied.
  * Nor can such a block read the cache, in which the first iteration finds nothing. */
 static bool check_earlier_readers(struct tir *ir, const struct plan *plan, ms_error *err) {
-  tir_stmt place = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
+  struct tir_transfer copy = {.block = plan->writer, .scope = plan->cache.scope, .keeps_iterations = true};
+  copy.to = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
     if (tir_compare_position(ir, b, plan->writer) > 0) continue;
-    bool early = is_redirected(ir, plan, b);
-    tir_stmt s = tir_lowest_common_ancestor(ir, b, plan->writer);
-    for (; tir_is_below(ir, s, place) && !early; s = tir_stmt_at(ir, s)->parent) early = repeats(ir, s);
-    if (early)
+    if (is_redirected(ir, plan, b) || !tir_shares_the_same(ir, &copy, b))
       return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, b, "block `%s` reads the buffer before block `%s` writes it",
                         tir_block_name(ir, b), tir_block_name(ir, plan->writer));
   }

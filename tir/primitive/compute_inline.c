@@ -134,16 +134,13 @@ static bool *find_undeclared(const struct tir *ir, tir_block reader, bool declar
 }
 
 static void drop_undeclared(struct tir *ir, tir_block reader, const bool *undeclared, bool writes) {
-  struct tir_span span = writes ? tir_block_at(ir, reader)->writes : tir_block_at(ir, reader)->reads;
+  struct tir_span span = tir_regions(ir, reader, writes);
   uint32_t first = tir_grow_regions(ir, span.count), left = 0;
   for (uint32_t i = 0; i < span.count; i++) {
     struct tir_region r = ir->regions.at[span.first + i];
     if (!undeclared[r.buffer]) ir->regions.at[first + left++] = r;
   }
-  if (writes)
-    tir_set_writes(ir, reader, ir->regions.at + first, left);
-  else
-    tir_set_reads(ir, reader, ir->regions.at + first, left);
+  (writes ? tir_set_writes : tir_set_reads)(ir, reader, ir->regions.at + first, left);
 }
 
 static bool reads_declared(const struct tir *ir, tir_block block, tir_block reader) {
@@ -172,9 +169,8 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   tir_find_users(ir, plan->buffer, plan->scope, &users);
   for (uint32_t i = 0; i < users.count; i++)
     if (users.at[i] != block) tir_rewrite_own_loads(ir, &rule, users.at[i]);
-  if (tir_first_load_by_scope(ir, plan->buffer, plan->scope, block)) tir_rewrite_own_loads(ir, &rule, plan->scope);
   for (uint32_t i = 0; i < users.count; i++)
-    if (users.at[i] != block) renew_regions(ir, block, users.at[i], plan->buffer);
+    if (users.at[i] != block && users.at[i] != plan->scope) renew_regions(ir, block, users.at[i], plan->buffer);
   tir_blocks_free(&users);
   tir_kill_leaf(ir, block);
   tir_remove_alloc(ir, plan->scope, plan->buffer);

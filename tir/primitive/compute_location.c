@@ -54,18 +54,14 @@ static uint32_t candidates_around(const struct tir *ir, const struct candidates 
 static void find_kinds(struct tir *ir, const struct candidates *c) {
   static const uint8_t bits[] = {[TIR_SPATIAL] = 1, [TIR_REDUCE] = 2, [TIR_OPAQUE] = 4};
   for (uint32_t i = 0; i < c->count; i++) c->kinds[i] = 0;
-  for (tir_stmt s = c->loops[0]; s;) {
-    if (!tir_is(ir, s, TIR_BLOCK)) {
-      s = tir_next(ir, s, c->loops[0]);
-      continue;
-    }
+  for (tir_stmt s = c->loops[0]; s; s = tir_next_in_scope(ir, s, c->loops[0])) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
     uint32_t inside = candidates_around(ir, c, s);
     for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) {
       struct tir_iter iter = tir_iters(ir, s)[i];
       struct tir_linear l = tir_linear_of(ir, iter.binding);
       for (uint32_t k = 0; k < l.count; k++) mark_loops(ir, c, inside, ir->terms.at[l.first + k].atom, bits[iter.kind]);
     }
-    s = tir_after(ir, s, c->loops[0]);
   }
 }
 

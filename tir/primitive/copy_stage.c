@@ -2,6 +2,7 @@
 #include "copy_stage.h"
 
 #include "../analysis/loads.h"
+#include "loops.h"
 
 #include <stdlib.h>
 
@@ -9,10 +10,12 @@
 
 struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank) {
   assert(tir_is_buffer(ir, buffer));
-  tir_expr ranges[2 * TIR_MOST_RANK];
+  tir_expr ranges[2 * TIR_MOST_RANK], one = TIR_NONE;
   for (uint32_t i = 0; i < rank; i++) {
+    tir_type type = tir_type_of(ir, at[i]);
+    if (!one || tir_type_of(ir, one) != type) one = tir_int(ir, type, 1);
     ranges[2 * i] = at[i];
-    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, at[i]), 1);
+    ranges[2 * i + 1] = one;
   }
   return tir_new_region(ir, buffer, ranges);
 }
@@ -40,10 +43,11 @@ bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, c
 }
 
 static tir_expr value_of(struct tir *ir, const struct tir_copy_stage *s) {
-  tir_expr value = tir_load(ir, s->from, s->from_at, s->from_rank, TIR_NONE), outside = s->outside;
-  tir_expr within = tir_within_bounds(ir, s->from, s->from_at);
+  tir_expr value = tir_load(ir, s->from, s->from_at, s->from_rank, TIR_NONE);
+  tir_expr within = s->inside ? TIR_NONE : tir_within_bounds(ir, s->from, s->from_at);
   if (!within) return value;
   tir_type type = tir_type_of(ir, value);
+  tir_expr outside = s->outside;
   if (!outside) outside = tir_type_is_float(type) ? tir_float(ir, type, 0.0) : tir_int(ir, type, 0);
   tir_expr args[3] = {within, value, outside};
   return tir_call(ir, type, tir_symbol_of(ir, "if_then_else"), args, 3);
@@ -59,15 +63,8 @@ tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir
   tir_set_writes(ir, block, &writes, 1);
   tir_expr value = value_of(ir, s);
   tir_append(ir, block, TIR_BODY, tir_new_store(ir, s->to, s->to_at, value));
-  tir_stmt nest = block;
-  for (uint32_t i = s->loop_count; i-- > 0;) {
-    struct tir_var_node v = ir->vars.at[s->loops[i]];
-    tir_loop loop = tir_new_loop(ir, s->loops[i], v.min, v.extent, TIR_SERIAL);
-    tir_append(ir, loop, TIR_BODY, nest);
-    nest = loop;
-  }
   *out = block;
-  return nest;
+  return tir_put_in_loops(ir, block, s->loops, s->loop_count);
 }
 
 /* ---- Finding ---- */
@@ -113,26 +110,13 @@ static void meet_stores(struct tir *ir, struct finding *f, tir_block block) {
   }
 }
 
-/* Loops, and what is bound, in the block: other variables are iterations, its own or of blocks around it. */
-struct inner {
-  const struct tir *ir;
-  bool found;
-};
-
-static bool find_inner(void *data, tir_expr e) {
-  struct inner *inner = data;
-  const struct tir_expr_node *n = tir_at(inner->ir, e);
-  if (n->kind != TIR_VAR) return true;
-  uint32_t kind = inner->ir->vars.at[n->ref].kind;
-  inner->found = inner->found || kind == TIR_VAR_LOOP || kind == TIR_VAR_LET;
-  return true;
+/* Of a loop, or bound, in the block: other variables are iterations, its own or of blocks around it. */
+static bool is_inner(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP || tir_var_at(ir, v)->kind == TIR_VAR_LET;
 }
 
-bool tir_uses_inner_var(const struct tir *ir, tir_expr e) {
-  struct inner inner = {ir, false};
-  tir_walk_expr(ir, e, find_inner, &inner);
-  return inner.found;
-}
+bool tir_uses_inner_var(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_inner, NULL); }
 
 static bool is_over_iters(const struct tir *ir, const struct tir_single_access *access) {
   for (uint32_t i = 0; i < access->rank; i++)

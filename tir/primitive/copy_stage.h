@@ -14,6 +14,7 @@ struct tir_copy_stage {
   tir_var loops[TIR_MOST_STAGE]; /* outermost first */
   struct tir_iter iters[TIR_MOST_STAGE];
   tir_expr predicate;                                    /* over the loops; TIR_NONE: true */
+  bool inside;                                           /* all places of `from` are in it, and are not guarded */
   tir_expr outside;                                      /* what is read beyond `from`; TIR_NONE: zero */
   tir_expr from_at[TIR_MOST_RANK], to_at[TIR_MOST_RANK]; /* over the iterations */
 };

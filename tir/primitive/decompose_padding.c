@@ -141,9 +141,7 @@ static bool find_bounds(struct tir *ir, tir_block block, struct plan *plan, ms_e
 }
 
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
-  plan->scope = tir_scope_of(ir, block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   if (!tir_check_complete_block(ir, block, plan->scope, err) || !check_place(ir, block, loop, plan, err) ||
       !match_body(ir, block, plan, err))
     return false;

@@ -93,16 +93,8 @@ static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan
                     tir_block_name(ir, block));
 }
 
-struct outer_search {
-  const struct tir *ir;
-  const struct plan *plan;
-  bool found;
-};
-
 static bool uses_left(const struct tir *ir, const struct plan *plan, tir_expr e) {
-  for (uint32_t i = 0; i < plan->left; i++)
-    if (tir_uses_var(ir, e, tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var)) return true;
-  return false;
+  return tir_uses_any_loop(ir, e, plan->loops, plan->left);
 }
 
 /* What the block says to write is in the buffers for all values of its iterations. */
@@ -136,22 +128,11 @@ static bool is_within(const struct tir *ir, tir_block block) {
   return writes_within(ir, block);
 }
 
-static bool look_for_outer(void *data, tir_expr e) {
-  struct outer_search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  if (n->kind != TIR_VAR || s->ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return !s->found && (n->flags & TIR_HAS_VAR);
-  bool own = false;
-  for (uint32_t i = 0; i < s->plan->count && !own; i++)
-    own = tir_as(s->ir, s->plan->loops[i], TIR_LOOP)->loop.var == n->ref;
-  s->found |= !own;
-  return false;
-}
-
-/* A loop around the init and its update is in it. */
-static bool uses_outer(const struct tir *ir, const struct plan *plan, tir_expr e) {
-  struct outer_search s = {ir, plan, false};
-  tir_walk_expr(ir, e, look_for_outer, &s);
-  return s.found;
+/* Of a loop around both the init and its update. */
+static bool is_outer(const struct tir *ir, const void *context, tir_var v) {
+  const struct plan *plan = context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP &&
+         !tir_uses_any_loop(ir, tir_var_expr(ir, v), plan->loops, plan->count);
 }
 
 /* What of a predicate the init runs under: the reduction's first iteration, which is where all loops that are left
@@ -164,7 +145,7 @@ static tir_expr predicate_of_init(struct tir *ir, const struct plan *plan, tir_e
     return tir_and(ir, left, predicate_of_init(ir, plan, right, within));
   }
   if (!uses_left(ir, plan, e)) return e;
-  return within && !uses_outer(ir, plan, e) ? TIR_NONE : tir_subst(ir, e);
+  return within && !tir_any_var(ir, e, is_outer, plan) ? TIR_NONE : tir_subst(ir, e);
 }
 
 static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -206,7 +187,7 @@ static bool check_buffers(const struct tir *ir, tir_block block, ms_error *err) 
       if (s == tir_stmt_at(ir, block)->first[TIR_BODY]) break;
       if (touches(ir, s, b))
         return tir_refuse(ir, err, MS_INIT_USES_OWN_BUFFER, block, "the init of block `%s` touches `%s`",
-                          tir_block_name(ir, block), tir_text(ir, tir_buffer_at(ir, b)->name));
+                          tir_block_name(ir, block), tir_buffer_name(ir, b));
     }
   }
   return true;
@@ -247,8 +228,8 @@ static bool check_init_reads(const struct tir *ir, tir_block block, tir_loop loo
 }
 
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
-  tir_block scope = tir_scope_of(ir, block);
-  if (!scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  tir_block scope;
+  if (!tir_find_scope(ir, block, &scope, err)) return false;
   return tir_check_reduction_block(ir, block, scope, err) && check_loops_above(ir, block, loop, err) &&
          sort_loops(ir, block, plan, err) && check_steps(ir, block, plan, err) &&
          find_predicate(ir, block, plan, err) && check_buffers(ir, block, err) &&

@@ -201,7 +201,7 @@ static bool check_readers(const struct tir *ir, tir_block reduction, tir_block e
     tir_block b = ir->uses.at[u].block;
     if (b == epilogue || b == reduction || tir_is_below(ir, epilogue, b)) continue;
     return tir_refuse(ir, err, MS_OTHER_CONSUMER, b, "block `%s` reads buffer `%s` too", tir_block_name(ir, b),
-                      tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
+                      tir_buffer_name(ir, plan->buffer));
   }
   return true;
 }
@@ -210,19 +210,17 @@ static bool check_readers(const struct tir *ir, tir_block reduction, tir_block e
 static bool check_order(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
                         ms_error *err) {
   struct tir_transfer to_reduction = {.block = epilogue, .scope = plan->scope, .to = reduction};
+  struct tir_transfer to_begin = {.block = epilogue, .scope = plan->scope};
   struct tir_span reads = tir_block_at(ir, epilogue)->reads;
-  tir_stmt common = tir_lowest_common_ancestor(ir, reduction, epilogue);
+  to_begin.to = tir_lowest_common_ancestor(ir, reduction, epilogue);
+  to_begin.before = tir_child_around(ir, reduction, to_begin.to);
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++) {
-    if (ir->regions.at[i].buffer == plan->buffer) continue;
-    for (uint32_t u = tir_buffer_at(ir, ir->regions.at[i].buffer)->writers; u; u = ir->uses.at[u].next) {
-      tir_block b = ir->uses.at[u].block;
-      if (!tir_is_below(ir, b, plan->scope)) continue;
-      tir_stmt top = reduction;
-      while (tir_stmt_at(ir, top)->parent != common) top = tir_stmt_at(ir, top)->parent;
-      if (tir_compare_position(ir, b, top) < 0) continue;
-      return tir_refuse(ir, err, MS_EPILOGUE_ORDER, b, "block `%s` writes what block `%s` reads, after `%s` begins",
-                        tir_block_name(ir, b), tir_block_name(ir, epilogue), tir_block_name(ir, reduction));
-    }
+    tir_buffer read = ir->regions.at[i].buffer;
+    tir_block writer = read == plan->buffer ? TIR_NONE : tir_written_later(ir, &to_begin, read);
+    if (writer)
+      return tir_refuse(ir, err, MS_EPILOGUE_ORDER, writer,
+                        "block `%s` writes what block `%s` reads, after `%s` begins", tir_block_name(ir, writer),
+                        tir_block_name(ir, epilogue), tir_block_name(ir, reduction));
   }
   return tir_check_order(ir, &to_reduction, err);
 }

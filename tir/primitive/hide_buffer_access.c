@@ -25,14 +25,11 @@ static bool check(struct tir *ir, tir_block block, const char *side, const int64
 }
 
 static void edit(struct tir *ir, tir_block block, bool write, const int64_t *indices, uint32_t count) {
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span span = tir_regions(ir, block, write);
   uint32_t first = tir_grow_regions(ir, span.count), left = 0;
   for (uint32_t i = 0; i < span.count; i++)
     if (!is_hidden(indices, count, i)) ir->regions.at[first + left++] = ir->regions.at[span.first + i];
-  if (write)
-    tir_set_writes(ir, block, ir->regions.at + first, left);
-  else
-    tir_set_reads(ir, block, ir->regions.at + first, left);
+  (write ? tir_set_writes : tir_set_reads)(ir, block, ir->regions.at + first, left);
   tir_find_undeclared(ir);
 }
 

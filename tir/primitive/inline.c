@@ -10,8 +10,7 @@ bool tir_check_inlined_scope(struct tir *ir, tir_block block, tir_block *scope, 
   assert(tir_is(ir, block, TIR_BLOCK));
   if (tir_stmt_at(ir, block)->first[TIR_INIT])
     return tir_refuse(ir, err, MS_BLOCK_HAS_INIT, block, "block `%s` has an init", tir_block_name(ir, block));
-  *scope = tir_scope_of(ir, block);
-  if (!*scope) return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, scope, err)) return false;
   return tir_check_stage_pipeline(ir, *scope, err);
 }
 
@@ -48,7 +47,7 @@ static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
 static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_error *err) {
   if (!tir_matches_part_of(ir, user, buffer) && !tir_any_own_expr(ir, user, uses_opaquely, &buffer)) return true;
   return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user, "block `%s` uses buffer `%s` as a whole or through its pointer",
-                    tir_block_name(ir, user), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+                    tir_block_name(ir, user), tir_buffer_name(ir, buffer));
 }
 
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
@@ -75,11 +74,11 @@ bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block write
     tir_block b = ir->blocks.at[i].block;
     if (!b || !tir_is(ir, b, TIR_BLOCK) || !tir_regions_load(ir, b, buffer) || is_reader(ir, b, buffer)) continue;
     return tir_refuse(ir, err, MS_OPAQUE_ACCESS, b, "where block `%s` reads or writes depends on buffer `%s`",
-                      tir_block_name(ir, b), tir_text(ir, tir_buffer_at(ir, buffer)->name));
+                      tir_block_name(ir, b), tir_buffer_name(ir, buffer));
   }
   tir_stmt load = writer ? tir_first_load_by_scope(ir, buffer, tir_scope_of(ir, writer), writer) : TIR_NONE;
   return !load || tir_refuse(ir, err, MS_OPAQUE_ACCESS, load, "where blocks run here depends on buffer `%s`",
-                             tir_text(ir, tir_buffer_at(ir, buffer)->name));
+                             tir_buffer_name(ir, buffer));
 }
 
 tir_stmt tir_only_store(const struct tir *ir, tir_block block) {

@@ -141,7 +141,8 @@ static bool note_load(void *data, tir_expr e) {
 
 static void find_accesses(struct tir *ir, tir_block block, struct accesses *out) {
   *out = (struct accesses){.ir = ir};
-  for (tir_stmt s = tir_next(ir, block, block); s;) { /* its init too, which may read */
+  for (tir_stmt s = tir_next(ir, block, block); s;
+       s = tir_next_in_scope(ir, s, block)) { /* its init too: it may read */
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_STORE) {
       note_access(out, n.store.buffer, n.store.indices);
@@ -155,7 +156,6 @@ static void find_accesses(struct tir *ir, tir_block block, struct accesses *out)
     } else if (n.kind == TIR_EVALUATE) {
       tir_walk_expr(ir, n.evaluate.value, note_load, out);
     }
-    s = n.kind == TIR_BLOCK ? tir_after(ir, s, block) : tir_next(ir, s, block);
   }
 }
 

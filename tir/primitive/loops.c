@@ -68,12 +68,10 @@ bool tir_has_guard(const struct tir *ir, tir_loop loop) {
 }
 
 bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, ms_error *err) {
-  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
-    bool block = tir_is(ir, s, TIR_BLOCK);
-    if (block && tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(after, s, TIR_NONE))
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
+    if (tir_is(ir, s, TIR_BLOCK) && tir_is_affine_binding(ir, s, TIR_NONE) &&
+        !tir_is_affine_binding(after, s, TIR_NONE))
       return tir_refuse(ir, err, MS_BINDING_LOST, s, "this block's bindings would be affine no more");
-    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
-  }
   return true;
 }
 
@@ -130,6 +128,22 @@ void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const 
   }
 }
 
+tir_stmt tir_put_in_loops(struct tir *ir, tir_stmt s, const tir_var *vars, uint32_t count) {
+  for (uint32_t i = count; i-- > 0;) {
+    struct tir_var_node v = *tir_var_at(ir, vars[i]);
+    tir_loop loop = tir_new_loop(ir, vars[i], v.min, v.extent, TIR_SERIAL);
+    tir_append(ir, loop, TIR_BODY, s);
+    s = loop;
+  }
+  return s;
+}
+
+bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_uses_var(ir, e, tir_as(ir, loops[i], TIR_LOOP)->loop.var)) return true;
+  return false;
+}
+
 static bool uses_buffer(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_buffer(ir, e, *(const tir_buffer *)context);
 }
@@ -154,16 +168,8 @@ static bool is_reduced(const struct tir *ir, tir_block block, const tir_expr *ra
 
 /* A region of the block in the init's terms: where it depends on a reduction, the whole buffer. */
 static struct tir_region init_region(struct tir *ir, tir_block block, struct tir_region r, bool opaque) {
-  uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, shape = tir_buffer_at(ir, r.buffer)->shape;
-  if (!is_reduced(ir, block, ir->operands.at + r.ranges, rank, opaque)) return r;
-  uint32_t ranges = tir_grow_operands(ir, 2 * rank);
-  for (uint32_t d = 0; d < rank; d++) {
-    tir_expr extent = ir->operands.at[shape + d], zero = tir_int(ir, tir_type_of(ir, extent), 0);
-    ir->operands.at[ranges + 2 * d] = zero;
-    ir->operands.at[ranges + 2 * d + 1] = extent;
-  }
-  r.ranges = ranges;
-  return r;
+  bool reduced = is_reduced(ir, block, ir->operands.at + r.ranges, tir_buffer_at(ir, r.buffer)->rank, opaque);
+  return reduced ? tir_region_of_box(ir, r.buffer, NULL) : r;
 }
 
 /* Blocks below the init, made of it before, name no iteration that it has not. */

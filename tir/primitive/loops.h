@@ -25,6 +25,11 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
  * annotations, new variables named with `suffix` appended. The nest is detached, its innermost body empty. Leaves in
  * the substitution what the old variables have become. */
 void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out);
+/* Puts the statement, which is detached, into new serial loops over the variables' domains, outermost first. Gives the
+ * outermost; the statement, if there are none. */
+tir_stmt tir_put_in_loops(struct tir *ir, tir_stmt s, const tir_var *vars, uint32_t count);
+/* A loop of those stands in the expression. */
+bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count);
 
 /* Declares what the init of `block` touches: it writes what the block does, and reads, of the regions that the block
  * reads, those of buffers that `init`, a detached block that holds it, loads; the whole buffer where a region depends

@@ -159,10 +159,6 @@ static bool comes_first(struct tir *ir, const struct nest *na, const struct nest
   return true;
 }
 
-static struct tir_span regions_of(const struct tir *ir, tir_block block, bool write) {
-  return write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
-}
-
 /* One region of a block that comes before another's now, which will be after it iteration by iteration. */
 static bool keeps_order(struct tir *ir, const struct nest *na, tir_block a, struct tir_region ra, const struct nest *nb,
                         tir_block b, struct tir_region rb, bool same) {
@@ -178,13 +174,13 @@ static bool check_blocks(struct tir *ir, const struct nest *na, tir_block a, con
     return tir_refuse(ir, err, MS_ACCESS_UNDECLARED, b, "blocks `%s` and `%s` use a buffer that one does not declare",
                       tir_block_name(ir, b), tir_block_name(ir, a));
   for (int kinds = 1; kinds < 4; kinds++) { /* not two reads */
-    struct tir_span sa = regions_of(ir, a, kinds & 1), sb = regions_of(ir, b, kinds & 2);
+    struct tir_span sa = tir_regions(ir, a, kinds & 1), sb = tir_regions(ir, b, kinds & 2);
     for (uint32_t i = 0; i < sa.count; i++)
       for (uint32_t j = 0; j < sb.count; j++)
         if (!keeps_order(ir, na, a, ir->regions.at[sa.first + i], nb, b, ir->regions.at[sb.first + j], same))
           return tir_refuse(ir, err, MS_MERGE_ORDER, b, "block `%s` would run before `%s` is done with `%s`",
                             tir_block_name(ir, b), tir_block_name(ir, a),
-                            tir_text(ir, tir_buffer_at(ir, ir->regions.at[sa.first + i].buffer)->name));
+                            tir_buffer_name(ir, ir->regions.at[sa.first + i].buffer));
   }
   return true;
 }
@@ -200,7 +196,7 @@ static bool check_nests(struct tir *ir, const struct plan *plan, uint32_t i, uin
 
 static bool share_buffer(struct tir *ir, tir_block a, tir_block b) {
   for (int kinds = 1; kinds < 4; kinds++) {
-    struct tir_span sa = regions_of(ir, a, kinds & 1), sb = regions_of(ir, b, kinds & 2);
+    struct tir_span sa = tir_regions(ir, a, kinds & 1), sb = tir_regions(ir, b, kinds & 2);
     for (uint32_t i = 0; i < sa.count; i++)
       for (uint32_t j = 0; j < sb.count; j++)
         if (ir->regions.at[sa.first + i].buffer == ir->regions.at[sb.first + j].buffer) return true;

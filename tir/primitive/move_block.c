@@ -31,15 +31,13 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   move->block = block;
-  move->scope = tir_scope_of(ir, block);
   move->to_consumers = to_consumers;
   move->required = move->required_on_stack;
   move->domains = move->domains_on_stack;
   move->required_count = 0;
-  if (!move->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-  if (!tir_check_stage_pipeline(ir, move->scope, err)) return false;
-  if (!tir_check_complete_or_reduction_block(ir, block, move->scope, err)) return false;
+  if (!tir_find_scope(ir, block, &move->scope, err) || !tir_check_stage_pipeline(ir, move->scope, err) ||
+      !tir_check_complete_or_reduction_block(ir, block, move->scope, err))
+    return false;
   if (!tir_only_loops_up_to(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
@@ -116,16 +114,13 @@ static bool check_producers_complete(struct tir *ir, const struct tir_move *move
   for (tir_stmt s = move->loop; s != move->scope; s = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
     tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
-    for (uint32_t i = 0; i < move->required_count; i++) {
-      tir_block producer = move->required[i];
-      for (uint32_t j = 0; j < tir_block_at(ir, producer)->iters.count; j++) {
-        const struct tir_iter *iter = &tir_iters(ir, producer)[j];
-        if (iter->kind == TIR_SPATIAL || !(tir_at(ir, iter->binding)->vars >> (v & 63) & 1)) continue;
-        if (tir_uses_var(ir, iter->binding, v))
+    for (uint32_t i = 0; i < move->required_count; i++)
+      for (uint32_t j = 0; j < tir_block_at(ir, move->required[i])->iters.count; j++) {
+        const struct tir_iter *iter = &tir_iters(ir, move->required[i])[j];
+        if (iter->kind != TIR_SPATIAL && tir_uses_var(ir, iter->binding, v))
           return tir_refuse(ir, err, MS_MOVE_REDUCTION_LOOP, s, "this loop reduces what producer `%s` writes",
-                            tir_block_name(ir, producer));
+                            tir_block_name(ir, move->required[i]));
       }
-    }
   }
   return true;
 }
@@ -311,6 +306,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
     tir_insert_before(ir, move->before, top);
   else
     tir_append(ir, move->loop, TIR_BODY, top);
+  if (ir->indirect) tir_find_undeclared(ir); /* what the new ranges and bindings load is used by the scope */
 }
 
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,

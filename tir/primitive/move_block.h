@@ -82,7 +82,7 @@ static inline struct tir_transfer tir_move_transfer(const struct tir_move *move)
  * inside of the buffer (move_loads.c). */
 bool tir_move_check_loads(struct tir *ir, struct tir_move *move, ms_error *err);
 /* There may be such loads. */
-bool tir_move_may_load(const struct tir *ir, const struct tir_move *move);
+bool tir_move_may_load(struct tir *ir, const struct tir_move *move);
 /* The iteration runs through its domain at the new place (move_reduction.c). */
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
 /* So do all of them, in one iteration of the loop. */

@@ -34,23 +34,12 @@ void tir_close_relaxed(struct tir_relaxed *r) {
   if (r->vars != r->on_stack) free(r->vars);
 }
 
-struct let_search {
-  const struct tir *ir;
-  bool found;
-};
-
-static bool look_for_let(void *data, tir_expr e) {
-  struct let_search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  s->found |= n->kind == TIR_VAR && s->ir->vars.at[n->ref].kind == TIR_VAR_LET;
-  return !s->found && (n->flags & TIR_HAS_VAR);
+static bool is_let(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
 }
 
-bool tir_uses_let(const struct tir *ir, tir_expr e) {
-  struct let_search s = {ir, false};
-  tir_walk_expr(ir, e, look_for_let, &s);
-  return s.found;
-}
+bool tir_uses_let(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_let, NULL); }
 
 /* ---- What is required and what is provided of a buffer ---- */
 
@@ -277,7 +266,7 @@ static bool solve_buffer(struct solver *s, ms_error *err) {
     if (!solve_dimension(s, d))
       return tir_refuse(s->ir, err, MS_MOVE_REGION, s->move->block,
                         "dimension %u of `%s` does not determine which iterations of block `%s` are to run here", d,
-                        tir_text(s->ir, tir_buffer_at(s->ir, s->buffer)->name), tir_block_name(s->ir, s->move->block));
+                        tir_buffer_name(s->ir, s->buffer), tir_block_name(s->ir, s->move->block));
   return true;
 }
 
@@ -391,11 +380,11 @@ static bool check_cover(struct solver *s, ms_error *err) {
   if (!reads_buffer_only(s))
     return tir_refuse(s->ir, err, MS_MOVE_LEFT_OUT, s->move->block,
                       "block `%s` has instances that read outside of `%s`", tir_block_name(s->ir, s->move->block),
-                      tir_text(s->ir, tir_buffer_at(s->ir, s->buffer)->name));
+                      tir_buffer_name(s->ir, s->buffer));
   if (is_covered(s)) return true;
   return tir_refuse(s->ir, err, MS_MOVE_COVER, s->move->loop,
                     "under this loop block `%s` reads more of `%s` than is there",
-                    tir_block_name(s->ir, s->move->block), tir_text(s->ir, tir_buffer_at(s->ir, s->buffer)->name));
+                    tir_block_name(s->ir, s->move->block), tir_buffer_name(s->ir, s->buffer));
 }
 
 /* ---- All of it ---- */

@@ -27,25 +27,6 @@ static tir_loop innermost_shared(const struct tir *ir, const struct tir_move *mo
   return tir_is(ir, innermost, TIR_LOOP) ? innermost : TIR_NONE;
 }
 
-/* The values that each iteration takes at the old place in one iteration of `shared`; false: they are not known to be a
- * box. */
-static bool find_old(struct tir *ir, const struct tir_move *move, tir_loop shared, struct tir_interval *old) {
-  uint32_t count = move->iter_count, loops = tir_loop_vars(ir, move->block, shared, NULL, 0);
-  tir_expr *ranges = malloc((2 * (size_t)count + loops + 1) * sizeof *ranges);
-  if (!ranges) abort();
-  for (uint32_t i = 0; i < count; i++) {
-    ranges[2 * i] = tir_iters(ir, move->block)[i].binding;
-    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
-  }
-  tir_var *vars = ranges + 2 * count;
-  tir_loop_vars(ir, move->block, shared, vars, loops);
-  tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
-  bool known = tir_region_exact(ir, ranges, count, vars, loops, predicate, old);
-  for (uint32_t i = 0; i < count && known; i++) known = !old[i].empty && old[i].min && old[i].max;
-  free(ranges);
-  return known;
-}
-
 static bool is_at_most(struct tir *ir, tir_expr a, tir_expr b) {
   if (!a || !b) return false;
   tir_type x = tir_type_of(ir, a), y = tir_type_of(ir, b), type = tir_type_bits(x) > tir_type_bits(y) ? x : y;
@@ -94,7 +75,7 @@ bool tir_move_keep_to_iteration(struct tir *ir, struct tir_move *move, ms_error 
   struct tir_interval on_stack[TIR_MOVE_MOST], *old = on_stack;
   if (move->iter_count > TIR_MOVE_MOST) old = malloc(move->iter_count * sizeof *old);
   if (!old) abort();
-  bool known = find_old(ir, move, shared, old);
+  bool known = tir_exact_iterations(ir, move->block, shared, old);
   for (uint32_t i = 0; i < move->iter_count && known; i++) keep_to(ir, move, &move->domains[i], old[i]);
   if (old != on_stack) free(old);
   tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;

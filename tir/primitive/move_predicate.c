@@ -24,25 +24,16 @@ static bool all_domain_ends(struct tir *ir, tir_block block, tir_expr predicate)
 }
 
 /* Under the predicate the bindings still take every value of the domains. */
-static bool covers_domains(struct tir *ir, tir_block block, tir_expr predicate) {
-  uint32_t iters = tir_block_at(ir, block)->iters.count;
-  uint32_t loops = tir_loop_vars(ir, block, TIR_NONE, NULL, 0);
-  uint32_t *memory = malloc(((size_t)loops + 2 * (size_t)iters) * sizeof *memory + iters * sizeof(struct tir_interval));
-  if (!memory) abort();
-  struct tir_interval *values = (struct tir_interval *)memory;
-  tir_var *vars = (tir_var *)(values + iters);
-  tir_expr *ranges = vars + loops;
-  tir_loop_vars(ir, block, TIR_NONE, vars, loops);
-  for (uint32_t i = 0; i < iters; i++) {
-    ranges[2 * i] = tir_iters(ir, block)[i].binding;
-    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
-  }
-  bool covers = tir_region_exact(ir, ranges, iters, vars, loops, predicate, values);
-  for (uint32_t i = 0; i < iters && covers; i++) {
-    struct tir_var_node v = ir->vars.at[tir_iters(ir, block)[i].var];
+static bool covers_domains(struct tir *ir, tir_block block) {
+  uint32_t count = tir_block_at(ir, block)->iters.count;
+  struct tir_interval *values = malloc((count + 1) * sizeof *values);
+  if (!values) abort();
+  bool covers = tir_exact_iterations(ir, block, TIR_NONE, values);
+  for (uint32_t i = 0; i < count && covers; i++) {
+    struct tir_var_node v = *tir_var_at(ir, tir_iters(ir, block)[i].var);
     covers = tir_interval_covers(ir, values[i], tir_interval_of(ir, v.min, v.extent));
   }
-  free(memory);
+  free(values);
   return covers;
 }
 
@@ -87,8 +78,7 @@ static bool uses_loops(const struct tir *ir, tir_block block, tir_expr e) {
 bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *err) {
   tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
   move->kept = TIR_NONE;
-  if (!predicate || all_domain_ends(ir, move->block, predicate) || covers_domains(ir, move->block, predicate))
-    return true;
+  if (!predicate || all_domain_ends(ir, move->block, predicate) || covers_domains(ir, move->block)) return true;
   move->kept = in_iterations(ir, move->block, predicate);
   if (!uses_loops(ir, move->block, move->kept)) return true;
   return tir_refuse(ir, err, MS_MOVE_PREDICATE, move->block,

@@ -137,7 +137,7 @@ static bool check_producer(struct tir *ir, const struct tir_move *move, tir_bloc
       continue;
     if (!all_write_strided(ir, move, region.buffer)) continue;
     return tir_refuse(ir, err, MS_MOVE_COVER, move->loop, "under this loop `%s` is written strided by block `%s`",
-                      tir_text(ir, tir_buffer_at(ir, region.buffer)->name), tir_block_name(ir, producer));
+                      tir_buffer_name(ir, region.buffer), tir_block_name(ir, producer));
   }
   return true;
 }

@@ -219,7 +219,7 @@ static void add_padded(struct tir *ir, struct tir_region r, bool write, struct p
 }
 
 static bool check_regions(struct tir *ir, tir_block block, bool write, struct plan *plan, ms_error *err) {
-  struct tir_span span = write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span span = tir_regions(ir, block, write);
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < span.count; i++) {
     struct tir_region r = ir->regions.at[span.first + i];
@@ -364,9 +364,7 @@ static bool check_declared_read(struct tir *ir, void *err, const struct tir_conf
 
 static bool check(struct tir *ir, tir_block block, const int64_t *padding, uint32_t count, struct plan *plan,
                   ms_error *err) {
-  plan->scope = tir_scope_of(ir, block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   plan->count = tir_block_at(ir, block)->iters.count;
   bool fit = true;
   for (uint32_t i = 0; i < count; i++) fit = fit && padding[i] > 0 && padding[i] <= INT32_MAX;

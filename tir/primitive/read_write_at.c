@@ -13,8 +13,10 @@
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
  * Forward:  nothing dies. */
 #include "../analysis/loads.h"
+#include "../analysis/order.h"
 #include "buffer.h"
 #include "cache_stage.h"
+#include "loops.h"
 
 #include <string.h>
 
@@ -40,37 +42,17 @@ static const struct tir_region *next_region(const struct tir *ir, struct tir_spa
   return NULL;
 }
 
-static bool uses(const struct tir *ir, struct tir_span span, tir_buffer buffer) {
-  uint32_t i = 0;
-  return next_region(ir, span, buffer, &i) != NULL;
-}
-
-/* Loops between the block and the loop, and threads further out that share the copy. */
-static uint32_t relaxed_vars(struct tir *ir, const struct plan *plan, tir_block block, tir_var *out) {
-  tir_symbol memory = tir_memory_of_threads(ir, tir_symbol_of(ir, plan->cache.storage));
-  return tir_running_loops(ir, block, plan->loop, memory, out, MOST_VARS);
-}
-
-/* A region of the block in terms of the loops around, and those that run below the loop. */
-static bool open_region(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
-                        tir_expr *ranges, tir_var *vars, uint32_t *count, ms_error *err) {
-  *count = relaxed_vars(ir, plan, block, vars);
-  if (*count > MOST_VARS) return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops");
-  tir_region_over_loops(ir, block, region, ranges);
-  return true;
+/* Of the copy, as far as threads share it. */
+static tir_symbol memory_of(struct tir *ir, const struct plan *plan) {
+  return tir_memory_of_threads(ir, tir_symbol_of(ir, plan->cache.storage));
 }
 
 /* Conditions of the block that loops below the loop do not change. */
 static tir_expr find_condition(struct tir *ir, const struct plan *plan, tir_block block) {
   tir_var vars[MOST_VARS];
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
-  uint32_t count = relaxed_vars(ir, plan, block, vars);
-  if (!predicate || count > MOST_VARS) return TIR_NONE;
-  for (uint32_t i = 0; i < count; i++)
-    if (tir_is_const(ir, ir->vars.at[vars[i]].extent, 1)) tir_subst_var(ir, vars[i], ir->vars.at[vars[i]].min);
-  predicate = tir_subst(ir, predicate);
-  tir_subst_clear(ir);
-  return tir_invariant_conditions(ir, predicate, vars, count);
+  uint32_t count = tir_running_loops(ir, block, plan->loop, memory_of(ir, plan), vars, MOST_VARS);
+  return predicate && count <= MOST_VARS ? tir_invariant_conditions(ir, predicate, vars, count) : TIR_NONE;
 }
 
 static void meet_condition(struct tir *ir, struct plan *plan, tir_block block) {
@@ -87,12 +69,9 @@ static bool implies(struct tir *ir, tir_expr given, tir_expr condition) {
 /* What a region of the block covers below the loop, added to `all`. */
 static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                      struct tir_interval *all, ms_error *err) {
-  tir_expr ranges[2 * MOST_RANK];
   struct tir_interval covered[MOST_RANK];
-  tir_var vars[MOST_VARS];
-  uint32_t count;
-  if (!open_region(ir, plan, block, region, ranges, vars, &count, err)) return false;
-  tir_relax_region(ir, ranges, plan->cache.rank, vars, count, covered);
+  if (!tir_region_from(ir, block, region, plan->loop, memory_of(ir, plan), covered))
+    return tir_refuse(ir, err, MS_TOO_LARGE, block, "too many loops");
   for (uint32_t i = 0; i < plan->cache.rank; i++) all[i] = tir_interval_union(ir, all[i], covered[i]);
   return true;
 }
@@ -104,31 +83,14 @@ struct written {
 };
 
 /* What is surely written of a region, added to `all`. */
-static bool add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
-                        struct written *all, ms_error *err) {
-  tir_expr ranges[2 * MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+static void add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
+                        struct written *all) {
   struct tir_interval covered[MOST_RANK];
-  tir_var vars[MOST_VARS];
-  uint32_t count;
-  if (!implies(ir, plan->condition, find_condition(ir, plan, block))) return true; /* it may not run */
-  if (!open_region(ir, plan, block, region, ranges, vars, &count, err)) return false;
-  if (!tir_region_exact(ir, ranges, plan->cache.rank, vars, count, predicate, covered)) return true;
+  if (!implies(ir, plan->condition, find_condition(ir, plan, block)) || /* it may not run */
+      !tir_exact_region_from(ir, block, region, plan->loop, memory_of(ir, plan), covered))
+    return;
   for (uint32_t i = 0; i < plan->cache.rank; i++) all->dims[i] = tir_interval_join(ir, all->dims[i], covered[i]);
-  return all->any = true;
-}
-
-/* The scope does not declare what it reads of a buffer that is written outside: blocks in it, whose regions may be
- * wider than what they read, may claim what was not written by then. */
-static bool check_input_declared(const struct tir *ir, const struct plan *plan, ms_error *err) {
-  tir_block scope = plan->cache.scope;
-  tir_buffer buffer = plan->cache.buffer;
-  if (uses(ir, tir_block_at(ir, scope)->reads, buffer)) return true;
-  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == scope || tir_is_below(ir, b, scope) || tir_is_below(ir, scope, b)) continue;
-    return tir_refuse_undeclared(ir, scope, buffer, err);
-  }
-  return true;
+  all->any = true;
 }
 
 /* All that is ever written to the buffer is written below the loop, to the copy, which lives as long. */
@@ -141,14 +103,14 @@ static bool takes_all_writes(const struct tir *ir, const struct plan *plan) {
 
 /* What a block declares of the buffer is what it does, and what it reads was written before. */
 static bool check_declared(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
-  bool reads = uses(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
-  bool writes = uses(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
+  bool reads = tir_has_region_of(ir, tir_block_at(ir, block)->reads, plan->cache.buffer);
+  bool writes = tir_has_region_of(ir, tir_block_at(ir, block)->writes, plan->cache.buffer);
   if (!reads && !writes) return true;
   if (!tir_check_declares_inner(ir, block, err) || (writes && !tir_check_writes_exact(ir, block, err))) return false;
   if (writes && plan->write && !tir_check_reduces_inside(ir, block, plan->cache.scope, err)) return false;
   /* What it leaves out would be copied over what others wrote there. */
   if (writes && plan->write && !tir_check_stores_all(ir, block, plan->cache.buffer, err)) return false;
-  if (reads && !plan->write && !check_input_declared(ir, plan, err)) return false;
+  if (reads && !plan->write && !tir_check_input_declared(ir, &plan->cache, false, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
                     tir_block_name(ir, block));
@@ -157,27 +119,23 @@ static bool check_declared(struct tir *ir, const struct plan *plan, tir_block bl
 /* The blocks below one statement of the loop's body. */
 static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *reads, bool *writes, ms_error *err) {
   tir_buffer buffer = plan->cache.buffer;
-  for (tir_stmt s = top; s;) {
-    if (!tir_is(ir, s, TIR_BLOCK)) {
-      s = tir_next(ir, s, top);
-      continue;
-    }
+  for (tir_stmt s = top; s; s = tir_next_in_scope(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (!check_declared(ir, plan, s, err)) return false;
-    struct tir_span own = plan->write ? tir_block_at(ir, s)->writes : tir_block_at(ir, s)->reads;
-    *reads |= uses(ir, tir_block_at(ir, s)->reads, buffer);
-    *writes |= uses(ir, tir_block_at(ir, s)->writes, buffer);
+    struct tir_span own = tir_regions(ir, s, plan->write);
+    *reads |= tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer);
+    *writes |= tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer);
     const struct tir_region *r;
-    if (uses(ir, own, buffer)) meet_condition(ir, plan, s);
+    if (tir_has_region_of(ir, own, buffer)) meet_condition(ir, plan, s);
     for (uint32_t i = 0; (r = next_region(ir, own, buffer, &i));)
       if (!add_used(ir, plan, s, *r, plan->used, err)) return false;
-    s = tir_after(ir, s, top);
   }
   return true;
 }
 
 static bool find_places(struct tir *ir, struct plan *plan, ms_error *err) {
   tir_stmt first_read = TIR_NONE, last_write = TIR_NONE, late = TIR_NONE;
-  const char *name = tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name);
+  const char *name = tir_buffer_name(ir, plan->cache.buffer);
   for (tir_stmt s = tir_stmt_at(ir, plan->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     bool reads = false, writes = false;
     if (!look_below(ir, plan, s, &reads, &writes, err)) return false;
@@ -201,7 +159,7 @@ static bool find_places(struct tir *ir, struct plan *plan, ms_error *err) {
 
 static bool refuse_unwritten(struct tir *ir, const struct plan *plan, tir_stmt where, const char *what, ms_error *err) {
   return tir_refuse(ir, err, MS_AT_UNWRITTEN, where, "more of `%s` is %s than is surely written below the loop before",
-                    tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name), what);
+                    tir_buffer_name(ir, plan->cache.buffer), what);
 }
 
 /* The copy holds nothing but what is written below the loop: nothing else is read of it, or copied back. */
@@ -210,8 +168,7 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
   bool all = takes_all_writes(ir, plan);
   tir_buffer buffer = plan->cache.buffer;
   for (uint32_t i = 0; i < plan->cache.rank; i++) written.dims[i] = tir_nothing();
-  for (tir_stmt s = plan->first; s;
-       s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, plan->loop) : tir_next(ir, s, plan->loop)) {
+  for (tir_stmt s = plan->first; s; s = tir_next_in_scope(ir, s, plan->loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (tir_compare_position(ir, s, plan->last) > 0 && !tir_is_below(ir, s, plan->last)) break;
     const struct tir_region *r;
@@ -225,7 +182,7 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
         return refuse_unwritten(ir, plan, s, "read", err);
     }
     for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->writes, buffer, &i));)
-      if (!add_written(ir, plan, s, *r, &written, err)) return false;
+      add_written(ir, plan, s, *r, &written);
   }
   return (written.any && tir_region_covers(ir, buffer, written.dims, plan->used)) ||
          refuse_unwritten(ir, plan, plan->loop, "to be copied", err);
@@ -233,32 +190,16 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
 
 /* The region copied: in terms of the loops around, cut to the buffer. */
 static void find_region(struct tir *ir, struct plan *plan) {
-  tir_expr ranges[2 * MOST_RANK];
-  for (uint32_t i = 0; i < plan->cache.rank; i++) {
-    struct tir_interval used = plan->used[i];
-    tir_expr shape = ir->operands.at[tir_buffer_at(ir, plan->cache.buffer)->shape + i];
-    bool known = !used.empty && used.min && used.max;
-    ranges[2 * i] = known ? used.min : tir_int(ir, tir_type_of(ir, shape), 0);
-    ranges[2 * i + 1] = known ? tir_interval_extent(ir, used) : shape;
-  }
-  struct tir_region region = tir_new_region(ir, plan->cache.buffer, ranges);
+  struct tir_region region = tir_region_of_box(ir, plan->cache.buffer, plan->used);
   tir_cache_region(ir, &plan->cache, &region);
 }
 
-struct outsider { /* looks for variables other than those of the loops around */
-  const struct tir *ir;
-  const struct plan *plan;
-  bool found;
-};
-
-static bool visit_var(void *data, tir_expr e) {
-  struct outsider *o = data;
-  const struct tir_expr_node *n = tir_at(o->ir, e);
-  if (n->kind != TIR_VAR || o->found) return !o->found;
-  for (tir_stmt s = o->plan->loop; s && tir_is(o->ir, s, TIR_LOOP); s = tir_stmt_at(o->ir, s)->parent)
-    if (tir_as(o->ir, s, TIR_LOOP)->loop.var == n->ref) return true;
-  o->found = o->ir->vars.at[n->ref].kind != TIR_VAR_PLAIN;
-  return false;
+/* No variable of the loops around. */
+static bool is_foreign(const struct tir *ir, const void *context, tir_var v) {
+  const struct plan *plan = context;
+  for (tir_stmt s = plan->loop; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent)
+    if (tir_as(ir, s, TIR_LOOP)->loop.var == v) return false;
+  return tir_var_at(ir, v)->kind != TIR_VAR_PLAIN;
 }
 
 static bool has_conditional_writer(const struct tir *ir, const struct plan *plan) {
@@ -290,20 +231,17 @@ static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
   if (covered || (plan->condition && tir_is_covered(ir, &use, plan->cache.scope))) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, plan->loop,
                     "more of `%s` would be copied than is written before this loop's body",
-                    tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+                    tir_buffer_name(ir, plan->cache.buffer));
 }
 
 /* What the ranges load was written before the copy runs. */
 static bool check_loaded(struct tir *ir, const struct plan *plan, tir_buffer loaded, ms_error *err) {
-  for (uint32_t u = tir_buffer_at(ir, loaded)->writers; u; u = ir->uses.at[u].next) {
-    tir_block writer = ir->uses.at[u].block;
-    bool before = tir_compare_position(ir, writer, plan->write ? plan->last : plan->first) < 0;
-    if (before || (plan->write && (writer == plan->last || tir_is_below(ir, writer, plan->last)))) continue;
-    return tir_refuse(ir, err, MS_AT_REGION, plan->loop,
-                      "where `%s` is accessed below the loop depends on what block `%s` writes after the copy",
-                      tir_buffer_name(ir, plan->cache.buffer), tir_block_name(ir, writer));
-  }
-  return true;
+  struct tir_transfer copy = {.to = plan->loop, .before = plan->first};
+  if (plan->write) copy.before = tir_stmt_at(ir, plan->last)->next;
+  tir_block writer = tir_written_later(ir, &copy, loaded);
+  return !writer || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
+                               "where `%s` is accessed below the loop depends on what block `%s` writes after the copy",
+                               tir_buffer_name(ir, plan->cache.buffer), tir_block_name(ir, writer));
 }
 
 static bool check_loads(struct tir *ir, const struct plan *plan, ms_error *err) {
@@ -319,16 +257,16 @@ static bool check_loads(struct tir *ir, const struct plan *plan, ms_error *err) 
 }
 
 static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
-  struct outsider o = {ir, plan, false};
+  bool foreign = plan->differ && ranges_load(ir, plan); /* on conditions of some that no copy for all is under */
   for (uint32_t i = 0; i < plan->cache.rank; i++)
     if (tir_at(ir, plan->cache.ranges[2 * i + 1])->hi < 1)
       return tir_refuse(ir, err, MS_AT_UNUSED, plan->loop, "what is accessed of `%s` below the loop is not in it",
-                        tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
-  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) tir_walk_expr(ir, plan->cache.ranges[i], visit_var, &o);
-  if (plan->differ && ranges_load(ir, plan)) o.found = true; /* on conditions of some that no copy for all is under */
-  return !o.found || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
+                        tir_buffer_name(ir, plan->cache.buffer));
+  for (uint32_t i = 0; i < 2 * plan->cache.rank; i++)
+    foreign = foreign || tir_any_var(ir, plan->cache.ranges[i], is_foreign, plan);
+  return !foreign || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
                                 "where `%s` is accessed below the loop depends on more than the loops around",
-                                tir_text(ir, tir_buffer_at(ir, plan->cache.buffer)->name));
+                                tir_buffer_name(ir, plan->cache.buffer));
 }
 
 static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
@@ -404,14 +342,8 @@ static tir_block make_copy(struct tir *ir, const struct plan *plan, tir_buffer c
                            tir_int(ir, type, 0), ranges[2 * i + 1]);
     indices[i] = tir_add(ir, ranges[2 * i], tir_var_expr(ir, loops[i]));
   }
-  tir_stmt inner = tir_new_store(ir, to, indices, tir_load(ir, from, indices, rank, TIR_NONE));
-  for (uint32_t i = rank; i-- > 0;) {
-    const struct tir_var_node *v = &ir->vars.at[loops[i]];
-    tir_loop loop = tir_new_loop(ir, loops[i], v->min, v->extent, TIR_SERIAL);
-    tir_append(ir, loop, TIR_BODY, inner);
-    inner = loop;
-  }
-  tir_append(ir, block, TIR_BODY, inner);
+  tir_stmt store = tir_new_store(ir, to, indices, tir_load(ir, from, indices, rank, TIR_NONE));
+  tir_append(ir, block, TIR_BODY, tir_put_in_loops(ir, store, loops, rank));
   tir_as(ir, block, TIR_BLOCK)->block.predicate = plan->condition;
   struct tir_span annotations = {0};
   tir_annotate_span(ir, &annotations, tir_symbol_of(ir, "auto_copy"), tir_int(ir, TIR_T_BOOL, 1));
@@ -432,7 +364,6 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
     tir_insert_after(ir, plan->last, block);
   else
     tir_insert_before(ir, plan->first, block);
-  if (ir->indirect) tir_find_undeclared(ir); /* what the ranges load: its regions are of what is copied alone */
   return block;
 }
 

@@ -102,9 +102,7 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
 static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, struct plan *plan, ms_error *err) {
   plan->write = write;
   if (!tir_check_buffer_of(ir, block, index, write, &plan->buffer, err)) return false;
-  plan->scope = tir_scope_of(ir, block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   if (!tir_check_stage_pipeline(ir, plan->scope, err) || !check_nest(ir, block, plan, err) ||
       !tir_check_declared_below(ir, plan->buffer, plan->top, err))
     return false;

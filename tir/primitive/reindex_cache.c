@@ -11,6 +11,7 @@
  *           the first that reads the buffer, else last in the scope. Conditions on those loops are kept. Where a read
  *           element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
+#include "../analysis/loads.h"
 #include "../index_map.h"
 #include "cache_stage.h"
 #include "copy_stage.h"
@@ -31,47 +32,25 @@ struct plan {
 
 /* ---- Check: the place ---- */
 
-static tir_block find_first_reader(const struct tir *ir, const struct plan *plan, tir_block writer) {
-  tir_block first = TIR_NONE;
-  for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == writer || tir_scope_of(ir, b) != plan->cache.scope || tir_compare_position(ir, b, writer) < 0) continue;
-    if (!first || tir_compare_position(ir, b, first) < 0) first = b;
-  }
-  return first;
-}
+enum { MOST_LOADS = 64 };
 
-/* The last block of the scope, before `block`, that writes what is asked about. */
-struct writer_search {
-  struct tir *ir;
-  tir_block block, scope, last;
-};
-
-static bool find_writer(void *data, tir_expr e) {
-  struct writer_search *w = data;
-  const struct tir_expr_node *n = tir_at(w->ir, e);
-  if (n->kind != TIR_LOAD) return n->flags & TIR_HAS_LOAD;
-  for (uint32_t u = tir_buffer_at(w->ir, n->ref)->writers; u; u = w->ir->uses.at[u].next) {
-    tir_block b = w->ir->uses.at[u].block;
-    if (tir_scope_of(w->ir, b) != w->scope || tir_compare_position(w->ir, b, w->block) >= 0) continue;
-    if (!w->last || tir_compare_position(w->ir, b, w->last) > 0) w->last = b;
-  }
-  return true;
-}
-
-static void find_writers(struct writer_search *w, tir_expr e) {
-  if (e && (tir_at(w->ir, e)->flags & TIR_HAS_LOAD)) tir_walk_expr(w->ir, e, find_writer, w);
+/* Of *last and the children of the scope before the block that write what the scope loads at `s`, the last. */
+static void find_writers(struct tir *ir, tir_block block, const struct plan *plan, tir_stmt s, tir_block *last) {
+  tir_expr loads[MOST_LOADS];
+  uint32_t count = tir_scope_loads(ir, s, TIR_NONE, loads, MOST_LOADS);
+  for (uint32_t i = 0; i < count && i < MOST_LOADS; i++)
+    for (uint32_t u = tir_buffer_at(ir, tir_at(ir, loads[i])->ref)->writers; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (tir_scope_of(ir, b) != plan->cache.scope || tir_compare_position(ir, b, block) >= 0) continue;
+      if (!*last || tir_compare_position(ir, b, *last) > 0) *last = b;
+    }
 }
 
 /* Which elements are read may depend on data: the copy comes after what writes that too. */
 static tir_block last_writer(struct tir *ir, tir_block block, const struct plan *plan, tir_block writer) {
-  struct writer_search w = {ir, block, plan->cache.scope, writer};
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) find_writers(&w, tir_iters(ir, block)[i].binding);
-  find_writers(&w, tir_as(ir, block, TIR_BLOCK)->block.predicate);
-  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != w.scope; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP))
-      find_writers(&w, tir_as(ir, s, TIR_LOOP)->loop.min), find_writers(&w, tir_as(ir, s, TIR_LOOP)->loop.extent);
-  return w.last;
+  for (tir_stmt s = block; s != plan->cache.scope; s = tir_stmt_at(ir, s)->parent)
+    find_writers(ir, block, plan, s, &writer);
+  return writer;
 }
 
 static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -85,7 +64,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
     if (tir_reads_from_before(ir, block, cache->buffer))
       return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes",
                         tir_block_name(ir, block));
-    reader = find_first_reader(ir, plan, block);
+    if (!tir_users_of(ir, cache->buffer, false, block, cache->scope, true, &reader, 1)) reader = TIR_NONE;
   }
   cache->before = plan->write ? TIR_NONE : tir_stmt_at(ir, cache->scope)->first[TIR_BODY];
   if (!plan->write && (!writer || tir_compare_position(ir, writer, block) < 0))
@@ -101,7 +80,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
 /* ---- Check: the elements ---- */
 
 static bool read_region(struct tir *ir, tir_block block, uint32_t index, struct plan *plan, ms_error *err) {
-  struct tir_span span = plan->write ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads;
+  struct tir_span span = tir_regions(ir, block, plan->write);
   uint32_t ranges = ir->regions.at[span.first + index].ranges;
   for (uint32_t d = 0; d < plan->cache.rank; d++) {
     plan->old_at[d] = ir->operands.at[ranges + 2 * d];
@@ -190,13 +169,6 @@ static bool check_map(struct tir *ir, tir_block block, const struct plan *plan, 
 
 /* ---- Check: the loops ---- */
 
-static tir_expr binding_of(const struct tir *ir, tir_block block, tir_var v) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  uint32_t i = iters.first;
-  while (ir->iters.at[i].var != v) i++;
-  return ir->iters.at[i].binding;
-}
-
 static tir_var copy_var(struct tir *ir, tir_var v, tir_expr min, tir_expr extent) {
   struct tir_var_node n = ir->vars.at[v];
   return tir_new_var(ir, (enum tir_var_kind)n.kind, n.name, n.type, min, extent);
@@ -224,7 +196,7 @@ static bool copy_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
   tir_stmt high = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   uint32_t count = tir_loop_vars(ir, block, high, around, TIR_MOST_STAGE);
   if (count > TIR_MOST_STAGE) return tir_refuse(ir, err, MS_TOO_LARGE, block, "%u loops are around the block", count);
-  for (uint32_t i = 0; i < s->iter_count; i++) bindings[i] = binding_of(ir, block, plan->iters[i]);
+  for (uint32_t i = 0; i < s->iter_count; i++) bindings[i] = tir_binding_of(ir, block, plan->iters[i]);
   choose_loops(ir, bindings, s->iter_count, around, count, chosen);
   for (uint32_t i = count; i-- > 0;) {
     if (!chosen[i]) continue;
@@ -253,22 +225,16 @@ static uint32_t other_loops(const struct tir *ir, tir_block block, const struct 
   return count;
 }
 
-/* A variable of a loop or iteration that is none of `others`. */
-struct foreign {
-  const struct tir *ir;
-  const tir_var *others;
+struct others {
+  const tir_var *vars;
   uint32_t count;
-  bool found;
 };
 
-static bool find_foreign(void *data, tir_expr e) {
-  struct foreign *f = data;
-  const struct tir_expr_node *n = tir_at(f->ir, e);
-  if (n->kind != TIR_VAR || f->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN) return true;
-  for (uint32_t i = 0; i < f->count; i++)
-    if (f->others[i] == n->ref) return true;
-  f->found = true;
-  return true;
+/* Of a loop or iteration that is none of the others. */
+static bool is_foreign(const struct tir *ir, const void *context, tir_var v) {
+  const struct others *others = context;
+  return tir_var_at(ir, v)->kind != TIR_VAR_PLAIN &&
+         !tir_uses_any_var(ir, tir_var_expr(ir, v), others->vars, others->count);
 }
 
 /* Conditions of the block hold for the copy, but for those on loops that are not copied. One on both
@@ -277,15 +243,11 @@ static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_AND)
     return copy_conditions(ir, n.a, plan, others, count) && copy_conditions(ir, n.b, plan, others, count);
-  bool uses_others = false;
-  for (uint32_t i = 0; i < count; i++) uses_others = uses_others || tir_uses_var(ir, e, others[i]);
-  if (!uses_others) {
+  if (!tir_uses_any_var(ir, e, others, count)) {
     plan->stage.predicate = tir_and(ir, plan->stage.predicate, tir_subst(ir, e));
     return true;
   }
-  struct foreign f = {ir, others, count, false};
-  tir_walk_expr(ir, e, find_foreign, &f);
-  return !f.found;
+  return !tir_any_var(ir, e, is_foreign, &(struct others){others, count});
 }
 
 static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {

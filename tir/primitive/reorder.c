@@ -290,11 +290,8 @@ static bool check_rounds(struct tir *ir, const struct plan *plan, tir_block bloc
 static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied, ms_error *err) {
   tir_loop bottom = plan->chain[plan->depth - 1];
   tir_stmt high = tir_stmt_at(ir, plan->chain[0])->parent;
-  for (tir_stmt s = tir_next(ir, bottom, bottom); s;) {
-    if (!tir_is(ir, s, TIR_BLOCK)) {
-      s = tir_next(ir, s, bottom);
-      continue;
-    }
+  for (tir_stmt s = tir_next(ir, bottom, bottom); s; s = tir_next_in_scope(ir, s, bottom)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
     uint32_t count = tir_block_at(ir, s)->iters.count;
     for (uint32_t i = 0; i < count; i++)
       if (tir_iters(ir, s)[i].kind == TIR_OPAQUE)
@@ -304,7 +301,6 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
     if (!check_init_first(ir, plan, s, tied, err) || !check_repeats(ir, plan, s, err) ||
         !check_rounds(ir, plan, s, err))
       return false;
-    s = tir_after(ir, s, bottom);
   }
   return true;
 }

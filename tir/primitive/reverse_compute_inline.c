@@ -81,7 +81,7 @@ static bool find_producer(struct tir *ir, tir_block block, struct plan *plan, ms
   }
   if (found == 1) return true;
   return tir_refuse(ir, err, MS_NOT_ONE_PRODUCER, block, "buffer `%s` has %u producers",
-                    tir_text(ir, tir_buffer_at(ir, plan->buffer)->name), found);
+                    tir_buffer_name(ir, plan->buffer), found);
 }
 
 static bool check_only_consumer(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
@@ -89,7 +89,7 @@ static bool check_only_consumer(struct tir *ir, tir_block block, const struct pl
     tir_block b = ir->uses.at[u].block;
     if (b == block || tir_is_below(ir, block, b)) continue;
     return tir_refuse(ir, err, MS_OTHER_CONSUMER, b, "block `%s` reads buffer `%s` too", tir_block_name(ir, b),
-                      tir_text(ir, tir_buffer_at(ir, plan->buffer)->name));
+                      tir_buffer_name(ir, plan->buffer));
   }
   return true;
 }

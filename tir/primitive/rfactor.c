@@ -36,10 +36,7 @@ struct plan {
 static bool find_block(struct tir *ir, tir_loop loop, struct plan *plan, ms_error *err) {
   uint32_t blocks = tir_child_blocks(ir, loop, &plan->block, 1);
   if (blocks != 1) return tir_refuse(ir, err, MS_NOT_ONE_CHILD_BLOCK, loop, "%u blocks are below this loop", blocks);
-  plan->scope = tir_scope_of(ir, plan->block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, plan->block, "block `%s` is in no scope",
-                      tir_block_name(ir, plan->block));
+  if (!tir_find_scope(ir, plan->block, &plan->scope, err)) return false;
   plan->count = tir_loops_of(ir, plan->block, NULL, 0);
   return true;
 }
@@ -91,12 +88,6 @@ static bool check_loops(struct tir *ir, tir_loop loop, struct plan *plan, ms_err
   return true;
 }
 
-static bool uses_any(const struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr e) {
-  for (uint32_t i = 0; e && i < count; i++)
-    if (tir_uses_var(ir, e, tir_as(ir, loops[i], TIR_LOOP)->loop.var)) return true;
-  return false;
-}
-
 /* A partial result was initialized in the first iteration of the loops that are removed, if their predicate held
  * there. */
 static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
@@ -109,12 +100,13 @@ static bool find_predicate(struct tir *ir, struct plan *plan, ms_error *err) {
     plan->predicate = tir_subst(ir, plan->predicate);
     tir_subst_clear(ir);
   }
-  bool depends = uses_any(ir, plan->removed, plan->removed_count, plan->predicate);
+  bool depends = plan->predicate && tir_uses_any_loop(ir, plan->predicate, plan->removed, plan->removed_count);
   for (uint32_t i = 0; i < plan->count && !depends; i++) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, plan->loops[i]);
     const tir_loop *changed = i == plan->at ? plan->loops : plan->removed; /* the loop's range becomes a shape */
     uint32_t count = i == plan->at ? plan->count : plan->removed_count;
-    depends = uses_any(ir, changed, count, n->loop.min) || uses_any(ir, changed, count, n->loop.extent);
+    depends =
+        tir_uses_any_loop(ir, n->loop.min, changed, count) || tir_uses_any_loop(ir, n->loop.extent, changed, count);
   }
   if (depends)
     return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->loops[0], "a range around block `%s` depends on this nest",
@@ -197,7 +189,7 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
     tir_buffer written = ir->regions.at[r->writes.first + i].buffer;
     if (written != reduction->buffers[0] && written != reduction->buffers[reduction->count - 1])
       return tir_refuse(ir, err, MS_WRITES_NOT_REDUCED, plan->block, "block `%s` writes `%s`", name,
-                        tir_text(ir, tir_buffer_at(ir, written)->name));
+                        tir_buffer_name(ir, written));
   }
   return true;
 }
@@ -265,7 +257,7 @@ static void store_all(struct tir *ir, const struct body *b, uint32_t count, cons
 
 static void bind_all(struct tir *ir, const struct body *b, uint32_t count, tir_expr *values) {
   for (uint32_t i = 0; i < count; i++) {
-    tir_name name = tir_name_of(ir, tir_text(ir, tir_buffer_at(ir, b->buffers[i])->name));
+    tir_name name = tir_name_of(ir, tir_buffer_name(ir, b->buffers[i]));
     tir_var v =
         tir_new_var(ir, TIR_VAR_LET, tir_name_prefix(ir, "v_", name), tir_type_of(ir, values[i]), TIR_NONE, TIR_NONE);
     tir_stmt let = tir_new_stmt(ir, TIR_BIND);

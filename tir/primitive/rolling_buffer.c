@@ -39,22 +39,16 @@ struct plan {
 /* ---- Check: dependencies ---- */
 
 static bool has_user(const struct tir *ir, struct tir_span regions, bool writers, tir_block block, tir_block scope,
-                     int side) {
-  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
-    const struct tir_buffer_node *n = tir_buffer_at(ir, ir->regions.at[i].buffer);
-    for (uint32_t u = writers ? n->writers : n->readers; u; u = ir->uses.at[u].next) {
-      tir_block b = ir->uses.at[u].block;
-      if (b == block || tir_scope_of(ir, b) != scope) continue;
-      if (!side || side * tir_compare_position(ir, b, block) > 0) return true;
-    }
-  }
+                     bool later) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
+    if (tir_users_of(ir, ir->regions.at[i].buffer, writers, block, scope, later, NULL, 0)) return true;
   return false;
 }
 
 static bool check_dependencies(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
-  if (!has_user(ir, writes, true, block, plan->scope, 0) && !has_user(ir, writes, false, block, plan->scope, -1) &&
-      !has_user(ir, reads, true, block, plan->scope, 1))
+  if (!has_user(ir, writes, true, block, plan->scope, false) && !has_user(ir, writes, true, block, plan->scope, true) &&
+      !has_user(ir, writes, false, block, plan->scope, false) && !has_user(ir, reads, true, block, plan->scope, true))
     return true;
   return tir_refuse(ir, err, MS_ROLLING_DEPENDENCY, block, "another block writes what `%s` does, or what it reads",
                     tir_block_name(ir, block));
@@ -76,13 +70,8 @@ static bool find_place(const struct tir *ir, tir_block block, struct plan *plan,
 /* What a block accesses in one iteration of the loops down to `place`, and more perhaps. */
 static bool find_window(struct tir *ir, tir_block block, tir_stmt place, struct tir_region region,
                         struct tir_interval *out) {
-  tir_var vars[MOST_LOOPS];
-  tir_expr ranges[2 * TIR_MOST_RANK];
-  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank, count = tir_loop_vars(ir, block, place, vars, MOST_LOOPS);
-  if (count > MOST_LOOPS) return false;
-  tir_region_over_loops(ir, block, region, ranges);
-  tir_relax_region(ir, ranges, rank, vars, count, out);
-  for (uint32_t d = 0; d < rank; d++) {
+  if (!tir_region_from(ir, block, region, place, TIR_NONE, out)) return false;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++) {
     if (!out[d].empty && out[d].min && out[d].max) continue;
     tir_expr shape = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + d];
     out[d] = tir_interval_of(ir, tir_int(ir, tir_type_of(ir, shape), 0), shape);
@@ -218,9 +207,7 @@ static bool check_readers(struct tir *ir, tir_block block, const struct plan *pl
 
 static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *plan, ms_error *err) {
   if (!tir_check_buffer_of(ir, block, index, true, &plan->buffer, err)) return false;
-  plan->scope = tir_scope_of(ir, block);
-  if (!plan->scope)
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
+  if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   plan->region = ir->regions.at[tir_block_at(ir, block)->writes.first + index];
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (!tir_check_not_output(ir, block, plan->scope, err) ||
@@ -305,10 +292,7 @@ static void renew_regions(struct tir *ir, tir_block block, tir_buffer buffer) {
     for (uint32_t f = found[k].first; f < found[k].first + found[k].count; f++)
       for (uint32_t i = 0; i < counts[k]; i++)
         if (ir->regions.at[f].buffer == buffer && kept[k][i].buffer == buffer) kept[k][i] = ir->regions.at[f];
-    if (k)
-      tir_set_writes(ir, block, kept[k], counts[k]);
-    else
-      tir_set_reads(ir, block, kept[k], counts[k]);
+    (k ? tir_set_writes : tir_set_reads)(ir, block, kept[k], counts[k]);
   }
 }
 

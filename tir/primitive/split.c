@@ -146,7 +146,7 @@ static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *pla
   tir_expr product = tir_int(ir, loop_type(ir, loop), 1);
   for (uint32_t i = 0; i < count; i++) product = tir_mul(ir, product, plan->factors[i]);
   tir_var longer = tir_new_var(ir, TIR_VAR_LOOP, TIR_NONE, loop_type(ir, loop), ir->vars.at[old].min, product);
-  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     tir_expr a = TIR_NONE, b = TIR_NONE;
     if (n.kind == TIR_LOOP) a = n.loop.min, b = n.loop.extent;
@@ -155,7 +155,6 @@ static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *pla
     if (!loads_what_is_there(ir, old, longer, a, s) || !loads_what_is_there(ir, old, longer, b, s))
       return tir_refuse(ir, err, MS_LOADED_PAST_END, s,
                         "past the end of the loop that is split, this loads what is not there");
-    s = n.kind == TIR_BLOCK ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
   }
   return true;
 }
@@ -163,16 +162,12 @@ static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *pla
 /* ---- The edit ---- */
 
 static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
-  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
-    if (!tir_is(ir, s, TIR_BLOCK)) {
-      s = tir_next(ir, s, loop);
-      continue;
-    }
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
     tir_expr own = tir_as(ir, s, TIR_BLOCK)->block.predicate;
     bool loads = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD); /* only where the guard holds */
     tir_expr all = loads ? tir_and(ir, predicate, own) : tir_and(ir, own, predicate);
     tir_as(ir, s, TIR_BLOCK)->block.predicate = all;
-    s = tir_after(ir, s, loop);
   }
 }
 

@@ -396,8 +396,8 @@ bool tir_tensorize(struct tir *ir, tir_stmt target, const struct tir *descriptio
   struct part impl;
   if (!check_intrinsic(description, implementation, &m.desc, &impl, err)) return false;
   if (tir_is(ir, target, TIR_LOOP)) return tensorize_loop(&m, target, preserve_unit_iters, &impl, err);
-  if (!tir_scope_of(ir, target))
-    return tir_refuse(ir, err, MS_ROOT_BLOCK, target, "block `%s` is in no scope", tir_block_name(ir, target));
+  tir_block scope;
+  if (!tir_find_scope(ir, target, &scope, err)) return false;
   struct tir_mark mark = tir_mark(ir);
   if (tensorize_block(&m, target, &impl, err)) return true;
   tir_rewind(ir, &mark);

@@ -8,6 +8,7 @@
  * Forward:  the old loops are dead; the block stays. */
 #include "../index_map.h"
 #include "buffer.h"
+#include "loops.h"
 
 #include <stdio.h>
 
@@ -126,19 +127,15 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
 
 /* New loops around the block, in the place of the old ones. `loops` receives their variables. */
 static void replace_loops(struct tir *ir, tir_block block, const struct plan *plan, tir_expr *loops) {
-  tir_stmt nest = block;
+  tir_var vars[TIR_MOST_MAP_RANK];
   tir_detach(ir, block);
-  for (uint32_t i = plan->map->result_count; i-- > 0;) {
+  for (uint32_t i = 0; i < plan->map->result_count; i++) {
     tir_type type = tir_type_of(ir, plan->shape[i]);
-    tir_expr zero = tir_int(ir, type, 0);
-    tir_var v =
-        tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "ax"), i), type, zero, plan->shape[i]);
-    loops[i] = tir_var_expr(ir, v);
-    tir_loop loop = tir_new_loop(ir, v, zero, plan->shape[i], TIR_SERIAL);
-    tir_append(ir, loop, TIR_BODY, nest);
-    nest = loop;
+    vars[i] = tir_new_var(ir, TIR_VAR_LOOP, tir_name_ordinal(ir, tir_symbol_of(ir, "ax"), i), type,
+                          tir_int(ir, type, 0), plan->shape[i]);
+    loops[i] = tir_var_expr(ir, vars[i]);
   }
-  tir_insert_before(ir, plan->outermost, nest);
+  tir_insert_before(ir, plan->outermost, tir_put_in_loops(ir, block, vars, plan->map->result_count));
   tir_kill(ir, plan->outermost);
 }
 

@@ -143,19 +143,9 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
   tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
-static struct tir_region whole(struct tir *ir, tir_buffer buffer) {
-  tir_expr ranges[2 * TIR_MOST_RANK];
-  struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
-  for (uint32_t i = 0; i < n.rank; i++) {
-    ranges[2 * i + 1] = ir->operands.at[n.shape + i];
-    ranges[2 * i] = tir_int(ir, tir_type_of(ir, ranges[2 * i + 1]), 0);
-  }
-  return tir_new_region(ir, buffer, ranges);
-}
-
 static struct tir_region region_in(struct tir *ir, struct tir_span found, tir_buffer buffer) {
   const struct tir_region *region = tir_region_of(ir, found, buffer);
-  return region ? *region : whole(ir, buffer); /* declared, but not seen to be used */
+  return region ? *region : tir_region_of_box(ir, buffer, NULL); /* declared, but not seen to be used */
 }
 
 enum { MOST_REGIONS = 64 };
@@ -169,10 +159,7 @@ static void set_regions(struct tir *ir, tir_block block, bool write, struct tir_
     if (made[count].buffer == plan->layout.from) made[count] = region_in(ir, found, plan->to);
     count++;
   }
-  if (write)
-    tir_set_writes(ir, block, made, count);
-  else
-    tir_set_reads(ir, block, made, count);
+  (write ? tir_set_writes : tir_set_reads)(ir, block, made, count);
 }
 
 /* What a block declares of the buffer is found anew; the rest it declares as it did. A reduction that reads no more of
@@ -195,8 +182,8 @@ static uint64_t find_own_readers(struct tir *ir, const struct tir_blocks *users,
   return own;
 }
 
-/* The buffer in its new layout, defined where the old one was. Returns the block that may use it undeclared. */
-static tir_block make_buffer(struct tir *ir, tir_block block, struct plan *plan) {
+/* The buffer in its new layout, defined where the old one was. */
+static void make_buffer(struct tir *ir, tir_block block, struct plan *plan) {
   const struct tir_padded_layout *l = &plan->layout;
   plan->to = tir_copy_buffer(ir, l->from);
   uint32_t shape = tir_add_operands(ir, l->shape, l->new_rank);
@@ -205,32 +192,24 @@ static tir_block make_buffer(struct tir *ir, tir_block block, struct plan *plan)
   tir_block where = tir_buffer_at(ir, l->from)->where;
   if (where) {
     tir_replace_alloc(ir, where, l->from, plan->to);
-    return where;
+    return;
   }
-  tir_func func = tir_func_of(ir, block);
-  struct tir_span params = ir->funcs.at[func].params;
+  struct tir_span params = ir->funcs.at[tir_func_of(ir, block)].params;
   for (uint32_t i = params.first; i < params.first + params.count; i++)
     if (ir->params.at[i].buffer == l->from) ir->params.at[i].buffer = plan->to;
-  return tir_root_block(ir, func);
 }
 
 static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   struct tir_blocks users;
   tir_find_users(ir, plan->layout.from, TIR_NONE, &users);
   uint64_t own = find_own_readers(ir, &users, plan->layout.from);
-  tir_block top = make_buffer(ir, block, plan);
+  make_buffer(ir, block, plan);
   struct tir_buffer_change change = {plan->layout.from, plan->to, load, store, plan};
   for (uint32_t i = 0; i < plan->nest_count; i++) tir_fill_padding(ir, &plan->layout, &plan->nests[i], plan->to);
-  bool top_uses = false;
   for (uint32_t i = 0; i < users.count; i++) {
     tir_find_vars_in(ir, users.at[i], &plan->vars);
     tir_change_own_uses(ir, &change, users.at[i]);
     renew_regions(ir, users.at[i], i < 64 && own >> i & 1, plan);
-    top_uses |= users.at[i] == top;
-  }
-  if (!top_uses && top) {
-    tir_find_vars_in(ir, top, &plan->vars);
-    tir_change_own_uses(ir, &change, top);
   }
   plan->vars.count = 0, plan->vars.units = false;
   tir_change_range_loads(ir, &change);

@@ -61,7 +61,7 @@ const char *tir_name_var(struct tir_printer *p, tir_var v);
 const char *tir_name_buffer(struct tir_printer *p, tir_buffer b);
 /* The name it bears. A variable without one is declared before the line, or, in a fragment, just named. */
 const char *tir_var_name(struct tir_printer *p, tir_var v);
-const char *tir_buffer_name(struct tir_printer *p, tir_buffer b);
+const char *tir_printed_buffer(struct tir_printer *p, tir_buffer b);
 bool tir_has_name(const struct tir_printer *p, tir_var v);
 /* A variable that is part of a buffer: A.strides[0]. */
 void tir_alias_var(struct tir_printer *p, tir_var v, const char *text);

@@ -251,7 +251,7 @@ static void print_index(struct tir_printer *p, tir_expr e) {
 }
 
 void tir_print_element(struct tir_printer *p, tir_buffer buffer, uint32_t first, uint32_t count) {
-  tir_put(&p->line, tir_buffer_name(p, buffer));
+  tir_put(&p->line, tir_printed_buffer(p, buffer));
   tir_put_n(&p->line, "[", 1);
   if (!count) tir_put_n(&p->line, "()", 2);
   for (uint32_t i = 0; i < count; i++) {
@@ -264,7 +264,7 @@ void tir_print_element(struct tir_printer *p, tir_buffer buffer, uint32_t first,
 void tir_print_region(struct tir_printer *p, struct tir_region region) {
   assert(tir_is_buffer(p->ir, region.buffer));
   uint32_t rank = tir_buffer_at(p->ir, region.buffer)->rank;
-  tir_put(&p->line, tir_buffer_name(p, region.buffer));
+  tir_put(&p->line, tir_printed_buffer(p, region.buffer));
   tir_put_n(&p->line, "[", 1);
   if (!rank) tir_put_n(&p->line, "()", 2);
   for (uint32_t i = 0; i < rank; i++) {
@@ -281,7 +281,7 @@ void tir_print_region(struct tir_printer *p, struct tir_region region) {
 /* A load under a predicate: buffer.vload([indices], predicate=…). */
 static void print_masked_load(struct tir_printer *p, const struct tir_expr_node *n) {
   assert(n->kind == TIR_LOAD && n->a);
-  tir_putf(&p->line, "%.300s.vload([", tir_buffer_name(p, n->ref));
+  tir_putf(&p->line, "%.300s.vload([", tir_printed_buffer(p, n->ref));
   for (uint32_t i = 0; i < n->count; i++) {
     if (i) tir_put_n(&p->line, ", ", 2);
     tir_print_value(p, p->ir->operands.at[n->operands + i]);
@@ -348,7 +348,7 @@ static void print_other(struct tir_printer *p, tir_expr e) {
   case TIR_STRING_IMM: put_symbol(p, n->ref); break;
   case TIR_NONE_IMM: tir_put(&p->line, "None"); break;
   case TIR_VAR: tir_put(&p->line, tir_var_name(p, n->ref)); break;
-  case TIR_DATA: tir_put(&p->line, tir_buffer_name(p, n->ref)), tir_put(&p->line, ".data"); break;
+  case TIR_DATA: tir_put(&p->line, tir_printed_buffer(p, n->ref)), tir_put(&p->line, ".data"); break;
   case TIR_CAST:
     tir_putf(&p->line, "T.Cast(\"%s\", ", tir_type_text(n->type, type));
     tir_print_value(p, n->a);

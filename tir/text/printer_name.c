@@ -181,7 +181,7 @@ const char *tir_var_name(struct tir_printer *p, tir_var v) {
   return text_at(p, p->var_names[v] - 1);
 }
 
-const char *tir_buffer_name(struct tir_printer *p, tir_buffer b) {
+const char *tir_printed_buffer(struct tir_printer *p, tir_buffer b) {
   assert(tir_is_buffer(p->ir, b));
   if (p->buffer_names[b]) return text_at(p, p->buffer_names[b] - 1);
   return tir_name_buffer(p, b);

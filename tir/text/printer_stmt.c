@@ -78,7 +78,7 @@ static void print_strides(struct tir_printer *p, tir_buffer buffer) {
     tir_var v = tir_at(p->ir, e)->ref;
     tir_name_render(p->ir, p->ir->vars.at[v].name, text, sizeof text);
     tir_print_string(&p->line, text, strlen(text));
-    snprintf(text, sizeof text, "%.300s.strides[%u]", tir_buffer_name(p, buffer), i);
+    snprintf(text, sizeof text, "%.300s.strides[%u]", tir_printed_buffer(p, buffer), i);
     tir_alias_var(p, v, text);
   }
   print_tuple_end(p, b->strides.count);
@@ -93,7 +93,7 @@ static bool print_offset(struct tir_printer *p, tir_buffer buffer) {
   }
   if (is_own(p, b, b->elem_offset)) {
     char text[400];
-    snprintf(text, sizeof text, "%.300s.elem_offset", tir_buffer_name(p, buffer));
+    snprintf(text, sizeof text, "%.300s.elem_offset", tir_printed_buffer(p, buffer));
     tir_alias_var(p, tir_at(p->ir, b->elem_offset)->ref, text);
     return true;
   }
@@ -398,7 +398,7 @@ static void print_store(struct tir_printer *p, const struct tir_stmt_node *n) {
     tir_flush_line(p);
     return;
   }
-  tir_put(&p->line, tir_buffer_name(p, n->store.buffer));
+  tir_put(&p->line, tir_printed_buffer(p, n->store.buffer));
   tir_put(&p->line, ".vstore([");
   for (uint32_t i = 0; i < rank; i++) {
     if (i) tir_put_n(&p->line, ", ", 2);

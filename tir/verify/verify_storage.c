@@ -397,7 +397,7 @@ static bool check_uses(const struct tir *ir, const bool *reached, bool writes, m
         problem = "holds what is no block";
       else if (last[block] == b)
         problem = "holds a block twice";
-      else if (!tir_has_region_of(ir, writes ? tir_block_at(ir, block)->writes : tir_block_at(ir, block)->reads, b))
+      else if (!tir_has_region_of(ir, tir_regions(ir, block, writes), b))
         problem = "holds a block without such a region";
       if (problem) break;
       last[block] = b;
@@ -408,8 +408,7 @@ static bool check_uses(const struct tir *ir, const bool *reached, bool writes, m
     FAIL(LISTS, TIR_NONE, "the list of blocks by %s buffer %s %s", what, tir_text(ir, ir->buffers.at[at].name),
          problem);
   for (tir_stmt s = 1; s < ir->stmts.count; s++)
-    if (reached[s] && tir_is(ir, s, TIR_BLOCK))
-      named += distinct(ir, writes ? tir_block_at(ir, s)->writes : tir_block_at(ir, s)->reads);
+    if (reached[s] && tir_is(ir, s, TIR_BLOCK)) named += distinct(ir, tir_regions(ir, s, writes));
   if (listed != named) FAIL(LISTS, TIR_NONE, "the lists of blocks by %s buffer miss one", what);
   return true;
 }

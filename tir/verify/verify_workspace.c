@@ -49,7 +49,7 @@ static bool read_offset(const struct tir *ir, tir_expr e, struct offset *out) {
 }
 
 static bool refuse(const struct layout *l, tir_stmt s, const char *what) {
-  const char *name = tir_text(l->ir, tir_buffer_at(l->ir, tir_stmt_at(l->ir, s)->alloc.buffer)->name);
+  const char *name = tir_buffer_name(l->ir, tir_stmt_at(l->ir, s)->alloc.buffer);
   return tir_refuse(l->ir, l->err, MS_VERIFY_WORKSPACE, s, "%s %s", name, what);
 }
 
@@ -77,8 +77,7 @@ static bool check_allocation(struct layout *l, tir_stmt s, bool parallel) {
   for (uint32_t i = 0; i < l->count; i++) {
     if (p.end <= l->live[i].first || l->live[i].end <= p.first) continue;
     char what[300];
-    snprintf(what, sizeof what, "overlaps with %.200s in the workspace",
-             tir_text(l->ir, tir_buffer_at(l->ir, l->live[i].buffer)->name));
+    snprintf(what, sizeof what, "overlaps with %.200s in the workspace", tir_buffer_name(l->ir, l->live[i].buffer));
     return refuse(l, s, what);
   }
   l->live = tir_enlarge(l->live, &l->capacity, (uint64_t)l->count + 1, sizeof *l->live);
