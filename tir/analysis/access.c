@@ -173,6 +173,14 @@ uint32_t tir_undeclared_users(const struct tir *ir, tir_buffer buffer, tir_stmt 
   return count;
 }
 
+bool tir_stores_itself(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  if (needs_no_region(ir, block, buffer)) return tir_access_of(ir, block, buffer).writes;
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == buffer) return true;
+  return false;
+}
+
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span matches = tir_block_at(ir, block)->matches;

@@ -18,6 +18,8 @@ struct tir_access {
   bool reads, writes, declares_reads, declares_writes;
 };
 struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffer buffer);
+/* The block stores to the buffer itself, not in blocks in it. */
+bool tir_stores_itself(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* Blocks at or below `top` that use the buffer themselves and have no region of it, in order of text. Returns the
  * number, stores at most `most`. */
 uint32_t tir_undeclared_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);

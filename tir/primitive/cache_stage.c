@@ -45,7 +45,9 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
                         tir_buffer_name(ir, plan->buffer), tir_block_name(ir, b), tir_block_name(ir, *writer));
     *writer = b;
   }
-  return true;
+  return !tir_stores_itself(ir, plan->scope, plan->buffer) ||
+         tir_refuse(ir, err, MS_SEVERAL_WRITERS, plan->scope, "buffer `%s` is stored to in `%s` outside of its blocks",
+                    tir_buffer_name(ir, plan->buffer), tir_block_name(ir, plan->scope));
 }
 
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {

@@ -26,7 +26,8 @@ bool tir_check_storage_scope(const char *storage, ms_error *err);
  * storage. */
 bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bool write, const char *storage,
                              struct tir_cache_plan *plan, ms_error *err);
-/* The only child of the scope that writes the buffer; TIR_NONE: none does. Refuses two. */
+/* The only child of the scope that writes the buffer; TIR_NONE: none does. Refuses two, and a scope that stores to it
+ * itself. */
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
 /* Where the buffer is an input of the scope that is written elsewhere, the scope declares that it reads it: else blocks
  * in it, whose regions may be wider than what they read, may have more copied than was written by then. `one_region`: it

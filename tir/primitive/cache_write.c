@@ -3,8 +3,8 @@
  * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
  *           the buffer; the block does not read it but as a reduction does, from its own init, or the scope allocates
  *           the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
- *           consumer given comes before the block, and no block before it reads what an earlier iteration of a loop
- *           wrote, if the copy stands outside of that loop.
+ *           consumer given comes before the block, or reads more than it writes, and no block before it reads what an
+ *           earlier iteration of a loop wrote, if the copy stands outside of that loop.
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
@@ -39,14 +39,19 @@ static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err
 }
 
 /* A block before the writer reads what the iteration before wrote, in a loop around both: by then it is to be copied.
- * Nor can such a block read the cache, in which the first iteration finds nothing. */
-static bool check_earlier_readers(struct tir *ir, const struct plan *plan, ms_error *err) {
+ * Nor can such a block read the cache, in which the first iteration finds nothing; one after it finds there what the
+ * writer wrote, and nothing else. */
+static bool check_readers(struct tir *ir, const struct plan *plan, ms_error *err) {
   struct tir_transfer copy = {.block = plan->writer, .scope = plan->cache.scope, .keeps_iterations = true};
   copy.to = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
-    if (tir_compare_position(ir, b, plan->writer) > 0) continue;
+    bool later = tir_compare_position(ir, b, plan->writer) > 0;
+    if (later && is_redirected(ir, plan, b) && !tir_has_region_cover(ir, b, plan->cache.scope))
+      return tir_refuse(ir, err, MS_READS_NOT_COVERED, b, "block `%s` reads more than is written before it",
+                        tir_block_name(ir, b));
+    if (later) continue;
     if (is_redirected(ir, plan, b) || !tir_shares_the_same(ir, &copy, b))
       return tir_refuse(ir, err, MS_CACHE_READ_EARLIER, b, "block `%s` reads the buffer before block `%s` writes it",
                         tir_block_name(ir, b), tir_block_name(ir, plan->writer));
@@ -103,7 +108,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   cache->before = TIR_NONE;
   if (user) tir_place_cache(ir, cache, block, user);
   cache->compact = !user || tir_stmt_at(ir, cache->before)->parent == cache->scope;
-  if (!check_earlier_readers(ir, plan, err)) return false;
+  if (!check_readers(ir, plan, err)) return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
   if (!tir_settle_cached_region(ir, cache, block, err) || !check_matches(ir, plan, err)) return false;
