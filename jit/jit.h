@@ -203,15 +203,17 @@ enum jit_outcome {
   JIT_BUILD_TIMEOUT,
   JIT_CRASHED,
   JIT_RUN_TIMEOUT,
-  JIT_WRONG
+  JIT_WRONG,
+  JIT_NO_REFERENCE /* the unscheduled function cannot be run: nothing of this task can be measured */
 };
 const char *jit_outcome_text(enum jit_outcome outcome);
 
 struct jit_result {
   uint64_t id, module_hash; /* the submitter's number; of the scheduled module */
+  uint32_t task;
   enum jit_outcome outcome;
   struct jit_timing timing;
-  bool repeated; /* another candidate of this measurer gave the same scheduled module: its result is given again */
+  bool repeated; /* another candidate of this task gave the same scheduled module: its result is given again */
   double build_seconds, check_seconds, time_seconds; /* spent on it; check: first run, comparison */
   char reason[400];
 };
@@ -220,9 +222,11 @@ struct jit_result {
  * on real numbers too (jit_expect): that costs another run of the unscheduled function, or of samples of it, once a
  * process, and one of the candidate.
  * A measurer holds a helper program of ours, started once, and through it warm builder and runner processes for one
- * workload and target. Whatever a candidate does (crash, hang, exhaust memory, compute wrongly) costs that candidate.
+ * target. It serves several functions, its tasks; what each of them computes, unscheduled, is made once in the
+ * background, and holds up no other task. Whatever a candidate does (crash, hang, exhaust memory, compute wrongly) costs that candidate.
  */
 struct jit_measurer;
+struct vm_intrinsics;
 struct jit_measurer_options {
   uint32_t builders;        /* 0: as many as the target has cores */
   double build_timeout;     /* seconds; 0: 30 */
@@ -233,30 +237,37 @@ struct jit_measurer_options {
                            none is, nor one slower than the unscheduled function */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
-  const struct vm_intrinsics *intrinsics; /* that traces name, besides those shipped; copied. NULL: none */
-  const volatile bool *stop;              /* NULL, or: starting ends soon, with an error, when it turns true */
+  const volatile bool *stop; /* NULL, or: starting ends soon, with an error, when it turns true */
 };
 /* The helper is MSCHED_HELPER, or stands beside this library or program, or in its prefix's libexec. */
-struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
-                                      const struct jit_measurer_options *options, ms_error *err);
+struct jit_measurer *jit_measurer_new(const struct jit_target *target, const struct jit_measurer_options *options,
+                                      ms_error *err);
 void jit_measurer_free(struct jit_measurer *measurer);
+/* Adds a function; returns its number, from 0 on. All is copied.
+ *   intrinsics  that its traces name, besides those shipped; NULL: none */
+uint32_t jit_measurer_add(struct jit_measurer *measurer, const struct tir *workload, tir_func f,
+                          const struct vm_intrinsics *intrinsics);
+/* Whether what a task's function computes is known, as of what was read last. 1: yes, 0: not yet, -1: it cannot be run,
+ * and err says why. */
+int jit_measurer_reference(const struct jit_measurer *measurer, uint32_t task, ms_error *err);
 /* Queues a candidate: vm's binary form of a trace with its decisions (copied). */
-bool jit_measurer_submit(struct jit_measurer *measurer, uint64_t id, const void *trace, size_t bytes, ms_error *err);
-/* Waits at most `wait` seconds for a result; they come in order of submission. 1: *out is filled, 0: none yet, -1: err.
- */
+bool jit_measurer_submit(struct jit_measurer *measurer, uint32_t task, uint64_t id, const void *trace, size_t bytes,
+                         ms_error *err);
+/* Waits at most `wait` seconds for a result; those of a task come in order of submission. 1: *out is filled, 0: none
+ * yet, -1: err. */
 int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_result *out, ms_error *err);
-/* Sets the fastest time known, so that slow candidates are stopped early. */
-void jit_measurer_set_best(struct jit_measurer *measurer, double seconds);
+/* Sets the fastest time known of a task, so that slow candidates are stopped early. */
+void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double seconds);
 
-/* Times candidates again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
+/* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
  * Refused while results are pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled,
  * 0: not yet, -1: one of them cannot be built or run, or the helper ended. At most 16. */
 struct jit_trace {
   const void *data;
   size_t bytes;
 };
-bool jit_measurer_contest(struct jit_measurer *measurer, const struct jit_trace *traces, uint32_t count, double seconds,
-                          ms_error *err);
+bool jit_measurer_contest(struct jit_measurer *measurer, uint32_t task, const struct jit_trace *traces, uint32_t count,
+                          double seconds, ms_error *err);
 int jit_measurer_contested(struct jit_measurer *measurer, double wait, struct jit_timing *out, ms_error *err);
 
 /* ---- Installed files ----------------------------------------------------------------------------------------------

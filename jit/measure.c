@@ -17,19 +17,28 @@
 extern char **environ;
 
 struct pending {
-  uint64_t id;
+  struct measure_candidate head;
   size_t bytes;
   void *trace;
+};
+
+/* A function that is measured: what a new helper must be told of it. */
+struct task {
+  struct measure_task head;
+  char *texts; /* the function's, then those of intrinsics */
+  double best;
+  bool is_known, failed; /* what it computes; failed: that cannot be */
+  char *failure;
 };
 
 struct jit_measurer {
   struct channel channel;
   pid_t helper;
   struct measure_hello hello;
-  char *texts; /* the workload's, then those of intrinsics */
-  double best;
+  struct task *tasks;
+  uint32_t task_count, task_capacity;
   struct pending *pending; /* submitted, no result taken yet; kept so that another helper can go on */
-  size_t first, count, capacity;
+  size_t count, capacity;
   uint32_t restarts;   /* in a row, with no result between them */
   uint32_t contenders; /* of a contest that was asked for; 0: there is none */
   bool failed;
@@ -37,8 +46,8 @@ struct jit_measurer {
 };
 
 const char *jit_outcome_text(enum jit_outcome outcome) {
-  static const char *const texts[] = {"measured",      "censored", "refused",     "build failed",
-                                      "build timeout", "crashed",  "run timeout", "wrong result"};
+  static const char *const texts[] = {"measured", "censored",    "refused",      "build failed", "build timeout",
+                                      "crashed",  "run timeout", "wrong result", "no reference"};
   return (size_t)outcome < sizeof texts / sizeof *texts ? texts[outcome] : "unknown";
 }
 
@@ -94,12 +103,26 @@ static int spawn(const char *path, int socket, pid_t *pid) {
   return failed;
 }
 
+static void send_task(struct jit_measurer *m, const struct task *t) {
+  channel_send(&m->channel, MEASURE_TASK, &t->head, sizeof t->head, t->texts, strlen(t->texts));
+}
+
+static void send_best(struct jit_measurer *m, uint32_t task) {
+  const struct measure_best best = {task, m->tasks[task].best};
+  channel_send(&m->channel, MEASURE_BEST, &best, sizeof best, NULL, 0);
+}
+
+static void send_candidate(struct jit_measurer *m, const struct pending *p) {
+  channel_send(&m->channel, MEASURE_CANDIDATE, &p->head, sizeof p->head, p->trace, p->bytes);
+}
+
 static void say_hello(struct jit_measurer *m) {
-  channel_send(&m->channel, MEASURE_HELLO, &m->hello, sizeof m->hello, m->texts, strlen(m->texts));
-  if (m->best > 0) channel_send(&m->channel, MEASURE_BEST, &m->best, sizeof m->best, NULL, 0);
-  for (size_t i = m->first; i < m->count; i++)
-    channel_send(&m->channel, MEASURE_CANDIDATE, &m->pending[i].id, sizeof m->pending[i].id, m->pending[i].trace,
-                 m->pending[i].bytes);
+  channel_send(&m->channel, MEASURE_HELLO, &m->hello, sizeof m->hello, NULL, 0);
+  for (uint32_t i = 0; i < m->task_count; i++) {
+    send_task(m, &m->tasks[i]);
+    if (m->tasks[i].best > 0) send_best(m, i);
+  }
+  for (size_t i = 0; i < m->count; i++) send_candidate(m, &m->pending[i]);
 }
 
 /* Starts a helper and gives it all that is pending. */
@@ -150,7 +173,6 @@ static void set_defaults(struct jit_measurer_options *o) {
   o->code.dump = NULL;
 }
 
-/* The helper makes the reference's results before it is ready. */
 static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stopped, ms_error *err) {
   struct message message;
   double end = measure_now() + 60;
@@ -165,26 +187,17 @@ static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stoppe
   return ms_fail(err, MS_NO_HELPER, "the helper %s", got == 0 ? "does not answer" : "ended as it started");
 }
 
-static void write_texts(struct jit_measurer *m, const struct tir *workload, const struct vm_intrinsics *intrinsics) {
-  char *first = tir_print(workload, TIR_NONE, 0), *second = vm_write_intrinsics(intrinsics, NULL);
-  if (!first || !second || asprintf(&m->texts, "%s%s", first, second) < 0) abort();
-  m->hello.workload = strlen(first);
-  free(first);
-  free(second);
-}
-
-struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, const struct jit_target *target,
-                                      const struct jit_measurer_options *options, ms_error *err) {
-  assert(workload && target);
+struct jit_measurer *jit_measurer_new(const struct jit_target *target, const struct jit_measurer_options *options,
+                                      ms_error *err) {
+  assert(target);
   if (!jit_target_runs_here(target, err)) return NULL;
   struct jit_measurer *m = calloc(1, sizeof *m);
   if (!m) abort();
   m->channel.fd = -1;
   m->hello = (struct measure_hello){
-      .version = MEASURE_VERSION, .size = sizeof m->hello, .host = (int32_t)getpid(), .function = f, .target = *target};
+      .version = MEASURE_VERSION, .size = sizeof m->hello, .host = (int32_t)getpid(), .target = *target};
   if (options) m->hello.options = *options;
   set_defaults(&m->hello.options);
-  write_texts(m, workload, options ? options->intrinsics : NULL);
   if (start(m, err) && wait_until_ready(m, options ? options->stop : NULL, err)) return m;
   jit_measurer_free(m);
   return NULL;
@@ -193,19 +206,65 @@ struct jit_measurer *jit_measurer_new(const struct tir *workload, tir_func f, co
 void jit_measurer_free(struct jit_measurer *m) {
   if (!m) return;
   stop(m);
-  for (size_t i = m->first; i < m->count; i++) free(m->pending[i].trace);
+  for (size_t i = 0; i < m->count; i++) free(m->pending[i].trace);
+  for (uint32_t i = 0; i < m->task_count; i++) {
+    free(m->tasks[i].texts);
+    free(m->tasks[i].failure);
+  }
   free(m->pending);
-  free(m->texts);
+  free(m->tasks);
   free(m);
+}
+
+/* ---- Tasks ---- */
+
+static struct task task_of(const struct tir *workload, tir_func f, const struct vm_intrinsics *intrinsics) {
+  char *first = tir_print(workload, TIR_NONE, 0), *second = vm_write_intrinsics(intrinsics, NULL);
+  struct task t = {.head = {.function = f}};
+  if (!first || !second || asprintf(&t.texts, "%s%s", first, second) < 0) abort();
+  t.head.workload = strlen(first);
+  free(first);
+  free(second);
+  return t;
+}
+
+uint32_t jit_measurer_add(struct jit_measurer *m, const struct tir *workload, tir_func f,
+                          const struct vm_intrinsics *intrinsics) {
+  assert(workload);
+  if (m->task_count == m->task_capacity) {
+    m->task_capacity = m->task_capacity ? 2 * m->task_capacity : 4;
+    m->tasks = realloc(m->tasks, m->task_capacity * sizeof *m->tasks);
+    if (!m->tasks) abort();
+  }
+  m->tasks[m->task_count] = task_of(workload, f, intrinsics);
+  send_task(m, &m->tasks[m->task_count]);
+  return m->task_count++;
+}
+
+int jit_measurer_reference(const struct jit_measurer *m, uint32_t task, ms_error *err) {
+  assert(task < m->task_count);
+  const struct task *t = &m->tasks[task];
+  if (!t->failed) return t->is_known;
+  ms_fail(err, MS_NOT_MEASURABLE, "%s", t->failure);
+  return -1;
+}
+
+static void take_state(struct jit_measurer *m, const struct message *message) {
+  struct measure_task_state state;
+  if (message->bytes < sizeof state) return;
+  memcpy(&state, message->data, sizeof state);
+  if (state.task >= m->task_count) return;
+  struct task *t = &m->tasks[state.task];
+  t->is_known = true, t->failed = state.failed;
+  free(t->failure);
+  t->failure = strndup((const char *)message->data + sizeof state, message->bytes - sizeof state);
+  if (!t->failure) abort();
 }
 
 /* ---- Candidates and results ---- */
 
-static void keep(struct jit_measurer *m, uint64_t id, const void *trace, size_t bytes) {
-  if (m->count == m->capacity && m->first > m->capacity / 2) {
-    memmove(m->pending, m->pending + m->first, (m->count - m->first) * sizeof *m->pending);
-    m->count -= m->first, m->first = 0;
-  }
+static const struct pending *keep(struct jit_measurer *m, struct measure_candidate head, const void *trace,
+                                  size_t bytes) {
   if (m->count == m->capacity) {
     m->capacity = m->capacity ? 2 * m->capacity : 64;
     m->pending = realloc(m->pending, m->capacity * sizeof *m->pending);
@@ -214,8 +273,9 @@ static void keep(struct jit_measurer *m, uint64_t id, const void *trace, size_t 
   void *copy = malloc(bytes + 1);
   if (!copy) abort();
   if (bytes) memcpy(copy, trace, bytes);
-  m->pending[m->count++] = (struct pending){id, bytes, copy};
+  m->pending[m->count] = (struct pending){head, bytes, copy};
   /* cppcheck-suppress memleak ; the list owns it */
+  return &m->pending[m->count++];
 }
 
 static bool fail_again(const struct jit_measurer *m, ms_error *err) {
@@ -225,19 +285,19 @@ static bool fail_again(const struct jit_measurer *m, ms_error *err) {
 
 enum { MOST_TRACE = 1 << 24 };
 
-bool jit_measurer_submit(struct jit_measurer *m, uint64_t id, const void *trace, size_t bytes, ms_error *err) {
-  assert(trace || !bytes);
+bool jit_measurer_submit(struct jit_measurer *m, uint32_t task, uint64_t id, const void *trace, size_t bytes,
+                         ms_error *err) {
+  assert(task < m->task_count && (trace || !bytes));
   if (m->failed) return fail_again(m, err);
   if (bytes > MOST_TRACE) return ms_fail(err, MS_TOO_LARGE, "a trace of %zu bytes is too long to be measured", bytes);
-  keep(m, id, trace, bytes);
-  channel_send(&m->channel, MEASURE_CANDIDATE, &id, sizeof id, trace, bytes);
+  send_candidate(m, keep(m, (struct measure_candidate){id, task}, trace, bytes));
   return true;
 }
 
-void jit_measurer_set_best(struct jit_measurer *m, double seconds) {
-  assert(seconds >= 0);
-  m->best = seconds;
-  if (m->channel.fd >= 0) channel_send(&m->channel, MEASURE_BEST, &seconds, sizeof seconds, NULL, 0);
+void jit_measurer_set_best(struct jit_measurer *m, uint32_t task, double seconds) {
+  assert(task < m->task_count && seconds >= 0);
+  m->tasks[task].best = seconds;
+  send_best(m, task);
 }
 
 enum { MOST_RESTARTS = 3 };
@@ -254,26 +314,28 @@ static bool restart(struct jit_measurer *m) {
 }
 
 static bool take_result(struct jit_measurer *m, const struct message *message, struct jit_result *out) {
-  if (message->type != MEASURE_RESULT || message->bytes != sizeof *out || m->first == m->count) return false;
+  if (message->type != MEASURE_RESULT || message->bytes != sizeof *out) return false;
   memcpy(out, message->data, sizeof *out);
-  free(m->pending[m->first++].trace);
-  if (m->first == m->count) m->first = m->count = 0;
+  size_t at = 0;
+  while (at < m->count && m->pending[at].head.task != out->task) at++; /* its task's first is the one answered */
+  if (at == m->count || m->pending[at].head.id != out->id) return false;
+  free(m->pending[at].trace);
+  memmove(m->pending + at, m->pending + at + 1, (--m->count - at) * sizeof *m->pending);
   m->restarts = 0;
   return true;
 }
 
 int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *out, ms_error *err) {
   double end = measure_now() + wait;
-  while (!m->failed && m->first < m->count) {
+  while (!m->failed && m->count) {
     struct message message;
     double left = end - measure_now();
     int got = channel_wait(&m->channel, left > 0 ? left : 0, &message);
     if (got == 0) return 0;
     if (got < 0) {
       restart(m);
-    } else if (message.type == MEASURE_FAILED) {
-      m->failed = true;
-      ms_fail(&m->failure, MS_NOT_MEASURABLE, "%.*s", (int)message.bytes, (const char *)message.data);
+    } else if (message.type == MEASURE_TASK_STATE) {
+      take_state(m, &message);
     } else if (take_result(m, &message, out)) {
       return 1;
     }
@@ -287,14 +349,15 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
 
 enum { MOST_CONTENDERS = 16 };
 
-bool jit_measurer_contest(struct jit_measurer *m, const struct jit_trace *traces, uint32_t count, double seconds,
-                          ms_error *err) {
+bool jit_measurer_contest(struct jit_measurer *m, uint32_t task, const struct jit_trace *traces, uint32_t count,
+                          double seconds, ms_error *err) {
+  assert(task < m->task_count);
   if (m->failed) return fail_again(m, err);
-  if (m->first < m->count || m->contenders)
+  if (m->count || m->contenders)
     return ms_fail(err, MS_INVALID_ARGUMENT, "results are waited for still: take them before others are timed in turn");
   if (!count || count > MOST_CONTENDERS)
     return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", MOST_CONTENDERS);
-  const struct measure_contest contest = {count, seconds};
+  const struct measure_contest contest = {task, count, seconds};
   size_t bytes = sizeof contest;
   for (uint32_t i = 0; i < count; i++) bytes += sizeof(uint64_t) + traces[i].bytes;
   uint8_t *text = malloc(bytes), *at = text;
@@ -314,7 +377,9 @@ bool jit_measurer_contest(struct jit_measurer *m, const struct jit_trace *traces
 int jit_measurer_contested(struct jit_measurer *m, double wait, struct jit_timing *out, ms_error *err) {
   struct message message;
   assert(m->contenders);
-  int got = channel_wait(&m->channel, wait, &message);
+  int got;
+  while ((got = channel_wait(&m->channel, wait, &message)) == 1 && message.type == MEASURE_TASK_STATE)
+    take_state(m, &message);
   if (got == 0) return 0;
   uint32_t count = m->contenders;
   m->contenders = 0;

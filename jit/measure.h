@@ -2,9 +2,9 @@
  *
  *   host (any program) ── socket ──► helper ──fork──► builders   trace: bytes ──► object: bytes
  *                                           └─fork──► runner     object ──► checked and timed
- *                                           └─fork──► reference  what the workload computes, once
+ *                                           └─fork──► references what a task's function computes, once a task
  *
- * Both ends are of one build: structs travel as they are. The helper has one thread and never enters LLVM's code
+ * A task is a function that is measured, by its number in order of adding. Both ends are of one build: structs travel as they are. The helper has one thread and never enters LLVM's code
  * generation nor OpenMP, so that it may fork at any time; what may fail happens in its children. */
 #ifndef MSCHED_JIT_MEASURE_H
 #define MSCHED_JIT_MEASURE_H
@@ -43,38 +43,55 @@ bool channel_drain(struct channel *c); /* sends all; false: the other side is go
 
 enum measure_message {
   /* host to helper */
-  MEASURE_HELLO,     /* struct measure_hello, then the workload's text, then that of intrinsics */
-  MEASURE_CANDIDATE, /* uint64_t id, then the trace */
-  MEASURE_BEST,      /* double seconds */
+  MEASURE_HELLO,     /* struct measure_hello */
+  MEASURE_TASK,      /* struct measure_task, then the function's text, then that of intrinsics */
+  MEASURE_CANDIDATE, /* struct measure_candidate, then the trace */
+  MEASURE_BEST,      /* struct measure_best */
   MEASURE_CONTEST,   /* struct measure_contest, then each trace: uint64_t bytes, and these */
   /* helper to host */
-  MEASURE_READY,     /* the workload was read */
-  MEASURE_RESULT,    /* struct jit_result */
-  MEASURE_FAILED,    /* text: this workload cannot be measured */
-  MEASURE_CONTESTED, /* a struct jit_timing each; nothing: one of them could not be built or run */
+  MEASURE_READY,
+  MEASURE_FAILED,     /* text: it cannot start */
+  MEASURE_TASK_STATE, /* struct measure_task_state, then text where it failed */
+  MEASURE_RESULT,     /* struct jit_result */
+  MEASURE_CONTESTED,  /* a struct jit_timing each; nothing: one of them could not be built or run */
   /* helper to builder */
-  MEASURE_BUILD, /* the trace */
+  MEASURE_BUILD, /* uint32_t task, then the trace */
   MEASURE_GO,    /* the module is new: compile it */
   MEASURE_SKIP,  /* it is not */
   /* builder to helper */
   MEASURE_REPLAYED, /* uint64_t hash of the scheduled module */
   MEASURE_BUILT,    /* struct measure_built, then the object */
-  /* helper to runner */
-  MEASURE_RUN, /* struct measure_run, then the object */
+  /* helper to runner, and to a reference */
+  MEASURE_RUN,   /* struct measure_run, then the object */
+  MEASURE_REFER, /* uint32_t task */
   /* runner and reference to helper */
   MEASURE_RAN,      /* struct jit_result, whose id, hash and build time mean nothing */
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 2, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 3, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */
   int32_t host;           /* process */
-  uint32_t function;
-  uint64_t workload; /* bytes of its text */
   struct jit_target target;
   struct jit_measurer_options options; /* every 0 replaced by its default; its pointers mean nothing */
+};
+struct measure_task {
+  uint32_t function;
+  uint64_t workload; /* bytes of its text */
+};
+struct measure_candidate {
+  uint64_t id;
+  uint32_t task;
+};
+struct measure_best {
+  uint32_t task;
+  double seconds;
+};
+struct measure_task_state {
+  uint32_t task;
+  bool failed; /* its function cannot be run; else what it computes is known */
 };
 struct measure_built {
   enum jit_outcome outcome; /* JIT_MEASURED: it was built */
@@ -87,10 +104,12 @@ struct measure_reference {
   double seconds;   /* of one run, unscheduled; 0: it was interpreted */
 };
 struct measure_contest {
-  uint32_t count;
+  uint32_t task, count;
   double seconds; /* for each */
 };
 struct measure_run {
+  uint32_t task;
+  struct measure_reference reference;
   double best;  /* 0: none yet */
   double grace; /* seconds that a first run, being cold, gets more before it counts as hopeless */
   struct tir_workspace workspace;

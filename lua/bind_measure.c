@@ -6,31 +6,32 @@
 
 #define BOUND_MEASURER "msched.measurer"
 
+/* A measurer's user values: how many tasks it has, and how many times will come of its contest. */
+enum { TASKS = 1, CONTENDERS };
+
 static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
 
-/* measurer(function, {target =, builders =, check_best_only =, fast_math =, reference_timeout =, patient =}): patient: no
+/* measurer({target =, builders =, check_best_only =, fast_math =, reference_timeout =, patient =}): patient: no
  * candidate is ended for being slow */
 static int new_measurer(lua_State *L) {
-  struct bound_function *f = bind_check_function(L, 1);
-  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, 1);
+  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, CONTENDERS);
   *m = NULL;
   luaL_setmetatable(L, BOUND_MEASURER);
   struct jit_target target;
   ms_error err = {.instruction = -1};
-  if (!jit_target_parse(bind_option_text(L, 2, "target", "native"), &target, &err)) return bind_raise(L, &err);
+  if (!jit_target_parse(bind_option_text(L, 1, "target", "native"), &target, &err)) return bind_raise(L, &err);
   struct jit_measurer_options options = {.stop = bind_search_stopped(),
-                                         .intrinsics = bind_intrinsics(L),
-                                         .builders = (uint32_t)bind_option_int(L, 2, "builders", 0),
-                                         .censor_factor = bind_option_bool(L, 2, "patient", false) ? -1 : 0,
-                                         .run_timeout = bind_option_bool(L, 2, "patient", false) ? 60 : 0,
-                                         .check_best_only = bind_option_bool(L, 2, "check_best_only", false),
-                                         .code = {.no_fast_math = !bind_option_bool(L, 2, "fast_math", true)}};
-  if (lua_istable(L, 2)) {
-    lua_getfield(L, 2, "reference_timeout");
+                                         .builders = (uint32_t)bind_option_int(L, 1, "builders", 0),
+                                         .censor_factor = bind_option_bool(L, 1, "patient", false) ? -1 : 0,
+                                         .run_timeout = bind_option_bool(L, 1, "patient", false) ? 60 : 0,
+                                         .check_best_only = bind_option_bool(L, 1, "check_best_only", false),
+                                         .code = {.no_fast_math = !bind_option_bool(L, 1, "fast_math", true)}};
+  if (lua_istable(L, 1)) {
+    lua_getfield(L, 1, "reference_timeout");
     options.reference_timeout = luaL_optnumber(L, -1, 0);
     lua_pop(L, 1);
   }
-  *m = jit_measurer_new(f->ir, f->func, &target, &options, &err);
+  *m = jit_measurer_new(&target, &options, &err);
   return *m ? 1 : bind_raise(L, &err);
 }
 
@@ -46,18 +47,51 @@ static struct jit_measurer *open_measurer(lua_State *L) {
   return m;
 }
 
-/* measurer:submit(id, trace) */
+/* measurer:add(function): the number of the task that it is from now on */
+static int measurer_add(lua_State *L) {
+  struct jit_measurer *m = open_measurer(L);
+  const struct bound_function *f = bind_check_function(L, 2);
+  uint32_t task = jit_measurer_add(m, f->ir, f->func, bind_intrinsics(L));
+  lua_pushinteger(L, task);
+  lua_pushinteger(L, (lua_Integer)task + 1);
+  lua_setiuservalue(L, 1, TASKS);
+  return 1;
+}
+
+static uint32_t check_task(lua_State *L, int at) {
+  lua_getiuservalue(L, 1, TASKS);
+  lua_Integer count = lua_tointeger(L, -1), task = luaL_checkinteger(L, at);
+  lua_pop(L, 1);
+  luaL_argcheck(L, task >= 0 && task < count, at, "no task of the measurer's");
+  return (uint32_t)task;
+}
+
+/* measurer:reference(task): true: what it computes is known; nil: not yet; false and a message: it cannot be run */
+static int measurer_reference(lua_State *L) {
+  struct jit_measurer *m = open_measurer(L);
+  ms_error err = {.instruction = -1};
+  int known = jit_measurer_reference(m, check_task(L, 2), &err);
+  if (!known) return 0;
+  lua_pushboolean(L, known > 0);
+  if (known > 0) return 1;
+  lua_pushstring(L, err.message);
+  return 2;
+}
+
+/* measurer:submit(task, id, trace) */
 static int measurer_submit(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
+  uint32_t task = check_task(L, 2);
+  uint64_t id = (uint64_t)luaL_checkinteger(L, 3);
   size_t bytes;
-  void *binary = vm_write_binary(bind_check_trace(L, 3), &bytes);
+  void *binary = vm_write_binary(bind_check_trace(L, 4), &bytes);
   ms_error err = {.instruction = -1};
-  bool ok = jit_measurer_submit(m, (uint64_t)luaL_checkinteger(L, 2), binary, bytes, &err);
+  bool ok = jit_measurer_submit(m, task, id, binary, bytes, &err);
   free(binary);
   return ok ? 0 : bind_raise(L, &err);
 }
 
-/* measurer:next(wait): nil, or {id, hash, outcome, seconds, low, high, runs, busy, repeated, build_seconds,
+/* measurer:next(wait): nil, or {task, id, hash, outcome, seconds, low, high, runs, busy, repeated, build_seconds,
  * check_seconds, time_seconds, reason} */
 static int measurer_next(lua_State *L) {
   struct jit_result r;
@@ -68,11 +102,13 @@ static int measurer_next(lua_State *L) {
   if (!got) return 0;
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r.module_hash);
   lua_newtable(L);
+  lua_pushinteger(L, r.task), lua_setfield(L, -2, "task");
   lua_pushinteger(L, (lua_Integer)r.id), lua_setfield(L, -2, "id");
   lua_pushstring(L, hash), lua_setfield(L, -2, "hash");
   lua_pushstring(L, jit_outcome_text(r.outcome)), lua_setfield(L, -2, "outcome");
   lua_pushboolean(L, r.outcome == JIT_MEASURED), lua_setfield(L, -2, "measured");
   lua_pushboolean(L, r.outcome == JIT_CENSORED), lua_setfield(L, -2, "censored");
+  lua_pushboolean(L, r.outcome == JIT_NO_REFERENCE), lua_setfield(L, -2, "unmeasurable");
   lua_pushnumber(L, r.timing.seconds), lua_setfield(L, -2, "seconds");
   lua_pushnumber(L, r.timing.low), lua_setfield(L, -2, "low");
   lua_pushnumber(L, r.timing.high), lua_setfield(L, -2, "high");
@@ -88,25 +124,26 @@ static int measurer_next(lua_State *L) {
 
 enum { MOST_CONTENDERS = 16 };
 
-/* measurer:contest({trace…}, seconds): times them again, in turn */
+/* measurer:contest(task, {trace…}, seconds): times them again, in turn */
 static int measurer_contest(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
-  luaL_checktype(L, 2, LUA_TTABLE);
-  size_t count = lua_rawlen(L, 2);
-  double seconds = luaL_checknumber(L, 3);
-  luaL_argcheck(L, count >= 1 && count <= MOST_CONTENDERS, 2, "from 1 to 16 traces are expected");
+  uint32_t task = check_task(L, 2);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  size_t count = lua_rawlen(L, 3);
+  double seconds = luaL_checknumber(L, 4);
+  luaL_argcheck(L, count >= 1 && count <= MOST_CONTENDERS, 3, "from 1 to 16 traces are expected");
   const struct vm_trace *checked[MOST_CONTENDERS];
   struct jit_trace traces[MOST_CONTENDERS];
   for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
-    lua_rawgeti(L, 2, (lua_Integer)i + 1);
+    lua_rawgeti(L, 3, (lua_Integer)i + 1);
     checked[i] = bind_check_trace(L, -1);
   }
   for (size_t i = 0; i < count; i++) traces[i].data = vm_write_binary(checked[i], &traces[i].bytes);
   ms_error err = {.instruction = -1};
-  bool ok = jit_measurer_contest(m, traces, (uint32_t)count, seconds, &err);
+  bool ok = jit_measurer_contest(m, task, traces, (uint32_t)count, seconds, &err);
   for (size_t i = 0; i < count; i++) free((void *)traces[i].data);
   lua_pushinteger(L, (lua_Integer)count);
-  lua_setiuservalue(L, 1, 1); /* how many times will come */
+  lua_setiuservalue(L, 1, CONTENDERS);
   return ok ? 0 : bind_raise(L, &err);
 }
 
@@ -115,13 +152,13 @@ static int measurer_contest(lua_State *L) {
 static int measurer_contested(lua_State *L) {
   struct jit_timing timings[MOST_CONTENDERS];
   struct jit_measurer *m = open_measurer(L);
-  lua_getiuservalue(L, 1, 1);
+  lua_getiuservalue(L, 1, CONTENDERS);
   lua_Integer count = lua_tointeger(L, -1);
   if (!count) return luaL_error(L, "no contest was asked for");
   int got = jit_measurer_contested(m, luaL_optnumber(L, 2, 0.2), timings, NULL);
   if (!got) return 0;
   lua_pushnil(L);
-  lua_setiuservalue(L, 1, 1);
+  lua_setiuservalue(L, 1, CONTENDERS);
   lua_pushboolean(L, false);
   if (got < 0) return 1;
   lua_newtable(L);
@@ -137,13 +174,18 @@ static int measurer_contested(lua_State *L) {
   return 1;
 }
 
+/* measurer:set_best(task, seconds) */
 static int measurer_set_best(lua_State *L) {
-  jit_measurer_set_best(open_measurer(L), luaL_checknumber(L, 2));
+  struct jit_measurer *m = open_measurer(L);
+  uint32_t task = check_task(L, 2);
+  jit_measurer_set_best(m, task, luaL_checknumber(L, 3));
   return 0;
 }
 
 void bind_measurers(lua_State *L) {
-  static const luaL_Reg methods[] = {{"submit", measurer_submit},
+  static const luaL_Reg methods[] = {{"add", measurer_add},
+                                     {"reference", measurer_reference},
+                                     {"submit", measurer_submit},
                                      {"next", measurer_next},
                                      {"set_best", measurer_set_best},
                                      {"contest", measurer_contest},

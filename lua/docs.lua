@@ -66,7 +66,7 @@ ms.pool(func: msched.function, options: table): msched.pool | Replay workers, fo
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
 ms.model(model: string|{name: string, update: function, predict: function}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, lessons) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
-ms.measurer(func: msched.function, options: table): msched.measurer | Builds and times candidates in processes of their own.
+ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop.
@@ -235,11 +235,13 @@ features:without(columns: integer[]): msched.features | A copy where these colum
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.
-measurer:submit(id: integer, trace: msched.trace) | Hands a candidate to the builders.
-measurer:next(wait?: number): table? | A result, {id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
-measurer:contest(traces: table, seconds: number) | Times up to 16 candidates again, in turn, for so many seconds each.
+measurer:add(func: msched.function): integer | A function whose candidates are measured; its number, its task.
+measurer:reference(task: integer): boolean?, string? | Whether what the function computes is known, to compare with; nil: not yet; false and why, where it cannot be run.
+measurer:submit(task: integer, id: integer, trace: msched.trace) | Hands a candidate of a task to the builders.
+measurer:next(wait?: number): table? | A result, {task, id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
+measurer:contest(task: integer, traces: table, seconds: number) | Times up to 16 candidates of a task again, in turn, for so many seconds each.
 measurer:contested(wait?: number): table|boolean? | What came of it: {seconds, low, high, runs, busy} for each, in order; false: one could not be run; nil: not yet.
-measurer:set_best(seconds: number) | What slower candidates are stopped by.
+measurer:set_best(task: integer, seconds: number) | What slower candidates are stopped by.
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.

@@ -6,8 +6,8 @@ local recheck = {}
 
 -- What becomes of the trace as a candidate that is patiently waited for.
 local function measure(func, trace, target)
-  local measurer = ms.measurer(func, {target = target, patient = true})
-  measurer:submit(1, trace)
+  local measurer = ms.measurer {target = target, patient = true}
+  measurer:submit(measurer:add(func), 1, trace)
   local result
   repeat result = measurer:next(0.2) until result or ms.interrupted()
   measurer:close()

@@ -20,7 +20,7 @@ function contest.run(env)
   local list, traces, times = contenders_of(env), {}, nil
   if #list < 2 then return 0 end
   for i, c in ipairs(list) do traces[i] = c.trace end
-  env.measurer:contest(traces, SECONDS)
+  env.measurer:contest(env.number, traces, SECONDS)
   repeat
     env.listen {event = "wait", env = env}
     times = env.measurer:contested(0.2)

@@ -120,7 +120,7 @@ function Env:take(c, r)
     self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short}
     if not self.fastest or r.seconds < self.fastest.seconds then
       self.fastest = {seconds = r.seconds, id = short, full_id = id, hash = c.hash, trace = c.trace}
-      if self.measurer then self.measurer:set_best(r.seconds) end
+      if self.measurer then self.measurer:set_best(self.number, r.seconds) end
     end
   end
   if r.measured or r.censored then learn(self, c, r.seconds) end
@@ -133,13 +133,14 @@ local function measure_really(self, candidates)
   for _, c in ipairs(candidates) do
     self.submitted = self.submitted + 1
     by_id[self.submitted] = c
-    self.measurer:submit(self.submitted, c.trace)
+    self.measurer:submit(self.number, self.submitted, c.trace)
     waiting = waiting + 1
   end
   while waiting > 0 and not self:is_over() do
     local r = self.measurer:next(0.2)
     if r then
       waiting = waiting - 1
+      if r.unmeasurable then error(select(2, self.measurer:reference(self.number)), 0) end
       self:take(by_id[r.id], r)
     else
       self.listen {event = "wait", env = self}
@@ -292,8 +293,9 @@ local function search(self, policy, options)
   self.pool = msched.pool(self.func, {jobs = options.jobs or self.target.cores, files = options.files or {}, target = options.target or "native",
                                       timeout = options.rule_timeout or 10})
   if not self.simulate then
-    self.measurer = msched.measurer(self.func, {target = options.target or "native", reference_timeout = options.reference_timeout})
-    if self.fastest then self.measurer:set_best(self.fastest.seconds) end
+    self.measurer = msched.measurer {target = options.target or "native", reference_timeout = options.reference_timeout}
+    self.number = self.measurer:add(self.func)
+    if self.fastest then self.measurer:set_best(self.number, self.fastest.seconds) end
   end
   self.listen {event = "start", env = self}
   measure_starts(self)

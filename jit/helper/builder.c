@@ -18,6 +18,7 @@ static void keep_last_words(const char *reason) {
   _exit(70);
 }
 
+/* What it needs of a task, made when its first candidate comes. */
 struct building {
   struct channel *channel;
   const struct workload *w;
@@ -46,7 +47,7 @@ static bool replay(struct building *b, const struct message *trace_bytes, struct
 
 static struct jit_code *compile(struct building *b, struct measure_built *built) {
   ms_error err = {.instruction = -1};
-  struct jit_code *code = jit_compile(b->schedule->ir, b->w->f, &b->w->hello.target, &b->w->hello.options.code, &err);
+  struct jit_code *code = jit_compile(b->schedule->ir, b->w->f, &b->w->hello->target, &b->w->hello->options.code, &err);
   built->outcome = code ? JIT_MEASURED : JIT_BUILD_FAILED;
   if (!code) snprintf(built->reason, sizeof built->reason, "%.390s", err.message);
   return code;
@@ -81,15 +82,15 @@ static void build(struct building *b, const struct message *trace) {
   jit_code_free(code);
 }
 
-static struct building open_building(const struct workload *w) {
-  struct building b = {.w = w, .ir = tir_new()};
+static struct building open_building(const struct workload *w, struct channel *channel) {
+  struct building b = {.channel = channel, .w = w, .ir = tir_new()};
   tir_copy(b.ir, w->ir);
   b.schedule = vm_schedule_new(b.ir, 0);
   return b;
 }
 
 struct jit_code *builder_compile(const struct workload *w, const void *trace, size_t bytes) {
-  struct building b = open_building(w);
+  struct building b = open_building(w, NULL);
   struct measure_built built = {0};
   const struct message message = {.data = trace, .bytes = bytes};
   struct jit_code *code = replay(&b, &message, &built) ? compile(&b, &built) : NULL;
@@ -98,15 +99,21 @@ struct jit_code *builder_compile(const struct workload *w, const void *trace, si
   return code;
 }
 
-void builder_main(struct channel *channel, const struct workload *w, struct note *note) {
+void builder_main(struct channel *channel, const struct workloads *all, struct note *note) {
   fatal_note = note;
   LLVMInstallFatalErrorHandler(keep_last_words);
-  struct building b = open_building(w);
-  b.channel = channel;
+  struct building *of = calloc(all->count + 1, sizeof *of); /* kept as long as the process lives, as all of it */
+  if (!of) abort();
   struct message message;
   while (channel_wait(channel, -1, &message) == 1) {
+    uint32_t task;
+    if (message.bytes < sizeof task) return;
+    memcpy(&task, message.data, sizeof task);
+    if (task >= all->count) return;
+    if (!of[task].w) of[task] = open_building(all->at[task], channel);
+    const struct message trace = {.data = message.data + sizeof task, .bytes = message.bytes - sizeof task};
     note->stage = STAGE_BUILDING;
-    build(&b, &message);
+    build(&of[task], &trace);
     note->stage = STAGE_IDLE;
   }
 }

@@ -37,7 +37,7 @@ static void become_child(int socket, int log, pid_t helper) {
   limit_memory();
 }
 
-bool child_start(struct child *c, child_main *body, const struct workload *w) {
+bool child_start(struct child *c, child_main *body, const struct workloads *all) {
   int ends[2];
   if (!c->note) c->note = shared_new(sizeof *c->note);
   memset(c->note, 0, sizeof *c->note);
@@ -49,12 +49,12 @@ bool child_start(struct child *c, child_main *body, const struct workload *w) {
     struct channel channel;
     become_child(ends[1], c->log, helper);
     channel_open(&channel, OWN_SOCKET);
-    body(&channel, w, c->note);
+    body(&channel, all, c->note);
     _exit(0);
   }
   close(ends[1]);
   channel_open(&c->channel, ends[0]);
-  c->stopped = false, c->fresh = true;
+  c->stopped = false, c->fresh = true, c->known = all->count;
   c->since = measure_now(), c->spent = 0;
   return c->pid > 0;
 }

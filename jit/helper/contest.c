@@ -49,21 +49,22 @@ static bool open_all(const struct workload *w, const struct message *m, const st
   return true;
 }
 
-void contest_main(struct channel *channel, const struct workload *w, struct note *note) {
+void contest_main(struct channel *channel, const struct workloads *all, struct note *note) {
   struct message message;
   struct measure_contest contest;
-  struct contender all[MOST_CONTENDERS] = {0};
+  struct contender loaded[MOST_CONTENDERS] = {0};
   struct jit_contender contenders[MOST_CONTENDERS];
   struct jit_timing timings[MOST_CONTENDERS];
   struct arena arena;
   note->stage = STAGE_BUILDING;
   if (channel_wait(channel, -1, &message) != 1 || message.bytes < sizeof contest) return;
   memcpy(&contest, message.data, sizeof contest);
-  if (!contest.count || contest.count > MOST_CONTENDERS) return;
+  if (!contest.count || contest.count > MOST_CONTENDERS || contest.task >= all->count) return;
+  const struct workload *w = all->at[contest.task];
   arena_open(&arena, w);
-  if (!open_all(w, &message, &arena, contest.count, all)) return;
-  runner_prepare(w->hello.target.cores);
-  for (uint32_t i = 0; i < contest.count; i++) contenders[i] = (struct jit_contender){call, &all[i]};
+  if (!open_all(w, &message, &arena, contest.count, loaded)) return;
+  runner_prepare(w->hello->target.cores);
+  for (uint32_t i = 0; i < contest.count; i++) contenders[i] = (struct jit_contender){call, &loaded[i]};
   note->stage = STAGE_TIMING;
   if (!jit_time_in_turn(contenders, contest.count, contest.seconds, timings)) return;
   channel_send(channel, MEASURE_CONTESTED, timings, contest.count * sizeof *timings, NULL, 0);

@@ -53,8 +53,7 @@ static void share(struct tir_arguments *arguments) {
   }
 }
 
-static bool read_texts(struct workload *w, const char *texts, size_t length, ms_error *err) {
-  size_t first = w->hello.workload < length ? w->hello.workload : length;
+static bool read_texts(struct workload *w, const char *texts, size_t first, size_t length, ms_error *err) {
   char *second = strndup(texts + first, length - first);
   if (!second) abort();
   w->ir = tir_read(texts, first, "workload", err);
@@ -63,10 +62,10 @@ static bool read_texts(struct workload *w, const char *texts, size_t length, ms_
   return w->intrinsics != NULL;
 }
 
-bool workload_open(struct workload *w, const struct measure_hello *hello, const char *texts, size_t length,
-                   ms_error *err) {
-  *w = (struct workload){.hello = *hello, .f = hello->function, .reference = {.tolerance = -1}};
-  if (!read_texts(w, texts, length, err)) return false;
+bool workload_open(struct workload *w, const struct measure_hello *hello, const struct measure_task *task,
+                   const char *texts, size_t length, ms_error *err) {
+  *w = (struct workload){.hello = hello, .f = task->function, .reference = {.tolerance = -1}};
+  if (!read_texts(w, texts, task->workload < length ? task->workload : length, length, err)) return false;
   if (w->f >= w->ir->funcs.count) return ms_fail(err, MS_NOT_MEASURABLE, "the workload has no function %u", w->f);
   if (!tir_make_arguments(w->ir, w->f, 1, &w->inputs, err)) return false;
   w->written = calloc(w->inputs.count + 1, sizeof *w->written);
@@ -85,8 +84,8 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
 
 void arena_open(struct arena *a, const struct workload *w) {
   uint32_t count = w->inputs.count;
-  uint64_t *scalars = calloc(count + 1, sizeof *scalars); /* kept as long as the process lives, as all of it */
-  *a = (struct arena){.w = w, .pointers = calloc(count + 1, sizeof *a->pointers)};
+  uint64_t *scalars = calloc(count + 1, sizeof *scalars);
+  *a = (struct arena){.w = w, .pointers = calloc(count + 1, sizeof *a->pointers), .scalars = scalars};
   a->args = (struct tir_arguments){calloc(count + 1, sizeof *a->args.args), count};
   if (!a->pointers || !a->args.args || !scalars) abort();
   for (uint32_t i = 0; i < count; i++) {
@@ -102,12 +101,20 @@ void arena_open(struct arena *a, const struct workload *w) {
   jit_arguments(w->ir, w->f, a->args.args, a->pointers, scalars);
 }
 
+void arena_close(struct arena *a) {
+  for (uint32_t i = 0; i < a->args.count; i++)
+    if (a->w->inputs.args[i].data) guarded_free(a->args.args[i].data, a->args.args[i].bytes);
+  free(a->args.args);
+  free(a->pointers);
+  free(a->scalars);
+}
+
 void arena_reset(struct arena *a) {
   for (uint32_t i = 0; i < a->args.count; i++)
     if (a->w->written[i]) memcpy(a->args.args[i].data, a->w->inputs.args[i].data, a->args.args[i].bytes);
 }
 
-bool arena_compare(const struct arena *a, ms_error *err) {
+bool arena_compare(const struct arena *a, double tolerance, ms_error *err) {
   struct tir_arguments expected = a->w->expected, actual = a->args;
   struct tir_arg *args = malloc(2 * (actual.count + 1) * sizeof *args);
   if (!args) abort();
@@ -116,7 +123,7 @@ bool arena_compare(const struct arena *a, ms_error *err) {
     if (!a->w->written[i]) args[i].bytes = args[actual.count + i].bytes = 0; /* write-protected: as it was */
   }
   expected.args = args, actual.args = args + actual.count;
-  bool same = tir_same_arguments(a->w->ir, a->w->f, &expected, &actual, a->w->reference.tolerance, err);
+  bool same = tir_same_arguments(a->w->ir, a->w->f, &expected, &actual, tolerance, err);
   free(args);
   return same;
 }

@@ -8,10 +8,10 @@
 
 /* ---- What is measured (data.c) ---- */
 
-/* Made before the first fork; children see the same memory. Only the reference's process writes `expected`, and only
- * the helper `reference`. */
+/* A task's function and data, made by the helper; children that are forked later see the same memory. Only the
+ * reference's process writes `expected`, and only the helper `reference`. */
 struct workload {
-  struct measure_hello hello;
+  const struct measure_hello *hello;
   struct tir *ir;
   tir_func f;
   struct vm_intrinsics *intrinsics;   /* besides those shipped */
@@ -20,19 +20,27 @@ struct workload {
   bool *written;                      /* per parameter: the function may write it */
   struct measure_reference reference; /* tolerance below 0: not known yet */
 };
-bool workload_open(struct workload *w, const struct measure_hello *hello, const char *texts, size_t length,
-                   ms_error *err);
+/* texts: the function's, then those of intrinsics */
+bool workload_open(struct workload *w, const struct measure_hello *hello, const struct measure_task *task,
+                   const char *texts, size_t length, ms_error *err);
+
+struct workloads { /* by number of the task */
+  struct workload **at;
+  uint32_t count;
+};
 
 /* The arguments of one process: buffers each between pages that cannot be touched, and those that the function only
  * reads write-protected, so that a candidate that leaves its bounds dies of it. */
 struct arena {
   const struct workload *w;
   void **pointers; /* for jit_entry */
+  uint64_t *scalars;
   struct tir_arguments args;
 };
 void arena_open(struct arena *a, const struct workload *w);
 void arena_reset(struct arena *a); /* buffers that the function may write are as at first */
-bool arena_compare(const struct arena *a, ms_error *err);
+void arena_close(struct arena *a);
+bool arena_compare(const struct arena *a, double tolerance, ms_error *err); /* with what the reference left */
 /* `bytes` between pages that cannot be touched, ending within 64 bytes of the last, aligned to 64. NULL: no memory. */
 void *guarded_new(size_t bytes);
 void guarded_free(void *at, size_t bytes);
@@ -54,11 +62,12 @@ struct child {
   struct note *note;
   int log; /* its standard error, in memory */
   bool stopped, fresh;
+  uint32_t known;      /* so many tasks were there when it was forked: it can serve these */
   double since, spent; /* when it was last set going; seconds before that, on the present task */
 };
-typedef void child_main(struct channel *channel, const struct workload *w, struct note *note);
+typedef void child_main(struct channel *channel, const struct workloads *all, struct note *note);
 /* Forks a process that runs `body` on its end of a channel, dies with the helper, and is limited in memory. */
-bool child_start(struct child *c, child_main *body, const struct workload *w);
+bool child_start(struct child *c, child_main *body, const struct workloads *all);
 /* Ends it, whatever it does; how it ended, in words, is written to reason (may be NULL). Returns wait's status. */
 int child_end(struct child *c, char *reason, size_t size);
 void child_stop(struct child *c); /* returns when it does not run any more */

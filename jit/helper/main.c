@@ -1,8 +1,9 @@
-/* The helper's own process: reads the workload, forks the children, hands out candidates, and sees to it that nothing
- * else of ours runs while a candidate is timed: builders are stopped in the middle of what they do. */
+/* The helper's own process: takes tasks, forks the children, hands out candidates, and sees to it that nothing else of
+ * ours runs while a candidate is timed: builders and references are stopped in the middle of what they do. */
 #define _GNU_SOURCE
-#include "queue.h"
+#include "task.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -22,18 +23,18 @@ enum { MOST_BUILDERS = 256, READY_BATCH = 8, MOST_READY = 64 };
 struct helper {
   struct channel host;
   int host_process; /* readable when the host is gone, even where a copy of it holds the socket; -1: not had */
-  struct workload w;
-  struct queue queue;
+  struct measure_hello hello;
+  struct tasks tasks;
   struct builder {
     struct child child;
-    struct candidate *task; /* NULL: idle */
-    uint64_t number;        /* of the task */
+    struct candidate *candidate; /* NULL: idle */
   } * builders;
   uint32_t builder_count;
-  struct child runner, reference, contest;
-  uint64_t running;        /* number of the candidate that the runner has */
-  bool is_running, timing; /* timing: the runner's turn, and builders are stopped */
-  double best, ready_since;
+  struct child runner, contest;
+  struct candidate *running;       /* that the runner has; NULL: none */
+  uint32_t built_last, timed_last; /* the tasks whose candidates these were */
+  bool timing;                     /* the runner's turn: builders and references are stopped */
+  double ready_since;
   double grace; /* that first runs have now */
 };
 
@@ -45,15 +46,80 @@ static const double LEAST_GRACE = 5e-3, MOST_GRACE = 80e-3;
 
 static void deliver(struct helper *h) {
   struct jit_result result;
-  while (queue_take(&h->queue, &result)) channel_send(&h->host, MEASURE_RESULT, &result, sizeof result, NULL, 0);
+  for (uint32_t i = 0; i < h->tasks.workloads.count; i++)
+    while (queue_take(&h->tasks.at[i]->queue, &result))
+      channel_send(&h->host, MEASURE_RESULT, &result, sizeof result, NULL, 0);
+}
+
+static struct task *task_of(const struct helper *h, const struct candidate *c) {
+  assert(c->result.task < h->tasks.workloads.count);
+  return h->tasks.at[c->result.task];
+}
+
+static void move(struct helper *h, struct candidate *c, enum state state) {
+  queue_move(&task_of(h, c)->queue, c, state);
 }
 
 static void finish(struct helper *h, struct candidate *c, enum jit_outcome outcome, const char *reason) {
   c->result.outcome = outcome;
-  if (reason) snprintf(c->result.reason, sizeof c->result.reason, "%s", reason);
-  queue_finish(&h->queue, c);
-  if (outcome == JIT_MEASURED && (h->best <= 0 || c->result.timing.seconds < h->best))
-    h->best = c->result.timing.seconds;
+  if (reason) snprintf(c->result.reason, sizeof c->result.reason, "%.390s", reason);
+  struct task *t = task_of(h, c);
+  queue_finish(&t->queue, c);
+  if (outcome == JIT_MEASURED && (t->best <= 0 || c->result.timing.seconds < t->best))
+    t->best = c->result.timing.seconds;
+}
+
+/* The candidates of tasks that cannot be measured; those that are being built follow when they are. */
+static void finish_failed_tasks(struct helper *h) {
+  struct candidate *c;
+  for (uint32_t i = 0; i < h->tasks.workloads.count; i++) {
+    struct task *t = h->tasks.at[i];
+    if (t->state != REFERENCE_FAILED) continue;
+    while ((c = queue_next(&t->queue, QUEUED)) || (c = queue_next(&t->queue, READY)))
+      finish(h, c, JIT_NO_REFERENCE, t->failure);
+  }
+}
+
+/* ---- Whose turn it is ---- */
+
+/* Of the tasks that can go on: how many candidates are in these states. */
+struct load {
+  uint32_t queued, building, ready;
+};
+
+static bool may_build(const struct task *t) { return t->queue.queued && t->queue.ready < MOST_READY; }
+static bool may_run(const struct task *t) { return t->queue.ready && t->state == REFERENCE_KNOWN; }
+
+static struct load load_of(const struct helper *h) {
+  struct load load = {0};
+  for (uint32_t i = 0; i < h->tasks.workloads.count; i++) {
+    const struct task *t = h->tasks.at[i];
+    load.queued += may_build(t) ? t->queue.queued : 0;
+    load.building += t->queue.building;
+    load.ready += may_run(t) ? t->queue.ready : 0;
+  }
+  return load;
+}
+
+/* The first candidate in a state, of the task that was served last, or of the next that may be. NULL: none may. */
+static struct candidate *next_of(const struct helper *h, uint32_t *last, bool (*may)(const struct task *),
+                                 enum state state) {
+  uint32_t count = h->tasks.workloads.count;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t at = (*last + i) % count;
+    if (!may(h->tasks.at[at])) continue;
+    *last = at;
+    return queue_next(&h->tasks.at[at]->queue, state);
+  }
+  return NULL;
+}
+
+/* A child that serves this task; one that was forked before the task was there is ended. */
+static bool have_child(struct helper *h, struct child *child, child_main *body, uint32_t task) {
+  if (child->pid && task >= child->known) child_end(child, NULL, 0);
+  if (child->pid || child_start(child, body, &h->tasks.workloads)) return true;
+  child_end(child, NULL, 0);
+  return false;
 }
 
 /* ---- Builders ---- */
@@ -61,53 +127,52 @@ static void finish(struct helper *h, struct candidate *c, enum jit_outcome outco
 static void give_work(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count && !h->timing; i++) {
     struct builder *b = &h->builders[i];
-    if (b->task || h->queue.ready >= MOST_READY) continue;
-    struct candidate *c = queue_next(&h->queue, QUEUED);
+    if (b->candidate) continue;
+    struct candidate *c = next_of(h, &h->built_last, may_build, QUEUED);
     if (!c) return;
-    if (!b->child.pid && !child_start(&b->child, builder_main, &h->w)) {
-      child_end(&b->child, NULL, 0);
+    if (!have_child(h, &b->child, builder_main, c->result.task)) {
       if (i + 1 == h->builder_count) finish(h, c, JIT_BUILD_FAILED, "no process for it can be had");
       continue;
     }
-    b->task = c;
-    queue_move(&h->queue, c, BUILDING);
+    b->candidate = c;
+    move(h, c, BUILDING);
     b->child.since = measure_now(), b->child.spent = 0;
-    channel_send(&b->child.channel, MEASURE_BUILD, c->trace, c->bytes, NULL, 0);
+    channel_send(&b->child.channel, MEASURE_BUILD, &c->result.task, sizeof c->result.task, c->trace, c->bytes);
   }
 }
 
 static void take_built(struct helper *h, struct builder *b, const struct message *m) {
-  struct candidate *c = b->task;
+  struct candidate *c = b->candidate;
   struct measure_built built;
   if (m->bytes < sizeof built) return;
   memcpy(&built, m->data, sizeof built);
-  b->task = NULL;
+  b->candidate = NULL;
   b->child.fresh = false;
   c->result.build_seconds = child_seconds(&b->child);
   if (built.outcome != JIT_MEASURED) {
     finish(h, c, built.outcome, built.reason);
     return;
   }
-  c->run = (struct measure_run){.workspace = built.workspace};
+  c->run = (struct measure_run){.task = c->result.task, .workspace = built.workspace};
   memcpy(c->run.name, built.name, sizeof c->run.name);
   queue_keep_object(c, m->data + sizeof built, m->bytes - sizeof built);
-  if (!h->queue.ready) h->ready_since = measure_now();
-  queue_move(&h->queue, c, READY);
+  if (!load_of(h).ready) h->ready_since = measure_now();
+  move(h, c, READY);
 }
 
 static void lose_builder(struct helper *h, struct builder *b, enum jit_outcome outcome) {
   char how[300], reason[380];
   child_end(&b->child, how, sizeof how);
-  struct candidate *c = b->task;
-  b->task = NULL;
+  struct candidate *c = b->candidate;
+  b->candidate = NULL;
   if (!c) return;
   if (outcome == JIT_BUILD_FAILED && !b->child.fresh && !c->rebuilt) { /* it may owe its end to another candidate */
     c->rebuilt = true;
-    queue_move(&h->queue, c, QUEUED);
+    move(h, c, QUEUED);
     return;
   }
   if (outcome == JIT_BUILD_TIMEOUT)
-    snprintf(reason, sizeof reason, "building took more than %g s", h->w.hello.options.build_timeout);
+    snprintf(reason, sizeof reason, "building took more than %g s", h->hello.options.build_timeout);
   else
     snprintf(reason, sizeof reason, "the builder ended: %s", how);
   c->result.build_seconds = child_seconds(&b->child);
@@ -118,14 +183,15 @@ static void hear_builder(struct helper *h, struct builder *b) {
   struct message m;
   channel_fill(&b->child.channel);
   while (b->child.pid && channel_take(&b->child.channel, &m)) {
-    if (!b->task) continue;
+    struct candidate *c = b->candidate;
+    if (!c) continue;
     if (m.type == MEASURE_REPLAYED && m.bytes == sizeof(uint64_t)) {
-      memcpy(&b->task->result.module_hash, m.data, sizeof(uint64_t));
-      bool is_new = queue_is_new(&h->queue, b->task);
+      memcpy(&c->result.module_hash, m.data, sizeof(uint64_t));
+      bool is_new = queue_is_new(&task_of(h, c)->queue, c);
       channel_send(&b->child.channel, is_new ? MEASURE_GO : MEASURE_SKIP, NULL, 0, NULL, 0);
       if (!is_new) {
-        queue_move(&h->queue, b->task, TWIN);
-        b->task = NULL;
+        move(h, c, TWIN);
+        b->candidate = NULL;
       }
     } else if (m.type == MEASURE_BUILT) {
       take_built(h, b, &m);
@@ -134,70 +200,33 @@ static void hear_builder(struct helper *h, struct builder *b) {
   if (b->child.pid && b->child.channel.fd < 0) lose_builder(h, b, JIT_BUILD_FAILED);
 }
 
-/* ---- The reference ---- */
-
-static void give_up(struct helper *h, const char *why) {
-  channel_send(&h->host, MEASURE_FAILED, why, strlen(why), NULL, 0);
-  channel_drain(&h->host);
-}
-
-/* Without it nothing can be compared: it ends the run. Returns the seconds that it has left. */
-static double watch_reference(struct helper *h) {
-  double most = h->w.hello.options.reference_timeout, left = most - child_seconds(&h->reference);
-  char reason[160];
-  if (left > 0) return left;
-  child_end(&h->reference, NULL, 0);
-  snprintf(reason, sizeof reason,
-           "the unscheduled function took more than %g s; allow more with --reference-timeout, or tune a smaller one",
-           most);
-  give_up(h, reason);
-  return -1;
-}
-
-static bool hear_reference(struct helper *h) {
-  struct message m;
-  char reason[2300], how[300];
-  channel_fill(&h->reference.channel);
-  bool answered =
-      channel_take(&h->reference.channel, &m) && m.type == MEASURE_REFERENCE && m.bytes >= sizeof h->w.reference;
-  if (!answered && h->reference.channel.fd >= 0) return true;
-  if (answered) {
-    memcpy(&h->w.reference, m.data, sizeof h->w.reference);
-    snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %.*s",
-             (int)(m.bytes - sizeof h->w.reference), (const char *)m.data + sizeof h->w.reference);
-  }
-  child_end(&h->reference, how, sizeof how);
-  if (!answered) snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %s", how);
-  if (h->w.reference.tolerance >= 0) return true;
-  give_up(h, reason);
-  return false;
-}
-
 /* ---- The runner ---- */
 
-static void stop_builders(struct helper *h) {
+static void stop_others(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++)
-    if (h->builders[i].task) child_stop(&h->builders[i].child);
+    if (h->builders[i].candidate) child_stop(&h->builders[i].child);
+  tasks_stop_references(&h->tasks);
   h->timing = true;
 }
 
-static void continue_builders(struct helper *h) {
+static void continue_others(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++) child_continue(&h->builders[i].child);
+  tasks_continue_references(&h->tasks);
   h->timing = false;
 }
 
 static void run_next(struct helper *h) {
-  struct candidate *c = queue_next(&h->queue, READY);
-  if (!h->runner.pid && !child_start(&h->runner, runner_main, &h->w)) {
-    child_end(&h->runner, NULL, 0);
+  struct candidate *c = next_of(h, &h->timed_last, may_run, READY);
+  assert(c && !h->running);
+  if (!have_child(h, &h->runner, runner_main, c->result.task)) {
     finish(h, c, JIT_CRASHED, "no process for it can be had");
     return;
   }
-  h->running = queue_number(&h->queue, c);
-  h->is_running = true;
-  c->run.best = h->best;
+  h->running = c;
+  c->run.reference = task_of(h, c)->w.reference;
+  c->run.best = task_of(h, c)->best;
   c->run.grace = h->grace;
-  queue_move(&h->queue, c, RUNNING);
+  move(h, c, RUNNING);
   h->runner.since = measure_now(), h->runner.spent = 0;
   channel_send(&h->runner.channel, MEASURE_RUN, &c->run, sizeof c->run, c->object, c->object_bytes);
 }
@@ -207,16 +236,16 @@ static bool try_again(struct helper *h, struct candidate *c) {
   if (h->runner.fresh || c->rerun) return false;
   c->rerun = true;
   child_end(&h->runner, NULL, 0);
-  queue_move(&h->queue, c, READY);
+  move(h, c, READY);
   return true;
 }
 
 static void take_ran(struct helper *h, const struct message *m) {
-  struct candidate *c = queue_at(&h->queue, h->running);
+  struct candidate *c = h->running;
   struct jit_result ran;
   memcpy(&ran, m->data, sizeof ran);
   ran.reason[sizeof ran.reason - 1] = 0;
-  h->is_running = false;
+  h->running = NULL;
   h->grace = fmax(LEAST_GRACE, h->grace / 2);
   if (ran.outcome == JIT_WRONG && try_again(h, c)) return;
   h->runner.fresh = false;
@@ -233,11 +262,11 @@ enum { MOST_LATE = 3 };
 /* The runner's alarm, or the helper's, went off. One run that is late may have been interrupted: it is hopeless when
  * three were late, or fewer that together took longer than any interruption. */
 static void take_late(struct helper *h, struct candidate *c, uint32_t stage, double limit) {
-  double most = h->w.hello.options.run_timeout;
+  double most = h->hello.options.run_timeout;
   char reason[100];
   h->grace = fmin(MOST_GRACE, h->grace * 2);
   if (stage == STAGE_FIRST_RUN && limit < most && ++c->late < MOST_LATE && c->late * limit < LONG_WAIT) {
-    queue_move(&h->queue, c, READY);
+    move(h, c, READY);
     return;
   }
   c->result.check_seconds = child_seconds(&h->runner);
@@ -255,9 +284,9 @@ static void lose_runner(struct helper *h, bool late) {
   uint32_t stage = h->runner.note->stage;
   double limit = h->runner.note->limit;
   int status = child_end(&h->runner, how, sizeof how);
-  if (!h->is_running) return;
-  h->is_running = false;
-  struct candidate *c = queue_at(&h->queue, h->running);
+  struct candidate *c = h->running;
+  if (!c) return;
+  h->running = NULL;
   if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
     take_late(h, c, stage, limit);
   } else if (!try_again(h, c)) {
@@ -271,7 +300,7 @@ static void hear_runner(struct helper *h) {
   struct message m;
   channel_fill(&h->runner.channel);
   while (h->runner.pid && channel_take(&h->runner.channel, &m))
-    if (h->is_running && m.type == MEASURE_RAN && m.bytes == sizeof(struct jit_result)) take_ran(h, &m);
+    if (h->running && m.type == MEASURE_RAN && m.bytes == sizeof(struct jit_result)) take_ran(h, &m);
   if (h->runner.pid && h->runner.channel.fd < 0) lose_runner(h, false);
 }
 
@@ -287,7 +316,7 @@ static void end_contest(struct helper *h, const void *answer, size_t bytes) {
 
 static void start_contest(struct helper *h, const struct message *m) {
   if (h->contest.pid) return;
-  if (!child_start(&h->contest, contest_main, &h->w))
+  if (!child_start(&h->contest, contest_main, &h->tasks.workloads))
     end_contest(h, NULL, 0);
   else
     channel_send(&h->contest.channel, MEASURE_CONTEST, m->data, m->bytes, NULL, 0);
@@ -309,35 +338,35 @@ static const double READY_WAIT = 0.25; /* seconds that a candidate waits for oth
 
 /* Builders and the runner take turns; a turn of the runner's lasts until nothing is ready. */
 static void take_turns(struct helper *h) {
-  if (h->is_running) return;
-  const struct queue *q = &h->queue;
-  bool due = q->ready >= READY_BATCH || (q->ready && !q->queued && !q->building) ||
-             (q->ready && measure_now() - h->ready_since >= READY_WAIT);
-  if (q->ready && (h->timing || due) && h->w.reference.tolerance >= 0) {
-    if (!h->timing) stop_builders(h);
+  if (h->running) return;
+  const struct load load = load_of(h);
+  bool due = load.ready >= READY_BATCH || (load.ready && !load.queued && !load.building) ||
+             (load.ready && measure_now() - h->ready_since >= READY_WAIT);
+  if (load.ready && (h->timing || due)) {
+    if (!h->timing) stop_others(h);
     run_next(h);
   } else if (h->timing) {
-    continue_builders(h);
+    continue_others(h);
   }
   if (!h->timing) give_work(h);
 }
 
 /* Ends what takes too long; returns seconds until the next look. */
 static double watch(struct helper *h) {
-  const struct jit_measurer_options *o = &h->w.hello.options;
+  const struct jit_measurer_options *o = &h->hello.options;
   double soonest = 3600;
   for (uint32_t i = 0; i < h->builder_count; i++) {
     struct builder *b = &h->builders[i];
-    if (!b->task || b->child.stopped) continue;
+    if (!b->candidate || b->child.stopped) continue;
     double left = o->build_timeout - child_seconds(&b->child);
     if (left <= 0) lose_builder(h, b, JIT_BUILD_TIMEOUT);
     soonest = left < soonest ? left : soonest;
   }
-  if (h->is_running) { /* the runner's own alarm is before this one */
+  if (h->running) { /* the runner's own alarm is before this one */
     double left = 2.5 * o->run_timeout + 1 - child_seconds(&h->runner);
     if (left <= 0) lose_runner(h, true);
     soonest = left < soonest ? left : soonest;
-  } else if (h->queue.ready && h->w.reference.tolerance >= 0) {
+  } else if (load_of(h).ready) {
     double left = READY_WAIT - (measure_now() - h->ready_since);
     soonest = left < soonest ? left : soonest;
   }
@@ -347,27 +376,43 @@ static double watch(struct helper *h) {
 
 /* ---- The host ---- */
 
+static void take_best(struct helper *h, const struct message *m) {
+  struct measure_best best;
+  if (m->bytes != sizeof best) return;
+  memcpy(&best, m->data, sizeof best);
+  if (best.task < h->tasks.workloads.count) h->tasks.at[best.task]->best = best.seconds;
+}
+
+static void take_candidate(struct helper *h, const struct message *m) {
+  struct measure_candidate head;
+  if (m->bytes < sizeof head) return;
+  memcpy(&head, m->data, sizeof head);
+  if (head.task < h->tasks.workloads.count)
+    queue_add(&h->tasks.at[head.task]->queue, &head, m->data + sizeof head, m->bytes - sizeof head);
+}
+
 static void hear_host(struct helper *h) {
   struct message m;
-  uint64_t id;
   channel_fill(&h->host);
   while (channel_take(&h->host, &m)) {
-    if (m.type == MEASURE_BEST && m.bytes == sizeof h->best) memcpy(&h->best, m.data, sizeof h->best);
+    if (m.type == MEASURE_TASK) tasks_add(&h->tasks, &h->hello, &m, &h->host);
+    if (m.type == MEASURE_BEST) take_best(h, &m);
     if (m.type == MEASURE_CONTEST) start_contest(h, &m);
-    if (m.type != MEASURE_CANDIDATE || m.bytes < sizeof id) continue;
-    memcpy(&id, m.data, sizeof id);
-    queue_add(&h->queue, id, m.data + sizeof id, m.bytes - sizeof id);
+    if (m.type == MEASURE_CANDIDATE) take_candidate(h, &m);
   }
 }
 
 static void poll_all(struct helper *h, double seconds) {
-  struct pollfd p[MOST_BUILDERS + 5];
+  struct pollfd p[MOST_BUILDERS + MOST_REFERENCES + 4];
   nfds_t n = 0;
   p[n++] = (struct pollfd){h->host.fd, (short)(POLLIN | (channel_has_unsent(&h->host) ? POLLOUT : 0)), 0};
   p[n++] = (struct pollfd){h->host_process, POLLIN, 0};
   p[n++] = (struct pollfd){h->runner.pid ? h->runner.channel.fd : -1, POLLIN, 0};
   if (channel_has_unsent(&h->runner.channel)) p[n - 1].events |= POLLOUT;
-  p[n++] = (struct pollfd){h->reference.pid ? h->reference.channel.fd : -1, POLLIN, 0};
+  for (uint32_t i = 0; i < h->tasks.workloads.count; i++) {
+    const struct child *c = &h->tasks.at[i]->reference;
+    if (c->pid && !c->stopped) p[n++] = (struct pollfd){c->channel.fd, POLLIN, 0};
+  }
   p[n++] = (struct pollfd){h->contest.pid ? h->contest.channel.fd : -1, POLLIN, 0};
   if (channel_has_unsent(&h->contest.channel)) p[n - 1].events |= POLLOUT;
   for (uint32_t i = 0; i < h->builder_count; i++) {
@@ -379,39 +424,48 @@ static void poll_all(struct helper *h, double seconds) {
   if (p[1].revents) channel_close(&h->host), h->host.fd = -1;
 }
 
+static void hear_children(struct helper *h) {
+  if (h->contest.pid) hear_contest(h);
+  if (h->runner.pid) channel_flush(&h->runner.channel), hear_runner(h);
+  for (uint32_t i = 0; i < h->builder_count; i++)
+    if (h->builders[i].child.pid && !h->builders[i].child.stopped)
+      channel_flush(&h->builders[i].child.channel), hear_builder(h, &h->builders[i]);
+}
+
 static void serve(struct helper *h) {
   while (h->host.fd >= 0) {
+    channel_flush(&h->host);
+    hear_host(h); /* what came with the first message is here already: before anything is waited for */
+    hear_children(h);
+    double left = tasks_watch(&h->tasks, &h->host);
+    finish_failed_tasks(h);
     take_turns(h);
     deliver(h);
-    double wait = watch(h), left = h->reference.pid ? watch_reference(h) : wait;
-    if (left < 0) return;
-    poll_all(h, fmin(wait, left));
-    if (h->host.fd >= 0) channel_flush(&h->host), hear_host(h);
-    if (h->reference.pid && !hear_reference(h)) return;
-    if (h->contest.pid) hear_contest(h);
-    if (h->runner.pid) channel_flush(&h->runner.channel), hear_runner(h);
-    for (uint32_t i = 0; i < h->builder_count; i++)
-      if (h->builders[i].child.pid && !h->builders[i].child.stopped)
-        channel_flush(&h->builders[i].child.channel), hear_builder(h, &h->builders[i]);
+    if (h->host.fd >= 0) poll_all(h, fmin(watch(h), left));
   }
 }
 
 /* ---- Start and end ---- */
 
+static void give_up(struct helper *h, const char *why) {
+  channel_send(&h->host, MEASURE_FAILED, why, strlen(why), NULL, 0);
+  channel_drain(&h->host);
+}
+
 static bool read_hello(struct helper *h, ms_error *err) {
   struct message m;
-  struct measure_hello hello = {0};
+  struct measure_hello *hello = &h->hello;
   if (channel_wait(&h->host, 60, &m) != 1 || m.type != MEASURE_HELLO) return false;
-  if (m.bytes >= sizeof hello) memcpy(&hello, m.data, sizeof hello);
-  if (m.bytes < sizeof hello || hello.version != MEASURE_VERSION || hello.size != sizeof hello)
+  if (m.bytes == sizeof *hello) memcpy(hello, m.data, sizeof *hello);
+  if (m.bytes != sizeof *hello || hello->version != MEASURE_VERSION || hello->size != sizeof *hello)
     return ms_fail(err, MS_NO_HELPER, "the helper is of another version of msched");
-  h->host_process = (int)syscall(SYS_pidfd_open, (pid_t)hello.host, 0);
-  return workload_open(&h->w, &hello, (const char *)m.data + sizeof hello, m.bytes - sizeof hello, err);
+  h->host_process = (int)syscall(SYS_pidfd_open, (pid_t)hello->host, 0);
+  return true;
 }
 
 static void make_builders(struct helper *h) {
   cpu_set_t allowed;
-  uint32_t cores = (uint32_t)h->w.hello.target.cores, wanted = h->w.hello.options.builders;
+  uint32_t cores = (uint32_t)h->hello.target.cores, wanted = h->hello.options.builders;
   if (!sched_getaffinity(0, sizeof allowed, &allowed) && cores > (uint32_t)CPU_COUNT(&allowed))
     cores = (uint32_t)CPU_COUNT(&allowed);
   h->builder_count = wanted ? wanted : cores;
@@ -431,8 +485,8 @@ static void become_helper(struct helper *h) {
 
 static void end_children(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++) child_end(&h->builders[i].child, NULL, 0);
+  tasks_end(&h->tasks);
   child_end(&h->runner, NULL, 0);
-  child_end(&h->reference, NULL, 0);
   child_end(&h->contest, NULL, 0);
 }
 
@@ -443,7 +497,7 @@ int main(void) {
     fputs("msched-helper is started by msched, to build and run what is measured\n", stderr);
     return 2;
   }
-  h.runner.channel.fd = h.reference.channel.fd = h.contest.channel.fd = -1;
+  h.runner.channel.fd = h.contest.channel.fd = -1;
   become_helper(&h);
   if (!read_hello(&h, &err)) {
     give_up(&h, err.message);
@@ -451,10 +505,6 @@ int main(void) {
   }
   jit_start_llvm(); /* once for all children; starts no thread */
   make_builders(&h);
-  if (!child_start(&h.reference, reference_main, &h.w)) {
-    give_up(&h, "no process for the reference can be had");
-    return 1;
-  }
   channel_send(&h.host, MEASURE_READY, NULL, 0, NULL, 0);
   serve(&h);
   end_children(&h);

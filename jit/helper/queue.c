@@ -11,7 +11,7 @@ static void *allocate(size_t bytes) {
   return at;
 }
 
-void queue_add(struct queue *q, uint64_t id, const void *trace, size_t bytes) {
+void queue_add(struct queue *q, const struct measure_candidate *head, const void *trace, size_t bytes) {
   if (q->first + q->count == q->capacity) {
     uint32_t capacity = q->count < q->capacity / 2 ? q->capacity : 2 * q->capacity + 64;
     struct candidate **at = allocate(capacity * sizeof(struct candidate *));
@@ -23,7 +23,8 @@ void queue_add(struct queue *q, uint64_t id, const void *trace, size_t bytes) {
   c->trace = allocate(bytes);
   memcpy(c->trace, trace, bytes);
   c->bytes = bytes;
-  c->result.id = id;
+  c->result.id = head->id;
+  c->result.task = head->task;
   c->state = QUEUED;
   q->queued++;
   q->at[q->first + q->count++] = c;
@@ -45,18 +46,6 @@ void queue_move(struct queue *q, struct candidate *c, enum state state) {
   count_state(q, c->state, -1u);
   count_state(q, state, 1);
   c->state = state;
-}
-
-uint64_t queue_number(const struct queue *q, const struct candidate *c) {
-  for (uint32_t i = 0; i < q->count; i++)
-    if (q->at[q->first + i] == c) return q->base + i;
-  assert(!"a candidate of the queue");
-  return 0;
-}
-
-struct candidate *queue_at(const struct queue *q, uint64_t number) {
-  assert(number >= q->base && number - q->base < q->count);
-  return q->at[q->first + (uint32_t)(number - q->base)];
 }
 
 void queue_keep_object(struct candidate *c, const void *object, size_t bytes) {
@@ -125,7 +114,7 @@ bool queue_take(struct queue *q, struct jit_result *out) {
   free(c->trace);
   free(c->object);
   free(c);
-  q->first++, q->base++;
+  q->first++;
   if (--q->count == 0) q->first = 0;
   return true;
 }

@@ -1,4 +1,4 @@
-/* Candidates between submission and result, and what is known of scheduled modules already measured. */
+/* A task's candidates between submission and result, and what is known of scheduled modules already measured. */
 #ifndef MSCHED_HELPER_QUEUE_H
 #define MSCHED_HELPER_QUEUE_H
 
@@ -24,19 +24,16 @@ struct known { /* by hash of the scheduled module */
 };
 
 struct queue {
-  struct candidate **at; /* in order of submission, from number `base` on */
-  uint64_t base;
+  struct candidate **at; /* in order of submission */
   uint32_t first, count, capacity;
   uint32_t queued, building, ready; /* how many are in these states */
   struct known *known;
   uint32_t known_count, known_capacity;
 };
 
-void queue_add(struct queue *q, uint64_t id, const void *trace, size_t bytes);
+void queue_add(struct queue *q, const struct measure_candidate *head, const void *trace, size_t bytes);
 struct candidate *queue_next(const struct queue *q, enum state state); /* the first submitted; NULL: none */
 void queue_move(struct queue *q, struct candidate *c, enum state state);
-uint64_t queue_number(const struct queue *q, const struct candidate *c);
-struct candidate *queue_at(const struct queue *q, uint64_t number);
 void queue_keep_object(struct candidate *c, const void *object, size_t bytes); /* copied */
 bool queue_is_new(struct queue *q, const struct candidate *c); /* by result.module_hash; it is known from now on */
 void queue_finish(struct queue *q, struct candidate *c);       /* its result is filled */

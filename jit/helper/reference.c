@@ -31,7 +31,7 @@ static bool interpret(const struct workload *w, double *epsilon, ms_error *err) 
 static bool build_and_run(const struct workload *w, double *seconds, ms_error *err) {
   struct arena arena;
   struct jit_options options = {.no_fast_math = true};
-  struct jit_code *code = jit_compile(w->ir, w->f, &w->hello.target, &options, err);
+  struct jit_code *code = jit_compile(w->ir, w->f, &w->hello->target, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
   if (!kernel) return false;
   arena_open(&arena, w);
@@ -56,7 +56,13 @@ static double tolerance_of(const struct workload *w, double epsilon) {
   return tolerance;
 }
 
-void reference_main(struct channel *channel, const struct workload *w, struct note *note) {
+void reference_main(struct channel *channel, const struct workloads *all, struct note *note) {
+  struct message message;
+  uint32_t task;
+  if (channel_wait(channel, -1, &message) != 1 || message.bytes != sizeof task) return;
+  memcpy(&task, message.data, sizeof task);
+  if (task >= all->count) return;
+  const struct workload *w = all->at[task];
   ms_error err = {.instruction = -1};
   struct measure_reference answer = {.tolerance = -1};
   double epsilon = tir_coarsest_epsilon(w->ir), exact;

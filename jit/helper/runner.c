@@ -12,12 +12,19 @@
 #include <string.h>
 #include <sys/time.h>
 
+/* Of a task, on real numbers: made when it is first needed. */
+struct real {
+  struct jit_expected expected;
+  bool asked, is_there;
+};
+
 struct running {
-  const struct workload *w;
-  struct jit_expected real; /* on real numbers: made when it is first needed */
-  bool asked, has_real;
+  const struct workload *w; /* of the candidate that it runs */
+  struct measure_reference reference;
+  struct real *reals; /* by task */
+  struct real *real;
   struct note *note;
-  struct arena arena;
+  struct arena arena; /* of one task at a time: all their data may be too much */
 };
 
 /* ---- A bound on time that holds in the middle of a run: the alarm ends the process ---- */
@@ -63,12 +70,12 @@ static bool finish(struct jit_result *out, enum jit_outcome outcome, const char 
 
 static bool compare(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
-  return arena_compare(&r->arena, &err) || finish(c->out, JIT_WRONG, err.message);
+  return arena_compare(&r->arena, r->reference.tolerance, &err) || finish(c->out, JIT_WRONG, err.message);
 }
 
 /* Runs it on fresh arguments; *seconds is what that took. */
 static bool run_once(struct running *r, struct candidate *c, double *seconds) {
-  double limit = r->w->hello.options.run_timeout;
+  double limit = r->w->hello->options.run_timeout;
   if (c->hopeless > 0) limit = fmin(limit, c->hopeless + c->grace);
   arena_reset(&r->arena);
   enter(r, STAGE_FIRST_RUN, limit);
@@ -89,10 +96,10 @@ static const struct patience {
 static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
-  double most = r->w->hello.options.run_timeout;
+  double most = r->w->hello->options.run_timeout;
   bool is_close = c->best > 0 ? once < CLOSE * c->best : once < QUICK;
   struct patience patience = is_close ? close_ones : far_ones;
-  struct timing_plan plan = {.tolerance = r->w->hello.options.tolerance,
+  struct timing_plan plan = {.tolerance = r->w->hello->options.tolerance,
                              .once = once,
                              .hopeless = c->hopeless,
                              .again = patience.again,
@@ -109,11 +116,12 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
 static bool is_fine(struct running *r, struct candidate *c) {
   const struct workload *w = r->w;
   ms_error err = {.instruction = -1};
-  if (!r->asked) r->has_real = jit_expect(w->ir, w->f, &w->hello.target, JIT_REAL, 1, &r->real, &err) > 0;
-  r->asked = true;
-  if (!r->has_real) return true;
-  enter(r, STAGE_FIRST_RUN, w->hello.options.run_timeout);
-  bool same = jit_kernel_agrees(&r->real, w->ir, w->f, c->kernel, NULL, &err);
+  struct real *real = r->real;
+  if (!real->asked) real->is_there = jit_expect(w->ir, w->f, &w->hello->target, JIT_REAL, 1, &real->expected, &err) > 0;
+  real->asked = true;
+  if (!real->is_there) return true;
+  enter(r, STAGE_FIRST_RUN, w->hello->options.run_timeout);
+  bool same = jit_kernel_agrees(&real->expected, w->ir, w->f, c->kernel, NULL, &err);
   leave(r);
   char reason[390];
   snprintf(reason, sizeof reason, "on real numbers, %.360s", err.message);
@@ -123,7 +131,7 @@ static bool is_fine(struct running *r, struct candidate *c) {
 /* Runs it on more threads than it was timed on, in memory for them, as long as there is time; *runs of these runs. */
 static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry entry, uint32_t *runs, ms_error *err) {
   const struct tir_workspace *w = &c->code->workspace;
-  double start = measure_now(), limit = r->w->hello.options.run_timeout;
+  double start = measure_now(), limit = r->w->hello->options.run_timeout;
   size_t bytes = shake_workspace(w, SHAKE_MOST_THREADS);
   void *more = bytes > w->bytes ? guarded_new(bytes) : NULL, *workspace = more ? more : c->workspace;
   uint32_t most = more || bytes == w->bytes ? SHAKE_MOST_THREADS : w->threads, differing = 0;
@@ -135,7 +143,7 @@ static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry ent
     ms_error why = {.instruction = -1};
     arena_reset(&r->arena);
     int32_t status = shake_run(&shaking, entry, r->arena.pointers, workspace, threads, *runs);
-    bool same = jit_passed(status, &why) && arena_compare(&r->arena, &why);
+    bool same = jit_passed(status, &why) && arena_compare(&r->arena, r->reference.tolerance, &why);
     if (!same && !differing++) *err = why;
     if (!shaking.loops) break; /* one thread has one timing */
   }
@@ -161,7 +169,7 @@ static bool is_steady(struct running *r, struct candidate *c) {
 
 static bool check_and_time(struct running *r, struct candidate *c) {
   double once, start = measure_now();
-  bool late = r->w->hello.options.check_best_only;
+  bool late = r->w->hello->options.check_best_only;
   if (!run_once(r, c, &once) || (!late && !compare(r, c))) return false;
   double checked = measure_now();
   c->out->check_seconds = checked - start;
@@ -175,7 +183,7 @@ static bool check_and_time(struct running *r, struct candidate *c) {
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
                     struct jit_result *out) {
   ms_error err = {.instruction = -1};
-  double factor = r->w->hello.options.censor_factor, unscheduled = r->w->reference.seconds;
+  double factor = r->w->hello->options.censor_factor, unscheduled = r->reference.seconds;
   struct candidate c = {.best = run->best,
                         .grace = run->grace,
                         .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0,
@@ -229,16 +237,31 @@ void runner_prepare(int cores) {
   start_threads(cores);
 }
 
-void runner_main(struct channel *channel, const struct workload *w, struct note *note) {
-  struct running r = {.w = w, .note = note};
+/* The next candidate is of this task. */
+static void turn_to(struct running *r, const struct workloads *all, const struct measure_run *run) {
+  const struct workload *w = all->at[run->task];
+  r->reference = run->reference;
+  r->real = &r->reals[run->task];
+  if (r->w == w) return;
+  if (r->w)
+    arena_close(&r->arena);
+  else
+    runner_prepare(w->hello->target.cores);
+  r->w = w;
+  arena_open(&r->arena, w);
+}
+
+void runner_main(struct channel *channel, const struct workloads *all, struct note *note) {
+  struct running r = {.note = note, .reals = calloc(all->count + 1, sizeof *r.reals)};
   struct message message;
-  arena_open(&r.arena, w);
-  runner_prepare(w->hello.target.cores);
+  if (!r.reals) abort();
   while (channel_wait(channel, -1, &message) == 1) {
     struct measure_run run;
     struct jit_result result = {0};
     if (message.bytes < sizeof run) return;
     memcpy(&run, message.data, sizeof run);
+    if (run.task >= all->count) return;
+    turn_to(&r, all, &run);
     measure(&r, &run, message.data + sizeof run, message.bytes - sizeof run, &result);
     channel_send(channel, MEASURE_RAN, &result, sizeof result, NULL, 0);
     if (!channel_drain(channel)) return;

@@ -26,11 +26,12 @@ static int measure(const struct tir *ir, const struct vm_trace *steps, const str
   ms_error err = {.instruction = -1};
   struct jit_result result;
   struct jit_measurer_options options = {.builders = 1};
-  struct jit_measurer *m = jit_measurer_new(ir, tir_find_func(ir, "main"), target, &options, &err);
+  struct jit_measurer *m = jit_measurer_new(target, &options, &err);
   if (!m) return fail(&err);
+  uint32_t task = jit_measurer_add(m, ir, tir_find_func(ir, "main"), NULL);
   size_t bytes;
   void *binary = vm_write_binary(steps, &bytes);
-  int got = jit_measurer_submit(m, 1, binary, bytes, &err) ? jit_measurer_next(m, 60, &result, &err) : -1;
+  int got = jit_measurer_submit(m, task, 1, binary, bytes, &err) ? jit_measurer_next(m, 60, &result, &err) : -1;
   free(binary);
   jit_measurer_free(m);
   if (got != 1) return fail(&err);

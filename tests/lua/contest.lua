@@ -30,7 +30,7 @@ local function env_of(records, times)
     table.sort(self.measured, function(a, b) return a.seconds < b.seconds end)
     return table.move(self.measured, 1, math.min(most, #self.measured), 1, {})
   end
-  env.measurer = {contest = function(_, traces) asked = #traces end, contested = function() return times end}
+  env.measurer = {contest = function(_, _, traces) asked = #traces end, contested = function() return times end}
   return env
 end
 local function time(seconds) return {seconds = seconds, low = seconds, high = seconds, runs = 9, busy = true} end

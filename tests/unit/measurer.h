@@ -20,27 +20,31 @@ static inline void find_helper(void) {
   setenv("MSCHED_HELPER", path, 0);
 }
 
+/* A measurer whose task 0 is the workload. */
 static inline struct jit_measurer *start_measurer(struct tir *workload, const struct jit_measurer_options *options) {
   struct jit_target target;
   ms_error err = {0};
   find_helper();
   if (!jit_target_parse("native", &target, &err)) fail_msg("%s", err.message);
-  struct jit_measurer *m = jit_measurer_new(workload, tir_find_func(workload, "main"), &target, options, &err);
+  struct jit_measurer *m = jit_measurer_new(&target, options, &err);
   if (!m) fail_msg("%s", err.message);
+  assert_int_equal(jit_measurer_add(m, workload, tir_find_func(workload, "main"), NULL), 0);
   return m;
 }
 
 /* The trace: JSON. */
-static inline void submit(struct jit_measurer *m, uint64_t id, const char *json) {
+static inline void submit_to(struct jit_measurer *m, uint32_t task, uint64_t id, const char *json) {
   ms_error err = {0};
   struct vm_trace *trace = vm_read_json(json, strlen(json), &err);
   if (!trace) fail_msg("%s", err.message);
   size_t bytes;
   void *binary = vm_write_binary(trace, &bytes);
-  if (!jit_measurer_submit(m, id, binary, bytes, &err)) fail_msg("%s", err.message);
+  if (!jit_measurer_submit(m, task, id, binary, bytes, &err)) fail_msg("%s", err.message);
   free(binary);
   vm_trace_free(trace);
 }
+
+static inline void submit(struct jit_measurer *m, uint64_t id, const char *json) { submit_to(m, 0, id, json); }
 
 /* The next result, which must come within a minute. */
 static inline struct jit_result next_result(struct jit_measurer *m) {
