@@ -21,7 +21,7 @@ local function with_store(body)
   return table.unpack(results, 2, results.n)
 end
 
--- Tunes as `msched tune` does. Gives the environment of the search, and what was counted: trials whose interval was
+-- Tunes as `msched tune` does. Gives the task, and what was counted: trials whose interval was
 -- within 2 % of the median, and those that were stopped as hopeless.
 local function tune_gemm(func, options, progress)
   return with_store(function(store)
@@ -43,9 +43,8 @@ end
 local function progress_line(name)
   if not ms.is_terminal() then return function() end end
   return function(e)
-    local best = e.env and e.env.fastest
     if e.event == "end" then io.stderr:write("\r\27[K")
-    elseif best then io.stderr:write(string.format("\r\27[K%s: trial %d of %d, best %s", name, e.env.done, e.env.trials, cli.time_text(best.seconds))) end
+    elseif e.best_seconds then io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds))) end
   end
 end
 

@@ -99,6 +99,7 @@ struct bound_pool {
   struct search_pool *pool;
   struct script_files files;
   struct search_script script;
+  uint32_t functions; /* so many */
 };
 
 static int collect_pool(lua_State *L) {
@@ -109,7 +110,7 @@ static int collect_pool(lua_State *L) {
   return 0;
 }
 
-/* pool(function, {jobs =, files = {…}, target =, timeout =}) */
+/* pool(function, {jobs =, files = {…}, target =, timeout =}): the function is its number 0 */
 static int new_pool(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -120,9 +121,20 @@ static int new_pool(lua_State *L) {
   p->files.intrinsics = bind_intrinsics(L);
   p->script = (struct search_script){&p->files, script_files_open, script_files_close, script_files_postprocess};
   ms_error err = {.instruction = -1};
-  p->pool =
-      search_pool_new(f->ir, f->func, &p->script, bind_intrinsics(L), (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
-  return p->pool ? 1 : bind_raise(L, &err);
+  p->pool = search_pool_new(&p->script, bind_intrinsics(L), (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
+  if (!p->pool) return bind_raise(L, &err);
+  p->functions = search_pool_add(p->pool, f->ir, f->func) + 1;
+  return 1;
+}
+
+/* pool:add(function): its number, for jobs */
+static int pool_add(lua_State *L) {
+  struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
+  const struct bound_function *f = bind_check_function(L, 2);
+  if (!p->pool) return luaL_error(L, "the pool is closed");
+  lua_pushinteger(L, search_pool_add(p->pool, f->ir, f->func));
+  p->functions++;
+  return 1;
 }
 
 struct round {
@@ -218,18 +230,22 @@ static void push_refusals(lua_State *L, const struct refusal *list, uint32_t cou
   }
 }
 
-static void read_jobs(lua_State *L, int at, struct round *r) {
+static void read_jobs(lua_State *L, int at, uint32_t functions, struct round *r) {
   for (uint32_t i = 0; i < r->count; i++) {
     lua_rawgeti(L, at, (lua_Integer)i + 1);
     lua_getfield(L, -1, "trace");
-    r->jobs[i] =
-        (struct search_job){bind_check_trace(L, -1), (uint64_t)bind_option_int(L, -2, "seed", 1),
-                            (uint64_t)bind_option_int(L, -2, "candidate", 0), bind_option_bool(L, -2, "anew", false)};
+    int64_t function = bind_option_int(L, -2, "task", 0);
+    if (function < 0 || function >= functions) luaL_error(L, "job %d is of no function of the pool", (int)i + 1);
+    r->jobs[i] = (struct search_job){.trace = bind_check_trace(L, -1),
+                                     .function = (uint32_t)function,
+                                     .seed = (uint64_t)bind_option_int(L, -2, "seed", 1),
+                                     .candidate = (uint64_t)bind_option_int(L, -2, "candidate", 0),
+                                     .draw_anew = bind_option_bool(L, -2, "anew", false)};
     lua_pop(L, 2); /* the table of jobs keeps it */
   }
 }
 
-/* pool:replay(jobs, features): jobs {trace =, seed =, candidate =, anew =}; a list of candidates {trace, hash,
+/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, anew =}; a list of candidates {trace, hash,
  * features}, false where one was refused; then a list of what was refused, {by, code, count, example}; then the message
  * of the first script error, if any. */
 static int pool_replay(lua_State *L) {
@@ -238,7 +254,7 @@ static int pool_replay(lua_State *L) {
   uint32_t count = (uint32_t)luaL_len(L, 2);
   bool features = lua_toboolean(L, 3);
   struct round *r = new_round(L, count);
-  read_jobs(L, 2, r);
+  read_jobs(L, 2, p->functions, r);
   struct refusal *refusals = lua_newuserdatauv(L, (count + 1) * sizeof *refusals, 0);
   ms_error err = {.instruction = -1};
   if (!search_pool_replay(p->pool, r->jobs, count, features, r->out, &stop_pool, &err)) return bind_raise(L, &err);
@@ -271,7 +287,7 @@ static int interrupted(lua_State *L) {
 }
 
 void bind_searching(lua_State *L) {
-  static const luaL_Reg pool[] = {{"replay", pool_replay}, {"close", collect_pool}, {NULL, NULL}};
+  static const luaL_Reg pool[] = {{"add", pool_add}, {"replay", pool_replay}, {"close", collect_pool}, {NULL, NULL}};
   static const luaL_Reg features[] = {{"without", features_without}, {NULL, NULL}};
   static const luaL_Reg pool_meta[] = {{"__gc", collect_pool}, {NULL, NULL}};
   static const luaL_Reg features_meta[] = {

@@ -96,6 +96,7 @@ local function pick(list, task)
   return named
 end
 
+-- What a script returns: functions, and their weights by index, where it has {function, weight = w}.
 local function functions_of_lua(path, rest)
   local chunk, message = loadfile(path, "t")
   if not chunk then refuse("%s", message) end
@@ -103,10 +104,13 @@ local function functions_of_lua(path, rest)
   if not ok then refuse("%s", tostring(made)) end
   if is_function(made) then made = {made} end
   if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
+  local list, weights = {}, {}
   for i, f in ipairs(made) do
+    if type(f) == "table" then f, weights[i] = f[1], f.weight end
     if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
+    list[i] = f
   end
-  return made
+  return list, weights
 end
 
 -- `ops:conv2d` and `suite:ops`, which are no files: the kind, and the name after it.
@@ -116,16 +120,31 @@ function cli.named(path)
 end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; or of an operator or a suite by its
--- name, `rest` its arguments. Of several, --task may name one.
+-- name, `rest` its arguments. Of several, --task may name one. The second result: what a script says each weighs.
 function cli.functions_of(path, rest, task)
   local kind, name = cli.named(path)
-  local ok, list = true, nil
+  local ok, list, weights = true, nil, nil
   if kind == "ops" then ok, list = pcall(function() return {ms.ops.func(name, rest)} end)
   elseif kind == "suite" then ok, list = pcall(ms.ops.suite, name, rest)
-  elseif path:find("%.lua$") then list = functions_of_lua(path, rest)
+  elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
   else ok, list = pcall(ms.functions_of_script, read_file(path), path) end
   if not ok then refuse("%s", tostring(list)) end
-  return task and pick(list, task) or list
+  return task and pick(list, task) or list, weights or {}
+end
+
+-- Those of several files, operators and suites, {function, weight = w} each.
+function cli.weighed_functions_of(paths, rest, task)
+  local list, items = {}, {}
+  for _, path in ipairs(paths) do
+    local functions, weights = cli.functions_of(path, rest)
+    for i, f in ipairs(functions) do
+      list[#list + 1] = f
+      items[f] = {f, weight = weights[i]}
+    end
+  end
+  local wanted = {}
+  for i, f in ipairs(task and pick(list, task) or list) do wanted[i] = items[f] end
+  return wanted
 end
 
 -- The one that a command works on; or nil, and what is wrong.

@@ -51,42 +51,49 @@ local function shell_word(text)
 end
 
 -- What to type next with the best record.
-local function next_commands(env, options)
-  local id, db = env.fastest.id, options.db and " --db " .. shell_word(options.db) or ""
-  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, shell_word(env.func:name() .. ".so"))}
+local function next_commands(task, options)
+  local id, db = task.fastest.id, options.db and " --db " .. shell_word(options.db) or ""
+  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, shell_word(task.func:name() .. ".so"))}
   for i, c in ipairs(commands_) do commands_[i] = "msched " .. c .. db end
   return "next:  " .. table.concat(commands_, "    ")
 end
 
 local MOST_JOBS = 1024 -- each is a thread with a state of Lua
 
+-- What the tasks ended with: messages, what to type next. Gives whether each has a best.
+local function report_tasks(tune, tasks, options)
+  local all = true
+  for _, task in ipairs(tasks) do
+    all = all and task.fastest ~= nil and not task.error
+    local message = task.error or not task.fastest and not task:stopped() and tune.why(task)
+    if message then io.stderr:write("msched tune: ", task.name, ": ", message, "\n") end
+    if not options.json and task.fastest and task.fastest.id then print(next_commands(task, options)) end
+  end
+  return all
+end
+
 function commands.tune(options, files, rest)
-  if #files ~= 1 then misuse("give one file: Lua that returns functions, or TVMScript") end
+  if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
   if options.jobs and options.jobs > MOST_JOBS then misuse("--jobs: at most %d are expected", MOST_JOBS) end
   if options.failures == 0 then misuse("--failures: a number of at least 1 is expected") end
-  local all = functions_of(files[1], rest, options.task)
+  local functions = cli.weighed_functions_of(files, rest, options.task), {}
   local tune, progress = ms.load "search.tune", ms.load "lua.progress"
   local store = open_store(options.db)
-  local failed, kept = false, 0
-  for _, func in ipairs(all) do
-    if not ms.interrupted() then
-      local ok, env = pcall(tune.run, func, {
-        target = options.target, trials = options.trials, seconds = options.seconds, seed = options.seed, files = options.rules,
-        policy = options.policy, jobs = options.jobs, rule_timeout = cli.seconds(options, "rule-timeout"), model = options.model,
-        failures = options.failures, reference_timeout = cli.seconds(options, "reference-timeout"),
-        simulate = options.simulate, store = store, listen = options.json and progress.json(func) or progress.lines(func, ms.terminal_width()),
-      })
-      if not ok then
-        if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
-        error(env, 0)
-      end
-      failed, kept = failed or not env.fastest, kept + env.kept
-      if not env.fastest and not env:stopped() then io.stderr:write("msched tune: ", env.func:name(), ": ", tune.why(env), "\n") end
-      if not options.json and env.fastest and env.fastest.id then print(next_commands(env, options)) end
-    end
+  local ok, tasks = pcall(tune.all, functions, {
+    target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
+    files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
+    rule_timeout = cli.seconds(options, "rule-timeout"), model = options.model, failures = options.failures,
+    reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, store = store,
+    listen = options.json and progress.json() or progress.lines(ms.terminal_width()),
+  })
+  if not ok then
+    if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
+    error(tasks, 0)
   end
+  local all, kept = report_tasks(tune, tasks, options), 0
+  for _, task in ipairs(tasks) do kept = kept + task.kept end
   if ms.interrupted() then refuse("interrupted; %d results of this run are kept in %s, and the next run goes on from there", kept, store:path()) end
-  return failed and FAILED or DONE
+  return all and DONE or FAILED
 end
 
 -- ---- The store -------------------------------------------------------------------------------------------------

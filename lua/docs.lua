@@ -40,12 +40,12 @@ ms.target(text?: string): msched.target | What a target is: text, kind, cpu; of 
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.arrays_for(func: msched.function, seed: integer): msched.array[] | Arrays for a function's parameters, filled with small integers, so that sums are exact.
-ms.tune(func: msched.function, options?: {target?: string, trials?: integer, seconds?: number, seed?: integer, files?: string[], policy?: string, model?: string, jobs?: integer, db?: string, store?: msched.store, simulate?: boolean, rule_timeout?: number, reference_timeout?: number, failures?: integer, listen?: fun(event: table)}): msched.best | Searches for the fastest schedule; results are kept in the store.
+ms.tune(func: msched.function, options?: {target?: string, trials?: integer, seconds?: number, seed?: integer, files?: string[], policy?: string, policy_timeout?: number, model?: string, jobs?: integer, db?: string, store?: msched.store, simulate?: boolean, rule_timeout?: number, reference_timeout?: number, failures?: integer, listen?: fun(event: table)}): msched.best | Searches for the fastest schedule; results are kept in the store.
 ms.rule(rule: {name: string, apply: fun(sch: msched.schedule, block: msched.handle): msched.schedule[]}): table | Registers a rule of the design space.
 ms.postproc(postproc: {name: string, apply: function}): table | Registers a postprocessor: what is done to each candidate.
 ms.mutator(mutator: {name: string, apply: function, weight?: number}): table | Registers a mutator of traces.
 ms.intrinsic(intrinsic: {name: string, desc: msched.function|string, impl: msched.function|msched.schedule|string}): table | Defines a tensor intrinsic for Tensorize: what it computes (an expression, or TVMScript), and how. In a file of rules: for tuning, too.
-ms.policy(policy: {name: string, run: function}): table | Registers a search policy.
+ms.policy(policy: {name: string, needs?: {features?: boolean, model?: boolean}, run: fun(env: table)}): table | Registers a search policy: run asks for measurements by env:measure(candidates), as search/README.md says.
 ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a store; without a path, the user's.
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
@@ -59,6 +59,7 @@ ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...
 ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
+ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding, and it is ended when it takes longer: then nil and a message.
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.box(options: {files: string[], target?: string, timeout?: number}): msched.box | A state of its own for the rules of files, which they cannot get out of.
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
@@ -229,7 +230,8 @@ store:close() | Closes it.
 best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
-pool:replay(jobs: {trace: msched.trace, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
+pool:add(func: msched.function): integer | A function whose jobs it replays besides; its number, from 1 on: that of the first is 0.
+pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
 pool:close() | Ends the workers.
 features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.

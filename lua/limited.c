@@ -92,9 +92,20 @@ static int call_watched(lua_State *L, int arguments, int results, int handler) {
   return status;
 }
 
+/* Starts the clock of a call, which ends no later than that of the call around it. Gives the deadline of before. */
+static double start_clock(lua_State *L, double seconds) {
+  struct script *s = script_of(L);
+  double before = s->deadline, limit = s->limits.seconds;
+  s->limits.seconds = seconds;
+  script_start(L);
+  s->limits.seconds = limit;
+  if (before > 0 && (s->deadline <= 0 || before < s->deadline)) s->deadline = before;
+  return before;
+}
+
 /* limited(kind, part, arguments…): true and what part.apply(arguments…) gives; false, the code and the message where an
  * instruction in it was refused. It is stopped when it is late or the user interrupts; any other error names the part,
- * its place and what to do. Inside another limited call the other's clock runs on. */
+ * its place and what to do. The clock of a call around it runs on. */
 static int limited(lua_State *L) {
   struct script *s = script_of(L);
   luaL_checkstring(L, 1);
@@ -105,8 +116,7 @@ static int limited(lua_State *L) {
   lua_pushvalue(L, 2);
   lua_pushcclosure(L, explain, 2);
   lua_insert(L, 3);
-  double before = s->deadline;
-  if (before <= 0) script_start(L);
+  double before = start_clock(L, s->limits.seconds);
   int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
   s->deadline = before;
   if (status == LUA_OK) {
@@ -131,6 +141,22 @@ static int heeding(lua_State *L) {
   int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
   lua_pushboolean(L, status == LUA_OK);
   lua_insert(L, 1);
+  return lua_gettop(L);
+}
+
+/* within(seconds, f, arguments…): as heeding, and it is ended when it takes longer: then nil and a message. */
+static int within(lua_State *L) {
+  double seconds = luaL_checknumber(L, 1);
+  luaL_checkany(L, 2);
+  double before = start_clock(L, seconds);
+  int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
+  bool late = script_is_late(script_of(L));
+  script_of(L)->deadline = before;
+  if (late)
+    lua_pushnil(L);
+  else
+    lua_pushboolean(L, status == LUA_OK);
+  lua_replace(L, 1);
   return lua_gettop(L);
 }
 
@@ -160,4 +186,6 @@ void bind_parts(lua_State *L) {
   lua_setfield(L, -2, "rule_timeout");
   lua_pushcfunction(L, heeding);
   lua_setfield(L, -2, "heeding");
+  lua_pushcfunction(L, within);
+  lua_setfield(L, -2, "within");
 }

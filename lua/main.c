@@ -20,10 +20,9 @@ const struct cli_command cli_commands[] = {
      "products beside vendors'; tune, seconds a "
      "trial.",
      cli_bench},
-    {"tune", "FILE",
-     "Searches for the fastest schedule of the functions of a Lua or TVMScript file, of an operator (ops:conv2d) or of "
-     "a "
-     "suite (suite:ops).",
+    {"tune", "FILE…",
+     "Searches for the fastest schedules of the functions of Lua or TVMScript files, of operators (ops:conv2d) or of "
+     "suites (suite:ops).",
      cli_lua},
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
     {"show", "ID\nops:NAME\nsuite:NAME",

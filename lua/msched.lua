@@ -19,6 +19,16 @@ ms.ops = ms.load "lua.ops"
 
 ms.registered = {rule = {}, postproc = {}, mutator = {}, policy = {}, model = {}}
 
+-- What a policy declares: {features =, model =}; nothing is needed where it says nothing.
+local function needs_of(policy, level)
+  local needs = policy.needs or {}
+  if type(needs) ~= "table" then error(string.format("ms.policy %s: `needs` is a table, {features =, model =}", policy.name), level) end
+  for _, name in ipairs(ms.sorted_keys(needs)) do
+    if name ~= "features" and name ~= "model" then error(string.format("ms.policy %s: what it needs is `features` and `model`, not `%s`", policy.name, name), level) end
+  end
+  return needs
+end
+
 local function definer(kind, required)
   return function(t)
     if type(t) ~= "table" then error("ms." .. kind .. " takes a table", 2) end
@@ -30,6 +40,7 @@ local function definer(kind, required)
       if t.weight == nil then t.weight = 0.1 end
       if type(t.weight) ~= "number" or not (t.weight >= 0) then error(string.format("ms.mutator %s: `weight` is a number of at least 0", t.name), 2) end
     end
+    if kind == "policy" then t.needs = needs_of(t, 3) end
     t.kind = kind
     table.insert(ms.registered[kind], t)
     return t

@@ -1,77 +1,105 @@
--- What tuning shows: one line that is rewritten on a terminal, lines elsewhere, or objects.
+-- What tuning shows, made from the log's events (search/log.lua): one line that is rewritten on a terminal, lines elsewhere,
+-- or objects.
 local ms, cli = msched, msched.load "lua.cli"
-local tune, refusals = msched.load "search.tune", msched.load "rules.refusals"
+local Task = msched.load "search.task"
 
 local progress = {}
 
--- What ends the run first: its trials, or its seconds.
-local function seconds_left(env, elapsed)
-  local left = env.done > 0 and elapsed / env.done * (env.trials - env.done) or math.huge
-  return math.min(left, env.deadline and env.deadline - env.started - elapsed or math.huge)
+-- ---- What is known of a task, from its events ----------------------------------------------------------------------
+
+local function new_state(e)
+  return {name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0}
 end
 
-local function status(env, name, work)
-  local parts, best = {string.format("%s: trial %d of %d", name, env.done, env.trials)}, env.fastest
+local function note_trial(s, e)
+  s.results, s.done = s.results + 1, e.done
+  s.best, s.best_seconds = e.best, e.best_seconds
+  if e.status == "failed" then s.failures[e.outcome] = (s.failures[e.outcome] or 0) + 1 end
+  if e.busy then s.busy = s.busy + 1 end
+end
+
+local function note_end(s, e)
+  s.done, s.best, s.best_seconds, s.failures, s.repeated, s.busy, s.finished = e.trials, e.short_id, e.best_seconds, e.failures, e.repeated, e.busy, e
+end
+
+-- ---- Lines ---------------------------------------------------------------------------------------------------------
+
+-- What ends the task first: its trials, or the run's seconds.
+local function seconds_left(s, elapsed)
+  local left = s.done > 0 and elapsed / s.done * (s.start.trials - s.done) or math.huge
+  return math.min(left, s.start.deadline and s.start.deadline - elapsed or math.huge)
+end
+
+local function status(s, elapsed)
+  local parts = {string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
   local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
-  if best then add("best %s %s (%s)", cli.time_text(best.seconds), cli.rate_text(work, best.seconds), best.id or "-") else add("no best yet") end
-  local elapsed = env.seconds or ms.clock() - env.started
-  local left = seconds_left(env, elapsed)
-  if not env.seconds and left < math.huge then add("%.0f s, about %.0f s left", elapsed, math.max(left, 0)) else add("%.0f s", elapsed) end
-  add("failed: %s", tune.reasons_text(env.failures))
-  if env.repeated > 0 then add("repeated: %d", env.repeated) end
-  if env.busy > 0 then add("machine busy at %d", env.busy) end
+  if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-") else add("no best yet") end
+  local left = seconds_left(s, elapsed)
+  if not s.finished and left < math.huge then add("%.0f s, about %.0f s left", elapsed, math.max(left, 0)) else add("%.0f s", elapsed) end
+  add("failed: %s", Task.reasons_text(s.failures))
+  if s.repeated > 0 then add("repeated: %d", s.repeated) end
+  if s.busy > 0 then add("machine busy at %d", s.busy) end
   return table.concat(parts, ", ")
 end
 
-local function start_text(env, name)
+local function start_text(e)
   local more = {}
-  if env.thinned then more[#more + 1] = "of more, drawn by the seed" end
-  if env.resumed > 0 then more[#more + 1] = env.resumed .. " records known" end
-  return string.format("%s on %s: %d sketches%s", name, env.target.text, #env.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
+  if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
+  if e.known > 0 then more[#more + 1] = e.known .. " records known" end
+  local names = {e.task, table.unpack(e.equal)}
+  return string.format("%s on %s: %d sketches%s", table.concat(names, " = "), e.target, e.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
+end
+
+local function end_lines(s, e)
+  print(status(s, e.seconds))
+  if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
+  if e.text then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
 
 -- A line after so many results without a new best, or so many seconds without a line.
 local QUIET, SILENT = 16, 60
 
 -- width: the terminal's columns; nil: it is none.
-function progress.lines(func, width)
-  local name, work = func:name(), cli.work_of(func)
-  local best, results, said = nil, 0, ms.clock()
-  return function(e)
-    local env = e.env
-    results = results + (e.event == "trial" and 1 or 0)
-    if e.event == "start" then
-      print(start_text(env, name))
-      if env.model_refused then print(string.format("%s: the search goes on without the model: %s", name, env.model_refused)) end
-    elseif e.event == "end" then
-      if width then io.stdout:write "\r\27[K" end
-      print(status(env, name, work))
-      if env.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", name, env.retimed)) end
-      if env.ended then print(string.format("%s: ended with %d of %d trials: %s", name, env.done, env.trials, env.ended.text)) end
-    elseif width then
-      io.stdout:write("\r\27[K", cli.cut(status(env, name, work), width - 1))
-    elseif results >= QUIET or ms.clock() - said > SILENT or e.event == "trial" and env.fastest and env.fastest.seconds ~= best then
-      best, results, said = env.fastest and env.fastest.seconds, 0, ms.clock()
-      print(status(env, name, work))
+function progress.lines(width)
+  local states, shown = {}, {}
+  local handlers = {}
+  function handlers.start(e)
+    states[e.task] = new_state(e)
+    print(start_text(e))
+    if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
+  end
+  function handlers.left_out(e) io.stderr:write(string.format("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason)) end
+  function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
+  handlers["end"] = function(e)
+    if width then io.stdout:write "\r\27[K" end
+    note_end(states[e.task], e)
+    end_lines(states[e.task], e)
+  end
+  local function show(e)
+    local s = states[e.task]
+    if width then
+      io.stdout:write("\r\27[K", cli.cut(status(s, e.elapsed), width - 1))
+    elseif s.results >= QUIET or e.elapsed - s.said > SILENT or e.event == "trial" and s.best_seconds ~= shown[e.task] then
+      shown[e.task], s.results, s.said = s.best_seconds, 0, e.elapsed
+      print(status(s, e.elapsed))
     end
+  end
+  function handlers.trial(e)
+    note_trial(states[e.task], e)
+    show(e)
+  end
+  handlers.wait = show
+  return function(e)
+    if handlers[e.event] then handlers[e.event](e) end
     io.stdout:flush()
   end
 end
 
-function progress.json(func)
-  local name = func:name()
+-- Each event as an object, but that one waits.
+function progress.json()
   return function(e)
-    local env = e.env
-    if e.event == "trial" then
-      cli.put_json {event = "trial", task = name, id = e.id, short_id = e.short_id, status = e.status, outcome = e.outcome, seconds = e.seconds,
-                    hash = e.hash, candidate = e.candidate, reason = e.reason, busy = e.busy}
-    elseif e.event == "start" then
-      cli.put_json {event = "start", task = name, target = env.target.text, trials = env.trials, sketches = #env.sketches, known = env.resumed}
-    elseif e.event == "end" then
-      cli.put_json {event = "end", task = name, trials = env.done, seconds = env.seconds, best = env.fastest and env.fastest.full_id,
-                    best_seconds = env.fastest and env.fastest.seconds, failures = env.failures, refused = refusals.counts(env.refused),
-                    repeated = env.repeated, busy = env.busy, retimed = env.retimed, ended = env.ended and env.ended.why or env:stopped() and "interrupted" or "trials"}
-    end
+    if e.equal then e.equal = cli.list(e.equal) end
+    if e.event ~= "wait" then cli.put_json(e) end
   end
 end
 

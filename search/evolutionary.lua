@@ -18,12 +18,7 @@ local function fresh(env, count)
   local list, attempts = {}, 0
   while #list < count and attempts < 8 do
     attempts = attempts + 1
-    local jobs = {}
-    for i = 1, count do
-      env.next_candidate = env.next_candidate + 1
-      jobs[i] = {trace = env.sketches[env.next_candidate % #env.sketches + 1], seed = env.seed, candidate = env.next_candidate, anew = true}
-    end
-    for _, c in ipairs(env:replay(jobs)) do if c and #list < count then list[#list + 1] = c end end
+    for _, c in ipairs(env:replay(env:draw_jobs(count))) do if c and #list < count then list[#list + 1] = c end end
     if env:is_over() then break end
   end
   return list
@@ -31,7 +26,7 @@ end
 
 local function best_measured(env, count)
   local jobs = {}
-  for i, m in ipairs(env:best(count)) do jobs[i] = {trace = m.sketch, seed = env.seed, candidate = m.candidate} end
+  for i, m in ipairs(env:best(count)) do jobs[i] = {trace = m.sketch, candidate = m.candidate} end
   local list = {}
   for _, c in ipairs(env:replay(jobs)) do if c then list[#list + 1] = c end end
   return list
@@ -61,25 +56,27 @@ end
 
 local function mutate(env, stream, population, scores)
   local weights, total = normalized(scores)
-  local mutators, chances = {}, {}
-  for i, m in ipairs(env.mutators) do mutators[i], chances[i] = m[1], m[2] end
+  local mutators, chances, total_chance = {}, {}, 0
+  for i, m in ipairs(env.mutators) do
+    mutators[i], chances[i] = m[1], m[2]
+    total_chance = total_chance + m[2]
+  end
   local jobs = {}
   for i = 1, #population do
     local parent = population[weighted(stream, weights, total)]
     local trace = parent.sketch_trace
-    env.next_candidate = env.next_candidate + 1
     if stream:unit() < MUTATION then
-      trace = mutators[weighted(stream, chances, env.mutation_total)].apply(trace, stream) or trace
+      trace = mutators[weighted(stream, chances, total_chance)].apply(trace, stream) or trace
     end
-    jobs[i] = {trace = trace, seed = env.seed, candidate = env.next_candidate}
+    jobs[i] = {trace = trace}
   end
   local list = {}
   for i, c in ipairs(env:replay(jobs)) do list[#list + 1] = c or population[i] end
   return list
 end
 
-local function evolve(env, round)
-  local stream = msched.stream(env.seed, round, 1)
+local function evolve(env)
+  local stream = msched.stream(env.seed, env.iteration, 1)
   local measured = best_measured(env, math.floor(POPULATION * MEASURED_SHARE))
   local population = fresh(env, math.max(POPULATION - #measured, LEAST_FRESH))
   for _, c in ipairs(measured) do population[#population + 1] = c end
@@ -102,20 +99,16 @@ end
 
 return msched.policy {
   name = "evolutionary",
+  needs = {features = true, model = true},
   run = function(env)
-    env.mutation_total = 0
-    for _, m in ipairs(env.mutators) do env.mutation_total = env.mutation_total + m[2] end
-    for round = 1, math.huge do
-      if env:remaining() <= 0 then return end
-      local kept, population, stream = evolve(env, round)
+    while env:remaining() > 0 do
+      local kept, population, stream = evolve(env)
       local list, want = {}, math.min(env.batch, env:remaining())
       for i = 1, math.min(#kept, want) do list[i] = kept[i].candidate end
       for i = 1, #list do -- a few by chance, for what the model does not know
         if stream:unit() < EPSILON and #population > 0 then list[i] = population[stream:below(#population) + 1] end
       end
-      local chosen = env:unmeasured(list, want)
-      if not env:progressed(#chosen) then return end
-      env:measure(chosen)
+      env:measure(env:unmeasured(list, want))
     end
   end,
 }

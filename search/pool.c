@@ -1,4 +1,4 @@
-/* The pool: threads that replay jobs, each with a schedule and a script of its own.
+/* The pool: threads that replay jobs, each with a script and, for each function, a schedule of its own.
  *
  * Jobs are taken by number from a shared counter; what becomes of a job depends on the job alone, and is put at its
  * number: so the number of threads shows in time only. Plans are made before the threads start on them, since making
@@ -11,8 +11,11 @@
 #include <string.h>
 
 struct search_pool {
-  struct tir *workload;
-  tir_func func;
+  struct function {
+    struct tir *workload;
+    tir_func func;
+  } * functions; /* by number */
+  uint32_t function_count;
   struct search_script script;
   const struct vm_intrinsics *intrinsics;
   uint32_t count;
@@ -20,7 +23,7 @@ struct search_pool {
     struct search_pool *pool;
     pthread_t thread;
     void *state;
-    struct vm_schedule *schedule;
+    struct vm_schedule **schedules; /* by function */
   } * workers;
   pthread_mutex_t lock;
   pthread_cond_t wake, done;
@@ -40,12 +43,14 @@ struct search_pool {
 
 /* ---- One job ---- */
 
-static void finish(struct search_pool *pool, struct worker *w, struct search_candidate *out) {
-  out->module_hash = tir_structural_hash(w->schedule->ir, TIR_NONE);
-  out->trace = vm_trace_copy(&w->schedule->trace);
+static void finish(const struct search_pool *pool, uint32_t function, struct vm_schedule *schedule,
+                   struct search_candidate *out) {
+  out->module_hash = tir_structural_hash(schedule->ir, TIR_NONE);
+  out->trace = vm_trace_copy(&schedule->trace);
   out->ok = true;
   if (pool->features)
-    out->ok = search_features(w->schedule->ir, pool->func, &out->features, &out->feature_rows, &out->err);
+    out->ok =
+        search_features(schedule->ir, pool->functions[function].func, &out->features, &out->feature_rows, &out->err);
   if (!out->ok) snprintf(out->refused_by, sizeof out->refused_by, "features");
 }
 
@@ -60,22 +65,23 @@ static void run_job(struct worker *w, uint32_t i) {
   struct search_pool *pool = w->pool;
   const struct search_job *job = &pool->jobs[i];
   struct search_candidate *out = &pool->out[i];
+  struct vm_schedule *schedule = w->schedules[job->function];
   struct vm_draws draws = {.mode = VM_REPAIR,
                            .decisions = job->draw_anew ? NULL : job->trace,
                            .seed = job->seed,
                            .candidate = job->candidate};
   memset(out, 0, sizeof *out);
   out->err.instruction = -1;
-  if (!vm_replay(w->schedule, pool->plans[i], &draws, &out->err)) {
+  if (!vm_replay(schedule, pool->plans[i], &draws, &out->err)) {
     name_refuser(job, out);
     return;
   }
   if (pool->script.postprocess &&
-      !pool->script.postprocess(pool->script.data, w->state, w->schedule, out->refused_by, &out->err)) {
+      !pool->script.postprocess(pool->script.data, w->state, schedule, out->refused_by, &out->err)) {
     if (out->err.code == MS_SCRIPT) atomic_store(&pool->failed, true);
     return;
   }
-  finish(pool, w, out);
+  finish(pool, job->function, schedule, out);
 }
 
 static void *work(void *data) {
@@ -113,23 +119,22 @@ void search_pool_free(struct search_pool *pool) {
   stop_workers(pool, pool->count);
   for (uint32_t i = 0; i < pool->count; i++) {
     if (pool->workers[i].state) pool->script.close(pool->script.data, pool->workers[i].state);
-    vm_schedule_free(pool->workers[i].schedule);
+    for (uint32_t f = 0; f < pool->function_count; f++) vm_schedule_free(pool->workers[i].schedules[f]);
+    free(pool->workers[i].schedules);
   }
   pthread_mutex_destroy(&pool->lock);
   pthread_cond_destroy(&pool->wake);
   pthread_cond_destroy(&pool->done);
-  tir_free(pool->workload);
+  for (uint32_t f = 0; f < pool->function_count; f++) tir_free(pool->functions[f].workload);
+  free(pool->functions);
   free(pool->workers);
   free(pool);
 }
 
-struct search_pool *search_pool_new(const struct tir *workload, tir_func f, const struct search_script *script,
-                                    const struct vm_intrinsics *intrinsics, uint32_t workers, ms_error *err) {
+struct search_pool *search_pool_new(const struct search_script *script, const struct vm_intrinsics *intrinsics,
+                                    uint32_t workers, ms_error *err) {
   struct search_pool *pool = calloc(1, sizeof *pool);
   if (!pool) abort();
-  pool->workload = tir_new();
-  tir_copy(pool->workload, workload);
-  pool->func = f;
   if (script) pool->script = *script;
   pool->intrinsics = intrinsics;
   pool->workers = calloc(workers ? workers : 1, sizeof *pool->workers);
@@ -140,8 +145,6 @@ struct search_pool *search_pool_new(const struct tir *workload, tir_func f, cons
   for (uint32_t i = 0; i < (workers ? workers : 1); i++) {
     struct worker *w = &pool->workers[i];
     w->pool = pool;
-    w->schedule = vm_schedule_new(workload, 0);
-    w->schedule->intrinsics = intrinsics;
     if (pool->script.open) w->state = pool->script.open(pool->script.data, err);
     bool ok = !pool->script.open || w->state;
     if (ok && pthread_create(&w->thread, NULL, work, w) != 0) ok = ms_fail(err, MS_TOO_LARGE, "no thread can be had");
@@ -150,11 +153,31 @@ struct search_pool *search_pool_new(const struct tir *workload, tir_func f, cons
       continue;
     }
     if (w->state) pool->script.close(pool->script.data, w->state);
-    vm_schedule_free(w->schedule);
     search_pool_free(pool);
     return NULL;
   }
   return pool;
+}
+
+static void *grow(void *array, size_t count, size_t size) {
+  void *at = realloc(array, count * size);
+  if (!at) abort();
+  return at;
+}
+
+/* Workers wait between rounds: they see the function with the next. */
+uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, tir_func f) {
+  uint32_t number = pool->function_count++;
+  pool->functions = grow(pool->functions, pool->function_count, sizeof *pool->functions);
+  pool->functions[number] = (struct function){tir_new(), f};
+  tir_copy(pool->functions[number].workload, workload);
+  for (uint32_t i = 0; i < pool->count; i++) {
+    struct worker *w = &pool->workers[i];
+    w->schedules = grow(w->schedules, pool->function_count, sizeof(struct vm_schedule *));
+    w->schedules[number] = vm_schedule_new(workload, 0);
+    w->schedules[number]->intrinsics = pool->intrinsics;
+  }
+  return number;
 }
 
 /* ---- A round ---- */
@@ -163,8 +186,10 @@ static void make_plans(struct search_pool *pool) {
   for (uint32_t i = 0; i < pool->job_count; i++) {
     pool->plans[i] = NULL;
     for (uint32_t k = i; k-- > 0 && i - k <= 64 && !pool->plans[i];)
-      if (pool->jobs[k].trace->steps == pool->jobs[i].trace->steps) pool->plans[i] = pool->plans[k];
-    if (!pool->plans[i]) pool->plans[i] = vm_prepare_with(pool->workload, pool->jobs[i].trace, pool->intrinsics);
+      if (pool->jobs[k].trace->steps == pool->jobs[i].trace->steps && pool->jobs[k].function == pool->jobs[i].function)
+        pool->plans[i] = pool->plans[k];
+    struct tir *workload = pool->functions[pool->jobs[i].function].workload;
+    if (!pool->plans[i]) pool->plans[i] = vm_prepare_with(workload, pool->jobs[i].trace, pool->intrinsics);
   }
 }
 

@@ -2,17 +2,8 @@
 return msched.policy {
   name = "replay_trace",
   run = function(env)
-    local candidate = 0
     while env:remaining() > 0 do
-      local jobs = {}
-      for i = 1, env.batch do
-        candidate = candidate + 1
-        jobs[i] = {trace = env.sketches[(candidate - 1) % #env.sketches + 1], seed = env.seed, candidate = candidate, anew = true}
-      end
-      local made = env:replay(jobs)
-      local fresh = env:unmeasured(made, env:remaining())
-      if not env:progressed(#fresh) then return end
-      env:measure(fresh)
+      env:measure(env:unmeasured(env:replay(env:draw_jobs(env.batch)), env:remaining()))
     end
   end,
 }

@@ -29,6 +29,7 @@ struct search_script {
 struct search_job {
   const struct vm_trace
       *trace;               /* a sketch or a parent, borrowed for the call; its decisions are kept where it has them */
+  uint32_t function;        /* the pool's, whose schedule it is */
   uint64_t seed, candidate; /* draws come from these */
   bool draw_anew;           /* draw every decision, whatever the trace holds */
 };
@@ -45,9 +46,11 @@ struct search_candidate {
 struct search_pool;
 /* intrinsics: those that traces name besides the shipped ones; borrowed, as `script`, for the pool's life. NULL: none.
  */
-struct search_pool *search_pool_new(const struct tir *workload, tir_func f, const struct search_script *script,
-                                    const struct vm_intrinsics *intrinsics, uint32_t workers, ms_error *err);
+struct search_pool *search_pool_new(const struct search_script *script, const struct vm_intrinsics *intrinsics,
+                                    uint32_t workers, ms_error *err);
 void search_pool_free(struct search_pool *pool);
+/* Adds a function, whose jobs the pool then replays; it is copied. Returns its number, from 0 on. */
+uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, tir_func f);
 /* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop turns true or a script fails (MS_SCRIPT).
  */
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,

@@ -2,7 +2,7 @@
 -- times. The times are the test's own.
 local ms = require "msched"
 local root = ...
-local contest = ms.load "search.contest"
+local contest, Task = ms.load "search.contest", ms.load "search.task"
 local path = os.tmpname()
 os.remove(path)
 
@@ -24,13 +24,10 @@ local asked
 local function env_of(records, times)
   local measured = {}
   for i, r in ipairs(records) do measured[i] = r.measured end
-  local env = {done = 1, measured = measured, store = store, workload = workload, target = target, listen = function() end,
-               stopped = function() return false end}
-  function env:best(most)
-    table.sort(self.measured, function(a, b) return a.seconds < b.seconds end)
-    return table.move(self.measured, 1, math.min(most, #self.measured), 1, {})
-  end
-  env.measurer = {contest = function(_, _, traces) asked = #traces end, contested = function() return times end}
+  local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end, run = {cut = false},
+               stopped = function() return false end, best = Task.best, note_best = Task.note_best}
+  env.services = {store = store}
+  env.services.measurer = {contest = function(_, _, traces) asked = #traces end, contested = function() return times end}
   return env
 end
 local function time(seconds) return {seconds = seconds, low = seconds, high = seconds, runs = 9, busy = true} end

@@ -57,7 +57,7 @@ for command in tune space; do
   refused 1 "is not a feature" "$msched" $command "$gemm" --target "llvm -mattr=+flies" $store
   refused 2 "unknown option --nonsense" "$msched" $command "$gemm" --nonsense $store
   refused 2 "unknown option -z" "$msched" $command "$gemm" -z $store
-  refused 2 "give one file" "$msched" $command $store
+  refused 2 "one file" "$msched" $command $store
   refused 2 "--rule-timeout" "$msched" $command "$gemm" --rule-timeout 0 $store
   refused 2 "--seed" "$msched" $command "$gemm" --seed 1.5 $store
   refused 2 "--seed" "$msched" $command "$gemm" --seed x $store

@@ -43,8 +43,10 @@ agree() { # the object, fields that need not be there, the lines on standard inp
   done
 }
 
-"$msched" tune "$gemm" --trials 4 --policy replay_trace --db "$db" --json -- 32 32 32 >"$work/tune"
-for event in start trial end; do grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" ""; done
+"$msched" tune "$gemm" --trials 4 --total-trials 8 --seconds 600 --db "$db" --json -- 32 32 32 >"$work/tune"
+for event in start candidates asked trial learned end; do
+  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model ;; end) echo text ;; esac)"
+done
 "$msched" top --db "$db" --json >"$work/top"
 agree top "" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')

@@ -58,7 +58,7 @@ assert(refused:find(path, 1, true) and refused:find "version 77", refused)
 same(fresh:predict(candidates), ms.model("xgboost", 1):predict(candidates))
 local heard
 local env = tune.run(gemm, {trials = 2, db = path .. ".db", model = path, policy = "evolutionary", jobs = 1, listen = function(e)
-  if e.event == "start" then heard = e.env.model_refused end
+  if e.event == "start" then heard = e.refused_model end
 end})
 assert(env.done == 2 and heard == refused, heard)
 local ok, message = pcall(models.open, path .. ".none", 1)

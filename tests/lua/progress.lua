@@ -15,29 +15,46 @@ local floats, integers = cli.work_of(product "float32"), cli.work_of(product "in
 assert(floats[1] == 2 * 8 * 4 * 16 and floats[2] == "GFLOP/s" and integers[1] == floats[1] and integers[2] == "GOP/s")
 assert(cli.rate_text(integers, 1e-6) == "1.0 GOP/s" and cli.rate_text(floats, 1e-3) == "0.001 GFLOP/s", cli.rate_text(floats, 1e-3))
 
--- What is left is until the trials or the seconds are over, whatever is first.
+-- What is left is until the trials or the seconds are over, whatever is first. All is made from events.
 local lines = {}
 print = function(text) lines[#lines + 1] = text end
-local function env_of(fields)
-  local env = {started = ms.clock(), done = 0, trials = 100, failures = {}, refused = {}, repeated = 0, busy = 0, retimed = 0, sketches = {}, target = ms.target "native"}
-  for key, value in pairs(fields) do env[key] = value end
-  return env
+local function start(fields)
+  local e = {event = "start", task = "f", elapsed = 0, target = "llvm", trials = 100, operations = 1000, unit = "GOP/s", weight = 1, equal = {}, sketches = 3, known = 0, seconds = 0}
+  for name, value in pairs(fields or {}) do e[name] = value end
+  return e
 end
-local function shown(fields, events)
+local function trial(fields)
+  local e = {event = "trial", task = "f", elapsed = 1, status = "measured", outcome = "measured", seconds = 1, done = 1, busy = false}
+  for name, value in pairs(fields) do e[name] = value end
+  return e
+end
+local function shown(events)
   lines = {}
-  local listen, env = progress.lines(product "int32", nil), env_of(fields)
-  for _, event in ipairs(events) do listen {event = event, env = env} end
+  local listen = progress.lines(nil)
+  for _, event in ipairs(events) do listen(event) end
   return lines
 end
-local now = ms.clock()
-local quiet = {}
-for i = 1, 16 do quiet[i] = "trial" end
-assert(shown({started = now - 100, done = 50, deadline = now + 20}, quiet)[1]:find "about [12]%d s left")
-assert(shown({started = now - 100, done = 50, deadline = now + 2000}, quiet)[1]:find "about 1%d%d s left")
-assert(shown({started = now - 100, deadline = now + 20}, quiet)[1]:find "about [12]%d s left")
-assert(not shown({started = now - 100}, quiet)[1]:find "left")
+-- A quiet time: so many results without a best.
+local function quiet(first, fields)
+  local events = {first}
+  for _ = 1, 16 do events[#events + 1] = trial(fields) end
+  return shown(events)
+end
+assert(quiet(start {deadline = 120}, {elapsed = 100, done = 50})[2]:find "about 20 s left")
+assert(quiet(start {deadline = 2000}, {elapsed = 100, done = 50})[2]:find "about 100 s left")
+assert(quiet(start {deadline = 120}, {elapsed = 100, done = 0})[2]:find "about 20 s left")
+assert(not quiet(start(), {elapsed = 100, done = 0})[2]:find "left")
 -- On a pipe something is said while nothing succeeds; repeats are no failures; the most frequent failure is first.
-local failing = shown({failures = {crashed = 2, ["wrong result"] = 14}, repeated = 3}, quiet)
-assert(#failing == 1 and failing[1]:find("no best yet", 1, true) and failing[1]:find("failed: wrong result 14, crashed 2, repeated: 3", 1, true), failing[1])
-local ended = shown({seconds = 3, done = 4, trials = 12, ended = {why = "exhausted", text = "the space gave nothing new three times in a row"}}, {"end"})
-assert(ended[2] == "f: ended with 4 of 12 trials: the space gave nothing new three times in a row", ended[2])
+local failing = {start(), {event = "asked", task = "f", elapsed = 1, iteration = 1, candidates = 16, measured = 16, recalled = 0, repeated = 3, seconds = 0}}
+for i = 1, 16 do failing[#failing + 1] = trial {status = "failed", outcome = i <= 2 and "crashed" or "wrong result", done = 0} end
+shown(failing)
+assert(#lines == 2 and lines[2]:find("no best yet", 1, true) and lines[2]:find("failed: wrong result 14, crashed 2, repeated: 3", 1, true), lines[2])
+-- A new best is said at once, and not again; what other functions are equal, and why it ended, are said.
+shown {start {equal = {"g", "h"}, known = 7}, trial {best = "abc", best_seconds = 1e-6}, trial {best = "abc", best_seconds = 1e-6, done = 2, busy = true},
+       {event = "end", task = "f", elapsed = 3, trials = 4, seconds = 3, short_id = "abc", best_seconds = 1e-6, failures = {}, repeated = 0, busy = 1, retimed = 3,
+        text = "the space gave nothing new three times in a row"}}
+assert(lines[1] == "f = g = h on llvm: 3 sketches, 7 records known", lines[1])
+assert(lines[2] == "f: trial 1 of 100, best 1.00 us 1.0 GOP/s (abc), 1 s, about 99 s left, failed: none", lines[2])
+assert(lines[3] == "f: trial 4 of 100, best 1.00 us 1.0 GOP/s (abc), 3 s, failed: none, machine busy at 1", lines[3])
+assert(lines[4] == "f: the best 3 were timed again, in turn")
+assert(#lines == 5 and lines[5] == "f: ended with 4 of 100 trials: the space gave nothing new three times in a row", lines[5])

@@ -1,0 +1,63 @@
+-- The log of a run: what its tasks ask for and what comes of it, as events in the order in which it happens. Progress,
+-- --json and reports are made of these alone.
+local log = {}
+
+-- The kinds of events and their fields. Each event also has `event`, its kind; `task`, the name of the function; and
+-- `elapsed`, seconds since the run began. Seconds are of the clock on the wall, unless it is said otherwise.
+log.kinds = {
+  start = { -- a task was opened: its space, and what the store knows of it
+    target = "what code is generated for", trials = "how many are wanted of the task", total = "and of all tasks together, where that was asked for",
+    operations = "that the function does", unit = "what 1e9 of them a second are called", weight = "how much the task counts", equal = "names of the other functions that it stands for", sketches = "how many the space has",
+    thinned = "whether there are more sketches, of which these were drawn", known = "records that the store had", bound = "seconds that no kernel is faster than",
+    seconds = "that opening took", deadline = "`elapsed` when the run ends",
+    refused_model = "why the model's file cannot be used: it starts with one that has learned nothing",
+  },
+  left_out = { -- a record of the store cannot be used
+    record = "its id", reason = "why",
+  },
+  candidates = { -- jobs were replayed
+    jobs = "how many", made = "candidates that came of them", refused = "jobs that were refused", seconds = "that it took",
+  },
+  asked = { -- a policy asked for measurements
+    iteration = "which time this is, from 1", candidates = "how many it asked for", measured = "how many of them are measured now",
+    recalled = "how many the store has a result of", repeated = "how many were asked for before", seconds = "that the policy took, replaying and the model's predictions included",
+  },
+  trial = { -- a result
+    id = "the record's", short_id = "as few of its digits as name it", status = "measured, censored or failed", outcome = "the same in detail",
+    seconds = "the median; of one that was censored, a lower bound", low = "of the median's interval", high = "and its other end", hash = "of the scheduled module",
+    candidate = "its number", reason = "the message of a failure", busy = "whether other programs ran meanwhile", build_seconds = "that building it took",
+    run_seconds = "that checking and timing it took", done = "trials of the task so far", best = "the fastest record so far: as few digits as name it",
+    best_seconds = "its median",
+  },
+  learned = { -- the model was given results
+    lessons = "how many", known = "whether they are those that the store had", seconds = "that it took",
+  },
+  wait = { -- nothing came for a while
+    waiting = "results that are waited for",
+  },
+  ["end"] = { -- a task is over
+    trials = "how many were measured", seconds = "from the start of the run to here", best = "the fastest record's id", short_id = "as few of its digits as name it",
+    best_seconds = "its median", failures = "how many candidates failed, by outcome", refused = "how many were refused, by whom", repeated = "candidates that were asked for before",
+    busy = "trials during which other programs ran", retimed = "how many of the best were timed again", ended = "why: a word", text = "why, in a sentence, where trials are left",
+    open_seconds = "where the time went: opening the space", replay_seconds = "replaying", policy_seconds = "what policies did besides", learn_seconds = "the model's updates",
+    wait_seconds = "waiting for results", build_seconds = "building, all builders together", run_seconds = "checking and timing",
+  },
+}
+
+local function check(kind, fields)
+  local known = log.kinds[kind]
+  assert(known, kind)
+  for name in pairs(fields) do assert(known[name], name) end
+end
+
+-- A function that tells `listen` of events: log(kind, name of the task, fields).
+function log.new(listen)
+  local started = msched.clock()
+  return function(kind, task, fields)
+    check(kind, fields)
+    fields.event, fields.task, fields.elapsed = kind, task, msched.clock() - started
+    listen(fields)
+  end
+end
+
+return log

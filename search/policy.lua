@@ -1,0 +1,95 @@
+-- Policies: found by name, and run as coroutines. A policy is {name =, needs = {features =, model =}, run = function(env)
+-- … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they are there.
+local policies = {}
+
+local SHIPPED = {"evolutionary", "replay_trace"}
+local DEFAULT = "evolutionary"
+
+-- A policy's file asks for pools and measuring, so it runs with the rights of the program.
+local function load_file(path)
+  local chunk, message = loadfile(path, "t")
+  if not chunk then error(message, 0) end
+  local ok, policy = msched.heeding(chunk)
+  if not ok then error(type(policy) == "string" and policy or path .. ": raised a " .. type(policy), 0) end
+  if type(policy) ~= "table" or policy.kind ~= "policy" then error(path .. ": the file returns no policy; end it with `return ms.policy {…}`", 0) end
+  return policy
+end
+
+-- Those of users by name, the last registered of a name first, and then those shipped.
+local function by_name()
+  local names, found = {}, {}
+  local function add(name, load)
+    if found[name] then return end
+    found[name], names[#names + 1] = load, name
+  end
+  local registered = msched.registered.policy
+  for i = #registered, 1, -1 do add(registered[i].name, function() return registered[i] end) end
+  for _, name in ipairs(SHIPPED) do add(name, function() return msched.load("search." .. name) end) end
+  table.sort(names)
+  return found, names
+end
+
+-- A policy by its name, or a file's.
+function policies.find(name)
+  name = name or DEFAULT
+  if name:find "%.lua$" then return load_file(name) end
+  local found, names = by_name()
+  if found[name] then return found[name]() end
+  error(string.format("there is no policy `%s`; known are %s, and files, NAME.lua, that return one", name, table.concat(names, ", ")), 0)
+end
+
+-- ---- A policy that runs ----------------------------------------------------------------------------------------
+
+local REQUEST = {} -- what env:measure yields first: nothing else that is yielded is a request
+
+-- Asks for measurements, from within a policy; gives what came of them.
+function policies.ask(candidates) return coroutine.yield(REQUEST, candidates) end
+
+local Running = {}
+Running.__index = Running
+
+-- seconds: how long it may run without asking for measurements.
+function policies.start(policy, body, seconds)
+  return setmetatable({policy = policy, thread = coroutine.create(body), seconds = seconds}, Running)
+end
+
+-- Where it is, or was when it failed: the innermost line of its file; else where it begins.
+function Running:place()
+  local own = debug.getinfo(self.policy.run, "S")
+  for level = 0, math.huge do
+    local at = debug.getinfo(self.thread, level, "Sl")
+    if not at then return string.format("%s:%d", own.short_src, own.linedefined) end
+    if at.source == own.source and at.currentline > 0 then return string.format("%s:%d", at.short_src, at.currentline) end
+  end
+end
+
+-- Says what is wrong with it, and where. What it raised may have the place already.
+function Running:complain(what, hint)
+  local place = self:place()
+  if what:sub(1, #place + 1) == place .. ":" then what = what:sub(#place + 2):gsub("^%s+", "") end
+  return string.format("policy `%s` (%s): %s%s", self.policy.name, place, what, hint and "; " .. hint or "")
+end
+
+-- Goes on until it asks: gives the candidates; nil where it has ended; nil and a message where it failed.
+function Running:resume(...)
+  local timed, alive, tag, candidates = msched.within(self.seconds, coroutine.resume, self.thread, ...)
+  if timed == nil then
+    return nil, self:complain(string.format("ran longer than %g seconds without asking for measurements", self.seconds),
+                              "make it end sooner, or allow more with --policy-timeout")
+  end
+  if not timed or not alive then
+    local raised = not timed and alive or tag
+    if type(raised) == "table" and raised.not_the_policys then return nil, raised.message end
+    return nil, self:complain(type(raised) == "string" and raised or "raised a " .. type(raised))
+  end
+  if coroutine.status(self.thread) == "dead" then
+    if tag == nil then return nil end
+    return nil, self:complain("returned a " .. type(tag), "`run` returns nothing: it asks for measurements by env:measure(candidates)")
+  end
+  if tag ~= REQUEST then
+    return nil, self:complain("yielded a " .. type(tag), "what yields is env:measure(candidates), and nothing else")
+  end
+  return candidates
+end
+
+return policies

@@ -1,0 +1,87 @@
+-- What the store knows of a task when a run begins: modules that are not measured again, the best so far, lessons for
+-- the model, and records of others where the search starts.
+local resume = {}
+
+-- Whether a record's trace means here what it meant when it was measured: the intrinsics that it names are the same.
+local function is_understood(store, r) return not r.has_intrinsics or pcall(store.take_intrinsics, store, r.id) end
+
+-- A later version, or damage, may have written what does not read here.
+local function trace_of(task, r)
+  local ok, trace = pcall(msched.read_trace, r.trace)
+  if ok then return trace end
+  task.log("left_out", task.name, {record = r.id, reason = tostring(trace):match "^[^\n]*":gsub("^[^ ]*:%d+: ", "")})
+end
+
+-- The iteration that asked for a record; 0: one of another seed's, or of the starts.
+local function iteration_of(task, r) return r.seed == task.seed and r.candidate >> task.NUMBERS or 0 end
+
+-- Those of other targets of the kind, of other versions and of TVM: the fastest are measured here first.
+local function keep_starts(task, starts)
+  table.sort(starts, function(a, b)
+    if a.here ~= b.here then return a.here end
+    if a.seconds ~= b.seconds then return a.seconds < b.seconds end
+    return a.id < b.id
+  end)
+  task.starts = table.move(starts, 1, math.min(#starts, task.batch), 1, {})
+end
+
+-- Reads the records of a task. Those of its last iteration, which may have been cut short, are not yet known to the
+-- policy: it asks for them again, since it finds what it found then, and has their results at once.
+function resume.read(task, store)
+  local starts, own, last = {}, {}, 0
+  for _, r in ipairs(store:records {workload = task.workload}) do
+    local here = r.target == task.target.text
+    local of_use = r.status ~= "failed" and is_understood(store, r)
+    if here and r.versions == msched.versions() then
+      local trace = of_use and trace_of(task, r)
+      own[#own + 1] = {record = r, iteration = iteration_of(task, r), trace = trace, sketch = trace and trace:simplified(false),
+                       id = of_use and store:short_id(r.key)}
+      last = math.max(last, own[#own].iteration)
+    elseif r.status == "measured" and r.target:match "^%S+" == task.target.kind and of_use then
+      local trace = trace_of(task, r)
+      if trace then starts[#starts + 1] = {sketch = trace:simplified(false), here = here, seconds = r.seconds, id = r.id} end
+    end
+  end
+  keep_starts(task, starts)
+  table.sort(own, function(a, b)
+    if a.iteration ~= b.iteration then return a.iteration < b.iteration end
+    return a.record.hash < b.record.hash
+  end)
+  task.iteration, task.recorded = math.max(last, 1), #own
+  for _, k in ipairs(own) do
+    if last > 0 and k.iteration == last then task.unfinished[k.record.hash] = k end
+    if k.trace and k.record.status == "measured" then task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace) end
+  end
+  task.finished = {}
+  for _, k in ipairs(own) do
+    if not task.unfinished[k.record.hash] then
+      task.finished[#task.finished + 1] = k
+      task:know(k)
+    end
+  end
+end
+
+-- Lessons of an iteration's records: their features come of replaying them.
+local function lessons_of(task, list)
+  local jobs, lessons = {}, {}
+  for i, k in ipairs(list) do jobs[i] = {trace = k.sketch, seed = k.record.seed, candidate = k.record.candidate} end
+  for i, c in ipairs(task:reproduce(jobs)) do
+    if c and c.hash == list[i].record.hash then lessons[#lessons + 1] = {features = c.features, seconds = list[i].record.seconds, hash = c.hash} end
+  end
+  return lessons
+end
+
+-- Teaches the model what the store knows, iteration by iteration: as if the run had never been stopped.
+function resume.teach(task)
+  local list = {}
+  for i, k in ipairs(task.finished) do
+    if k.sketch then list[#list + 1] = k end
+    local following = task.finished[i + 1]
+    if not following or following.iteration ~= k.iteration then
+      task:learn(lessons_of(task, list), true)
+      list = {}
+    end
+  end
+end
+
+return resume

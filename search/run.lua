@@ -1,0 +1,150 @@
+-- A run: tasks that share services, resumed as the scheduler says until nothing is left to do.
+local contest = msched.load "search.contest"
+local schedulers = msched.load "search.scheduler"
+local resume = msched.load "search.resume"
+local refusals = msched.load "rules.refusals"
+
+local Run = {}
+Run.__index = Run
+
+-- fields: seconds and total, where they are limited: of all tasks together; scheduler; simulate; log.
+function Run.new(fields)
+  local self = setmetatable({tasks = {}, started = msched.clock(), cut = false, sharers = 1}, Run)
+  for name, value in pairs(fields) do self[name] = value end
+  self.pick = schedulers.find(self.scheduler)
+  return self
+end
+
+function Run:stopped() return msched.interrupted() end
+
+-- The run ends when its seconds are over.
+function Run:look_at_the_clock()
+  if self.seconds and msched.clock() - self.started > self.seconds then
+    self.ended = self.ended or {why = "seconds", text = string.format("its %g seconds are over", self.seconds)}
+  end
+end
+
+-- Trials of all together that no task has had or waits for. While not all were resumed once, those that were not keep
+-- their share.
+function Run:left()
+  if not self.total then return math.huge end
+  local left = self.total
+  for _, t in ipairs(self.tasks) do left = left - t.done - t.waiting end
+  return math.max(left, 0) // self.sharers
+end
+
+function Run:is_over()
+  self:look_at_the_clock()
+  return self.ended ~= nil or self:stopped()
+end
+
+-- ---- Waiting ------------------------------------------------------------------------------------------------------
+
+-- Waits until nothing is waited for, or `enough` says so.
+function Run:wait(enough)
+  while not self:is_over() and not enough() do
+    local waiting, start = {}, msched.clock()
+    for _, t in ipairs(self.tasks) do if t.waiting > 0 then waiting[#waiting + 1] = t end end
+    if #waiting == 0 then return end
+    local came = self.services:wait()
+    for _, t in ipairs(waiting) do
+      t.spent.wait = t.spent.wait + (msched.clock() - start) / #waiting
+      if not came then self.log("wait", t.name, {waiting = t.waiting}) end
+    end
+  end
+end
+
+-- What a task's function computes is computed in the background: until it is known, other tasks have the machine.
+local function waits_for_its_reference(services, task)
+  return task.waiting > 0 and services.measurer:reference(task.number) == nil
+end
+
+-- ---- Going on ------------------------------------------------------------------------------------------------------
+
+-- Each once, in order, so that something is known of all.
+function Run:begin()
+  for i, task in ipairs(self.tasks) do
+    if self:is_over() then return end
+    self.sharers = #self.tasks - i + 1
+    if task:remaining() > 0 then task:step() end
+    local looked = false
+    self:wait(function()
+      local others_may = #self.tasks > 1 and looked and waits_for_its_reference(self.services, task)
+      looked = true
+      return task.waiting == 0 or others_may
+    end)
+  end
+  self:wait(function() return false end)
+end
+
+function Run:live()
+  local live = {}
+  for _, t in ipairs(self.tasks) do
+    if not t.is_done and not t.ended and t:remaining() > 0 then live[#live + 1] = t end
+  end
+  return live
+end
+
+function Run:search()
+  self:begin()
+  while not self:is_over() do
+    local live = self:live()
+    if #live == 0 then return end
+    self.pick(live):step()
+    self:wait(function() return false end)
+  end
+end
+
+-- Starts the services on the tasks, and searches. Errors of the services end it.
+function Run:go(services)
+  self.services = services
+  for _, task in ipairs(self.tasks) do
+    task.services = services
+    if not self.simulate then resume.read(task, services.store) end
+  end
+  services:start(self.tasks)
+  for _, task in ipairs(self.tasks) do
+    local refused
+    if task.policy.needs.model then refused = task:take_model(services:model()) end
+    self:tell_start(task, refused)
+    if not self:is_over() then resume.teach(task) end
+  end
+  self:search()
+  for _, task in ipairs(self.tasks) do
+    self.cut = self.cut or task.waiting > 0 -- the measurer is busy with what no one waits for
+  end
+  for _, task in ipairs(self.tasks) do task.retimed = contest.run(task) end
+end
+
+-- ---- Telling --------------------------------------------------------------------------------------------------------
+
+function Run:tell_start(task, refused_model)
+  local floats = task.func:flops()
+  self.log("start", task.name, {
+    target = task.target.text, trials = task.trials, total = self.total, operations = floats > 0 and floats or task.func:integer_ops(),
+    unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, equal = task.equal, sketches = #task.sketches, thinned = task.thinned or false,
+    known = task.recorded, bound = task.bound, seconds = task.spent.open, deadline = self.seconds, refused_model = refused_model,
+  })
+end
+
+local function why_ended(run, task)
+  if task.ended then return task.ended end
+  if run.ended then return run.ended end
+  if run:stopped() then return {why = "interrupted"} end
+  if task.done < task.trials then return {why = "total", text = string.format("the %d trials of all tasks together are spent", run.total)} end
+  return {why = "trials"}
+end
+
+function Run:tell_end(task)
+  task.ended_as = why_ended(self, task)
+  task.seconds = msched.clock() - self.started
+  local best, spent = task.fastest or {}, task.spent
+  self.log("end", task.name, {
+    trials = task.done, seconds = task.seconds, best = best.full_id, short_id = best.id, best_seconds = best.seconds, failures = task.failures,
+    refused = refusals.counts(task.refused), repeated = task.repeated, busy = task.busy, retimed = task.retimed, ended = task.ended_as.why, text = task.ended_as.text,
+    open_seconds = spent.open, replay_seconds = spent.replay, policy_seconds = spent.policy, learn_seconds = spent.learn, wait_seconds = spent.wait,
+    build_seconds = spent.build, run_seconds = spent.run,
+  })
+end
+
+return Run

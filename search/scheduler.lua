@@ -1,0 +1,68 @@
+-- Which task goes on. Each is resumed once, in order; from then on
+--   gain          that one which has most to gain: its weight, times the seconds that its best is above a bound which no
+--                 kernel passes, times how often its last iterations found a better one;
+--   round-robin   in turn.
+-- A task that nothing is known of comes first; one that is over never comes. What decides is in the tasks' results alone.
+local schedulers = {}
+
+local WINDOW = 4 -- iterations that count as the last
+
+-- A machine of the kind that is faster than any: so the bound holds, without a measurement, everywhere alike.
+local HERTZ, PIPES, BYTES_A_CYCLE = 4e9, 2, 128
+
+-- Seconds that no kernel of the function is faster than: its arithmetic in full vectors on all cores, and each byte of its
+-- arguments read or written once from the nearest cache. Source: Williams et al., "Roofline", CACM 2009.
+function schedulers.bound(func, target)
+  local bytes, least = 0, 8
+  for _, p in ipairs(func:params()) do
+    local size = math.max(tonumber(p.type:match "%d+") or 8, 8) // 8
+    local elements = 1
+    for _, extent in ipairs(p.shape or {}) do elements = elements * extent end
+    bytes, least = bytes + size * elements, math.min(least, size)
+  end
+  local operations = math.max(func:flops(), func:integer_ops())
+  local lanes = target.vector_bits // (8 * least)
+  return math.max(operations / (2 * PIPES * lanes), bytes / BYTES_A_CYCLE) / (HERTZ * target.cores)
+end
+
+-- Of the last iterations, the share that found a better kernel; none yet, or all without one, is never nothing.
+local function recent_success(task)
+  local wins, from = 0, math.max(#task.wins - WINDOW + 1, 1)
+  for i = from, #task.wins do wins = wins + (task.wins[i] and 1 or 0) end
+  return (1 + wins) / (1 + #task.wins - from + 1)
+end
+
+function schedulers.gain_of(task)
+  if not task.fastest then return math.huge end
+  return task.weight * math.max(task.fastest.seconds - task.bound, 0) * recent_success(task)
+end
+
+-- The first of those that gain most.
+local function by_gain(tasks)
+  local best, most
+  for _, t in ipairs(tasks) do
+    local gain = schedulers.gain_of(t)
+    if not best or gain > most then best, most = t, gain end
+  end
+  return best
+end
+
+-- The one that was resumed least often, the first of these.
+local function in_turn(tasks)
+  local best
+  for _, t in ipairs(tasks) do
+    if not best or #t.wins < #best.wins then best = t end
+  end
+  return best
+end
+
+local known = {gain = by_gain, ["round-robin"] = in_turn}
+
+-- A function from the tasks that are not over to the one that goes on.
+function schedulers.find(name)
+  local found = known[name or "gain"]
+  if not found then error(string.format("there is no scheduler `%s`; known are %s", name, table.concat(msched.sorted_keys(known), ", ")), 0) end
+  return found
+end
+
+return schedulers

@@ -1,0 +1,54 @@
+-- What all tasks of a run share: the store, the pool that replays, the measurer; and how a task gets a model.
+local models = msched.load "search.models"
+local services = {}
+
+local Services = {}
+Services.__index = Services
+
+-- options: target, jobs, files, rule_timeout, reference_timeout, simulate, model, seed; store, or db: the path of one;
+-- measurer: what measures in place of the program's.
+function services.open(options)
+  return setmetatable({options = options, store = options.store or msched.store(options.db), tasks = {}}, Services)
+end
+
+-- Starts what works on these tasks; each gets its number. The store has given its intrinsics by now.
+function Services:start(tasks)
+  local options, target = self.options, self.options.target or "native"
+  for _, task in ipairs(tasks) do
+    if not self.pool then
+      self.pool = msched.pool(task.func, {jobs = options.jobs or task.target.cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10})
+    else
+      self.pool:add(task.func)
+    end
+    task.place = #self.tasks -- among the pool's functions
+    self.tasks[#self.tasks + 1] = task
+  end
+  if not options.simulate then
+    self.measurer = options.measurer or msched.measurer {target = target, reference_timeout = options.reference_timeout}
+    self.by_number = {}
+    for _, task in ipairs(tasks) do
+      task.number = self.measurer:add(task.func)
+      self.by_number[task.number] = task
+      if task.fastest then self.measurer:set_best(task.number, task.fastest.seconds) end
+    end
+  end
+end
+
+-- A model that has learned nothing of the task, or what its file holds; and why, where a file cannot be used.
+function Services:model() return models.open(self.options.model or "xgboost", self.options.seed or 1) end
+
+-- Waits a little for a result and gives it to its task. Gives whether one came.
+function Services:wait()
+  local r = self.measurer:next(0.2)
+  if not r then return false end
+  self.by_number[r.task]:take_result(r)
+  return true
+end
+
+function Services:close()
+  if self.pool then self.pool:close() end
+  if self.measurer then self.measurer:close() end
+  if self.store and not self.options.store then self.store:close() end
+end
+
+return services

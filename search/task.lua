@@ -1,0 +1,348 @@
+-- A task: a function that is tuned, what is known of it, and what came of its candidates. It is the environment of its
+-- policy: seed, iteration, sketches, mutators {{part, weight}…}, batch, model (where the policy needs one), and the methods
+-- below down to `measure`.
+local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
+local policies = msched.load "search.policy"
+
+local Task = {NUMBERS = 20} -- bits of a candidate's number that count within its iteration; those above are the iteration
+Task.__index = Task
+
+local MOST_IDLE = 3 -- times in a row that nothing new was asked for
+
+local function count(table_, reason) table_[reason] = (table_[reason] or 0) + 1 end
+
+-- Numbers by reason, the most frequent first.
+function Task.reasons_text(numbers)
+  local reasons, parts = msched.sorted_keys(numbers), {}
+  table.sort(reasons, function(a, b) return numbers[a] ~= numbers[b] and numbers[a] > numbers[b] or numbers[a] == numbers[b] and a < b end)
+  for i, reason in ipairs(reasons) do parts[i] = string.format("%s %d", reason, numbers[reason]) end
+  return #parts > 0 and table.concat(parts, ", ") or "none"
+end
+
+-- A model where the policy declared that it needs none.
+local no_model = setmetatable({}, {__index = function() error("the policy uses a model: declare it, needs = {model = true}", 2) end})
+
+-- func; fields: name, target, weight, trials, seed, batch, most_failures, simulate, policy, policy_timeout, run, log, and what
+-- tune.open gave of its space.
+function Task.new(func, fields)
+  local self = setmetatable({
+    func = func, iteration = 1, made = 0, done = 0, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, kept = 0, repeated = 0, busy = 0, retimed = 0,
+    known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
+    spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
+  }, Task)
+  for name, value in pairs(fields) do self[name] = value end
+  self.features = self.policy.needs.features or self.policy.needs.model
+  self.running = policies.start(self.policy, function(env)
+    env:measure_starts()
+    return env.policy.run(env)
+  end, self.policy_timeout)
+  return self
+end
+
+-- ---- What a policy asks for --------------------------------------------------------------------------------------
+
+function Task:stopped() return msched.interrupted() end
+function Task:is_over()
+  self.run:look_at_the_clock()
+  return self.ended ~= nil or self.run.ended ~= nil or self:stopped()
+end
+-- Trials that are left of the task's and of the run's.
+function Task:remaining() return self:is_over() and 0 or math.min(self.trials - self.done, self.run:left()) end
+
+-- So many jobs that draw all decisions of the sketches anew, which they take in turn.
+function Task:draw_jobs(most)
+  local jobs, before = {}, (self.iteration - 1) * self.batch + self.made
+  for i = 1, most do jobs[i] = {trace = self.sketches[(before + i - 1) % #self.sketches + 1], anew = true} end
+  return jobs
+end
+
+-- Replays jobs {trace =, anew =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was refused.
+-- sketch_trace is the trace before postprocessing: what mutates. A candidate's number, which with the seed decides its
+-- draws, depends on the iteration and on how many were made in it before: not on what other runs did.
+function Task:replay(jobs)
+  for _, job in ipairs(jobs) do
+    job.seed = job.seed or self.seed
+    if not job.candidate then
+      self.made = self.made + 1
+      job.candidate = self.iteration << self.NUMBERS | self.made
+    end
+  end
+  local start = msched.clock()
+  local list, refused = self:reproduce(jobs)
+  refusals.merge(self.refused, refused)
+  local made = 0
+  for _, c in ipairs(list) do made = made + (c and 1 or 0) end
+  self.accepted = self.accepted + made
+  self.spent.replay = self.spent.replay + msched.clock() - start
+  self.log("candidates", self.name, {jobs = #jobs, made = made, refused = #jobs - made, seconds = msched.clock() - start})
+  return list
+end
+
+function Task:is_known(hash) return self.known[hash] ~= nil end
+
+-- Distinct candidates that were not asked for yet, at most `most`.
+function Task:unmeasured(candidates, most)
+  local list, seen = {}, {}
+  for _, c in ipairs(candidates) do
+    if c and #list < most then
+      if seen[c.hash] or self.known[c.hash] then self.repeated = self.repeated + 1
+      else
+        seen[c.hash] = true
+        list[#list + 1] = c
+      end
+    end
+  end
+  return list
+end
+
+-- The fastest so far, {hash, seconds, sketch, candidate, id}: at most `most`.
+function Task:best(most)
+  table.sort(self.measured, function(a, b) return a.seconds ~= b.seconds and a.seconds < b.seconds or a.seconds == b.seconds and a.hash < b.hash end)
+  return table.move(self.measured, 1, math.min(most, #self.measured), 1, {})
+end
+
+-- Has candidates measured, as many as there are trials left; those of earlier are not measured again. Gives a list of what
+-- came of each: {status =, seconds =}; status is measured, censored, failed, or repeated.
+function Task:measure(candidates)
+  if type(candidates) ~= "table" then error(string.format("env:measure takes a list of candidates, as env:replay gives them, not a %s", type(candidates)), 2) end
+  for i, c in ipairs(candidates) do
+    if type(c) ~= "table" or msched.type(c.trace) ~= "trace" or type(c.hash) ~= "string" then
+      error(string.format("env:measure: item %d is no candidate, as env:replay gives them, but a %s", i, type(c)), 2)
+    end
+  end
+  return policies.ask(candidates)
+end
+
+-- ---- Candidates ---------------------------------------------------------------------------------------------------
+
+-- As `replay`, of jobs that have their numbers; and what was refused.
+function Task:reproduce(jobs)
+  if #jobs == 0 then return {}, {} end
+  for _, job in ipairs(jobs) do job.task = self.place end
+  local made, refused, script_error = self.services.pool:replay(jobs, self.features)
+  if script_error and not self:stopped() then error({not_the_policys = true, message = script_error}, 0) end
+  for i, c in ipairs(made) do
+    if c then
+      c.sketch_trace, c.candidate = c.trace:simplified(false), jobs[i].candidate
+      if #self.postprocs > 0 then made[i] = self:postprocess(c, refused) end
+    end
+  end
+  return made, refused
+end
+
+-- The user's postprocessors that are closures of this state run here, after those that the pool's workers hold.
+function Task:postprocess(c, refused)
+  local sch = msched.apply(self.func, c.trace)
+  local done, ok, by, code, message = pcall(space.check, sch, self.postprocs)
+  if not done then error({not_the_policys = true, message = ok}, 0) end
+  if not ok then
+    refused[#refused + 1] = {by = by, code = code, example = message, count = 1}
+    return false
+  end
+  c.trace, c.hash = sch.trace, sch:hash()
+  if self.features then c.features = msched.features(sch) end
+  return c
+end
+
+-- The starts are postprocessed as candidates are, and measured here: at most half of the trials.
+function Task:measure_starts()
+  local jobs = {}
+  for i, s in ipairs(self.starts) do jobs[i] = {trace = s.sketch, candidate = 0} end
+  if #jobs == 0 then return end
+  self.is_starting = true
+  self:measure(self:unmeasured(self:replay(jobs), (self:remaining() + 1) // 2))
+end
+
+-- What fails in the model is not the policy's. Gives `refused`.
+function Task:take_model(model, refused)
+  self.learner = model
+  self.model = {predict = function(_, candidates)
+    local ok, scores = pcall(model.predict, model, candidates)
+    if not ok then error({not_the_policys = true, message = scores}, 0) end
+    return scores
+  end}
+  return refused
+end
+
+-- ---- Going on -----------------------------------------------------------------------------------------------------
+
+-- The task ends before all trials are done; the first reason stands.
+function Task:finish(why, format, ...) self.ended = self.ended or {why = why, text = string.format(format, ...)} end
+function Task:fail(message)
+  self:finish("error", "%s", message)
+  self.error = self.error or message
+end
+
+-- Lets the policy go on until it asks for measurements, and has them made.
+function Task:step()
+  local start, replaying, before = msched.clock(), self.spent.replay, self.repeated
+  local candidates, message = self.running:resume(self.answers or self)
+  local seconds = msched.clock() - start
+  self.spent.policy = self.spent.policy + seconds - (self.spent.replay - replaying)
+  if not candidates then
+    if message and not self:stopped() then self:fail(message)
+    elseif self.done < self.trials and not self:is_over() then self:finish("policy", "policy `%s` asked for no more", self.policy.name) end
+    self.is_done = true
+    return
+  end
+  local fresh, recalled = self:sort_out(candidates)
+  self.log("asked", self.name, {iteration = self.iteration, candidates = #candidates, measured = #fresh, recalled = recalled,
+                                repeated = self.repeated - before, seconds = seconds})
+  self:submit(fresh)
+  self:note_idle(#fresh + recalled)
+  if self.waiting == 0 then self:settle() end
+end
+
+-- What is asked for when the store was read already: its result costs no trial.
+function Task:recall(c, k)
+  self.unfinished[c.hash] = nil
+  self:know(k)
+  if k.sketch then self:note_lesson(c, k.record.seconds) end
+  return {status = k.record.status, seconds = k.record.seconds}
+end
+
+-- Answers from the store alone: what is not in it counts as failed, and is not kept.
+function Task:simulated(c)
+  local r = self.services.store:find_module(self.workload, self.target.text, c.hash)
+  if r then return {measured = r.status == "measured", censored = r.status == "censored", outcome = r.status, seconds = r.seconds, reason = r.reason} end
+  self.done = self.done + 1
+  return {outcome = "not in the store", seconds = 0, reason = ""}
+end
+
+-- Gives those that are to be measured, {candidate, at}, and how many the store had a result of.
+function Task:sort_out(candidates)
+  local fresh, recalled, left = {}, 0, self:remaining()
+  self.answers, self.pending, self.lessons, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
+  for i, c in ipairs(candidates) do
+    local k = self.unfinished[c.hash]
+    if k then
+      self.answers[i], recalled = self:recall(c, k), recalled + 1
+    elseif self.known[c.hash] or #fresh == left then
+      self.answers[i] = {status = "repeated"}
+    else
+      self.known[c.hash] = true
+      fresh[#fresh + 1] = {candidate = c, at = i}
+    end
+  end
+  return fresh, recalled
+end
+
+function Task:submit(fresh)
+  self.waiting = #fresh
+  for _, f in ipairs(fresh) do
+    self.submitted = self.submitted + 1
+    self.pending[self.submitted] = f
+    if self.simulate then self:take(self.submitted, self:simulated(f.candidate))
+    else self.services.measurer:submit(self.number, self.submitted, f.candidate.trace) end
+  end
+end
+
+-- A policy that asks for nothing new again and again has seen the space.
+function Task:note_idle(new)
+  self.idle = new > 0 and 0 or self.idle + 1
+  if self.idle < MOST_IDLE then return end
+  if self.accepted == 0 then self:finish("refused", "every candidate was refused")
+  else self:finish("exhausted", "the space gave nothing new three times in a row") end
+end
+
+-- All results of an iteration are there.
+function Task:settle()
+  table.sort(self.lessons, function(a, b) return a.hash < b.hash end) -- whatever the order in which they came
+  self:learn(self.lessons, false)
+  self.wins[#self.wins + 1] = self.fastest ~= nil and (not self.best_before or self.fastest.seconds < self.best_before)
+  for _, hash in ipairs(msched.sorted_keys(self.unfinished)) do -- nobody asks for these now
+    self:know(self.unfinished[hash])
+    self.unfinished[hash] = nil
+  end
+  self.iteration, self.made = self.iteration + (self.is_starting and 0 or 1), 0
+  self.is_starting = false
+end
+
+-- ---- Results ------------------------------------------------------------------------------------------------------
+
+function Task:note_best(seconds, id, full_id, hash, trace)
+  if self.fastest and self.fastest.seconds <= seconds then return end
+  self.fastest = {seconds = seconds, id = id, full_id = full_id, hash = hash, trace = trace}
+end
+
+-- A record of the store (resume.lua) counts as asked for.
+function Task:know(k)
+  self.known[k.record.hash] = true
+  if k.sketch and k.record.status == "measured" then
+    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch, candidate = k.record.candidate, id = k.id}
+  end
+end
+
+function Task:note_lesson(c, seconds)
+  if c.features then self.lessons[#self.lessons + 1] = {features = c.features, seconds = seconds, hash = c.hash} end
+end
+
+function Task:learn(lessons, known)
+  if #lessons == 0 or not self.policy.needs.model then return end
+  local start = msched.clock()
+  self.learner:update(lessons)
+  local seconds = msched.clock() - start
+  self.spent.learn = self.spent.learn + seconds
+  self.log("learned", self.name, {lessons = #lessons, known = known, seconds = seconds})
+end
+
+-- So many failures in a row are the space's, or the machine's: more of them would find nothing.
+local function note_failure(self, r)
+  local row = self.row
+  count(self.failures, r.outcome)
+  count(row.failures, r.outcome)
+  row.length, row.last = row.length + 1, r.reason ~= "" and "; the last: " .. r.reason or ""
+  if row.length >= self.most_failures and not self.simulate then
+    self:finish("failures", "%d candidates in a row failed: %s%s", row.length, Task.reasons_text(row.failures), row.last)
+  end
+end
+
+-- A result of the measurer's. Where the function itself cannot be run, there is none of any candidate.
+function Task:take_result(r)
+  if r.unmeasurable then
+    local _, why = self.services.measurer:reference(self.number)
+    self:fail(why)
+    self.waiting = self.waiting - 1
+  else
+    self:take(r.id, r)
+  end
+  if self.waiting == 0 then self:settle() end
+end
+
+local function keep(self, c, status, r)
+  if self.simulate then return end
+  self.kept = self.kept + 1
+  return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
+                                  high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate}
+end
+
+-- What came of a candidate: counted, kept in the store, told.
+function Task:take(number, r)
+  local c, at = self.pending[number].candidate, self.pending[number].at
+  local status = r.measured and "measured" or r.censored and "censored" or "failed"
+  self.pending[number], self.waiting = nil, self.waiting - 1
+  self.answers[at] = {status = status, seconds = status ~= "failed" and r.seconds or nil}
+  self.done = self.done + (status ~= "failed" and 1 or 0)
+  if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
+  if r.busy then self.busy = self.busy + 1 end
+  local id, short = keep(self, c, status, r)
+  if r.measured then
+    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short}
+    self:note_best(r.seconds, short, id, c.hash, c.trace)
+    if self.fastest.hash == c.hash and not self.simulate then self.services.measurer:set_best(self.number, r.seconds) end
+  end
+  if status ~= "failed" then self:note_lesson(c, r.seconds) end
+  self:tell_trial(c, r, status, id, short)
+end
+
+function Task:tell_trial(c, r, status, id, short)
+  local build, run = r.build_seconds or 0, (r.check_seconds or 0) + (r.time_seconds or 0)
+  self.spent.build, self.spent.run = self.spent.build + build, self.spent.run + run
+  self.log("trial", self.name, {
+    id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, low = r.low, high = r.high, hash = c.hash, candidate = c.candidate,
+    reason = r.reason, busy = r.busy or false, build_seconds = build, run_seconds = run, done = self.done, best = self.fastest and self.fastest.id,
+    best_seconds = self.fastest and self.fastest.seconds,
+  })
+end
+
+return Task

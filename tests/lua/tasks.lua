@@ -1,0 +1,253 @@
+-- Tasks, policies and the scheduler, with a measurer of the test's own whose times depend on the candidate alone: the same
+-- seed and results give the same candidates, with 1 and 2 jobs, twice, beside other tasks, and across stop and resume, with
+-- a model that has learned; what policies do wrong is named.  usage: msched tasks.lua
+local ms = require "msched"
+local te = ms.te
+local tune = ms.load "search.tune"
+
+local function product(name, m, n, k)
+  local A, B, r = te.placeholder({m, k}, "float32", "A"), te.placeholder({k, n}, "float32", "B"), te.reduce_axis(k, "k")
+  return te.func(name, {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")})
+end
+local small, wide = product("small", 64, 64, 64), product("wide", 32, 128, 64)
+
+-- ---- A measurer ----------------------------------------------------------------------------------------------------
+
+-- What the model can learn: kernels of longer vectors and fewer stores are faster; no two take the same time.
+local function time_of(sch)
+  local features, total = ms.features(sch), 0
+  for row = 1, #features do total = total + features(row, "vectorized_product") end
+  return 1e-3 / (1 + total) + tonumber(sch:hash():sub(1, 6), 16) * 1e-13
+end
+
+-- options: time, of a schedule and its task, in place of that above; most: it breaks after so many results.
+local function measurer(options)
+  options = options or {}
+  local m = {funcs = {}, asked = {}, times = {}, queue = {}, given = 0}
+  function m:add(func)
+    local task = #self.funcs
+    self.funcs[task + 1], self.asked[task + 1], self.times[task + 1] = func, {}, {}
+    return task
+  end
+  function m:submit(task, id, trace)
+    local sch = ms.apply(self.funcs[task + 1], trace)
+    local seconds = (options.time or time_of)(sch, task + 1)
+    table.insert(self.asked[task + 1], sch:hash())
+    table.insert(self.times[task + 1], seconds)
+    table.insert(self.queue, {task = task, id = id, measured = true, outcome = "measured", seconds = seconds, low = seconds, high = seconds, runs = 3, reason = ""})
+  end
+  function m:next()
+    if options.most and self.given >= options.most then error("the measurer is gone", 0) end
+    self.given = self.given + 1
+    return table.remove(self.queue, 1)
+  end
+  function m:reference() return true end
+  function m:set_best() end
+  function m:contest() end
+  function m:contested() return false end
+  function m:close() end
+  return m
+end
+
+-- A new store for each, removed in the end.
+local paths = {}
+local function new_path()
+  local name = os.tmpname()
+  paths[#paths + 1] = name
+  return name .. ".db"
+end
+local function remove_stores()
+  collectgarbage()
+  for _, name in ipairs(paths) do for _, suffix in ipairs {"", ".db", ".db-lock"} do os.remove(name .. suffix) end end
+end
+
+-- Tunes functions; gives the measurer and the tasks.
+local function run(functions, options)
+  local m = measurer(options.measuring)
+  local all = {measurer = m, batch = 16, trials = 48, db = new_path()}
+  for name, value in pairs(options) do if name ~= "measuring" then all[name] = value end end
+  local tasks = tune.all(functions, all)
+  return m, tasks
+end
+
+local function same(a, b, what)
+  assert(#a == #b, string.format("%s: %d and %d candidates", what, #a, #b))
+  for i = 1, #a do assert(a[i] == b[i], string.format("%s: candidate %d", what, i)) end
+end
+local function joined(a, b) return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})) end
+local function mean(list, first, last)
+  local sum = 0
+  for i = first, last do sum = sum + list[i] end
+  return sum / (last - first + 1)
+end
+
+-- ---- The same seed and results: the same candidates --------------------------------------------------------------
+
+local learned = 0
+local whole, tasks = run({small}, {jobs = 1, listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
+assert(#whole.asked[1] == 48 and tasks[1].done == 48 and learned == 48)
+same(run({small}, {jobs = 2}).asked[1], whole.asked[1], "again, with 2 jobs")
+assert(table.concat(run({small}, {seed = 2}).asked[1]) ~= table.concat(whole.asked[1]), "the seed does not show")
+
+-- What the model chose is better than what was drawn before it knew anything, and better than what is drawn: it would be
+-- worse, were its scores reversed.
+local drawn = run({small}, {policy = "replay_trace"})
+assert(mean(whole.times[1], 17, 48) < 0.7 * mean(whole.times[1], 1, 16), "the model learned nothing")
+assert(mean(whole.times[1], 17, 48) < 0.7 * mean(drawn.times[1], 1, 48), "the model is no better than drawing")
+
+-- Stopped between iterations, in the middle of the second, of the first and again of the second: the candidates are those of a run that was
+-- not stopped.
+local function stopped_after(counts)
+  local path, all = new_path(), {}
+  for _, count in ipairs(counts) do
+    local m = measurer {most = count}
+    local ok, message = pcall(tune.all, {small}, {measurer = m, batch = 16, trials = 48 - #all, db = path, jobs = 2})
+    assert(not ok and message == "the measurer is gone", tostring(message))
+    all = joined(all, table.move(m.asked[1], 1, count, 1, {}))
+    collectgarbage() -- closes the store
+  end
+  local known
+  local m = run({small}, {trials = 48 - #all, db = path, listen = function(e) if e.event == "start" then known = e.known end end})
+  assert(known == #all)
+  return joined(all, m.asked[1])
+end
+for _, counts in ipairs {{16}, {21}, {3, 17}} do
+  same(stopped_after(counts), whole.asked[1], "stopped after " .. table.concat(counts, " and "))
+end
+
+-- Beside another task, in turn, each has the candidates that it has alone.
+local both = run({small, wide}, {scheduler = "round-robin"})
+same(both.asked[1], whole.asked[1], "beside another")
+same(both.asked[2], run({wide}, {}).asked[1], "beside another")
+
+-- ---- The scheduler -----------------------------------------------------------------------------------------------
+
+-- Functions that are equal are one task, of the sum of their weights.
+local m, one = run({{small, weight = 2}, product("small", 64, 64, 64), wide}, {trials = 4, policy = "replay_trace"})
+assert(#m.funcs == 2 and #one == 2 and one[1].weight == 3 and one[2].weight == 1 and #one[1].equal == 1)
+
+-- Trials of all together go to the task that gains most: the slower, and of two alike that which weighs more.
+local function shares(first, second, options)
+  local all = {policy = "replay_trace", trials = 1000, total = 96, measuring = {time = function(sch, task) return (task == 1 and first or second) + time_of(sch) * 1e-3 end}}
+  for name, value in pairs(options) do all[name] = value end
+  local m = run({{small, weight = options.weight}, wide}, all)
+  assert(#m.asked[1] + #m.asked[2] == 96)
+  return #m.asked[1], #m.asked[2]
+end
+local a, b = shares(1e-3, 1, {})
+assert(a == 16 and b == 80, a .. " and " .. b)
+a, b = shares(1e-3, 1e-3, {weight = 20})
+assert(a == 80 and b == 16, a .. " and " .. b)
+a, b = shares(1e-3, 1, {scheduler = "round-robin"})
+assert(a == 48 and b == 48, a .. " and " .. b)
+
+-- ---- Policies ----------------------------------------------------------------------------------------------------
+
+-- A policy's run, as the lines of a file; the message that it ends with.
+local function failing(body, needs)
+  local path = os.tmpname() .. ".lua"
+  paths[#paths + 1] = path
+  local file = assert(io.open(path, "w"))
+  file:write('local ms = require "msched"\nreturn ms.policy {name = "mine", ', needs or "", " run = function(env)\n", body, "\nend}\n")
+  file:close()
+  local _, failed = run({small, wide}, {policy = path, policy_timeout = 0.5, trials = 4})
+  for _, task in ipairs(failed) do
+    assert(task.error, body .. " does not fail")
+    assert(task.ended_as.why == "error" and task.error:find("policy `mine` (" .. path .. ":", 1, true) == 1, task.error)
+  end
+  os.remove(path)
+  return failed[1].error:sub(#("policy `mine` (" .. path) + 1), failed[1]
+end
+local function fails(body, line, words, needs)
+  local message = failing(body, needs)
+  assert(message:find(":" .. line .. "): ", 1, true) == 1 and message:find(words, 1, true), message)
+end
+fails('env:remaining()\nerror "oh"', 4, "oh")
+fails("error {}", 3, "raised a table")
+fails("local x = nil\nreturn x.y", 4, "attempt to index a nil value")
+fails("while true do end", 3, "ran longer than 0.5 seconds without asking for measurements")
+fails("while true do pcall(error) end", 3, "ran longer than 0.5 seconds")
+fails("return 7", 2, "returned a number")
+fails("env:measure(7)", 3, "takes a list of candidates, as env:replay gives them, not a number")
+fails("env:measure {{}}", 3, "item 1 is no candidate")
+fails("coroutine.yield(env:replay(env:draw_jobs(2)))", 3, "yielded a table")
+fails("env.model:predict {}", 3, "the policy uses a model: declare it, needs = {model = true}")
+fails("env:replay {7}", 3, "")
+local _, kept = failing('env:measure(env:replay(env:draw_jobs(2)))\nerror "late"')
+assert(kept.fastest and kept.done == 2, "what was measured before is lost")
+
+-- What it asks for comes back, in its order; nothing is measured twice, and no more than there are trials.
+local answers
+ms.policy {name = "asking", run = function(env)
+  local made = env:replay(env:draw_jobs(6))
+  made[3] = made[1]
+  answers = env:measure(made)
+end}
+m, tasks = run({small}, {policy = "asking", trials = 4})
+assert(#m.asked[1] == 4 and tasks[1].ended_as.why == "trials")
+m, tasks = run({small}, {policy = "asking", trials = 6})
+assert(#m.asked[1] == 5 and #answers == 6 and tasks[1].ended_as.why == "policy")
+local texts = {}
+for i, answer in ipairs(answers) do texts[i] = answer.status end
+assert(table.concat(texts, " ") == "measured measured repeated measured measured measured", table.concat(texts, " "))
+assert(answers[2].seconds == m.times[1][2])
+-- One that asks for nothing new again and again is ended, whatever it does.
+ms.policy {name = "idle", run = function(env)
+  local made = env:replay(env:draw_jobs(1))
+  while true do env:measure(made) end
+end}
+_, tasks = run({small}, {policy = "idle", trials = 4})
+assert(tasks[1].ended_as.why == "exhausted" and tasks[1].done == 1)
+-- It is known by its name; another is not, and the message lists those that are.
+local ok, message = pcall(run, {small}, {policy = "none_such"})
+assert(not ok and message:find("there is no policy `none_such`; known are asking, evolutionary, idle, mine, replay_trace, and files", 1, true), message)
+ok, message = pcall(run, {small}, {scheduler = "none_such"})
+assert(not ok and message:find("there is no scheduler `none_such`; known are gain, round-robin", 1, true), message)
+for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features` and `model`, not `speed`"}) do
+  ok, message = pcall(load("local p = require('msched').policy {name = 'p', run = print, needs = " .. needs .. "} return p", "=needs"))
+  assert(not ok and message:find("needs:1: ms.policy p: " .. words, 1, true), message)
+end
+
+-- ---- Records that do not read ------------------------------------------------------------------------------------
+
+-- A store one of whose records has a trace that a later version wrote: it is left out and named, once; the rest is used.
+local path = new_path()
+run({small}, {trials = 20, db = path})
+collectgarbage()
+local store = ms.store(path)
+local damaged = store:records()[2].id
+local worse = setmetatable({records = function(_, filter)
+  local list = store:records(filter)
+  list[2].trace = "of a later version"
+  return list
+end}, {__index = function(_, name) return function(_, ...) return store[name](store, ...) end end})
+local left_out, lessons, known = {}, 0, 0
+m = run({small}, {trials = 4, store = worse, listen = function(e)
+  if e.event == "left_out" then left_out[#left_out + 1] = e end
+  if e.event == "learned" and e.known then lessons = lessons + e.lessons end
+  if e.event == "start" then known = e.known end
+end})
+assert(#left_out == 1 and left_out[1].record == damaged and left_out[1].reason == "it begins as none of a trace's forms does", left_out[1].reason)
+assert(known == 20 and #m.asked[1] == 4 and lessons == 16 and store:check() == 0)
+store:close()
+
+-- ---- The log -----------------------------------------------------------------------------------------------------
+
+-- From the events alone: what was asked for, measured, learned; elapsed never goes back.
+local kinds, elapsed, asked_for, measured, taught = {}, 0, 0, 0, 0
+run({small, wide}, {listen = function(e)
+  kinds[e.event] = (kinds[e.event] or 0) + 1
+  assert(e.task == "small" or e.task == "wide")
+  assert(e.elapsed >= elapsed)
+  elapsed = e.elapsed
+  if e.event == "asked" then asked_for, measured = asked_for + e.candidates, measured + e.measured end
+  if e.event == "learned" then taught = taught + e.lessons end
+  if e.event == "end" then
+    assert(e.trials == 48 and e.ended == "trials" and e.best and e.best_seconds > 0)
+    assert(e.open_seconds > 0 and e.replay_seconds > 0 and e.policy_seconds > 0 and e.learn_seconds > 0 and e.wait_seconds >= 0)
+  end
+end})
+assert(kinds.start == 2 and kinds["end"] == 2 and kinds.trial == 96 and kinds.candidates > 6 and kinds.asked >= 6 and kinds.learned == kinds.asked)
+assert(measured == 96 and taught == 96 and asked_for >= 96)
+remove_stores()
+print "tasks: ok"
