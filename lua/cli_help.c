@@ -12,7 +12,8 @@ static void list_commands(void) {
   printf("\noptions:\n  --help     this text\n  --version  the version\n\n"
          "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
          "`msched help queries` list them; `msched help ms`, `te` and `ops` list the Lua module, `ms.tune` is a "
-         "member.\n");
+         "member.\n`ops:NAME` and `suite:NAME` stand for files: `msched help ops` lists them too, `msched help "
+         "ops:conv2d` explains one.\n");
 }
 
 static void list_instructions(void) {

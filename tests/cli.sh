@@ -81,6 +81,10 @@ check "run of an operator without arguments" 0 "the same results" "$msched" run 
 check "lower of an operator" 0 "def softmax_8x8(" "$msched" lower ops:softmax -- 8x8
 check "space of an operator" 0 "matmul_32x32x32, sketch 1" "$msched" space ops:matmul -- 32 32 32
 check "show of an operator" 0 "def gelu_4x4_float16(X: T.Buffer((4, 4), \"float16\")" "$msched" show ops:gelu -- 4x4 dtype=float16
+echo '[[["GetSBlock",[],["relu","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2"]],["Parallel",["l1"],[],[]]],[]]' >"$dir/relu.json"
+check "apply to an operator" 0 "T.parallel(16)" sh -c "'$msched' show ops:relu -- 16x8 | '$msched' apply - '$dir/relu.json'"
+check "run of an operator by a trace" 0 "scheduled, interpreted: the same" "$msched" run ops:relu --trace "$dir/relu.json" -- 16x8
+check "help names them" 0 "\`ops:NAME\` and \`suite:NAME\` stand for files" "$msched" help
 check "tune of an operator" 0 "relu_16x16" "$msched" tune ops:relu --trials 2 --policy replay_trace --db "$dir/ops.db" -- 16x16
 check "tune of a suite" 0 "NRM_1_b1" "$msched" tune suite:ops --trials 1 --policy replay_trace --db "$dir/ops.db" -- NRM_1_b1
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops

@@ -29,6 +29,7 @@ local conv = func("conv2d", {"1", "56", "56", "64", "128", "3", "stride=2", "pad
 expect("1x56x56x64 float32, 3x3x64x128 float32, 1x28x28x128 float32", conv)
 assert(conv:name() == "conv2d_1x56x56x64x128x3_stride2_pad1", conv:name())
 assert(conv:hash() == func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}):hash())
+assert(conv:hash() == named.func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}, "of_another_name"):hash()) -- they share records
 assert(conv:hash() == func("conv2d", {co = 128, stride = 2, pad = 1}):hash())
 assert(conv:hash() == func("conv2d", {"co=128", "pad=1", stride = {2, 2}}):hash())
 expect("2x4x9x7 float16, 6x2x3x1 float16, 2x6x7x7 float32", func("conv2d", {2, 9, 7, 4, 6, "3x1", groups = 2, layout = "NCHW", dtype = "float16"}))
