@@ -35,6 +35,7 @@ void bind_streams(lua_State *L);
 void bind_boxes(lua_State *L);
 void bind_searching(lua_State *L); /* pools, features */
 void bind_models(lua_State *L);
+void bind_drafts(lua_State *L);
 void bind_measurers(lua_State *L);
 void bind_stores(lua_State *L);
 /* Makes a replay that runs return soon; async-signal-safe. */

@@ -19,6 +19,7 @@ docs.about = {
   pool = "A pool: workers that replay candidates, for policies.",
   features = "The features of a candidate: features(row, name) is a number, #features the number of rows.",
   model = "A cost model: scores candidates by their features.",
+  draft = "A draft: what candidates of a sketch cost, estimated from their decisions alone.",
   measurer = "A measurer: builds and times candidates in processes of their own.",
   stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
   box = "A box: a state of its own for the rules and mutators of files.",
@@ -67,6 +68,7 @@ ms.pool(func: msched.function, options: table): msched.pool | Replay workers, fo
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
 ms.model(model: string|{name: string, update: function, predict: function}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, lessons) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
+ms.draft(func: msched.function, sketch: msched.trace, machine: table): msched.draft | Estimates of what candidates of a sketch cost. machine: numbers that search/draft.lua makes of a target.
 ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
@@ -234,6 +236,9 @@ pool:add(func: msched.function): integer | A function whose jobs it replays besi
 pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
 pool:close() | Ends the workers.
 features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
+draft:size(): number | How many candidates the sketch has, as far as drafts vary them.
+draft:cost(trace: msched.trace): number | The cycles, as estimated, of a trace that differs from the sketch in its decisions only.
+draft:best(options: {seed?: integer, budget?: integer, most?: integer, each?: integer}): {trace: msched.trace, cost: number, tile: string}[] | The cheapest, at most so many and so many of each register tile: of all, or of about `budget` that are drawn and led downhill.
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.

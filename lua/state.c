@@ -178,6 +178,7 @@ int luaopen_msched(lua_State *L) {
     bind_vendors(L);
     bind_searching(L);
     bind_models(L);
+    bind_drafts(L);
     bind_measurers(L);
     bind_stores(L);
     bind_boxes(L);

@@ -93,6 +93,44 @@ bool search_model_update(struct search_model *model, const struct search_lesson 
 bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows,
                           uint32_t count, double *scores, ms_error *err);
 
+/* ---- Drafts: what candidates of a sketch cost, estimated from their decisions alone. Nothing is replayed: a sketch is
+ * read once, and a candidate is arithmetic on its decisions, a microsecond or two. */
+enum { SEARCH_LEVELS = 3 };
+struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua has what the target does not know */
+  double cores, vector_bits, registers;
+  double cache_bytes[SEARCH_LEVELS];   /* of a core's first and second level, and of the third */
+  double bytes_a_cycle[SEARCH_LEVELS]; /* that come from the level outside of each */
+  double multiply_adds, loads;         /* vectors a cycle */
+  double latency, reload;              /* of adding to a result, and more where it is not in a register */
+  double unrolled;                     /* rows of a register tile that are unrolled without being asked */
+  double iteration, copy, parallel;    /* of a loop's turn, of copying a byte, of starting the threads */
+  double guarded;                      /* how many times as long vectors take under a condition */
+};
+struct search_draft;
+/* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the seed
+ * 1; what no draft varies (places of computation, tiles of loops that others' decisions size) stays so, and may have to be
+ * repaired. NULL: the sketch is refused. */
+struct search_draft *search_draft_new(struct tir *workload, const struct vm_trace *sketch,
+                                      const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
+                                      ms_error *err);
+void search_draft_free(struct search_draft *draft);
+/* The sketch with the decisions that the draft starts from; borrowed. */
+const struct vm_trace *search_draft_sketch(const struct search_draft *draft);
+double search_draft_size(const struct search_draft *draft); /* candidates that there are */
+/* Whether a trace is the sketch with decisions, all made, of which none is out of range. */
+bool search_draft_has(const struct search_draft *draft, const struct vm_trace *trace);
+/* Estimated cycles of the candidate with these decisions, laid out as the sketch's; in range. */
+double search_draft_cost(const struct search_draft *draft, const int64_t *decisions);
+struct search_drafted {
+  double cost;
+  uint64_t tile;          /* the same for candidates whose innermost loops are the same */
+  struct vm_trace *trace; /* the caller's */
+};
+/* The cheapest, at most `most` and `each` of one tile, in rising order: of all candidates where they are no more than
+ * `budget`, else of about so many, drawn by the seed and led downhill. Returns their number. */
+uint32_t search_draft_best(const struct search_draft *draft, uint64_t seed, uint64_t budget, uint32_t most,
+                           uint32_t each, struct search_drafted *out);
+
 #ifdef __cplusplus
 }
 #endif

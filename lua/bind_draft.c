@@ -1,0 +1,131 @@
+/* Drafts from Lua: what candidates of a sketch cost, estimated from their decisions. */
+#include "bind.h"
+#include "bind_search.h"
+
+#include <stdlib.h>
+
+#define BOUND_DRAFT "msched.draft"
+
+static struct search_draft *check_draft(lua_State *L) {
+  return *(struct search_draft **)luaL_checkudata(L, 1, BOUND_DRAFT);
+}
+
+static int collect_draft(lua_State *L) {
+  struct search_draft **d = luaL_checkudata(L, 1, BOUND_DRAFT);
+  search_draft_free(*d);
+  *d = NULL;
+  return 0;
+}
+
+static double number_of(lua_State *L, int at, const char *name) {
+  if (lua_getfield(L, at, name) != LUA_TNUMBER) luaL_error(L, "a machine's `%s` is a number", name);
+  double number = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  return number;
+}
+
+static void read_levels(lua_State *L, int at, const char *name, double out[SEARCH_LEVELS]) {
+  if (lua_getfield(L, at, name) != LUA_TTABLE) luaL_error(L, "a machine's `%s` is a list", name);
+  for (int i = 0; i < SEARCH_LEVELS; i++) {
+    if (lua_geti(L, -1, i + 1) != LUA_TNUMBER) luaL_error(L, "a machine's `%s` has %d numbers", name, SEARCH_LEVELS);
+    out[i] = lua_tonumber(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+}
+
+static struct search_machine read_machine(lua_State *L, int at) {
+  struct search_machine m;
+  luaL_checktype(L, at, LUA_TTABLE);
+  const struct {
+    const char *name;
+    double *to;
+  } numbers[] = {{"cores", &m.cores},         {"vector_bits", &m.vector_bits},
+                 {"registers", &m.registers}, {"multiply_adds", &m.multiply_adds},
+                 {"loads", &m.loads},         {"latency", &m.latency},
+                 {"reload", &m.reload},       {"unrolled", &m.unrolled},
+                 {"iteration", &m.iteration}, {"copy", &m.copy},
+                 {"parallel", &m.parallel},   {"guarded", &m.guarded}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i].to = number_of(L, at, numbers[i].name);
+  read_levels(L, at, "cache_bytes", m.cache_bytes);
+  read_levels(L, at, "bytes_a_cycle", m.bytes_a_cycle);
+  luaL_argcheck(L, m.cores >= 1 && m.vector_bits >= 32, at, "a machine has a core and vectors");
+  return m;
+}
+
+/* draft(function, sketch, machine) */
+static int new_draft(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  const struct vm_trace *sketch = bind_check_trace(L, 2);
+  struct search_machine machine = read_machine(L, 3);
+  struct search_draft **d = lua_newuserdatauv(L, sizeof *d, 0);
+  *d = NULL;
+  luaL_setmetatable(L, BOUND_DRAFT);
+  ms_error err = {.instruction = -1};
+  *d = search_draft_new(f->ir, sketch, bind_intrinsics(L), &machine, &err);
+  return *d ? 1 : bind_raise_refused(L, &err);
+}
+
+static int draft_size(lua_State *L) {
+  lua_pushnumber(L, search_draft_size(check_draft(L)));
+  return 1;
+}
+
+/* draft:cost(trace): of a trace that differs from the sketch in decisions only */
+static int draft_cost(lua_State *L) {
+  const struct search_draft *d = check_draft(L);
+  const struct vm_trace *trace = bind_check_trace(L, 2);
+  luaL_argcheck(L, search_draft_has(d, trace), 2, "it is no candidate of the draft's sketch, or not all is decided");
+  lua_pushnumber(L, search_draft_cost(d, trace->decisions));
+  return 1;
+}
+
+struct results {
+  struct search_drafted *list;
+  uint32_t count;
+};
+static int collect_results(lua_State *L) {
+  struct results *r = lua_touserdata(L, 1);
+  for (uint32_t i = 0; i < r->count; i++) vm_trace_free(r->list[i].trace);
+  free(r->list);
+  *r = (struct results){0};
+  return 0;
+}
+
+/* draft:best {seed =, budget =, most =, each =}: a list of {trace, cost, tile} */
+static int draft_best(lua_State *L) {
+  const struct search_draft *d = check_draft(L);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  int64_t seed = bind_option_int(L, 2, "seed", 1), budget = bind_option_int(L, 2, "budget", 100000);
+  int64_t most = bind_option_int(L, 2, "most", 1000), each = bind_option_int(L, 2, "each", most);
+  luaL_argcheck(L, budget >= 1 && most >= 1 && most <= 1 << 20 && each >= 1, 2, "budget, most and each are at least 1");
+  struct results *r = bind_hold(L, sizeof *r, "msched.drafted", collect_results);
+  r->list = calloc((size_t)most, sizeof *r->list);
+  if (!r->list) return luaL_error(L, "no memory for drafts");
+  r->count = search_draft_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
+                               each > most ? (uint32_t)most : (uint32_t)each, r->list);
+  lua_createtable(L, (int)r->count, 0);
+  for (uint32_t i = 0; i < r->count; i++) {
+    char tile[20];
+    lua_createtable(L, 0, 3);
+    struct vm_trace *trace = r->list[i].trace;
+    r->list[i].trace = NULL;
+    bind_push_trace(L, trace);
+    lua_setfield(L, -2, "trace");
+    lua_pushnumber(L, r->list[i].cost);
+    lua_setfield(L, -2, "cost");
+    snprintf(tile, sizeof tile, "%016llx", (unsigned long long)r->list[i].tile);
+    lua_pushstring(L, tile);
+    lua_setfield(L, -2, "tile");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+void bind_drafts(lua_State *L) {
+  static const luaL_Reg draft[] = {{"size", draft_size}, {"cost", draft_cost}, {"best", draft_best}, {NULL, NULL}};
+  static const luaL_Reg draft_meta[] = {{"__gc", collect_draft}, {NULL, NULL}};
+  bind_type(L, BOUND_DRAFT, draft, draft_meta);
+  lua_pushcfunction(L, new_draft);
+  lua_setfield(L, -2, "draft");
+}

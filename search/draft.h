@@ -1,0 +1,67 @@
+/* What a draft knows of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
+ * search; draft_sketch.c fills it, draft.c scores and enumerates with it. */
+#ifndef MSCHED_SEARCH_DRAFT_H
+#define MSCHED_SEARCH_DRAFT_H
+
+#include "search.h"
+
+enum { DRAFT_LOOPS = 32, DRAFT_ITERS = 16, DRAFT_ACCESSES = 8, DRAFT_RANK = 8 };
+
+/* A number of a candidate, computed in order: a constant, a decision, one of a table, or made of two before it. */
+struct draft_number {
+  enum { DRAFT_CONSTANT, DRAFT_DECISION, DRAFT_CHOICE, DRAFT_TIMES, DRAFT_CEILING } op;
+  uint32_t a, b; /* of a decision: a is where; of a choice: b is where its table begins; else numbers */
+  int64_t value; /* of a constant */
+};
+
+struct draft_loop {
+  uint32_t extent;     /* a number */
+  uint32_t iters;      /* a bit for each iteration variable that it moves */
+  bool reduces, alone; /* alone: nothing stands beside its only child */
+};
+struct draft_access {
+  tir_buffer buffer;
+  bool written;
+  double bytes; /* of an element */
+  uint32_t rank;
+  int64_t extents[DRAFT_RANK];
+  int64_t moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
+};
+struct draft_iter {
+  int64_t extent;
+  bool reduces, dense; /* dense: every access stays or moves by one element in memory, and some move */
+};
+struct draft_nest {
+  uint32_t loop_count, iter_count, access_count; /* loops: outermost first */
+  struct draft_loop loops[DRAFT_LOOPS];
+  struct draft_iter iters[DRAFT_ITERS];
+  struct draft_access accesses[DRAFT_ACCESSES];
+  bool promoted; /* annotated as a register tile */
+  /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access
+   * does inside them. */
+  struct draft_nest *follows;
+  uint32_t at, access;
+};
+
+struct draft_draw {
+  uint32_t decision, width, choices; /* where in the vector, how many numbers, how many choices */
+  int64_t *values;                   /* choices x width */
+};
+
+struct search_draft {
+  struct search_machine machine;
+  struct vm_trace *sketch; /* with the decisions that the nests were read from */
+  struct draft_number *numbers;
+  int64_t *tables; /* of choices */
+  struct draft_nest *nests;
+  struct draft_draw *draws;
+  uint32_t number_count, table_size, nest_count, draw_count;
+  uint32_t jobs, unroll; /* numbers: what is noted on the root; 0: nothing */
+  int64_t most_vector;   /* elements that are vectorized at most */
+};
+
+/* Fills numbers, nests and draws from the sketch. */
+bool draft_read_sketch(struct search_draft *draft, struct tir *workload, const struct vm_intrinsics *intrinsics,
+                       ms_error *err);
+
+#endif

@@ -1,0 +1,379 @@
+/* Reading a sketch for drafts: which number each loop's extent is, and what each block touches.
+ *
+ * The sketch is replayed once, with decisions of its own or drawn. What its instructions say of extents (tiles that are
+ * drawn, splits, fusions) holds for all decisions; the order of loops and blocks is taken from the replay. Loops that
+ * moving a block made have no instruction: such a nest is taken to follow the tiles of the one that it moved to. */
+#include "draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct reading {
+  struct search_draft *draft;
+  struct tir *workload;
+  const struct vm_intrinsics *intrinsics;
+  const struct vm_steps *steps;
+  struct vm_schedule *made; /* the sketch, replayed */
+  uint32_t *numbers;        /* of each variable; 0: none */
+};
+
+/* ---- Numbers ---- */
+
+static uint32_t add_number(struct search_draft *d, struct draft_number n) {
+  d->numbers = realloc(d->numbers, (d->number_count + 1) * sizeof *d->numbers);
+  if (!d->numbers) abort();
+  d->numbers[d->number_count] = n;
+  return d->number_count++;
+}
+static uint32_t add_constant(struct search_draft *d, int64_t value) {
+  return add_number(d, (struct draft_number){DRAFT_CONSTANT, .value = value});
+}
+
+/* Of two numbers; constants are folded. */
+static uint32_t combine(struct search_draft *d, int op, uint32_t a, uint32_t b) {
+  struct draft_number x = d->numbers[a], y = d->numbers[b];
+  if (x.op != DRAFT_CONSTANT || y.op != DRAFT_CONSTANT) return add_number(d, (struct draft_number){op, a, b, 0});
+  return add_constant(d, op == DRAFT_TIMES ? x.value * y.value : (x.value + y.value - 1) / y.value);
+}
+
+static int64_t extent_of(const struct tir *ir, tir_stmt loop) {
+  tir_expr extent = tir_stmt_at(ir, loop)->loop.extent;
+  return tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
+}
+
+static void read_draw(struct reading *r, const struct vm_instruction *in) {
+  struct search_draft *d = r->draft;
+  if (in->kind == VM_SampleCategorical) {
+    const struct vm_value *list = vm_attrs_of(r->steps, in);
+    d->tables = realloc(d->tables, (d->table_size + list->count) * sizeof *d->tables);
+    if (!d->tables) abort();
+    for (uint32_t i = 0; i < list->count; i++) d->tables[d->table_size + i] = r->steps->values[list->first + i].integer;
+    r->numbers[in->first_output] = add_number(d, (struct draft_number){DRAFT_CHOICE, in->decision, d->table_size, 0});
+    d->table_size += list->count;
+    return;
+  }
+  for (uint32_t i = 0; i < in->outputs; i++)
+    r->numbers[in->first_output + i] = add_number(d, (struct draft_number){DRAFT_DECISION, in->decision + i, 0, 0});
+}
+
+/* The number of an operand: of a variable's, or a constant; 0: it is open. */
+static uint32_t number_of(struct reading *r, const struct vm_value *v) {
+  if (v->kind == VM_INT) return add_constant(r->draft, v->integer);
+  return v->kind == VM_REF ? r->numbers[v->ref] : 0;
+}
+
+/* An open factor is what the others leave of the loop. */
+static void read_split(struct reading *r, const struct vm_instruction *in) {
+  struct search_draft *d = r->draft;
+  const struct vm_value *inputs = vm_inputs_of(r->steps, in);
+  uint32_t product = 0, open = UINT32_MAX;
+  for (uint32_t i = 0; i < in->outputs; i++) {
+    uint32_t n = number_of(r, &inputs[i + 1]);
+    r->numbers[in->first_output + i] = n;
+    if (!n)
+      open = i;
+    else
+      product = product ? combine(d, DRAFT_TIMES, product, n) : n;
+  }
+  uint32_t whole = r->numbers[inputs[0].ref];
+  if (open == UINT32_MAX || !whole) return;
+  r->numbers[in->first_output + open] = product ? combine(d, DRAFT_CEILING, whole, product) : whole;
+}
+
+static void read_fuse(struct reading *r, const struct vm_instruction *in) {
+  const struct vm_value *inputs = vm_inputs_of(r->steps, in);
+  uint32_t product = 0;
+  for (uint32_t i = 0; i < in->inputs; i++) {
+    uint32_t n = r->numbers[inputs[i].ref];
+    if (!n) return;
+    product = product ? combine(r->draft, DRAFT_TIMES, product, n) : n;
+  }
+  r->numbers[in->first_output] = product;
+}
+
+static struct vm_schedule *replay_head(struct reading *r, uint32_t count, ms_error *err) {
+  struct vm_trace *head = vm_trace_head(r->draft->sketch, count);
+  struct vm_draws draws = {.mode = VM_REPAIR, .decisions = head, .seed = 1};
+  struct vm_schedule *made = vm_apply_with(r->workload, head, r->intrinsics, &draws, err);
+  vm_trace_free(head);
+  return made;
+}
+
+/* Loops that were given before have their numbers; others are as long as they are now. */
+static bool read_loops(struct reading *r, uint32_t at, ms_error *err) {
+  const struct vm_instruction *in = &r->steps->instructions[at];
+  struct vm_schedule *then = replay_head(r, at + 1, err);
+  if (!then) return false;
+  for (uint32_t i = in->first_output; i < in->first_output + in->outputs; i++) {
+    tir_stmt loop = vm_statement(then, i);
+    for (uint32_t v = 0; v < in->first_output && !r->numbers[i]; v++)
+      if (r->steps->types[v] == VM_T_LOOP && vm_statement(then, v) == loop) r->numbers[i] = r->numbers[v];
+    if (!r->numbers[i]) r->numbers[i] = add_constant(r->draft, extent_of(then->ir, loop));
+  }
+  vm_schedule_free(then);
+  return true;
+}
+
+static void read_note(struct reading *r, const struct vm_instruction *in) {
+  const struct vm_value *inputs = vm_inputs_of(r->steps, in), *key = vm_attrs_of(r->steps, in);
+  const char *name = r->steps->text + key->first;
+  if (!strcmp(name, "meta_schedule.parallel")) r->draft->jobs = number_of(r, &inputs[1]);
+  if (!strncmp(name, "meta_schedule.unroll_", 21)) r->draft->unroll = number_of(r, &inputs[1]);
+  if (!strcmp(name, "meta_schedule.vectorize") && inputs[1].kind == VM_INT) r->draft->most_vector = inputs[1].integer;
+}
+
+static bool read_numbers(struct reading *r, ms_error *err) {
+  for (uint32_t i = 0; i < r->steps->count; i++) {
+    const struct vm_instruction *in = &r->steps->instructions[i];
+    switch (in->kind) {
+    case VM_SampleCategorical:
+    case VM_SamplePerfectTile: read_draw(r, in); break;
+    case VM_Split: read_split(r, in); break;
+    case VM_Fuse: read_fuse(r, in); break;
+    case VM_Annotate: read_note(r, in); break;
+    case VM_GetLoops:
+      if (!read_loops(r, i, err)) return false;
+      break;
+    default: break;
+    }
+  }
+  return true;
+}
+
+/* ---- Nests ---- */
+
+/* The number of a loop of the whole sketch; 0: no instruction gives it. */
+static uint32_t number_of_loop(const struct reading *r, tir_stmt loop) {
+  for (uint32_t v = 0; v < r->steps->variables; v++)
+    if (r->steps->types[v] == VM_T_LOOP && r->numbers[v] && vm_statement(r->made, v) == loop) return r->numbers[v];
+  return 0;
+}
+
+static void read_access(const struct reading *r, struct draft_nest *nest, tir_block block, tir_buffer buffer,
+                        const tir_expr *indices, bool written) {
+  struct tir *ir = r->made->ir;
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  for (uint32_t i = 0; i < nest->access_count; i++) {
+    if (nest->accesses[i].buffer != buffer) continue;
+    nest->accesses[i].written |= written;
+    return;
+  }
+  if (nest->access_count == DRAFT_ACCESSES || b->rank > DRAFT_RANK) return;
+  struct draft_access *a = &nest->accesses[nest->access_count++];
+  *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank};
+  a->bytes = (tir_type_bits(b->type) + 7) / 8;
+  for (uint32_t d = 0; d < b->rank; d++) {
+    tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
+    a->extents[d] = tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
+    struct tir_linear l = tir_linear_of(ir, indices[d]);
+    for (uint32_t t = 0; t < l.count; t++) {
+      struct tir_term term = tir_terms(ir, l)[t];
+      for (uint32_t k = 0; k < nest->iter_count; k++) {
+        tir_var v = tir_iters(ir, block)[k].var;
+        if (term.atom == tir_var_expr(ir, v))
+          a->moves[d][k] += term.coefficient;
+        else if (tir_uses_var(ir, term.atom, v))
+          a->moves[d][k] += 1; /* a quotient or a remainder: about as far */
+      }
+    }
+  }
+}
+
+struct walk {
+  const struct reading *reading;
+  struct draft_nest *nest;
+  tir_block block;
+};
+static bool read_load(void *data, tir_expr e) {
+  struct walk *w = data;
+  struct tir *ir = w->reading->made->ir;
+  const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind != TIR_LOAD) return true;
+  tir_expr indices[DRAFT_RANK];
+  if (n.count > DRAFT_RANK) return false;
+  memcpy(indices, tir_operands(ir, n.operands), n.count * sizeof *indices);
+  read_access(w->reading, w->nest, w->block, n.ref, indices, false);
+  return false;
+}
+
+static bool is_dense(const struct draft_nest *nest, uint32_t iter) {
+  bool moves = false;
+  for (uint32_t i = 0; i < nest->access_count; i++) {
+    int64_t step = 0, stride = 1;
+    for (uint32_t d = nest->accesses[i].rank; d-- > 0; stride *= nest->accesses[i].extents[d])
+      step += nest->accesses[i].moves[d][iter] * stride;
+    if (step != 0 && step != 1) return false;
+    moves = moves || step == 1;
+  }
+  return moves;
+}
+
+static void read_iters(const struct reading *r, struct draft_nest *nest, tir_block block) {
+  struct tir *ir = r->made->ir;
+  struct tir_span span = tir_block_at(ir, block)->iters;
+  nest->iter_count = span.count < DRAFT_ITERS ? span.count : DRAFT_ITERS;
+  for (uint32_t k = 0; k < nest->iter_count; k++) {
+    const struct tir_iter *iter = &tir_iters(ir, block)[k];
+    tir_expr extent = ir->vars.at[iter->var].extent;
+    nest->iters[k].extent = extent && tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
+    nest->iters[k].reduces = iter->kind == TIR_REDUCE;
+  }
+}
+
+/* The loops around a block, outermost first. Returns whether every one has its number. */
+static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt statement,
+                            tir_stmt *statements) {
+  struct tir *ir = r->made->ir;
+  tir_stmt around[DRAFT_LOOPS];
+  uint32_t count = 0;
+  bool known = true;
+  for (tir_stmt p = tir_stmt_at(ir, statement)->parent; p && count < DRAFT_LOOPS; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP)) around[count++] = p;
+  nest->loop_count = count;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_stmt s = statements[i] = around[count - 1 - i];
+    struct draft_loop *l = &nest->loops[i];
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    *l = (struct draft_loop){.extent = number_of_loop(r, s), .alone = n->first[TIR_BODY] == n->last[TIR_BODY]};
+    if (!l->extent) known = false, l->extent = add_constant(r->draft, extent_of(ir, s));
+    for (uint32_t k = 0; k < nest->iter_count; k++) {
+      if (!tir_uses_var(ir, tir_iters(ir, block)[k].binding, n->loop.var)) continue;
+      l->iters |= 1u << k;
+      l->reduces = l->reduces || nest->iters[k].reduces;
+    }
+  }
+  return known;
+}
+
+/* A nest whose tiles another decides: they share loops, and a buffer that one writes and the other reads. */
+static bool follow(struct draft_nest *nest, const tir_stmt *loops, struct draft_nest *other, const tir_stmt *others) {
+  uint32_t shared = 0;
+  while (shared < nest->loop_count && shared < other->loop_count && loops[shared] == others[shared]) shared++;
+  for (uint32_t i = 0; i < nest->access_count; i++)
+    for (uint32_t k = 0; k < other->access_count; k++) {
+      const struct draft_access *a = &nest->accesses[i], *b = &other->accesses[k];
+      if (a->buffer != b->buffer || !(a->written || b->written)) continue;
+      nest->follows = other, nest->at = shared, nest->access = k;
+      return true;
+    }
+  return false;
+}
+
+/* Whether a store is in the init of its block. */
+static bool is_init(const struct tir *ir, tir_stmt store, tir_block block) {
+  tir_stmt s = store;
+  while (tir_stmt_at(ir, s)->parent != block) s = tir_stmt_at(ir, s)->parent;
+  return tir_stmt_at(ir, s)->list == TIR_INIT;
+}
+
+/* Returns whether every loop has its number. */
+static bool read_nest(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store,
+                      tir_stmt *loops) {
+  struct tir *ir = r->made->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
+  tir_expr indices[DRAFT_RANK];
+  struct walk walk = {r, nest, block};
+  memcpy(indices, tir_operands(ir, n.store.indices), rank * sizeof *indices);
+  read_iters(r, nest, block);
+  read_access(r, nest, block, n.store.buffer, indices, true);
+  tir_walk_expr(ir, n.store.value, read_load, &walk);
+  for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
+  nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
+  return read_nest_loops(r, nest, block, store, loops);
+}
+
+static void read_nests(struct reading *r) {
+  struct search_draft *d = r->draft;
+  struct tir *ir = r->made->ir;
+  tir_stmt body = ir->funcs.at[tir_find_func(ir, "main")].body;
+  uint32_t stores = 0;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) stores += tir_is(ir, s, TIR_STORE);
+  d->nests = calloc(stores + 1, sizeof *d->nests);
+  tir_stmt(*loops)[DRAFT_LOOPS] = calloc(stores + 1, sizeof *loops);
+  bool *known = calloc(stores + 1, sizeof *known);
+  if (!d->nests || !loops || !known) abort();
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    tir_block block = tir_parent_block(ir, s);
+    if (!block || tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank > DRAFT_RANK || is_init(ir, s, block))
+      continue;
+    known[d->nest_count] = read_nest(r, &d->nests[d->nest_count], block, s, loops[d->nest_count]);
+    d->nest_count++;
+  }
+  for (uint32_t i = 0; i < d->nest_count; i++)
+    for (uint32_t k = 0; k < d->nest_count && !known[i] && !d->nests[i].follows; k++)
+      if (known[k]) follow(&d->nests[i], loops[i], &d->nests[k], loops[k]);
+  free(loops);
+  free(known);
+}
+
+/* ---- Choices ---- */
+
+struct tiles {
+  struct draft_draw *draw;
+  int64_t most; /* of the last part; 0: no limit */
+  int64_t parts[DRAFT_LOOPS];
+};
+
+enum { MOST_CHOICES = 1 << 16 };
+
+/* All ways to be a product of so many parts, in order. */
+static void list_tiles(struct tiles *t, uint32_t at, int64_t rest) {
+  struct draft_draw *d = t->draw;
+  if (at + 1 < d->width) {
+    for (int64_t f = 1; f <= rest; f++)
+      if (rest % f == 0) t->parts[at] = f, list_tiles(t, at + 1, rest / f);
+    return;
+  }
+  if ((t->most > 0 && rest > t->most) || d->choices == MOST_CHOICES) return;
+  t->parts[at] = rest;
+  if ((d->choices & (d->choices - 1)) == 0) { /* doubled at each power of two */
+    d->values = realloc(d->values, (size_t)(d->choices ? 2 * d->choices : 1) * d->width * sizeof *d->values);
+    if (!d->values) abort();
+  }
+  memcpy(d->values + (size_t)d->choices++ * d->width, t->parts, d->width * sizeof *t->parts);
+}
+
+/* The choices of a draw; none where what they are depends on other draws: it stays as it is in the sketch. */
+static void read_choices(struct reading *r, const struct vm_instruction *in) {
+  struct search_draft *d = r->draft;
+  struct draft_draw draw = {.decision = in->decision, .width = in->outputs};
+  if (in->kind == VM_SampleCategorical) {
+    draw.choices = vm_attrs_of(r->steps, in)->count;
+    draw.values = malloc(draw.choices * sizeof *draw.values);
+    if (!draw.values) abort();
+    for (uint32_t i = 0; i < draw.choices; i++) draw.values[i] = i;
+  } else {
+    struct draft_number extent = d->numbers[r->numbers[vm_inputs_of(r->steps, in)->ref]];
+    if (extent.op != DRAFT_CONSTANT || draw.width > DRAFT_LOOPS) return;
+    struct tiles t = {&draw, vm_attrs_of(r->steps, in)[1].integer, {0}};
+    list_tiles(&t, 0, extent.value);
+  }
+  if (!draw.choices) return;
+  d->draws = realloc(d->draws, (d->draw_count + 1) * sizeof *d->draws);
+  if (!d->draws) abort();
+  d->draws[d->draw_count++] = draw;
+}
+
+bool draft_read_sketch(struct search_draft *d, struct tir *workload, const struct vm_intrinsics *intrinsics,
+                       ms_error *err) {
+  struct reading r = {.draft = d, .workload = workload, .intrinsics = intrinsics, .steps = d->sketch->steps};
+  add_constant(d, 1); /* number 0 stands for none */
+  r.made = replay_head(&r, r.steps->count, err);
+  if (!r.made) return false;
+  vm_trace_free(d->sketch);
+  d->sketch = vm_trace_copy(&r.made->trace);
+  r.steps = d->sketch->steps;
+  r.numbers = calloc(r.steps->variables + 1, sizeof *r.numbers);
+  if (!r.numbers) abort();
+  bool ok = read_numbers(&r, err);
+  if (ok) read_nests(&r);
+  for (uint32_t i = 0; ok && i < r.steps->count; i++) {
+    const struct vm_instruction *in = &r.steps->instructions[i];
+    if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(&r, in);
+  }
+  free(r.numbers);
+  vm_schedule_free(r.made);
+  return ok;
+}

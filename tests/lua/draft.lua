@@ -1,0 +1,129 @@
+-- Drafts: what is cheaper by estimate, the best of many, the same however often it is asked; none is refused when replayed.
+-- usage: draft.lua
+local ms = require "msched"
+local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.draft"
+
+local function product(m, n, k)
+  local A, B = te.placeholder({m, k}, "float32", "A"), te.placeholder({k, n}, "float32", "B")
+  return te.func("gemm", {A, B, ms.ops.matmul(A, B)})
+end
+local target = ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
+local machine = draft.machine(target)
+
+local function sketches_of(func)
+  local list = {}
+  for i, s in ipairs(tune.open(func, target, {seed = 1}).sketches) do list[i] = s.trace:simplified(false) end
+  return list
+end
+
+-- ---- What is cheaper: of 256 x 256 x 256 without a buffer in between, in two and three levels of tiles ------------
+
+local function plain_of(func)
+  for _, sketch in ipairs(sketches_of(func)) do
+    local tiles, writes = 0, false
+    for _, d in ipairs(sketch:draws()) do tiles = tiles + (d.kind == "SamplePerfectTile" and 1 or 0) end
+    for _, name in ipairs(ms.apply(func, sketch):block_names()) do writes = writes or name:find "_global" end
+    if tiles == 3 and not writes then return sketch, ms.draft(func, sketch, machine) end
+  end
+end
+local function cost_of(sketch, reading, decisions)
+  for i, d in ipairs(sketch:draws()) do sketch = sketch:with_decision(d.index, decisions[i]) end
+  return reading:cost(sketch)
+end
+
+local func = product(256, 256, 256)
+local plain, reading = plain_of(func)
+local function cost(rows, columns, reduction, jobs, unroll) return cost_of(plain, reading, {rows, columns, reduction, jobs or {1}, unroll or {2}}) end
+local good = cost({2, 16, 1, 8}, {1, 8, 1, 32}, {4, 64})
+local function dearer(what, ...)
+  local other = cost(...)
+  assert(other > 1.1 * good, string.format("%s: %g against %g", what, other, good))
+end
+dearer("one element of a vector", {2, 16, 1, 8}, {32, 8, 1, 1}, {4, 64})
+dearer("one row, so that each load feeds one product", {2, 128, 1, 1}, {1, 8, 1, 32}, {4, 64})
+dearer("more results than registers", {1, 4, 1, 64}, {1, 4, 1, 64}, {4, 64}, nil, {3})
+dearer("two results, which do not hide the latency", {2, 64, 1, 2}, {1, 16, 1, 16}, {4, 64})
+dearer("rows that are not unrolled", {2, 4, 1, 32}, {1, 8, 1, 32}, {4, 64}, nil, {0})
+assert(cost({1, 32, 1, 8}, {1, 8, 1, 32}, {4, 64}, {2}) < 0.7 * cost({1, 1, 32, 8}, {1, 1, 8, 32}, {4, 64}, {2}), "one chunk is one thread's")
+
+-- What the cache does not hold is cheaper in blocks, and what it does is not.
+local function blocked(size)
+  local sketch, d = plain_of(product(size, size, size))
+  local tiles = {{2, size // 16, 1, 8}, {1, size // 32, 1, 32}}
+  return cost_of(sketch, d, {tiles[1], tiles[2], {1, size}, {1}, {2}}), cost_of(sketch, d, {{2, size // 512, 32, 8}, {1, size // 256, 8, 32}, {size // 64, 64}, {1}, {2}})
+end
+local whole, parts = blocked(4096)
+assert(parts < 0.8 * whole, string.format("in blocks %g, without %g", parts, whole))
+
+
+-- ---- The best of many --------------------------------------------------------------------------------------------
+
+local function same(x, y)
+  assert(#x == #y)
+  for i = 1, #x do assert(x[i].cost == y[i].cost and x[i].trace:json() == y[i].trace:json(), i) end
+end
+
+-- All are seen where there are few: the first is the least of those drawn by hand, and each is there once.
+local small = product(16, 16, 16)
+for _, sketch in ipairs(sketches_of(small)) do
+  local d = ms.draft(small, sketch, machine)
+  local all = d:best {budget = 1000000, most = 500}
+  local seen, tiles = {}, {}
+  for i, c in ipairs(all) do
+    assert(i == 1 or c.cost >= all[i - 1].cost, "rising")
+    assert(c.cost == d:cost(c.trace), "the cost is that of the trace")
+    assert(not seen[c.trace:json()], "once")
+    seen[c.trace:json()], tiles[c.tile] = true, (tiles[c.tile] or 0) + 1
+  end
+  for candidate = 1, 100 do
+    local drawn = ms.apply(small, sketch, {anew = true, seed = 2, candidate = candidate}).trace
+    assert(d:cost(drawn) >= all[1].cost, "a drawn one is cheaper than the best")
+  end
+  local spread, counts = d:best {budget = 1000000, most = 500, each = 2}, {}
+  for _, c in ipairs(spread) do
+    counts[c.tile] = (counts[c.tile] or 0) + 1
+    assert(counts[c.tile] <= 2, "more than two of a tile")
+  end
+  for tile in pairs(tiles) do assert(counts[tile], "a tile is left out") end
+  -- led downhill from a few, it comes near
+  local few = d:best {budget = math.max(1, d:size() // 4), most = 10, seed = 3}
+  assert(few[1].cost <= 1.2 * all[1].cost, string.format("%g, and the best is %g", few[1].cost, all[1].cost))
+  same(few, d:best {budget = math.max(1, d:size() // 4), most = 10, seed = 3})
+end
+
+-- ---- Every one is a candidate: of other functions too ------------------------------------------------------------
+
+local function replays(f, least)
+  local list = draft.best(f, target, sketches_of(f), {seed = 1, budget = 2000, most = 60, each = 3})
+  assert(#list >= least, #list)
+  for _, c in ipairs(list) do 
+    local made = ms.apply(f, c.trace, {repair = true}).trace -- where blocks are computed depends on the tiles
+    for i, d in ipairs(c.trace:draws()) do
+      if d.kind ~= "SampleComputeLocation" then
+        assert(table.concat(d.decision, " ") == table.concat(made:draws()[i].decision, " "), "a decision does not fit")
+      end
+    end
+  end
+  same(list, draft.best(f, target, sketches_of(f), {seed = 1, budget = 2000, most = 60, each = 3}))
+end
+replays(product(96, 72, 40), 60)
+local X = te.placeholder({64, 48}, "float32", "X")
+replays(te.func("softmax", {X, ms.ops.softmax(X)}), 4)
+local D, W = te.placeholder({1, 16, 16, 32}, "float32", "D"), te.placeholder({3, 3, 32, 32}, "float32", "W")
+replays(te.func("conv", {D, W, ms.ops.conv2d(D, W, {pad = 1})}), 60)
+
+-- ---- What is no candidate ----------------------------------------------------------------------------------------
+
+local function refused(words, ...)
+  local ok, message = pcall(...)
+  assert(not ok and tostring(message):find(words, 1, true), message)
+end
+refused("no candidate of the draft's sketch", reading.cost, reading, ms.schedule(func).trace)
+local choice = plain:draws()[4]
+assert(choice.kind == "SampleCategorical")
+refused("no candidate of the draft's sketch", reading.cost, reading, ms.read_trace((plain:with_decision(choice.index, {0}):json():gsub(
+  "%[" .. choice.index .. ",0%]", "[" .. choice.index .. ",99]"))))
+refused("a machine's `cores` is a number", ms.draft, func, plain, {})
+refused("budget, most and each", reading.best, reading, {most = 0})
+refused("has no block `C`", ms.draft, te.func("other", {X, ms.ops.softmax(X)}), plain, machine)
+print "draft: ok"
