@@ -40,11 +40,11 @@ end
 
 -- ---- Waiting ------------------------------------------------------------------------------------------------------
 
--- Waits until nothing is waited for, or `enough` says so.
+-- Waits until nothing is waited for, or `enough` says so. What was asked for by a task that has ended since is not.
 function Run:wait(enough)
   while not self:is_over() and not enough() do
     local waiting, start = {}, msched.clock()
-    for _, t in ipairs(self.tasks) do if t.waiting > 0 then waiting[#waiting + 1] = t end end
+    for _, t in ipairs(self.tasks) do if t.waiting > 0 and not t.ended then waiting[#waiting + 1] = t end end
     if #waiting == 0 then return end
     local came = self.services:wait()
     for _, t in ipairs(waiting) do
@@ -99,14 +99,12 @@ end
 function Run:go(services)
   self.services = services
   for _, task in ipairs(self.tasks) do
-    task.services = services
+    task.services, task.workload = services, services.store:put_workload(task.func)
     if not self.simulate then resume.read(task, services.store) end
   end
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do
-    local refused
-    if task.policy.needs.model then refused = task:take_model(services:model()) end
-    self:tell_start(task, refused)
+    self:tell_start(task)
     if not self:is_over() then resume.teach(task) end
   end
   self:search()
@@ -118,12 +116,12 @@ end
 
 -- ---- Telling --------------------------------------------------------------------------------------------------------
 
-function Run:tell_start(task, refused_model)
+function Run:tell_start(task)
   local floats = task.func:flops()
   self.log("start", task.name, {
     target = task.target.text, trials = task.trials, total = self.total, operations = floats > 0 and floats or task.func:integer_ops(),
     unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, equal = task.equal, sketches = #task.sketches, thinned = task.thinned or false,
-    known = task.recorded, bound = task.bound, seconds = task.spent.open, deadline = self.seconds, refused_model = refused_model,
+    known = task.recorded, bound = task.bound, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
   })
 end
 

@@ -153,15 +153,14 @@ function Task:measure_starts()
   self:measure(self:unmeasured(self:replay(jobs), (self:remaining() + 1) // 2))
 end
 
--- What fails in the model is not the policy's. Gives `refused`.
+-- What fails in the model is not the policy's.
 function Task:take_model(model, refused)
-  self.learner = model
+  self.learner, self.refused_model = model, refused
   self.model = {predict = function(_, candidates)
     local ok, scores = pcall(model.predict, model, candidates)
     if not ok then error({not_the_policys = true, message = scores}, 0) end
     return scores
   end}
-  return refused
 end
 
 -- ---- Going on -----------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ local function distinct(items)
   return list
 end
 
-local function open_task(each, run, store, policy, options)
+local function open_task(each, run, shared, policy, options)
   local start, target = msched.clock(), msched.target(options.target or "native")
   local seed = options.seed or 1
   local opened = tune.open(each.func, target, {
@@ -108,11 +108,12 @@ local function open_task(each, run, store, policy, options)
   local sketches = {}
   for i, s in ipairs(opened.sketches) do sketches[i] = s.trace:simplified(false) end
   local task = Task.new(each.func, {
-    name = each.name, weight = each.weight, equal = each.equal, workload = store:put_workload(each.func), target = target, trials = options.trials or 64, seed = seed,
+    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, seed = seed,
     batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy = policy, policy_timeout = options.policy_timeout or 300,
     run = run, log = run.log, bound = schedulers.bound(each.func, target), sketches = sketches, mutators = opened.mutators, postprocs = opened.postprocs,
     refused = opened.refused, thinned = opened.thinned,
   })
+  if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start
   return task
 end
@@ -131,8 +132,8 @@ function tune.all(items, options)
   local shared = services.open(options)
   local path, opened = shared.store:path(), false
   local ok, message = pcall(function()
-    for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared.store, policy, options) end
-    opened = true
+    for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared, policy, options) end
+    opened = true -- nothing is written before all are
     run:go(shared)
   end)
   shared:close()
