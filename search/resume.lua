@@ -49,7 +49,10 @@ function resume.read(task, store)
   end)
   task.iteration, task.recorded = math.max(last, 1), #own
   for _, k in ipairs(own) do
-    if last > 0 and k.iteration == last then task.unfinished[k.record.hash] = k end
+    if last > 0 and k.iteration == last then
+      task.unfinished[k.record.hash] = k
+      task.recallable = task.recallable + 1
+    end
     if k.trace and k.record.status == "measured" then task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace) end
   end
   task.finished = {}

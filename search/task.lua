@@ -26,7 +26,7 @@ local no_model = setmetatable({}, {__index = function() error("the policy uses a
 -- tune.open gave of its space.
 function Task.new(func, fields)
   local self = setmetatable({
-    func = func, iteration = 1, made = 0, done = 0, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, kept = 0, repeated = 0, busy = 0, retimed = 0,
+    func = func, iteration = 1, made = 0, done = 0, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, repeated = 0, busy = 0, retimed = 0,
     known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
   }, Task)
@@ -46,8 +46,11 @@ function Task:is_over()
   self.run:look_at_the_clock()
   return self.ended ~= nil or self.run.ended ~= nil or self:stopped()
 end
--- Trials that are left of the task's and of the run's.
-function Task:remaining() return self:is_over() and 0 or math.min(self.trials - self.done, self.run:left()) end
+-- How many may be asked for: trials that are left, and what the store has of an iteration that was cut short.
+function Task:remaining()
+  local left = self:trials_left()
+  return left > 0 and left + self.recallable or 0
+end
 
 -- So many jobs that draw all decisions of the sketches anew, which they take in turn.
 function Task:draw_jobs(most)
@@ -113,6 +116,9 @@ function Task:measure(candidates)
   return policies.ask(candidates)
 end
 
+-- Trials that are left of the task's and of the run's.
+function Task:trials_left() return self:is_over() and 0 or math.min(self.trials - self.done, self.run:left()) end
+
 -- ---- Candidates ---------------------------------------------------------------------------------------------------
 
 -- As `replay`, of jobs that have their numbers; and what was refused.
@@ -148,9 +154,10 @@ end
 function Task:measure_starts()
   local jobs = {}
   for i, s in ipairs(self.starts) do jobs[i] = {trace = s.sketch, candidate = 0} end
-  if #jobs == 0 then return end
+  local list = self:unmeasured(self:replay(jobs), (self:trials_left() + 1) // 2)
+  if #list == 0 then return end
   self.is_starting = true
-  self:measure(self:unmeasured(self:replay(jobs), (self:remaining() + 1) // 2))
+  self:measure(list)
 end
 
 -- What fails in the model is not the policy's.
@@ -194,7 +201,7 @@ end
 
 -- What is asked for when the store was read already: its result costs no trial.
 function Task:recall(c, k)
-  self.unfinished[c.hash] = nil
+  self.unfinished[c.hash], self.recallable = nil, self.recallable - 1
   self:know(k)
   if k.sketch then self:note_lesson(c, k.record.seconds) end
   return {status = k.record.status, seconds = k.record.seconds}
@@ -210,7 +217,7 @@ end
 
 -- Gives those that are to be measured, {candidate, at}, and how many the store had a result of.
 function Task:sort_out(candidates)
-  local fresh, recalled, left = {}, 0, self:remaining()
+  local fresh, recalled, left = {}, 0, self:trials_left()
   self.answers, self.pending, self.lessons, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
   for i, c in ipairs(candidates) do
     local k = self.unfinished[c.hash]
@@ -249,12 +256,17 @@ function Task:settle()
   table.sort(self.lessons, function(a, b) return a.hash < b.hash end) -- whatever the order in which they came
   self:learn(self.lessons, false)
   self.wins[#self.wins + 1] = self.fastest ~= nil and (not self.best_before or self.fastest.seconds < self.best_before)
-  for _, hash in ipairs(msched.sorted_keys(self.unfinished)) do -- nobody asks for these now
+  if not self.is_starting then self:end_iteration() end
+  self.made, self.is_starting = 0, false
+end
+
+-- What the store has of an iteration that was cut short is known now, though the policy did not ask for it again.
+function Task:end_iteration()
+  for _, hash in ipairs(msched.sorted_keys(self.unfinished)) do
     self:know(self.unfinished[hash])
     self.unfinished[hash] = nil
   end
-  self.iteration, self.made = self.iteration + (self.is_starting and 0 or 1), 0
-  self.is_starting = false
+  self.recallable, self.iteration = 0, self.iteration + 1
 end
 
 -- ---- Results ------------------------------------------------------------------------------------------------------
