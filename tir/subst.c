@@ -279,7 +279,7 @@ tir_expr tir_simplify(struct tir *ir, tir_expr e) {
 
 /* ---- Statements ---- */
 
-static uint32_t subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
+uint32_t tir_subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
   bool changed = false;
   uint32_t on_stack[MOST_ON_STACK], *made = on_stack;
   if (count > MOST_ON_STACK) made = malloc(count * sizeof *made);
@@ -296,7 +296,7 @@ static uint32_t subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
 
 static struct tir_region subst_region(struct tir *ir, struct tir_region r) {
   uint32_t rank = tir_buffer_at(ir, r.buffer)->rank;
-  return (struct tir_region){mapped_buffer(ir, r.buffer), subst_operands(ir, r.ranges, 2 * rank)};
+  return (struct tir_region){mapped_buffer(ir, r.buffer), tir_subst_operands(ir, r.ranges, 2 * rank)};
 }
 
 static void subst_regions(struct tir *ir, tir_block b, bool writes) {
@@ -333,8 +333,8 @@ static void subst_bindings(struct tir *ir, tir_block b) {
 /* The extents, strides and offset of a buffer that is allocated or matched here. */
 static void subst_layout(struct tir *ir, tir_buffer buffer) {
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
-  uint32_t shape = subst_operands(ir, b.shape, b.rank);
-  uint32_t strides = subst_operands(ir, b.strides.first, b.strides.count);
+  uint32_t shape = tir_subst_operands(ir, b.shape, b.rank);
+  uint32_t strides = tir_subst_operands(ir, b.strides.first, b.strides.count);
   tir_expr offset = b.elem_offset ? tir_subst(ir, b.elem_offset) : TIR_NONE;
   struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   n->shape = shape;
@@ -388,7 +388,7 @@ void tir_subst_one(struct tir *ir, tir_stmt at) {
   case TIR_BLOCK: subst_block(ir, at); break;
   case TIR_STORE: {
     tir_buffer to = mapped_buffer(ir, s.store.buffer);
-    uint32_t indices = subst_operands(ir, s.store.indices, tir_buffer_at(ir, s.store.buffer)->rank);
+    uint32_t indices = tir_subst_operands(ir, s.store.indices, tir_buffer_at(ir, s.store.buffer)->rank);
     tir_expr value = tir_subst_value(ir, s.store.value), predicate = tir_subst(ir, s.store.predicate);
     struct tir_stmt_node *n = tir_stmt_at(ir, at);
     n->store.buffer = to;

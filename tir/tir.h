@@ -393,6 +393,11 @@ struct tir_mark {
 };
 struct tir_mark tir_mark(const struct tir *ir);
 void tir_rewind(struct tir *ir, const struct tir_mark *mark);
+static inline bool tir_rewind_unless(struct tir *ir, const struct tir_mark *mark,
+                                     bool accepted) { /* gives `accepted` */
+  if (!accepted) tir_rewind(ir, mark);
+  return accepted;
+}
 /* A hash of one function, or with TIR_NONE the module: equal for equal structure whatever the names of variables and
  * buffers and the order of interning. Block names and annotations count. */
 uint64_t tir_structural_hash(const struct tir *ir, tir_func func);
@@ -518,6 +523,8 @@ uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void
 void tir_subst_var(struct tir *ir, tir_var v, tir_expr value);
 void tir_subst_buffer(struct tir *ir, tir_buffer from, tir_buffer to); /* loads, data pointers, statements, regions */
 tir_expr tir_subst(struct tir *ir, tir_expr e);
+uint32_t tir_subst_operands(struct tir *ir, uint32_t first,
+                            uint32_t count); /* copies if they change; the first's index */
 tir_expr tir_subst_value(struct tir *ir,
                          tir_expr e);            /* conditions are not simplified: no branch of a body is decided */
 void tir_subst_stmt(struct tir *ir, tir_stmt s); /* the whole subtree: bindings, regions, predicates, extents, bodies */

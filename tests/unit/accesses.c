@@ -2,6 +2,7 @@
  * a block to; which loops run. */
 #include "script.h"
 #include "tir/analysis/analysis.h"
+#include "tir/analysis/loads.h"
 #include "tir/analysis/order.h"
 
 #define ONE_D "A: T.Buffer((8,), \"float32\"), D: T.Buffer((8,), \"float32\")"
@@ -36,6 +37,29 @@ static void holds_what_is_declared(void **state) {
   assert_true(writer.writes && writer.declares_writes && !writer.reads && !writer.declares_reads);
   assert_true(reader.reads && reader.declares_reads && !reader.writes);
   assert_true(!other.reads && !other.writes);
+  tir_free(ir);
+}
+
+/* A root stores to B, and N says how far a loop in it runs: uses that need no region, in the table all the same. */
+static void holds_what_scopes_use_themselves(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((8,), \"float32\"), N: T.Buffer((8,), \"int32\"), D: T.Buffer((8,), \"float32\")",
+      "B = T.sblock_alloc_buffer((8,))", STAGE("B", "A", "B"), "for i in range(4):", "    B[i] = T.float32(0)",
+      "for i in range(T.min(N[0], 8)):", "    with T.sblock(\"D\"):", "        v = T.axis.spatial(8, i)",
+      "        T.reads(B[v], N[v])", "        T.writes(D[v])", "        D[v] = B[v] + T.Cast(\"float32\", N[v])");
+  tir_find_undeclared(ir);
+  tir_block found[4], root = block_named(ir, "root"), d = block_named(ir, "D");
+  tir_buffer b = written_by(ir, block_named(ir, "B"));
+  tir_buffer n = ir->regions.at[tir_block_at(ir, d)->reads.first + 1].buffer;
+  struct tir_access stored = tir_access_of(ir, root, b), loaded = tir_access_of(ir, root, n);
+  assert_true(stored.writes && stored.declares_writes && !stored.reads);
+  assert_true(loaded.reads && loaded.declares_reads && !loaded.writes);
+  assert_true(tir_stores_itself(ir, root, b) && !tir_stores_itself(ir, root, n) &&
+              tir_stores_itself(ir, d, written_by(ir, d)));
+  assert_int_equal(tir_scope_loads(ir, tir_stmt_at(ir, d)->parent, n, NULL, 0), 1);
+  assert_int_equal(tir_undeclared_users(ir, b, root, found, 4), 0);
+  assert_false(tir_has_undeclared_conflict(ir, d, root));
   tir_free(ir);
 }
 
@@ -129,9 +153,13 @@ static void loops_run_that_share_the_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(holds_what_is_declared), cmocka_unit_test(finds_what_is_not),
-      cmocka_unit_test(lists_are_found_anew),   cmocka_unit_test(a_reduction_need_not_declare_its_result),
-      cmocka_unit_test(keeps_to_its_side),      cmocka_unit_test(loops_run_that_share_the_memory),
+      cmocka_unit_test(holds_what_is_declared),
+      cmocka_unit_test(holds_what_scopes_use_themselves),
+      cmocka_unit_test(finds_what_is_not),
+      cmocka_unit_test(lists_are_found_anew),
+      cmocka_unit_test(a_reduction_need_not_declare_its_result),
+      cmocka_unit_test(keeps_to_its_side),
+      cmocka_unit_test(loops_run_that_share_the_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

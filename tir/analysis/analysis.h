@@ -171,6 +171,12 @@ static inline const struct tir_region *tir_region_of(const struct tir *ir, struc
 static inline bool tir_has_region_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
   return tir_region_of(ir, regions, buffer) != NULL;
 }
+/* Some buffer has a region in both. */
+static inline bool tir_share_buffer(const struct tir *ir, struct tir_span a, struct tir_span b) {
+  for (uint32_t i = a.first; i < a.first + a.count; i++)
+    if (tir_has_region_of(ir, b, ir->regions.at[i].buffer)) return true;
+  return false;
+}
 static inline uint32_t tir_count_regions_of(const struct tir *ir, struct tir_span regions, tir_buffer buffer) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < regions.count; i++) count += ir->regions.at[regions.first + i].buffer == buffer;

@@ -117,7 +117,7 @@ static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
   return true;
 }
 
-static bool rounds_are_apart(struct tir *ir, tir_loop loop) {
+static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
     if (tir_is(ir, s, TIR_BLOCK) && !is_apart(ir, loop, s)) return false;
   return true;
@@ -127,7 +127,7 @@ bool lower_order(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
     if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && tir_loop_extent(ir, s) != 1 &&
-        !rounds_are_apart(ir, s))
+        !iterations_are_apart(ir, s))
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
   return true;
 }

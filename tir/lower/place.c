@@ -158,7 +158,7 @@ static void fix_shape(struct tir *ir, tir_buffer buffer) {
 }
 
 /* The place that outlives the loops in one of whose iterations the buffer is written, and in another read. */
-static tir_stmt outside_of_rounds(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
+static tir_stmt outlive_loops(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
   struct lower_windows w;
   tir_stmt place = at;
   if (at == scope || !lower_find_windows(ir, at, buffer, &w)) return at;
@@ -215,7 +215,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   find_regions(&site);
   if (!site.common) return; /* never used */
   tir_stmt at = list_around(ir, scope, site.common);
-  at = list_around(ir, scope, outside_of_rounds(ir, scope, buffer, at));
+  at = list_around(ir, scope, outlive_loops(ir, scope, buffer, at));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;

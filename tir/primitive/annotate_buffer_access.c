@@ -103,10 +103,7 @@ bool tir_annotate_buffer_access(struct tir *ir, tir_block block, uint32_t buffer
   if (!check(ir, block, buffer_index, write, map, err)) return false;
   uint32_t at = (tir_regions(ir, block, write)).first + buffer_index;
   struct tir_region region = region_of_map(ir, block, ir->regions.at[at].buffer, map);
-  if (!check_cover(ir, block, at, write, region, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check_cover(ir, block, at, write, region, err))) return false;
   edit(ir, block, buffer_index, write, region);
   return true;
 }

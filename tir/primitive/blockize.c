@@ -110,7 +110,7 @@ static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_
 }
 
 /* The init runs once in the new block: iterations that take the steps of the reduction again do not. */
-static bool check_rounds(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
+static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
   tir_expr inner[TIR_MOST_BLOCKIZED];
   if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT]) return true;
   for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
@@ -157,7 +157,7 @@ bool tir_check_division(struct tir *ir, tir_block block, tir_stmt top, bool pres
                       "the bindings of block `%s` are not divided by the loops from here on",
                       tir_block_name(ir, block));
   return check_inner(ir, plan, err) && check_ranges(ir, plan, count, err) && check_init(ir, plan, err) &&
-         check_rounds(ir, plan, err);
+         check_steps(ir, plan, err);
 }
 
 /* The statement is the block, or loops around it and nothing else. */
@@ -427,10 +427,7 @@ bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_b
   assert(tir_is(ir, loop, TIR_LOOP));
   struct tir_blockize_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err))) return false;
   *out = tir_edit_blockize(ir, &plan);
   return true;
 }

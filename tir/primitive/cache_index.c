@@ -411,10 +411,7 @@ bool tir_cache_index(struct tir *ir, tir_block block, const char *storage, int t
   bool accepted = check(ir, block, storage, threshold, &plan, err);
   if (accepted && plan.chosen_count > most)
     accepted = tir_refuse(ir, err, MS_TOO_LARGE, block, "%u computations are to be cached", plan.chosen_count);
-  if (!accepted) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, accepted)) return false;
   *count = plan.chosen_count;
   edit(ir, &plan, storage, out);
   return true;

@@ -80,10 +80,7 @@ bool tir_cache_inplace(struct tir *ir, tir_block block, uint32_t read_buffer_ind
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, read_buffer_index, storage, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, read_buffer_index, storage, &plan, err))) return false;
   edit(ir, &plan, out);
   return true;
 }

@@ -144,10 +144,7 @@ bool tir_cache_read(struct tir *ir, tir_block block, uint32_t buffer_index, cons
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.consumers = consumers, .count = count, .cache.places_too = true};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, scope, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, scope, &plan, err))) return false;
   *out = edit(ir, &plan);
   return true;
 }

@@ -137,10 +137,7 @@ bool tir_cache_write(struct tir *ir, tir_block block, uint32_t buffer_index, con
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.consumers = consumers, .count = count};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, scope, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, scope, &plan, err))) return false;
   *out = edit(ir, &plan);
   return true;
 }

@@ -143,18 +143,11 @@ static void drop_undeclared(struct tir *ir, tir_block reader, const bool *undecl
   (writes ? tir_set_writes : tir_set_reads)(ir, reader, ir->regions.at + first, left);
 }
 
-static bool reads_declared(const struct tir *ir, tir_block block, tir_block reader) {
-  struct tir_span reads = tir_block_at(ir, block)->reads;
-  for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
-    if (tir_has_region_of(ir, tir_block_at(ir, reader)->reads, ir->regions.at[i].buffer)) return true;
-  return false;
-}
-
 /* Finds the reader's regions anew, once it does the block's work: what it declares at all is all that it uses of that.
  */
 static void renew_regions(struct tir *ir, tir_block block, tir_block reader, tir_buffer buffer) {
   bool declares = tir_has_region_of(ir, tir_block_at(ir, reader)->reads, buffer);
-  if (!declares && !reads_declared(ir, block, reader)) return;
+  if (!declares && !tir_share_buffer(ir, tir_block_at(ir, block)->reads, tir_block_at(ir, reader)->reads)) return;
   bool *undeclared = find_undeclared(ir, reader, declares);
   tir_renew_regions(ir, reader);
   if (!undeclared) return;
@@ -180,10 +173,7 @@ bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
   edit(ir, block, &plan);
   return true;
 }

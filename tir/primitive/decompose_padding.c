@@ -237,12 +237,8 @@ static void rebind(struct tir *ir, tir_block block, const struct plan *plan) {
 static void subst_ranges(struct tir *ir, struct tir_span regions) {
   for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
     struct tir_region r = ir->regions.at[i];
-    uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, first = tir_grow_operands(ir, 2 * rank);
-    for (uint32_t d = 0; d < 2 * rank; d++) {
-      tir_expr e = tir_subst(ir, ir->operands.at[r.ranges + d]);
-      ir->operands.at[first + d] = e;
-    }
-    ir->regions.at[i].ranges = first;
+    uint32_t ranges = tir_subst_operands(ir, r.ranges, 2 * tir_buffer_at(ir, r.buffer)->rank);
+    ir->regions.at[i].ranges = ranges;
   }
 }
 
@@ -251,14 +247,10 @@ static void keep_in_bounds(struct tir *ir, tir_block block, const struct plan *p
   subst_ranges(ir, tir_block_at(ir, block)->reads);
   subst_ranges(ir, tir_block_at(ir, block)->writes);
   struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
-  uint32_t rank = tir_buffer_at(ir, store.store.buffer)->rank, first = tir_grow_operands(ir, rank);
-  for (uint32_t i = 0; i < rank; i++) {
-    tir_expr e = tir_subst(ir, ir->operands.at[store.store.indices + i]);
-    ir->operands.at[first + i] = e;
-  }
+  uint32_t indices = tir_subst_operands(ir, store.store.indices, tir_buffer_at(ir, store.store.buffer)->rank);
   tir_expr value = tir_subst_value(ir, plan->value), condition = tir_subst(ir, plan->condition);
   tir_subst_clear(ir);
-  tir_as(ir, plan->store, TIR_STORE)->store.indices = first;
+  tir_as(ir, plan->store, TIR_STORE)->store.indices = indices;
   tir_as(ir, plan->store, TIR_STORE)->store.value = value;
   condition = drop_proven(ir, condition);
   tir_as(ir, block, TIR_BLOCK)->block.predicate = condition;
@@ -286,10 +278,7 @@ bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_b
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, loop, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, loop, &plan, err))) return false;
   *out = edit(ir, block, &plan);
   return true;
 }

@@ -44,22 +44,15 @@ static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char
   return true;
 }
 
-static bool uses_result(const struct tir *ir, tir_block other, struct tir_span written) {
-  struct tir_span spans[] = {tir_block_at(ir, other)->reads, tir_block_at(ir, other)->writes};
-  for (int k = 0; k < 2; k++)
-    for (uint32_t i = spans[k].first; i < spans[k].first + spans[k].count; i++)
-      for (uint32_t w = written.first; w < written.first + written.count; w++)
-        if (ir->regions.at[i].buffer == ir->regions.at[w].buffer) return true;
-  return false;
-}
-
 /* What threads reduce together is there once all are done: no other block in the loop may use it. */
 static bool check_results_unused(struct tir *ir, tir_loop loop, ms_error *err) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK) || !(tir_loop_iter_kinds(ir, loop, s) & 2)) continue;
     for (tir_stmt t = tir_next(ir, loop, loop); t; t = tir_next(ir, t, loop)) {
       if (!tir_is(ir, t, TIR_BLOCK) || t == s || tir_is_below(ir, t, s) || tir_is_below(ir, s, t)) continue;
-      if (uses_result(ir, t, tir_block_at(ir, s)->writes))
+      struct tir_span result = tir_block_at(ir, s)->writes;
+      if (tir_share_buffer(ir, tir_block_at(ir, t)->reads, result) ||
+          tir_share_buffer(ir, tir_block_at(ir, t)->writes, result))
         return tir_refuse(ir, err, MS_LOOP_NOT_DATA_PARALLEL, t,
                           "the loop cannot be bound: block `%s` uses what block `%s` reduces over it",
                           tir_block_name(ir, t), tir_block_name(ir, s));

@@ -245,12 +245,8 @@ static uint32_t map_regions(struct tir *ir, struct tir_span from, tir_buffer exc
   for (uint32_t i = from.first; i < from.first + from.count && count < MOST_REGIONS; i++) {
     struct tir_region r = ir->regions.at[i];
     if (r.buffer == except) continue;
-    uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, first = tir_grow_operands(ir, 2 * rank);
-    for (uint32_t d = 0; d < 2 * rank; d++) {
-      tir_expr e = tir_subst(ir, ir->operands.at[r.ranges + d]);
-      ir->operands.at[first + d] = e;
-    }
-    out[count++] = (struct tir_region){r.buffer, first};
+    r.ranges = tir_subst_operands(ir, r.ranges, 2 * tir_buffer_at(ir, r.buffer)->rank);
+    out[count++] = r;
   }
   return count;
 }
@@ -293,11 +289,8 @@ static tir_expr load_accumulator(struct tir *ir, void *context, const tir_expr *
 static void edit(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan) {
   map_iters(ir, reduction, epilogue);
   uint32_t rank = tir_buffer_at(ir, plan->target)->rank;
-  struct accumulator a = {plan->target, tir_grow_operands(ir, rank), rank};
-  for (uint32_t i = 0; i < rank; i++) {
-    tir_expr index = tir_subst(ir, ir->operands.at[tir_as(ir, plan->store, TIR_STORE)->store.indices + i]);
-    ir->operands.at[a.indices + i] = index;
-  }
+  uint32_t indices = tir_subst_operands(ir, tir_as(ir, plan->store, TIR_STORE)->store.indices, rank);
+  struct accumulator a = {plan->target, indices, rank};
   set_regions(ir, reduction, epilogue, plan);
   tir_subst_clear(ir);
   struct tir_load_rule rule = {plan->buffer, plan->target, load_accumulator, &a};
@@ -316,10 +309,7 @@ bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block 
   assert(tir_is(ir, reduction, TIR_BLOCK) && tir_is(ir, epilogue, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, reduction, epilogue, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, reduction, epilogue, &plan, err))) return false;
   edit(ir, reduction, epilogue, &plan);
   return true;
 }

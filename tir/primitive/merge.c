@@ -127,7 +127,7 @@ static tir_var loop_var(const struct tir *ir, const struct nest *n, uint32_t i) 
 }
 
 /* Sets the loops of one nest to an iteration of the other's: the same as far as `level`, where it is later. */
-static void set_round(struct tir *ir, const struct nest *na, const struct nest *nb, uint32_t level) {
+static void set_iteration(struct tir *ir, const struct nest *na, const struct nest *nb, uint32_t level) {
   for (uint32_t i = 0; i < na->depth && i <= level; i++) {
     struct tir_var_node v = ir->vars.at[loop_var(ir, na, i)];
     tir_expr iteration = tir_cast(ir, v.type, tir_var_expr(ir, loop_var(ir, nb, i)));
@@ -147,7 +147,7 @@ static bool comes_first(struct tir *ir, const struct nest *na, const struct nest
   struct tir_interval later[MOST_RANK];
   for (uint32_t level = 0; level < na->depth + same; level++) {
     if (level < na->depth && tir_loop_extent(ir, na->loops[level]) == 1) continue;
-    set_round(ir, na, nb, level);
+    set_iteration(ir, na, nb, level);
     for (uint32_t d = 0; d < rank; d++) {
       later[d] = a[d];
       if (later[d].min) later[d].min = tir_subst(ir, later[d].min);
@@ -195,12 +195,8 @@ static bool check_nests(struct tir *ir, const struct plan *plan, uint32_t i, uin
 }
 
 static bool share_buffer(struct tir *ir, tir_block a, tir_block b) {
-  for (int kinds = 1; kinds < 4; kinds++) {
-    struct tir_span sa = tir_regions(ir, a, kinds & 1), sb = tir_regions(ir, b, kinds & 2);
-    for (uint32_t i = 0; i < sa.count; i++)
-      for (uint32_t j = 0; j < sb.count; j++)
-        if (ir->regions.at[sa.first + i].buffer == ir->regions.at[sb.first + j].buffer) return true;
-  }
+  for (int kinds = 1; kinds < 4; kinds++) /* not two reads */
+    if (tir_share_buffer(ir, tir_regions(ir, a, kinds & 1), tir_regions(ir, b, kinds & 2))) return true;
   return tir_conflict_undeclared(ir, a, b);
 }
 

@@ -122,7 +122,7 @@ static struct tir_interval whole_dimension(struct tir *ir, tir_buffer buffer, ui
   return tir_interval_of(ir, tir_int(ir, type, 0), tir_cast(ir, type, size));
 }
 
-/* Indices that fall as iterations rise are turned round. */
+/* Indices that fall as iterations rise are turned about. */
 static bool falls(struct tir *ir, tir_expr index) {
   struct tir_linear l = tir_linear_of(ir, index);
   for (uint32_t i = 0; i < l.count; i++)

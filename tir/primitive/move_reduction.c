@@ -44,13 +44,13 @@ static bool runs_at_once(const struct tir *ir, tir_loop l) {
   return n->loop_kind == TIR_THREAD_BINDING && tir_text(ir, n->loop.thread)[0] != 't';
 }
 
-/* Loops at or above the place, outermost first: an iteration of one is a step of a partial reduction, or of another
- * iteration, or a repetition, which may only stand outside all steps. */
-static bool check_rounds(const struct tir *ir, const struct tir_move *move, tir_stmt s, const tir_expr *values,
-                         bool *steps_outside) {
+/* Loops at or above the place, outermost first: an iteration of a loop is a step of a partial reduction, or a part of
+ * what is spatial, or a repetition, which may only stand outside all steps. */
+static bool check_steps(const struct tir *ir, const struct tir_move *move, tir_stmt s, const tir_expr *values,
+                        bool *steps_outside) {
   *steps_outside = false;
   if (s == move->scope) return true;
-  if (!check_rounds(ir, move, tir_stmt_at(ir, s)->parent, values, steps_outside)) return false;
+  if (!check_steps(ir, move, tir_stmt_at(ir, s)->parent, values, steps_outside)) return false;
   if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) return true;
   bool used = false, steps = false;
   for (uint32_t i = 0; i < move->iter_count; i++) {
@@ -84,7 +84,7 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   tir_loop_vars(ir, move->loop, TIR_NONE, vars + 1, outside - 1);
   for (uint32_t i = 0; i < count; i++) values[i] = value_of(ir, move, i, &vars[outside + i], &predicate);
   bool steps_outside;
-  bool once = check_rounds(ir, move, move->loop, values, &steps_outside) &&
+  bool once = check_steps(ir, move, move->loop, values, &steps_outside) &&
               is_one_to_one(ir, values, count, vars, outside + count, predicate);
   free(vars);
   return once;

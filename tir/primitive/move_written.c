@@ -239,20 +239,14 @@ static bool find_limits(struct tir *ir, const struct tir_move *move, tir_block p
   return whole;
 }
 
-static bool is_read(const struct tir *ir, const struct tir_move *move, tir_block producer) {
-  struct tir_span writes = tir_block_at(ir, producer)->writes;
-  for (uint32_t k = writes.first; k < writes.first + writes.count; k++)
-    if (tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, ir->regions.at[k].buffer)) return true;
-  return false;
-}
-
 /* Producers that do not run in the same iterations: what one has for the block in an iteration the
  * other may not have. */
 static bool take_limits(struct tir *ir, struct tir_move *move, ms_error *err) {
   bool any = false;
   for (uint32_t i = 0; i < move->required_count; i++) {
     tir_expr limits;
-    if (!is_read(ir, move, move->required[i])) continue;
+    struct tir_span written = tir_block_at(ir, move->required[i])->writes;
+    if (!tir_share_buffer(ir, written, tir_block_at(ir, move->block)->reads)) continue;
     if (!find_limits(ir, move, move->required[i], &limits) || (any && limits != move->limits))
       return tir_refuse(ir, err, MS_MOVE_COVER, move->required[i],
                         "past the end of an iteration of producer `%s` come elements that are written elsewhere",

@@ -467,10 +467,7 @@ bool tir_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uin
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, padding, count, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, padding, count, &plan, err))) return false;
   edit(ir, block, &plan);
   return true;
 }

@@ -371,10 +371,7 @@ static bool at(struct tir *ir, tir_loop loop, tir_block block, uint32_t buffer_i
                tir_block *out, ms_error *err) {
   struct plan plan = {.loop = loop, .write = write};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, storage, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, storage, &plan, err))) return false;
   *out = edit(ir, &plan);
   return true;
 }

@@ -180,10 +180,7 @@ bool tir_reindex(struct tir *ir, tir_block block, uint32_t buffer_index, bool wr
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, write, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, write, &plan, err))) return false;
   *out = edit(ir, block, &plan);
   return true;
 }

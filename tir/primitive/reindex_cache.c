@@ -329,10 +329,7 @@ static bool perform(struct tir *ir, tir_block block, uint32_t index, bool write,
                     const struct tir_index_map *map, tir_block *out, ms_error *err) {
   struct plan plan = {.map = map, .write = write};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, index, scope, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, index, scope, &plan, err))) return false;
   tir_buffer cache = make_cache(ir, &plan);
   tir_replace_access(ir, block, plan.cache.buffer, cache, plan.new_at, map->result_count);
   *out = make_stage(ir, &plan, cache);

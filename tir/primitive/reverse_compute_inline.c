@@ -482,10 +482,7 @@ bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) 
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
   edit(ir, block, &plan);
   return true;
 }

@@ -218,15 +218,6 @@ static uint32_t insert_operand(struct tir *ir, uint32_t first, uint32_t count, u
   return made;
 }
 
-static uint32_t subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
-  uint32_t made = tir_grow_operands(ir, count);
-  for (uint32_t i = 0; i < count; i++) {
-    tir_expr e = tir_subst(ir, ir->operands.at[first + i]);
-    ir->operands.at[made + i] = e;
-  }
-  return made;
-}
-
 static uint32_t rank_of(const struct tir *ir, tir_buffer b) { return tir_buffer_at(ir, b)->rank; }
 
 static void make_buffers(struct tir *ir, const struct plan *plan, tir_buffer *out) {
@@ -416,14 +407,14 @@ static void make_regions(struct tir *ir, const struct plan *plan, tir_block part
   for (uint32_t i = 0; i < reads.count; i++) {
     struct tir_region r = ir->regions.at[reads.first + i];
     if (is_reduced(plan, r.buffer)) continue;
-    r.ranges = subst_operands(ir, r.ranges, 2 * rank_of(ir, r.buffer));
+    r.ranges = tir_subst_operands(ir, r.ranges, 2 * rank_of(ir, r.buffer));
     ir->regions.at[first + read++] = r;
   }
   tir_expr one = tir_int(ir, tir_type_of(ir, index), 1);
   for (uint32_t i = 0; i < writes.count; i++) {
     struct tir_region r = ir->regions.at[writes.first + i];
     uint32_t rank = rank_of(ir, r.buffer), at = 2 * plan->axis;
-    r.ranges = insert_operand(ir, subst_operands(ir, r.ranges, 2 * rank), 2 * rank, at, index);
+    r.ranges = insert_operand(ir, tir_subst_operands(ir, r.ranges, 2 * rank), 2 * rank, at, index);
     r.ranges = insert_operand(ir, r.ranges, 2 * rank + 1, at + 1, one);
     r.buffer = buffers[r.buffer != plan->reduction.buffers[0]];
     ir->regions.at[first + read + i] = r;
@@ -496,7 +487,7 @@ static void combine_partials(struct tir *ir, const struct plan *plan, const tir_
   const struct tir_reduction *r = &plan->reduction;
   uint32_t rank = rank_of(ir, r->buffers[0]);
   tir_var along = renew_iters(ir, plan);
-  struct body b = {.block = plan->block, .buffers = r->buffers, .indices = subst_operands(ir, r->indices, rank)};
+  struct body b = {.block = plan->block, .buffers = r->buffers, .indices = tir_subst_operands(ir, r->indices, rank)};
   tir_subst_clear(ir);
   uint32_t partial = insert_operand(ir, b.indices, rank, plan->axis, axis_index(ir, plan, along));
   for (uint32_t i = 0; i < r->count; i++) {

@@ -167,7 +167,7 @@ static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_err
 
 /* A loop around that decides what the block computes also moves the window: else an iteration finds
  * what another left. */
-static bool check_rounds(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_moving_loops(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (tir_stmt s = plan->place; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent) {
     tir_var var = tir_as(ir, s, TIR_LOOP)->loop.var;
@@ -216,8 +216,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, struct plan *
     return false;
   if (!find_written(ir, block, plan))
     return refuse_pattern(ir, block, plan, "is not known to be filled in an iteration", err);
-  return find_axis(ir, block, plan, err) && check_rounds(ir, block, plan, err) && check_readers(ir, block, plan, err) &&
-         tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err);
+  return find_axis(ir, block, plan, err) && check_moving_loops(ir, block, plan, err) &&
+         check_readers(ir, block, plan, err) && tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err);
 }
 
 /* ---- Edit ---- */
@@ -333,10 +333,7 @@ bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, 
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {0};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, &plan, err))) return false;
   edit(ir, block, &plan);
   return true;
 }

@@ -378,10 +378,7 @@ static bool tensorize_loop(struct match *m, tir_loop loop, bool preserve_unit_it
   struct tir *ir = m->ir, **before = tir_scratch_of(ir, TIR_SCRATCH_BACKUP, &backup);
   struct tir_blockize_plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err))) return false;
   if (!*before) *before = tir_new();
   tir_copy(*before, ir);
   if (tensorize_block(m, tir_edit_blockize(ir, &plan), impl, err)) return true;
@@ -399,7 +396,5 @@ bool tir_tensorize(struct tir *ir, tir_stmt target, const struct tir *descriptio
   tir_block scope;
   if (!tir_find_scope(ir, target, &scope, err)) return false;
   struct tir_mark mark = tir_mark(ir);
-  if (tensorize_block(&m, target, &impl, err)) return true;
-  tir_rewind(ir, &mark);
-  return false;
+  return tir_rewind_unless(ir, &mark, tensorize_block(&m, target, &impl, err));
 }

@@ -221,10 +221,7 @@ bool tir_transform_block_layout(struct tir *ir, tir_block block, const struct ti
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.map = map};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, &plan, err)) {
-    tir_rewind(ir, &mark);
-    return false;
-  }
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
   edit(ir, block, &plan);
   return true;
 }

@@ -221,10 +221,8 @@ bool tir_transform_layout(struct tir *ir, tir_block block, uint32_t buffer_index
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan = {.map = map};
   struct tir_mark mark = tir_mark(ir);
-  if (!check(ir, block, buffer_index, write, pad_value, assume_injective, &plan, err)) {
-    tir_rewind(ir, &mark);
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, buffer_index, write, pad_value, assume_injective, &plan, err)))
     return false;
-  }
   edit(ir, block, &plan);
   return true;
 }
