@@ -276,8 +276,8 @@ static int box_mutators(lua_State *L) {
 
 struct mutation {
   lua_Integer mutator;
-  const struct vm_trace *trace;
-  struct vm_stream *stream; /* goes on from where the mutator left it */
+  const struct vm_trace *trace, *other; /* other: NULL, or another of the population */
+  struct vm_stream *stream;             /* goes on from where the mutator left it */
 };
 
 static int mutate(lua_State *L) {
@@ -289,16 +289,21 @@ static int mutate(lua_State *L) {
   lua_pushinteger(L, m->mutator);
   bind_push_trace(L, vm_trace_copy(m->trace));
   lua_pushvalue(L, 2);
-  lua_call(L, 3, 3);
+  if (m->other)
+    bind_push_trace(L, vm_trace_copy(m->other));
+  else
+    lua_pushnil(L);
+  lua_call(L, 4, 3);
   *m->stream = *stream;
   return 3;
 }
 
-/* box:mutate(number of the mutator, trace, stream): a trace; or nil, and the code and message of what was refused, if
+/* box:mutate(number of the mutator, trace, stream [, another trace of the population]): a trace; or nil, and the code and message of what was refused, if
  * anything was */
 static int box_mutate(lua_State *L) {
   lua_State *box = open_box(L);
-  struct mutation m = {luaL_checkinteger(L, 2), bind_check_trace(L, 3), luaL_checkudata(L, 4, BOUND_STREAM)};
+  struct mutation m = {luaL_checkinteger(L, 2), bind_check_trace(L, 3),
+                       lua_isnoneornil(L, 5) ? NULL : bind_check_trace(L, 5), luaL_checkudata(L, 4, BOUND_STREAM)};
   ms_error err = {.instruction = -1};
   if (!protected(box, mutate, &m, 3, &err)) return bind_raise(L, &err);
   if (lua_isnil(box, -3)) {

@@ -17,7 +17,10 @@ ms.ops = ms.load "lua.ops"
 
 -- ---- What a user's file may define: each call registers, and returns what it was given, checked ----------------
 
-ms.registered = {rule = {}, postproc = {}, mutator = {}, policy = {}, model = {}}
+ms.registered = {rule = {}, postproc = {}, mutator = {}, space = {}, policy = {}, model = {}}
+
+-- A function alone is what is applied, named after where it is given.
+local function named(t) return type(t) == "function" and {name = (ms.where():gsub(": $", "")), apply = t} or t end
 
 -- What a policy declares: {features =, model =}; nothing is needed where it says nothing.
 local function needs_of(policy, level)
@@ -31,6 +34,7 @@ end
 
 local function definer(kind, required)
   return function(t)
+    if required[1] == "apply" then t = named(t) end
     if type(t) ~= "table" then error("ms." .. kind .. " takes a table", 2) end
     if type(t.name) ~= "string" then error("ms." .. kind .. ": `name` is a string", 2) end
     for _, field in ipairs(required) do
@@ -50,6 +54,19 @@ ms.rule = definer("rule", {"apply"})
 ms.postproc = definer("postproc", {"apply"})
 ms.mutator = definer("mutator", {"apply"})
 ms.policy = definer("policy", {"run"})
+
+-- A design space in place of the target's; several are united.
+function ms.space(t)
+  t = named(t)
+  if type(t) ~= "table" then error("ms.space takes a table, or a function that schedules", 2) end
+  for _, list in ipairs {"rules", "postprocs", "mutators"} do
+    if t[list] ~= nil and type(t[list]) ~= "table" then error(string.format("ms.space: `%s` is a list", list), 2) end
+    if t[list] and list ~= "rules" and ms.build then error("ms.space: " .. list .. " in place of the target's belong in a file of --rules, which every worker reads", 2) end
+  end
+  table.insert(ms.registered.space, t)
+  return t
+end
+
 local define_model, new_model = definer("model", {"update", "predict"}), ms.model
 function ms.model(what, seed)
   if type(what) == "table" then return define_model(what) end

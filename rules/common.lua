@@ -68,6 +68,9 @@ function common.needs_tiling(sch, block)
   return false
 end
 
+-- No rule has tiled the block yet, and tiling it pays.
+function common.can_tile(sch, block) return not common.is_root(sch, block) and common.is_nest(sch, block) and common.needs_tiling(sch, block) end
+
 -- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces and
 -- no more than so many jobs; another reduces more than one value, and than `least`.
 function common.needs_rfactor(sch, block, jobs, least)
@@ -101,8 +104,9 @@ function common.sample_equal(sch, list)
   return sch:sample_categorical(list, chances)
 end
 
--- Only loops stand around the block, with nothing beside it in them.
+-- Only loops stand around the block, with nothing beside it in them, up to the root.
 function common.is_nest(sch, block)
+  if sch:scope(block) ~= "root" then return false end
   local loops = {sch:get_loops(block)}
   for _, l in ipairs(loops) do if sch:child_count(l) > 1 then return false end end
   return #loops > 0
@@ -115,6 +119,12 @@ function common.only_consumer(sch, block)
   if common.is_spatial(sch, consumer) and sch:reads_in_order(consumer) then return consumer end
 end
 
+-- Another of a categorical draw's choices, by the stream.
+function common.other_choice(stream, draw)
+  local other = stream:below(#draw.attrs[1] - 1)
+  return {other >= draw.decision[1] and other + 1 or other}
+end
+
 -- A trace with another choice in one of its categorical draws that `wanted` accepts; nil: there is none.
 function common.draw_other(trace, stream, wanted)
   local choices = {}
@@ -123,9 +133,7 @@ function common.draw_other(trace, stream, wanted)
   end
   if #choices == 0 then return nil end
   local d = choices[stream:below(#choices) + 1]
-  local other = stream:below(#d.attrs[1] - 1)
-  if other >= d.decision[1] then other = other + 1 end
-  return trace:with_decision(d.index, {other})
+  return trace:with_decision(d.index, common.other_choice(stream, d))
 end
 
 return common

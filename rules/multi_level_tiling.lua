@@ -7,7 +7,7 @@ local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 return msched.rule {
   name = "multi_level_tiling",
   apply = function(sch, block, _, self)
-    if common.is_root(sch, block) or common.is_tiled(sch, block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) then return {sch} end
+    if not common.can_tile(sch, block) then return {sch} end
     return tiling.apply(sch, block, self.parameters)
   end,
 }

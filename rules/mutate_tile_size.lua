@@ -1,4 +1,6 @@
--- Moves a factor between two parts of one tile, or draws another categorical decision.
+-- Moves a factor between two parts of one tile, or draws how many elements a thread loads at once anew.
+local common = msched.load "rules.common"
+
 local function prime_factor(stream, n) -- one of n's prime factors, by the stream
   local primes = {}
   local p = 2
@@ -41,11 +43,13 @@ return msched.mutator {
   apply = function(trace, stream)
     local choices = {}
     for _, d in ipairs(trace:draws()) do
-      if d.kind == "SamplePerfectTile" and d.decision and product(d.decision) > 1 then choices[#choices + 1] = d end
+      local tile = d.kind == "SamplePerfectTile" and d.decision and product(d.decision) > 1
+      local load = d.annotates == "meta_schedule.cooperative_fetch" and d.decision and #d.attrs[1] > 1
+      if tile or load then choices[#choices + 1] = d end
     end
     if #choices == 0 then return nil end
     local d = choices[stream:below(#choices) + 1]
-    local factors = mutate_tile(stream, d)
-    return factors and trace:with_decision(d.index, factors)
+    local decision = d.annotates and common.other_choice(stream, d) or mutate_tile(stream, d)
+    return decision and trace:with_decision(d.index, decision)
   end,
 }

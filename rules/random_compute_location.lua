@@ -5,7 +5,7 @@ local common = msched.load "rules.common"
 local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor
 
 local function can_move(sch, block)
-  if common.is_tiled(sch, block) or #sch:consumers(block) == 0 then return false end
+  if common.is_tiled(sch, block) or #sch:consumers(block) == 0 or sch:scope(block) ~= "root" then return false end
   local outer = sch:get_loops(block)
   return outer ~= nil and sch:child_count(outer) == 1
 end

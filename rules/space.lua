@@ -1,7 +1,8 @@
--- The design space: every rule, in order, on every block of every schedule so far; consumers before producers.
+-- The design space: every rule, in order, on every block of every schedule so far; consumers before producers. A block
+-- annotated `schedule_rule` gets the rule of that name and no other; "None": no rule at all.
 local space = {}
 
-local common, refusals = msched.load "rules.common", msched.load "rules.refusals"
+local common, refusals, targets = msched.load "rules.common", msched.load "rules.refusals", msched.load "rules.targets"
 local limited, type_of = msched.limited, msched.type
 
 local MOST_SKETCHES = 256 -- that are kept after a rule
@@ -25,13 +26,16 @@ local function check_schedules(rule, made)
 end
 
 -- The schedules that a rule makes of one. Where an instruction in it is refused, the schedule as it was goes on.
-local function apply_once(rule, sch, name, context, report)
+-- rule_for(asked): the rule for a block that asks for one by annotation, or for none (nil); nil: none is applied to it.
+local function apply_once(rule_for, sch, name, context, report)
   local before = sch.trace
+  local found, block = pcall(sch.get_sblock, sch, name)
+  local rule = rule_for(found and sch:annotation(block, "schedule_rule") or nil)
+  if not rule then return {sch} end
   local function drop(code, message)
     refusals.add(report.refused, rule.name, code, message)
     return {msched.apply(sch:workload(), before, {seed = report.seed})}
   end
-  local found, block = pcall(sch.get_sblock, sch, name)
   if not found then return drop(msched.code_of(block) or error(block, 0), block) end
   local ok, made, message = limited("rule", rule, sch, block, context, rule)
   if not ok then return drop(made, message) end
@@ -42,7 +46,7 @@ end
 
 -- Applies a rule to one block in every schedule. Of more than MOST_SKETCHES some are kept, drawn by the seed, each with
 -- the same chance. Source: Vitter, "Random sampling with a reservoir", ACM TOMS 1985.
-local function apply_to_block(rule, name, schedules, context, report)
+local function apply_to_block(rule_for, name, schedules, context, report)
   local kept, count, stream = {}, 0, nil
   local function keep(sch)
     count = count + 1
@@ -59,7 +63,7 @@ local function apply_to_block(rule, name, schedules, context, report)
   end
   for _, sch in ipairs(schedules) do
     if common.has_block(sch, name) then
-      for _, made in ipairs(apply_once(rule, sch, name, context, report)) do keep(made) end
+      for _, made in ipairs(apply_once(rule_for, sch, name, context, report)) do keep(made) end
     else
       keep(sch)
     end
@@ -69,13 +73,32 @@ local function apply_to_block(rule, name, schedules, context, report)
   return kept
 end
 
--- Applies rules, each to all blocks that `names` lists, last first, in all schedules that came of those before it.
+-- Applies a rule to all blocks that `names` lists, last first, in all schedules.
+local function apply_rule(rule_for, schedules, names, context, report)
+  for at = #names, 1, -1 do
+    local kept = apply_to_block(rule_for, names[at], schedules, context, report)
+    schedules = {}
+    for i, k in ipairs(kept) do schedules[i] = k[2] end
+  end
+  return schedules
+end
+
+-- First the rules that blocks ask for, then each in turn, in all schedules that came of those before it.
 local function apply_rules(rules, schedules, names, context, report)
+  local by_name = {}
+  for _, rule in ipairs(rules) do by_name[rule.name] = rule end
+  local function custom(asked)
+    if not asked or asked == "None" then return nil end
+    if not by_name[asked] and report.all_rules then
+      refusals.add(report.refused, asked, nil, "a block asks for this rule by its annotation schedule_rule, and there is none of the name")
+    end
+    return by_name[asked]
+  end
+  local asks = schedules[1] and #schedules[1]:blocks_with("schedule_rule") > 0
+  if asks then schedules = apply_rule(custom, schedules, names, context, report) end
   for _, rule in ipairs(rules) do
-    for at = #names, 1, -1 do
-      local kept = apply_to_block(rule, names[at], schedules, context, report)
-      schedules = {}
-      for i, k in ipairs(kept) do schedules[i] = k[2] end
+    if not rule.only_annotated then
+      schedules = apply_rule(function(asked) return not asked and rule or nil end, schedules, names, context, report)
     end
   end
   return schedules
@@ -93,35 +116,87 @@ local function begin(rules, context)
   end
 end
 
--- The sketches that rules make of these schedules; and a report: what was refused, and whether there were more sketches
--- than are kept.
-function space.extend(func, context, rules, schedules, seed)
-  local report = new_report(seed)
+local function make(func, context, rules, schedules, report)
   begin(rules, context)
   return apply_rules(rules, schedules, block_names(msched.schedule(func)), context, report), report
 end
 
--- Sketches: schedules with the decisions they were made with; and a report.
-function space.generate(func, parts, seed)
-  return space.extend(func, parts.context, parts.rules, {msched.schedule(func, {seed = seed or 1})}, seed)
+-- The sketches that more rules make of these schedules; and a report: what was refused, and whether there were more
+-- sketches than are kept.
+function space.extend(func, context, rules, schedules, seed) return make(func, context, rules, schedules, new_report(seed)) end
+
+-- A part by its shipped name, with the parameters that the context has for it; or one that a user made.
+local function load_part(kind, part, context)
+  if type(part) == "table" then return part end
+  if type(part) == "function" then return {name = "a function of ms.space", apply = part} end
+  local found, shipped = pcall(msched.load, (kind == "mutator" and "rules.mutate_" or "rules.") .. part)
+  if not found then error(string.format("there is no %s `%s`: %s", kind, part, shipped), 0) end
+  return setmetatable({parameters = context[part] or {}}, {__index = shipped})
 end
 
--- A shipped part by its name, with the parameters that the target has for it.
-local function load_part(prefix, name, context)
-  local part = msched.load("rules." .. prefix .. name)
-  return setmetatable({parameters = context[name] or {}}, {__index = part})
-end
-
--- The rules, postprocessors and mutators of a context (rules/targets.lua), made ready: lists of what users' own come
--- after. They are not among those that users registered.
+-- The rules, postprocessors and mutators of a context (rules/targets.lua), made ready; users' own come after them, in
+-- `users` those rules alone, in `spaces` what is in the place of the target's. None is among what users registered.
 function space.parts(context)
-  local parts, users = {context = context, rules = {}, postprocs = {}, mutators = {}}, msched.registered
+  local parts, users = {context = context, rules = {}, postprocs = {}, mutators = {}, spaces = {}, users = {}}, msched.registered
   msched.registered = {rule = {}, postproc = {}, mutator = {}}
-  for i, name in ipairs(context.rules) do parts.rules[i] = load_part("", name, context) end
-  for i, name in ipairs(context.postprocs) do parts.postprocs[i] = load_part("", name, context) end
-  for i, entry in ipairs(context.mutators) do parts.mutators[i] = {load_part("mutate_", entry[1], context), entry[2]} end
+  for i, part in ipairs(context.rules) do parts.rules[i] = load_part("rule", part, context) end
+  for i, part in ipairs(context.postprocs) do parts.postprocs[i] = load_part("postprocessor", part, context) end
+  for i, entry in ipairs(context.mutators) do parts.mutators[i] = {load_part("mutator", entry[1], context), entry[2]} end
   msched.registered = users
   return parts
+end
+
+-- What a scheduling function makes: it changes the schedule that it is given, or gives back others.
+local function schedules_of(described, func, context, report)
+  local sch = msched.schedule(func, {seed = report.seed})
+  local ok, made, message = limited("space", described, sch, context)
+  if not ok then
+    refusals.add(report.refused, described.name, made, message)
+    return {}
+  end
+  if made == nil then return {sch} end
+  if type_of(made) == "schedule" then return {made} end
+  check_schedules(described, made)
+  return made
+end
+
+-- The sketches of a space that a user described, in place of the target's: by a scheduling function, or by rules and
+-- parameters where they differ from the target's.
+local function describe(described, func, parts, report)
+  if described.apply then return schedules_of(described, func, parts.context, report) end
+  local own = space.parts(targets.changed(parts.context, described))
+  return (make(func, own.context, own.rules, {msched.schedule(func, {seed = report.seed})}, report))
+end
+
+-- Sketches: schedules with the decisions they were made with; and a report. Where spaces were described, they are united
+-- and stand in place of the target's; the user's rules go over all of them.
+function space.generate(func, parts, seed)
+  local report = new_report(seed)
+  report.all_rules = true
+  if #parts.spaces == 0 then return make(func, parts.context, parts.rules, {msched.schedule(func, {seed = report.seed})}, report) end
+  local all = {}
+  for _, described in ipairs(parts.spaces) do
+    local made = describe(described, func, parts, report)
+    table.move(made, 1, #made, #all + 1, all)
+  end
+  return make(func, parts.context, parts.users, all, report)
+end
+
+-- Adds what a user registered: spaces in place of the target's, with their postprocessors and mutators if they name any;
+-- rules, postprocessors and mutators after those there.
+function space.add(parts, registered)
+  for _, described in ipairs(registered.space) do
+    table.insert(parts.spaces, described)
+    local own = not described.apply and space.parts(targets.changed(parts.context, described))
+    if own and described.postprocs then parts.postprocs = own.postprocs end
+    if own and described.mutators then parts.mutators = own.mutators end
+  end
+  for _, r in ipairs(registered.rule) do
+    table.insert(parts.rules, r)
+    table.insert(parts.users, r)
+  end
+  for _, p in ipairs(registered.postproc) do table.insert(parts.postprocs, p) end
+  for _, m in ipairs(registered.mutator) do table.insert(parts.mutators, {m, m.weight}) end
 end
 
 -- Runs the postprocessors. false: the candidate is refused, by the one of that name; and the code and message where an
@@ -140,9 +215,9 @@ function space.check(sch, postprocs, context)
   return true
 end
 
--- A trace that the mutator makes of this one, or nil; and the code and message where an instruction in it was refused.
-function space.mutate(mutator, trace, stream)
-  local ok, made, message = limited("mutator", mutator, trace, stream)
+-- A trace that the mutator makes of this one, and of another of the population where it takes one, or nil; and the code and message where an instruction in it was refused.
+function space.mutate(mutator, trace, stream, other)
+  local ok, made, message = limited("mutator", mutator, trace, stream, other)
   if not ok then return nil, made, message end
   if made ~= nil and type_of(made) ~= "trace" then
     error(string.format("mutator `%s` returned a %s; a mutator returns a trace, or nil", mutator.name, type(made)), 0)

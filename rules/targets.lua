@@ -7,8 +7,8 @@ local targets = {}
 targets.llvm = {
   rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "register_tile", "multi_level_tiling", "parallel_vectorize_unroll",
            "random_compute_location"},
-  postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"},
-  mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}},
+  postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "rewrite_layout"},
+  mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- what drafts weigh with, in cycles of one core; search.h has the words
   draft = {multiply_adds = 2, loads = 2, latency = 4, reload = 5, unrolled = 16, iteration = 1.5, copy = 0.15, parallel = 5000, guarded = 30,
            bytes_a_cycle = {48, 20, 6}},
@@ -39,7 +39,8 @@ targets.cuda = {
   auto_bind = {max_blocks = 256, thread_extents = {32, 64, 128, 256, 512, 1024}},
 }
 
-local function with(base, changes)
+-- A table with some fields in place of its own.
+function targets.changed(base, changes)
   local t = {}
   for k, v in pairs(base) do t[k] = v end
   for k, v in pairs(changes) do t[k] = v end
@@ -49,10 +50,11 @@ end
 -- MetaSchedule's own, without what is ours.
 targets.metaschedule = {
   cuda = targets.cuda,
-  llvm = with(targets.llvm, {
+  llvm = targets.changed(targets.llvm, {
     rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll", "random_compute_location"},
     add_rfactor = {jobs_per_core = 16, max_innermost = 64},
     random_compute_location = {},
+    mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}},
     rewrite_parallel_vectorize_unroll = {strided_vectors = true},
     parallel_vectorize_unroll = {jobs_per_core = {16}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
   }),

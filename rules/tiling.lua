@@ -162,4 +162,43 @@ function tiling.apply(sch, block, p, split)
   return results
 end
 
+-- The loops of the block that stand for those of an intrinsic's description: of each kind the innermost, in their order.
+-- nil: one is missing, or is no whole number of the description's.
+local function loops_for(sch, block, described)
+  local kinds, loops = common.loop_kinds(sch, block)
+  local at, matched = #loops, {}
+  for d = #described, 1, -1 do
+    while at > 0 and kinds[at] ~= described[d].kind do at = at - 1 end
+    local extent = at > 0 and sch:extent(loops[at])
+    if not extent or extent % described[d].extent ~= 0 then return nil end
+    matched[d], at = at, at - 1
+  end
+  return matched, loops
+end
+
+-- Whether the intrinsic would do the block's work, once its init is taken out as rewrite_reduction_block will.
+local function accepts(sch, block, intrinsic)
+  local trial = sch:copy()
+  local b = trial:handle(block)
+  for _, l in ipairs(trial:has_init(b) and {trial:get_loops(b)} or {}) do
+    if trial:loop_iter_kind(l) == "reduce" and trial:can_decompose_reduction(b, l) then
+      trial:decompose_reduction(b, l)
+      break
+    end
+  end
+  return (pcall(trial.tensorize, trial, b, intrinsic))
+end
+
+-- Splits off what one call of an intrinsic does, and makes it a block: the block around it. nil: the intrinsic does not fit.
+function tiling.blockize_for(sch, block, intrinsic)
+  local described = sch:intrinsic_loops(intrinsic)
+  local matched, order = loops_for(sch, block, described)
+  if not matched then return nil end
+  local inner = {}
+  for d, at in ipairs(matched) do order[at], inner[d] = sch:split(order[at], {msched.rest, described[d].extent}) end
+  sch:reorder(table.move(inner, 1, #inner, #order + 1, order))
+  local outer = sch:blockize(inner[1])
+  return accepts(sch, outer, intrinsic) and outer or nil
+end
+
 return tiling

@@ -10,10 +10,8 @@ local worker = {environment = msched.load "rules.environment"}
 function worker.load(chunk, path)
   local ok, _, message = limited("file", {name = path, apply = chunk})
   if not ok then error(message, 0) end
-  for _, r in ipairs(registered.rule) do table.insert(parts.rules, r) end
-  for _, p in ipairs(registered.postproc) do table.insert(parts.postprocs, p) end
-  for _, m in ipairs(registered.mutator) do table.insert(parts.mutators, {m, m.weight}) end
-  for _, kind in ipairs {"rule", "postproc", "mutator"} do registered[kind] = {} end
+  space.add(parts, registered)
+  for _, kind in ipairs {"rule", "postproc", "mutator", "space"} do registered[kind] = {} end
 end
 
 function worker.postprocess(sch) return space.postprocess(sch, parts) end
@@ -30,6 +28,6 @@ function worker.mutators()
   return list
 end
 
-function worker.mutate(i, trace, stream) return space.mutate(parts.mutators[i][1], trace, stream) end
+function worker.mutate(i, trace, stream, other) return space.mutate(parts.mutators[i][1], trace, stream, other) end
 
 return worker

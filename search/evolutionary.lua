@@ -66,7 +66,8 @@ local function mutate(env, stream, population, scores)
     local parent = population[weighted(stream, weights, total)]
     local trace = parent.sketch_trace
     if stream:unit() < MUTATION then
-      trace = mutators[weighted(stream, chances, total_chance)].apply(trace, stream) or trace
+      local other = population[weighted(stream, weights, total)]
+      trace = mutators[weighted(stream, chances, total_chance)].apply(trace, stream, other.sketch_trace) or trace
     end
     jobs[i] = {trace = trace}
   end

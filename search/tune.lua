@@ -31,31 +31,40 @@ end
 local function open_mutators(box, given, refused)
   local mutators = {}
   local function add(name, weight, mutate)
-    mutators[#mutators + 1] = {{name = name, apply = function(trace, stream)
-      local made, code, message = mutate(trace, stream)
+    mutators[#mutators + 1] = {{name = name, apply = function(trace, stream, other)
+      local made, code, message = mutate(trace, stream, other)
       if code then refusals.add(refused, name, code, message) end
       return made
     end}, weight}
   end
-  for i, m in ipairs(box:mutators()) do add(m[1], m[2], function(trace, stream) return box:mutate(i, trace, stream) end) end
-  for _, m in ipairs(given) do add(m.name, m.weight, function(trace, stream) return space.mutate(m, trace, stream) end) end
+  for i, m in ipairs(box:mutators()) do add(m[1], m[2], function(...) return box:mutate(i, ...) end) end
+  for _, m in ipairs(given) do add(m.name, m.weight, function(...) return space.mutate(m, ...) end) end
   return mutators
 end
 
 -- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
 -- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches. The target's rules and those of
--- options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run here.
+-- options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run here,
+-- and so does a space that the script describes in place of the target's.
 -- Each call has options.rule_timeout seconds.
 function tune.open(func, target, options)
   check_extents(func)
   local timeout, refused = options.rule_timeout or 10, {}
   msched.rule_timeout(timeout)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout}
-  local traces, dropped, thinned = box:sketches(func, options.seed)
-  refusals.merge(refused, dropped)
-  local sketches, report = {}, nil
-  for i, trace in ipairs(traces) do sketches[i] = msched.apply(func, trace) end
-  sketches, report = space.extend(func, targets.context(target), own("rule", options.rules), sketches, options.seed)
+  local parts = space.parts(targets.context(target))
+  space.add(parts, {space = own("space"), rule = own("rule", options.rules), postproc = {}, mutator = {}})
+  local sketches, report, thinned = {}, nil, false
+  if #parts.spaces > 0 then
+    sketches, report = space.generate(func, parts, options.seed)
+  else
+    local traces, dropped, more = box:sketches(func, options.seed)
+    refusals.merge(refused, dropped)
+    for _, rule in ipairs(parts.users) do refused[rule.name] = nil end -- blocks that ask for these get them now
+    for i, trace in ipairs(traces) do sketches[i] = msched.apply(func, trace) end
+    sketches, report = space.extend(func, parts.context, parts.users, sketches, options.seed)
+    thinned = more
+  end
   refusals.merge(refused, refusals.list(report.refused))
   if #sketches == 0 then
     error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)

@@ -423,22 +423,34 @@ bool vm_ask_is_data_parallel(struct vm_ask *q) {
   return true;
 }
 
-bool vm_ask_loop_iter_kind(struct vm_ask *q) {
-  tir_loop loop = q->args[0].statement;
-  tir_var var = tir_as(q->ir, loop, TIR_LOOP)->loop.var;
+const char *vm_loop_iter_kind(const struct tir *ir, tir_loop loop) {
+  tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
   bool spatial = false, other = false;
-  for (tir_stmt s = tir_next(q->ir, loop, loop); s;) {
-    bool block = tir_is(q->ir, s, TIR_BLOCK);
-    uint32_t count = block ? tir_block_at(q->ir, s)->iters.count : 0;
+  for (tir_stmt s = tir_next(ir, loop, loop); s;) {
+    bool block = tir_is(ir, s, TIR_BLOCK);
+    uint32_t count = block ? tir_block_at(ir, s)->iters.count : 0;
     for (uint32_t i = 0; i < count; i++) {
-      struct tir_iter iter = tir_iters(q->ir, s)[i];
-      if (!tir_uses_var(q->ir, iter.binding, var)) continue;
+      struct tir_iter iter = ir->iters.at[tir_block_at(ir, s)->iters.first + i];
+      if (!tir_uses_var(ir, iter.binding, var)) continue;
       spatial = spatial || iter.kind == TIR_SPATIAL;
       other = other || iter.kind != TIR_SPATIAL;
     }
-    s = block ? tir_after(q->ir, s, loop) : tir_next(q->ir, s, loop);
+    s = block ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
   }
-  q->answer = text_value(q, spatial && other ? "mixed" : spatial ? "spatial" : other ? "reduce" : "none");
+  return spatial && other ? "mixed" : spatial ? "spatial" : other ? "reduce" : "none";
+}
+
+bool vm_ask_loop_iter_kind(struct vm_ask *q) {
+  q->answer = text_value(q, vm_loop_iter_kind(q->ir, q->args[0].statement));
+  return true;
+}
+
+/* ---- Functions --------------------------------------------------------------------------------------------------- */
+
+bool vm_ask_function_attribute(struct vm_ask *q) {
+  tir_func main = tir_find_func(q->ir, "main");
+  tir_expr value = tir_annotation(q->ir, q->ir->funcs.at[main].attrs, q->args[0].text);
+  q->answer = value ? annotation_value(q, value) : vm_none();
   return true;
 }
 
@@ -492,7 +504,7 @@ bool vm_ask(struct vm_schedule *sch, enum vm_query query, const struct vm_value 
             struct vm_trace *pool, struct vm_value *answer, ms_error *err) {
   struct vm_param params[VM_MOST_ARGUMENTS];
   unsigned wanted = vm_parse_params(queries[query].info.args, params, VM_MOST_ARGUMENTS);
-  struct vm_ask q = {.ir = sch->ir, .pool = pool, .err = err};
+  struct vm_ask q = {.ir = sch->ir, .intrinsics = sch->intrinsics, .pool = pool, .err = err};
   if (count != wanted)
     return ms_fail(err, MS_WRONG_OPERAND, "%s takes %u argument%s, and %u are given", queries[query].info.name, wanted,
                    wanted == 1 ? "" : "s", count);

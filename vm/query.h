@@ -13,11 +13,15 @@ struct vm_argument {
 };
 struct vm_ask {
   struct tir *ir;
+  const struct vm_intrinsics *intrinsics; /* the schedule's, besides those shipped */
   struct vm_argument args[VM_MOST_ARGUMENTS];
   struct vm_trace *pool; /* holds the answer's strings and lists */
   struct vm_value answer;
   ms_error *err;
 };
+
+/* What the iteration variables are that a loop drives, of the blocks below it. */
+const char *vm_loop_iter_kind(const struct tir *ir, tir_loop loop);
 
 #define QUERY(name, args, answer, performs, doc) bool vm_ask_##performs(struct vm_ask *q);
 #include "queries.def"

@@ -1,5 +1,6 @@
 /* Queries that tell rules how blocks stand to one another and to the loops around them. */
 #include "query.h"
+#include "run.h"
 
 #include "tir/analysis/kernel.h"
 
@@ -176,4 +177,36 @@ bool vm_ask_kernels(struct vm_ask *q) {
 bool vm_ask_scope_bytes(struct vm_ask *q) {
   q->answer = number(tir_scope_bytes(q->ir, tir_find_func(q->ir, "main"), q->args[0].text));
   return true;
+}
+
+/* ---- Tensor intrinsics ------------------------------------------------------------------------------------------- */
+
+/* The loops around the block that a description's root block holds, and what they drive. */
+static struct vm_value described_loops(struct vm_ask *q, const struct tir *description) {
+  enum { MOST = 16 };
+  struct vm_value items[MOST];
+  uint32_t count = 0;
+  tir_block root = tir_root_block(description, 1);
+  for (tir_stmt s = tir_stmt_at(description, root)->first[TIR_BODY];
+       s && count < MOST && tir_is(description, s, TIR_LOOP); s = tir_stmt_at(description, s)->first[TIR_BODY]) {
+    const char *kind = vm_loop_iter_kind(description, s);
+    struct vm_value fields[] = {vm_string(q->pool, "kind", 4), vm_string(q->pool, kind, strlen(kind)),
+                                vm_string(q->pool, "extent", 6), number(tir_loop_extent(description, s))};
+    items[count++] = vm_list(q->pool, VM_MAP, fields, 4);
+  }
+  return vm_list(q->pool, VM_LIST, items, count);
+}
+
+bool vm_ask_intrinsic_loops(struct vm_ask *q) {
+  const char *name = q->args[0].text;
+  const struct tir *description, *implementation;
+  struct vm_intrinsics *shipped = NULL;
+  bool found = vm_find_intrinsic(q->intrinsics, name, &description, &implementation);
+  if (!found) {
+    vm_add_shipped_intrinsic(&shipped, name);
+    found = vm_find_intrinsic(shipped, name, &description, &implementation);
+  }
+  if (found) q->answer = described_loops(q, description);
+  vm_intrinsics_free(shipped);
+  return found || ms_fail(q->err, MS_INTRINSIC_NOT_FOUND, "there is no tensor intrinsic `%.100s`", name);
 }

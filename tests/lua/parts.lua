@@ -1,0 +1,421 @@
+-- Every rule, postprocessor and mutator: what it makes of a small function, or refuses; what is made computes what the
+-- function computes.
+local ms = require "msched"
+local targets, space = ms.load "rules.targets", ms.load "rules.space"
+local te = ms.te
+
+local CPU, GPU = ms.target "llvm -mcpu=skylake-avx512 -num-cores=16", ms.target "cuda -arch=sm_80"
+
+-- Rules, postprocessors and mutators by name, with parameters in place of the target's.
+local function parts_of(target, changes)
+  changes.rules, changes.postprocs, changes.mutators = changes.rules or {}, changes.postprocs or {}, changes.mutators or {}
+  return space.parts(targets.changed(targets.context(target), changes))
+end
+
+local function product(m, n, k, type)
+  local A, B = te.placeholder({m, k}, type or "float32", "A"), te.placeholder({k, n}, type or "float32", "B")
+  local r = te.reduce_axis(k, "k")
+  return te.func("product", {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")})
+end
+
+local function relu_of(f) -- f(A) -> te.compute over A, then a maximum with 0
+  local A = te.placeholder({16, 32}, "float32", "A")
+  local B = te.compute({16, 32}, function(i, j) return f(A, i, j) end, "B")
+  return te.func("relu", {A, te.compute({16, 32}, function(i, j) return te.maximum(B[{i, j}], 0.0) end, "C")})
+end
+
+local function sketches(func, target, changes) return (space.generate(func, parts_of(target, changes))) end
+
+local function has(sch, text) return tostring(sch:func()):find(text, 1, true) ~= nil end
+
+local function names(sch) return " " .. table.concat(sch:block_names(), " ") .. " " end
+
+local function extents(sch, block)
+  local list = {}
+  for i, l in ipairs {sch:get_loops(sch:get_sblock(block))} do list[i] = sch:extent(l) end
+  return list
+end
+
+-- The function computes what it did: interpreted, as it stands.
+local function check(func, sch)
+  local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+  ms.interpret(sch:func(), table.unpack(own))
+  ms.interpret(func, table.unpack(want))
+  for i = 1, #own do assert(own[i]:difference(want[i]) == 0, sch.trace:text()) end
+end
+
+local tests = {}
+
+-- ---- Rules -----------------------------------------------------------------------------------------------------
+
+function tests.inline_constant_scalars()
+  local func = ms.from_script([[
+from tvm.script import tir as T
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    one = T.alloc_buffer((), "float32")
+    with T.block("one"):
+        one[()] = T.float32(1)
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] + one[()]
+]], "scalar.py")
+  local made = sketches(func, CPU, {rules = {"inline_constant_scalars"}})
+  assert(#made == 1 and not names(made[1]):find " one ")
+  check(func, made[1])
+end
+
+function tests.auto_inline()
+  local plain = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local made = sketches(plain, CPU, {rules = {"auto_inline"}})
+  assert(not names(made[1]):find " B ")
+  check(plain, made[1])
+  local turned = product(16, 16, 16)
+  made = sketches(turned, CPU, {rules = {"auto_inline"}})
+  assert(names(made[1]):find " C ")
+  -- What may be inlined is the target's: exp stays on CPUs, and the last block goes into its producer on GPUs.
+  local A = te.placeholder({4, 8}, "float32", "A")
+  local r = te.reduce_axis(8, "k")
+  local E = te.compute({4, 8}, function(i, j) return te.exp(A[{i, j}]) end, "E")
+  local dear = te.func("dear", {A, te.compute({4}, function(i) return te.sum(E[{i, r}], r) end, "S")})
+  assert(names(sketches(dear, CPU, {rules = {"auto_inline"}})[1]):find " E ")
+  made = sketches(dear, GPU, {rules = {"auto_inline"}})
+  assert(not names(made[1]):find " E ")
+  made = sketches(plain, GPU, {rules = {"auto_inline"}})
+  assert(#made[1]:block_names() == 2)
+  check(plain, made[1])
+  -- An annotation keeps a block.
+  local noted = ms.schedule(plain)
+  noted:annotate(noted:get_sblock "B", "meta_schedule.inline_rule", "disable")
+  assert(names(sketches(noted:func(), CPU, {rules = {"auto_inline"}})[1]):find " B ")
+end
+
+function tests.add_rfactor()
+  local func = product(2, 2, 512)
+  local made = sketches(func, CPU, {rules = {"add_rfactor"}})
+  assert(#made == 3 and names(made[2]):find " C_rf " and names(made[3]):find " C_rf ")
+  for _, sch in ipairs(made) do check(func, sch) end
+  assert(#sketches(product(64, 64, 4), CPU, {rules = {"add_rfactor"}}) == 1)
+end
+
+function tests.cross_thread_reduction()
+  local A = te.placeholder({8, 64}, "float32", "A")
+  local r = te.reduce_axis(64, "k")
+  local S = te.compute({8}, function(i) return te.sum(A[{i, r}], r) end, "S")
+  local func = te.func("scaled", {A, te.compute({8}, function(i) return S[{i}] * 2 end, "D")})
+  local made = sketches(func, GPU, {rules = {"cross_thread_reduction"}})
+  assert(#made == 2 and has(made[1], 'thread="threadIdx.x"') and has(made[1], 'scope="shared"') and not has(made[2], "thread"))
+  for _, sch in ipairs(made) do check(func, sch) end
+end
+
+function tests.multi_level_tiling()
+  local func = product(16, 16, 16)
+  local made = sketches(func, CPU, {rules = {"multi_level_tiling"}})
+  assert(#made == 3)
+  for _, sch in ipairs(made) do check(func, sch) end
+  -- Any structure; a cache that must be; caches of inputs; loops bound.
+  local p = {structure = "SRSR", max_innermost = 4, write = {need = "must", levels = {1}, scope = "global"}}
+  made = sketches(func, CPU, {rules = {"multi_level_tiling"}, multi_level_tiling = p})
+  assert(#made == 1 and #extents(made[1], "C") == 6 and has(made[1], "C_global"))
+  p = {structure = "SSRS", max_innermost = 64, binds = {"blockIdx.x"}, read = {levels = {3}, scope = "shared"}}
+  made = sketches(func, GPU, {rules = {"multi_level_tiling"}, multi_level_tiling = p})
+  assert(#made == 1 and has(made[1], "A_shared") and has(made[1], "B_shared") and has(made[1], "blockIdx.x") and not has(made[1], "C_"))
+  made = sketches(func, GPU, {rules = {"multi_level_tiling"}})
+  assert(#made == 3 and has(made[2], "software_pipeline_stage") and has(made[1], "cooperative_fetch"))
+  for _, sch in ipairs(made) do check(func, sch) end
+  assert(#sketches(func, ms.target "cuda -arch=sm_75", {rules = {"multi_level_tiling"}}) == 1) -- it copies nothing on the side
+  -- Elements that a thread can load at once depend on their bytes.
+  local function lengths(type)
+    for _, d in ipairs(sketches(product(16, 16, 16, type), GPU, {rules = {"multi_level_tiling"}})[1].trace:draws()) do
+      if d.annotates == "meta_schedule.cooperative_fetch" then return table.concat(d.attrs[1], " ") end
+    end
+  end
+  assert(lengths "float32" == "1 2 3 4" and lengths "float16" == "1 2 4 8" and lengths "int8" == "1 2 4 8 16")
+end
+
+function tests.multi_level_tiling_wide_vector()
+  local p = {structure = "SRSRS", max_innermost = 64, vector_bits = 1024}
+  local func = product(4, 128, 8)
+  local made = sketches(func, CPU, {rules = {"multi_level_tiling_wide_vector"}, multi_level_tiling_wide_vector = p})
+  local e = extents(made[1], "C")
+  assert(#made == 1 and e[#e] == 32)
+  check(func, made[1])
+  e = extents(sketches(product(4, 16, 8), CPU, {rules = {"multi_level_tiling_wide_vector"}, multi_level_tiling_wide_vector = p})[1], "C")
+  assert(e[#e] == 16)
+end
+
+local function bytes_product(m, n, k) -- as VNNI has it: columns in groups of 16, reduced in groups of 4
+  local A, B = te.placeholder({m, k}, "uint8", "A"), te.placeholder({n // 16, k // 4, 16, 4}, "int8", "B")
+  local r = te.reduce_axis(k, "k")
+  return te.func("bytes", {A, B, te.compute({m, n}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], "int32") * te.cast(B[{j // 16, r // 4, j % 16, r % 4}], "int32"), r)
+  end, "C")})
+end
+
+function tests.multi_level_tiling_with_intrinsic_and_rewrite_tensorize()
+  local func = bytes_product(8, 32, 16)
+  local p = {structure = "SSRSRS", max_innermost = 64, intrinsics = {"dot_16x4_vnni", "wmma_sync_16x16x16_f16f16f32"}}
+  local parts = parts_of(CPU, {rules = {"multi_level_tiling_with_intrinsic"}, postprocs = {"rewrite_reduction_block", "rewrite_tensorize"},
+                               multi_level_tiling_with_intrinsic = p})
+  local made = space.generate(func, parts)
+  assert(#made == 2 and has(made[1], "dot_16x4_vnni") and #made[2].trace:simplified(false) == 0)
+  assert(space.postprocess(made[1], parts) and has(made[1], "vpdpbusd") and not has(made[1], "auto_tensorize"))
+  check(func, made[1])
+  assert(#space.generate(product(8, 32, 16), parts) == 1) -- floats are not what it multiplies
+end
+
+function tests.parallel_vectorize_unroll_and_its_rewriting()
+  local func = product(64, 64, 64)
+  local parts = parts_of(CPU, {rules = {"parallel_vectorize_unroll"}, postprocs = {"rewrite_parallel_vectorize_unroll"}})
+  local made = space.generate(func, parts)
+  assert(has(made[1], "meta_schedule.parallel") and has(made[1], "meta_schedule.vectorize") and has(made[1], "meta_schedule.unroll_explicit"))
+  assert(space.postprocess(made[1], parts) and has(made[1], "T.parallel") and not has(made[1], "meta_schedule."))
+  check(func, made[1])
+  local plain = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  made = space.generate(plain, parts)
+  assert(not has(made[1], "unroll")) -- nothing reduces
+  assert(space.postprocess(made[1], parts) and has(made[1], "T.vectorized(64)"))
+  check(plain, made[1])
+end
+
+function tests.random_compute_location()
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local made = sketches(func, CPU, {rules = {"random_compute_location"}})
+  assert(made[1].trace:text():find "sample_compute_location")
+  check(func, made[1])
+  local reduced = product(2, 2, 512) -- of outputs too: where the partial results are computed
+  made = sketches(reduced, CPU, {rules = {"add_rfactor", "random_compute_location"}})
+  assert(made[2].trace:text():find "sample_compute_location")
+  check(reduced, made[2])
+end
+
+function tests.auto_bind()
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local made = sketches(func, GPU, {rules = {"auto_bind"}})
+  assert(has(made[1], "blockIdx.x") and has(made[1], "threadIdx.x"))
+  check(func, made[1])
+  -- More than so many blocks of so many threads: each has several iterations.
+  made = sketches(func, ms.target "cuda -arch=sm_80 -max_threads_per_block=32", {rules = {"auto_bind"}, auto_bind = {max_blocks = 2, thread_extents = {32}}})
+  assert(has(made[1], "range(8)"))
+  check(func, made[1])
+end
+
+function tests.register_tile()
+  local func = product(64, 64, 64)
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made > 1 and has(made[2], "msched.register_tile"))
+  check(func, made[2])
+end
+
+-- ---- Postprocessors --------------------------------------------------------------------------------------------
+
+local function postprocessed(sch, target, changes) return space.postprocess(sch, parts_of(target, changes)) end
+
+function tests.disallow_dynamic_loop()
+  local func = ms.from_script([[
+from tvm.script import tir as T
+@T.prim_func
+def main(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,), "float32")
+    for i in range(n):
+        with T.block("A"):
+            v = T.axis.spatial(n, i)
+            A[v] = T.float32(0)
+]], "dynamic.py")
+  assert(not postprocessed(ms.schedule(func), CPU, {postprocs = {"disallow_dynamic_loop"}}))
+  assert(postprocessed(ms.schedule(product(2, 2, 2)), CPU, {postprocs = {"disallow_dynamic_loop"}}))
+end
+
+-- A copy of a matrix, one row of 8 at a time or one column, by a pipeline that copies on its own.
+local function pipelined(by_column)
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local sch = ms.schedule(func)
+  local b = sch:get_sblock "B"
+  local c = sch:get_sblock "C"
+  local i, j = sch:get_loops(c)
+  if by_column then sch:reorder(j, i) end
+  local outer = sch:get_loops(c)
+  sch:compute_at(b, outer, {preserve_unit_loops = true})
+  sch:annotate(outer, "software_pipeline_stage", {0, 1})
+  sch:annotate(outer, "software_pipeline_order", {0, 1})
+  sch:annotate(outer, "software_pipeline_async_stages", {0})
+  return sch
+end
+
+function tests.disallow_async_strided_copy()
+  local p = {postprocs = {"disallow_async_strided_copy"}}
+  assert(postprocessed(pipelined(false), CPU, p))
+  assert(not postprocessed(pipelined(true), CPU, p))
+end
+
+function tests.rewrite_cooperative_fetch()
+  local func = product(64, 64, 64)
+  local parts = parts_of(GPU, {rules = {"multi_level_tiling"}, postprocs = {"rewrite_cooperative_fetch"}})
+  local sch = space.generate(func, parts)[1]
+  local trace = sch.trace
+  for _, d in ipairs(trace:draws()) do
+    if d.annotates then trace = trace:with_decision(d.index, {3}) end -- four at once
+    if d.kind == "SamplePerfectTile" then trace = trace:with_decision(d.index, #d.decision == 5 and {2, 1, 8, 4, 1} or {4, 4, 4}) end
+  end
+  sch = ms.apply(func, trace)
+  assert(space.postprocess(sch, parts) and has(sch, "T.vectorized(4)") and not has(sch, "cooperative_fetch"))
+  local threads = select(2, tostring(sch:func()):gsub('T.thread_binding%(64, thread="threadIdx.x"%)', ""))
+  assert(threads == 3, threads) -- around all, and in each of the copies
+  check(func, sch)
+end
+
+function tests.rewrite_unbound_block()
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local sch = ms.schedule(func)
+  assert(postprocessed(sch, GPU, {postprocs = {"rewrite_unbound_block"}}))
+  assert(#sch:unbound_blocks() == 0)
+  check(func, sch)
+end
+
+function tests.rewrite_reduction_block()
+  local func = product(8, 8, 8)
+  local sch = ms.schedule(func)
+  assert(postprocessed(sch, CPU, {postprocs = {"rewrite_reduction_block"}}) and names(sch):find " C_init ")
+  check(func, sch)
+  -- What threads reduce together keeps its init.
+  local bound = ms.schedule(func)
+  bound:bind(select(3, bound:get_loops(bound:get_sblock "C")), "threadIdx.x")
+  assert(postprocessed(bound, GPU, {postprocs = {"rewrite_reduction_block"}}) and not names(bound):find " C_init ")
+end
+
+function tests.rewrite_layout()
+  local script = tostring(product(16, 32, 8)):gsub('"tir.noalias": True', '%0, "layout_free_buffers": [1]')
+  script = script:gsub('"tirx.noalias": True', '%0, "layout_free_buffers": [1]')
+  assert(script:find "layout_free_buffers", script)
+  local func = ms.from_script(script, "free.py")
+  local sch = ms.schedule(func)
+  local i, j, k = sch:get_loops(sch:get_sblock "C")
+  local j0, j1 = sch:split(j, {ms.rest, 8})
+  sch:reorder(j0, i, k, j1)
+  assert(postprocessed(sch, CPU, {postprocs = {"rewrite_layout"}}))
+  assert(has(sch, "meta_schedule.layout_rewrite_preproc") and has(sch, "B_global = T.sblock_alloc_buffer((4, 8, 8))"), tostring(sch:func()))
+  check(func, sch)
+  local fixed = ms.schedule(product(16, 32, 8))
+  assert(postprocessed(fixed, CPU, {postprocs = {"rewrite_layout"}}) and #fixed.trace == 1)
+end
+
+-- A kernel of so many threads, whose block keeps so many floats in shared memory, and each thread so many of its own.
+local function kernel(threads, shared, own)
+  local A = te.placeholder({threads, shared}, "float32", "A")
+  local B = te.compute({threads, shared}, function(i, j) return A[{i, j}] + 1 end, "B")
+  local sch = ms.schedule(te.func("kernel", {A, te.compute({threads, shared}, function(i, j) return B[{i, j}] * 2 end, "C")}))
+  local b, c = sch:get_sblock "B", sch:get_sblock "C"
+  local i, j = sch:get_loops(c)
+  sch:bind(sch:add_unit_loop(i), "blockIdx.x")
+  sch:bind(i, "threadIdx.x")
+  sch:set_scope(b, 0, own and "local" or "shared")
+  sch:compute_at(b, i)
+  return sch, j
+end
+
+function tests.verify_gpu_code()
+  local p = {postprocs = {"verify_gpu_code"}}
+  assert(postprocessed(kernel(64, 16), GPU, p))
+  assert(not postprocessed(kernel(2048, 1), GPU, p)) -- threads
+  assert(not postprocessed(kernel(1024, 64), GPU, p)) -- shared memory: 256 KiB
+  assert(postprocessed(kernel(64, 64, true), GPU, p))
+  assert(not postprocessed(kernel(64, 2048, true), GPU, p)) -- local memory: 8 KiB a thread
+  local wide, j = kernel(64, 16)
+  wide:vectorize(j)
+  assert(not postprocessed(wide, GPU, p)) -- 64 bytes at once
+  local few = kernel(16, 16)
+  few:annotate(few:get_sblock "C", "meta_schedule.thread_extent_low_inclusive", 32)
+  assert(not postprocessed(few, GPU, p))
+  local uneven = kernel(64, 16)
+  uneven:bind(select(3, uneven:get_loops(uneven:get_sblock "C")), "threadIdx.x") -- the axis is bound to 64 and to 16
+  assert(not postprocessed(uneven, GPU, p))
+  local virtual, v = kernel(2, 128)
+  virtual:bind(v, "vthread.x")
+  assert(not postprocessed(virtual, GPU, p))
+  local small = ms.target "cuda -arch=sm_80 -max_threads_per_block=32"
+  assert(not postprocessed(kernel(64, 16), small, p))
+end
+
+function tests.verify_scope_limit()
+  local sch = kernel(64, 16)
+  assert(postprocessed(sch, GPU, {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4096}}))
+  assert(not postprocessed(kernel(64, 16), GPU, {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4095}}))
+end
+
+-- ---- Mutators --------------------------------------------------------------------------------------------------
+
+-- A trace and others that the mutator makes of it: what differs is one decision, of a draw that `wanted` accepts.
+local function mutates(name, trace, wanted)
+  local mutator = parts_of(CPU, {mutators = {{name, 1}}}).mutators[1][1]
+  local changed = 0
+  for n = 1, 40 do
+    local made = space.mutate(mutator, trace, ms.stream(n), nil)
+    local before, after = trace:draws(), made and made:draws() or {}
+    local different = {}
+    for i, d in ipairs(after) do
+      if table.concat(d.decision, " ") ~= table.concat(before[i].decision, " ") then different[#different + 1] = before[i] end
+    end
+    assert(#different <= 1 and (not different[1] or wanted(different[1])), name)
+    changed = changed + #different
+  end
+  return changed
+end
+
+function tests.mutators()
+  local cpu = sketches(product(64, 64, 64), CPU, {rules = {"multi_level_tiling", "parallel_vectorize_unroll"}})[1].trace
+  local gpu = sketches(product(64, 64, 64), GPU, {rules = {"multi_level_tiling", "parallel_vectorize_unroll"}})[1].trace
+  local function is_tile(d) return d.kind == "SamplePerfectTile" end
+  local function is_load(d) return d.annotates == "meta_schedule.cooperative_fetch" end
+  assert(mutates("tile_size", cpu, is_tile) > 0)
+  local loads = 0
+  assert(mutates("tile_size", gpu, function(d) loads = loads + (is_load(d) and 1 or 0) return is_tile(d) or is_load(d) end) > loads and loads > 0)
+  assert(mutates("unroll", cpu, function(d) return d.annotates == "meta_schedule.unroll_explicit" end) > 0)
+  assert(mutates("parallel", cpu, function(d) return d.annotates == "meta_schedule.parallel" end) > 0)
+  local bound = sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), GPU, {rules = {"auto_bind"}})[1].trace
+  assert(mutates("thread_binding", bound, function(d) return d.binds == "threadIdx.x" end) > 0)
+  assert(mutates("thread_binding", cpu, function() return false end) == 0)
+  local placed = sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), CPU, {rules = {"random_compute_location"}})[1].trace
+  assert(mutates("compute_location", placed, function(d) return d.kind == "SampleComputeLocation" end) > 0)
+end
+
+function tests.crossover()
+  local func = product(64, 64, 64)
+  local mutator = parts_of(CPU, {mutators = {{"crossover", 1}}}).mutators[1][1]
+  local sketch = sketches(func, CPU, {rules = {"multi_level_tiling"}})[1].trace
+  local a, b = ms.apply(func, sketch, {seed = 1, anew = true}).trace, ms.apply(func, sketch, {seed = 2, anew = true}).trace
+  assert(space.mutate(mutator, a, ms.stream(1), nil) == nil)
+  local from_b, from_a = 0, 0
+  for n = 1, 8 do
+    local made = space.mutate(mutator, a, ms.stream(n), b)
+    for i, d in ipairs(made and made:draws() or {}) do
+      local got, own, other = table.concat(d.decision, " "), table.concat(a:draws()[i].decision, " "), table.concat(b:draws()[i].decision, " ")
+      assert(got == own or got == other)
+      if own ~= other then
+        from_a = from_a + (got == own and 1 or 0)
+        from_b = from_b + (got == other and 1 or 0)
+      end
+    end
+  end
+  assert(from_a > 0 and from_b > 0)
+end
+
+-- ---- Targets ---------------------------------------------------------------------------------------------------
+
+function tests.a_target_is_data()
+  targets.toy = {rules = {"multi_level_tiling"}, postprocs = {}, mutators = {},
+                 multi_level_tiling = function(target) return {structure = "SRS", max_innermost = target.words} end}
+  local parts = space.parts(targets.context {kind = "toy", words = 2})
+  for seed = 1, 8 do
+    local e = extents(space.generate(product(16, 16, 16), parts, seed)[1], "C")
+    assert(#e == 5 and e[4] <= 2 and e[5] <= 2)
+  end
+  targets.toy = nil
+end
+
+local order = ms.sorted_keys(tests)
+for _, name in ipairs(order) do
+  local ok, message = xpcall(tests[name], debug.traceback)
+  assert(ok, name .. ": " .. tostring(message))
+end
+print(#order .. " parts: ok")
