@@ -154,6 +154,7 @@ end
 function Task:measure_starts()
   local jobs = {}
   for i, s in ipairs(self.starts) do jobs[i] = {trace = s.sketch, candidate = 0} end
+  if #jobs == 0 then return end
   local list = self:unmeasured(self:replay(jobs), (self:trials_left() + 1) // 2)
   if #list == 0 then return end
   self.is_starting = true
