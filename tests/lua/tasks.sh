@@ -40,6 +40,19 @@ grep -q 'ended with [0-9]* of 64 trials: the 6 trials of all tasks together are 
 grep -q '^first = third on .*, [1-6] records known' "$work/out" || fail "it does not go on: $(cat "$work/out")"
 "$msched" db check --db "$db" | grep -qx clean || fail "db check"
 
+# Interrupted at any time it says so; run again, it goes on with what was kept.
+set +e
+timeout -s INT --preserve-status 6 "$msched" tune "$work/products.lua" --trials 100000 --db "$work/stopped.db" --json >"$work/out" 2>"$work/err"
+got=$?
+set -e
+[ $got = 1 ] && grep -q 'interrupted' "$work/err" || fail "interrupted: status $got: $(cat "$work/err")"
+"$msched" db check --db "$work/stopped.db" | grep -qx clean || fail "db check after an interrupt"
+kept=$(grep -c '"event":"trial"' "$work/out" || true)
+"$msched" tune "$work/products.lua" --policy replay_trace --trials 1 --db "$work/stopped.db" --json >"$work/again" || fail "it does not go on: $(cat "$work/again")"
+known=0
+for records in $(sed -n 's/.*"event":"start","known":\([0-9]*\),.*/\1/p' "$work/again"); do known=$((known + records)); done
+[ "$known" = "$kept" ] || fail "it knows $known of $kept results"
+
 # One that cannot be run ends alone: the others have their best, and the status says it.
 cat >"$work/leaves.py" <<'P'
 from tvm.script import tirx as T
