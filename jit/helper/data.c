@@ -42,14 +42,25 @@ void guarded_free(void *at, size_t bytes) {
 
 /* ---- The workload ---- */
 
-static void share(struct tir_arguments *arguments) {
-  for (uint32_t i = 0; i < arguments->count; i++) {
-    struct tir_arg *arg = &arguments->args[i];
-    if (!arg->data) continue;
-    void *shared = shared_new(arg->bytes);
-    memcpy(shared, arg->data, arg->bytes);
-    free(arg->data);
-    arg->data = shared;
+static void share(struct tir_arg *arg) {
+  if (!arg->data) return;
+  void *shared = shared_new(arg->bytes);
+  memcpy(shared, arg->data, arg->bytes);
+  free(arg->data);
+  arg->data = shared;
+}
+
+/* What the reference leaves where the function does not write is what it found there: the same memory, once a task. */
+static void share_arguments(struct workload *w) {
+  for (uint32_t i = 0; i < w->inputs.count; i++) {
+    struct tir_arg *expected = &w->expected.args[i];
+    share(&w->inputs.args[i]);
+    if (w->written[i]) {
+      share(expected);
+    } else {
+      free(expected->data);
+      expected->data = w->inputs.args[i].data;
+    }
   }
 }
 
@@ -75,8 +86,7 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
     w->written[i] = b && jit_may_write(w->ir, w->f, b);
   }
   tir_copy_arguments(w->ir, w->f, &w->inputs, &w->expected);
-  share(&w->inputs);
-  share(&w->expected);
+  share_arguments(w);
   return true;
 }
 
