@@ -160,7 +160,8 @@ end
 
 -- Why nothing could be measured.
 function tune.why(task)
-  local parts = {"no candidate could be measured" .. (task.ended and ": " .. task.ended.text or "")}
+  local text = task.ended_as.text
+  local parts = {"no candidate could be measured" .. (text and ": " .. text or "")}
   if next(task.failures) then parts[#parts + 1] = "failed: " .. tune.reasons_text(task.failures) end
   if next(task.refused) then parts[#parts + 1] = "refused:\n" .. refusals.text(task.refused) end
   return table.concat(parts, "\n")
