@@ -9,7 +9,15 @@
 #include "tir.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Memory for `size` bytes: what there is on the stack, or where that is too little, allocated, to be freed. */
+static inline void *tir_room(void *on_stack, size_t there, size_t size) {
+  void *at = size <= there ? on_stack : malloc(size);
+  if (!at) abort();
+  return at;
+}
 
 #define TIR_ARRAY_GROW(type, name)                                                                                     \
   static inline uint32_t tir_grow_##name(struct tir *ir, uint32_t n) {                                                 \

@@ -139,9 +139,7 @@ enum { MOST_ON_STACK = 16 };
 
 static tir_expr rewrite_operands(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_expr_node n = *tir_at(ir, e);
-  uint32_t on_stack[MOST_ON_STACK], *operands = on_stack;
-  if (n.count > MOST_ON_STACK) operands = malloc(n.count * sizeof *operands);
-  if (!operands) abort();
+  uint32_t on_stack[MOST_ON_STACK], *operands = tir_room(on_stack, sizeof on_stack, n.count * sizeof *operands);
   for (uint32_t i = 0; i < n.count; i++) {
     tir_expr x = ir->operands.at[n.operands + i];
     operands[i] = x ? rewrite(ir, x, how) : TIR_NONE;
@@ -281,9 +279,7 @@ tir_expr tir_simplify(struct tir *ir, tir_expr e) {
 
 uint32_t tir_subst_operands(struct tir *ir, uint32_t first, uint32_t count) {
   bool changed = false;
-  uint32_t on_stack[MOST_ON_STACK], *made = on_stack;
-  if (count > MOST_ON_STACK) made = malloc(count * sizeof *made);
-  if (!made) abort();
+  uint32_t on_stack[MOST_ON_STACK], *made = tir_room(on_stack, sizeof on_stack, count * sizeof *made);
   for (uint32_t i = 0; i < count; i++) {
     tir_expr e = ir->operands.at[first + i];
     made[i] = tir_subst(ir, e);

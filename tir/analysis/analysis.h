@@ -249,6 +249,5 @@ void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region re
 /* What is left of a predicate without the conjuncts that only keep an access from being outside of the buffer: all of
  * the ranges (min and extent a dimension, in the terms of the predicate) are where those are false. */
 tir_expr tir_limits_inside(struct tir *ir, tir_buffer buffer, const tir_expr *ranges, tir_expr predicate);
-/* The regions a statement's subtree reads and writes, as TVMScript's detection gives them (detect.c). */
 
 #endif

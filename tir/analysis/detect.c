@@ -501,9 +501,8 @@ static bool is_among(const struct accesses *all, tir_buffer buffer) {
 static void set_regions(struct detector *d, bool writes) {
   const struct accesses *all = &d->accesses[writes ? WRITE : READ], *opaque = &d->accesses[OPAQUE];
   bool reduction = tir_stmt_at(d->ir, d->block)->first[TIR_INIT] != TIR_NONE;
-  struct tir_region on_stack[FIRST_ACCESSES], *regions = on_stack;
-  if (all->count + opaque->count > FIRST_ACCESSES) regions = malloc((all->count + opaque->count) * sizeof *regions);
-  if (!regions) abort();
+  struct tir_region on_stack[FIRST_ACCESSES],
+      *regions = tir_room(on_stack, sizeof on_stack, (all->count + opaque->count) * sizeof *regions);
   uint32_t count = 0;
   for (uint32_t i = 0; i < all->count; i++) {
     tir_buffer buffer = all->at[i].buffer;

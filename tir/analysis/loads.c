@@ -234,9 +234,7 @@ static tir_expr chosen_under(struct tir *ir, tir_expr condition, tir_expr e) {
 
 static tir_expr rewrite_operands(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
-  uint32_t on_stack[MOST_ON_STACK], *operands = on_stack;
-  if (n.count > MOST_ON_STACK) operands = malloc(n.count * sizeof *operands);
-  if (!operands) abort();
+  uint32_t on_stack[MOST_ON_STACK], *operands = tir_room(on_stack, sizeof on_stack, n.count * sizeof *operands);
   bool changed = false;
   for (uint32_t i = 0; i < n.count; i++) {
     tir_expr x = ir->operands.at[n.operands + i];

@@ -22,9 +22,7 @@ struct compaction {
 
 /* Uses only what is defined outside the allocation's list. */
 static bool is_outer(struct tir *ir, tir_expr e, const tir_var *inner, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++)
-    if (tir_uses_var(ir, e, inner[i])) return false;
-  return !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  return !tir_uses_any_var(ir, e, inner, count) && !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
 }
 
 enum { MOST_LOOPS = 128 };

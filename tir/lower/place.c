@@ -122,23 +122,10 @@ static void find_regions(struct site *site) {
       if (tir_is_below(ir, ir->uses.at[u].block, site->scope)) add_site(site, ir->uses.at[u].block);
 }
 
-struct shape_search {
-  const struct tir *ir;
-  bool found;
-};
-
-/* Variables of the function itself: of shapes. */
-static bool find_shape_variable(void *data, tir_expr e) {
-  struct shape_search *search = data;
-  const struct tir_expr_node *n = tir_at(search->ir, e);
-  if (n->kind == TIR_VAR && search->ir->vars.at[n->ref].kind == TIR_VAR_PLAIN) search->found = true;
-  return !search->found;
-}
-
-static bool has_shape_variable(const struct tir *ir, tir_expr e) {
-  struct shape_search search = {ir, false};
-  tir_walk_expr(ir, e, find_shape_variable, &search);
-  return search.found;
+/* Of the function itself: of shapes. */
+static bool is_of_shapes(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_PLAIN;
 }
 
 /* What is allocated has a size that does not change while the function runs: extents that vary with loops are taken at
@@ -149,7 +136,8 @@ static void fix_shape(struct tir *ir, tir_buffer buffer) {
   for (uint32_t d = 0; d < b.rank; d++) {
     tir_expr extent = ir->operands.at[b.shape + d];
     int64_t most = tir_at(ir, extent)->hi;
-    if (b.strides.count || tir_is_int(ir, extent) || most == INT64_MAX || has_shape_variable(ir, extent)) continue;
+    if (b.strides.count || tir_is_int(ir, extent) || most == INT64_MAX || tir_any_var(ir, extent, is_of_shapes, NULL))
+      continue;
     if (!first) first = tir_add_operands(ir, ir->operands.at + b.shape, b.rank);
     tir_expr largest = tir_int(ir, tir_type_of(ir, extent), most > 0 ? most : 1);
     ir->operands.at[first + d] = largest;

@@ -18,9 +18,7 @@ static tir_expr rewrite_in(struct rewriting *r, tir_expr e);
 
 static tir_expr with_operands(struct rewriting *r, struct tir_expr_node n) {
   struct tir *ir = r->ir;
-  tir_expr on_stack[TIR_MOST_RANK], *operands = on_stack;
-  if (n.count > TIR_MOST_RANK) operands = malloc(n.count * sizeof *operands);
-  if (!operands) abort();
+  tir_expr on_stack[TIR_MOST_RANK], *operands = tir_room(on_stack, sizeof on_stack, n.count * sizeof *operands);
   for (uint32_t i = 0; i < n.count; i++) operands[i] = rewrite_in(r, ir->operands.at[n.operands + i]);
   tir_expr made;
   if (n.kind == TIR_CALL) {

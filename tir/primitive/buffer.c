@@ -76,8 +76,7 @@ void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_
   for (int i = 0; i < 3; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) most++;
   out->count = 0;
-  out->at = most > TIR_MOST_USERS ? malloc(most * sizeof *out->at) : out->on_stack;
-  if (!out->at) abort();
+  out->at = tir_room(out->on_stack, sizeof out->on_stack, most * sizeof *out->at);
   for (int i = 0; i < 3; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block b = ir->uses.at[u].block;
@@ -113,9 +112,7 @@ void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
   for (int write = 0; write < 2; write++) {
     struct tir_span span = tir_regions(ir, block, write);
     if (!tir_has_region_of(ir, span, from)) continue;
-    struct tir_region on_stack[MOST_REGIONS], *made = on_stack;
-    if (span.count > MOST_REGIONS) made = malloc(span.count * sizeof *made);
-    if (!made) abort();
+    struct tir_region on_stack[MOST_REGIONS], *made = tir_room(on_stack, sizeof on_stack, span.count * sizeof *made);
     for (uint32_t i = 0; i < span.count; i++) {
       made[i] = ir->regions.at[span.first + i];
       if (made[i].buffer == from) made[i] = change(ir, context, made[i]);

@@ -288,8 +288,7 @@ static bool perform(struct tir *ir, tir_block block, tir_loop loop, tir_block *i
   struct plan plan = {0};
   if (!check_place(ir, block, loop, &plan.count, err)) return false;
   tir_loop on_stack[MOST_ON_STACK];
-  plan.loops = plan.count <= MOST_ON_STACK ? on_stack : malloc(plan.count * sizeof *plan.loops);
-  if (!plan.loops) abort();
+  plan.loops = tir_room(on_stack, sizeof on_stack, plan.count * sizeof *plan.loops);
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, block, loop, &plan, err);
   if (accepted && init)

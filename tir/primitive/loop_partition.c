@@ -263,9 +263,7 @@ bool tir_loop_partition(struct tir *ir, tir_loop loop, const int64_t *factors, u
                         uint32_t *parts, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   int64_t on_stack[MOST_ON_STACK + 1];
-  struct plan plan = {.ends = on_stack};
-  if (count > MOST_ON_STACK) plan.ends = malloc((count + 1) * sizeof *plan.ends);
-  if (!plan.ends) abort();
+  struct plan plan = {.ends = tir_room(on_stack, sizeof on_stack, (count + 1) * sizeof *plan.ends)};
   bool accepted = check(ir, loop, factors, count, &plan, err);
   if (accepted) edit(ir, loop, &plan, out);
   *parts = plan.parts;

@@ -9,11 +9,10 @@
 static void collect_required(struct tir *ir, struct tir_move *move) {
   uint32_t (*collect)(const struct tir *, tir_block, tir_block *, uint32_t) =
       move->to_consumers ? tir_consumers : tir_producers;
-  move->required_count = collect(ir, move->block, move->required, TIR_MOVE_MOST);
-  if (move->required_count <= TIR_MOVE_MOST) return;
-  move->required = malloc(move->required_count * sizeof *move->required);
-  if (!move->required) abort();
-  collect(ir, move->block, move->required, move->required_count);
+  uint32_t count = collect(ir, move->block, move->required_on_stack, TIR_MOVE_MOST);
+  move->required = tir_room(move->required_on_stack, sizeof move->required_on_stack, count * sizeof *move->required);
+  if (move->required != move->required_on_stack) collect(ir, move->block, move->required, count);
+  move->required_count = count;
 }
 
 static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *err) {
@@ -49,10 +48,8 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
     return false;
   collect_required(ir, move);
   move->iter_count = tir_block_at(ir, block)->iters.count;
-  if (move->iter_count > TIR_MOVE_MOST) {
-    move->domains = malloc(move->iter_count * sizeof *move->domains);
-    if (!move->domains) abort();
-  }
+  size_t domains = move->iter_count * sizeof *move->domains;
+  move->domains = tir_room(move->domains_on_stack, sizeof move->domains_on_stack, domains);
   return tir_move_keep_predicate(ir, move, err);
 }
 

@@ -20,12 +20,9 @@ void tir_open_relaxed(const struct tir *ir, const struct tir_move *move, tir_blo
                       struct tir_relaxed *r) {
   assert(tir_is(ir, required, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   tir_symbol memory = move->to_consumers ? tir_memory_of(ir, buffer) : TIR_NONE;
-  r->vars = r->on_stack;
-  r->count = tir_running_loops(ir, required, move->loop, memory, r->vars, TIR_MOST_RELAXED);
-  if (r->count > TIR_MOST_RELAXED) {
-    r->vars = allocate(r->count, sizeof *r->vars);
-    tir_running_loops(ir, required, move->loop, memory, r->vars, r->count);
-  }
+  r->count = tir_running_loops(ir, required, move->loop, memory, r->on_stack, TIR_MOST_RELAXED);
+  r->vars = tir_room(r->on_stack, sizeof r->on_stack, r->count * sizeof *r->vars);
+  if (r->vars != r->on_stack) tir_running_loops(ir, required, move->loop, memory, r->vars, r->count);
   r->mask = 0;
   for (uint32_t i = 0; i < r->count; i++) r->mask |= 1ull << (r->vars[i] & 63);
 }

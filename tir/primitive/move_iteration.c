@@ -11,14 +11,11 @@
 
 /* The innermost loop around both the new place and a producer of the moved block; TIR_NONE: there is none. */
 static tir_loop innermost_shared(const struct tir *ir, const struct tir_move *move) {
-  tir_block on_stack[TIR_MOVE_MOST], *producers = on_stack;
+  tir_block on_stack[TIR_MOVE_MOST];
   tir_stmt innermost = move->scope;
-  uint32_t count = tir_producers(ir, move->block, producers, TIR_MOVE_MOST);
-  if (count > TIR_MOVE_MOST) {
-    producers = malloc(count * sizeof *producers);
-    if (!producers) abort();
-    tir_producers(ir, move->block, producers, count);
-  }
+  uint32_t count = tir_producers(ir, move->block, on_stack, TIR_MOVE_MOST);
+  tir_block *producers = tir_room(on_stack, sizeof on_stack, count * sizeof *producers);
+  if (producers != on_stack) tir_producers(ir, move->block, producers, count);
   for (uint32_t i = 0; i < count; i++) {
     tir_stmt around = tir_lowest_common_ancestor(ir, producers[i], move->loop);
     if (tir_is_below(ir, around, innermost)) innermost = around;
@@ -72,9 +69,8 @@ bool tir_move_keep_to_iteration(struct tir *ir, struct tir_move *move, ms_error 
   if (tir_stmt_at(ir, move->removed)->parent == move->scope) return true; /* it shares its loops with nothing */
   tir_loop shared = innermost_shared(ir, move);
   if (!shared) return true;
-  struct tir_interval on_stack[TIR_MOVE_MOST], *old = on_stack;
-  if (move->iter_count > TIR_MOVE_MOST) old = malloc(move->iter_count * sizeof *old);
-  if (!old) abort();
+  struct tir_interval on_stack[TIR_MOVE_MOST],
+      *old = tir_room(on_stack, sizeof on_stack, move->iter_count * sizeof *old);
   bool known = tir_exact_iterations(ir, move->block, shared, old);
   for (uint32_t i = 0; i < move->iter_count && known; i++) keep_to(ir, move, &move->domains[i], old[i]);
   if (old != on_stack) free(old);

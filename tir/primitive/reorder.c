@@ -356,8 +356,7 @@ static bool reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_er
   tir_loop on_stack[3 * MOST_ON_STACK], bottom;
   uint32_t depth;
   if (!check_chain(ir, loops, count, &bottom, &depth, err)) return false;
-  tir_loop *nest = depth > MOST_ON_STACK ? malloc(3 * (size_t)depth * sizeof *nest) : on_stack;
-  if (!nest) abort();
+  tir_loop *nest = tir_room(on_stack, sizeof on_stack, 3 * (size_t)depth * sizeof *nest);
   struct plan plan = {nest, nest + depth, depth};
   make_plan(ir, loops, bottom, &plan);
   bool accepted = check(ir, &plan, nest + 2 * (size_t)depth, err);

@@ -25,9 +25,7 @@ static bool check(const struct tir *ir, tir_block block, const int64_t *order, u
 }
 
 static void edit(struct tir *ir, tir_block block, const int64_t *order, uint32_t count) {
-  struct tir_iter on_stack[MOST_ON_STACK], *iters = on_stack;
-  if (count > MOST_ON_STACK) iters = malloc(count * sizeof *iters);
-  if (!iters) abort();
+  struct tir_iter on_stack[MOST_ON_STACK], *iters = tir_room(on_stack, sizeof on_stack, count * sizeof *iters);
   for (uint32_t i = 0; i < count; i++) iters[i] = tir_iters(ir, block)[order[i]];
   for (uint32_t i = 0; i < count; i++) tir_iters(ir, block)[i] = iters[i];
   if (iters != on_stack) free(iters);

@@ -228,9 +228,7 @@ bool tir_split(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t 
                bool disable_predication, tir_loop *out, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
   tir_expr on_stack[MOST_ON_STACK];
-  struct plan plan = {.factors = on_stack};
-  if (count > MOST_ON_STACK) plan.factors = malloc(count * sizeof *plan.factors);
-  if (!plan.factors) abort();
+  struct plan plan = {.factors = tir_room(on_stack, sizeof on_stack, count * sizeof *plan.factors)};
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, loop, factors, count, disable_predication, &plan, err) &&
                   check_past_end(ir, loop, &plan, count, err) &&
