@@ -7,7 +7,7 @@ local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local function with_intrinsic(sch, block, name, p)
   local s = sch:copy()
   local outer = tiling.blockize_for(s, s:handle(block), name)
-  if not outer then return {} end
+  if not outer or not tiling.accepts(s, outer, name) then return {} end
   s:annotate(outer, "meta_schedule.auto_tensorize", name)
   return tiling.apply(s, outer, p)
 end

@@ -2,13 +2,17 @@
 -- by side with its neighbours.
 local NOTE = "meta_schedule.cooperative_fetch"
 
--- How many threads run the block's loops, along x and along y; nil: none are bound. Where warps run an intrinsic together,
--- their threads are along x.
-local function threads_around(sch, loops, warp)
-  local x, y
-  for _, l in ipairs(loops) do
-    local axis = sch:thread(l)
-    if axis == "threadIdx.x" then x = sch:extent(l) elseif axis == "threadIdx.y" then y = sch:extent(l) end
+-- How many threads run the block's loops, along x and along y: those around it, or around what writes for it; nil: none
+-- are bound. Where warps run an intrinsic together, their threads are along x.
+local function threads_for(sch, block, warp)
+  local around = sch:threads_around(block)
+  local x, y = around["threadIdx.x"], around["threadIdx.y"]
+  if not x and not y then
+    for _, producer in ipairs {sch:get_producers(block)} do
+      around = sch:threads_around(producer)
+      x, y = around["threadIdx.x"], around["threadIdx.y"]
+      if x or y then break end
+    end
   end
   return x or y and warp, y
 end
@@ -18,7 +22,7 @@ local function share_out(sch, name, warp)
   local lanes = sch:annotation(block, NOTE)
   sch:unannotate(block, NOTE)
   local loops = {sch:get_loops(block)}
-  local fused, x, y = loops[#loops], threads_around(sch, loops, warp)
+  local fused, x, y = loops[#loops], threads_for(sch, block, warp)
   local extent = fused and sch:extent(fused)
   if not extent or not x then return end
   local factors, axes = {msched.rest}, {}

@@ -14,52 +14,6 @@ local function take_notes(sch, root)
   return notes
 end
 
--- A plain loop over space of known extent; nothing was done with it yet: another block below it may have had its turn.
-local function is_free(sch, l)
-  return sch:loop_kind(l) == "serial" and sch:extent(l) and sch:loop_iter_kind(l) == "spatial" and not sch:annotation(l, "pragma_auto_unroll_max_step")
-end
-
--- How many outer loops are run in parallel: the fewest that give more jobs than are wanted (a thread takes its share of
--- them at once, so more do no harm), not past a loop with several children.
-local function count_parallel(sch, loops, jobs)
-  local count, product = 0, 1
-  for i, l in ipairs(loops) do
-    if not is_free(sch, l) then break end
-    count, product = i, product * sch:extent(l)
-    if product > jobs or sch:child_count(l) > 1 then break end
-  end
-  return product > 1 and count or 0
-end
-
--- Whether every access goes on without a gap when the loop is fused with those inside it: seen[i] is where access i
--- stands after one run of these, once it moves.
-local function goes_on(strides, extent, seen, innermost, strided)
-  for i, stride in ipairs(strides) do
-    if stride ~= 0 then
-      local expected = seen[i] or 1
-      if stride ~= expected and not (strided and innermost) then return false end
-      seen[i] = (stride or 0) * extent
-    end
-  end
-  return true
-end
-
--- How many inner loops are one vector: contiguous in every access, no longer than is wanted. strided: the innermost alone
--- may leave gaps. And whether all loops are contiguous, and together longer: a whole number of such vectors.
-local function count_vector(sch, block, loops, most, strided)
-  local count, product, seen = 0, 1, {}
-  for i = #loops, 1, -1 do
-    local l = loops[i]
-    if not is_free(sch, l) or sch:child_count(l) > 1 then break end
-    local extent = sch:extent(l)
-    if not goes_on(sch:strides(block, l), extent, seen, i == #loops, strided) then break end
-    product = product * extent
-    if product <= most then count = count + 1
-    elseif i == 1 then return count, product % most == 0 end
-  end
-  return product > 1 and count or 0, false
-end
-
 local function slice(list, from, to) return table.move(list, from, to, 1, {}) end
 
 -- All loops, as vectors that are shared out among threads.
@@ -70,13 +24,14 @@ local function split_all(sch, loops, most)
   return outer
 end
 
--- Gives the outermost loop, as it is afterwards.
+-- A thread takes its share of the parallel iterations at once, so more than are wanted do no harm; vectors go first. Gives
+-- the outermost loop, as it is afterwards.
 local function parallelize_and_vectorize(sch, block, loops, notes, strided)
   local jobs, most = notes[PARALLEL], notes[VECTORIZE]
-  local vectors, whole = 0, false
-  if most then vectors, whole = count_vector(sch, block, loops, most, strided) end
-  if whole and jobs then return split_all(sch, loops, most) end
-  local parallel = jobs and math.min(count_parallel(sch, loops, jobs), #loops - vectors) or 0
+  local found = most and sch:vector_loops(block, most, strided and 1 or 0) or {loops = 0, whole = false}
+  local vectors = found.loops
+  if found.whole and jobs then return split_all(sch, loops, most) end
+  local parallel = jobs and math.min(sch:parallel_loops(block, jobs), #loops - vectors) or 0
   local outer = loops[1]
   if parallel > 0 then
     outer = sch:fuse(slice(loops, 1, parallel))

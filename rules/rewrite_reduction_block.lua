@@ -3,19 +3,6 @@
 -- one that threads do together: lowering gives each its own.
 local AUTO, INIT = "meta_schedule.auto_tensorize", "meta_schedule.auto_tensorize_init"
 
-local function place(sch, block)
-  local reduces, at = false, nil
-  for _, l in ipairs {sch:get_loops(block)} do
-    local kind = sch:loop_iter_kind(l)
-    if kind == "reduce" or kind == "mixed" then
-      if sch:thread(l) then return nil end
-      reduces = true
-    end
-    if reduces and not at and sch:can_decompose_reduction(block, l) then at = l end
-  end
-  return at
-end
-
 -- What tensorizes the reduction is not what tensorizes its init: that has a note of its own, or runs as it is.
 local function move_notes(sch, block, init)
   if sch:annotation(block, AUTO) == nil then return end
@@ -33,8 +20,8 @@ return msched.postproc {
   apply = function(sch)
     for _, name in ipairs(sch:reduction_blocks()) do
       local block = sch:get_sblock(name)
-      local loop = place(sch, block)
-      if loop then move_notes(sch, block, sch:decompose_reduction(block, loop)) end
+      local place = sch:init_place(block)
+      if place > 0 then move_notes(sch, block, sch:decompose_reduction(block, (select(place, sch:get_loops(block))))) end
     end
   end,
 }

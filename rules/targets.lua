@@ -2,7 +2,6 @@
 -- name. What a machine has (cores, registers, threads a block) comes with the target itself, as context.target.
 local targets = {}
 
-
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
   rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "register_tile", "multi_level_tiling", "parallel_vectorize_unroll",
@@ -46,6 +45,38 @@ function targets.changed(base, changes)
   for k, v in pairs(changes) do t[k] = v end
   return t
 end
+
+-- Products of fragments of 16 x 16 x 16.
+local function wmma(inputs, output, short_inputs, short_output)
+  local shape = "_16x16x16_"
+  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = 16},
+          scopes = {a = "wmma.matrix_a", b = "wmma.matrix_b", c = "wmma.accumulator"},
+          fill = "wmma_fill" .. shape .. short_output, sync = "wmma_sync" .. shape .. short_inputs:rep(2) .. short_output,
+          load_a = "wmma_load" .. shape .. short_inputs .. "_a_shared_dyn", load_b = "wmma_load" .. shape .. short_inputs .. "_b_shared_dyn",
+          store = "wmma_store" .. shape .. short_output .. "_shared_dyn"}
+end
+
+-- Of 16 x 8 x 8, of which a warp loads two and four at once.
+local function mma(output, short_output)
+  return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true,
+          scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},
+          fill = "mma_init_m16n8k8_" .. short_output, sync = "mma_sync_m16n8k8_f16f16" .. short_output,
+          load_a = "mma_load_m16n8k8_f16_A_shared_dyn", load_b = "mma_load_m16n8k8_f16_B_shared_dyn", store = "mma_store_m16n8k8_" .. short_output .. "_global"}
+end
+
+-- GPUs by their tensor cores, where they fit, and as above; for ms.space.
+targets.tensor_core = targets.changed(targets.cuda, {
+  rules = {"multi_level_tiling_tensor_core", table.unpack(targets.cuda.rules)},
+  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
+               "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
+  multi_level_tiling_tensor_core = function(target)
+    return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
+            vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+            write = {need = "must", levels = {2}, scope = "shared.dyn"}, read = {levels = {4}, scope = "shared.dyn"},
+            groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"), wmma("int8", "int32", "s8", "s32"),
+                      mma("float32", "f32"), mma("float16", "f16")}}
+  end,
+})
 
 -- MetaSchedule's own, without what is ours.
 targets.metaschedule = {

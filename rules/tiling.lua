@@ -28,7 +28,8 @@ local function note_threads(sch, block, threads, spatial)
   sch:annotate(block, "meta_schedule.thread_extent_high_inclusive", threads.most)
 end
 
--- Splits and orders the loops; gives those of each level. split(sch, block, loop, count, p) gives a loop's tiles.
+-- Splits and orders the loops; gives those of each level. split(sch, block, loop, count, p, at) gives the tiles of
+-- the loop numbered `at`.
 local function tile_nest(sch, block, p, split)
   local kinds, loops = common.loop_kinds(sch, block)
   local levels, tiles, spatial = levels_of(p.structure), {}, 1
@@ -37,7 +38,7 @@ local function tile_nest(sch, block, p, split)
     local at = kinds[i] == "spatial" and levels.S or kinds[i] == "reduce" and levels.R or {}
     local extent = sch:extent(l)
     if kinds[i] == "spatial" then spatial = spatial and extent and spatial * extent end
-    local parts = #at == 1 and {l} or #at > 1 and split(sch, block, l, #at, p) or {}
+    local parts = #at == 1 and {l} or #at > 1 and split(sch, block, l, #at, p, i) or {}
     for k, part in ipairs(parts) do table.insert(tiles[at[k]], part) end
   end
   local order = {}
@@ -94,30 +95,34 @@ local function loadable(lengths, bytes, vector_bytes)
 end
 
 -- What threads of a block load together: rewrite_cooperative_fetch shares it out among them.
-local function note_fetch(sch, cache, p)
+function tiling.note_fetch(sch, cache, p)
   local lengths = loadable(p.vector_load_lengths, sch:writes(cache)[1].bytes, p.vector_bytes)
   if #lengths > 0 then sch:annotate(cache, "meta_schedule.cooperative_fetch", common.sample_equal(sch, lengths)) end
 end
 
-local function add_read_caches(s, level, p)
-  local written = {}
-  for _, w in ipairs(s.sch:writes(s.block)) do written[w.buffer] = true end
-  for i, r in ipairs(s.sch:reads(s.block)) do
+-- Copies of the inputs, under the last loop of a level; gives them.
+function tiling.add_read_caches(state, level, p)
+  local sch, written, caches = state.sch, {}, {}
+  for _, w in ipairs(sch:writes(state.block)) do written[w.buffer] = true end
+  for i, r in ipairs(sch:reads(state.block)) do
     if not written[r.buffer] then
-      local cache = s.sch:cache_read(s.block, i - 1, p.read.scope, {s.block})
-      s.sch:compute_at(cache, last(s.tiles[level]), {preserve_unit_loops = true})
-      local loops = {s.sch:get_loops(cache)}
-      s.sch:fuse(table.move(loops, #loops - #r.shape + 1, #loops, 1, {}))
-      if p.vector_load_lengths then note_fetch(s.sch, cache, p) end
+      local cache = sch:cache_read(state.block, i - 1, p.read.scope, {state.block})
+      sch:compute_at(cache, last(state.tiles[level]), {preserve_unit_loops = true})
+      local loops = {sch:get_loops(cache)}
+      sch:fuse(table.move(loops, #loops - #r.shape + 1, #loops, 1, {}))
+      if p.vector_load_lengths then tiling.note_fetch(sch, cache, p) end
+      caches[#caches + 1] = cache
     end
   end
-  return s
+  return caches
 end
 
 local function add_read_reuse(state, p)
   local results = {}
   for _, level in ipairs(p.read.levels) do
-    results[#results + 1] = add_read_caches(#p.read.levels == 1 and state or fork(state), level, p)
+    local s = #p.read.levels == 1 and state or fork(state)
+    tiling.add_read_caches(s, level, p)
+    results[#results + 1] = s
   end
   return results
 end
@@ -150,10 +155,15 @@ end
 -- Splits a loop into so many tiles, by what is drawn.
 function tiling.split(sch, _, loop, count, p) return {sch:split(loop, {sch:sample_perfect_tile(loop, count, p.max_innermost)})} end
 
--- All schedules that the parameters make of a block that is worth tiling. split: as tiling.split, in its place.
-function tiling.apply(sch, block, p, split)
+-- The state of a block whose loops are tiled. split: as tiling.split, in its place.
+function tiling.start(sch, block, p, split)
   sch:annotate(block, "meta_schedule.tiling_structure", p.structure)
-  local states = {{sch = sch, block = block, tiles = tile_nest(sch, block, p, split or tiling.split)}}
+  return {sch = sch, block = block, tiles = tile_nest(sch, block, p, split or tiling.split)}
+end
+
+-- All schedules that the parameters make of a block that is worth tiling.
+function tiling.apply(sch, block, p, split)
+  local states = {tiling.start(sch, block, p, split)}
   if p.write then states = each(states, add_write_reuse, p.write) end
   if p.read then states = each(states, add_read_reuse, p) end
   if p.stages and #p.stages > 0 then states = each(states, add_pipeline, p) end
@@ -176,8 +186,8 @@ local function loops_for(sch, block, described)
   return matched, loops
 end
 
--- Whether the intrinsic would do the block's work, once its init is taken out as rewrite_reduction_block will.
-local function accepts(sch, block, intrinsic)
+-- Whether the intrinsic would do the block's work where it stands, once its init is taken out as rewrite_reduction_block will.
+function tiling.accepts(sch, block, intrinsic)
   local trial = sch:copy()
   local b = trial:handle(block)
   for _, l in ipairs(trial:has_init(b) and {trial:get_loops(b)} or {}) do
@@ -189,16 +199,17 @@ local function accepts(sch, block, intrinsic)
   return (pcall(trial.tensorize, trial, b, intrinsic))
 end
 
--- Splits off what one call of an intrinsic does, and makes it a block: the block around it. nil: the intrinsic does not fit.
+-- Splits off what one call of an intrinsic does, and makes it a block: the block around it. nil: its loops
+-- do not fit.
 function tiling.blockize_for(sch, block, intrinsic)
   local described = sch:intrinsic_loops(intrinsic)
   local matched, order = loops_for(sch, block, described)
   if not matched then return nil end
   local inner = {}
   for d, at in ipairs(matched) do order[at], inner[d] = sch:split(order[at], {msched.rest, described[d].extent}) end
-  sch:reorder(table.move(inner, 1, #inner, #order + 1, order))
-  local outer = sch:blockize(inner[1])
-  return accepts(sch, outer, intrinsic) and outer or nil
+  local from = table.move(order, math.min(table.unpack(matched)), #order, 1, {})
+  sch:reorder(table.move(inner, 1, #inner, #from + 1, from))
+  return sch:blockize(inner[1])
 end
 
 return tiling

@@ -299,8 +299,7 @@ static bool slope_through(struct tir *ir, tir_block block, tir_expr e, tir_var l
   return true;
 }
 
-/* How many elements the start of a region moves with a loop; false: it is not known. */
-static bool stride_of(struct tir *ir, tir_block block, struct tir_region region, tir_loop loop, int64_t *out) {
+bool vm_stride_of(struct tir *ir, tir_block block, struct tir_region region, tir_loop loop, int64_t *out) {
   struct tir_buffer_node b = *tir_buffer_at(ir, region.buffer);
   tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
   int64_t stride = 1;
@@ -326,7 +325,7 @@ static bool ask_stride(struct vm_ask *q, struct tir_span regions) {
   if (index < 0 || index >= regions.count)
     return ms_fail(q->err, MS_INVALID_ARGUMENT, "region %lld of %u", (long long)index, regions.count);
   struct tir_region region = q->ir->regions.at[regions.first + index];
-  bool known = stride_of(q->ir, q->args[0].statement, region, q->args[2].statement, &stride);
+  bool known = vm_stride_of(q->ir, q->args[0].statement, region, q->args[2].statement, &stride);
   q->answer = known ? vm_int(stride) : vm_none();
   return true;
 }
@@ -341,7 +340,7 @@ bool vm_ask_strides(struct vm_ask *q) {
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t at = i < reads.count ? reads.first + i : writes.first + i - reads.count;
     int64_t stride;
-    bool known = stride_of(q->ir, q->args[0].statement, q->ir->regions.at[at], q->args[1].statement, &stride);
+    bool known = vm_stride_of(q->ir, q->args[0].statement, q->ir->regions.at[at], q->args[1].statement, &stride);
     items[i] = known ? vm_int(stride) : vm_bool(false);
   }
   q->answer = list_of(q, items, reads.count + writes.count);

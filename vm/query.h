@@ -22,6 +22,8 @@ struct vm_ask {
 
 /* What the iteration variables are that a loop drives, of the blocks below it. */
 const char *vm_loop_iter_kind(const struct tir *ir, tir_loop loop);
+/* How many elements the start of a block's region moves with a loop; false: it is not known. */
+bool vm_stride_of(struct tir *ir, tir_block block, struct tir_region region, tir_loop loop, int64_t *out);
 
 #define QUERY(name, args, answer, performs, doc) bool vm_ask_##performs(struct vm_ask *q);
 #include "queries.def"

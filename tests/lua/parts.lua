@@ -165,6 +165,46 @@ function tests.multi_level_tiling_with_intrinsic_and_rewrite_tensorize()
   assert(#space.generate(product(8, 32, 16), parts) == 1) -- floats are not what it multiplies
 end
 
+-- Products of matrices, batches of them and convolutions, by tensor cores: the result is that of the function.
+function tests.multi_level_tiling_tensor_core()
+  local function half(shape, name) return te.placeholder(shape, "float16", name) end
+  local function times(a, b, r) return te.sum(te.cast(a, "float32") * te.cast(b, "float32"), r) end
+  local function matmul(m, n, k)
+    local A, B, r = half({m or 32, k or 32}, "A"), half({k or 32, n or 48}, "B"), te.reduce_axis(k or 32, "k")
+    return te.func("matmul", {A, B, te.compute({m or 32, n or 48}, function(i, j) return times(A[{i, r}], B[{r, j}], r) end, "C")})
+  end
+  local function batch_transposed()
+    local A, B, r = half({2, 16, 32}, "A"), half({2, 16, 32}, "B"), te.reduce_axis(32, "k")
+    return te.func("batch", {A, B, te.compute({2, 16, 16}, function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
+  end
+  local function conv2d()
+    local X, W = half({1, 6, 6, 16}, "X"), half({3, 3, 16, 16}, "W")
+    local y, x, c = te.reduce_axis(3, "rh"), te.reduce_axis(3, "rw"), te.reduce_axis(16, "rc")
+    return te.func("conv", {X, W, te.compute({1, 4, 4, 16}, function(n, h, w, o)
+      return times(X[{n, h + y, w + x, c}], W[{y, x, c, o}], {y, x, c})
+    end, "C")})
+  end
+  local parts = space.parts(targets.context(GPU, targets.tensor_core))
+  for _, make in ipairs {matmul, batch_transposed, conv2d} do
+    local func = make()
+    local made, report = space.generate(func, parts)
+    assert(not next(report.refused) and #made == 4, next(report.refused)) -- and those without tensor cores
+    assert(space.postprocess(made[1], parts), func:name())
+    for _, what in ipairs {"tvm_load_matrix_sync", "tvm_mma_sync", "tvm_fill_fragment", "tvm_store_matrix_sync", "threadIdx.y", "warp_execution"} do
+      assert(has(made[1], what), what)
+    end
+    assert(not has(made[1], "auto_tensorize") and not has(made[1], "cooperative_fetch"))
+    check(func, made[1])
+  end
+  assert(#space.generate(product(32, 32, 32), parts) == 3) -- floats are not what they multiply
+  -- The smaller fragments, which a warp loads several of; copies run ahead.
+  local func = matmul(32, 64, 32)
+  local made = space.generate(func, parts)
+  assert(#made == 5 and has(made[2], "software_pipeline_order") and has(made[2], "double_buffer_scope"))
+  assert(space.postprocess(made[2], parts) and has(made[2], "ptx_mma") and has(made[2], "m16n8k8.matrixA"))
+  check(func, made[2])
+end
+
 function tests.parallel_vectorize_unroll_and_its_rewriting()
   local func = product(64, 64, 64)
   local parts = parts_of(CPU, {rules = {"parallel_vectorize_unroll"}, postprocs = {"rewrite_parallel_vectorize_unroll"}})

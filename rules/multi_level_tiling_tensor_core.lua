@@ -1,0 +1,176 @@
+-- Multi-level tiling for tensor cores: a sum of products of two inputs, which warps compute by an intrinsic on fragments.
+-- What of the block is in both inputs, in one and the result, or in the inputs alone, becomes the four iterations of a
+-- product of matrices (the copies that index by them are inlined again); tiles are loaded to shared memory by all threads
+-- of a block, from there to fragments by warps. Opens what each group that fits makes, and the block as it was.
+-- Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k}, scopes = {a, b, c}, fill,
+-- load_a, load_b, sync, store, inner = {m, n}, pipeline}: types of the elements, what the extents are multiples of, storage
+-- scopes of fragments; how many products' rows and columns a warp loads at once, where it is more than one; whether copies
+-- of tiles run ahead of the products.
+-- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
+local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
+
+-- Numbers of the block's iterations by what they are in a product of matrices; nil: it is none.
+local function classify(sch, block)
+  local reads, writes, kinds = sch:reads(block), sch:writes(block), sch:iter_kinds(block)
+  if #writes ~= 1 or not sch:has_init(block) then return nil end
+  local inputs, used = {}, {}
+  local uses = sch:read_uses(block)
+  for i, r in ipairs(reads) do if r.buffer ~= writes[1].buffer then inputs[#inputs + 1] = i end end
+  if #inputs ~= 2 then return nil end
+  for side, list in ipairs {uses[inputs[1]], uses[inputs[2]], sch:write_uses(block)[1]} do
+    for _, v in ipairs(list) do used[v] = (used[v] or 0) | 1 << (side - 1) end
+  end
+  local classes = {batch = {}, m = {}, n = {}, k = {}, inputs = inputs}
+  local names = {[7] = "batch", [5] = "m", [6] = "n", [3] = "k"} -- bits: the first input, the second, the result
+  for v, kind in ipairs(kinds) do
+    local name = names[used[v] or 0]
+    if not name or (name == "k") ~= (kind == "reduce") then return nil end
+    table.insert(classes[name], v)
+  end
+  return #classes.m > 0 and #classes.n > 0 and #classes.k > 0 and classes or nil
+end
+
+local function fits(sch, block, group, classes)
+  local reads, extents = sch:reads(block), sch:iter_extents(block)
+  for i, at in ipairs(classes.inputs) do if reads[at].type ~= group.inputs then return false end end
+  if sch:writes(block)[1].type ~= group.output then return false end
+  for _, name in ipairs {"m", "n", "k"} do
+    local product = 1
+    for _, v in ipairs(classes[name]) do product = product * (extents[v] or 1) end
+    if product % group.multiples[name] ~= 0 then return false end
+  end
+  return true
+end
+
+-- An index map of the iterations among `numbers`, in their order, that makes those of each class one.
+local function map_of(numbers, classes, names, extents)
+  local inputs, outputs = {}, {}
+  for _, v in ipairs(numbers) do inputs[#inputs + 1] = "i" .. v end
+  for _, name in ipairs(names) do
+    if name == "batch" then
+      for _, v in ipairs(classes.batch) do outputs[#outputs + 1] = "i" .. v end
+    else
+      local fused
+      for _, v in ipairs(classes[name]) do fused = fused and string.format("(%s * %d + i%d)", fused, extents[v], v) or "i" .. v end
+      outputs[#outputs + 1] = fused
+    end
+  end
+  return string.format("lambda %s: (%s,)", table.concat(inputs, ", "), table.concat(outputs, ", "))
+end
+
+-- The block's iterations in those classes, in its own order.
+local function members(classes, names)
+  local list = {}
+  for _, name in ipairs(names) do table.move(classes[name], 1, #classes[name], #list + 1, list) end
+  table.sort(list)
+  return list
+end
+
+local A, B, C, ALL = {"batch", "m", "k"}, {"batch", "k", "n"}, {"batch", "m", "n"}, {"batch", "m", "n", "k"}
+
+-- Has the block compute a product of matrices, from and to copies; gives these.
+local function to_product(sch, block, classes)
+  local extents, copies = sch:iter_extents(block), {}
+  for i, names in ipairs {A, B} do copies[i] = {sch:reindex(block, classes.inputs[i] - 1, 0), names} end
+  copies[3] = {sch:reindex(block, 0, 1), C}
+  for i, copy in ipairs(copies) do
+    local map = map_of(members(classes, copy[2]), classes, copy[2], extents)
+    sch:transform_layout(block, map, i == 3 and 0 or classes.inputs[i] - 1, i == 3 and 1 or 0)
+    sch:transform_block_layout(copy[1], map)
+  end
+  sch:transform_block_layout(block, map_of(members(classes, ALL), classes, ALL, extents))
+  return {a = copies[1][1], b = copies[2][1], c = copies[3][1]}
+end
+
+-- The innermost iterations of a copy are done by an intrinsic.
+local function tensorize(sch, block, intrinsic)
+  local outer = tiling.blockize_for(sch, block, intrinsic)
+  sch:annotate(outer, "meta_schedule.auto_tensorize", intrinsic)
+end
+
+local function last(list) return list[#list] end
+
+-- Results gather in fragments, under the loop of the warps, and go through shared memory, which all threads write out.
+local function add_accumulator(state, copy, group, p)
+  local sch = state.sch
+  local out = sch:cache_write(state.block, 0, p.write.scope)
+  sch:reverse_compute_at(out, last(state.tiles[p.write.levels[1]]), {preserve_unit_loops = true})
+  local store = sch:cache_write(state.block, 0, group.scopes.c)
+  sch:reverse_compute_at(store, last(state.tiles[3]), {preserve_unit_loops = true})
+  sch:reverse_compute_inline(copy)
+  local loops = {sch:get_loops(out)}
+  sch:fuse(loops[#loops - 1], loops[#loops])
+  tiling.note_fetch(sch, out, p)
+  tensorize(sch, store, group.store)
+end
+
+-- Rows of tiles in shared memory are set apart, so that threads which load a fragment meet in no bank.
+local PADDING = {float16 = 8, int8 = 16}
+
+-- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions.
+local function add_fragments(state, classes, copies, group, p)
+  local sch = state.sch
+  local caches = tiling.add_read_caches(state, p.read.levels[1], p)
+  for i, side in ipairs {"a", "b"} do
+    local load = sch:cache_read(state.block, classes.inputs[i] - 1, group.scopes[side])
+    sch:compute_at(load, last(state.tiles[5]), {preserve_unit_loops = true})
+    tensorize(sch, load, group["load_" .. side])
+    sch:compute_inline(copies[side])
+    sch:storage_align(caches[i], 0, -2, 32, PADDING[group.inputs])
+  end
+  return caches
+end
+
+-- Tiles of the next iteration are copied, by way of registers, while those of this one are multiplied.
+local function add_pipeline(state, caches)
+  local sch = state.sch
+  for _, cache in ipairs(caches) do
+    sch:annotate(cache, "tir.manifest_shared_memory_local_stage", 1)
+    sch:annotate(cache, "double_buffer_scope", 0)
+  end
+  local outer, inner = last(state.tiles[4]), last(state.tiles[5])
+  sch:annotate(inner, "software_pipeline_stage", {0, 0, 1})
+  sch:annotate(inner, "software_pipeline_order", {0, 1, 2})
+  sch:annotate(outer, "software_pipeline_stage", {0, 0, 0, 0, 0, 1, 1})
+  sch:annotate(outer, "software_pipeline_order", {0, 3, 1, 4, 5, 2, 6})
+end
+
+-- What a warp does of m and n are whole numbers of what it loads at once.
+local function split_for(group, batch)
+  local multiples = {[batch + 1] = group.inner.m, [batch + 2] = group.inner.n}
+  return function(sch, block, loop, count, p, at)
+    if not multiples[at] then return tiling.split(sch, block, loop, count, p) end
+    return {sch:split(loop, {sch:sample_partitioned_tile(loop, count, count - 2, multiples[at])})}
+  end
+end
+
+local function with_group(sch, block, group, classes, p)
+  local copies = to_product(sch, block, classes)
+  local product = tiling.blockize_for(sch, block, group.sync)
+  sch:annotate(product, "meta_schedule.auto_tensorize", group.sync)
+  sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)
+  sch:annotate(product, "warp_execution", 1)
+  local state = tiling.start(sch, product, p, group.inner and split_for(group, #classes.batch))
+  add_accumulator(state, copies.c, group, p)
+  local caches = add_fragments(state, classes, copies, group, p)
+  if group.pipeline then add_pipeline(state, caches) end
+  return sch
+end
+
+return msched.rule {
+  name = "multi_level_tiling_tensor_core",
+  apply = function(sch, block, _, self)
+    local p = self.parameters
+    local classes = common.can_tile(sch, block) and classify(sch, block)
+    if not classes then return {sch} end
+    local results = {}
+    for _, group in ipairs(p.groups) do
+      if fits(sch, block, group, classes) then
+        local s = sch:copy()
+        results[#results + 1] = with_group(s, s:handle(block), group, classes, p)
+      end
+    end
+    results[#results + 1] = sch
+    return results
+  end,
+}

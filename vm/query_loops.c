@@ -1,0 +1,121 @@
+/* Queries of the loops around a block at once, for postprocessors, which run for every candidate. */
+#include "query.h"
+
+#include "tir/analysis/analysis.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { MOST_LOOPS = 256 };
+
+/* The loops around a block, outermost first; 0: there are more than can be looked at. */
+static uint32_t loops_around(const struct vm_ask *q, tir_loop loops[MOST_LOOPS]) {
+  uint32_t count = tir_loops_of(q->ir, q->args[0].statement, loops, MOST_LOOPS);
+  return count > MOST_LOOPS ? 0 : count;
+}
+
+static bool has_one_child(const struct tir *ir, tir_loop loop) {
+  tir_stmt child = tir_stmt_at(ir, loop)->first[TIR_BODY];
+  return child && !tir_stmt_at(ir, child)->next;
+}
+
+/* A plain loop over space, of constant extent, not yet marked to be unrolled: another block below it may have had its
+ * turn. */
+static bool is_free(const struct tir *ir, tir_loop loop) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  return n->loop_kind == TIR_SERIAL && tir_loop_extent(ir, loop) >= 0 &&
+         !tir_annotation(ir, n->annotations, "pragma_auto_unroll_max_step") &&
+         !strcmp(vm_loop_iter_kind(ir, loop), "spatial");
+}
+
+/* The product, or the most that there is. */
+static int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+bool vm_ask_parallel_loops(struct vm_ask *q) {
+  tir_loop loops[MOST_LOOPS];
+  uint32_t all = loops_around(q, loops), count = 0;
+  int64_t product = 1;
+  while (count < all && is_free(q->ir, loops[count])) {
+    tir_loop loop = loops[count++];
+    product = times(product, tir_loop_extent(q->ir, loop));
+    if (product > q->args[1].integer || !has_one_child(q->ir, loop)) break;
+  }
+  q->answer = vm_int(product > 1 ? count : 0);
+  return true;
+}
+
+/* Whether every region of the block goes on without a gap when the loop is fused with those inside it: next[i] is how
+ * far region i moves in one run of these, 0 where it does not. The innermost loop may leave gaps, if that is allowed. */
+static bool goes_on(struct vm_ask *q, tir_loop loop, int64_t *next, bool may_leave_gaps) {
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  struct tir_span reads = record->reads, writes = record->writes;
+  for (uint32_t i = 0; i < reads.count + writes.count; i++) {
+    uint32_t at = i < reads.count ? reads.first + i : writes.first + i - reads.count;
+    int64_t stride;
+    bool known = vm_stride_of(q->ir, q->args[0].statement, q->ir->regions.at[at], loop, &stride);
+    if (known && !stride) continue;
+    if ((!known || stride != (next[i] ? next[i] : 1)) && !may_leave_gaps) return false;
+    next[i] = known ? times(stride, tir_loop_extent(q->ir, loop)) : 0;
+  }
+  return true;
+}
+
+bool vm_ask_vector_loops(struct vm_ask *q) {
+  enum { MOST_REGIONS = 64 };
+  tir_loop loops[MOST_LOOPS];
+  int64_t next[MOST_REGIONS] = {0}, product = 1, most = q->args[1].integer;
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  uint32_t all = record->reads.count + record->writes.count <= MOST_REGIONS ? loops_around(q, loops) : 0;
+  uint32_t count = 0, dense = 0;
+  while (dense < all) {
+    tir_loop loop = loops[all - 1 - dense];
+    if (!is_free(q->ir, loop) || !has_one_child(q->ir, loop)) break;
+    if (!goes_on(q, loop, next, !dense && q->args[2].integer)) break;
+    product = times(product, tir_loop_extent(q->ir, loop));
+    dense++;
+    if (product <= most) count = dense;
+  }
+  struct vm_value fields[] = {vm_string(q->pool, "loops", 5), vm_int(product > 1 ? count : 0),
+                              vm_string(q->pool, "whole", 5),
+                              vm_bool(all && dense == all && product > most && product % most == 0)};
+  q->answer = vm_list(q->pool, VM_MAP, fields, 4);
+  return true;
+}
+
+bool vm_ask_init_place(struct vm_ask *q) {
+  tir_loop loops[MOST_LOOPS];
+  uint32_t all = loops_around(q, loops), place = 0;
+  bool reduces = false;
+  for (uint32_t i = 0; i < all; i++) {
+    const char *kind = vm_loop_iter_kind(q->ir, loops[i]);
+    bool here = !strcmp(kind, "reduce") || !strcmp(kind, "mixed");
+    if (here && tir_stmt_at(q->ir, loops[i])->loop_kind == TIR_THREAD_BINDING) {
+      place = 0;
+      break;
+    }
+    reduces = reduces || here;
+    if (reduces && !place && tir_can_decompose_reduction(q->ir, q->args[0].statement, loops[i])) place = i + 1;
+  }
+  q->answer = vm_int(place);
+  return true;
+}
+
+bool vm_ask_threads_around(struct vm_ask *q) {
+  enum { MOST_AXES = 8 };
+  tir_loop loops[MOST_LOOPS];
+  struct vm_value items[2 * MOST_AXES];
+  uint32_t all = loops_around(q, loops), count = 0;
+  for (uint32_t i = 0; i < all && count < MOST_AXES; i++) {
+    const struct tir_stmt_node *n = tir_stmt_at(q->ir, loops[i]);
+    int64_t extent = tir_loop_extent(q->ir, loops[i]);
+    if (n->loop_kind != TIR_THREAD_BINDING || extent < 0) continue;
+    const char *axis = tir_text(q->ir, n->loop.thread);
+    items[2 * count] = vm_string(q->pool, axis, strlen(axis));
+    items[2 * count++ + 1] = vm_int(extent);
+  }
+  q->answer = vm_list(q->pool, VM_MAP, items, 2 * count);
+  return true;
+}
