@@ -179,6 +179,14 @@ struct given {
   uint32_t repeated_count;
 };
 
+/* What stands after the last parameter: a nil among the handles of one that repeats ends them early. */
+static void refuse_rest(lua_State *L, int at, int options) {
+  if (at == options) at++;
+  if (at > lua_gettop(L)) return;
+  if (lua_isnil(L, at)) bind_refuse(L, "argument %d is nil", at - 1);
+  bind_refuse(L, "argument %d is one too many", at - 1);
+}
+
 /* Parameters come in the method's order: by place, or else by name in the options. */
 static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, struct given *out) {
   int at = 2, options = named_options(L, lua_gettop(L), sig);
@@ -206,6 +214,7 @@ static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_sign
     }
     lua_pop(L, 1);
   }
+  refuse_rest(L, at, options);
 }
 
 static void add_input(lua_State *L, struct call_arguments *a, struct vm_value value) {

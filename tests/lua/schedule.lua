@@ -111,4 +111,11 @@ refuses("options are a table, not a string", ms.build, leaves, "native")
 refuses("a table of names", ms.build, leaves, {"native"})
 refuses("there is no option `tol`", kernel.check, kernel, {tol = 1})
 ms.build(leaves, {stack_bytes = 64.0, reference = leaves})
+
+-- Every argument has a parameter; a nil among loops does not end them unseen.
+local plain = ms.schedule(gemm, {seed = 1})
+local p, q = plain:get_loops(plain:get_sblock "C")
+refuses("schedule.lua:118: argument 2 is nil", function() plain:reorder(q, nil, p) end)
+refuses("argument 3 is one too many", function() plain:fuse(p, nil, q) end)
+refuses("argument 2 is one too many", function() plain:unroll(p, 4) end)
 print "schedule: ok"
