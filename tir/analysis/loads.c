@@ -408,6 +408,14 @@ uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr
   return f.count;
 }
 
+bool tir_is_placed_by_loads(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  if (!ir->indirect) return false;
+  for (tir_stmt s = block; s && (s == block || !tir_is(ir, s, TIR_BLOCK)); s = tir_stmt_at(ir, s)->parent)
+    if (tir_scope_loads(ir, s, TIR_NONE, NULL, 0)) return true;
+  return false;
+}
+
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
   for (tir_stmt s = ir->indirect ? tir_after(ir, after, scope) : TIR_NONE; s; s = tir_next_in_scope(ir, s, scope)) {

@@ -5,6 +5,7 @@
  * producer-consumer cover. */
 #include "../arith/affine.h"
 #include "analysis.h"
+#include "loads.h"
 
 #include <stdlib.h>
 
@@ -153,8 +154,13 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
 }
 
 void tir_find_pipelines(struct tir *ir, uint32_t first) {
-  MS_CHECK(ir->indirect || ir->undeclared != TIR_NONE_UNDECLARED || tir_declares_all(ir));
-  if (ir->indirect || ir->undeclared != TIR_NONE_UNDECLARED) tir_find_undeclared(ir);
+  bool find = ir->undeclared != TIR_NONE_UNDECLARED;
+  for (uint32_t record = first; record < ir->blocks.count && !find; record++)
+    find = ir->blocks.at[record].block && tir_is_placed_by_loads(ir, ir->blocks.at[record].block);
+  if (find)
+    tir_find_undeclared(ir);
+  else
+    MS_CHECK(tir_declares_all(ir));
   ms_error err = {.brief = true};
   for (uint32_t record = first; record < ir->blocks.count; record++) {
     tir_block block = ir->blocks.at[record].block;

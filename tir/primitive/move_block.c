@@ -1,4 +1,5 @@
 /* Moving a block under a loop: where it may go, and the edit. */
+#include "../analysis/loads.h"
 #include "../arith/linear.h"
 #include "move_domain.h"
 
@@ -303,7 +304,7 @@ void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loo
     tir_insert_before(ir, move->before, top);
   else
     tir_append(ir, move->loop, TIR_BODY, top);
-  if (ir->indirect) tir_find_undeclared(ir); /* what the new ranges and bindings load is used by the scope */
+  if (tir_is_placed_by_loads(ir, move->block)) tir_find_undeclared(ir);
 }
 
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,

@@ -364,6 +364,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
     tir_insert_after(ir, plan->last, block);
   else
     tir_insert_before(ir, plan->first, block);
+  if (ir->indirect) tir_find_undeclared(ir); /* what the ranges load: its regions are of what is copied alone */
   return block;
 }
 
