@@ -160,11 +160,14 @@ local function schedules_of(described, func, context, report)
   return made
 end
 
+-- The target's context, with what a user described in place of its own.
+local function described_context(context, described) return targets.context(context.target, targets.changed(context, described)) end
+
 -- The sketches of a space that a user described, in place of the target's: by a scheduling function, or by rules and
 -- parameters where they differ from the target's.
 local function describe(described, func, parts, report)
   if described.apply then return schedules_of(described, func, parts.context, report) end
-  local own = space.parts(targets.changed(parts.context, described))
+  local own = space.parts(described_context(parts.context, described))
   return (make(func, own.context, own.rules, {msched.schedule(func, {seed = report.seed})}, report))
 end
 
@@ -187,7 +190,7 @@ end
 function space.add(parts, registered)
   for _, described in ipairs(registered.space) do
     table.insert(parts.spaces, described)
-    local own = not described.apply and space.parts(targets.changed(parts.context, described))
+    local own = not described.apply and space.parts(described_context(parts.context, described))
     if own and described.postprocs then parts.postprocs = own.postprocs end
     if own and described.mutators then parts.mutators = own.mutators end
   end
@@ -215,7 +218,8 @@ function space.check(sch, postprocs, context)
   return true
 end
 
--- A trace that the mutator makes of this one, and of another of the population where it takes one, or nil; and the code and message where an instruction in it was refused.
+-- A trace that the mutator makes of this one, and of another of the population where it takes one, or nil; and the code
+-- and message where an instruction in it was refused.
 function space.mutate(mutator, trace, stream, other)
   local ok, made, message = limited("mutator", mutator, trace, stream, other)
   if not ok then return nil, made, message end

@@ -61,7 +61,8 @@ local function mma(output, short_output)
   return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true,
           scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},
           fill = "mma_init_m16n8k8_" .. short_output, sync = "mma_sync_m16n8k8_f16f16" .. short_output,
-          load_a = "mma_load_m16n8k8_f16_A_shared_dyn", load_b = "mma_load_m16n8k8_f16_B_shared_dyn", store = "mma_store_m16n8k8_" .. short_output .. "_global"}
+          load_a = "mma_load_m16n8k8_f16_A_shared_dyn", load_b = "mma_load_m16n8k8_f16_B_shared_dyn",
+          store = "mma_store_m16n8k8_" .. short_output .. "_global"}
 end
 
 -- GPUs by their tensor cores, where they fit, and as above; for ms.space.

@@ -124,6 +124,17 @@ echo 'require "msched".space {rules = {"nowhere"}}' >"$work/unknown.lua"
 "$msched" space "$gemm" --rules "$work/unknown.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "a rule that is not shipped"
 grep -q 'there is no rule `nowhere`' "$work/err" || fail "a rule that is not shipped is not named"
 
+# A space that is shipped beside the target's.
+cat >"$work/half.lua" <<'L'
+local te = require "msched".te
+local A, B, r = te.placeholder({32, 32}, "float16", "A"), te.placeholder({32, 32}, "float16", "B"), te.reduce_axis(32, "k")
+return {te.func("half", {A, B, te.compute({32, 32}, function(i, j) return te.sum(te.cast(A[{i, r}], "float32") * te.cast(B[{r, j}], "float32"), r) end, "C")})}
+L
+echo 'local ms = require "msched" ms.space(ms.load "rules.targets".tensor_core)' >"$work/tensor_core.lua"
+"$msched" space "$work/half.lua" --target "cuda -arch=sm_80" --rules "$work/tensor_core.lua" >"$work/out" 2>"$work/err" || fail "tensor cores"
+sketches 5 "tensor cores"
+grep -q wmma_sync_16x16x16_f16f16f32 "$work/out" && grep -q mma_sync_m16n8k8_f16f16f32 "$work/out" || fail "tensor cores: no intrinsics"
+
 # ---- From a script, in its own state
 cat >"$work/script.lua" <<'L'
 local ms = require "msched"

@@ -1,6 +1,6 @@
 -- The spaces of the 19 operators of bench/workloads: each opens, and candidates drawn from its sketches are postprocessed
 -- and built. Prints what was refused, by whom and with which code. The peer's sketches for both targets are drawn too:
--- for llvm they run through our postprocessors; for cuda, which has no rules here, they are replayed.
+-- for llvm they run through our postprocessors; for cuda they are replayed.
 -- usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
 local ms = require "msched"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
