@@ -11,75 +11,9 @@ local function product(name, m, n, k)
 end
 local small, wide = product("small", 64, 64, 64), product("wide", 32, 128, 64)
 
--- ---- A measurer ----------------------------------------------------------------------------------------------------
-
--- What the model can learn: kernels of longer vectors and fewer stores are faster; no two take the same time.
-local function time_of(sch)
-  local features, total = ms.features(sch), 0
-  for row = 1, #features do total = total + features(row, "vectorized_product") end
-  return 1e-3 / (1 + total) + tonumber(sch:hash():sub(1, 6), 16) * 1e-13
-end
-
--- options: time, of a schedule and its task, in place of that above; most: it breaks after so many results.
-local function measurer(options)
-  options = options or {}
-  local m = {funcs = {}, asked = {}, times = {}, queue = {}, given = 0}
-  function m:add(func)
-    local task = #self.funcs
-    self.funcs[task + 1], self.asked[task + 1], self.times[task + 1] = func, {}, {}
-    return task
-  end
-  function m:submit(task, id, trace)
-    local sch = ms.apply(self.funcs[task + 1], trace)
-    local seconds = (options.time or time_of)(sch, task + 1)
-    table.insert(self.asked[task + 1], sch:hash())
-    table.insert(self.times[task + 1], seconds)
-    table.insert(self.queue, {task = task, id = id, measured = true, outcome = "measured", seconds = seconds, low = seconds, high = seconds, runs = 3, reason = ""})
-  end
-  function m:next()
-    if options.most and self.given >= options.most then error("the measurer is gone", 0) end
-    self.given = self.given + 1
-    return table.remove(self.queue, 1)
-  end
-  function m:reference() return true end
-  function m:set_best() end
-  function m:contest() end
-  function m:contested() return false end
-  function m:close() end
-  return m
-end
-
--- A new store for each, removed in the end.
-local paths = {}
-local function new_path()
-  local name = os.tmpname()
-  paths[#paths + 1] = name
-  return name .. ".db"
-end
-local function remove_stores()
-  collectgarbage()
-  for _, name in ipairs(paths) do for _, suffix in ipairs {"", ".db", ".db-lock"} do os.remove(name .. suffix) end end
-end
-
--- Tunes functions; gives the measurer and the tasks.
-local function run(functions, options)
-  local m = measurer(options.measuring)
-  local all = {measurer = m, batch = 16, trials = 32, db = new_path()}
-  for name, value in pairs(options) do if name ~= "measuring" then all[name] = value end end
-  local tasks = tune.all(functions, all)
-  return m, tasks
-end
-
-local function same(a, b, what)
-  assert(#a == #b, string.format("%s: %d and %d candidates", what, #a, #b))
-  for i = 1, #a do assert(a[i] == b[i], string.format("%s: candidate %d", what, i)) end
-end
-local function joined(a, b) return table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})) end
-local function mean(list, first, last)
-  local sum = 0
-  for i = first, last do sum = sum + list[i] end
-  return sum / (last - first + 1)
-end
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
+local measurer, new_path, remove_stores, run = support.measurer, support.new_path, support.remove_stores, support.run
+local same, joined, mean = support.same, support.joined, support.mean
 
 -- ---- The same seed and results: the same candidates --------------------------------------------------------------
 
@@ -141,7 +75,7 @@ assert(#m.funcs == 2 and #one == 2 and one[1].weight == 3 and one[2].weight == 1
 
 -- Trials of all together go to the task that gains most: the slower, and of two alike that which weighs more.
 local function shares(first, second, options)
-  local all = {policy = "replay_trace", trials = 1000, total = 96, measuring = {time = function(sch, task) return (task == 1 and first or second) + time_of(sch) * 1e-3 end}}
+  local all = {policy = "replay_trace", trials = 1000, total = 96, measuring = {time = function(sch, task) return (task == 1 and first or second) + support.time_of(sch) * 1e-3 end}}
   for name, value in pairs(options) do all[name] = value end
   local m = run({{small, weight = options.weight}, wide}, all)
   assert(#m.asked[1] + #m.asked[2] == 96)
@@ -159,7 +93,7 @@ assert(a == 48 and b == 48, a .. " and " .. b)
 -- A policy's run, as the lines of a file; the message that it ends with.
 local function failing(body, needs)
   local path = os.tmpname() .. ".lua"
-  paths[#paths + 1] = path
+  support.paths[#support.paths + 1] = path
   local file = assert(io.open(path, "w"))
   file:write('local ms = require "msched"\nreturn ms.policy {name = "mine", ', needs or "", " run = function(env)\n", body, "\nend}\n")
   file:close()
@@ -213,7 +147,7 @@ _, tasks = run({small}, {policy = "idle", trials = 4})
 assert(tasks[1].ended_as.why == "exhausted" and tasks[1].done == 1)
 -- It is known by its name; another is not, and the message lists those that are.
 local ok, message = pcall(run, {small}, {policy = "none_such"})
-assert(not ok and message:find("there is no policy `none_such`; known are asking, evolutionary, idle, mine, replay_trace, and files", 1, true), message)
+assert(not ok and message:find("there is no policy `none_such`; known are annealing, asking, coordinate, draft_verify, evolutionary, grid, idle, mine, random, replay_trace, and files", 1, true), message)
 ok, message = pcall(run, {small}, {scheduler = "none_such"})
 assert(not ok and message:find("there is no scheduler `none_such`; known are gain, round-robin", 1, true), message)
 for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features` and `model`, not `speed`"}) do

@@ -1,0 +1,86 @@
+-- Steps of a search: what is one step away from a trace, and all that a draw can have.
+local steps = {}
+
+-- Traces as jobs: their decisions stay, as far as they fit.
+function steps.jobs(traces)
+  local jobs = {}
+  for i, trace in ipairs(traces) do jobs[i] = {trace = trace} end
+  return jobs
+end
+
+-- ---- Choices of a draw, as trace:draws() gives it ----------------------------------------------------------------
+
+local function product(list)
+  local all = 1
+  for _, x in ipairs(list) do all = all * x end
+  return all
+end
+
+-- All decisions that a draw can have; nil: it is none of numbers.
+function steps.choices(draw)
+  local list = {}
+  if draw.kind == "SampleCategorical" then
+    for i = 1, #draw.attrs[1] do list[i] = {i - 1} end
+    return list
+  end
+  if draw.kind ~= "SamplePerfectTile" or not draw.decision then return nil end
+  local parts, count, most = {}, #draw.decision, draw.attrs[2]
+  local function extend(at, rest)
+    if at == count then
+      parts[at] = rest
+      if most < 1 or rest <= most then list[#list + 1] = {table.unpack(parts)} end
+      return
+    end
+    for f = 1, rest do
+      if rest % f == 0 then
+        parts[at] = f
+        extend(at + 1, rest // f)
+      end
+    end
+  end
+  extend(1, product(draw.decision))
+  return list
+end
+
+local function least_prime(n)
+  for p = 2, n do if n % p == 0 then return p end end
+end
+
+-- Decisions one step away: the choice before or after; the least prime factor of one part moved to another.
+local function near(draw)
+  local list = {}
+  if draw.kind == "SampleCategorical" and draw.decision then
+    local at = draw.decision[1]
+    if at > 0 then list[1] = {at - 1} end
+    if at + 1 < #draw.attrs[1] then list[#list + 1] = {at + 1} end
+  elseif draw.kind == "SamplePerfectTile" and draw.decision then
+    for from, factor in ipairs(draw.decision) do
+      for to = 1, factor > 1 and #draw.decision or 0 do
+        local p, moved = least_prime(factor), {table.unpack(draw.decision)}
+        moved[from], moved[to] = factor // p, moved[to] * p
+        if to ~= from and (to < #moved or draw.attrs[2] < 1 or moved[to] <= draw.attrs[2]) then list[#list + 1] = moved end
+      end
+    end
+  end
+  return list
+end
+
+-- The traces one step away in one draw.
+function steps.neighbours(trace)
+  local list = {}
+  for _, d in ipairs(trace:draws()) do
+    for _, decision in ipairs(near(d)) do list[#list + 1] = trace:with_decision(d.index, decision) end
+  end
+  return list
+end
+
+-- Those around the fastest few, as jobs.
+function steps.around_best(env, few)
+  local traces = {}
+  for _, m in ipairs(env:best(few)) do
+    for _, trace in ipairs(steps.neighbours(m.sketch)) do traces[#traces + 1] = trace end
+  end
+  return steps.jobs(traces)
+end
+
+return steps

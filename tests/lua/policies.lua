@@ -1,0 +1,91 @@
+-- The policies of the field and ours, with a measurer of the test's own: each finds what it is there to find, asks for the
+-- same again with 1 and 2 jobs, and across stop and resume.  usage: msched policies.lua
+local ms = require "msched"
+local tune, ops, te = ms.load "search.tune", ms.ops, ms.te
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
+local measurer, new_path, run, same, mean = support.measurer, support.new_path, support.run, support.same, support.mean
+
+local function product(m, n, k)
+  local A, B = te.placeholder({m, k}, "float32", "A"), te.placeholder({k, n}, "float32", "B")
+  return te.func("product", {A, B, ops.matmul(A, B)})
+end
+local small = product(64, 64, 64)
+
+local drawn = run({small}, {policy = "random", trials = 96})
+local usual = mean(drawn.times[1], 1, 96)
+local function least(list) return math.min(table.unpack(list)) end
+
+-- ---- The same candidates -----------------------------------------------------------------------------------------
+
+for _, policy in ipairs {"random", "grid", "annealing", "coordinate", "draft_verify"} do
+  local whole = run({small}, {policy = policy, jobs = 1})
+  assert(#whole.asked[1] > 16, policy)
+  same(run({small}, {policy = policy, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
+  local seen = {}
+  for _, hash in ipairs(whole.asked[1]) do
+    assert(not seen[hash], policy .. " asks twice")
+    seen[hash] = true
+  end
+  -- stopped in the middle of the second iteration
+  local path, m = new_path(), measurer {most = 21}
+  assert(not pcall(tune.all, {small}, {measurer = m, batch = 16, trials = 48, db = path, policy = policy, jobs = 2}))
+  collectgarbage() -- closes the store
+  local rest = run({small}, {policy = policy, trials = #whole.asked[1] - 21, db = path})
+  same(support.joined(table.move(m.asked[1], 1, 21, 1, {}), rest.asked[1]), whole.asked[1], policy .. ", stopped and resumed")
+end
+assert(table.concat(run({small}, {policy = "random", seed = 2}).asked[1]) ~= table.concat(run({small}, {policy = "random"}).asked[1]), "the seed does not show")
+
+-- ---- What each is there for --------------------------------------------------------------------------------------
+
+-- A grid has every candidate, once: all that are drawn are among them.
+local tiny = product(4, 4, 4)
+local grid = run({tiny}, {policy = "grid", trials = 100000, batch = 64})
+local of_grid = {}
+for _, hash in ipairs(grid.asked[1]) do of_grid[hash] = true end
+for _, hash in ipairs(run({tiny}, {policy = "random", trials = 40}).asked[1]) do assert(of_grid[hash], "the grid lacks a candidate") end
+
+-- Annealing comes to prefer what is fast; at first it does not.
+local annealed = run({small}, {policy = "annealing", trials = 192})
+assert(mean(annealed.times[1], 145, 192) < 0.6 * usual, "it does not cool")
+assert(mean(annealed.times[1], 145, 192) < mean(annealed.times[1], 17, 64), "it is as cold at first")
+
+-- Coordinate descent ends where nothing one step away is faster.
+local descent, tasks = run({small}, {policy = "coordinate", trials = 700})
+local steps, around = ms.load "search.steps", 0
+local best = tasks[1]:best(1)[1]
+local pool = ms.pool(small, {jobs = 2, files = {}, target = "native"})
+local jobs = steps.jobs(steps.neighbours(best.sketch))
+for _, job in ipairs(jobs) do job.seed, job.candidate = 1, 1 end
+for _, c in ipairs((pool:replay(jobs))) do
+  if c then
+    around = around + 1
+    assert(support.time_of(ms.apply(small, c.trace)) >= best.seconds, "a step away is faster")
+  end
+end
+assert(around > 5 and least(descent.times[1]) <= least(drawn.times[1]))
+
+-- What is drafted first is better than what is drawn, before anything was measured; without gain it ends.
+local function lines_time(sch) -- as long as many lines of the cache are touched
+  local features, lines = ms.features(sch), 0
+  for row = 1, #features do lines = lines + 2 ^ features(row, "buffer0_lines") end
+  return lines * 1e-9
+end
+local drafted = run({small}, {policy = "draft_verify", trials = 16, measuring = {time = lines_time}})
+usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
+assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "drafts are no better than draws")
+local flat, ended = run({small}, {policy = "draft_verify", trials = 200, measuring = {time = function() return 1e-3 end}})
+assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 48, #flat.asked[1])
+local tiles = {} -- and they are spread: over the innermost parts of their tiles
+for _, sch in ipairs(drafted.made[1]) do
+  local innermost = {}
+  for _, d in ipairs(sch.trace:draws()) do if #d.decision > 1 then innermost[#innermost + 1] = d.decision[#d.decision] end end
+  tiles[table.concat(innermost, " ")] = true
+end
+assert(#ms.sorted_keys(tiles) >= 6, #ms.sorted_keys(tiles))
+
+-- The example's climbs.
+local climbed = run({small}, {policy = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../lua/examples/policy.lua", trials = 128})
+assert(mean(climbed.times[1], 65, 128) < 0.8 * mean(climbed.times[1], 1, 16), "it does not climb")
+
+support.remove_stores()
+print "policies: ok"
