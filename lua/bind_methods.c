@@ -95,6 +95,9 @@ void bind_push_value(lua_State *L, const struct vm_steps *steps, const struct vm
 
 /* ---- Instructions as methods ---- */
 
+/* Where the registry has the trace that holds answers to queries while they are given. */
+static const char answers[] = "msched.answers";
+
 struct call_arguments {
   struct vm_value inputs[BIND_MOST_ARGUMENTS], attrs[VM_MOST_PARAMS];
   uint32_t input_count;
@@ -225,7 +228,9 @@ static void add_input(lua_State *L, struct call_arguments *a, struct vm_value va
 /* Inputs are gathered in the table's order, of which a repeated one is last. */
 static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig,
                            struct call_arguments *a) {
-  struct given given = {.repeated_count = 0};
+  struct given given;
+  given.repeated_count = 0;
+  memset(given.is_given, 0, sizeof given.is_given);
   read_given(L, s, sig, &given);
   for (int i = 0; i < sig->inputs; i++) {
     if (sig->at[i].repeat) {
@@ -250,14 +255,7 @@ static void fill_defaults(lua_State *L, const struct vm_signature *sig, struct v
     const struct vm_param *p = &sig->at[sig->inputs + i];
     if (attrs[i].kind != VM_NONE || p->optional) continue;
     if (!p->standard) missing_argument(L, p, "a value");
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)p->standard_length, p->standard);
-    if (p->type == VM_T_BOOL || p->type == VM_T_BIT)
-      attrs[i] = vm_bool(!strcmp(text, "true") || !strcmp(text, "1"));
-    else if (p->type == VM_T_STRING)
-      attrs[i] = vm_string(pool, text, strlen(text));
-    else
-      attrs[i] = vm_int(strtoll(text, NULL, 10));
+    attrs[i] = vm_default_value(pool, p);
   }
 }
 
@@ -282,16 +280,16 @@ static uint32_t read_decision(lua_State *L, const struct vm_signature *sig, int6
 static int perform(lua_State *L) {
   enum vm_kind kind = (enum vm_kind)lua_tointeger(L, lua_upvalueindex(1));
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  struct vm_signature sig;
-  vm_signature_of(kind, &sig);
-  struct call_arguments a = {0};
+  const struct vm_signature *sig = vm_signature_of(kind);
+  struct call_arguments a;
+  a.input_count = 0;
   int64_t decision[BIND_MOST_ARGUMENTS];
-  uint32_t first = 0, count = 0, decided = read_decision(L, &sig, decision, BIND_MOST_ARGUMENTS);
-  read_arguments(L, s, &sig, &a);
-  fill_defaults(L, &sig, &s->trace, a.attrs);
+  uint32_t first = 0, count = 0, decided = read_decision(L, sig, decision, BIND_MOST_ARGUMENTS);
+  read_arguments(L, s, sig, &a);
+  fill_defaults(L, sig, &s->trace, a.attrs);
   ms_error err = {.instruction = -1};
-  if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig.attrs, decided ? decision : NULL, decided, &first, &count,
-               &err)) {
+  if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig->attrs, decided ? decision : NULL, decided, &first,
+               &count, &err)) {
     err.instruction = -1; /* a call is named by its line of Lua */
     return bind_raise_refused(L, &err);
   }
@@ -304,9 +302,7 @@ static int perform(lua_State *L) {
 static int ask(lua_State *L) {
   enum vm_query query = (enum vm_query)lua_tointeger(L, lua_upvalueindex(1));
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  lua_getfield(L, LUA_REGISTRYINDEX, "msched.answers");
-  struct vm_trace *pool = bind_check_trace(L, -1);
-  lua_pop(L, 1);
+  struct vm_trace *pool = lua_touserdata(L, lua_upvalueindex(2));
   struct vm_value args[8], answer = vm_none();
   int count = lua_gettop(L) - 1;
   if (count > 8) return bind_refuse(L, "too many arguments");
@@ -322,23 +318,26 @@ static int ask(lua_State *L) {
 
 void bind_table_methods(lua_State *L) {
   for (int k = 0; k < VM_KIND_COUNT; k++) {
-    struct vm_signature sig;
-    vm_signature_of((enum vm_kind)k, &sig);
-    lua_pushlstring(L, vm_kind_info((enum vm_kind)k)->method, sig.method_length);
+    const struct vm_signature *sig = vm_signature_of((enum vm_kind)k);
+    lua_pushlstring(L, vm_kind_info((enum vm_kind)k)->method, sig->method_length);
     lua_pushinteger(L, k);
     lua_pushcclosure(L, perform, 1);
     lua_rawset(L, -3);
   }
+  lua_getfield(L, LUA_REGISTRYINDEX, answers);
+  struct vm_trace *pool = bind_check_trace(L, -1);
+  lua_pop(L, 1);
   for (int q = 0; q < VM_QUERY_COUNT; q++) {
     lua_pushinteger(L, q);
-    lua_pushcclosure(L, ask, 1);
+    lua_pushlightuserdata(L, pool); /* the registry keeps it */
+    lua_pushcclosure(L, ask, 2);
     lua_setfield(L, -2, vm_query_info((enum vm_query)q)->name);
   }
 }
 
 void bind_methods(lua_State *L) {
   bind_push_trace(L, vm_trace_new());
-  lua_setfield(L, LUA_REGISTRYINDEX, "msched.answers");
+  lua_setfield(L, LUA_REGISTRYINDEX, answers);
   lua_pushlightuserdata(L, (void *)&rest_mark);
   lua_setfield(L, -2, "rest");
   lua_pushlightuserdata(L, (void *)&map_mark);

@@ -43,34 +43,32 @@ static void add_param(luaL_Buffer *b, const struct vm_param *p, bool input) {
 /* Options are arguments in their order, or, with `named`, fields of a last table; those of a draw have its decision. */
 static void add_instruction(luaL_Buffer *b, enum vm_kind kind, bool named) {
   const struct vm_kind_info *info = vm_kind_info(kind);
-  struct vm_signature sig;
-  vm_signature_of(kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(kind);
   luaL_addstring(b, "schedule:");
-  luaL_addlstring(b, info->method, sig.method_length);
+  luaL_addlstring(b, info->method, sig->method_length);
   luaL_addchar(b, '(');
   const char *before = "";
   for (int pass = 0; pass < 1 + named; pass++) {
     if (pass) luaL_addstring(b, before), luaL_addstring(b, "options: {"), before = "";
-    for (int i = 0; i < sig.inputs + sig.attrs; i++) {
-      const struct vm_param *p = &sig.at[sig.order[i]];
+    for (int i = 0; i < sig->inputs + sig->attrs; i++) {
+      const struct vm_param *p = &sig->at[sig->order[i]];
       if (named && may_lack(p) != (pass == 1)) continue;
       luaL_addstring(b, before), before = ", ";
-      add_param(b, p, sig.order[i] < sig.inputs);
+      add_param(b, p, sig->order[i] < sig->inputs);
     }
     if (pass && info->effect == VM_EFFECT_draw)
       luaL_addstring(b, before), luaL_addstring(b, "decision?: integer|integer[]");
     if (pass) luaL_addchar(b, '}');
   }
   luaL_addchar(b, ')');
-  if (sig.outputs) luaL_addstring(b, sig.output.repeat ? ": msched.handle ..." : ": msched.handle");
+  if (sig->outputs) luaL_addstring(b, sig->output.repeat ? ": msched.handle ..." : ": msched.handle");
   luaL_addstring(b, " | "), luaL_addstring(b, info->doc), luaL_addchar(b, '\n');
 }
 
 static bool has_options(enum vm_kind kind) {
-  struct vm_signature sig;
-  vm_signature_of(kind, &sig);
-  for (int i = 0; i < sig.inputs + sig.attrs; i++)
-    if (may_lack(&sig.at[i])) return true;
+  const struct vm_signature *sig = vm_signature_of(kind);
+  for (int i = 0; i < sig->inputs + sig->attrs; i++)
+    if (may_lack(&sig->at[i])) return true;
   return vm_kind_info(kind)->effect == VM_EFFECT_draw;
 }
 

@@ -34,20 +34,19 @@ static void explain_param(const struct vm_param *p, const char *what) {
 
 static void explain_instruction(enum vm_kind kind) {
   const struct vm_kind_info *info = vm_kind_info(kind);
-  struct vm_signature sig;
-  vm_signature_of(kind, &sig);
-  printf("%s\n  %s\n\n  sch:%.*s(", info->name, info->doc, sig.method_length, info->method);
-  for (unsigned i = 0; i < (unsigned)sig.inputs + sig.attrs; i++) {
-    const struct vm_param *p = &sig.at[sig.order[i]];
+  const struct vm_signature *sig = vm_signature_of(kind);
+  printf("%s\n  %s\n\n  sch:%.*s(", info->name, info->doc, sig->method_length, info->method);
+  for (unsigned i = 0; i < (unsigned)sig->inputs + sig->attrs; i++) {
+    const struct vm_param *p = &sig->at[sig->order[i]];
     printf("%s%s%.*s%s", i ? ", " : "", p->repeat ? "{" : "", p->name_length, p->name, p->repeat ? "…}" : "");
   }
   printf(")\n\n");
-  for (unsigned i = 0; i < sig.inputs; i++) explain_param(&sig.at[i], "input");
-  for (unsigned i = 0; i < sig.attrs; i++) explain_param(&sig.at[sig.inputs + i], "attribute");
+  for (unsigned i = 0; i < sig->inputs; i++) explain_param(&sig->at[i], "input");
+  for (unsigned i = 0; i < sig->attrs; i++) explain_param(&sig->at[sig->inputs + i], "attribute");
   char text[80];
-  if (sig.outputs)
-    printf("  gives                  %s%s\n", vm_param_text(&sig.output, text, sizeof text),
-           sig.output.repeat ? ", or several" : "");
+  if (sig->outputs)
+    printf("  gives                  %s%s\n", vm_param_text(&sig->output, text, sizeof text),
+           sig->output.repeat ? ", or several" : "");
   if (*info->old_names) printf("  older traces call it   %s\n", info->old_names);
   if (!info->safe) printf("  unsafe: may change what is computed\n");
 }

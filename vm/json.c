@@ -178,13 +178,12 @@ static bool read_instruction(struct reader *r, json_t *j) {
     ms_fail(r->err, MS_UNKNOWN_INSTRUCTION, "there is no instruction \"%.100s\"", json_string_value(name));
     return placed(r);
   }
-  struct vm_signature sig;
-  vm_signature_of(kind, &sig);
-  move_map(&sig, in, at);
+  const struct vm_signature *sig = vm_signature_of(kind);
+  move_map(sig, in, at);
   struct vm_value *inputs = NULL, *attrs = NULL;
   uint32_t input_count, attr_count;
-  bool done = read_column(r, in, true, sig.at, sig.inputs, &inputs, &input_count) &&
-              read_column(r, at, false, sig.at + sig.inputs, sig.attrs, &attrs, &attr_count);
+  bool done = read_column(r, in, true, sig->at, sig->inputs, &inputs, &input_count) &&
+              read_column(r, at, false, sig->at + sig->inputs, sig->attrs, &attrs, &attr_count);
   if (done && kind == VM_TransformLayout) read_padding(r, attrs, attr_count);
   uint32_t first = r->trace->steps->variables;
   done = done && vm_append(r->trace, kind, inputs, input_count, attrs, attr_count, (uint32_t)json_array_size(outs),
@@ -318,13 +317,12 @@ static json_t *write_attribute(const struct vm_steps *s, const struct vm_instruc
 }
 
 static json_t *write_instruction(const struct vm_steps *s, const struct vm_instruction *i) {
-  struct vm_signature sig;
-  vm_signature_of(i->kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(i->kind);
   json_t *inputs = json_array(), *attrs = json_array(), *outputs = json_array();
   for (uint32_t n = 0; n < i->inputs; n++) json_array_append_new(inputs, write_value(s, &vm_inputs_of(s, i)[n], true));
   for (uint32_t n = 0; n < i->attrs; n++) {
     const struct vm_value *v = &vm_attrs_of(s, i)[n];
-    bool bit = sig.at[sig.inputs + n].type == VM_T_BIT;
+    bool bit = sig->at[sig->inputs + n].type == VM_T_BIT;
     json_array_append_new(attrs, bit ? json_integer(v->integer) : write_attribute(s, i, n));
   }
   for (uint32_t n = 0; n < i->outputs; n++) {
@@ -337,11 +335,10 @@ static json_t *write_instruction(const struct vm_steps *s, const struct vm_instr
 
 /* A draw of one number decides a number, one of several a list. */
 static json_t *write_decision(const struct vm_trace *trace, const struct vm_instruction *i) {
-  struct vm_signature sig;
-  vm_signature_of(i->kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(i->kind);
   const int64_t *values = trace->decisions + i->decision;
   if (trace->decided[i->decision] == VM_ILL_FORMED) return json_array();
-  if (!sig.output.repeat) return json_integer(values[0]);
+  if (!sig->output.repeat) return json_integer(values[0]);
   json_t *list = json_array();
   for (uint32_t n = 0; n < i->outputs; n++) json_array_append_new(list, json_integer(values[n]));
   return list;

@@ -350,12 +350,11 @@ static bool sort_arguments(struct reader *r, const struct call *c, const struct 
 }
 
 static bool append_call(struct reader *r, struct call *c) {
-  struct vm_signature sig;
-  vm_signature_of(c->kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(c->kind);
   struct items inputs = {0}, attrs = {0};
   uint32_t first = r->trace->steps->variables;
   bool done =
-      take_options(r, c) && sort_arguments(r, c, &sig, &inputs, &attrs) &&
+      take_options(r, c) && sort_arguments(r, c, sig, &inputs, &attrs) &&
       vm_append(r->trace, c->kind, inputs.at, inputs.count, attrs.at, attrs.count, c->target_count, c->draw, r->err);
   free(inputs.at);
   free(attrs.at);
@@ -500,23 +499,22 @@ static void put_options(struct vm_text *text, const struct vm_trace *trace, cons
 
 static void put_call(struct vm_text *text, const struct vm_trace *trace, const struct vm_instruction *i) {
   const struct vm_steps *s = trace->steps;
-  struct vm_signature sig;
-  vm_signature_of(i->kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(i->kind);
   char name[16];
   for (uint32_t n = 0; n < i->outputs; n++) {
     vm_variable_name(s, i->first_output + n, name);
     vm_putf(text, "%sv.%s", n ? ", " : "", name);
   }
-  vm_putf(text, "%ssch:%.*s(", i->outputs ? " = " : "", sig.method_length, vm_kind_info(i->kind)->method);
-  for (uint32_t a = 0; a < (uint32_t)sig.inputs + sig.attrs; a++) {
-    uint32_t p = sig.order[a];
+  vm_putf(text, "%ssch:%.*s(", i->outputs ? " = " : "", sig->method_length, vm_kind_info(i->kind)->method);
+  for (uint32_t a = 0; a < (uint32_t)sig->inputs + sig->attrs; a++) {
+    uint32_t p = sig->order[a];
     if (a) vm_put(text, ", ", 2);
-    if (sig.at[p].repeat)
+    if (sig->at[p].repeat)
       put_items(text, s, vm_inputs_of(s, i) + p, i->inputs - p, false);
     else
-      put_value(text, s, p < sig.inputs ? vm_inputs_of(s, i) + p : vm_attrs_of(s, i) + (p - sig.inputs), "nil");
+      put_value(text, s, p < sig->inputs ? vm_inputs_of(s, i) + p : vm_attrs_of(s, i) + (p - sig->inputs), "nil");
   }
-  if (i->draw != VM_NO_DRAW) put_options(text, trace, i, sig.output.repeat);
+  if (i->draw != VM_NO_DRAW) put_options(text, trace, i, sig->output.repeat);
   vm_put(text, ")", 1);
 }
 

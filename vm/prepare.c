@@ -78,8 +78,7 @@ static void find_intrinsic(struct vm_plan *plan, struct vm_step *step, const cha
 }
 
 static void prepare_instruction(struct vm_plan *plan, const struct vm_instruction *i) {
-  struct vm_signature sig;
-  vm_signature_of(i->kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(i->kind);
   struct vm_step step = {.perform = vm_performer(i->kind),
                          .inputs = i->inputs,
                          .outputs = i->outputs,
@@ -88,8 +87,8 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
                          .decision = i->decision};
   step.operands = vm_plan_operands(plan, i->inputs + i->attrs);
   for (uint32_t n = 0; n < i->inputs + i->attrs; n++) {
-    uint32_t p = n < i->inputs ? (n < sig.inputs ? n : sig.inputs - 1u) : sig.inputs + (n - i->inputs);
-    struct vm_operand operand = prepare_value(plan, &plan->steps->values[i->values + n], sig.at[p].type == VM_T_VALUE);
+    uint32_t p = n < i->inputs ? (n < sig->inputs ? n : sig->inputs - 1u) : sig->inputs + (n - i->inputs);
+    struct vm_operand operand = prepare_value(plan, &plan->steps->values[i->values + n], sig->at[p].type == VM_T_VALUE);
     plan->operands[step.operands + n] = operand;
   }
   if (i->kind == VM_GetSBlock)

@@ -455,25 +455,11 @@ bool vm_ask_function_attribute(struct vm_ask *q) {
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-static const struct {
-  struct vm_query_info info;
-  bool (*perform)(struct vm_ask *q);
-} queries[VM_QUERY_COUNT] = {
-#define QUERY(name, args, answer, performs, doc) {{#name, args, answer, doc}, vm_ask_##performs},
+static bool (*const performers[VM_QUERY_COUNT])(struct vm_ask *q) = {
+#define QUERY(name, args, answer, performs, doc) vm_ask_##performs,
 #include "queries.def"
 #undef QUERY
 };
-
-const struct vm_query_info *vm_query_info(enum vm_query query) {
-  assert(query < VM_QUERY_COUNT);
-  return &queries[query].info;
-}
-
-enum vm_query vm_find_query(const char *name, size_t length) {
-  for (int q = 0; q < VM_QUERY_COUNT; q++)
-    if (strlen(queries[q].info.name) == length && !memcmp(queries[q].info.name, name, length)) return (enum vm_query)q;
-  return VM_QUERY_COUNT;
-}
 
 static bool take_argument(const struct vm_schedule *sch, const struct vm_value *v, const struct vm_trace *pool,
                           const struct vm_param *param, struct vm_argument *out, ms_error *err) {
@@ -501,15 +487,14 @@ static bool take_argument(const struct vm_schedule *sch, const struct vm_value *
 
 bool vm_ask(struct vm_schedule *sch, enum vm_query query, const struct vm_value *args, uint32_t count,
             struct vm_trace *pool, struct vm_value *answer, ms_error *err) {
-  struct vm_param params[VM_MOST_ARGUMENTS];
-  unsigned wanted = vm_parse_params(queries[query].info.args, params, VM_MOST_ARGUMENTS);
+  const struct vm_query_params *params = vm_query_params(query);
   struct vm_ask q = {.ir = sch->ir, .intrinsics = sch->intrinsics, .pool = pool, .err = err};
-  if (count != wanted)
-    return ms_fail(err, MS_WRONG_OPERAND, "%s takes %u argument%s, and %u are given", queries[query].info.name, wanted,
-                   wanted == 1 ? "" : "s", count);
+  if (count != params->count)
+    return ms_fail(err, MS_WRONG_OPERAND, "%s takes %u argument%s, and %u are given", vm_query_info(query)->name,
+                   params->count, params->count == 1 ? "" : "s", count);
   for (uint32_t i = 0; i < count; i++)
-    if (!take_argument(sch, &args[i], pool, &params[i], &q.args[i], err)) return false;
-  if (!queries[query].perform(&q)) return false;
+    if (!take_argument(sch, &args[i], pool, &params->at[i], &q.args[i], err)) return false;
+  if (!performers[query](&q)) return false;
   *answer = q.answer;
   return true;
 }

@@ -4,8 +4,6 @@
 
 #include "table.h"
 
-enum { VM_MOST_ARGUMENTS = 4 };
-
 struct vm_argument {
   tir_stmt statement;
   int64_t integer;

@@ -23,8 +23,6 @@ void vm_trace_own(struct vm_trace *trace);
 bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
                       const struct vm_value *attrs, uint32_t attr_count, uint32_t draw, ms_error *err);
 bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err); /* of the last instruction */
-/* What a parameter that is left out stands for. */
-struct vm_value vm_default_value(struct vm_trace *trace, const struct vm_param *param);
 /* Calls visit for each variable below a value, in lists, maps and formulas too. */
 void vm_visit_variables(const struct vm_steps *s, const struct vm_value *v, void (*visit)(void *, uint32_t),
                         void *data);

@@ -1,7 +1,8 @@
-/* The instruction table in memory, and the grammar of its columns. */
+/* The tables of instructions and queries in memory, and the grammar of their columns. */
 #include "table.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 static const struct {
@@ -22,6 +23,23 @@ const struct vm_kind_info *vm_kind_info(enum vm_kind kind) {
 }
 
 vm_perform vm_performer(enum vm_kind kind) { return kinds[kind].perform; }
+
+static const struct vm_query_info queries[VM_QUERY_COUNT] = {
+#define QUERY(name, args, answer, performs, doc) {#name, args, answer, doc},
+#include "queries.def"
+#undef QUERY
+};
+
+const struct vm_query_info *vm_query_info(enum vm_query query) {
+  assert(query < VM_QUERY_COUNT);
+  return &queries[query];
+}
+
+enum vm_query vm_find_query(const char *name, size_t length) {
+  for (int q = 0; q < VM_QUERY_COUNT; q++)
+    if (strlen(queries[q].name) == length && !memcmp(queries[q].name, name, length)) return (enum vm_query)q;
+  return VM_QUERY_COUNT;
+}
 
 static size_t word_length(const char *text) { return strcspn(text, " "); }
 static const char *next_word(const char *text) {
@@ -88,8 +106,8 @@ static void parse_type(const char *text, struct vm_param *out) {
   out->standard_length = (uint8_t)word_length(text + 1);
 }
 
-uint8_t vm_parse_params(const char *text, struct vm_param *out, unsigned room) {
-  assert(room <= VM_MOST_PARAMS);
+/* Parses a column of name:type; returns how many there are, at most `room`. */
+static uint8_t parse_params(const char *text, struct vm_param *out, unsigned room) {
   uint8_t count = 0;
   for (; *text; text = next_word(text), count++) {
     assert(count < room);
@@ -106,12 +124,10 @@ static unsigned find_param(const struct vm_signature *s, const char *name, size_
   return 0;
 }
 
-void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
-  assert(kind < VM_KIND_COUNT);
+static void parse_signature(enum vm_kind kind, struct vm_signature *out) {
   const struct vm_kind_info *info = vm_kind_info(kind);
-  memset(out, 0, sizeof *out);
-  out->inputs = vm_parse_params(info->inputs, out->at, VM_MOST_PARAMS);
-  out->attrs = vm_parse_params(info->attrs, out->at + out->inputs, VM_MOST_PARAMS - out->inputs);
+  out->inputs = parse_params(info->inputs, out->at, VM_MOST_PARAMS);
+  out->attrs = parse_params(info->attrs, out->at + out->inputs, VM_MOST_PARAMS - out->inputs);
   if (*info->outputs) {
     out->outputs = 1;
     parse_type(info->outputs, &out->output);
@@ -121,6 +137,30 @@ void vm_signature_of(enum vm_kind kind, struct vm_signature *out) {
   for (const char *word = next_word(info->method); *word; word = next_word(word))
     out->order[n++] = (uint8_t)find_param(out, word, word_length(word));
   assert(n == (unsigned)out->inputs + out->attrs);
+}
+
+/* ---- What the columns say, parsed once: constant from then on, so all threads share it ---- */
+
+static struct vm_signature signatures[VM_KIND_COUNT];
+static struct vm_query_params query_params[VM_QUERY_COUNT];
+static pthread_once_t parsed = PTHREAD_ONCE_INIT;
+
+static void parse_tables(void) {
+  for (int k = 0; k < VM_KIND_COUNT; k++) parse_signature((enum vm_kind)k, &signatures[k]);
+  for (int q = 0; q < VM_QUERY_COUNT; q++)
+    query_params[q].count = parse_params(queries[q].args, query_params[q].at, VM_MOST_ARGUMENTS);
+}
+
+const struct vm_signature *vm_signature_of(enum vm_kind kind) {
+  assert(kind < VM_KIND_COUNT);
+  pthread_once(&parsed, parse_tables);
+  return &signatures[kind];
+}
+
+const struct vm_query_params *vm_query_params(enum vm_query query) {
+  assert(query < VM_QUERY_COUNT);
+  pthread_once(&parsed, parse_tables);
+  return &query_params[query];
 }
 
 const char *vm_param_text(const struct vm_param *param, char *out, size_t size) {

@@ -14,8 +14,12 @@ typedef bool (*vm_perform)(struct vm_run *r, const struct vm_step *step);
 #include "instructions.def"
 #undef INST
 
-/* Parses a column of name:type; returns how many there are, at most `room`. */
-uint8_t vm_parse_params(const char *text, struct vm_param *out, unsigned room);
+enum { VM_MOST_ARGUMENTS = 4 }; /* of a query */
+struct vm_query_params {
+  struct vm_param at[VM_MOST_ARGUMENTS];
+  uint8_t count;
+};
+const struct vm_query_params *vm_query_params(enum vm_query query);
 vm_perform vm_performer(enum vm_kind kind);
 
 #endif

@@ -387,10 +387,9 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
   vm_trace_own(trace);
   struct vm_steps *s = trace->steps;
   struct vm_trace_mark mark = vm_trace_mark(trace);
-  struct vm_signature sig;
-  vm_signature_of(kind, &sig);
-  struct vm_instruction i = {.kind = (uint16_t)kind, .attrs = sig.attrs, .draw = VM_NO_DRAW};
-  i.inputs = column_size(sig.at, sig.inputs, input_count);
+  const struct vm_signature *sig = vm_signature_of(kind);
+  struct vm_instruction i = {.kind = (uint16_t)kind, .attrs = sig->attrs, .draw = VM_NO_DRAW};
+  i.inputs = column_size(sig->at, sig->inputs, input_count);
   i.values = add_values(s, NULL, 0);
   uint64_t size = (uint64_t)i.values + i.inputs + i.attrs;
   if (size >= s->value_capacity) /* there is an array, even of no values */
@@ -398,8 +397,8 @@ bool vm_append_inputs(struct vm_trace *trace, enum vm_kind kind, const struct vm
   for (uint64_t v = i.values; v < size; v++) s->values[v] = vm_none();
   s->value_count = (uint32_t)size;
   struct check c = {trace, kind, NULL, false, err};
-  if (!take_values(&c, sig.at, sig.inputs, inputs, input_count, i.values, "input") ||
-      !take_values(&c, sig.at + sig.inputs, sig.attrs, attrs, attr_count, i.values + i.inputs, "attribute")) {
+  if (!take_values(&c, sig->at, sig->inputs, inputs, input_count, i.values, "input") ||
+      !take_values(&c, sig->at + sig->inputs, sig->attrs, attrs, attr_count, i.values + i.inputs, "attribute")) {
     vm_trace_rewind(trace, &mark);
     if (err) err->instruction = (int)s->count;
     return false;
@@ -422,10 +421,9 @@ bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err) 
   assert(trace->steps->count && trace->steps->references == 1);
   struct vm_steps *s = trace->steps;
   struct vm_instruction *i = &s->instructions[s->count - 1];
-  struct vm_signature sig;
-  vm_signature_of(i->kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(i->kind);
   bool fits =
-      !sig.outputs ? outputs == 0 : sig.output.repeat == '*' || (sig.output.repeat ? outputs > 0 : outputs == 1);
+      !sig->outputs ? outputs == 0 : sig->output.repeat == '*' || (sig->output.repeat ? outputs > 0 : outputs == 1);
   if (!fits || outputs > VM_MOST_OUTPUTS || s->variables + outputs > VM_MOST_VARIABLES) {
     ms_fail(err, MS_WRONG_OPERAND, "%s cannot have %u output%s", vm_kind_info(i->kind)->name, outputs,
             outputs == 1 ? "" : "s");
@@ -434,7 +432,7 @@ bool vm_append_outputs(struct vm_trace *trace, uint32_t outputs, ms_error *err) 
   }
   uint64_t variables = (uint64_t)s->variables + outputs;
   if (variables > s->variable_capacity) s->types = tir_enlarge(s->types, &s->variable_capacity, variables, 1);
-  if (outputs) memset(s->types + s->variables, sig.output.type, outputs);
+  if (outputs) memset(s->types + s->variables, sig->output.type, outputs);
   i->outputs = outputs;
   i->first_output = s->variables;
   s->variables = (uint32_t)variables;

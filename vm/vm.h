@@ -74,7 +74,7 @@ struct vm_signature {
   uint8_t order[VM_MOST_PARAMS];
   uint8_t method_length;
 };
-void vm_signature_of(enum vm_kind kind, struct vm_signature *out);
+const struct vm_signature *vm_signature_of(enum vm_kind kind);
 /* "a loop", "a list of integers or None": for messages and help. */
 const char *vm_param_text(const struct vm_param *param, char *out, size_t size);
 
@@ -182,6 +182,8 @@ void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses);
 /* Appending, for readers of text forms and bindings. Values live in the trace; make them bottom up. */
 struct vm_value vm_string(struct vm_trace *trace, const char *text, size_t length);
 struct vm_value vm_list(struct vm_trace *trace, enum vm_value_kind kind, const struct vm_value *items, uint32_t count);
+/* What a parameter with a default is where nothing is given. */
+struct vm_value vm_default_value(struct vm_trace *trace, const struct vm_param *param);
 /* Checks operands against the table, fills defaults, and appends the instruction. outputs: how many it gives. draw: its
  * id, or VM_NO_DRAW for the next free one. False: nothing was appended; err->instruction is set. */
 bool vm_append(struct vm_trace *trace, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,

@@ -88,10 +88,9 @@ static bool check_refusal(struct grow *g, uint32_t instructions, uint32_t variab
 static void log_next(struct grow *g, enum vm_kind kind, const struct vm_value *inputs, uint32_t input_count,
                      const struct vm_value *attrs, uint32_t attr_count) {
   struct vm_trace *trace = vm_trace_copy(&g->schedule->trace);
-  struct vm_signature signature;
   ms_error err = {0};
-  vm_signature_of(kind, &signature);
-  uint32_t outputs = signature.outputs && signature.output.repeat != '*' ? 1 : 0;
+  const struct vm_signature *signature = vm_signature_of(kind);
+  uint32_t outputs = signature->outputs && signature->output.repeat != '*' ? 1 : 0;
   vm_append(trace, kind, inputs, input_count, attrs, attr_count, outputs, VM_NO_DRAW, &err);
   char *json = vm_write_json(trace);
   if (json) snprintf(g->shared->json, sizeof g->shared->json, "%s", json);

@@ -29,20 +29,19 @@ static bool any_value(struct grow *g, const struct vm_param *param, struct vm_va
 }
 
 bool propose_any(struct grow *g, enum vm_kind kind) {
-  struct vm_signature signature;
   struct vm_value values[VM_MOST_PARAMS];
-  vm_signature_of(kind, &signature);
-  uint32_t count = (uint32_t)signature.inputs + signature.attrs;
+  const struct vm_signature *signature = vm_signature_of(kind);
+  uint32_t count = (uint32_t)signature->inputs + signature->attrs;
   for (uint32_t p = 0; p < count; p++) {
-    if (!any_value(g, &signature.at[p], &values[p])) return false;
-    if (signature.at[p].list) values[p] = vm_list(&g->schedule->trace, VM_LIST, &values[p], 1);
+    if (!any_value(g, &signature->at[p], &values[p])) return false;
+    if (signature->at[p].list) values[p] = vm_list(&g->schedule->trace, VM_LIST, &values[p], 1);
   }
   if (kind == VM_GetSBlock) { /* a name that is there, mostly */
     tir_block b = draw_block(g);
     values[0] = text_value(g, b && !once_in(g, 20) ? tir_block_name(g->schedule->ir, b) : "nothing");
     values[1] = text_value(g, "main");
   }
-  return perform(g, kind, values, signature.inputs, values + signature.inputs, signature.attrs, NULL, NULL);
+  return perform(g, kind, values, signature->inputs, values + signature->inputs, signature->attrs, NULL, NULL);
 }
 
 /* A random block and one of its loops. */

@@ -51,13 +51,12 @@ static json_t *new_value(struct mutation *m) {
 
 /* An instruction of any kind, with operands that may fit. */
 static json_t *new_instruction(struct mutation *m) {
-  struct vm_signature sig;
   enum vm_kind kind = vm_stream_below(&m->random, VM_KIND_COUNT);
-  vm_signature_of(kind, &sig);
+  const struct vm_signature *sig = vm_signature_of(kind);
   json_t *columns[2] = {json_array(), json_array()}, *outputs = json_array();
-  for (uint32_t p = 0; p < (uint32_t)sig.inputs + sig.attrs; p++)
-    json_array_append_new(columns[p >= sig.inputs], new_value(m));
-  for (uint32_t o = sig.outputs ? vm_stream_below(&m->random, 3) + !sig.output.repeat : 0; o; o--) {
+  for (uint32_t p = 0; p < (uint32_t)sig->inputs + sig->attrs; p++)
+    json_array_append_new(columns[p >= sig->inputs], new_value(m));
+  for (uint32_t o = sig->outputs ? vm_stream_below(&m->random, 3) + !sig->output.repeat : 0; o; o--) {
     char name[24];
     snprintf(name, sizeof name, "n%u", vm_stream_below(&m->random, 1 << 30));
     json_array_append_new(outputs, json_string(name));

@@ -221,17 +221,16 @@ static struct vm_value make_value(struct maker *m, const struct vm_param *p) {
 /* True: it was appended. What is refused is a formula that names a number too large, or the text "None" where None may
  * stand. */
 static bool append(struct maker *m, enum vm_kind kind) {
-  struct vm_signature sig;
   struct vm_value values[2 * VM_MOST_PARAMS];
   uint32_t inputs = 0, count = 0;
   ms_error err = {0};
-  vm_signature_of(kind, &sig);
-  for (uint32_t p = 0; p < (uint32_t)sig.inputs + sig.attrs; p++) {
-    m->attribute = p >= sig.inputs;
-    for (uint32_t n = sig.at[p].repeat ? 1 + below(m, 3) : 1; n; n--) values[count++] = make_value(m, &sig.at[p]);
-    if (p + 1 == sig.inputs) inputs = count;
+  const struct vm_signature *sig = vm_signature_of(kind);
+  for (uint32_t p = 0; p < (uint32_t)sig->inputs + sig->attrs; p++) {
+    m->attribute = p >= sig->inputs;
+    for (uint32_t n = sig->at[p].repeat ? 1 + below(m, 3) : 1; n; n--) values[count++] = make_value(m, &sig->at[p]);
+    if (p + 1 == sig->inputs) inputs = count;
   }
-  uint32_t outputs = !sig.outputs ? 0 : sig.output.repeat ? 1 + below(m, 3) : 1;
+  uint32_t outputs = !sig->outputs ? 0 : sig->output.repeat ? 1 + below(m, 3) : 1;
   uint32_t draw = below(m, 3) ? VM_NO_DRAW : below(m, 100000);
   if (!vm_append(m->trace, kind, values, inputs, values + inputs, count - inputs, outputs, draw, &err)) {
     if (err.code != MS_BAD_FORMULA) fail_msg("%s", err.message);
@@ -353,10 +352,9 @@ static void decisions_that_do_not_fit(void **state) {
 
 static void refused(struct vm_trace *trace, enum vm_kind kind, const struct vm_value *inputs,
                     const struct vm_value *attrs, uint32_t outputs, uint32_t draw) {
-  struct vm_signature sig;
   ms_error err = {0};
-  vm_signature_of(kind, &sig);
-  assert_false(vm_append(trace, kind, inputs, sig.inputs, attrs, sig.attrs, outputs, draw, &err));
+  const struct vm_signature *sig = vm_signature_of(kind);
+  assert_false(vm_append(trace, kind, inputs, sig->inputs, attrs, sig->attrs, outputs, draw, &err));
   assert_string_equal(ms_code_name(err.code), "wrong_operand");
 }
 

@@ -239,11 +239,10 @@ static void test_table(void **state) {
   (void)state;
   for (int k = 0; k < VM_KIND_COUNT; k++) {
     const struct vm_kind_info *info = vm_kind_info((enum vm_kind)k);
-    struct vm_signature sig;
-    vm_signature_of((enum vm_kind)k, &sig);
+    const struct vm_signature *sig = vm_signature_of((enum vm_kind)k);
     assert_int_equal(vm_find_kind(info->name, strlen(info->name)), k);
-    assert_int_equal(vm_find_kind(info->method, sig.method_length), k);
-    for (unsigned p = 0; p + 1 < sig.inputs; p++) assert_false(sig.at[p].repeat);
+    assert_int_equal(vm_find_kind(info->method, sig->method_length), k);
+    for (unsigned p = 0; p + 1 < sig->inputs; p++) assert_false(sig->at[p].repeat);
   }
   assert_int_equal(vm_find_kind("GetBlock", 8), VM_GetSBlock);
   assert_int_equal(vm_find_kind("", 0), VM_KIND_COUNT);
