@@ -11,12 +11,35 @@ struct bound_schedule {
   uint32_t *left, undone, undone_capacity; /* how many variables each undo left */
 };
 struct bound_handle {
-  uint32_t variable, undone; /* undone: how often the schedule's instructions had been undone when it was given */
-};                           /* user value 1: its schedule */
+  struct bound_schedule *schedule; /* kept by user value 1 */
+  uint32_t variable, undone;       /* undone: how often the schedule's instructions had been undone when it was given */
+};
+
+/* Where the registry has the metatables, found without their names. */
+static const char schedule_type, handle_type;
+
+/* luaL_checkudata, for what is checked several times in every call. */
+static void *check_type(lua_State *L, int at, const char *type, const char *name) {
+  void *data = lua_touserdata(L, at);
+  if (data && lua_getmetatable(L, at)) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, type);
+    bool same = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    if (same) return data;
+  }
+  return luaL_checkudata(L, at, name); /* raises */
+}
+
+static void set_type(lua_State *L, const char *type) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, type);
+  lua_setmetatable(L, -2);
+}
+
+static void refuse_lent(lua_State *L) { bind_refuse(L, "this schedule is no more: it was lent for one call"); }
 
 struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
-  struct bound_schedule *b = luaL_checkudata(L, at, BOUND_SCHEDULE);
-  if (!b->schedule) bind_refuse(L, "this schedule is no more: it was lent for one call");
+  struct bound_schedule *b = check_type(L, at, &schedule_type, BOUND_SCHEDULE);
+  if (!b->schedule) refuse_lent(L);
   return b->schedule;
 }
 
@@ -35,7 +58,7 @@ static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
   if (workload) workload = lua_absindex(L, workload);
   struct bound_schedule *b = lua_newuserdatauv(L, sizeof *b, 1);
   *b = (struct bound_schedule){.borrowed = borrowed};
-  luaL_setmetatable(L, BOUND_SCHEDULE);
+  set_type(L, &schedule_type);
   if (workload) {
     lua_pushvalue(L, workload);
     lua_setiuservalue(L, -2, 1);
@@ -61,7 +84,7 @@ void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) {
   schedule->intrinsics = bind_intrinsics(L);
 }
 void bind_release_schedule(lua_State *L, int at) {
-  ((struct bound_schedule *)luaL_checkudata(L, at, BOUND_SCHEDULE))->schedule = NULL;
+  ((struct bound_schedule *)check_type(L, at, &schedule_type, BOUND_SCHEDULE))->schedule = NULL;
 }
 
 static int collect_schedule(lua_State *L) {
@@ -78,19 +101,19 @@ static int collect_schedule(lua_State *L) {
 
 void bind_push_handle(lua_State *L, int schedule, uint32_t variable) {
   schedule = lua_absindex(L, schedule);
+  struct bound_schedule *b = lua_touserdata(L, schedule);
   struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, 1);
-  *h = (struct bound_handle){variable, ((struct bound_schedule *)lua_touserdata(L, schedule))->undone};
-  luaL_setmetatable(L, BOUND_HANDLE);
+  *h = (struct bound_handle){b, variable, b->undone};
+  set_type(L, &handle_type);
   lua_pushvalue(L, schedule);
   lua_setiuservalue(L, -2, 1);
 }
 
-/* The handle at `at`; pushes its schedule. Raises where the instruction that gave it was undone. */
+/* The handle at `at`. Raises where its schedule is no more, or the instruction that gave it was undone. */
 static struct bound_handle *check_given(lua_State *L, int at) {
-  struct bound_handle *h = luaL_checkudata(L, at, BOUND_HANDLE);
-  lua_getiuservalue(L, at, 1);
-  bind_check_schedule(L, -1);
-  const struct bound_schedule *b = lua_touserdata(L, -1);
+  struct bound_handle *h = check_type(L, at, &handle_type, BOUND_HANDLE);
+  const struct bound_schedule *b = h->schedule;
+  if (!b->schedule) refuse_lent(L);
   for (uint32_t i = h->undone; i < b->undone; i++)
     if (h->variable >= b->left[i]) bind_refuse(L, "the instruction that gave this handle was undone");
   return h;
@@ -98,9 +121,8 @@ static struct bound_handle *check_given(lua_State *L, int at) {
 
 uint32_t bind_check_handle(lua_State *L, int at) {
   struct bound_handle *h = check_given(L, at);
-  if (!lua_rawequal(L, -1, 1))
+  if (h->schedule != lua_touserdata(L, 1))
     bind_refuse(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
-  lua_pop(L, 1);
   return h->variable;
 }
 
@@ -111,7 +133,7 @@ static char type_letter(const struct vm_schedule *s, uint32_t variable) {
 
 static int handle_text(lua_State *L) {
   struct bound_handle *h = check_given(L, 1);
-  struct vm_schedule *s = bind_check_schedule(L, -1);
+  struct vm_schedule *s = h->schedule->schedule;
   tir_stmt at = vm_statement(s, h->variable);
   char letter = type_letter(s, h->variable), name[256];
   if (letter == 'v') {
@@ -130,7 +152,7 @@ static int handle_text(lua_State *L) {
 /* handle:value(): the number drawn. */
 static int handle_value(lua_State *L) {
   struct bound_handle *h = check_given(L, 1);
-  struct vm_schedule *s = bind_check_schedule(L, -1);
+  struct vm_schedule *s = h->schedule->schedule;
   if (s->slots[h->variable] <= VM_UNSET)
     lua_pushnil(L);
   else
@@ -141,7 +163,7 @@ static int handle_value(lua_State *L) {
 /* handle:name(): what conditions call it. */
 static int handle_name(lua_State *L) {
   struct bound_handle *h = check_given(L, 1);
-  lua_pushfstring(L, "%c%d", type_letter(bind_check_schedule(L, -1), h->variable), (int)h->variable);
+  lua_pushfstring(L, "%c%d", type_letter(h->schedule->schedule, h->variable), (int)h->variable);
   return 1;
 }
 
@@ -237,15 +259,15 @@ static int schedule_hash(lua_State *L) {
   return 1;
 }
 
-/* sch.trace, or a method. */
+/* A method, or sch.trace. */
 static int schedule_index(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
   if (lua_type(L, 2) == LUA_TSTRING && !strcmp(lua_tostring(L, 2), "trace")) {
     struct vm_trace *copy = vm_trace_copy(&bind_check_schedule(L, 1)->trace);
     bind_push_trace(L, copy);
-    return 1;
   }
-  lua_pushvalue(L, 2);
-  lua_gettable(L, lua_upvalueindex(1));
   return 1;
 }
 
@@ -288,7 +310,11 @@ void bind_schedules(lua_State *L) {
   static const luaL_Reg handle_meta[] = {{"__tostring", handle_text}, {NULL, NULL}};
   bind_type(L, BOUND_HANDLE, handle_methods, handle_meta);
   bind_type(L, BOUND_SCHEDULE, schedule_methods, schedule_meta);
+  luaL_getmetatable(L, BOUND_HANDLE);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &handle_type);
   luaL_getmetatable(L, BOUND_SCHEDULE);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &schedule_type);
   lua_getfield(L, -1, "__index");
   bind_table_methods(L);
   lua_pushvalue(L, -1);
