@@ -23,9 +23,7 @@ end
 
 -- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.
 function common.loop_kinds(sch, block)
-  local loops, kinds = {sch:get_loops(block)}, {}
-  for i, l in ipairs(loops) do kinds[i] = sch:loop_iter_kind(l) end
-  return kinds, loops
+  return sch:loop_iter_kinds(block), {sch:get_loops(block)}
 end
 
 -- Products of the extents of spatial and of reduction loops; nil where an extent is not known.

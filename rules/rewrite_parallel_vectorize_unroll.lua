@@ -14,7 +14,9 @@ local function take_notes(sch, root)
   return notes
 end
 
-local function slice(list, from, to) return table.move(list, from, to, 1, {}) end
+local function fuse(sch, loops, from, to)
+  return from == to and loops[from] or sch:fuse(table.move(loops, from, to, 1, {}))
+end
 
 -- All loops, as vectors that are shared out among threads.
 local function split_all(sch, loops, most)
@@ -34,11 +36,11 @@ local function parallelize_and_vectorize(sch, block, loops, notes, strided)
   local parallel = jobs and math.min(sch:parallel_loops(block, jobs), #loops - vectors) or 0
   local outer = loops[1]
   if parallel > 0 then
-    outer = sch:fuse(slice(loops, 1, parallel))
+    outer = fuse(sch, loops, 1, parallel)
     if sch:is_data_parallel(outer) then sch:parallel(outer) end
   end
   if vectors > 0 then
-    local inner = sch:fuse(slice(loops, #loops - vectors + 1, #loops))
+    local inner = fuse(sch, loops, #loops - vectors + 1, #loops)
     if sch:is_data_parallel(inner) then sch:vectorize(inner) end
     if vectors == #loops then outer = inner end
   end

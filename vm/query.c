@@ -444,6 +444,18 @@ bool vm_ask_loop_iter_kind(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_loop_iter_kinds(struct vm_ask *q) {
+  uint32_t count = tir_loops_of(q->ir, q->args[0].statement, NULL, 0);
+  tir_loop *loops = malloc((count + 1) * sizeof *loops);
+  if (!loops) abort();
+  tir_loops_of(q->ir, q->args[0].statement, loops, count);
+  struct vm_value *items = room_for(count);
+  for (uint32_t i = 0; i < count; i++) items[i] = text_value(q, vm_loop_iter_kind(q->ir, loops[i]));
+  free(loops);
+  q->answer = list_of(q, items, count);
+  return true;
+}
+
 /* ---- Functions --------------------------------------------------------------------------------------------------- */
 
 bool vm_ask_function_attribute(struct vm_ask *q) {

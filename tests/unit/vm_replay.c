@@ -324,6 +324,11 @@ static void test_queries(void **state) {
   asked(sch, "iter_kinds", &block, 1, "[\"spatial\", \"spatial\", \"reduce\"]");
   asked(sch, "iter_extents", &block, 1, "[64, 16, 32]");
   asked(sch, "has_init", &block, 1, "true");
+  asked(sch, "reduction_blocks", NULL, 0, "[\"C\"]");
+  asked(sch, "has_dynamic_loop", NULL, 0, "false");
+  asked(sch, "loop_iter_kinds", &block, 1, "[\"spatial\", \"spatial\", \"spatial\", \"reduce\"]");
+  asked(sch, "strides", (struct vm_value[]){block, j}, 2, "[0, 1, 1]");
+  asked(sch, "strides", (struct vm_value[]){block, k}, 2, "[1, 16, 0]");
   asked(sch, "producers", &block, 1, "[]");
   asked(sch, "extent", &outer, 1, "16");
   asked(sch, "loop_kind", &outer, 1, "\"parallel\"");
