@@ -1,6 +1,7 @@
 -- msched bench gemm, bench tune: what tuning a matrix product gives, beside vendors' libraries, and what a trial costs.
 local ms = msched
-local cli, tune, refusals = ms.load "lua.cli", ms.load "search.tune", ms.load "rules.refusals"
+local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
+local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 local te, ops = ms.te, ms.ops
 
 local function gemm(m, n, k)
@@ -8,23 +9,10 @@ local function gemm(m, n, k)
   return te.func("gemm", {A, B, ops.matmul(A, B)})
 end
 
--- ---- Tuning in a store of its own ------------------------------------------------------------------------------
-
--- Calls body(store) with an empty store, which is removed afterwards.
-local function with_store(body)
-  local path = os.tmpname()
-  local file = path .. ".db"
-  local results = table.pack(pcall(function() return body(ms.store(file)) end))
-  collectgarbage() -- closes it
-  for _, name in ipairs {path, file, file .. "-lock"} do os.remove(name) end
-  if not results[1] then error(results[2], 0) end
-  return table.unpack(results, 2, results.n)
-end
-
 -- Tunes as `msched tune` does. Gives the task, and what was counted: trials whose interval was
 -- within 2 % of the median, and those that were stopped as hopeless.
 local function tune_gemm(func, options, progress)
-  return with_store(function(store)
+  return tools.with_store(function(store)
     local tight, censored = 0, 0
     local env = tune.run(func, {
       trials = options.trials, seed = options.seed, target = options.target, store = store,
@@ -40,31 +28,6 @@ local function tune_gemm(func, options, progress)
   end)
 end
 
-local function progress_line(name)
-  if not ms.is_terminal() then return function() end end
-  return function(e)
-    if e.event == "end" then io.stderr:write("\r\27[K")
-    elseif e.best_seconds then io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds))) end
-  end
-end
-
--- ---- The peer --------------------------------------------------------------------------------------------------
-
--- Runs a script of tests/bench with the peer's Python; the last line that is an object is its answer.
-local function ask_peer(options, script, ...)
-  local words = {options.peer, options.data .. "/" .. script, ...}
-  for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
-  local pipe = io.popen(table.concat(words, " ") .. " 2>/dev/null", "r")
-  local answer
-  for line in pipe:lines() do
-    if line:sub(1, 1) == "{" then answer = line end
-  end
-  local ok = pipe:close()
-  if not ok or not answer then cli.refuse("the peer does not answer: %s %s", options.peer, script) end
-  local seconds, best = answer:match '"seconds_per_trial": ([%d.e+-]+)', answer:match '"best_seconds": ([%d.e+-]+)'
-  return tonumber(seconds), tonumber(best)
-end
-
 -- ---- bench gemm ------------------------------------------------------------------------------------------------
 
 local SHAPES = {{1024, 1024, 1024}, {512, 512, 512}, {768, 1000, 1152}}
@@ -74,7 +37,7 @@ local function bench_shape(shape, options, vendors)
   local m, n, k = table.unpack(shape)
   local name = string.format("%dx%dx%d", m, n, k)
   local func = gemm(m, n, k)
-  local env = tune_gemm(func, options, progress_line(name))
+  local env = tune_gemm(func, options, tools.progress_line(name))
   local kernel = ms.build(ms.apply(func, env.fastest.trace):func(), {target = env.target.text, reference = func})
   local arrays, other = ms.arrays_for(func, 1), ms.array({m, n})
   kernel:run(table.unpack(arrays))
@@ -86,8 +49,7 @@ local function bench_shape(shape, options, vendors)
                difference = arrays[3]:difference(other)}
   end
   if options.peer then
-    local _, best = ask_peer(options, "peer_tune.py", m, n, k, env.done)
-    rows[#rows + 1] = {name = "peer", seconds = best}
+    rows[#rows + 1] = {name = "peer", seconds = tools.ask_peer(options, "peer_tune.py", m, n, k, env.done).best_seconds}
   end
   local ours, work = times[1], cli.work_of(func)
   if options.json then
@@ -118,9 +80,9 @@ end
 local function bench_tune(options)
   local m, n, k = table.unpack(options.shapes[1])
   local func = gemm(m, n, k)
-  local env, tight, censored = tune_gemm(func, options, progress_line "tune")
+  local env, tight, censored = tune_gemm(func, options, tools.progress_line "tune")
   local each = env.seconds / env.done
-  local peer = options.peer and ask_peer(options, "peer_tune.py", m, n, k, env.done)
+  local peer = options.peer and tools.ask_peer(options, "peer_tune.py", m, n, k, env.done).seconds_per_trial
   if options.json then
     cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight, censored = censored,
                   failures = env.failures, refused = refusals.counts(env.refused), best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer,
@@ -151,11 +113,12 @@ end
 local benchmarks = {gemm = bench_gemm, tune = bench_tune, model = function(options) ms.load "lua.bench_model"(options) end}
 
 return function(options, names, rest)
+  options.data = options.data or ms.bench_data
+  if names[1] == "search" then return ms.load "lua.bench_search"(options, table.move(names, 2, #names, 1, {})) end
   local run = benchmarks[names[1]]
-  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, gemm, tune or model") end
+  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, search, gemm, tune or model") end
   options.trials = options.trials or 128
   options.shapes = shapes_of(rest)
-  options.data = options.data or ms.bench_data
   run(options)
   return cli.DONE
 end

@@ -102,6 +102,12 @@ struct bound_pool {
   uint32_t functions; /* so many */
 };
 
+static struct bound_pool *open_pool(lua_State *L) {
+  struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
+  if (!p->pool) luaL_error(L, "the pool is closed");
+  return p;
+}
+
 static int collect_pool(lua_State *L) {
   struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
   search_pool_free(p->pool);
@@ -129,9 +135,8 @@ static int new_pool(lua_State *L) {
 
 /* pool:add(function): its number, for jobs */
 static int pool_add(lua_State *L) {
-  struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
+  struct bound_pool *p = open_pool(L);
   const struct bound_function *f = bind_check_function(L, 2);
-  if (!p->pool) return luaL_error(L, "the pool is closed");
   lua_pushinteger(L, search_pool_add(p->pool, f->ir, f->func));
   p->functions++;
   return 1;
@@ -147,6 +152,7 @@ static int collect_round(lua_State *L) {
   struct round *r = lua_touserdata(L, 1);
   for (uint32_t i = 0; r->out && i < r->count; i++) {
     vm_trace_free(r->out[i].trace);
+    vm_trace_free(r->out[i].sketch);
     free(r->out[i].features);
   }
   free(r->out);
@@ -165,16 +171,22 @@ static struct round *new_round(lua_State *L, uint32_t count) {
   return r;
 }
 
+static void push_trace(lua_State *L, struct vm_trace **owned) {
+  struct vm_trace *trace = *owned;
+  *owned = NULL;
+  bind_push_trace(L, trace);
+}
+
 static void push_candidate(lua_State *L, struct search_candidate *c) {
   char hash[20];
   lua_newtable(L);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)c->module_hash);
   lua_pushstring(L, hash);
   lua_setfield(L, -2, "hash");
-  struct vm_trace *trace = c->trace;
-  c->trace = NULL;
-  bind_push_trace(L, trace);
+  push_trace(L, &c->trace);
   lua_setfield(L, -2, "trace");
+  push_trace(L, &c->sketch);
+  lua_setfield(L, -2, "sketch_trace");
   if (!c->features) return;
   struct bound_features *f = lua_newuserdatauv(L, sizeof *f, 0);
   *f = (struct bound_features){c->features, c->feature_rows};
@@ -245,11 +257,11 @@ static void read_jobs(lua_State *L, int at, uint32_t functions, struct round *r)
   }
 }
 
-/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, anew =}; a list of candidates {trace, hash,
- * features}, false where one was refused; then a list of what was refused, {by, code, count, example}; then the message
+/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, anew =}; a list of candidates {trace, sketch_trace,
+ * hash, features}, false where one was refused; then a list of what was refused, {by, code, count, example}; then the message
  * of the first script error, if any. */
 static int pool_replay(lua_State *L) {
-  struct bound_pool *p = luaL_checkudata(L, 1, BOUND_POOL);
+  struct bound_pool *p = open_pool(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   uint32_t count = (uint32_t)luaL_len(L, 2);
   bool features = lua_toboolean(L, 3);
@@ -272,6 +284,21 @@ static int pool_replay(lua_State *L) {
   return 3;
 }
 
+/* pool:costs(): what the jobs so far have cost, seconds of the processor by stage: {jobs, accepted, replay, postprocess,
+ * hash, trace, features} */
+static int pool_costs(lua_State *L) {
+  struct search_costs c = search_pool_costs(open_pool(L)->pool);
+  lua_createtable(L, 0, 7);
+  lua_pushinteger(L, (lua_Integer)c.jobs), lua_setfield(L, -2, "jobs");
+  lua_pushinteger(L, (lua_Integer)c.accepted), lua_setfield(L, -2, "accepted");
+  lua_pushnumber(L, c.replay), lua_setfield(L, -2, "replay");
+  lua_pushnumber(L, c.postprocess), lua_setfield(L, -2, "postprocess");
+  lua_pushnumber(L, c.hash), lua_setfield(L, -2, "hash");
+  lua_pushnumber(L, c.trace), lua_setfield(L, -2, "trace");
+  lua_pushnumber(L, c.features), lua_setfield(L, -2, "features");
+  return 1;
+}
+
 /* ---- Other things that policies and reports need ---- */
 
 static int clock_seconds(lua_State *L) {
@@ -287,7 +314,8 @@ static int interrupted(lua_State *L) {
 }
 
 void bind_searching(lua_State *L) {
-  static const luaL_Reg pool[] = {{"add", pool_add}, {"replay", pool_replay}, {"close", collect_pool}, {NULL, NULL}};
+  static const luaL_Reg pool[] = {
+      {"add", pool_add}, {"replay", pool_replay}, {"costs", pool_costs}, {"close", collect_pool}, {NULL, NULL}};
   static const luaL_Reg features[] = {{"without", features_without}, {NULL, NULL}};
   static const luaL_Reg pool_meta[] = {{"__gc", collect_pool}, {NULL, NULL}};
   static const luaL_Reg features_meta[] = {

@@ -254,7 +254,7 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   return done ? CLI_DONE : CLI_FAILED;
 }
 
-/* The other benchmarks tune, and are written in Lua (bench.lua). */
+/* The other benchmarks search, and are written in Lua (bench.lua). */
 int cli_bench(const struct cli_command *self, int argc, char **argv) {
   const char *form = cli_words_of(self, argc, argv).form;
   if (form && !strcmp(form, "replay")) return bench_replay(self, argc, argv);

@@ -234,7 +234,8 @@ best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
 pool:add(func: msched.function): integer | A function whose jobs it replays besides; its number, from 1 on: that of the first is 0.
-pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
+pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, sketch_trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
+pool:costs(): table | What its jobs have cost so far, in seconds of the processor: {jobs, accepted, replay, postprocess, hash, trace, features}.
 pool:close() | Ends the workers.
 features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
 draft:size(): number | How many candidates the sketch has, as far as drafts vary them.

@@ -9,6 +9,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum stage { REPLAY, POSTPROCESS, HASH, TRACE, FEATURES, STAGES };
 
 struct search_pool {
   struct function {
@@ -23,7 +26,10 @@ struct search_pool {
     struct search_pool *pool;
     pthread_t thread;
     void *state;
-    struct vm_schedule **schedules; /* by function */
+    struct vm_schedule **schedules;                    /* by function */
+    uint64_t jobs, accepted, ticks[STAGES], all_ticks; /* of all rounds, as are */
+    double seconds;                                    /* of the processor, which stand for all_ticks */
+    bool refused[VM_KIND_COUNT + 1][MS_CODE_COUNT];    /* in this round, by kinds of instructions */
   } * workers;
   pthread_mutex_t lock;
   pthread_cond_t wake, done;
@@ -32,56 +38,113 @@ struct search_pool {
   bool leaving;
   /* the work */
   const struct search_job *jobs;
-  struct vm_plan **plans; /* one a job; jobs of one trace's steps share theirs */
+  const struct vm_plan **plans; /* of each job */
   struct search_candidate *out;
   uint32_t job_count;
   bool features;
   const volatile bool *stop;
   atomic_bool failed; /* a script did: the rest of the round is left */
   atomic_uint next;
+  /* plans that were made last, kept from round to round: most jobs are of few sketches */
+  struct {
+    const struct vm_steps *steps; /* the plan keeps them */
+    uint32_t function;
+    struct vm_plan *plan;
+  } * kept;
+  uint32_t kept_count, kept_capacity;
 };
 
 /* ---- One job ---- */
 
-static void finish(const struct search_pool *pool, uint32_t function, struct vm_schedule *schedule,
-                   struct search_candidate *out) {
+/* Counts what has passed since `start` as the stage's; gives the time now. */
+static uint64_t charge(struct worker *w, enum stage stage, uint64_t start) {
+  uint64_t now = vm_ticks();
+  w->ticks[stage] += now - start;
+  return now;
+}
+
+static void finish(struct worker *w, uint32_t function, struct search_candidate *out, uint64_t start) {
+  const struct search_pool *pool = w->pool;
+  struct vm_schedule *schedule = w->schedules[function];
   out->module_hash = tir_structural_hash(schedule->ir, TIR_NONE);
+  start = charge(w, HASH, start);
   out->trace = vm_trace_copy(&schedule->trace);
+  start = charge(w, TRACE, start);
   out->ok = true;
   if (pool->features)
     out->ok =
         search_features(schedule->ir, pool->functions[function].func, &out->features, &out->feature_rows, &out->err);
   if (!out->ok) snprintf(out->refused_by, sizeof out->refused_by, "features");
+  charge(w, FEATURES, start);
+  w->accepted += out->ok;
 }
 
-static void name_refuser(const struct search_job *job, struct search_candidate *out) {
+/* Replays the job. What a refusal says costs more than the replay, and few read it: only the first of its kind that the
+ * worker meets in a round is asked for its message, which the first of all is among, however jobs fall to workers. */
+static bool replay(struct worker *w, uint32_t i, struct search_candidate *out) {
+  const struct search_job *job = &w->pool->jobs[i];
+  const struct vm_plan *plan = w->pool->plans[i];
   const struct vm_steps *steps = job->trace->steps;
-  bool named = out->err.instruction >= 0 && (uint32_t)out->err.instruction < steps->count;
-  enum vm_kind kind = named ? (enum vm_kind)steps->instructions[out->err.instruction].kind : 0;
-  snprintf(out->refused_by, sizeof out->refused_by, "%s", named ? vm_kind_info(kind)->name : "replay");
-}
-
-static void run_job(struct worker *w, uint32_t i) {
-  struct search_pool *pool = w->pool;
-  const struct search_job *job = &pool->jobs[i];
-  struct search_candidate *out = &pool->out[i];
   struct vm_schedule *schedule = w->schedules[job->function];
   struct vm_draws draws = {.mode = VM_REPAIR,
                            .decisions = job->draw_anew ? NULL : job->trace,
                            .seed = job->seed,
                            .candidate = job->candidate};
+  out->err.brief = true;
+  bool ok = vm_replay(schedule, plan, &draws, &out->err);
+  out->err.brief = false;
+  if (ok) return true;
+  bool named = out->err.instruction >= 0 && (uint32_t)out->err.instruction < steps->count;
+  enum vm_kind kind = named ? (enum vm_kind)steps->instructions[out->err.instruction].kind : VM_KIND_COUNT;
+  snprintf(out->refused_by, sizeof out->refused_by, "%s", named ? vm_kind_info(kind)->name : "replay");
+  bool *met = &w->refused[kind][out->err.code];
+  if (!*met) vm_replay(schedule, plan, &draws, &out->err);
+  *met = true;
+  return false;
+}
+
+static void run_job(struct worker *w, uint32_t i) {
+  struct search_pool *pool = w->pool;
+  uint32_t function = pool->jobs[i].function;
+  struct vm_schedule *schedule = w->schedules[function];
+  struct search_candidate *out = &pool->out[i];
   memset(out, 0, sizeof *out);
   out->err.instruction = -1;
-  if (!vm_replay(schedule, pool->plans[i], &draws, &out->err)) {
-    name_refuser(job, out);
+  w->jobs++;
+  uint64_t start = vm_ticks();
+  bool ok = replay(w, i, out);
+  start = charge(w, REPLAY, start);
+  if (!ok) return;
+  out->sketch = vm_trace_copy(&schedule->trace);
+  start = charge(w, TRACE, start);
+  ok = !pool->script.postprocess ||
+       pool->script.postprocess(pool->script.data, w->state, schedule, out->refused_by, &out->err);
+  start = charge(w, POSTPROCESS, start);
+  if (ok) {
+    finish(w, function, out, start);
     return;
   }
-  if (pool->script.postprocess &&
-      !pool->script.postprocess(pool->script.data, w->state, schedule, out->refused_by, &out->err)) {
-    if (out->err.code == MS_SCRIPT) atomic_store(&pool->failed, true);
-    return;
-  }
-  finish(pool, job->function, schedule, out);
+  vm_trace_free(out->sketch);
+  out->sketch = NULL;
+  if (out->err.code == MS_SCRIPT) atomic_store(&pool->failed, true);
+}
+
+static double processor_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void run_jobs(struct worker *w) {
+  struct search_pool *pool = w->pool;
+  uint64_t start = vm_ticks();
+  double seconds = processor_seconds();
+  memset(w->refused, 0, sizeof w->refused);
+  for (uint32_t i; (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) &&
+                   !(pool->stop && *pool->stop);)
+    run_job(w, i);
+  w->seconds += processor_seconds() - seconds;
+  w->all_ticks += vm_ticks() - start;
 }
 
 static void *work(void *data) {
@@ -95,13 +158,36 @@ static void *work(void *data) {
     bool leaving = pool->leaving;
     pthread_mutex_unlock(&pool->lock);
     if (leaving) return NULL;
-    for (uint32_t i; (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) &&
-                     !(pool->stop && *pool->stop);)
-      run_job(w, i);
+    run_jobs(w);
     pthread_mutex_lock(&pool->lock);
     if (--pool->busy == 0) pthread_cond_signal(&pool->done);
     pthread_mutex_unlock(&pool->lock);
   }
+}
+
+/* ---- Plans ---- */
+
+enum { MOST_KEPT = 64 }; /* plans */
+
+static const struct vm_plan *plan_of(struct search_pool *pool, const struct search_job *job) {
+  uint32_t last = pool->kept_count;
+  for (uint32_t k = last; k > 0 && last - k < MOST_KEPT; k--)
+    if (pool->kept[k - 1].steps == job->trace->steps && pool->kept[k - 1].function == job->function)
+      return pool->kept[k - 1].plan;
+  if (last == pool->kept_capacity)
+    pool->kept = tir_enlarge(pool->kept, &pool->kept_capacity, (uint64_t)last + 1, sizeof *pool->kept);
+  pool->kept[last].steps = job->trace->steps;
+  pool->kept[last].function = job->function;
+  pool->kept[last].plan = vm_prepare_with(pool->functions[job->function].workload, job->trace, pool->intrinsics);
+  return pool->kept[pool->kept_count++].plan;
+}
+
+static void keep_last(struct search_pool *pool, uint32_t most) {
+  if (pool->kept_count <= most) return;
+  uint32_t dropped = pool->kept_count - most;
+  for (uint32_t k = 0; k < dropped; k++) vm_plan_free(pool->kept[k].plan);
+  memmove(pool->kept, pool->kept + dropped, most * sizeof *pool->kept);
+  pool->kept_count = most;
 }
 
 /* ---- Life ---- */
@@ -125,6 +211,8 @@ void search_pool_free(struct search_pool *pool) {
   pthread_mutex_destroy(&pool->lock);
   pthread_cond_destroy(&pool->wake);
   pthread_cond_destroy(&pool->done);
+  keep_last(pool, 0);
+  free(pool->kept);
   for (uint32_t f = 0; f < pool->function_count; f++) tir_free(pool->functions[f].workload);
   free(pool->functions);
   free(pool->workers);
@@ -182,32 +270,12 @@ uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, t
 
 /* ---- A round ---- */
 
-static void make_plans(struct search_pool *pool) {
-  for (uint32_t i = 0; i < pool->job_count; i++) {
-    pool->plans[i] = NULL;
-    for (uint32_t k = i; k-- > 0 && i - k <= 64 && !pool->plans[i];)
-      if (pool->jobs[k].trace->steps == pool->jobs[i].trace->steps && pool->jobs[k].function == pool->jobs[i].function)
-        pool->plans[i] = pool->plans[k];
-    struct tir *workload = pool->functions[pool->jobs[i].function].workload;
-    if (!pool->plans[i]) pool->plans[i] = vm_prepare_with(workload, pool->jobs[i].trace, pool->intrinsics);
-  }
-}
-
-static void free_plans(struct search_pool *pool) {
-  for (uint32_t i = 0; i < pool->job_count; i++) {
-    struct vm_plan *plan = pool->plans[i];
-    for (uint32_t k = i; plan && k < pool->job_count; k++)
-      if (pool->plans[k] == plan) pool->plans[k] = NULL;
-    vm_plan_free(plan);
-  }
-}
-
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
                         struct search_candidate *out, const volatile bool *stop, ms_error *err) {
   assert(jobs || !count);
   (void)err;
   if (!count) return true;
-  struct vm_plan **plans = calloc(count, sizeof *plans);
+  const struct vm_plan **plans = calloc(count, sizeof *plans);
   if (!plans) abort();
   memset(out, 0, count * sizeof *out);
   pthread_mutex_lock(&pool->lock);
@@ -217,15 +285,29 @@ bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs,
   pool->out = out;
   pool->features = features;
   pool->stop = stop;
-  make_plans(pool);
+  for (uint32_t i = 0; i < count; i++) plans[i] = plan_of(pool, &jobs[i]);
   atomic_store(&pool->next, 0);
   atomic_store(&pool->failed, false);
   pool->busy = pool->count;
   pool->round++;
   pthread_cond_broadcast(&pool->wake);
   while (pool->busy) pthread_cond_wait(&pool->done, &pool->lock);
-  free_plans(pool);
+  keep_last(pool, MOST_KEPT);
   pthread_mutex_unlock(&pool->lock);
   free(plans);
   return true;
+}
+
+/* Ticks run on while other programs have the processor: a stage's share of the ticks is its share of the seconds. */
+struct search_costs search_pool_costs(const struct search_pool *pool) {
+  struct search_costs costs = {0};
+  double *const seconds[STAGES] = {&costs.replay, &costs.postprocess, &costs.hash, &costs.trace, &costs.features};
+  for (uint32_t i = 0; i < pool->count; i++) {
+    const struct worker *w = &pool->workers[i];
+    costs.jobs += w->jobs;
+    costs.accepted += w->accepted;
+    for (int stage = 0; stage < STAGES && w->all_ticks; stage++)
+      *seconds[stage] += w->seconds * (double)w->ticks[stage] / (double)w->all_ticks;
+  }
+  return costs;
 }

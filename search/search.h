@@ -35,9 +35,11 @@ struct search_job {
 };
 struct search_candidate {
   bool ok;
-  ms_error err;                 /* MS_OK where the job was left undone */
+  ms_error err; /* MS_OK where the job was left undone; where replays are refused, only the first of a call that an
+                   instruction of the kind refuses with the code has a message */
   char refused_by[SEARCH_NAME]; /* the postprocessor, or the kind of the instruction where the replay was refused */
   struct vm_trace *trace;       /* with the decisions used and the postprocessors' instructions; the caller's */
+  struct vm_trace *sketch;      /* the same before postprocessing: shares the instructions of the job's; the caller's */
   uint64_t module_hash;
   float *features; /* feature_rows x search_feature_count(); malloc'd; NULL unless asked */
   uint32_t feature_rows;
@@ -55,6 +57,12 @@ uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, t
  */
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
                         struct search_candidate *out, const volatile bool *stop, ms_error *err);
+/* What the jobs of a pool have cost since it was made, in seconds of the processor, all workers together. */
+struct search_costs {
+  uint64_t jobs, accepted;
+  double replay, postprocess, hash, trace, features; /* trace: copying what was recorded */
+};
+struct search_costs search_pool_costs(const struct search_pool *pool);
 
 /* ---- Features: a row a buffer store. Arithmetic counts; lengths of vectorized, unrolled, parallel, bound loops; per
  * buffer its access type, bytes, unique bytes, lines, reuse, stride, allocation; the arithmetic-intensity curve.

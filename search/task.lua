@@ -129,7 +129,7 @@ function Task:reproduce(jobs)
   if script_error and not self:stopped() then error({not_the_policys = true, message = script_error}, 0) end
   for i, c in ipairs(made) do
     if c then
-      c.sketch_trace, c.candidate = c.trace:simplified(false), jobs[i].candidate
+      c.candidate = jobs[i].candidate
       if #self.postprocs > 0 then made[i] = self:postprocess(c, refused) end
     end
   end

@@ -120,6 +120,8 @@ check "bench replay of growth" 0 "growth/GMMx16" "$msched" bench replay growth -
 check "bench replay of nothing" 1 "No such file" "$msched" bench replay fly --count 1
 check "bench gemm" 0 '"bench":"gemm"' "$msched" bench gemm --trials 2 --json -- 32 24 40
 check "bench tune" 0 "tune: 2 trials" "$msched" bench tune --trials 2 -- 32 24 40
+check "bench search" 0 "SFM       mutated" "$msched" bench search SFM --count 20 --trials 0
+check "bench search of nothing" 1 "No such file" "$msched" bench search fly --count 1 --trials 0
 check "bench kinds" 0 "ReverseComputeInline" "$msched" bench kinds --count 1
 check "bench kinds of nothing (io)" 1 "cannot be read" "$msched" bench kinds --count 1 --cases "$dir/nothing"
 check "bench of nothing" 2 "name a benchmark" "$msched" bench fly

@@ -1,0 +1,43 @@
+-- What the benchmarks that are written in Lua share: stores of their own, progress, the peer.
+local ms = msched
+local cli = ms.load "lua.cli"
+
+local tools = {}
+
+-- Calls body(store) with an empty store, which is removed afterwards.
+function tools.with_store(body)
+  local path = os.tmpname()
+  local file = path .. ".db"
+  local results = table.pack(pcall(function() return body(ms.store(file)) end))
+  collectgarbage() -- closes it
+  for _, name in ipairs {path, file, file .. "-lock"} do os.remove(name) end
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- A listener of tuning that shows its progress on a terminal.
+function tools.progress_line(name)
+  if not ms.is_terminal() then return function() end end
+  return function(e)
+    if e.event == "end" then io.stderr:write("\r\27[K")
+    elseif e.best_seconds then io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds))) end
+  end
+end
+
+-- Runs a script of tests/bench with the peer's Python; the last line that is an object is its answer: its numbers by name.
+function tools.ask_peer(options, script, ...)
+  local words = {options.peer, options.data .. "/" .. script, ...}
+  for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
+  local pipe = io.popen(table.concat(words, " ") .. " 2>/dev/null", "r")
+  local answer
+  for line in pipe:lines() do
+    if line:sub(1, 1) == "{" then answer = line end
+  end
+  local ok = pipe:close()
+  if not ok or not answer then cli.refuse("the peer does not answer: %s %s", options.peer, script) end
+  local numbers = {}
+  for name, number in answer:gmatch '"([%w_]+)": ([%d.e+-]+)' do numbers[name] = tonumber(number) end
+  return numbers
+end
+
+return tools
