@@ -5,16 +5,16 @@ local cli = ms.load "lua.cli"
 
 -- A feature is of the first group that has a pattern of its name.
 local GROUPS = {
-  {"arithmetic", "^float_", "^int_", "^truth_", "^selections$", "^casts$"},
+  {"arithmetic", "^float_", "^int_", "^truth_", "^selections$", "^casts$", "^loads$"},
   {"vectorized", "^vectorized_"},
   {"unrolled", "^unrolled_", "unroll_step$"},
   {"parallel", "^parallel_"},
-  {"threads", "^thread_"},
+  {"threads", "^blockIdx", "^threadIdx", "^vthread"},
   {"access", "^buffer%d_read$", "^buffer%d_write$", "^buffer%d_read_write$", "^buffer%d_stride$"},
   {"reuse", "^buffer%d_reuse_", "_by_reuse$"},
   {"bytes", "^buffer%d_"},
   {"intensity", "^intensity_"},
-  {"outer", "^written_", "^outer_"},
+  {"outer", "^written_", "^serial_product$", "^iterations$", "^loops$", "^conditions$"},
 }
 local PARTS, LEAST = 4, 32 -- results are parted so often, and each part predicted from the others; fewer say nothing
 

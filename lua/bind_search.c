@@ -84,13 +84,17 @@ static int features_without(lua_State *L) {
   return 1;
 }
 
+/* feature_names(): their names; what each is */
 static int feature_names(lua_State *L) {
+  lua_newtable(L);
   lua_newtable(L);
   for (uint32_t i = 0; i < search_feature_count(); i++) {
     lua_pushstring(L, search_feature_name(i));
+    lua_rawseti(L, -3, (lua_Integer)i + 1);
+    lua_pushstring(L, search_feature_doc(i));
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
-  return 1;
+  return 2;
 }
 
 /* ---- Pools ---- */

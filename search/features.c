@@ -1,117 +1,185 @@
-/* Features of scheduled functions: a row a buffer store, 164 numbers.
- *
- *   57  group 1: counts of arithmetic (16); lengths, product and number of vectorized, unrolled, parallel loops and the
- *       place of the innermost (3 x 11); thread extents (8)
- *   5 x 18  group 2: of the 5 buffers that move most bytes: access (3), bytes, unique bytes, lines, unique lines, reuse
- *       (3), its distance in iterations and bytes, count, the bytes and lines an access reuses, stride
- *   10  group 3: the arithmetic-intensity curve
- *   4   group 4: the buffer written: elements, outer product, inner product, auto-unroll step
- *   3   group 5: outer loops: product of extents, number, auto-unroll steps
- * Numbers are log2(1 + x), but for truths. Source: Zheng et al., "Ansor", OSDI 2020, appendix B; the rows are
- * MetaSchedule's groups. */
+/* Features of scheduled functions: a row a buffer store, 164 numbers: groups of columns that the tables below list.
+ * Numbers are log2(1 + x), but for truths, 0 or 1.
+ * Source: Zheng et al., "Ansor", OSDI 2020, appendix B; the groups are MetaSchedule's. */
 #include "search.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- What the numbers are ---- */
+
+enum { REAL = 0, WHOLE = 6, TRUTHS = 12, SELECTIONS, CASTS, LOADS, ARITHMETIC }; /* where the counts of each are */
+enum { MULTIPLY_ADD, ADD, MULTIPLY, DIVIDE, COMPARE, CALL };                     /* of reals or of whole numbers */
+enum { NUMBER, PRODUCT, LENGTH, PLACE, KIND_WIDTH = PLACE + 8 };                 /* loops of a kind */
+enum { BUFFERS = 5, BUFFER_WIDTH = 18, KINDS = 3, THREADS = 8, CURVE = 10, REST = 7 };
+
+struct column {
+  const char *name, *doc;
+};
+
+static const struct column arithmetic_columns[ARITHMETIC] = {
+    {"float_multiply_add", "additions and subtractions of a product, with that product"},
+    {"float_add_sub", "other additions and subtractions"},
+    {"float_multiply", "other products"},
+    {"float_divide", "quotients and remainders"},
+    {"float_compare", "comparisons, minima and maxima"},
+    {"float_call", "exp, sqrt and other functions"},
+    {"int_multiply_add", "of integers, as the six before are of real numbers; indices are not counted"},
+    {"int_add_sub", "of integers"},
+    {"int_multiply", "of integers"},
+    {"int_divide", "of integers"},
+    {"int_compare", "of integers"},
+    {"int_call", "of integers"},
+    {"truth_operations", "and, or, not"},
+    {"selections", "select, if_then_else"},
+    {"casts", "conversions of type"},
+    {"loads", "elements read"},
+};
+static const char *const kind_names[KINDS] = {"vectorized", "unrolled", "parallel"};
+static const struct column kind_columns[KIND_WIDTH] = {
+    [NUMBER] = {"number", "loops of the kind around the store"},
+    [PRODUCT] = {"product", "the product of their extents"},
+    [LENGTH] = {"length", "the extent of the innermost"},
+    [PLACE] = {"none", "whether there is none"},
+    {"inner_spatial", "whether the innermost is in the inner third of the loops, and drives no reduction"},
+    {"middle_spatial", "likewise in the middle third"},
+    {"outer_spatial", "likewise in the outer third"},
+    {"inner_reduce", "whether it is in the inner third, and drives a reduction only"},
+    {"middle_reduce", "likewise in the middle third"},
+    {"outer_reduce", "likewise in the outer third"},
+    {"mixed", "whether it drives both"},
+};
+static const char *const thread_names[THREADS] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                                  "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x"};
+static const struct column thread_columns[] = {{"extent", "of the loop that is bound to the axis"}};
+static const char *const buffer_names[BUFFERS] = {"buffer0", "buffer1", "buffer2", "buffer3", "buffer4"};
+static const struct column buffer_columns[BUFFER_WIDTH] = {
+    {"read", "whether the buffer is only read; buffers come in order of the bytes moved"},
+    {"write", "whether it is only written"},
+    {"read_write", "whether it is read and written"},
+    {"bytes", "bytes moved: accesses times the size of an element"},
+    {"unique_bytes", "bytes of distinct elements"},
+    {"lines", "cache lines moved"},
+    {"unique_lines", "distinct cache lines"},
+    {"reuse_in_iteration", "whether several of its elements are accessed in one iteration"},
+    {"reuse_in_loop", "whether a loop comes back to the same element"},
+    {"reuse_none", "whether neither is so"},
+    {"reuse_distance_iterations", "iterations until the same element is accessed again"},
+    {"reuse_distance_bytes", "bytes of all buffers that are touched meanwhile"},
+    {"reuse_count", "how often it is accessed again"},
+    {"bytes_by_reuse", "bytes by reuse_count; where that is 0, by 1/2, as the next three"},
+    {"unique_bytes_by_reuse", "unique_bytes by reuse_count"},
+    {"lines_by_reuse", "lines by reuse_count"},
+    {"unique_lines_by_reuse", "unique_lines by reuse_count"},
+    {"stride", "the least number of elements that a loop moves the access by"},
+};
+static const struct column curve_columns[CURVE] = {
+    {"intensity_1", "operations a byte of the fewest inner loops that do a tenth of the work, on its logarithm"},
+    {"intensity_2", "two tenths"},
+    {"intensity_3", "three tenths"},
+    {"intensity_4", "four tenths"},
+    {"intensity_5", "five tenths"},
+    {"intensity_6", "six tenths"},
+    {"intensity_7", "seven tenths"},
+    {"intensity_8", "eight tenths"},
+    {"intensity_9", "nine tenths"},
+    {"intensity_10", "all of it"},
+};
+static const struct column rest_columns[REST] = {
+    {"written_elements", "distinct elements that the store writes"},
+    {"written_bytes", "the size of the buffer that it writes"},
+    {"serial_product", "the product of the extents of serial loops"},
+    {"unroll_step", "as many statements as loops are to be unrolled to; 0: they are not"},
+    {"iterations", "the product of the extents of all loops"},
+    {"loops", "loops around the store"},
+    {"conditions", "predicates of blocks and ifs around the store"},
+};
+
+/* The columns, for each of the prefixes if there are any. */
+static const struct group {
+  const struct column *columns;
+  uint32_t width, count;
+  const char *const *prefixes;
+} groups[] = {
+    {arithmetic_columns, ARITHMETIC, 1, NULL},
+    {kind_columns, KIND_WIDTH, KINDS, kind_names},
+    {thread_columns, 1, THREADS, thread_names},
+    {buffer_columns, BUFFER_WIDTH, BUFFERS, buffer_names},
+    {curve_columns, CURVE, 1, NULL},
+    {rest_columns, REST, 1, NULL},
+};
 enum {
-  ARITHMETIC = 16,
-  KINDS = 3,
-  PLACES = 8,
-  KIND_WIDTH = 3 + PLACES,
-  THREADS = 8,
-  BUFFERS = 5,
-  BUFFER_WIDTH = 18,
-  CURVE = 10,
-  REST = 7,
-  GROUP1 = ARITHMETIC + KINDS * KIND_WIDTH + THREADS,
-  WIDTH = GROUP1 + BUFFERS * BUFFER_WIDTH + CURVE + REST
+  AT_KINDS = ARITHMETIC,
+  AT_THREADS = AT_KINDS + KINDS * KIND_WIDTH,
+  AT_BUFFERS = AT_THREADS + THREADS,
+  AT_CURVE = AT_BUFFERS + BUFFERS * BUFFER_WIDTH,
+  AT_REST = AT_CURVE + CURVE,
+  WIDTH = AT_REST + REST
 };
 _Static_assert(WIDTH == 164, "the rows are 164 numbers wide");
 
 uint32_t search_feature_count(void) { return WIDTH; }
 
-static const char *const arithmetic_names[ARITHMETIC] = {
-    "float_multiply_add", "float_add_sub",    "float_multiply", "float_divide", "float_compare", "float_math",
-    "float_other_calls",  "int_multiply_add", "int_add_sub",    "int_multiply", "int_divide",    "int_compare",
-    "int_other_calls",    "truth_operations", "selections",     "casts"};
-static const char *const kind_names[KINDS] = {"vectorized", "unrolled", "parallel"};
-static const char *const place_names[PLACES] = {"none",         "inner_spatial", "middle_spatial", "outer_spatial",
-                                                "inner_reduce", "middle_reduce", "outer_reduce",   "mixed"};
-static const char *const buffer_names[BUFFER_WIDTH] = {"read",
-                                                       "write",
-                                                       "read_write",
-                                                       "bytes",
-                                                       "unique_bytes",
-                                                       "lines",
-                                                       "unique_lines",
-                                                       "reuse_loop_multiple_reads",
-                                                       "reuse_serial",
-                                                       "reuse_none",
-                                                       "reuse_distance_iterations",
-                                                       "reuse_distance_bytes",
-                                                       "reuse_count",
-                                                       "bytes_by_reuse",
-                                                       "unique_bytes_by_reuse",
-                                                       "lines_by_reuse",
-                                                       "unique_lines_by_reuse",
-                                                       "stride"};
-static const char *const rest_names[REST] = {"written_elements", "written_outer", "written_inner",    "unroll_step",
-                                             "outer_product",    "outer_loops",   "outer_unroll_step"};
+/* Which column number i is; *prefix: of its name, or NULL. */
+static const struct column *column_at(uint32_t i, const char **prefix) {
+  assert(i < WIDTH);
+  const struct group *g = groups;
+  for (; i >= g->width * g->count; g++) i -= g->width * g->count;
+  *prefix = g->prefixes ? g->prefixes[i / g->width] : NULL;
+  return &g->columns[i % g->width];
+}
 
 const char *search_feature_name(uint32_t i) {
   static _Thread_local char name[64];
-  if (i < ARITHMETIC) return arithmetic_names[i];
-  i -= ARITHMETIC;
-  if (i < KINDS * KIND_WIDTH) {
-    uint32_t k = i % KIND_WIDTH;
-    const char *what = k == 0 ? "number" : k == 1 ? "product" : k == 2 ? "length" : place_names[k - 3];
-    return snprintf(name, sizeof name, "%s_%s", kind_names[i / KIND_WIDTH], what), name;
-  }
-  i -= KINDS * KIND_WIDTH;
-  if (i < THREADS) return snprintf(name, sizeof name, "thread_%u", i), name;
-  i -= THREADS;
-  if (i < BUFFERS * BUFFER_WIDTH)
-    return snprintf(name, sizeof name, "buffer%u_%s", i / BUFFER_WIDTH, buffer_names[i % BUFFER_WIDTH]), name;
-  i -= BUFFERS * BUFFER_WIDTH;
-  if (i < CURVE) return snprintf(name, sizeof name, "intensity_%u", i), name;
-  i -= CURVE;
-  return i < REST ? rest_names[i] : NULL;
+  const char *prefix;
+  const struct column *column = column_at(i, &prefix);
+  snprintf(name, sizeof name, "%s%s%s", prefix ? prefix : "", prefix ? "_" : "", column->name);
+  return name;
+}
+
+const char *search_feature_doc(uint32_t i) {
+  const char *prefix;
+  return column_at(i, &prefix)->doc;
 }
 
 static float scaled(double x) { return (float)(x < 0 ? -log2(1 - x) : log2(1 + x)); }
 
 /* ---- What surrounds a store ---- */
 
-enum { MOST_LOOPS = 64, MOST_ACCESSES = 32, LINE = 64 };
+enum { MOST_LOOPS = 64, MOST_ACCESSES = 32, MOST_COMPARED = 8, LINE = 64 };
 
 struct loop_info {
   tir_var var;
   double extent;
   uint8_t kind;
-  bool reduces;
+  bool reduces, spatial; /* what it drives */
   const char *thread;
 };
 struct access {
   tir_buffer buffer;
   bool read, write;
-  uint32_t count;              /* accesses merged */
-  int64_t strides[MOST_LOOPS]; /* elements an iteration of each loop moves, innermost first; of the first access */
+  uint32_t count;                 /* accesses merged */
+  bool several;                   /* not all at the same place */
+  tir_expr places[MOST_COMPARED]; /* the indices of the first, in the first dimensions */
   double bytes, unique_bytes, lines, unique_lines;
-  double touched[MOST_LOOPS + 1]; /* unique bytes of the i innermost loops */
   double reuse_distance_iterations, reuse_distance_bytes, reuse_count;
   int reuse; /* 0 several reads in one iteration, 1 a loop, 2 none */
   double stride;
+  /* of the loops there are: */
+  int64_t strides[MOST_LOOPS];    /* elements an iteration of each loop moves, innermost first; of the first access */
+  double touched[MOST_LOOPS + 1]; /* unique bytes of the i innermost loops */
 };
 struct store_info {
   struct tir *ir;
-  struct loop_info loops[MOST_LOOPS]; /* innermost first */
-  uint32_t loop_count;
+  uint32_t loop_count, access_count;
   double iterations, arithmetic[ARITHMETIC], unroll_step;
-  struct access accesses[MOST_ACCESSES];
-  uint32_t access_count;
+  double conditions;
   tir_block block; /* around the store, or TIR_NONE */
+  /* as many as are counted: */
+  struct loop_info loops[MOST_LOOPS]; /* innermost first */
+  struct access accesses[MOST_ACCESSES];
 };
 
 /* ---- Arithmetic ---- */
@@ -120,40 +188,43 @@ static bool is_real(const struct tir *ir, tir_expr e) { return tir_type_is_float
 
 static bool is_product(const struct tir *ir, tir_expr e) { return tir_at(ir, e)->kind == TIR_MUL; }
 
+/* A product that is added is no product besides: it is visited later, and then counted. */
+static void count_sum(struct store_info *s, double *counts, const struct tir_expr_node *n) {
+  bool product = is_product(s->ir, n->a) || is_product(s->ir, n->b);
+  counts[product ? MULTIPLY_ADD : ADD]++;
+  if (product) counts[MULTIPLY]--;
+}
+
 static void count_arithmetic(struct store_info *s, tir_expr e) {
   const struct tir_expr_node *n = tir_at(s->ir, e);
-  bool real = is_real(s->ir, e), real_operands = n->kind >= TIR_ADD && n->kind <= TIR_OR && is_real(s->ir, n->a);
+  double *counts = s->arithmetic + (is_real(s->ir, e) ? REAL : WHOLE);
   switch (n->kind) {
   case TIR_ADD:
-  case TIR_SUB:
-    if (is_product(s->ir, n->a) || is_product(s->ir, n->b))
-      s->arithmetic[real ? 0 : 7]++;
-    else
-      s->arithmetic[real ? 1 : 8]++;
-    break;
-  case TIR_MUL: s->arithmetic[real ? 2 : 9]++; break;
+  case TIR_SUB: count_sum(s, counts, n); break;
+  case TIR_MUL: counts[MULTIPLY]++; break;
   case TIR_DIV:
   case TIR_MOD:
   case TIR_FLOORDIV:
-  case TIR_FLOORMOD: s->arithmetic[real ? 3 : 10]++; break;
+  case TIR_FLOORMOD: counts[DIVIDE]++; break;
   case TIR_MIN:
-  case TIR_MAX: s->arithmetic[real ? 4 : 11]++; break;
+  case TIR_MAX: counts[COMPARE]++; break;
   case TIR_EQ:
   case TIR_NE:
   case TIR_LT:
   case TIR_LE:
   case TIR_GT:
-  case TIR_GE: s->arithmetic[real_operands ? 4 : 11]++; break;
+  case TIR_GE: s->arithmetic[(is_real(s->ir, n->a) ? REAL : WHOLE) + COMPARE]++; break;
   case TIR_AND:
   case TIR_OR:
-  case TIR_NOT: s->arithmetic[13]++; break;
-  case TIR_SELECT: s->arithmetic[14]++; break;
-  case TIR_CAST: s->arithmetic[15]++; break;
+  case TIR_NOT: s->arithmetic[TRUTHS]++; break;
+  case TIR_SELECT: s->arithmetic[SELECTIONS]++; break;
+  case TIR_CAST: s->arithmetic[CASTS]++; break;
+  case TIR_LOAD: s->arithmetic[LOADS]++; break;
   case TIR_CALL:
     if (!strcmp(tir_text(s->ir, n->ref), "if_then_else"))
-      s->arithmetic[14]++;
+      s->arithmetic[SELECTIONS]++;
     else
-      s->arithmetic[real ? 5 : 12]++;
+      counts[CALL]++;
     break;
   default: break;
   }
@@ -192,19 +263,23 @@ static void add_access(struct store_info *s, tir_buffer buffer, const tir_expr *
   struct access *a = NULL;
   for (uint32_t i = 0; i < s->access_count; i++)
     if (s->accesses[i].buffer == buffer) a = &s->accesses[i];
+  uint32_t rank = tir_buffer_at(s->ir, buffer)->rank, compared = rank < MOST_COMPARED ? rank : MOST_COMPARED;
   if (a) {
     a->read |= !write;
     a->write |= write;
+    a->several |= memcmp(a->places, indices, compared * sizeof *indices) != 0;
     a->count++;
     return;
   }
   if (s->access_count == MOST_ACCESSES) return;
   a = &s->accesses[s->access_count++];
-  *a = (struct access){.buffer = buffer, .read = !write, .write = write, .count = 1};
+  memset(a, 0, offsetof(struct access, strides));
+  a->buffer = buffer, a->read = !write, a->write = write, a->count = 1;
+  memcpy(a->places, indices, compared * sizeof *indices);
   struct tir *ir = s->ir;
-  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   for (uint32_t l = 0; l < s->loop_count; l++) {
     int64_t stride = 1;
+    a->strides[l] = 0;
     for (uint32_t d = rank; d-- > 0;) {
       tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
       a->strides[l] += slope(ir, indices[d], s->loops[l].var) * stride;
@@ -257,7 +332,7 @@ static void measure_access(struct store_info *s, struct access *a) {
 static void find_reuse(struct store_info *s, struct access *a) {
   double inside = 1;
   a->reuse = 2;
-  if (a->count > 1) {
+  if (a->several) {
     a->reuse = 0;
     a->reuse_distance_iterations = 1;
     a->reuse_distance_bytes = 0;
@@ -277,29 +352,33 @@ static void find_reuse(struct store_info *s, struct access *a) {
 
 /* ---- Rows ---- */
 
-static void write_loops(const struct store_info *s, float *row) {
-  static const uint8_t kinds[KINDS] = {TIR_VECTORIZED, TIR_UNROLLED, TIR_PARALLEL};
-  for (int k = 0; k < KINDS; k++, row += KIND_WIDTH) {
-    double number = 0, product = 1, length = 0;
-    int place = 0;
-    for (uint32_t l = s->loop_count; l-- > 0;) { /* outermost first: the innermost is kept */
-      if (s->loops[l].kind != kinds[k]) continue;
-      number++;
-      product *= s->loops[l].extent;
-      length = s->loops[l].extent;
-      int third = l * 3 < s->loop_count ? 0 : l * 3 < 2 * s->loop_count ? 1 : 2;
-      place = 1 + third + (s->loops[l].reduces ? 3 : 0);
-    }
-    row[0] = scaled(number);
-    row[1] = number ? scaled(product) : 0;
-    row[2] = scaled(length);
-    row[3 + place] = 1;
+/* Where a loop stands among those around the store: the column that says so. */
+static int place_of(const struct store_info *s, uint32_t l) {
+  if (s->loops[l].reduces && s->loops[l].spatial) return PLACE + 7;
+  int third = l * 3 < s->loop_count ? 0 : l * 3 < 2 * s->loop_count ? 1 : 2;
+  return PLACE + 1 + third + (s->loops[l].reduces ? 3 : 0);
+}
+
+static void write_kind(const struct store_info *s, enum tir_loop_kind kind, float *row) {
+  double number = 0, product = 1, length = 0;
+  int place = PLACE;
+  for (uint32_t l = s->loop_count; l-- > 0;) { /* outermost first: the innermost is kept */
+    if (s->loops[l].kind != kind) continue;
+    number++;
+    product *= s->loops[l].extent;
+    length = s->loops[l].extent;
+    place = place_of(s, l);
   }
-  static const char *const threads[THREADS] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                               "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x"};
-  for (int t = 0; t < THREADS; t++)
-    for (uint32_t l = 0; l < s->loop_count; l++)
-      if (s->loops[l].thread && !strcmp(s->loops[l].thread, threads[t])) row[t] = scaled(s->loops[l].extent);
+  row[NUMBER] = scaled(number);
+  row[PRODUCT] = number > 0 ? scaled(product) : 0;
+  row[LENGTH] = scaled(length);
+  row[place] = 1;
+}
+
+static void write_threads(const struct store_info *s, float *row) {
+  for (uint32_t l = 0; l < s->loop_count; l++)
+    for (int t = 0; s->loops[l].thread && t < THREADS; t++)
+      if (!strcmp(s->loops[l].thread, thread_names[t])) row[t] = scaled(s->loops[l].extent);
 }
 
 static int by_bytes(const void *x, const void *y) {
@@ -326,7 +405,7 @@ static void write_access(const struct access *a, float *row) {
 /* Operations per byte of the i innermost loops, at CURVE points along the logarithm of the work done. */
 static void write_curve(const struct store_info *s, float *row) {
   double operations = 0, work[MOST_LOOPS + 1], intensity[MOST_LOOPS + 1], done = 1;
-  for (int i = 0; i < ARITHMETIC; i++) operations += s->arithmetic[i] * (i == 0 ? 2 : 1);
+  for (int i = 0; i < LOADS; i++) operations += s->arithmetic[i] * (i == REAL + MULTIPLY_ADD ? 2 : 1);
   for (uint32_t n = 0; n <= s->loop_count; n++) {
     double bytes = 0;
     for (uint32_t i = 0; i < s->access_count; i++) bytes += s->accesses[i].touched[n];
@@ -342,32 +421,48 @@ static void write_curve(const struct store_info *s, float *row) {
   }
 }
 
-static void write_row(struct store_info *s, float *row) {
-  for (int i = 0; i < ARITHMETIC; i++) row[i] = scaled(s->arithmetic[i] * s->iterations);
-  write_loops(s, row + ARITHMETIC);
-  for (uint32_t i = 0; i < s->access_count; i++) measure_access(s, &s->accesses[i]);
-  for (uint32_t i = 0; i < s->access_count; i++) find_reuse(s, &s->accesses[i]);
-  write_curve(s, row + GROUP1 + BUFFERS * BUFFER_WIDTH);
-  double written = 1;
+static void write_rest(const struct store_info *s, tir_buffer written, float *row) {
+  const struct tir_buffer_node *b = tir_buffer_at(s->ir, written);
+  double elements = 1, bytes = (tir_type_bits(b->type) + 7) / 8, serial = 1;
   for (uint32_t i = 0; i < s->access_count; i++)
-    if (s->accesses[i].write) written = unique_elements(s, &s->accesses[i], s->loop_count);
-  qsort(s->accesses, s->access_count, sizeof *s->accesses, by_bytes);
-  for (uint32_t i = 0; i < s->access_count && i < BUFFERS; i++)
-    write_access(&s->accesses[i], row + GROUP1 + i * BUFFER_WIDTH);
-  float *rest = row + GROUP1 + BUFFERS * BUFFER_WIDTH + CURVE;
-  double serial = 1;
+    if (s->accesses[i].write) elements = unique_elements(s, &s->accesses[i], s->loop_count);
+  for (uint32_t d = 0; d < b->rank; d++) {
+    tir_expr extent = tir_operands(s->ir, b->shape)[d];
+    bytes *= tir_is_int(s->ir, extent) ? (double)tir_at(s->ir, extent)->imm : 1;
+  }
   for (uint32_t l = 0; l < s->loop_count; l++)
     if (s->loops[l].kind == TIR_SERIAL) serial *= s->loops[l].extent;
-  rest[0] = scaled(written), rest[1] = scaled(s->iterations), rest[2] = scaled(serial),
-  rest[3] = scaled(s->unroll_step);
-  rest[4] = scaled(s->iterations), rest[5] = scaled(s->loop_count), rest[6] = scaled(s->unroll_step);
+  const double numbers[REST] = {elements, bytes, serial, s->unroll_step, s->iterations, s->loop_count, s->conditions};
+  for (int i = 0; i < REST; i++) row[i] = scaled(numbers[i]);
 }
 
-static bool is_reduction(const struct tir *ir, tir_block block, tir_var v) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    if (ir->iters.at[i].kind == TIR_REDUCE && tir_uses_var(ir, ir->iters.at[i].binding, v)) return true;
-  return false;
+static void write_row(struct store_info *s, tir_buffer written, float *row) {
+  for (int i = 0; i < ARITHMETIC; i++) row[i] = scaled(fmax(s->arithmetic[i], 0) * s->iterations);
+  write_kind(s, TIR_VECTORIZED, row + AT_KINDS);
+  write_kind(s, TIR_UNROLLED, row + AT_KINDS + KIND_WIDTH);
+  write_kind(s, TIR_PARALLEL, row + AT_KINDS + 2 * KIND_WIDTH);
+  write_threads(s, row + AT_THREADS);
+  for (uint32_t i = 0; i < s->access_count; i++) measure_access(s, &s->accesses[i]);
+  for (uint32_t i = 0; i < s->access_count; i++) find_reuse(s, &s->accesses[i]);
+  write_curve(s, row + AT_CURVE);
+  write_rest(s, written, row + AT_REST);
+  qsort(s->accesses, s->access_count, sizeof *s->accesses, by_bytes);
+  for (uint32_t i = 0; i < s->access_count && i < BUFFERS; i++)
+    write_access(&s->accesses[i], row + AT_BUFFERS + i * BUFFER_WIDTH);
+}
+
+static void describe_iterations(const struct tir *ir, tir_block block, struct loop_info *loop) {
+  struct tir_span iters = block ? tir_block_at(ir, block)->iters : (struct tir_span){0, 0};
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    if (!tir_uses_var(ir, ir->iters.at[i].binding, loop->var)) continue;
+    loop->reduces |= ir->iters.at[i].kind == TIR_REDUCE;
+    loop->spatial |= ir->iters.at[i].kind == TIR_SPATIAL;
+  }
+}
+
+static bool is_condition(const struct tir *ir, tir_stmt s) {
+  if (tir_is(ir, s, TIR_IF)) return true;
+  return tir_is(ir, s, TIR_BLOCK) && tir_as(ir, s, TIR_BLOCK)->block.predicate != TIR_NONE;
 }
 
 static void describe_loops(struct store_info *s, tir_stmt store) {
@@ -375,6 +470,7 @@ static void describe_loops(struct store_info *s, tir_stmt store) {
   s->iterations = 1;
   s->block = tir_parent_block(ir, store);
   for (tir_stmt p = tir_stmt_at(ir, store)->parent; p; p = tir_stmt_at(ir, p)->parent) {
+    s->conditions += is_condition(ir, p);
     if (!tir_is(ir, p, TIR_LOOP)) continue;
     struct tir_stmt_node n = *tir_stmt_at(ir, p);
     tir_expr step = tir_annotation(ir, n.annotations, "pragma_auto_unroll_max_step");
@@ -382,14 +478,19 @@ static void describe_loops(struct store_info *s, tir_stmt store) {
     double extent = tir_is_int(ir, n.loop.extent) ? (double)tir_at(ir, n.loop.extent)->imm : 1;
     s->iterations *= extent;
     if (s->loop_count == MOST_LOOPS) continue;
-    s->loops[s->loop_count++] =
-        (struct loop_info){n.loop.var, extent, n.loop_kind, s->block && is_reduction(ir, s->block, n.loop.var),
-                           n.loop.thread ? tir_text(ir, n.loop.thread) : NULL};
+    struct loop_info *loop = &s->loops[s->loop_count++];
+    *loop = (struct loop_info){.var = n.loop.var,
+                               .extent = extent,
+                               .kind = n.loop_kind,
+                               .thread = n.loop.thread ? tir_text(ir, n.loop.thread) : NULL};
+    describe_iterations(ir, s->block, loop);
   }
 }
 
 static void describe_store(struct tir *ir, tir_stmt store, float *row) {
-  struct store_info s = {.ir = ir};
+  struct store_info s;
+  memset(&s, 0, offsetof(struct store_info, loops));
+  s.ir = ir;
   describe_loops(&s, store);
   bind_iterations(ir, store);
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
@@ -399,7 +500,7 @@ static void describe_store(struct tir *ir, tir_stmt store, float *row) {
   if (rank <= 32) add_access(&s, n.store.buffer, indices, true);
   tir_walk_expr(ir, n.store.value, add_node, &s);
   tir_subst_clear(ir);
-  write_row(&s, row);
+  write_row(&s, n.store.buffer, row);
 }
 
 bool search_features(struct tir *ir, tir_func f, float **rows, uint32_t *count, ms_error *err) {

@@ -68,7 +68,8 @@ struct search_costs search_pool_costs(const struct search_pool *pool);
  * buffer its access type, bytes, unique bytes, lines, reuse, stride, allocation; the arithmetic-intensity curve.
  * Source: Zheng et al., "Ansor", OSDI 2020, appendix B. */
 uint32_t search_feature_count(void);
-const char *search_feature_name(uint32_t i);
+const char *search_feature_name(uint32_t i); /* valid until the thread's next call */
+const char *search_feature_doc(uint32_t i);  /* what number i is */
 bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *count, ms_error *err);
 
 /* ---- Cost models

@@ -27,7 +27,7 @@ local candidates = {}
 for _, c in ipairs(pool:replay(jobs, true)) do
   if c then
     local cost = 1
-    for row = 1, #c.features do cost = cost + c.features(row, "outer_loops") + 2 * c.features(row, "vectorized_length") end
+    for row = 1, #c.features do cost = cost + c.features(row, "loops") + 2 * c.features(row, "vectorized_length") end
     c.seconds = cost * 1e-4
     candidates[#candidates + 1] = c
   end
@@ -75,7 +75,7 @@ ms.model {
   update = function(self, lessons) self.count = (self.count or 0) + #lessons; seen.lessons, seen.seed = self.count, self.seed end,
   predict = function(_, list)
     local scores = {}
-    for i, c in ipairs(list) do scores[i] = -c.features(1, "outer_loops") end
+    for i, c in ipairs(list) do scores[i] = -c.features(1, "loops") end
     seen.candidates = seen.candidates + #list
     return scores
   end,
