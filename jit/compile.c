@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include <llvm-c/Analysis.h>
-#include <llvm-c/Error.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <llvm/Config/llvm-config.h>
 
 static void start_llvm(void) {
@@ -28,12 +26,9 @@ static void start_llvm(void) {
 }
 
 /* Unrolled bodies are basic blocks of thousands of loads and stores. LLVM's schedulers compare each pair of them, up to
- * a thousand at a time; with these limits such a body compiles in a fifth of the time, to code of the same size.
- * The vectorizer of straight-line code is off: that of 19.1.7 makes wrong code of unrolled conditional sums for
- * AVX-512, and runs whatever the options of the passes say. */
+ * a thousand at a time; with these limits such a body compiles in a fifth of the time, to code of the same size. */
 static void restrain_llvm(void) {
-  static const char *const options[] = {"msched", "-dag-maps-huge-region=200", "-dag-maps-reduction-size=100",
-                                        "-vectorize-slp=false"};
+  static const char *const options[] = {"msched", "-dag-maps-huge-region=200", "-dag-maps-reduction-size=100"};
   LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, NULL);
 }
 
@@ -59,7 +54,7 @@ LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *er
     LLVMDisposeMessage(message);
     return NULL;
   }
-  return LLVMCreateTargetMachine(target, t->triple, base_cpu(t), t->features, LLVMCodeGenLevelAggressive, LLVMRelocPIC,
+  return LLVMCreateTargetMachine(target, t->triple, base_cpu(t), t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
                                  LLVMCodeModelDefault);
 }
 
@@ -91,22 +86,16 @@ static void set_attributes_of_all(LLVMModuleRef module, const struct jit_target 
     if (!LLVMIsDeclaration(f)) set_attributes(f, target);
 }
 
-static bool optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, ms_error *err) {
-  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  LLVMPassBuilderOptionsSetLoopUnrolling(options, true);
-  LLVMPassBuilderOptionsSetLoopVectorization(options, true);
-  LLVMErrorRef error = LLVMRunPasses(module, "default<O2>", machine, options);
-  LLVMDisposePassBuilderOptions(options);
-  if (!error) return true;
-  char *message = LLVMGetErrorMessage(error);
-  ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
-  LLVMDisposeErrorMessage(message);
-  return false;
+static uint32_t count_loops(const struct tir *lowered, tir_func f) {
+  tir_stmt top = lowered->funcs.at[f].body;
+  uint32_t count = 0;
+  for (tir_stmt s = top; s; s = tir_next(lowered, s, top)) count += tir_is(lowered, s, TIR_LOOP);
+  return count;
 }
 
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
-                         const struct jit_options *options, ms_error *err) {
+                         const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
   assert(tir_is_func(lowered, f) && machine);
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
   LLVMSetTarget(module, target->triple);
@@ -114,25 +103,29 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
   LLVMSetModuleDataLayout(module, layout);
   LLVMDisposeTargetData(layout);
   bool ok = jit_emit(module, lowered, f, name, target, options, err);
+  jit_clock_pass(clock, "emit");
   char *message = NULL;
   if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {
     ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM's verifier: %s", message);
   }
   LLVMDisposeMessage(message);
+  jit_clock_pass(clock, "verify");
   if (ok) set_attributes_of_all(module, target);
   if (ok && options && options->dump_after && !strcmp(options->dump_after, "emit")) {
     char *text = LLVMPrintModuleToString(module);
     fputs(text, options->dump);
     LLVMDisposeMessage(text);
   }
-  ok = ok && optimize(module, machine, err);
+  ok = ok && jit_optimize(module, machine, count_loops(lowered, f), clock, err);
   if (ok) return module;
   LLVMDisposeModule(module);
   return NULL;
 }
 
+static void count_pass(void *clock, const char *pass) { jit_clock_pass(clock, pass); }
+
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
-                        const struct jit_options *options, ms_error *err) {
+                        const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
   assert(tir_is_func(ir, f) && target);
   if (!jit_target_has_code(target, err)) return NULL;
   struct tir *lowered = tir_new();
@@ -140,7 +133,9 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   struct tir_lower_options lower = {.vector_bits = target->vector_bits,
                                     .vector_registers = target->vector_registers,
                                     .instructions = jit_instructions(target),
-                                    .threads = (uint32_t)target->cores};
+                                    .threads = (uint32_t)target->cores,
+                                    .passed = count_pass,
+                                    .data = clock};
   if (options) {
     lower.stack_bytes = options->stack_bytes;
     lower.verify = options->verify;
@@ -172,7 +167,7 @@ static void dump_module(LLVMModuleRef module, LLVMTargetMachineRef machine, cons
 }
 
 static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, const struct jit_target *target,
-                                        const struct jit_options *options, ms_error *err) {
+                                        const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return NULL;
   struct jit_code *code = calloc(1, sizeof *code);
@@ -181,18 +176,19 @@ static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, c
   code->workspace = tir_workspace_of(lowered, f);
   snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, err);
+  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, clock, err);
   if (module) {
     dump_module(module, machine, options);
     char *message = NULL;
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &code->object))
       ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+    jit_clock_pass(clock, "generate");
     LLVMDisposeMessage(message);
     LLVMDisposeModule(module);
   }
   LLVMContextDispose(context);
   LLVMDisposeTargetMachine(machine);
-  if (code->object) return code;
+  if (code->object) return code->clock = *clock, code;
   free(code);
   return NULL;
 }
@@ -200,9 +196,11 @@ static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, c
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
                              const struct jit_options *options, ms_error *err) {
   assert(tir_is_func(ir, f) && target);
-  struct tir *lowered = jit_lowered(ir, f, target, options, err);
+  struct jit_clock clock;
+  jit_clock_start(&clock);
+  struct tir *lowered = jit_lowered(ir, f, target, options, &clock, err);
   if (!lowered) return NULL;
-  struct jit_code *code = compile_lowered(lowered, f, target, options, err);
+  struct jit_code *code = compile_lowered(lowered, f, target, options, &clock, err);
   tir_free(lowered);
   return code;
 }
@@ -227,6 +225,11 @@ void jit_code_free(struct jit_code *code) {
 const void *jit_code_object(const struct jit_code *code, size_t *bytes) {
   *bytes = LLVMGetBufferSize(code->object);
   return LLVMGetBufferStart(code->object);
+}
+
+const struct jit_pass *jit_code_passes(const struct jit_code *code, uint32_t *count) {
+  *count = code->clock.count;
+  return code->clock.passes;
 }
 
 size_t jit_code_workspace(const struct jit_code *code) { return code->workspace.bytes; }

@@ -80,7 +80,7 @@ static bool write_form(const struct tir *lowered, tir_func f, const char *name, 
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, err);
+  LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, NULL, err);
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
     char *text = LLVMPrintModuleToString(module);
@@ -281,7 +281,7 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
   }
   struct jit_target plain = *target; /* C has no name for a machine's instructions */
   if (!strcmp(suffix, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
-  struct tir *lowered = jit_lowered(ir, f, &plain, options, err);
+  struct tir *lowered = jit_lowered(ir, f, &plain, options, NULL, err);
   if (!lowered) return false;
   bool ok = !strcmp(suffix, ".so")  ? write_library(lowered, f, name, target, options, path, err)
             : !strcmp(suffix, ".c") ? write_source(lowered, f, name, target, options, path, err)

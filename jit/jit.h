@@ -98,6 +98,13 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
 void jit_code_free(struct jit_code *code);
 const void *jit_code_object(const struct jit_code *code, size_t *bytes);
 size_t jit_code_workspace(const struct jit_code *code);
+/* What each pass took that made the code, those of the lowering, then LLVM's, in order: seconds of the processor. */
+enum { JIT_MOST_PASSES = 40 };
+struct jit_pass {
+  const char *name;
+  double seconds;
+};
+const struct jit_pass *jit_code_passes(const struct jit_code *code, uint32_t *count);
 
 struct jit_kernel; /* loaded code; freeing it unmaps it */
 /* Refuses code for what this machine lacks. */

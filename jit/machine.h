@@ -2,9 +2,7 @@
 #ifndef MSCHED_JIT_MACHINE_H
 #define MSCHED_JIT_MACHINE_H
 
-#include "jit.h"
-
-#include <llvm-c/TargetMachine.h>
+#include "pipeline.h"
 
 void jit_start_llvm(void); /* once a process; any thread */
 bool jit_target_is_x86(const struct jit_target *target);
@@ -15,6 +13,7 @@ struct jit_code {
   struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
   struct jit_target target;
   char name[128]; /* of the entry */
+  struct jit_clock clock;
 };
 /* What another process compiled; the object is copied. */
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
@@ -29,12 +28,12 @@ bool jit_passed(int32_t status, ms_error *err);
 /* Whether the function may write a parameter's buffer: through a block, a store, or a pointer it hands out. */
 bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);
 
-/* The module of a lowered function, optimized. Owned by the caller, with `context`. */
+/* The module of a lowered function, optimized. Owned by the caller, with `context`. clock: NULL, or counts passes. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
-                         const struct jit_options *options, ms_error *err);
+                         const struct jit_options *options, struct jit_clock *clock, ms_error *err);
 /* A copy of the module with function f lowered for the target. Free with tir_free. */
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
-                        const struct jit_options *options, ms_error *err);
+                        const struct jit_options *options, struct jit_clock *clock, ms_error *err);
 
 #endif

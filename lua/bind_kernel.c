@@ -213,6 +213,20 @@ static int target_text(lua_State *L) {
   return 1;
 }
 
+/* passes(): what each pass took that made the code, a list of {pass =, seconds =} in order */
+static int passes(lua_State *L) {
+  uint32_t count;
+  const struct jit_pass *all = jit_code_passes(check_kernel(L, 1)->code, &count);
+  lua_createtable(L, (int)count, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    lua_createtable(L, 0, 2);
+    lua_pushstring(L, all[i].name), lua_setfield(L, -2, "pass");
+    lua_pushnumber(L, all[i].seconds), lua_setfield(L, -2, "seconds");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 static int kernel_function(lua_State *L) {
   check_kernel(L, 1);
   lua_getiuservalue(L, 1, 1);
@@ -294,6 +308,7 @@ void bind_kernels(lua_State *L) {
                                      {"target", target_text},
                                      {"func", kernel_function},
                                      {"reference", kernel_reference},
+                                     {"passes", passes},
                                      {"run", call},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__call", call}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};

@@ -209,6 +209,7 @@ kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, 
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
 kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s; a name that C cannot have, as main, becomes the file's
 kernel:target(): string | What it is built for.
+kernel:passes(): {pass: string, seconds: number}[] | What each pass took that made its code, in order, in seconds of the processor.
 kernel:func(): msched.function | The function it was built from.
 kernel:reference(): msched.function? | The unscheduled function.
 store:path(): string | Its file.

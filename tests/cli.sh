@@ -134,17 +134,17 @@ check "help of a member" 0 "Registers a rule" "$msched" help ms.rule
 check "help of a type" 0 ":find_module(workload: string, target: string, hash: string)" "$msched" help store
 check "help of a method of a type" 0 "Removes the record" "$msched" help store:delete
 check "help of nothing" 1 "nothing is named" "$msched" help fly
-check "lower" 0 "B[i_0 * 4 + i_1] = A[i_0 * 4 + i_1] + T.float32(1.0)" \
+check "lower" 0 "B[7] = A[7] + T.float32(1.0)" \
   "$msched" lower "$dir/add.py" --trace "$dir/good.json" --target x86-64-v3
 unpredicated="$(dirname -- "$0")/case/split_unpredicated_inside.case"
 echo "from tvm.script import ir as I, tirx as T" >"$dir/past.py"
 sed '1,/^### before/d; /^### trace/,$d' "$unpredicated" >>"$dir/past.py"
 sed '1,/^### trace/d; /^### after/,$d' "$unpredicated" >"$dir/past.json"
 check "lower, out of the regions, which are trusted" 0 "in T.grid(3, 4, 8):" \
-  "$msched" lower "$dir/past.py" --trace "$dir/past.json"
+  "$msched" lower "$dir/past.py" --trace "$dir/past.json" --dump-after loops
 check "lower, after a pass" 0 "for i in range(8):" "$msched" lower "$dir/add.py" --dump-after blocks
 check "lower, after each pass" 0 "# after flatten" "$msched" lower "$dir/add.py" --dump-after all
-check "lower, after no pass (unknown_pass)" 1 "there are offer threads place order blocks compact loops partition promote unroll vectorize flatten instruction share workspace and all" \
+check "lower, after no pass (unknown_pass)" 1 "there are offer threads place order blocks compact loops partition strips promote unroll vectorize flatten instruction share workspace and all" \
   "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
 # B[i] = A[i] + 1 of 8, as a Lua script and as sections.

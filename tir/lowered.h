@@ -13,6 +13,8 @@ struct tir_lower_options {
   bool verify;                       /* the verifier between passes */
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
   FILE *dump;
+  void (*passed)(void *data, const char *pass); /* NULL, or: called after each pass, with `data` */
+  void *data;
 };
 /* Brings a scheduled function, in place, to loops and accesses of one dimension: what code is generated from. */
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err);

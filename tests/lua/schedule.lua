@@ -119,3 +119,8 @@ refuses("schedule.lua:118: argument 2 is nil", function() plain:reorder(q, nil, 
 refuses("argument 3 is one too many", function() plain:fuse(p, nil, q) end)
 refuses("argument 2 is one too many", function() plain:unroll(p, 4) end)
 print "schedule: ok"
+
+-- A build says what each pass of it took.
+local passes = {}
+for _, p in ipairs(kernel:passes()) do passes[#passes + 1] = p.pass assert(p.seconds >= 0) end
+assert(table.concat(passes, " "):find "^offer .* strips .* emit .* scalars .* generate$")

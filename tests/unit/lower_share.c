@@ -171,7 +171,7 @@ static void text(void **state) {
 /* What both branches of a choice use again and again has no place to be bound, and is refused, not walked for ever. */
 static void too_large(void **state) {
   (void)state;
-  struct tir *ir = chain("T.if_then_else(1 <= v, A[v - 1] + X[v] * X[v], X[v])", STAGES);
+  struct tir *ir = chain("T.if_then_else(v % 3 == 1, A[v - 1] + X[v] * X[v], X[v])", STAGES);
   ms_error err = {.message = ""};
   inline_all(ir, STAGES);
   assert_false(tir_lower(ir, tir_find_func(ir, "main"), NULL, &err));

@@ -86,3 +86,48 @@ bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
   }
   return true;
 }
+
+/* Of a parallel loop that is in parts (partition.c), the part binds a variable that has its range. */
+double lower_times_run(const struct tir *ir, tir_stmt top) {
+  double times = 1, part = 0;
+  for (tir_stmt s = top, p = tir_stmt_at(ir, s)->parent; p; s = p, p = tir_stmt_at(ir, p)->parent) {
+    for (tir_stmt b = tir_stmt_at(ir, s)->prev; b; b = tir_stmt_at(ir, b)->prev) {
+      if (!tir_is(ir, b, TIR_BIND)) continue;
+      const struct tir_var_node *v = &ir->vars.at[tir_as(ir, b, TIR_BIND)->bind.var];
+      if (v->extent && tir_is_int(ir, v->extent)) part = (double)tir_at(ir, v->extent)->imm;
+    }
+    if (!tir_is(ir, p, TIR_LOOP)) continue;
+    int64_t extent = tir_loop_extent(ir, p);
+    if (part > 0)
+      times *= part, part = 0;
+    else if (extent > 0)
+      times *= (double)extent;
+  }
+  return times;
+}
+
+double lower_work(const struct tir *ir, tir_stmt top) {
+  double work = 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+    if (tir_is(ir, s, TIR_STORE)) work += lower_times_run(ir, s);
+  return work;
+}
+
+void lower_split_loop(struct tir *ir, tir_stmt loop, int64_t inner, enum tir_loop_kind kind) {
+  assert(inner > 0 && tir_loop_extent(ir, loop) % inner == 0);
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  struct tir_var_node v = ir->vars.at[n.loop.var];
+  tir_expr zero = tir_int(ir, v.type, 0), width = tir_int(ir, v.type, inner);
+  tir_expr count = tir_int(ir, v.type, tir_loop_extent(ir, loop) / inner);
+  tir_var outer_var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, zero, count);
+  tir_var inner_var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, zero, width);
+  tir_expr first = tir_mul(ir, tir_var_expr(ir, outer_var), width);
+  tir_subst_var(ir, n.loop.var, tir_add(ir, n.loop.min, tir_add(ir, first, tir_var_expr(ir, inner_var))));
+  for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
+  tir_subst_clear(ir);
+  tir_stmt body = tir_new_loop(ir, inner_var, zero, width, kind);
+  tir_move_children(ir, loop, TIR_BODY, body, TIR_BODY);
+  tir_append(ir, loop, TIR_BODY, body);
+  struct tir_stmt_node *outer = tir_stmt_at(ir, loop);
+  outer->loop.var = outer_var, outer->loop.min = zero, outer->loop.extent = count;
+}

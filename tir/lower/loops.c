@@ -55,6 +55,16 @@ static tir_stmt simplify_if(struct lowering *low, tir_stmt test) {
   return first ? first : after;
 }
 
+static tir_stmt simplify_store(struct lowering *low, tir_stmt store) {
+  struct tir *ir = low->ir;
+  tir_expr value = tir_as(ir, store, TIR_STORE)->store.value;
+  if (tir_at(ir, value)->flags & TIR_HAS_CALL) {
+    value = lower_decide_choices(ir, value);
+    tir_as(ir, store, TIR_STORE)->store.value = value;
+  }
+  return tir_next(ir, store, low->body);
+}
+
 bool lower_loops(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body; s;) {
@@ -62,6 +72,8 @@ bool lower_loops(struct lowering *low) {
       s = simplify_loop(low, s);
     else if (tir_is(ir, s, TIR_IF))
       s = simplify_if(low, s);
+    else if (tir_is(ir, s, TIR_STORE))
+      s = simplify_store(low, s);
     else
       s = tir_next(ir, s, low->body);
   }

@@ -16,6 +16,7 @@ static const struct {
     {"compact", "buffers shrink to what their scope touches", lower_compact},
     {"loops", "unit loops and constant conditions vanish", lower_loops},
     {"partition", "loops are cut where a condition in them becomes certain", lower_partition},
+    {"strips", "vectorized loops fill one register", lower_strips},
     {"promote", "tiles of a reduction are kept in registers", lower_promote},
     {"unroll", "unrolled loops are written out", lower_unroll},
     {"vectorize", "vectorized loops become vector expressions", lower_vectorize},
@@ -48,6 +49,7 @@ bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *optio
   struct lowering low = {ir, f, ir->funcs.at[f].body, options, err};
   for (int i = 0; i < PASS_COUNT; i++) {
     if (!passes[i].run(&low)) return false;
+    if (options && options->passed) options->passed(options->data, passes[i].name);
     dump(&low, passes[i].name);
     if (options && options->verify && !tir_verify(ir, err)) return false;
   }

@@ -29,6 +29,7 @@ bool lower_blocks(struct lowering *low);      /* blocks.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_partition(struct lowering *low);   /* partition.c */
+bool lower_strips(struct lowering *low);      /* strips.c */
 bool lower_vectorize(struct lowering *low);   /* vectorize.c */
 bool lower_unroll(struct lowering *low);      /* unroll.c */
 bool lower_promote(struct lowering *low);     /* promote.c */
@@ -50,6 +51,8 @@ struct access {
 typedef bool rewrite_access(struct tir *ir, void *data, struct access *access);
 void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data);
 tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data);
+/* The expression without the choices in it (if_then_else) whose conditions are certain. */
+tir_expr lower_decide_choices(struct tir *ir, tir_expr e);
 
 /* Calls visit for every load and store below `top`, with the statement it is in. */
 typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes);
@@ -70,6 +73,12 @@ struct lower_windows {
 bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out);
 /* What is written moves with v, and in one iteration more is read, as far as is known. */
 bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *windows, tir_var v);
+/* How often a statement runs, and how many stores it and what is below it do in all, as far as extents are constants and
+ * conditions hold. */
+double lower_times_run(const struct tir *ir, tir_stmt s);
+double lower_work(const struct tir *ir, tir_stmt top);
+/* Makes two of a loop of constant extent, a multiple of `inner`: the inner one, of this kind, has the body. */
+void lower_split_loop(struct tir *ir, tir_stmt loop, int64_t inner, enum tir_loop_kind kind);
 /* By how much the expression grows from one value of v to the next, in a plain sum of variables; false: it is none. */
 bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step);
 

@@ -1,7 +1,8 @@
 /* Partition: a loop is cut in two where a condition below it becomes certain: the tail of an imperfect split, the rim
  * of a padding. The part for which it is certain loses the condition.
  * Requires: no blocks. Gives: conditions that depend on as few loops as can be. Keeps: the order of iterations.
- * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. */
+ * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. A vectorized loop is
+ * cut where that leaves no condition: elsewhere one masked vector is better than several. */
 #include "lower.h"
 
 #include "../arith/linear.h"
@@ -153,12 +154,13 @@ static void add_edge(int64_t *edges, int *count, int64_t edge) {
 static bool cut(struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
-  if (n.loop_kind == TIR_THREAD_BINDING || n.loop_kind == TIR_VECTORIZED) return false;
+  if (n.loop_kind == TIR_THREAD_BINDING) return false;
   int64_t extent = tir_loop_extent(ir, loop);
   if (extent < 2 || !tir_is_int(ir, n.loop.min)) return false;
   int64_t min = tir_at(ir, n.loop.min)->imm, end = min + extent;
   struct cuts c = {ir, n.loop.var, min, end, min, end, false};
   gather(&c, loop);
+  if (n.loop_kind == TIR_VECTORIZED && (c.from != c.false_from || c.to != c.false_to)) return false;
   if (!c.any || size_of(ir, low->body) + 3 * size_of(ir, loop) > MOST_STATEMENTS) return false;
   int64_t edges[6] = {min};
   int count = 1;

@@ -9,25 +9,34 @@
 
 struct rewriting {
   struct tir *ir;
-  rewrite_access *rewrite;
+  rewrite_access *rewrite; /* NULL: accesses stay, and choices are decided */
   void *data;
   struct tir_node_map made; /* what became of each node */
 };
 
 static tir_expr rewrite_in(struct rewriting *r, tir_expr e);
 
+/* What is chosen, where the condition is certain: a condition costs more than what it guards. */
+static tir_expr choose(struct tir *ir, struct tir_expr_node n, tir_expr *operands) {
+  operands[0] = tir_simplify(ir, operands[0]);
+  if (tir_is_int(ir, operands[0])) return operands[tir_at(ir, operands[0])->imm ? 1 : 2];
+  return tir_call(ir, n.type, n.ref, operands, n.count);
+}
+
 static tir_expr with_operands(struct rewriting *r, struct tir_expr_node n) {
   struct tir *ir = r->ir;
   tir_expr on_stack[TIR_MOST_RANK], *operands = tir_room(on_stack, sizeof on_stack, n.count * sizeof *operands);
   for (uint32_t i = 0; i < n.count; i++) operands[i] = rewrite_in(r, ir->operands.at[n.operands + i]);
   tir_expr made;
-  if (n.kind == TIR_CALL) {
+  if (n.kind == TIR_CALL && !r->rewrite && tir_is_choice(ir, &n)) {
+    made = choose(ir, n, operands);
+  } else if (n.kind == TIR_CALL) {
     made = tir_call(ir, n.type, n.ref, operands, n.count);
   } else {
     struct access a = {.buffer = n.ref, .count = n.count};
     assert(n.count <= TIR_MOST_RANK);
     memcpy(a.indices, operands, n.count * sizeof *operands);
-    r->rewrite(ir, r->data, &a);
+    if (r->rewrite) r->rewrite(ir, r->data, &a);
     tir_expr predicate = rewrite_in(r, n.a);
     made = tir_load(ir, a.buffer, a.indices, a.count, predicate);
   }
@@ -51,6 +60,8 @@ static tir_expr rewrite_in(struct rewriting *r, tir_expr e) {
   tir_expr made = rewrite_node(r, e);
   return *tir_node_map_at(&r->made, e, 0, &fresh) = made;
 }
+
+tir_expr lower_decide_choices(struct tir *ir, tir_expr e) { return lower_rewrite_expr(ir, e, NULL, NULL); }
 
 tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
   if (!e || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;

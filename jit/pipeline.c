@@ -1,0 +1,71 @@
+/* LLVM's passes over a kernel, and what each pass of a compilation takes. */
+#include "pipeline.h"
+
+#include <time.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+/* ---- What passes take ---- */
+
+/* Of this thread alone: other programs do not count. */
+static double processor_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void jit_clock_start(struct jit_clock *clock) { *clock = (struct jit_clock){.last = processor_seconds()}; }
+
+void jit_clock_pass(struct jit_clock *clock, const char *name) {
+  assert(name);
+  if (!clock) return;
+  double now = processor_seconds();
+  assert(clock->count < JIT_MOST_PASSES);
+  clock->passes[clock->count++] = (struct jit_pass){name, now - clock->last};
+  clock->last = now;
+}
+
+/* ---- LLVM's passes ---- */
+
+/* Most loops of a function for which the passes run that reckon with scalar evolution: their time grows with the square
+ * of these, or faster, while the lowering has written out what pays most. */
+enum { MOST_LOOPS = 48 };
+
+#define COMBINE "instcombine<no-verify-fixpoint;max-iterations=1>"
+
+/* What kernels need of LLVM, in order. No passes between functions, since calls are few and large; no vectorizer of
+ * straight-line code: that of 19.1.7 makes wrong code of unrolled conditional sums for AVX-512. */
+static const struct {
+  const char *name, *passes;
+  bool dear; /* only where loops are few */
+} stages[] = {
+    {"scalars", "function(sroa,early-cse<memssa>,simplifycfg," COMBINE ",loop-mssa(licm))", false},
+    {"write out", "function(loop(loop-unroll-full),sroa,early-cse<memssa>," COMBINE ")", true},
+    {"memory", "function(gvn,jump-threading,correlated-propagation,simplifycfg,dse)", false},
+    {"vectors", "function(loop-vectorize," COMBINE ",simplifycfg,loop-mssa(licm))", false},
+    {"repeat", "function(loop-unroll<O2>," COMBINE ",loop-mssa(licm))", true},
+};
+
+static bool run_stage(LLVMModuleRef module, LLVMTargetMachineRef machine, const char *passes, ms_error *err) {
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
+  LLVMDisposePassBuilderOptions(options);
+  if (!error) return true;
+  char *message = LLVMGetErrorMessage(error);
+  ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+  LLVMDisposeErrorMessage(message);
+  return false;
+}
+
+bool jit_optimize(LLVMModuleRef module, LLVMTargetMachineRef machine, uint32_t loops, struct jit_clock *clock,
+                  ms_error *err) {
+  assert(module && machine);
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+    if (stages[i].dear && loops > MOST_LOOPS) continue;
+    if (!run_stage(module, machine, stages[i].passes, err)) return false;
+    jit_clock_pass(clock, stages[i].name);
+  }
+  return true;
+}
