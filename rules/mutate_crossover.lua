@@ -13,7 +13,8 @@ return msched.mutator {
     local made
     for i, d in ipairs(own) do
       local decision = given[i].decision
-      if given[i].kind ~= d.kind then return nil end
+      if given[i].kind ~= d.kind or given[i].index ~= d.index then return nil end
+      if decision and d.decision and #decision ~= #d.decision then return nil end
       if decision and d.decision and not same(decision, d.decision) and stream:below(2) == 1 then
         made = (made or trace):with_decision(d.index, decision)
       end
