@@ -4,6 +4,7 @@
 #include "../analysis/loads.h"
 #include "../arith/iter_map.h"
 #include "copy_stage.h"
+#include "inline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +46,7 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
                         tir_buffer_name(ir, plan->buffer), tir_block_name(ir, b), tir_block_name(ir, *writer));
     *writer = b;
   }
-  return !tir_stores_itself(ir, plan->scope, plan->buffer) ||
-         tir_refuse(ir, err, MS_SEVERAL_WRITERS, plan->scope, "buffer `%s` is stored to in `%s` outside of its blocks",
-                    tir_buffer_name(ir, plan->buffer), tir_block_name(ir, plan->scope));
+  return tir_check_scope_stores_not(ir, plan->buffer, plan->scope, err);
 }
 
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {

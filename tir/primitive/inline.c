@@ -81,6 +81,12 @@ bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block write
                              tir_buffer_name(ir, buffer));
 }
 
+bool tir_check_scope_stores_not(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
+  return !tir_stores_itself(ir, scope, buffer) ||
+         tir_refuse(ir, err, MS_SEVERAL_WRITERS, scope, "buffer `%s` is stored to in `%s` outside of its blocks",
+                    tir_buffer_name(ir, buffer), tir_block_name(ir, scope));
+}
+
 tir_stmt tir_only_store(const struct tir *ir, tir_block block) {
   assert(tir_is(ir, block, TIR_BLOCK));
   tir_stmt s = tir_only_child(ir, block);

@@ -16,6 +16,8 @@ bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block blo
 /* No block but those that read the buffer has it in the ranges of its regions; nor after the writer, unless TIR_NONE,
  * has its scope itself, in ranges of loops, bindings or predicates. */
 bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block writer, ms_error *err);
+/* The scope stores to the buffer in its blocks only. */
+bool tir_check_scope_stores_not(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
 /* The only statement of the block, if it is a store without a predicate; else TIR_NONE. */
 tir_stmt tir_only_store(const struct tir *ir, tir_block block);
 

@@ -135,7 +135,7 @@ static bool find_own_loops(const struct tir *ir, const struct plan *plan, tir_va
  * what is around them: in each iteration of what is around the producer, the value runs from end to end of the
  * iteration's domain.
  */
-static bool is_covered_each_round(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
+static bool is_covered_each_iteration(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
   struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
   tir_var vars[MOST_ITERS], own[MOST_ITERS];
   uint32_t own_count;
@@ -154,7 +154,7 @@ static bool is_covered_each_round(struct tir *ir, const struct plan *plan, tir_v
 static bool is_covered(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
   struct tir_bounds taken = tir_bounds_of(ir, value), wanted = tir_bounds_of(ir, ir->vars.at[iter].expr);
   if (!has_constant_domain(ir, iter)) return true;
-  return taken.lo <= wanted.lo && taken.hi >= wanted.hi && is_covered_each_round(ir, plan, iter, value);
+  return taken.lo <= wanted.lo && taken.hi >= wanted.hi && is_covered_each_iteration(ir, plan, iter, value);
 }
 
 /* An iteration that no index depends on, one of several, or an index of none: what the producer stores may be no
@@ -389,7 +389,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
       (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
-  return tir_check_not_only_block(ir, block, err) && tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
+  return tir_check_scope_stores_not(ir, plan->buffer, plan->scope, err) && tir_check_not_only_block(ir, block, err) &&
+         tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
          tir_check_no_range_loads(ir, plan->buffer, plan->producer, err) && check_order(ir, block, plan, err);
 }
 
