@@ -119,7 +119,7 @@ enum ms_code bind_refused_code(lua_State *L, int at);
  * lua_pushfstring. */
 int bind_refuse(lua_State *L, const char *format, ...);
 /* Raises where the options at `at` (a table, nil or nothing) have a field that is none of "name:type name:type …", or of
- * another type: what Lua's `type` says, "integer", or a class of ours, as "msched.function". */
+ * another type: what Lua's `type` says, "integer", "any", or a class of ours, as "msched.function". */
 void bind_check_options(lua_State *L, int at, const char *known);
 void bind_options(lua_State *L); /* adds to the module on the top of the stack */
 /* Reads options: the field of the table at `at`, or the default. */

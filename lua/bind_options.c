@@ -38,6 +38,7 @@ static const char *type_name(lua_State *L, int at) {
 
 /* An integer is a number without a fraction, as for the functions of Lua. */
 static bool is_of(lua_State *L, int at, const struct known *k) {
+  if (is_word("any", k->type, k->type_length)) return true;
   bool integer = is_word("integer", k->type, k->type_length);
   if (!integer) return is_word(type_name(L, at), k->type, k->type_length);
   int whole = 0;

@@ -52,7 +52,7 @@ ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …
-ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (integer, or what `type` says, or a class, as msched.function): gives them, or raises with the caller's place.
+ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (what `type` says, or integer, any, or a class, as msched.function): gives them, or raises with the caller's place.
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
 ms.type(x: any): string? | "function", "schedule", "trace", …; nil for what is not of this module.
 ms.where(): string | The place in the user's file that the call comes from, as "file:line: ", or "" if there is none.

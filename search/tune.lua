@@ -172,7 +172,7 @@ local Best = {__name = "msched.best"}
 Best.__index = Best
 function Best:schedule() return msched.apply(self.func, self.trace) end
 function Best:build(options)
-  options = options or {}
+  options = msched.options(options, "target:string fast_math:boolean")
   return msched.build(self:schedule():func(), {target = options.target or self.target, reference = self.func, fast_math = options.fast_math})
 end
 function Best:export(path)
@@ -181,8 +181,13 @@ function Best:export(path)
   kernel:export(path)
 end
 
+local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table rules:table postprocs:table mutators:table " ..
+  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean " ..
+  "rule_timeout:number reference_timeout:number failures:integer listen:function"
+
 function msched.tune(func, options)
-  local task, path = tune.run(func, options or {})
+  if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end
+  local task, path = tune.run(func, msched.options(options, OPTIONS))
   if task:stopped() then
     error(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", task.kept, path), 2)
   end

