@@ -16,7 +16,7 @@ local workload, target = store:put_workload(gemm), ms.target "native"
 local opened = tune.open(gemm, target, {seed = 1})
 local pool = ms.pool(gemm, {jobs = 2, files = {}, target = "native"})
 local jobs, seen = {}, {}
-for i = 1, 300 do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
+for i = 1, 600 do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
 for i, c in ipairs(pool:replay(jobs, true)) do
   if c and not seen[c.hash] then
     seen[c.hash] = true
