@@ -91,7 +91,7 @@ static void clear_unsampled(const struct jit_expected *e, const struct tir *ir, 
 
 /* ---- What is expected ---- */
 
-static double tolerance_of_whole(const struct tir *ir, tir_func f, const struct tir_arguments *after) {
+double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *after) {
   double tolerance = tir_tolerance(ir, f, tir_coarsest_epsilon(ir));
   for (uint32_t i = 0; i < after->count; i++)
     if (output_of(ir, f, i)) tolerance = fmin(tolerance, tir_whole_tolerance(ir, f, after, i));
@@ -174,7 +174,7 @@ static int expect_whole(const struct expecting *x) {
   if (!tir_make_arguments(x->ir, x->f, x->seed, &out->before, x->err)) return -1;
   tir_copy_arguments(x->ir, x->f, &out->before, &out->after);
   if (!run_unscheduled(x, false, &out->after, &out->seconds)) return -1;
-  out->tolerance = tolerance_of_whole(x->ir, x->f, &out->after);
+  out->tolerance = jit_tolerance(x->ir, x->f, &out->after);
   return 1;
 }
 

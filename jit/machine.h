@@ -28,6 +28,9 @@ bool jit_passed(int32_t status, ms_error *err);
 /* Whether the function may write a parameter's buffer: through a block, a store, or a pointer it hands out. */
 bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);
 
+/* How close results must be, given what the function computes: `after` has the arguments with it. */
+double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *after);
+
 /* The module of a lowered function, optimized. Owned by the caller, with `context`. clock: NULL, or counts passes. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
