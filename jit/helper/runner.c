@@ -184,11 +184,9 @@ static void measure(struct running *r, const struct measure_run *run, const void
                     struct jit_result *out) {
   ms_error err = {.instruction = -1};
   double factor = r->w->hello->options.censor_factor, unscheduled = r->reference.seconds;
-  struct candidate c = {.best = run->best,
-                        .grace = run->grace,
-                        .hopeless = run->best > 0 && factor > 0 ? factor * run->best : 0,
-                        .out = out};
-  if (unscheduled > 0 && factor > 0 && (c.hopeless <= 0 || unscheduled < c.hopeless)) c.hopeless = unscheduled;
+  double fastest = run->best > 0 && (unscheduled <= 0 || run->best < unscheduled) ? run->best : unscheduled;
+  struct candidate c = {
+      .best = run->best, .grace = run->grace, .hopeless = fastest > 0 && factor > 0 ? factor * fastest : 0, .out = out};
   r->note->stage = STAGE_LOADING;
   struct jit_code *code = jit_code_of_object(object, bytes, &run->workspace, run->name);
   struct jit_kernel *kernel = jit_load(code, &err);
