@@ -3,8 +3,8 @@
  *   for i, j, k: C[i, j] += A[i, k] * B[k, j]     becomes     for i in parallel: for k: for j: …
  *
  * Every element is still computed by the same operations in the same order: loops of reductions keep their order among
- * themselves, and what is moved across them, and shared among threads, tells elements apart. So results keep their bits,
- * of real numbers too, as long as the compiler keeps to the operations that are written (no_fast_math). */
+ * themselves, and what is moved across them, and shared among threads, are loops over elements. So results keep their
+ * bits, of real numbers too, as long as the compiler keeps to the operations that are written (no_fast_math). */
 #include "arrange.h"
 
 enum { MOST_LOOPS = 32 };

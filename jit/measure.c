@@ -22,7 +22,7 @@ struct pending {
   void *trace;
 };
 
-/* A function that is measured: what a new helper must be told of it. */
+/* A function that is measured: what a new helper must know of it. */
 struct task {
   struct measure_task head;
   char *texts; /* the function's, then those of intrinsics */

@@ -50,7 +50,7 @@ local function check(kind, fields)
   for name in pairs(fields) do assert(known[name], name) end
 end
 
--- A function that tells `listen` of events: log(kind, name of the task, fields).
+-- A function that gives `listen` events: log(kind, name of the task, fields).
 function log.new(listen)
   local started = msched.clock()
   return function(kind, task, fields)

@@ -328,7 +328,7 @@ local function keep(self, c, status, r)
                                   high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate}
 end
 
--- What came of a candidate: counted, kept in the store, told.
+-- What came of a candidate: counted, kept in the store, reported.
 function Task:take(number, r)
   local c, at = self.pending[number].candidate, self.pending[number].at
   local status = r.measured and "measured" or r.censored and "censored" or "failed"

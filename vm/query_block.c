@@ -1,4 +1,4 @@
-/* Queries that tell rules how blocks stand to one another and to the loops around them. */
+/* Queries for rules: how blocks stand to one another and to the loops around them. */
 #include "query.h"
 #include "run.h"
 

@@ -7,7 +7,7 @@
 
 /* ---- What became of a reference ---- */
 
-static void tell(const struct tasks *tasks, uint32_t i, struct channel *host) {
+static void report(const struct tasks *tasks, uint32_t i, struct channel *host) {
   const struct task *t = tasks->at[i];
   const struct measure_task_state state = {i, t->state == REFERENCE_FAILED};
   channel_send(host, MEASURE_TASK_STATE, &state, sizeof state, t->failure, strlen(t->failure));
@@ -19,7 +19,7 @@ static void settle(struct tasks *tasks, uint32_t i, const char *failure, struct 
   tasks->running -= t->state == REFERENCE_RUNS;
   t->state = failure ? REFERENCE_FAILED : REFERENCE_KNOWN;
   snprintf(t->failure, sizeof t->failure, "%s", failure ? failure : "");
-  tell(tasks, i, host);
+  report(tasks, i, host);
 }
 
 static void hear(struct tasks *tasks, uint32_t i, struct channel *host) {

@@ -23,7 +23,7 @@ struct tasks {
 
 /* Reads a task from its message; one that cannot be read has failed. */
 void tasks_add(struct tasks *tasks, const struct measure_hello *hello, const struct message *m, struct channel *host);
-/* Starts references that wait, hears those that run, and ends those that take too long. The host is told what became of
+/* Starts references that wait, hears those that run, and ends those that take too long. The host hears what became of
  * each. Returns seconds until the next look. */
 double tasks_watch(struct tasks *tasks, struct channel *host);
 void tasks_stop_references(struct tasks *tasks); /* while a candidate is timed */

@@ -157,7 +157,7 @@ static pid_t helper_of_this(void) {
   return (pid_t)pid;
 }
 
-/* Another helper is told of every task and of what is pending of each. */
+/* Another helper hears of every task and of what is pending of each. */
 static void goes_on_with_all_when_the_helper_is_killed(void **state) {
   (void)state;
   struct jit_measurer *m = start(adding(64, 1));
