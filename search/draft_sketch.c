@@ -335,22 +335,34 @@ static void list_tiles(struct tiles *t, uint32_t at, int64_t rest) {
   memcpy(d->values + (size_t)d->choices++ * d->width, t->parts, d->width * sizeof *t->parts);
 }
 
+static void list_candidates(struct draft_draw *d, uint32_t count) {
+  d->choices = count;
+  d->values = malloc((count + 1) * sizeof *d->values);
+  if (!d->values) abort();
+  for (uint32_t i = 0; i < count; i++) d->values[i] = i;
+}
+
 /* The choices of a draw; none where what they are depends on other draws: it stays as it is in the sketch. */
+static void list_choices(struct reading *r, const struct vm_instruction *in, struct draft_draw *out) {
+  const struct vm_value *attrs = vm_attrs_of(r->steps, in);
+  if (in->kind == VM_SampleCategorical) {
+    list_candidates(out, attrs->count);
+    return;
+  }
+  struct draft_number extent = r->draft->numbers[r->numbers[vm_inputs_of(r->steps, in)->ref]];
+  if (extent.op != DRAFT_CONSTANT || out->width > DRAFT_LOOPS) return;
+  struct tiles t = {out, attrs[1].integer, {0}};
+  list_tiles(&t, 0, extent.value);
+}
+
 static void read_choices(struct reading *r, const struct vm_instruction *in) {
   struct search_draft *d = r->draft;
   struct draft_draw draw = {.decision = in->decision, .width = in->outputs};
-  if (in->kind == VM_SampleCategorical) {
-    draw.choices = vm_attrs_of(r->steps, in)->count;
-    draw.values = malloc(draw.choices * sizeof *draw.values);
-    if (!draw.values) abort();
-    for (uint32_t i = 0; i < draw.choices; i++) draw.values[i] = i;
-  } else {
-    struct draft_number extent = d->numbers[r->numbers[vm_inputs_of(r->steps, in)->ref]];
-    if (extent.op != DRAFT_CONSTANT || draw.width > DRAFT_LOOPS) return;
-    struct tiles t = {&draw, vm_attrs_of(r->steps, in)[1].integer, {0}};
-    list_tiles(&t, 0, extent.value);
+  list_choices(r, in, &draw);
+  if (!draw.choices) {
+    free(draw.values);
+    return;
   }
-  if (!draw.choices) return;
   d->draws = realloc(d->draws, (d->draw_count + 1) * sizeof *d->draws);
   if (!d->draws) abort();
   d->draws[d->draw_count++] = draw;
