@@ -27,6 +27,8 @@ void script_start(lua_State *L); /* the clock of `seconds` starts */
 void script_stop(lua_State *L);
 /* Asks every state to stop at its next step; async-signal-safe. */
 void script_interrupt(void);
+/* From now on the signal of that number interrupts; where `kills`, a later one of it ends the process at once. */
+void script_catch(int number, bool kills);
 /* Forgets it: an interactive session goes on. */
 void script_resume(void);
 bool script_interrupted(void);

@@ -8,11 +8,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static void on_interrupt(int unused) {
-  (void)unused;
-  script_interrupt();
-}
-
 /* terminal_width(): its columns, 80 where it does not say; nil: standard output is none. */
 static int terminal_width(lua_State *L) {
   struct winsize size;
@@ -67,9 +62,7 @@ static bool push_words(lua_State *L, const struct cli_command *self, int argc, c
  * first does with the other commands: a store takes no harm from it. */
 int cli_lua(const struct cli_command *self, int argc, char **argv) {
   ms_error err = {.instruction = -1};
-  bool tunes = !strcmp(self->name, "tune");
-  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-  if (tunes) sigaction(SIGINT, &action, NULL), sigaction(SIGTERM, &action, NULL);
+  if (!strcmp(self->name, "tune")) script_catch(SIGINT, true), script_catch(SIGTERM, true);
   struct script_limits limits = {.patient = true};
   lua_State *L = script_new(&limits, &err);
   if (!L) return cli_report(&err, NULL, false);

@@ -5,15 +5,9 @@
 
 #include <signal.h>
 
-static void on_interrupt(int unused) {
-  (void)unused;
-  script_interrupt();
-}
-
 int cli_script(int argc, char **argv) {
   ms_error err = {.instruction = -1};
-  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}; /* a second one kills */
-  sigaction(SIGINT, &action, NULL);
+  script_catch(SIGINT, true);
   lua_State *L = script_new(NULL, &err);
   if (!L) return cli_report(&err, NULL, false);
   lua_pushcfunction(L, repl_colour_print);

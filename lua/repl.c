@@ -215,11 +215,6 @@ static void loop(struct session *s) {
   }
 }
 
-static void on_interrupt(int unused) {
-  (void)unused;
-  script_interrupt();
-}
-
 static int open_session(lua_State *L) {
   struct session *s = lua_touserdata(L, 1);
   repl_push(L);
@@ -242,8 +237,7 @@ static int open_session(lua_State *L) {
 
 int cli_repl(void) {
   ms_error err = {.instruction = -1};
-  struct sigaction action = {.sa_handler = on_interrupt};
-  sigaction(SIGINT, &action, NULL);
+  script_catch(SIGINT, false);
   struct session s = {.L = script_new(NULL, &err)};
   if (!s.L) return cli_report(&err, NULL, false);
   lua_pushcfunction(s.L, open_session);

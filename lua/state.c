@@ -3,6 +3,7 @@
 #include "bind.h"
 #include "bind_search.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -17,17 +18,42 @@ void script_interrupt(void) {
   interrupted = 1;
   bind_search_interrupt();
 }
+
+/* Wrappers send one stop twice: timeout(1) signals its child, then the group that the child is in. */
+enum { SAME_STOP_NS = 250000000 };
+static int64_t first_stop_ns; /* written by the handlers alone, which block one another */
+
+static int64_t clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+static void on_interrupt(int unused) {
+  (void)unused;
+  script_interrupt();
+}
+static void on_interrupt_or_end(int number) {
+  if (!first_stop_ns) first_stop_ns = clock_ns();
+  script_interrupt();
+  if (clock_ns() - first_stop_ns < SAME_STOP_NS) return;
+  signal(number, SIG_DFL);
+  raise(number);
+}
+void script_catch(int number, bool kills) {
+  struct sigaction action = {.sa_handler = kills ? on_interrupt_or_end : on_interrupt};
+  sigaddset(&action.sa_mask, SIGINT);
+  sigaddset(&action.sa_mask, SIGTERM);
+  int caught = sigaction(number, &action, NULL);
+  assert(caught == 0);
+  (void)caught;
+}
 void script_resume(void) {
   interrupted = 0;
   bind_search_resume();
 }
 bool script_interrupted(void) { return interrupted != 0; }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static double now(void) { return 1e-9 * (double)clock_ns(); }
 
 static void *allocate(void *data, void *at, size_t old_size, size_t size) {
   struct script *s = data;
