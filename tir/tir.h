@@ -651,6 +651,7 @@ char *tir_print_expr(const struct tir *ir, tir_expr e);
 #include "interpreter.h"
 #include "lowered.h"
 #include "primitive.h"
+#include "query.h"
 #include "verifier.h"
 
 #ifdef __cplusplus

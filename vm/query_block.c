@@ -2,8 +2,6 @@
 #include "query.h"
 #include "run.h"
 
-#include "tir/analysis/kernel.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

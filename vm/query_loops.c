@@ -1,8 +1,6 @@
 /* Queries of the loops around a block at once, for postprocessors, which run for every candidate. */
 #include "query.h"
 
-#include "tir/analysis/analysis.h"
-
 #include <assert.h>
 #include <string.h>
 

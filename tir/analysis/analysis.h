@@ -13,11 +13,6 @@
 
 /* ---- Loops (block.c) ---- */
 
-/* The extent, or -1 when it is no constant. */
-static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
-  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, l, TIR_LOOP)->loop.extent);
-  return n->kind == TIR_INT_IMM ? n->imm : -1;
-}
 bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l);
 /* The variables of the loops around `s`, innermost first, up to its block or below `high` (TIR_NONE: all). Returns
  * their number, stores at most `most`. */
@@ -70,11 +65,8 @@ void tir_renew_pipeline(struct tir *ir, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block` or (`later`) after it, in order of text. */
 uint32_t tir_users_of(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
                       bool later, tir_block *out, uint32_t most);
-/* The lowest loop or block around both (or one of them, if it is around the other). */
-tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
-/* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
-tir_block tir_scope_of(const struct tir *ir, tir_block block);
-bool tir_find_scope(const struct tir *ir, tir_block block, tir_block *scope, ms_error *err); /* refuses TIR_NONE */
+/* tir_scope_of; refuses a block that is in none. */
+bool tir_find_scope(const struct tir *ir, tir_block block, tir_block *scope, ms_error *err);
 /* Children of block's scope that come before it and write what it reads or writes (producers), in the order of its
  * regions, reads first, and for each in order of text; or that come after it and read or write what it writes
  * (consumers), in order of text. Each once. Returns the number, stores at most `most`. */

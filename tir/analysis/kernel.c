@@ -1,5 +1,5 @@
 /* Kernels: threads, memory and vectors, as they will be once buffers hold only what lives at a time. */
-#include "kernel.h"
+#include "analysis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,16 @@
-/* What each kernel of a function takes of a GPU. Internal to tir and vm. */
-#ifndef MSCHED_TIR_KERNEL_H
-#define MSCHED_TIR_KERNEL_H
+/* Queries: what may be asked of a module beyond what its nodes say. Part of the door tir.h; included from there only. */
 
-#include "analysis.h"
+/* The extent, or -1 when it is no constant. */
+static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
+  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, l, TIR_LOOP)->loop.extent);
+  return n->kind == TIR_INT_IMM ? n->imm : -1;
+}
+/* The lowest loop or block around both (or one of them, if it is around the other). */
+tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
+/* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
+tir_block tir_scope_of(const struct tir *ir, tir_block block);
 
-/* A statement below a function's root block. Numbers that no constant bounds are -1. */
+/* What a kernel, a statement below a function's root block, takes of a GPU. Numbers that no constant bounds are -1. */
 struct tir_kernel {
   bool uniform;                        /* every loop bound to an axis has the same extent */
   int64_t threads, vthreads;           /* of a block, of a thread */
@@ -13,10 +19,7 @@ struct tir_kernel {
   int64_t local_bytes;                 /* a thread's, likewise, for all of its virtual threads */
   int64_t vector_bytes;                /* the widest access */
 };
-
 /* Returns their number, stores at most `most`. Interns expressions. */
 uint32_t tir_kernels(struct tir *ir, tir_func f, struct tir_kernel *out, uint32_t most);
 /* Bytes of the buffers of exactly this scope that the root block allocates, as kernels count them; -1: not known. */
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope);
-
-#endif

@@ -1,0 +1,11 @@
+#!/bin/sh
+# A room is used through its door, the header that bears its name: no file of another room includes any other of its
+# headers. Prints the lines that do; exit status 1 if there are any.
+# usage: doors.sh SOURCES
+set -e
+cd "$1"
+inside=$(for room in tir vm jit db search lua; do
+  grep -rnE --include='*.[ch]' '^#include "(\.\./)*(tir|vm|jit|db|search|lua)/.*\.h"' $room |
+    grep -vE "\"$room/|\"(\.\./)*(tir/tir|vm/vm|jit/jit|db/db|search/search)\.h\"" || true
+done)
+test -z "$inside" || { printf 'not by the door:\n%s\n' "$inside"; exit 1; }
