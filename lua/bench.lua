@@ -1,6 +1,6 @@
 -- msched bench gemm, bench tune: what tuning a matrix product gives, beside vendors' libraries, and what a trial costs.
 local ms = msched
-local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
+local cli, tools, work = ms.load "lua.cli", ms.load "lua.bench_tools", ms.load "lua.bench_work"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 local te, ops = ms.te, ms.ops
 
@@ -40,28 +40,30 @@ local function bench_shape(shape, options, vendors)
   local env = tune_gemm(func, options, tools.progress_line(name))
   local kernel = ms.build(ms.apply(func, env.fastest.trace):func(), {target = env.target.text, reference = func})
   local arrays, other = ms.arrays_for(func, 1), ms.array({m, n})
-  kernel:run(table.unpack(arrays))
-  local times = ms.time_products(kernel, vendors, SECONDS, arrays[1], arrays[2], other)
-  local rows = {}
+  local calls = {kernel:prepare(table.unpack(arrays))}
+  calls[1]:run()
+  local product, rows = work.into(work.of("matmul", {dtype = "float32"}, arrays), other), {}
   for i, v in ipairs(vendors) do
-    v:multiply(arrays[1], arrays[2], other)
-    rows[i] = {name = v:name(), seconds = times[i + 1].seconds, low = times[i + 1].low, high = times[i + 1].high,
-               difference = arrays[3]:difference(other)}
+    calls[i + 1] = v:prepare(product)
+    calls[i + 1]:run()
+    rows[i] = {name = v:name(), difference = arrays[3]:difference(other)}
   end
+  local times = ms.time_in_turn(calls, SECONDS)
+  for i, r in ipairs(rows) do r.seconds, r.low, r.high = times[i + 1].seconds, times[i + 1].low, times[i + 1].high end
   if options.peer then
     rows[#rows + 1] = {name = "peer", seconds = tools.ask_peer(options, "peer_tune.py", m, n, k, env.done).best_seconds}
   end
-  local ours, work = times[1], cli.work_of(func)
+  local ours, operations = times[1], cli.work_of(func)
   if options.json then
     local line = {bench = "gemm", shape = name, trials = env.done, tuning_seconds = env.seconds, seconds = ours.seconds, low = ours.low, high = ours.high}
-    for _, r in ipairs(rows) do line[r.name:lower()] = {seconds = r.seconds, ratio = r.seconds / ours.seconds, difference = r.difference} end
+    for _, r in ipairs(rows) do line[(r.name:lower():gsub(" ", "_"))] = {seconds = r.seconds, ratio = r.seconds / ours.seconds, difference = r.difference} end
     cli.put_json(line)
     return
   end
   print(string.format("%-14s msched %9s [%s, %s] %s, %d trials in %.1f s", name, cli.time_text(ours.seconds), cli.time_text(ours.low),
-                      cli.time_text(ours.high), cli.rate_text(work, ours.seconds), env.done, env.seconds))
+                      cli.time_text(ours.high), cli.rate_text(operations, ours.seconds), env.done, env.seconds))
   for _, r in ipairs(rows) do
-    print(string.format("%-14s %-9s %9s %s, msched is %.2f times as fast%s", "", r.name, cli.time_text(r.seconds), cli.rate_text(work, r.seconds),
+    print(string.format("%-14s %-12s %9s %s, msched is %.2f times as fast%s", "", r.name, cli.time_text(r.seconds), cli.rate_text(operations, r.seconds),
                         r.seconds / ours.seconds, r.difference and string.format(", differs by %g", r.difference) or ""))
   end
 end
@@ -114,9 +116,10 @@ local benchmarks = {gemm = bench_gemm, tune = bench_tune, model = function(optio
 
 return function(options, names, rest)
   options.data = options.data or ms.bench_data
+  if names[1] == "ops" then return ms.load "lua.bench_ops"(options, table.move(names, 2, #names, 1, {})) end
   if names[1] == "search" then return ms.load "lua.bench_search"(options, table.move(names, 2, #names, 1, {})) end
   local run = benchmarks[names[1]]
-  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, search, gemm, tune or model") end
+  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, search, ops, gemm, tune or model") end
   options.trials = options.trials or 128
   options.shapes = shapes_of(rest)
   run(options)

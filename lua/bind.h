@@ -56,6 +56,7 @@ void bind_methods(lua_State *L);
 void bind_traces(lua_State *L);
 void bind_arrays(lua_State *L);
 void bind_kernels(lua_State *L);
+void bind_calls(lua_State *L); /* after the kernels */
 void bind_vendors(lua_State *L);
 void bind_targets(lua_State *L);
 void bind_parts(lua_State *L);   /* limited.c */
@@ -99,6 +100,16 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
 /* A call of a kernel with the arguments from stack index `at` on, checked against its function; raises what is wrong.
  * Owned by the caller: jit_call_free. */
 struct jit_call *bind_call(lua_State *L, int kernel, int at);
+
+/* What is ready to be run, of a kernel or of a vendor. */
+struct bound_call {
+  void (*run)(void *data);
+  void (*finish)(void *data); /* brings the result to its place, which is not timed; NULL: it is there */
+  void (*release)(void *data);
+  void *data; /* NULL: nothing yet, to be released */
+};
+/* Pushes one that keeps the value at the index `kept`, and is to be filled. */
+struct bound_call *bind_new_call(lua_State *L, int kept);
 
 /* The tensor intrinsics that the state's scripts have defined; the state's own, until it is closed. */
 const struct vm_intrinsics *bind_intrinsics(lua_State *L);

@@ -23,7 +23,8 @@ docs.about = {
   measurer = "A measurer: builds and times candidates in processes of their own.",
   stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
   box = "A box: a state of its own for the rules and mutators of files.",
-  vendor = "A vendor's matrix product.",
+  vendor = "A vendor's library, for the benchmarks.",
+  call = "A kernel or a vendor's routine with its arguments, ready to run.",
   expression = "A tensor expression; help(te) lists what they are made with.",
 }
 
@@ -75,8 +76,8 @@ ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop.
 ms.versions(): string | The versions of what generates code.
-ms.vendors(threads: integer): table[] | Vendors' matrix products that are installed, for the benchmarks.
-ms.time_products(kernel: msched.kernel, vendors: table[], seconds: number, A: msched.array, B: msched.array, C: msched.array): table[] | Times a kernel and vendors' products in turn.
+ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
+ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs} each.
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
 te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.
 te.func(name: string, tensors: msched.tensor[]): msched.function | The function whose parameters are the tensors, in this order.
@@ -202,6 +203,7 @@ array:type(): string | Its elements' type.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer): msched.array | Fills it with integers from -4 to 4; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
+kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it.
 kernel:time(...: msched.array|number): number, number, number, integer | Median seconds, low and high of its 95 % interval, and the number of runs.
 kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance, or where the result depends on thread timing.
@@ -259,7 +261,8 @@ box:sketches(func: msched.function, seed: integer): msched.trace[], table[], boo
 box:mutators(): table[] | A list of {name, weight}.
 box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream): msched.trace?, string?, string? | A trace that the mutator made of it, or nil; the code and message of what was refused in it.
 vendor:name(): string | The library's name.
-vendor:multiply(A: msched.array, B: msched.array, C: msched.array) | C becomes the product of A and B.
+vendor:prepare(work: table): msched.call? | Its routine for what bench_work.lua describes; nil: it has none.
+call:run() | Runs it; its result is where its arguments say.
 ]]
 
 for name in ("acos asin atan ceil cos cosh erf exp exp2 floor log log10 log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do

@@ -201,6 +201,7 @@ int luaopen_msched(lua_State *L) {
   if (!script_of(L)->limits.sandbox) { /* a rule runs no code, starts no process and opens no store */
     bind_arrays(L);
     bind_kernels(L);
+    bind_calls(L);
     bind_vendors(L);
     bind_searching(L);
     bind_models(L);

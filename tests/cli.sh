@@ -120,6 +120,12 @@ check "bench replay of growth" 0 "growth/GMMx16" "$msched" bench replay growth -
 check "bench replay of nothing" 1 "No such file" "$msched" bench replay fly --count 1
 check "bench gemm" 0 '"bench":"gemm"' "$msched" bench gemm --trials 2 --json -- 32 24 40
 check "bench tune" 0 "tune: 2 trials" "$msched" bench tune --trials 2 -- 32 24 40
+check "bench ops" 0 "1 operators are" "$msched" bench ops NRM_1_b1 --trials 1 --db "$dir/ops.db"
+check "bench ops of a store" 0 '"task":"NRM_1_b1"' "$msched" bench ops NRM_1_b1 --db "$dir/ops.db" --json
+check "bench ops of no record" 1 "no record for" "$msched" bench ops SFM_1_b1 --db "$dir/ops.db"
+check "bench ops of nothing" 2 "none of its codes" "$msched" bench ops fly
+check "bench ops of no suite" 2 "there is no suite" "$msched" bench ops --suite fly
+check "bench ops of no library" 1 "no library of oneDNN" "$msched" bench ops --onednn "$dir/fly" --trials 1
 check "bench search" 0 "SFM       mutated" "$msched" bench search SFM --count 20 --trials 0
 check "bench search of nothing" 1 "No such file" "$msched" bench search fly --count 1 --trials 0
 check "bench kinds" 0 "ReverseComputeInline" "$msched" bench kinds --count 1

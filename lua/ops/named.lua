@@ -17,11 +17,16 @@ function named.find(name)
   return named.list[name] or error(string.format("%sthere is no operator `%s`; `msched help ops` lists them", ms.where(), tostring(name)), 0)
 end
 
--- The function of an operator; it is called `as`, or by the operator and its arguments.
-function named.func(name, given, as)
+-- The values of an operator's arguments, by their names.
+function named.values(name, given)
   local op = named.find(name)
   if given ~= nil and type(given) ~= "table" then error(ms.where() .. "ops:" .. name .. ": the arguments are a list", 0) end
-  local values = arguments.read(op, given or {})
+  return arguments.read(op, given or {})
+end
+
+-- The function of an operator; it is called `as`, or by the operator and its arguments.
+function named.func(name, given, as)
+  local op, values = named.find(name), named.values(name, given)
   return te.func(as or arguments.name(op, values), op.make(values))
 end
 

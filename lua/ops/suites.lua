@@ -34,7 +34,8 @@ local LINES = {
 
 function suites.has(suite) return LINES[suite] ~= nil end
 
--- The members of a suite: {name, code, batch, operator, arguments}; func() makes a member's function.
+-- The members of a suite: {name, code, batch, operator, arguments, words}, the words those of the arguments; func() makes
+-- a member's function.
 function suites.members(suite)
   local lines = LINES[suite]
   if not lines then fail("there is no suite `%s`; there are %s", tostring(suite), table.concat(suites.names, ", ")) end
@@ -45,11 +46,9 @@ function suites.members(suite)
       for _, batch in ipairs(BATCHES) do
         local m = {code = code, batch = batch, name = string.format("%s_%d_b%d", code, shape - 2, batch), operator = operator}
         m.arguments = line[shape]:gsub("^%d+", function(first) return tostring(math.tointeger(first) * batch) end)
-        function m.func()
-          local words = {}
-          for word in m.arguments:gmatch "%S+" do words[#words + 1] = word end
-          return named.func(operator, words, m.name)
-        end
+        m.words = {}
+        for word in m.arguments:gmatch "%S+" do table.insert(m.words, word) end
+        function m.func() return named.func(operator, m.words, m.name) end
         list[#list + 1] = m
       end
     end

@@ -1,0 +1,148 @@
+-- msched bench ops: the tuned kernels of a suite's operators beside the routines of vendors' libraries, on as many
+-- threads, timed in turn; every element of their results is compared.
+local ms = msched
+local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
+local named, suites, work = ms.load "lua.ops.named", ms.load "lua.ops.suites", ms.load "lua.bench_work"
+local peak, tune = ms.load "lua.peak", ms.load "search.tune"
+
+local SECONDS = 1 -- of timing, each
+local TOLERANCE = 1e-4 -- of the largest element
+
+-- ---- Kernels ---------------------------------------------------------------------------------------------------
+
+-- The trace of the fastest record of a function on a target; nil: the store has none.
+local function recorded(store, func, target)
+  for _, w in ipairs(store:workloads()) do
+    if store:get_workload(w.id):hash() == func:hash() then
+      local r = store:records({workload = w.id, target = target.text, most = 1})[1]
+      if r and r.status == "measured" then
+        store:take_intrinsics(r.id)
+        return ms.read_trace(r.trace)
+      end
+    end
+  end
+end
+
+local function tuned(store, func, target, options)
+  local task = tune.run(func, {trials = options.trials, seed = options.seed, target = target.text, store = store,
+                               listen = tools.progress_line(func:name())})
+  if ms.interrupted() then cli.refuse("interrupted") end
+  return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
+end
+
+-- ---- One operator ----------------------------------------------------------------------------------------------
+
+-- How far a result is from ours, as a share of the largest element of ours.
+local function distance(ours, theirs)
+  local most = ours:difference(ms.array(ours:shape()))
+  return ours:difference(theirs) / math.max(most, 1e-30)
+end
+
+-- The vendors' calls on these arrays, after each was run once and compared: {name, call, difference}.
+local function vendor_calls(member, vendors, arrays)
+  local values = named.values(member.operator, member.words)
+  local w, theirs = work.of(member.operator, values, arrays), {}
+  for _, v in ipairs(w and vendors or {}) do
+    local result = ms.array(arrays[#arrays]:shape())
+    local call = v:prepare(work.into(w, result))
+    if call then
+      call:run()
+      theirs[#theirs + 1] = {name = v:name(), call = call, difference = distance(arrays[#arrays], result)}
+    end
+  end
+  return theirs
+end
+
+-- The times of our kernel and of the vendors' in turn with multiply-adds in registers, which are the peak: a row.
+local function measure(member, func, trace, target, vendors)
+  local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
+  local arrays = ms.arrays_for(func, 1)
+  local ours = kernel:prepare(table.unpack(arrays))
+  ours:run()
+  local theirs = vendor_calls(member, vendors, arrays)
+  local most = peak.call(target.cores)
+  local calls = {ours, most.call}
+  for i, v in ipairs(theirs) do calls[i + 2] = v.call end
+  local times = ms.time_in_turn(calls, SECONDS)
+  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs}
+  row.peak = most.operations / times[2].low
+  for i, v in ipairs(theirs) do
+    v.seconds = times[i + 2].seconds
+    v.ratio = v.seconds / row.seconds
+    if not row.best or v.seconds < row.best.seconds then row.best = v end
+  end
+  return row
+end
+
+-- ---- Reports ---------------------------------------------------------------------------------------------------
+
+local function share_of_peak(row) return row.operations / row.seconds / row.peak end
+
+local function put_row(row, options)
+  if options.json then
+    local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
+                    operations = row.operations, peak = row.peak, ratio = row.best and row.best.ratio, vendors = {}}
+    for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, difference = v.difference} end
+    return cli.put_json(object)
+  end
+  local parts = {string.format("%-11s %11s %6.1f GFLOP/s %3.0f %%", row.task, cli.time_text(row.seconds), row.operations / row.seconds / 1e9,
+                               100 * share_of_peak(row))}
+  for _, v in ipairs(row.vendors) do
+    parts[#parts + 1] = string.format("%s %s %.2f%s", v.name, cli.time_text(v.seconds), v.ratio,
+                                      v.difference > TOLERANCE and string.format(" (differs by %g)", v.difference) or "")
+  end
+  print(table.concat(parts, "   "))
+end
+
+-- The geometric mean of the rows' ratios to the best vendor, and the least.
+local function put_total(rows, options)
+  local sum, count, least, below = 0, 0, nil, 0
+  for _, row in ipairs(rows) do
+    if row.best then
+      sum, count = sum + math.log(row.best.ratio), count + 1
+      if not least or row.best.ratio < least.best.ratio then least = row end
+      if row.best.ratio < 0.8 then below = below + 1 end
+    end
+  end
+  if count == 0 then return end
+  local mean = math.exp(sum / count)
+  if options.json then return cli.put_json {bench = "ops total", rows = count, mean = mean, least = least.best.ratio, least_task = least.task, below = below} end
+  print(string.format("%d operators are %.2f times as fast as the best vendor, by geometric mean; least %s, %.2f; below 0.8: %d", count, mean,
+                      least.task, least.best.ratio, below))
+end
+
+-- ---- The command -----------------------------------------------------------------------------------------------
+
+local function bench(members, store, options, target, vendors)
+  local rows, differ = {}, {}
+  for _, member in ipairs(members) do
+    local func = member.func()
+    local trace, trials
+    if options.trials then trace, trials = tuned(store, func, target, options) else trace = recorded(store, func, target) end
+    if trace then
+      local row = measure(member, func, trace, target, vendors)
+      row.trials = trials or 0
+      for _, v in ipairs(row.vendors) do if v.difference > TOLERANCE then differ[#differ + 1] = member.name .. " of " .. v.name end end
+      put_row(row, options)
+      rows[#rows + 1] = row
+    else
+      io.stderr:write("msched bench: ", member.name, ": no record for ", target.text:match "^%S+", " in ", store:path(), "; --trials N tunes it\n")
+    end
+  end
+  put_total(rows, options)
+  if #differ > 0 then cli.refuse("results differ: %s", table.concat(differ, ", ")) end
+  return #rows == #members and cli.DONE or cli.FAILED
+end
+
+return function(options, words)
+  local ok, members = pcall(suites.choose, options.suite or "ops", words)
+  if not ok then cli.misuse("%s", tostring(members)) end
+  if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
+  local target = ms.target(options.target or "native", {code = true})
+  local opened, vendors = pcall(ms.vendors, target.cores, options.onednn)
+  if not opened then cli.refuse("%s", tostring(vendors)) end
+  if not options.json then for _, v in ipairs(vendors) do print(string.format("%-13s %s", v:name(), tostring(v))) end end
+  local function run(store) return bench(members, store, options, target, vendors) end
+  if options.trials and not options.db then return tools.with_store(run) end
+  return run(cli.open_store(options.db, not options.trials))
+end

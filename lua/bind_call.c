@@ -1,0 +1,88 @@
+/* Calls that are ready to run, of kernels and of vendors' routines, and times of several in turn. */
+#include "bind.h"
+
+#define BOUND_CALL "msched.call"
+enum { MOST_IN_TURN = 16 };
+
+static struct bound_call *check_call(lua_State *L, int at) { return luaL_checkudata(L, at, BOUND_CALL); }
+
+struct bound_call *bind_new_call(lua_State *L, int kept) {
+  lua_pushvalue(L, kept);
+  struct bound_call *call = lua_newuserdatauv(L, sizeof *call, 1);
+  *call = (struct bound_call){0};
+  luaL_setmetatable(L, BOUND_CALL);
+  lua_insert(L, -2);
+  lua_setiuservalue(L, -2, 1);
+  return call;
+}
+
+static int collect(lua_State *L) {
+  struct bound_call *call = check_call(L, 1);
+  if (call->data) call->release(call->data);
+  call->data = NULL;
+  return 0;
+}
+
+static void run_kernel(void *call) { jit_call_run(call, NULL); }
+static void release_kernel(void *call) { jit_call_free(call); }
+
+/* kernel:prepare(arguments…) */
+static int prepare(lua_State *L) {
+  int arguments = lua_gettop(L);
+  lua_createtable(L, arguments, 0); /* the kernel and its arrays, which live as long as the call */
+  for (int i = 1; i <= arguments; i++) lua_pushvalue(L, i), lua_rawseti(L, -2, i);
+  struct bound_call *call = bind_new_call(L, arguments + 1);
+  lua_insert(L, 1);
+  lua_settop(L, arguments + 1);
+  *call = (struct bound_call){run_kernel, NULL, release_kernel, bind_call(L, 2, 3)};
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* call:run(): runs it once; its result is then where the tensors say */
+static int run(lua_State *L) {
+  struct bound_call *call = check_call(L, 1);
+  call->run(call->data);
+  if (call->finish) call->finish(call->data);
+  return 0;
+}
+
+static void push_timing(lua_State *L, const struct jit_timing *t) {
+  lua_newtable(L);
+  lua_pushnumber(L, t->seconds), lua_setfield(L, -2, "seconds");
+  lua_pushnumber(L, t->low), lua_setfield(L, -2, "low");
+  lua_pushnumber(L, t->high), lua_setfield(L, -2, "high");
+  lua_pushinteger(L, t->runs), lua_setfield(L, -2, "runs");
+}
+
+/* time_in_turn(calls, seconds): the times of each, so many seconds each */
+static int time_in_turn(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_Integer count = luaL_len(L, 1);
+  double seconds = luaL_checknumber(L, 2);
+  struct jit_contender contenders[MOST_IN_TURN];
+  struct jit_timing timings[MOST_IN_TURN];
+  if (count < 1 || count > MOST_IN_TURN) return bind_refuse(L, "from 1 to %d calls are timed in turn", MOST_IN_TURN);
+  for (lua_Integer i = 0; i < count; i++) {
+    lua_rawgeti(L, 1, i + 1);
+    struct bound_call *call = check_call(L, -1);
+    contenders[i] = (struct jit_contender){call->run, call->data};
+    lua_pop(L, 1); /* the table keeps it */
+  }
+  if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings)) return bind_refuse(L, "no memory for timing");
+  lua_createtable(L, (int)count, 0);
+  for (lua_Integer i = 0; i < count; i++) push_timing(L, &timings[i]), lua_rawseti(L, -2, i + 1);
+  return 1;
+}
+
+void bind_calls(lua_State *L) {
+  static const luaL_Reg methods[] = {{"run", run}, {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__gc", collect}, {NULL, NULL}};
+  bind_type(L, BOUND_CALL, methods, meta);
+  lua_getfield(L, -1, "kernel_methods");
+  lua_pushcfunction(L, prepare);
+  lua_setfield(L, -2, "prepare");
+  lua_pop(L, 1);
+  lua_pushcfunction(L, time_in_turn);
+  lua_setfield(L, -2, "time_in_turn");
+}

@@ -1,0 +1,60 @@
+/* Vendors' routines beside ours, for benchmarks: their libraries are opened at run time, where they are installed, and
+ * their interfaces are declared here as far as they are used. Internal to lua. */
+#ifndef MSCHED_LUA_VENDOR_H
+#define MSCHED_LUA_VENDOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum vendor_operator {
+  VENDOR_PRODUCT,     /* of matrices, or of batches of them: (batch), rows, columns */
+  VENDOR_CONVOLUTION, /* image (n, channels, spatial…), filter ((groups), out, in, taps…) */
+  VENDOR_TRANSPOSED,  /* the same two, transposed */
+  VENDOR_SOFTMAX,     /* along the last dimension */
+  VENDOR_NORM,        /* the root of the sum of squares, over the dimensions in which the result has extent 1 */
+  VENDOR_OPERATORS,
+};
+
+enum { VENDOR_MOST_RANK = 12, VENDOR_MOST_SPATIAL = 3 };
+
+/* float32 elements; strides in elements. */
+struct vendor_tensor {
+  int rank;
+  int64_t extents[VENDOR_MOST_RANK], strides[VENDOR_MOST_RANK];
+  float *data;
+};
+
+enum { VENDOR_SOURCE, VENDOR_WEIGHTS, VENDOR_RESULT, VENDOR_TENSORS };
+
+/* What is to be computed; softmax and norm have no weights (their rank is 0). */
+struct vendor_work {
+  enum vendor_operator op;
+  struct vendor_tensor tensors[VENDOR_TENSORS];
+  int64_t stride[VENDOR_MOST_SPATIAL], dilation[VENDOR_MOST_SPATIAL], before[VENDOR_MOST_SPATIAL],
+      after[VENDOR_MOST_SPATIAL];
+};
+
+/* A routine that is ready to run on the work's memory. */
+struct vendor_call {
+  void (*run)(void *data);
+  void (*finish)(void *data); /* brings the result to where the work has it; NULL: it is there */
+  void (*release)(void *data);
+  void *data;
+};
+
+struct vendor {
+  const char *name, *library;
+  /* Takes as many threads; gives what the other calls take, which stays for good, as the library does. NULL: it lacks
+   * what is called. */
+  void *(*start)(void *library, int threads);
+  void (*describe)(void *library, char *text, size_t size);
+  /* False: the library has no routine for it. */
+  bool (*prepare)(void *started, const struct vendor_work *work, struct vendor_call *out);
+};
+
+extern const struct vendor vendor_openblas;
+extern const struct vendor vendor_onednn;       /* memory laid out as it chooses */
+extern const struct vendor vendor_onednn_plain; /* as the tensors have it */
+
+#endif
