@@ -22,10 +22,9 @@ static void arguments(struct emit_c *e, const struct call *call, struct c_chunk 
 
 /* ---- Elementary functions ---- */
 
-static const char *const polynomials[] = {"exp", "tanh", "erf", "sigmoid"}; /* of float, as the JIT has them */
-static const char *const library[][20] = {{"exp",  "exp2",  "log",  "log2",  "log10",     "sqrt", "sin",
-                                           "cos",  "floor", "ceil", "trunc", "nearbyint", "rint", "tan",
-                                           "sinh", "cosh",  "asin", "acos",  "atan",      NULL},
+static const char *const polynomials[] = {"exp", "tanh", "erf"}; /* of float, as the JIT has them */
+static const char *const library[][20] = {{"exp", "exp2", "log", "log2", "log10", "sqrt", "sin", "cos", "floor", "ceil",
+                                           "trunc", "nearbyint", "tan", "sinh", "cosh", "asin", "acos", "atan", NULL},
                                           {"asinh", "acosh", "atanh", "erf", "log1p", "expm1", "cbrt", "tanh", NULL},
                                           {"pow", "atan2", "fmod", "hypot", "nextafter", NULL},
                                           {"fma", NULL}};
@@ -54,64 +53,38 @@ static void scaled(struct emit_c *e, const struct call *call, struct c_type t, s
   fputc(')', e->out);
 }
 
+/* Whether the function is a template of its own. */
+static bool is_own(const struct emit_c *e, const struct call *call, struct c_type t) {
+  for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
+    if (!strcmp(polynomials[i], call->name)) return e->fast_math && t.bits == 32 && call->count == 1;
+  if (call->count == 2) return !strcmp(call->name, "copysign");
+  return call->count == 1 && (!strcmp(call->name, "fabs") || !strcmp(call->name, "rsqrt"));
+}
+
 /* Prints the function's name and its arguments in order; false: there is none of that name. */
 static bool elementary(struct emit_c *e, const struct call *call, struct c_chunk c) {
   struct c_type t = emit_c_type(e, call->type, c.width);
-  const char *name = call->name, *helper;
-  char out[64];
-  if (!strcmp(name, "round")) name = "nearbyint";
-  if (!strcmp(name, "power")) name = "pow";
-  if (e->fast_math && t.bits == 32 && call->count == 1)
-    for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
-      if (!strcmp(polynomials[i], name)) {
-        fputs(emit_c_helper(e, name, t, NULL, out), e->out);
-        arguments(e, call, c);
-        return true;
-      }
-  if (!strcmp(name, "ldexp") && call->count == 2) {
+  const char *helper;
+  char out[64], splat[64];
+  if (!strcmp(call->name, "ldexp") && call->count == 2) {
     scaled(e, call, t, c);
     return true;
   }
-  if ((!strcmp(name, "fabs") || !strcmp(name, "abs")) && call->count == 1) {
-    fputs(emit_c_helper(e, "fabs", t, NULL, out), e->out);
-  } else if (!strcmp(name, "copysign") && call->count == 2) {
-    fputs(emit_c_helper(e, "copysign", t, NULL, out), e->out);
-  } else if (is_in_library(name, call->count, &helper)) {
-    fputs(emit_c_helper(e, helper, t, name, out), e->out);
-  } else if (!strcmp(name, "exp10") && call->count == 1) {
-    char splat[64];
+  if (!strcmp(call->name, "exp10") && call->count == 1) {
     fprintf(e->out, "%s(", emit_c_helper(e, "call2", t, "pow", out));
     fprintf(e->out, "%s(%s), ", emit_c_helper(e, "splat", t, NULL, splat), t.bits == 32 ? "10.0f" : "10.0");
     emit_c_value(e, call->args[0], c);
     fputc(')', e->out);
     return true;
-  } else {
-    const char *one = t.bits == 32 ? "1.0f" : "1.0";
-    if (!strcmp(name, "rsqrt") && call->count == 1) {
-      fprintf(e->out, "(%s / %s", one, emit_c_helper(e, "call1", t, "sqrt", out));
-      arguments(e, call, c);
-      fputc(')', e->out);
-      return true;
-    }
-    if (strcmp(name, "sigmoid") != 0 || call->count != 1) return false;
-    fprintf(e->out, "(%s / (%s + %s(-", one, one, emit_c_helper(e, "call1", t, "exp", out));
-    emit_c_value(e, call->args[0], c);
-    fputs(")))", e->out);
-    return true;
   }
+  if (is_own(e, call, t))
+    fputs(emit_c_helper(e, call->name, t, NULL, out), e->out);
+  else if (is_in_library(call->name, call->count, &helper))
+    fputs(emit_c_helper(e, helper, t, call->name, out), e->out);
+  else
+    return false;
   arguments(e, call, c);
   return true;
-}
-
-static bool real_call(struct emit_c *e, const struct call *call, struct c_chunk c) {
-  char round[64], helper[64];
-  if (tir_type_bits(call->type) != 16) return elementary(e, call, c);
-  struct c_type t = {TIR_FLOAT, 32, c.width};
-  snprintf(round, sizeof round, "round_%s", tir_type_code(call->type) == TIR_BFLOAT ? "bfloat" : "half");
-  fprintf(e->out, "%s(", emit_c_helper(e, round, t, NULL, helper));
-  bool known = elementary(e, call, c);
-  fputc(')', e->out);
-  return known;
 }
 
 /* ---- Integers ---- */
@@ -225,7 +198,7 @@ void emit_c_call(struct emit_c *e, tir_expr x, struct c_chunk c) {
   if (!strcmp(call.name, "reinterpret"))
     known = reinterpret(e, &call, c);
   else if (tir_type_is_float(n->type))
-    known = real_call(e, &call, c);
+    known = elementary(e, &call, c);
   else if (tir_type_is_int(n->type))
     known = bit_call(e, &call, c);
   if (!known) emit_c_refuse(e, "T.%s has no form in C", call.name);

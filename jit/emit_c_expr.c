@@ -193,20 +193,13 @@ static void call_two(struct emit_c *e, const char *helper, const struct tir_expr
 }
 
 static void real_arithmetic(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
-  char helper[64], round[64];
+  char helper[64];
   struct c_type t = emit_c_type(e, n->type, c.width);
-  bool rounds = is_short(n->type) && n->kind != TIR_MIN && n->kind != TIR_MAX;
-  if (rounds) {
-    snprintf(round, sizeof round, "round_%s", short_word(n->type));
-    fprintf(e->out, "%s", emit_c_helper(e, round, t, NULL, helper));
-  }
   fputc('(', e->out);
   switch (n->kind) {
   case TIR_MIN: call_two(e, emit_c_helper(e, "min", t, NULL, helper), n, c); break;
   case TIR_MAX: call_two(e, emit_c_helper(e, "max", t, NULL, helper), n, c); break;
   case TIR_MOD: call_two(e, emit_c_helper(e, "call2", t, "fmod", helper), n, c); break;
-  case TIR_FLOORDIV: call_two(e, emit_c_helper(e, "quotient", t, NULL, helper), n, c); break;
-  case TIR_FLOORMOD: call_two(e, emit_c_helper(e, "remainder", t, NULL, helper), n, c); break;
   default:
     emit_c_value(e, n->a, c);
     fprintf(e->out, " %s ", emit_c_operator((enum tir_kind)n->kind));
@@ -232,7 +225,6 @@ static void wrapping(struct emit_c *e, const struct tir_expr_node *n, struct c_c
 static void integer_arithmetic(struct emit_c *e, tir_expr x, struct c_chunk c) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   struct c_type t = emit_c_type(e, n->type, c.width);
-  bool is_signed = tir_type_code(n->type) == TIR_INT;
   char type[32], helper[64];
   emit_c_type_name(e, t, type);
   switch (n->kind) {
@@ -242,13 +234,9 @@ static void integer_arithmetic(struct emit_c *e, tir_expr x, struct c_chunk c) {
   case TIR_MIN:
   case TIR_MAX: call_two(e, emit_c_helper(e, n->kind == TIR_MIN ? "min" : "max", t, NULL, helper), n, c); break;
   default:
-    if (is_signed && (n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD)) {
-      call_two(e, emit_c_helper(e, n->kind == TIR_FLOORDIV ? "floordiv" : "floormod", t, NULL, helper), n, c);
-      break;
-    }
     fprintf(e->out, "(%s)(", type);
     emit_c_value(e, n->a, c);
-    fputs(n->kind == TIR_DIV || n->kind == TIR_FLOORDIV ? " / " : " % ", e->out);
+    fputs(n->kind == TIR_DIV ? " / " : " % ", e->out);
     emit_c_value(e, n->b, c);
     fputc(')', e->out);
   }
@@ -274,11 +262,22 @@ static void convert(struct emit_c *e, tir_expr x, struct c_type from, struct c_t
   }
 }
 
+/* The smaller or larger of two floats of a short type is one of that type. */
+static bool is_extreme_of(const struct emit_c *e, tir_expr x, tir_type t) {
+  const struct tir_expr_node *n = tir_at(e->ir, x), *a = tir_at(e->ir, n->a), *b = tir_at(e->ir, n->b);
+  if ((n->kind != TIR_MIN && n->kind != TIR_MAX) || a->kind != TIR_CAST || b->kind != TIR_CAST) return false;
+  return tir_type_of(e->ir, a->a) == t && tir_type_of(e->ir, b->a) == t;
+}
+
 /* To floats of 16 bits: by way of float, from what a float holds exactly; else by way of double. */
 static void cast_to_short(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
   tir_type from = tir_type_of(e->ir, x);
   char round[64], helper[64];
   struct c_type f = {TIR_FLOAT, 32, c.width};
+  if (is_extreme_of(e, x, to)) {
+    emit_c_value(e, x, c);
+    return;
+  }
   snprintf(round, sizeof round, "round_%s", short_word(to));
   fprintf(e->out, "%s(", emit_c_helper(e, round, f, NULL, helper));
   bool exact = tir_type_is_float(from) ? tir_type_bits(from) <= 32 : tir_type_bits(from) <= 16;
@@ -398,7 +397,7 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
   if (index && fits(e, n->a)) /* else it wraps around, in its type */
     emit_c_index(e, n->a);
   else
-    emit_c_value(e, n->a, width == 1 ? C_SCALAR : c);
+    emit_c_value(e, n->a, tir_type_lanes(type) == 1 ? C_SCALAR : c);
   fclose(e->out);
   e->out = out;
   own = emit_c_declare_var(e, n->ref);

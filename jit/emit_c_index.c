@@ -54,21 +54,14 @@ static void index_binary(struct emit_c *e, const struct tir_expr_node *n, enum c
 
 /* Of values that are not negative, an unsigned division does: what divides a power of two is then a shift. */
 static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
-  assert(n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD || n->kind == TIR_DIV || n->kind == TIR_MOD);
+  assert(n->kind == TIR_DIV || n->kind == TIR_MOD);
   bool positive = tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
-  bool quotient = n->kind == TIR_DIV || n->kind == TIR_FLOORDIV, floors = n->kind >= TIR_FLOORDIV;
-  char helper[64];
+  bool quotient = n->kind == TIR_DIV;
   if (positive) {
     fputs("(int64_t)((uint64_t)", e->out);
     emit_c_index_in(e, n->a, C_UNIT);
     fputs(quotient ? " / (uint64_t)" : " % (uint64_t)", e->out);
     emit_c_index_in(e, n->b, C_UNIT);
-  } else if (floors) {
-    struct c_type t = {TIR_INT, 64, 1};
-    fprintf(e->out, "%s(", emit_c_helper(e, quotient ? "floordiv" : "floormod", t, NULL, helper));
-    emit_c_index(e, n->a);
-    fputs(", ", e->out);
-    emit_c_index(e, n->b);
   } else {
     fputc('(', e->out);
     emit_c_index_in(e, n->a, C_PRODUCT);
@@ -99,9 +92,7 @@ void emit_c_index_in(struct emit_c *e, tir_expr x, enum c_place place) {
     case TIR_SUB:
     case TIR_MUL: index_binary(e, n, place); return;
     case TIR_DIV:
-    case TIR_MOD:
-    case TIR_FLOORDIV:
-    case TIR_FLOORMOD: index_division(e, n); return;
+    case TIR_MOD: index_division(e, n); return;
     case TIR_MIN:
     case TIR_MAX: index_extreme(e, n); return;
     default: break;

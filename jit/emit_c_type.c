@@ -92,17 +92,6 @@ static const struct template templates[] = {
      NULL},
     {"min", "select", "$V ms_min_$N($V a, $V b) { return $S(a < b, a, b); }", NULL},
     {"max", "select", "$V ms_max_$N($V a, $V b) { return $S(a > b, a, b); }", NULL},
-    /* A quotient towards minus infinity; comparisons of vectors give 0 and -1. */
-    {"floordiv", "",
-     "$V ms_floordiv_$N($V a, $V b) {\n  $V q = a / b, r = a % b;\n  return q - (r != 0 && (r < 0) != (b < 0));\n}",
-     "$V ms_floordiv_$N($V a, $V b) {\n  $V q = a / b, r = a % b;\n  return q + ((r != 0) & ((r < 0) ^ (b < 0)));\n}"},
-    {"floormod", "",
-     "$V ms_floormod_$N($V a, $V b) {\n  $V r = a % b;\n  return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}",
-     "$V ms_floormod_$N($V a, $V b) {\n  $V r = a % b;\n  return r + (b & (r != 0) & ((r < 0) ^ (b < 0)));\n}"},
-    /* The same of floats. */
-    {"quotient", "", "$V ms_quotient_$N($V a, $V b) { return __builtin_floor$F(a / b); }",
-     "$V ms_quotient_$N($V a, $V b) {\n  a /= b;\n  $L a[l] = __builtin_floor$F(a[l]);\n  return a;\n}"},
-    {"remainder", "quotient", "$V ms_remainder_$N($V a, $V b) { return a - ms_quotient_$N(a, b) * b; }", NULL},
     {"abs", "", "$V ms_abs_$N($V x) { return x < 0 ? ($V)-($U)x : x; }",
      "$V ms_abs_$N($V x) { return ($V)(($U)(x ^ (x < 0)) - ($U)(x < 0)); }"},
     {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__builtin_popcountll((uint64_t)($U)x); }",
@@ -124,6 +113,8 @@ static const struct template templates[] = {
      "$V ms_copysign_$N($V x, $V y) {\n"
      "  return ms_of_bits_$N(ms_bits_$N(ms_fabs_$N(x)) | (ms_bits_$N(y) >> ($B - 1) << ($B - 1)));\n}",
      NULL},
+    {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return 1 / __builtin_sqrt$F(x); }",
+     "$V ms_rsqrt_$N($V x) {\n  $L x[l] = 1 / __builtin_sqrt$F(x[l]);\n  return x;\n}"},
     {"isnan", "", "int ms_isnan_$N($V x) { return x != x; }", "$I ms_isnan_$N($V x) { return x != x; }"},
     /* Cephes' range reduction and coefficients; 2^k in two steps, so that results overflow and vanish as they should.
      * Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
@@ -170,7 +161,6 @@ static const struct template templates[] = {
      "  q = q * t + 0.254829592f;\n"
      "  return $S(size < 1.0f, p * x, ms_copysign_$N(1.0f - q * t * ms_exp_$N(-s), x));\n}",
      NULL},
-    {"sigmoid", "exp", "$V ms_sigmoid_$N($V x) { return 1.0f / (1.0f + ms_exp_$N(-x)); }", NULL},
     /* Floats of 16 bits, in the low bits of $U: rounded to nearest, ties to even. */
     {"to_bfloat", "bits select:u",
      "$U ms_to_bfloat_$N($V x) {\n"

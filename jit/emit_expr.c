@@ -19,29 +19,26 @@ LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overlo
   return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
 }
 
-static LLVMValueRef with_fast_math(struct emit *e, LLVMValueRef value) {
-  if (e->fast_math && LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
+static LLVMValueRef with_fast_math(LLVMValueRef value) {
+  if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
     LLVMSetFastMathFlags(value, LLVMFastMathAllowContract | LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros);
   return value;
 }
 
 /* ---- Index arithmetic, 64 bits ---- */
 
-static LLVMValueRef floor_division(struct emit *e, LLVMValueRef a, LLVMValueRef b, bool remainder, bool non_negative) {
-  assert(a && b);
-  LLVMBuilderRef w = e->builder;
-  if (non_negative) return remainder ? LLVMBuildURem(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
-  LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(a));
-  LLVMValueRef r = LLVMBuildSRem(w, a, b, "");
-  LLVMValueRef opposite = LLVMBuildICmp(w, LLVMIntSLT, LLVMBuildXor(w, r, b, ""), zero, "");
-  LLVMValueRef adjust = LLVMBuildAnd(w, LLVMBuildICmp(w, LLVMIntNE, r, zero, ""), opposite, "");
-  if (remainder) return LLVMBuildSelect(w, adjust, LLVMBuildAdd(w, r, b, ""), r, "");
-  LLVMValueRef q = LLVMBuildSDiv(w, a, b, "");
-  return LLVMBuildSub(w, q, LLVMBuildZExt(w, adjust, LLVMTypeOf(a), ""), "");
-}
-
 static bool is_non_negative_division(const struct emit *e, const struct tir_expr_node *n) {
   return tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
+}
+
+/* Of what is not negative, division without a sign takes less: where the divisor is a power of two, a shift or a mask.
+ */
+static LLVMValueRef division(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  assert(a && b && (n->kind == TIR_DIV || n->kind == TIR_MOD));
+  LLVMBuilderRef w = e->builder;
+  if (tir_type_code(n->type) != TIR_INT || is_non_negative_division(e, n))
+    return n->kind == TIR_MOD ? LLVMBuildURem(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
+  return n->kind == TIR_MOD ? LLVMBuildSRem(w, a, b, "") : LLVMBuildSDiv(w, a, b, "");
 }
 
 static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
@@ -72,15 +69,10 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
     case TIR_MUL: return LLVMBuildNSWMul(w, emit_index(e, n->a), emit_index(e, n->b), "");
     case TIR_MIN:
     case TIR_MAX: return extreme(e, n->kind == TIR_MIN, emit_index(e, n->a), emit_index(e, n->b), TIR_T_I64);
-    case TIR_FLOORDIV:
-    case TIR_FLOORMOD:
     case TIR_DIV:
     case TIR_MOD: {
-      bool positive = is_non_negative_division(e, n), remainder = n->kind == TIR_FLOORMOD || n->kind == TIR_MOD;
-      LLVMValueRef a = emit_index(e, n->a), b = emit_index(e, n->b);
-      if (positive || n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD)
-        return floor_division(e, a, b, remainder, positive);
-      return remainder ? LLVMBuildSRem(w, a, b, "") : LLVMBuildSDiv(w, a, b, "");
+      LLVMValueRef a = emit_index(e, n->a);
+      return division(e, n, a, emit_index(e, n->b));
     }
     default: break;
     }
@@ -90,28 +82,15 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
 
 /* ---- Data ---- */
 
-static LLVMValueRef floor_of_quotient(struct emit *e, LLVMValueRef a, LLVMValueRef b) {
-  LLVMValueRef q = LLVMBuildFDiv(e->builder, a, b, "");
-  return emit_intrinsic(e, "llvm.floor", LLVMTypeOf(q), &q, 1);
-}
-
 static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
   LLVMBuilderRef w = e->builder;
-  bool real = tir_type_is_float(n->type), is_signed = tir_type_code(n->type) == TIR_INT;
+  bool real = tir_type_is_float(n->type);
   switch (n->kind) {
   case TIR_ADD: return real ? LLVMBuildFAdd(w, a, b, "") : LLVMBuildAdd(w, a, b, "");
   case TIR_SUB: return real ? LLVMBuildFSub(w, a, b, "") : LLVMBuildSub(w, a, b, "");
   case TIR_MUL: return real ? LLVMBuildFMul(w, a, b, "") : LLVMBuildMul(w, a, b, "");
-  case TIR_DIV:
-    return real ? LLVMBuildFDiv(w, a, b, "") : is_signed ? LLVMBuildSDiv(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
-  case TIR_MOD:
-    return real ? LLVMBuildFRem(w, a, b, "") : is_signed ? LLVMBuildSRem(w, a, b, "") : LLVMBuildURem(w, a, b, "");
-  case TIR_FLOORDIV:
-    if (real) return floor_of_quotient(e, a, b);
-    return floor_division(e, a, b, false, !is_signed || is_non_negative_division(e, n));
-  case TIR_FLOORMOD:
-    if (real) return LLVMBuildFSub(w, a, LLVMBuildFMul(w, floor_of_quotient(e, a, b), b, ""), "");
-    return floor_division(e, a, b, true, !is_signed || is_non_negative_division(e, n));
+  case TIR_DIV: return real ? LLVMBuildFDiv(w, a, b, "") : division(e, n, a, b);
+  case TIR_MOD: return real ? LLVMBuildFRem(w, a, b, "") : division(e, n, a, b);
   default: return extreme(e, n->kind == TIR_MIN, a, b, n->type);
   }
 }
@@ -128,11 +107,7 @@ static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LL
   return LLVMBuildICmp(e->builder, tir_type_code(type) == TIR_INT ? ints[i] : uints[i], a, b, "");
 }
 
-/* float16 and bfloat16 are computed in float32 and rounded after each operation, where the CPU has no such arithmetic.
- */
-static bool is_short_float(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
-
-static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n) {
+static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n, bool fast_math) {
   assert(n->kind >= TIR_ADD && n->kind <= TIR_OR);
   tir_type ta = tir_type_of(e->ir, n->a), tb = tir_type_of(e->ir, n->b);
   int lanes = tir_type_lanes(n->type);
@@ -142,14 +117,8 @@ static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n) {
   if (n->kind == TIR_AND) return LLVMBuildAnd(e->builder, a, b, "");
   if (n->kind == TIR_OR) return LLVMBuildOr(e->builder, a, b, "");
   bool compares = n->kind >= TIR_EQ && n->kind <= TIR_GE;
-  if (!is_short_float(ta)) return with_fast_math(e, compares ? comparison(e, n, a, b) : arithmetic(e, n, a, b));
-  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, lanes), narrow = tir_type_with_lanes(ta, lanes);
-  a = emit_cast(e, a, narrow, wide);
-  b = emit_cast(e, b, narrow, wide);
-  if (compares) return comparison(e, n, a, b);
-  struct tir_expr_node as_wide = *n;
-  as_wide.type = wide;
-  return emit_cast(e, arithmetic(e, &as_wide, a, b), wide, n->type);
+  LLVMValueRef value = compares ? comparison(e, n, a, b) : arithmetic(e, n, a, b);
+  return fast_math ? with_fast_math(value) : value;
 }
 
 static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {
@@ -202,10 +171,27 @@ static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
   return body;
 }
 
+static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
+
+static bool is_widened(const struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  return n->kind == TIR_CAST && is_short(tir_type_of(e->ir, n->a));
+}
+
+/* A step of arithmetic in 16 bits, computed in 32, is rounded before the next: LLVM, which makes one short operation of
+ * it where the CPU has that, must not join it with another. */
+static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_CAST);
+  const struct tir_expr_node *of = tir_at(e->ir, n->a);
+  bool step =
+      is_short(n->type) && of->kind >= TIR_ADD && of->kind <= TIR_MAX && (is_widened(e, of->a) || is_widened(e, of->b));
+  return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);
+}
+
 LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
   assert(x && x < e->ir->exprs.count);
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  if (n->kind >= TIR_ADD && n->kind <= TIR_OR) return binary(e, n);
+  if (n->kind >= TIR_ADD && n->kind <= TIR_OR) return binary(e, n, e->fast_math);
   switch (n->kind) {
   case TIR_INT_IMM:
     return LLVMConstInt(emit_type(e, n->type), (unsigned long long)n->imm, tir_type_code(n->type) == TIR_INT);
@@ -213,7 +199,7 @@ LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
   case TIR_VAR: return variable(e, n);
   case TIR_DATA: return e->buffers[n->ref] ? e->buffers[n->ref] : emit_refusal(e, "a buffer is used outside its scope");
   case TIR_NOT: return LLVMBuildNot(e->builder, emit_expr(e, n->a), "");
-  case TIR_CAST: return emit_cast(e, emit_expr(e, n->a), tir_type_of(e->ir, n->a), n->type);
+  case TIR_CAST: return cast(e, n);
   case TIR_SELECT: return select_value(e, n);
   case TIR_LET: return let_value(e, n);
   case TIR_RAMP: return ramp(e, n);

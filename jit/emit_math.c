@@ -116,32 +116,33 @@ static LLVMValueRef error_function(struct real r, LLVMValueRef x) {
   return LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 1.0), ""), small, large, "");
 }
 
-static LLVMValueRef sigmoid(struct real r, LLVMValueRef x) {
-  LLVMValueRef one = constant(r, 1.0);
-  return over(r, one, plus(r, one, exponential(r, LLVMBuildFNeg(r.e->builder, x, ""))));
-}
-
 /* ---- Functions by name ---- */
 
 static const struct {
   const char *name;
   LLVMValueRef (*emit)(struct real, LLVMValueRef);
-} polynomials[] = {{"exp", exponential}, {"tanh", hyperbolic_tangent}, {"erf", error_function}, {"sigmoid", sigmoid}};
+} polynomials[] = {{"exp", exponential}, {"tanh", hyperbolic_tangent}, {"erf", error_function}};
 
-/* What LLVM has an intrinsic for; on vectors it calls the C library lane by lane where the CPU has no instruction.
- * T.round takes ties to even, which llvm.round does not. */
+/* What LLVM has an intrinsic for; on vectors it calls the C library lane by lane where the CPU has no instruction. */
 static const struct {
   const char *name, *intrinsic;
-} intrinsics[] = {{"exp", "llvm.exp"},         {"exp2", "llvm.exp2"},
-                  {"exp10", "llvm.exp10"},     {"log", "llvm.log"},
-                  {"log2", "llvm.log2"},       {"log10", "llvm.log10"},
-                  {"sqrt", "llvm.sqrt"},       {"sin", "llvm.sin"},
-                  {"cos", "llvm.cos"},         {"floor", "llvm.floor"},
-                  {"ceil", "llvm.ceil"},       {"trunc", "llvm.trunc"},
-                  {"round", "llvm.nearbyint"}, {"nearbyint", "llvm.nearbyint"},
-                  {"rint", "llvm.rint"},       {"fabs", "llvm.fabs"},
-                  {"pow", "llvm.pow"},         {"power", "llvm.pow"},
-                  {"fma", "llvm.fma"},         {"copysign", "llvm.copysign"}};
+} intrinsics[] = {{"exp", "llvm.exp"},
+                  {"exp2", "llvm.exp2"},
+                  {"exp10", "llvm.exp10"},
+                  {"log", "llvm.log"},
+                  {"log2", "llvm.log2"},
+                  {"log10", "llvm.log10"},
+                  {"sqrt", "llvm.sqrt"},
+                  {"sin", "llvm.sin"},
+                  {"cos", "llvm.cos"},
+                  {"floor", "llvm.floor"},
+                  {"ceil", "llvm.ceil"},
+                  {"trunc", "llvm.trunc"},
+                  {"nearbyint", "llvm.nearbyint"},
+                  {"fabs", "llvm.fabs"},
+                  {"pow", "llvm.pow"},
+                  {"fma", "llvm.fma"},
+                  {"copysign", "llvm.copysign"}};
 
 enum { MOST_LIBRARY_ARGUMENTS = 2 };
 
@@ -186,29 +187,14 @@ static LLVMValueRef elementary(struct emit *e, const char *name, tir_type type, 
   for (size_t i = 0; i < sizeof library / sizeof *library; i++)
     if (!strcmp(library[i], name)) return call_library(e, name, type, args, count);
   if (!strcmp(name, "rsqrt")) return over(r, constant(r, 1.0), emit_intrinsic(e, "llvm.sqrt", r.type, args, 1));
-  if (!strcmp(name, "sigmoid")) {
-    LLVMValueRef x = LLVMBuildFNeg(e->builder, args[0], "");
-    return over(r, constant(r, 1.0), plus(r, constant(r, 1.0), emit_intrinsic(e, "llvm.exp", r.type, &x, 1)));
-  }
   return NULL;
-}
-
-static LLVMValueRef real_call(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
-  if (tir_type_bits(type) != 16) return elementary(e, name, type, args, count);
-  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type));
-  for (unsigned i = 0; i < count; i++) args[i] = emit_cast(e, args[i], type, wide);
-  LLVMValueRef value = elementary(e, name, wide, args, count);
-  return value ? emit_cast(e, value, wide, type) : NULL;
 }
 
 /* ldexp: its second argument, an integer or a float that is one, goes to the C library as an int. */
 static LLVMValueRef scaled(struct emit *e, tir_type type, LLVMValueRef *args, tir_type exponent) {
   int lanes = tir_type_lanes(type);
   args[1] = emit_cast(e, args[1], tir_type_with_lanes(exponent, lanes), TIR_TYPE(TIR_INT, 32, lanes));
-  if (tir_type_bits(type) != 16) return call_library(e, "ldexp", type, args, 2);
-  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, lanes);
-  args[0] = emit_cast(e, args[0], type, wide);
-  return emit_cast(e, call_library(e, "ldexp", wide, args, 2), wide, type);
+  return call_library(e, "ldexp", type, args, 2);
 }
 
 /* ---- Integers and bits ---- */
@@ -300,7 +286,7 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   if (tir_type_is_float(n.type) && n.count == 2 && !strcmp(name, "ldexp"))
     value = scaled(e, n.type, args, tir_type_of(e->ir, operands[1]));
   else if (tir_type_is_float(n.type))
-    value = real_call(e, !strcmp(name, "abs") ? "fabs" : name, n.type, args, n.count);
+    value = elementary(e, name, n.type, args, n.count);
   else if (tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL)
     value = bit_call(e, name, n.type, args, n.count);
   return value ? value : emit_refusal(e, "T.%s has no machine code on this target", name);

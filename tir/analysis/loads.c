@@ -202,6 +202,7 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
       "fma",          "hypot",  "isnan", "isinf", "isfinite",  "copysign",    "popcount",    "clz",
       "shift_left",   "max",    "min",   "ldexp", "nextafter", "bitwise_and", "bitwise_or",  "bitwise_xor",
       "bitwise_not",  "acosh",  "asinh", "atanh", "power",     "reinterpret", "shift_right", "large_uint_imm",
+      "rint",         "expm1",  "cbrt",
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(names[i], tir_text(ir, n->ref))) return true;

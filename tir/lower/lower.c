@@ -22,6 +22,7 @@ static const struct {
     {"vectorize", "vectorized loops become vector expressions", lower_vectorize},
     {"flatten", "buffers have one dimension", lower_flatten},
     {"instruction", "instructions stand only where memory lies as they need it", lower_instruction},
+    {"legalize", "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"share", "what an expression uses again is bound, and computed once", lower_share},
     {"workspace", "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
 };

@@ -35,6 +35,7 @@ bool lower_unroll(struct lowering *low);      /* unroll.c */
 bool lower_promote(struct lowering *low);     /* promote.c */
 bool lower_flatten(struct lowering *low);     /* flatten.c */
 bool lower_instruction(struct lowering *low); /* instruction.c */
+bool lower_legalize(struct lowering *low);    /* legalize.c */
 bool lower_share(struct lowering *low);       /* share.c */
 bool lower_workspace(struct lowering *low);   /* workspace.c */
 
@@ -53,6 +54,11 @@ void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *
 tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data);
 /* The expression without the choices in it (if_then_else) whose conditions are certain. */
 tir_expr lower_decide_choices(struct tir *ir, tir_expr e);
+
+/* Rewrites every expression below `top`, parts first: the callback gets a node and what has become of it by its parts,
+ * and gives what stands in its place. Nodes with none of these flags (0: any) below them stay. */
+typedef tir_expr map_node(struct tir *ir, void *data, tir_expr before, tir_expr made);
+void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void *data);
 
 /* Calls visit for every load and store below `top`, with the statement it is in. */
 typedef void visit_access(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes);

@@ -9,7 +9,9 @@
 
 struct rewriting {
   struct tir *ir;
-  rewrite_access *rewrite; /* NULL: accesses stay, and choices are decided */
+  uint32_t flags; /* nodes with none of these below them stay as they are; 0: all are met */
+  rewrite_access *rewrite;
+  map_node *map; /* both NULL: choices are decided */
   void *data;
   struct tir_node_map made; /* what became of each node */
 };
@@ -28,7 +30,7 @@ static tir_expr with_operands(struct rewriting *r, struct tir_expr_node n) {
   tir_expr on_stack[TIR_MOST_RANK], *operands = tir_room(on_stack, sizeof on_stack, n.count * sizeof *operands);
   for (uint32_t i = 0; i < n.count; i++) operands[i] = rewrite_in(r, ir->operands.at[n.operands + i]);
   tir_expr made;
-  if (n.kind == TIR_CALL && !r->rewrite && tir_is_choice(ir, &n)) {
+  if (n.kind == TIR_CALL && !r->rewrite && !r->map && tir_is_choice(ir, &n)) {
     made = choose(ir, n, operands);
   } else if (n.kind == TIR_CALL) {
     made = tir_call(ir, n.type, n.ref, operands, n.count);
@@ -48,40 +50,53 @@ static tir_expr rewrite_node(struct rewriting *r, tir_expr e) {
   struct tir_expr_node n = *tir_at(r->ir, e);
   if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return with_operands(r, n);
   if (n.kind <= TIR_DATA || n.count) return e;
-  tir_expr a = rewrite_in(r, n.a), b = rewrite_in(r, n.b);
-  return tir_rebuild(r->ir, n, a, b, rewrite_in(r, n.c));
+  tir_expr a = rewrite_in(r, n.a), b = rewrite_in(r, n.b), c = rewrite_in(r, n.c);
+  return a == n.a && b == n.b && c == n.c ? e : tir_rebuild(r->ir, n, a, b, c);
+}
+
+static bool is_met(const struct rewriting *r, tir_expr e) {
+  return e && (!r->flags || (tir_at(r->ir, e)->flags & r->flags));
 }
 
 static tir_expr rewrite_in(struct rewriting *r, tir_expr e) {
   bool fresh;
-  if (!e || !(tir_at(r->ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
+  if (!is_met(r, e)) return e;
   tir_expr known = *tir_node_map_at(&r->made, e, 0, &fresh);
   if (!fresh) return known;
   tir_expr made = rewrite_node(r, e);
+  if (r->map) made = r->map(r->ir, r->data, e, made);
   return *tir_node_map_at(&r->made, e, 0, &fresh) = made;
+}
+
+/* What becomes of an access is another thing in another statement; what becomes of a node is not. */
+static tir_expr rewrite_whole(struct rewriting *r, tir_expr e) {
+  if (!is_met(r, e) || r->map) return rewrite_in(r, e);
+  tir_node_map_init(&r->made);
+  tir_expr made = rewrite_in(r, e);
+  tir_node_map_free(&r->made);
+  return made;
+}
+
+static struct rewriting of_accesses(struct tir *ir, rewrite_access *rewrite, void *data) {
+  return (struct rewriting){.ir = ir, .flags = TIR_HAS_LOAD | TIR_HAS_CALL, .rewrite = rewrite, .data = data};
+}
+
+tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
+  struct rewriting r = of_accesses(ir, rewrite, data);
+  return rewrite_whole(&r, e);
 }
 
 tir_expr lower_decide_choices(struct tir *ir, tir_expr e) { return lower_rewrite_expr(ir, e, NULL, NULL); }
 
-tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
-  if (!e || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_CALL))) return e;
-  struct rewriting r = {.ir = ir, .rewrite = rewrite, .data = data};
-  tir_node_map_init(&r.made);
-  tir_expr made = rewrite_in(&r, e);
-  tir_node_map_free(&r.made);
-  return made;
-}
-
-static void rewrite_store(struct tir *ir, tir_stmt s, rewrite_access *rewrite, void *data) {
+static void rewrite_store(struct rewriting *r, tir_stmt s) {
+  struct tir *ir = r->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   struct access a = {.buffer = n.store.buffer, .count = tir_buffer_at(ir, n.store.buffer)->rank};
   assert(a.count <= TIR_MOST_RANK);
-  for (uint32_t i = 0; i < a.count; i++)
-    a.indices[i] = lower_rewrite_expr(ir, ir->operands.at[n.store.indices + i], rewrite, data);
-  rewrite(ir, data, &a);
+  for (uint32_t i = 0; i < a.count; i++) a.indices[i] = rewrite_whole(r, ir->operands.at[n.store.indices + i]);
+  if (r->rewrite) r->rewrite(ir, r->data, &a);
   uint32_t indices = tir_add_operands(ir, a.indices, a.count);
-  tir_expr value = lower_rewrite_expr(ir, n.store.value, rewrite, data);
-  tir_expr predicate = lower_rewrite_expr(ir, n.store.predicate, rewrite, data);
+  tir_expr value = rewrite_whole(r, n.store.value), predicate = rewrite_whole(r, n.store.predicate);
   struct tir_stmt_node *to = tir_stmt_at(ir, s);
   to->store.buffer = a.buffer;
   to->store.indices = indices;
@@ -89,39 +104,52 @@ static void rewrite_store(struct tir *ir, tir_stmt s, rewrite_access *rewrite, v
   to->store.predicate = predicate;
 }
 
-static void rewrite_range(struct tir *ir, tir_loop loop, rewrite_access *rewrite, void *data) {
-  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
-  tir_expr min = lower_rewrite_expr(ir, n.loop.min, rewrite, data);
-  tir_set_loop_range(ir, loop, min, lower_rewrite_expr(ir, n.loop.extent, rewrite, data));
+static void rewrite_range(struct rewriting *r, tir_loop loop) {
+  struct tir_stmt_node n = *tir_stmt_at(r->ir, loop);
+  tir_expr min = rewrite_whole(r, n.loop.min);
+  tir_set_loop_range(r->ir, loop, min, rewrite_whole(r, n.loop.extent));
 }
 
-void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data) {
+static void rewrite_all(struct rewriting *r, tir_stmt top) {
+  struct tir *ir = r->ir;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     tir_expr made;
     switch (tir_stmt_at(ir, s)->kind) {
-    case TIR_STORE: rewrite_store(ir, s, rewrite, data); break;
-    case TIR_LOOP: rewrite_range(ir, s, rewrite, data); break;
+    case TIR_STORE: rewrite_store(r, s); break;
+    case TIR_LOOP: rewrite_range(r, s); break;
     case TIR_IF:
     case TIR_WHILE:
     case TIR_ASSERT:
-      made = lower_rewrite_expr(ir, tir_stmt_at(ir, s)->test.condition, rewrite, data);
+      made = rewrite_whole(r, tir_stmt_at(ir, s)->test.condition);
       tir_stmt_at(ir, s)->test.condition = made;
       break;
     case TIR_BIND:
-      made = lower_rewrite_expr(ir, tir_as(ir, s, TIR_BIND)->bind.value, rewrite, data);
+      made = rewrite_whole(r, tir_as(ir, s, TIR_BIND)->bind.value);
       tir_as(ir, s, TIR_BIND)->bind.value = made;
       break;
     case TIR_EVALUATE:
-      made = lower_rewrite_expr(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value, rewrite, data);
+      made = rewrite_whole(r, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
       tir_as(ir, s, TIR_EVALUATE)->evaluate.value = made;
       break;
     case TIR_ATTR:
-      made = lower_rewrite_expr(ir, tir_as(ir, s, TIR_ATTR)->attr.value, rewrite, data);
+      made = rewrite_whole(r, tir_as(ir, s, TIR_ATTR)->attr.value);
       tir_as(ir, s, TIR_ATTR)->attr.value = made;
       break;
     default: break;
     }
   }
+}
+
+void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data) {
+  struct rewriting r = of_accesses(ir, rewrite, data);
+  rewrite_all(&r, top);
+}
+
+void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void *data) {
+  struct rewriting r = {.ir = ir, .flags = flags, .map = map, .data = data};
+  tir_node_map_init(&r.made);
+  rewrite_all(&r, top);
+  tir_node_map_free(&r.made);
 }
 
 /* ---- Visiting ---- */

@@ -1,0 +1,181 @@
+/* Legalize: what machines have no operation for becomes what they have.
+ *   floor division  truncated division, of a dividend that is moved above 0 where its bounds allow it, else corrected
+ *   floats of 16 bits  are computed in float32 and rounded after each operation
+ *   sigmoid, and functions by a second name  are those that machines or C's library have
+ * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
+ * loads, stores, casts, choices and lets have. Keeps: results. */
+#include "../analysis/loads.h"
+#include "lower.h"
+
+#include <string.h>
+
+static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
+
+/* A constant of the type, in all its lanes. */
+static tir_expr constant(struct tir *ir, tir_type type, double value) {
+  tir_type scalar = tir_type_with_lanes(type, 1);
+  bool real = tir_type_is_float(type);
+  tir_expr one = real ? tir_float(ir, scalar, value) : tir_int(ir, scalar, (int64_t)value);
+  return tir_type_lanes(type) == 1 ? one : tir_unary(ir, TIR_BROADCAST, type, one);
+}
+
+static tir_expr call(struct tir *ir, const char *name, tir_type type, const tir_expr *args, uint32_t count) {
+  return tir_call(ir, type, tir_symbol_of(ir, name), args, count);
+}
+
+/* ---- Values that are used more than once ---- */
+
+struct named {
+  tir_var var; /* TIR_NONE: the value is a constant or a variable, and stands for itself */
+  tir_expr value, use;
+};
+
+static struct named name_value(struct tir *ir, tir_expr value) {
+  if (tir_at(ir, value)->kind <= TIR_VAR) return (struct named){TIR_NONE, value, value};
+  tir_var var = tir_new_var(ir, TIR_VAR_LET, tir_name_of(ir, "part"), tir_type_of(ir, value), TIR_NONE, TIR_NONE);
+  return (struct named){var, value, tir_var_expr(ir, var)};
+}
+
+static tir_expr with_named(struct tir *ir, struct named n, tir_expr body) {
+  return n.var ? tir_let(ir, n.var, n.value, body) : body;
+}
+
+/* ---- Floor division ---- */
+
+/* a / b and a % b by truncation, in which the dividend is moved up by a multiple of the divisor until it cannot be
+ * negative. False: the bounds known of it do not allow that. */
+static bool divide_moved(struct tir *ir, bool remainder, int64_t least, int64_t most, tir_expr a, tir_expr b,
+                         tir_expr *out) {
+  tir_type type = tir_type_of(ir, a);
+  int64_t divisor = tir_is_int(ir, b) ? tir_at(ir, b)->imm : 0, top = INT64_MAX >> (64 - tir_type_bits(type)), up, sum;
+  if (tir_type_lanes(type) > 1 || divisor <= 0 || least == INT64_MIN) return false;
+  int64_t times = -(least / divisor - (least % divisor < 0));
+  if (__builtin_mul_overflow(times, divisor, &up) || __builtin_add_overflow(most, up, &sum) || sum > top) return false;
+  tir_expr moved = tir_add(ir, a, tir_int(ir, type, up));
+  *out = tir_binary(ir, remainder ? TIR_MOD : TIR_DIV, moved, b);
+  if (!remainder) *out = tir_sub(ir, *out, tir_int(ir, type, times));
+  return true;
+}
+
+/* The truncated remainder has the dividend's sign: where that is not the divisor's, floor division goes one further. */
+static tir_expr divide_corrected(struct tir *ir, bool remainder, tir_expr a, tir_expr b) {
+  struct named dividend = name_value(ir, a), divisor = name_value(ir, b);
+  struct named rest = name_value(ir, tir_binary(ir, TIR_MOD, dividend.use, divisor.use));
+  tir_type type = tir_type_of(ir, rest.use);
+  bool positive = tir_is_int(ir, b) && tir_at(ir, b)->imm > 0;
+  tir_expr zero = constant(ir, type, 0), signs[] = {rest.use, divisor.use};
+  tir_expr sign = positive ? rest.use : call(ir, "bitwise_xor", type, signs, 2);
+  tir_expr further = tir_binary(ir, TIR_LT, sign, zero), made;
+  if (!positive) further = tir_binary(ir, TIR_AND, tir_binary(ir, TIR_NE, rest.use, zero), further);
+  if (remainder) {
+    made = tir_select(ir, further, tir_binary(ir, TIR_ADD, rest.use, divisor.use), rest.use);
+  } else {
+    struct named quotient = name_value(ir, tir_binary(ir, TIR_DIV, dividend.use, divisor.use));
+    made = tir_select(ir, further, tir_binary(ir, TIR_SUB, quotient.use, constant(ir, type, 1)), quotient.use);
+    made = with_named(ir, quotient, made);
+  }
+  return with_named(ir, dividend, with_named(ir, divisor, with_named(ir, rest, made)));
+}
+
+/* What is known of the operands stands in the nodes as they were. */
+static tir_expr floor_division(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
+  bool remainder = before->kind == TIR_FLOORMOD, is_signed = tir_type_code(before->type) == TIR_INT;
+  const struct tir_expr_node *dividend = tir_at(ir, before->a), *divisor = tir_at(ir, before->b);
+  int64_t least = dividend->lo, most = dividend->hi;
+  tir_expr made;
+  if (!is_signed || (least >= 0 && divisor->lo > 0)) return tir_binary(ir, remainder ? TIR_MOD : TIR_DIV, a, b);
+  return divide_moved(ir, remainder, least, most, a, b, &made) ? made : divide_corrected(ir, remainder, a, b);
+}
+
+static tir_expr floor_quotient(struct tir *ir, tir_expr a, tir_expr b) {
+  tir_expr quotient = tir_binary(ir, TIR_DIV, a, b);
+  return call(ir, "floor", tir_type_of(ir, quotient), &quotient, 1);
+}
+
+static tir_expr real_floor_division(struct tir *ir, bool remainder, tir_expr a, tir_expr b) {
+  if (!remainder) return floor_quotient(ir, a, b);
+  struct named dividend = name_value(ir, a), divisor = name_value(ir, b);
+  tir_expr whole = tir_binary(ir, TIR_MUL, floor_quotient(ir, dividend.use, divisor.use), divisor.use);
+  tir_expr made = tir_binary(ir, TIR_SUB, dividend.use, whole);
+  return with_named(ir, dividend, with_named(ir, divisor, made));
+}
+
+/* ---- Arithmetic ---- */
+
+static tir_expr divide(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
+  if (tir_type_is_float(before->type)) return real_floor_division(ir, before->kind == TIR_FLOORMOD, a, b);
+  return floor_division(ir, before, a, b);
+}
+
+static tir_expr to_float32(struct tir *ir, tir_expr e) {
+  tir_type type = tir_type_of(ir, e);
+  return is_short(type) ? tir_unary(ir, TIR_CAST, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type)), e) : e;
+}
+
+static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made) {
+  struct tir_expr_node n = *tir_at(ir, made);
+  bool rounds = is_short(tir_type_of(ir, n.a)), floors = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
+  if (!rounds && !floors) return made;
+  tir_expr a = to_float32(ir, n.a), b = to_float32(ir, n.b);
+  made = floors ? divide(ir, before, a, b) : tir_binary(ir, (enum tir_kind)n.kind, a, b);
+  return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
+}
+
+/* ---- Functions ---- */
+
+static const struct {
+  const char *name, *same;
+} synonyms[] = {{"abs", "fabs"}, {"round", "nearbyint"}, {"rint", "nearbyint"}, {"power", "pow"}};
+
+static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr x) {
+  tir_expr one = constant(ir, type, 1), negative = tir_binary(ir, TIR_SUB, constant(ir, type, 0), x);
+  return tir_binary(ir, TIR_DIV, one, tir_binary(ir, TIR_ADD, one, call(ir, "exp", type, &negative, 1)));
+}
+
+static tir_expr function(struct tir *ir, const char *name, tir_type type, const tir_expr *args, uint32_t count) {
+  if (count == 1 && !strcmp(name, "sigmoid")) return sigmoid(ir, type, args[0]);
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (!strcmp(synonyms[i].name, name)) name = synonyms[i].same;
+  return call(ir, name, type, args, count);
+}
+
+/* These take and give any value as it is. */
+static bool moves_values(const struct tir *ir, const struct tir_expr_node *n) {
+  const char *name = tir_text(ir, n->ref);
+  return !tir_is_pure_call(ir, n) || tir_is_choice(ir, n) || !strcmp(name, "likely") || !strcmp(name, "reinterpret");
+}
+
+enum { MOST_ARGUMENTS = 4 };
+
+static tir_expr named_call(struct tir *ir, tir_expr made) {
+  struct tir_expr_node n = *tir_at(ir, made);
+  tir_expr args[MOST_ARGUMENTS];
+  if (n.count > MOST_ARGUMENTS || moves_values(ir, &n)) return made;
+  for (uint32_t i = 0; i < n.count; i++) args[i] = to_float32(ir, ir->operands.at[n.operands + i]);
+  const char *name = tir_text(ir, n.ref);
+  if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
+  tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
+  made = function(ir, name, type, args, n.count);
+  return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
+}
+
+/* ---- */
+
+static tir_expr legal(struct tir *ir, void *data, tir_expr e, tir_expr made) {
+  (void)data;
+  struct tir_expr_node before = *tir_at(ir, e), n = *tir_at(ir, made);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_GE) return binary(ir, &before, made);
+  return n.kind == TIR_CALL ? named_call(ir, made) : made;
+}
+
+static bool has_short_floats(const struct tir *ir) {
+  for (tir_expr e = 1; e < ir->exprs.count; e++)
+    if (is_short(tir_at(ir, e)->type)) return true;
+  return false;
+}
+
+bool lower_legalize(struct lowering *low) {
+  uint32_t flags = has_short_floats(low->ir) ? 0 : TIR_HAS_DIVMOD | TIR_HAS_CALL;
+  lower_map(low->ir, low->body, flags, legal, NULL);
+  return true;
+}
