@@ -81,11 +81,11 @@ void tir_free(struct tir *ir) {
   free(ir);
 }
 
-/* Expressions go, or become others. */
-static void forget_expressions(struct tir *ir) {
+/* Expressions go, or become others: all but those before the mark. */
+static void forget_expressions(struct tir *ir, const struct tir_mark *left) {
   for (int i = 0; i < TIR_SCRATCH_OWNERS; i++) {
     struct tir_scratch_part *part = &ir->scratch->of[i];
-    if (part->at && part->kind->forget) part->kind->forget(part->at);
+    if (part->at && part->kind->forget) part->kind->forget(part->at, left);
   }
 }
 
@@ -99,7 +99,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
 #undef COPY_ARRAY
   to->indirect = from->indirect;
   to->undeclared = from->undeclared;
-  forget_expressions(to);
+  forget_expressions(to, &(struct tir_mark){0});
 }
 
 size_t tir_bytes(const struct tir *ir) {
@@ -116,7 +116,7 @@ struct tir_mark tir_mark(const struct tir *ir) {
 }
 
 void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
-  forget_expressions(ir);
+  forget_expressions(ir, mark);
   tir_unintern(ir, mark->exprs);
   tir_unintern_symbols(ir, mark->symbols);
   ir->exprs.count = mark->exprs;

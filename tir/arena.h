@@ -44,7 +44,7 @@ TIR_ARRAYS(TIR_ARRAY_GROW)
 enum tir_scratch_owner {
   TIR_SCRATCH_SUBST,    /* subst.c: the map, and what became of each expression while it stands */
   TIR_SCRATCH_LOADS,    /* analysis/loads.c: what became of each expression while loads are rewritten */
-  TIR_SCRATCH_BINDINGS, /* analysis/binding.c: the last bindings that were found to be affine */
+  TIR_SCRATCH_FACTS,    /* arith/known.c: what was found of maps of late */
   TIR_SCRATCH_HASHES,   /* hash.c: what a walk has met */
   TIR_SCRATCH_SUMS,     /* arith/linear.c: a stack of terms being summed */
   TIR_SCRATCH_INTS,     /* expr.c: constants asked for of late */
@@ -55,7 +55,9 @@ enum tir_scratch_owner {
 struct tir_scratch_kind {
   size_t size;
   void (*release)(void *); /* frees what the memory holds, not the memory; NULL: it holds nothing */
-  void (*forget)(void *);  /* expressions go, or become others (tir_rewind, tir_copy); NULL: nothing is known of any */
+  /* Expressions go, or become others: all but those before the mark (tir_rewind, tir_copy). NULL: nothing is known of
+   * any. */
+  void (*forget)(void *, const struct tir_mark *left);
 };
 struct tir_scratch {
   struct tir_scratch_part {

@@ -1,6 +1,7 @@
 /* Iterator maps by hand: what is recognized, what not, and why. */
 #include "prefix.h"
 #include "tir/arith/affine.h"
+#include "tir/arith/known.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,6 +71,32 @@ static void forgets_maps_of_what_is_taken_back(void **state) {
   tir_rewind(names.ir, &mark);
   assert_int_equal(e("// + * x 8 y 7"), divided);
   assert_false(recognized(TIR_MAP_SURJECTIVE, bound, 2, "// + * x 8 y 7", "% + * x 8 y 7"));
+}
+
+static void keeps_facts_while_their_expressions_stand(void **state) {
+  (void)state;
+  struct tir *ir = names.ir;
+  loop("i", 4);
+  loop("j", 8);
+  tir_expr sum = e("+ * i 8 j"), guard = e("< i 3");
+  struct tir_mark mark = tir_mark(ir);
+  tir_expr later = e("+ * j 4 i");
+  const struct tir_map early = {guard, &sum, vars, 1, 2}, late = {guard, &later, vars, 1, 2},
+                       unguarded = {TIR_NONE, &sum, vars, 1, 2}, fewer = {guard, &sum, vars, 1, 1};
+  assert_false(tir_is_known_map(ir, TIR_FACT_AFFINE, &early));
+  tir_keep_map(ir, TIR_FACT_AFFINE, &early);
+  tir_keep_map(ir, TIR_FACT_AFFINE, &late);
+  assert_true(tir_is_known_map(ir, TIR_FACT_AFFINE, &early) && tir_is_known_map(ir, TIR_FACT_AFFINE, &late));
+  assert_false(tir_is_known_map(ir, TIR_FACT_ONCE, &early));
+  assert_false(tir_is_known_map(ir, TIR_FACT_AFFINE, &unguarded));
+  assert_false(tir_is_known_map(ir, TIR_FACT_AFFINE, &fewer));
+  tir_rewind(ir, &mark);
+  assert_true(tir_is_known_map(ir, TIR_FACT_AFFINE, &early));
+  assert_false(tir_is_known_map(ir, TIR_FACT_AFFINE, &late));
+  struct tir *other = tir_new();
+  tir_copy(ir, other); /* other expressions have these numbers from now on */
+  tir_free(other);
+  assert_false(tir_is_known_map(ir, TIR_FACT_AFFINE, &early));
 }
 
 static void knows_quotients_and_remainders(void **state) {
@@ -221,6 +248,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(knows_mixed_radix_numbers),
       TEST(forgets_maps_of_what_is_taken_back),
+      TEST(keeps_facts_while_their_expressions_stand),
       TEST(knows_quotients_and_remainders),
       TEST(divides_groups),
       TEST(follows_guards),

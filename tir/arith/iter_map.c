@@ -383,7 +383,10 @@ static void release(void *memory) {
   ITER_ARRAYS(ITER_ARRAY_FREE)
 #undef ITER_ARRAY_FREE
 }
-static void forget(void *memory) { iter_map_forget(memory); }
+static void forget(void *memory, const struct tir_mark *unused) {
+  (void)unused;
+  iter_map_forget(memory);
+}
 
 static struct tir_iter_map *map_of(const struct tir *ir) {
   static const struct tir_scratch_kind kind = {sizeof(struct tir_iter_map), release, forget};

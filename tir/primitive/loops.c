@@ -4,6 +4,7 @@
 #include "../analysis/analysis.h"
 #include "../analysis/loads.h"
 #include "../arith/affine.h"
+#include "../arith/known.h"
 
 bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
@@ -117,7 +118,11 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
     plain = plain && (seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1);
     vars[k] = tir_as(ir, loops[k], TIR_LOOP)->loop.var;
   }
-  return plain || tir_detect_iter_map(ir, bindings, count, vars, loop_count, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+  struct tir_map map = {predicate, bindings, vars, count, loop_count};
+  if (plain || tir_is_known_map(ir, TIR_FACT_ONCE, &map)) return true;
+  bool once = tir_detect_iter_map(ir, bindings, count, vars, loop_count, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+  if (once) tir_keep_map(ir, TIR_FACT_ONCE, &map);
+  return once;
 }
 
 void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out) {
