@@ -79,9 +79,9 @@ struct bound_function *bind_check_function(lua_State *L, int at);
 void bind_push_function(lua_State *L, struct tir *ir, tir_func f);
 void bind_push_function_copy(lua_State *L, const struct tir *ir, tir_func f);
 struct vm_schedule *bind_check_schedule(lua_State *L, int at);
-/* Pushes a schedule that is borrowed until bind_release_schedule: for postprocessors. */
+/* Pushes a schedule that is lent until bind_release_schedule, one at a time: for postprocessors. */
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule);
-void bind_release_schedule(lua_State *L, int at);
+void bind_release_schedule(lua_State *L);
 struct vm_trace *bind_check_trace(lua_State *L, int at);
 struct vm_trace *bind_test_trace(lua_State *L, int at);     /* NULL: it is none */
 void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */
@@ -126,6 +126,8 @@ void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction colle
 int bind_raise(lua_State *L, const ms_error *err);
 /* The same of what an instruction refused: `limited` and code_of know such a message, and its code. */
 int bind_raise_refused(lua_State *L, const ms_error *err);
+/* What no module would take, or what needs to be defined first, is a mistake of the script's. */
+bool bind_is_misuse(enum ms_code code);
 /* The code of the refusal whose message is at `at`; MS_OK: it is that of a mistake in the script. */
 enum ms_code bind_refused_code(lua_State *L, int at);
 /* Raises a message, with the place in the user's file in front, if there is one; luaL_error would name ours. Formats as

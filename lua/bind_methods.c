@@ -82,7 +82,7 @@ void bind_push_value(lua_State *L, const struct vm_steps *steps, const struct vm
     }
     break;
   case VM_MAP:
-    lua_newtable(L);
+    lua_createtable(L, 0, (int)v->count / 2);
     for (uint32_t i = 0; i + 1 < v->count; i += 2) {
       bind_push_value(L, steps, &steps->values[v->first + i]);
       bind_push_value(L, steps, &steps->values[v->first + i + 1]);
@@ -191,8 +191,9 @@ static void refuse_rest(lua_State *L, int at, int options) {
 }
 
 /* Parameters come in the method's order: by place, or else by name in the options. */
-static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, struct given *out) {
-  int at = 2, options = named_options(L, lua_gettop(L), sig);
+static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, int options,
+                       struct given *out) {
+  int at = 2;
   if (options) check_names(L, options, sig);
   for (int i = 0; i < sig->inputs + sig->attrs; i++) {
     int param = sig->order[i];
@@ -226,12 +227,12 @@ static void add_input(lua_State *L, struct call_arguments *a, struct vm_value va
 }
 
 /* Inputs are gathered in the table's order, of which a repeated one is last. */
-static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig,
+static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, int options,
                            struct call_arguments *a) {
   struct given given;
   given.repeated_count = 0;
   memset(given.is_given, 0, sizeof given.is_given);
-  read_given(L, s, sig, &given);
+  read_given(L, s, sig, options, &given);
   for (int i = 0; i < sig->inputs; i++) {
     if (sig->at[i].repeat) {
       for (uint32_t k = 0; k < given.repeated_count; k++) add_input(L, a, given.repeated[k]);
@@ -259,8 +260,8 @@ static void fill_defaults(lua_State *L, const struct vm_signature *sig, struct v
   }
 }
 
-static uint32_t read_decision(lua_State *L, const struct vm_signature *sig, int64_t *out, uint32_t most) {
-  int top = lua_gettop(L), options = named_options(L, top, sig);
+static uint32_t read_decision(lua_State *L, int options, int64_t *out, uint32_t most) {
+  int top = lua_gettop(L);
   if (!options || lua_getfield(L, options, "decision") == LUA_TNIL) return lua_settop(L, top), 0;
   uint32_t count = 0;
   if (lua_isinteger(L, -1)) {
@@ -277,26 +278,58 @@ static uint32_t read_decision(lua_State *L, const struct vm_signature *sig, int6
   return count;
 }
 
-static int perform(lua_State *L) {
-  enum vm_kind kind = (enum vm_kind)lua_tointeger(L, lua_upvalueindex(1));
+/* Records and performs an instruction with the arguments from stack index 2 on; pushes handles of what it gives, of
+ * *count variables. False: it was refused. */
+static bool call_kind(lua_State *L, enum vm_kind kind, uint32_t *count, ms_error *err) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
   const struct vm_signature *sig = vm_signature_of(kind);
   struct call_arguments a;
   a.input_count = 0;
   int64_t decision[BIND_MOST_ARGUMENTS];
-  uint32_t first = 0, count = 0, decided = read_decision(L, sig, decision, BIND_MOST_ARGUMENTS);
-  read_arguments(L, s, sig, &a);
+  int options = named_options(L, lua_gettop(L), sig);
+  uint32_t first = 0, decided = read_decision(L, options, decision, BIND_MOST_ARGUMENTS);
+  read_arguments(L, s, sig, options, &a);
   fill_defaults(L, sig, &s->trace, a.attrs);
-  ms_error err = {.instruction = -1};
-  if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig->attrs, decided ? decision : NULL, decided, &first,
-               &count, &err)) {
-    err.instruction = -1; /* a call is named by its line of Lua */
-    return bind_raise_refused(L, &err);
-  }
+  if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig->attrs, decided ? decision : NULL, decided, &first, count,
+               err))
+    return false;
   bind_charge_schedule(L, 1);
-  luaL_checkstack(L, (int)count + 4, "too many results");
-  for (uint32_t i = 0; i < count; i++) bind_push_handle(L, 1, first + i);
-  return (int)count;
+  if (*count) luaL_checkstack(L, (int)*count + 4, "too many results");
+  for (uint32_t i = 0; i < *count; i++) bind_push_handle(L, 1, first + i);
+  return true;
+}
+
+static int perform_kind(lua_State *L, enum vm_kind kind) {
+  uint32_t count = 0;
+  ms_error err = {.instruction = -1};
+  if (call_kind(L, kind, &count, &err)) return (int)count;
+  err.instruction = -1; /* a call is named by its line of Lua */
+  return bind_raise_refused(L, &err);
+}
+
+static int perform(lua_State *L) { return perform_kind(L, (enum vm_kind)lua_tointeger(L, lua_upvalueindex(1))); }
+
+/* try(name, arguments…): as the instruction's method; true and what it gives, or false where the schedule refuses it,
+ * and is as it was. A mistake in the call is raised, as ever. Upvalue: the methods. */
+static int try_method(lua_State *L) {
+  bind_check_schedule(L, 1);
+  luaL_checkstring(L, 2);
+  lua_pushvalue(L, 2);
+  lua_rawget(L, lua_upvalueindex(1));
+  if (lua_tocfunction(L, -1) != perform) return bind_refuse(L, "there is no instruction `%s`", lua_tostring(L, 2));
+  lua_getupvalue(L, -1, 1);
+  enum vm_kind kind = (enum vm_kind)lua_tointeger(L, -1);
+  lua_pop(L, 2);
+  lua_remove(L, 2);
+  uint32_t count = 0;
+  ms_error err = {.instruction = -1, .brief = true};
+  int top = lua_gettop(L);
+  bool done = call_kind(L, kind, &count, &err);
+  if (!done) lua_settop(L, top);
+  if (!done && bind_is_misuse(err.code)) return perform_kind(L, kind); /* which says so */
+  lua_pushboolean(L, done);
+  lua_insert(L, top + 1);
+  return (int)count + 1;
 }
 
 static int ask(lua_State *L) {
@@ -324,6 +357,9 @@ void bind_table_methods(lua_State *L) {
     lua_pushcclosure(L, perform, 1);
     lua_rawset(L, -3);
   }
+  lua_pushvalue(L, -1);
+  lua_pushcclosure(L, try_method, 1);
+  lua_setfield(L, -2, "try");
   lua_getfield(L, LUA_REGISTRYINDEX, answers);
   struct vm_trace *pool = bind_check_trace(L, -1);
   lua_pop(L, 1);

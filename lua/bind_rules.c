@@ -68,7 +68,7 @@ void script_files_free(struct script_files *files) {
 /* worker.lua gives a table of functions, which stays in the registry. A call may find the state's memory out at any
  * step, so all of it runs protected: `function` is a C function on the light userdata `data`. What it returns is left
  * on the stack, and read without making anything. */
-static const char worker[] = "msched.worker", lent[] = "msched.lent";
+static const char worker[] = "msched.worker";
 
 static bool protected(lua_State *L, lua_CFunction function, void *data, int results, ms_error *err) {
   lua_settop(L, 0);
@@ -124,8 +124,6 @@ void script_files_close(void *data, void *state) {
 
 static int postprocess(lua_State *L) {
   bind_push_borrowed_schedule(L, lua_touserdata(L, 1));
-  lua_pushvalue(L, -1);
-  lua_setfield(L, LUA_REGISTRYINDEX, lent);
   push_worker(L, "postprocess");
   lua_insert(L, -2);
   lua_call(L, 1, 4);
@@ -152,7 +150,7 @@ bool script_files_postprocess(void *data, void *state, struct vm_schedule *sched
     snprintf(by, SEARCH_NAME, "%s", text_at(L, -3, "?"));
     ok = ms_fail(err, code_named(text_at(L, -2, "")), "%s", text_at(L, -1, "the postprocessor refuses it"));
   }
-  if (lua_getfield(L, LUA_REGISTRYINDEX, lent) == LUA_TUSERDATA) bind_release_schedule(L, -1);
+  bind_release_schedule(L);
   lua_settop(L, 0);
   return ok;
 }

@@ -4,30 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where the registry has the metatables, found without their names; what the userdata begin with. */
+static const char schedule_type, handle_type;
+/* Where it has the schedule that is lent, again and again: handles of an earlier loan point to it still. */
+static const char lent_schedule;
+
 struct bound_schedule {
+  const char *type;
   struct vm_schedule *schedule;
   bool borrowed;
   size_t charged;
-  uint32_t *left, undone, undone_capacity; /* how many variables each undo left */
+  uint32_t times;                /* that instructions were undone, or that it was lent */
+  uint32_t *left, left_capacity; /* how many variables each undo left */
 };
 struct bound_handle {
-  struct bound_schedule *schedule; /* kept by user value 1 */
-  uint32_t variable, undone;       /* undone: how often the schedule's instructions had been undone when it was given */
+  const char *type;
+  struct bound_schedule *schedule; /* kept by user value 1, a lent one by the registry */
+  uint32_t variable, times;        /* times: the schedule's when it was given */
 };
 
-/* Where the registry has the metatables, found without their names. */
-static const char schedule_type, handle_type;
-
-/* luaL_checkudata, for what is checked several times in every call. */
-static void *check_type(lua_State *L, int at, const char *type, const char *name) {
-  void *data = lua_touserdata(L, at);
-  if (data && lua_getmetatable(L, at)) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, type);
-    bool same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    if (same) return data;
-  }
+/* luaL_checkudata, for what is checked several times in every call: by what the userdata begins with. */
+static void *check_type(lua_State *L, int at, const char *type, size_t size, const char *name) {
+  const char *const *data = lua_touserdata(L, at);
+  if (data && lua_rawlen(L, at) == size && *data == type) return (void *)data;
   return luaL_checkudata(L, at, name); /* raises */
+}
+static struct bound_schedule *check_schedule(lua_State *L, int at) {
+  return check_type(L, at, &schedule_type, sizeof(struct bound_schedule), BOUND_SCHEDULE);
 }
 
 static void set_type(lua_State *L, const char *type) {
@@ -38,7 +41,7 @@ static void set_type(lua_State *L, const char *type) {
 static void refuse_lent(lua_State *L) { bind_refuse(L, "this schedule is no more: it was lent for one call"); }
 
 struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
-  struct bound_schedule *b = check_type(L, at, &schedule_type, BOUND_SCHEDULE);
+  struct bound_schedule *b = check_schedule(L, at);
   if (!b->schedule) refuse_lent(L);
   return b->schedule;
 }
@@ -57,7 +60,7 @@ void bind_charge_schedule(lua_State *L, int at) {
 static struct bound_schedule *push(lua_State *L, bool borrowed, int workload) {
   if (workload) workload = lua_absindex(L, workload);
   struct bound_schedule *b = lua_newuserdatauv(L, sizeof *b, 1);
-  *b = (struct bound_schedule){.borrowed = borrowed};
+  *b = (struct bound_schedule){.type = &schedule_type, .borrowed = borrowed};
   set_type(L, &schedule_type);
   if (workload) {
     lua_pushvalue(L, workload);
@@ -80,11 +83,22 @@ static int fill(lua_State *L, struct bound_schedule *b, struct vm_schedule *sche
 
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) {
   assert(schedule && schedule->ir);
-  push(L, true, 0)->schedule = schedule;
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &lent_schedule) == LUA_TNIL) {
+    lua_pop(L, 1);
+    push(L, true, 0);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &lent_schedule);
+  }
+  struct bound_schedule *b = lua_touserdata(L, -1);
+  assert(b->borrowed && !b->schedule);
+  b->schedule = schedule;
+  b->times++;
   schedule->intrinsics = bind_intrinsics(L);
 }
-void bind_release_schedule(lua_State *L, int at) {
-  ((struct bound_schedule *)check_type(L, at, &schedule_type, BOUND_SCHEDULE))->schedule = NULL;
+void bind_release_schedule(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &lent_schedule) == LUA_TUSERDATA)
+    ((struct bound_schedule *)lua_touserdata(L, -1))->schedule = NULL;
+  lua_pop(L, 1);
 }
 
 static int collect_schedule(lua_State *L) {
@@ -102,19 +116,20 @@ static int collect_schedule(lua_State *L) {
 void bind_push_handle(lua_State *L, int schedule, uint32_t variable) {
   schedule = lua_absindex(L, schedule);
   struct bound_schedule *b = lua_touserdata(L, schedule);
-  struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, 1);
-  *h = (struct bound_handle){b, variable, b->undone};
+  struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, b->borrowed ? 0 : 1);
+  *h = (struct bound_handle){&handle_type, b, variable, b->times};
   set_type(L, &handle_type);
+  if (b->borrowed) return;
   lua_pushvalue(L, schedule);
   lua_setiuservalue(L, -2, 1);
 }
 
 /* The handle at `at`. Raises where its schedule is no more, or the instruction that gave it was undone. */
 static struct bound_handle *check_given(lua_State *L, int at) {
-  struct bound_handle *h = check_type(L, at, &handle_type, BOUND_HANDLE);
+  struct bound_handle *h = check_type(L, at, &handle_type, sizeof *h, BOUND_HANDLE);
   const struct bound_schedule *b = h->schedule;
-  if (!b->schedule) refuse_lent(L);
-  for (uint32_t i = h->undone; i < b->undone; i++)
+  if (!b->schedule || (b->borrowed && h->times != b->times)) refuse_lent(L);
+  for (uint32_t i = h->times; i < b->times; i++)
     if (h->variable >= b->left[i]) bind_refuse(L, "the instruction that gave this handle was undone");
   return h;
 }
@@ -237,10 +252,10 @@ static int schedule_undo(lua_State *L) {
   ms_error err = {.instruction = -1};
   luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of instructions is expected");
   if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
-  if (b->undone == b->undone_capacity)
-    b->left = tir_enlarge(b->left, &b->undone_capacity, (uint64_t)b->undone + 1, sizeof *b->left);
+  if (b->times == b->left_capacity)
+    b->left = tir_enlarge(b->left, &b->left_capacity, (uint64_t)b->times + 1, sizeof *b->left);
   if (!vm_undo(s, (uint32_t)count, &err)) return bind_raise(L, &err);
-  b->left[b->undone++] = s->trace.steps->variables;
+  b->left[b->times++] = s->trace.steps->variables;
   bind_charge_schedule(L, 1);
   return 0;
 }
@@ -261,7 +276,6 @@ static int schedule_hash(lua_State *L) {
 
 /* A method, or sch.trace. */
 static int schedule_index(lua_State *L) {
-  lua_settop(L, 2);
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
   if (lua_type(L, 2) == LUA_TSTRING && !strcmp(lua_tostring(L, 2), "trace")) {

@@ -347,8 +347,7 @@ int bind_raise(lua_State *L, const ms_error *err) {
  */
 static const char refused_text, refused_code;
 
-/* What no module would take, or what needs to be defined first, is a mistake of the script's. */
-static bool is_misuse(enum ms_code code) {
+bool bind_is_misuse(enum ms_code code) {
   static const enum ms_code misuses[] = {MS_INVALID_ARGUMENT, MS_WRONG_OPERAND,       MS_STALE_HANDLE,
                                          MS_UNBALANCED,       MS_DRAW_IN_FOR,         MS_CANNOT_UNDO,
                                          MS_BAD_FORMULA,      MS_UNKNOWN_INSTRUCTION, MS_INTRINSIC_NOT_FOUND};
@@ -361,7 +360,7 @@ int bind_raise_refused(lua_State *L, const ms_error *err) {
   push_message(L, err);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &refused_text);
-  lua_pushinteger(L, is_misuse(err->code) ? MS_OK : err->code);
+  lua_pushinteger(L, bind_is_misuse(err->code) ? MS_OK : err->code);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &refused_code);
   return lua_error(L);
 }

@@ -1,16 +1,9 @@
 -- What rules share: questions about blocks, asked of the schedule's queries.
 local common = {}
 
-local function all(list, wanted)
-  for _, x in ipairs(list) do if x ~= wanted then return false end end
-  return true
-end
-
-function common.is_spatial(sch, block) return all(sch:iter_kinds(block), "spatial") end
-
 -- No block of the function reduces.
 function common.is_spatial_function(sch)
-  for _, name in ipairs(sch:block_names()) do if not common.is_spatial(sch, sch:get_sblock(name)) then return false end end
+  for _, name in ipairs(sch:block_names()) do if not sch:is_spatial(sch:get_sblock(name)) then return false end end
   return true
 end
 
@@ -114,7 +107,7 @@ end
 function common.only_consumer(sch, block)
   if #sch:consumers(block) ~= 1 then return nil end
   local consumer = sch:get_consumers(block)
-  if common.is_spatial(sch, consumer) and sch:reads_in_order(consumer) then return consumer end
+  if sch:is_spatial(consumer) and sch:reads_in_order(consumer) then return consumer end
 end
 
 -- Another of a categorical draw's choices, by the stream.

@@ -1,7 +1,5 @@
 -- Does what parallel_vectorize_unroll noted: fuses and runs in parallel the outer loops of each block below the root,
 -- fuses and vectorizes the inner ones, and marks loops of reductions to be unrolled.
-local common = msched.load "rules.common"
-
 local PARALLEL, VECTORIZE = "meta_schedule.parallel", "meta_schedule.vectorize"
 local EXPLICIT, IMPLICIT = "meta_schedule.unroll_explicit", "meta_schedule.unroll_implicit"
 
@@ -21,8 +19,8 @@ end
 -- All loops, as vectors that are shared out among threads.
 local function split_all(sch, loops, most)
   local outer, inner = sch:split(sch:fuse(loops), {msched.rest, most})
-  if sch:is_data_parallel(outer) then sch:parallel(outer) end
-  if sch:is_data_parallel(inner) then sch:vectorize(inner) end
+  sch:try("parallel", outer)
+  sch:try("vectorize", inner)
   return outer
 end
 
@@ -30,18 +28,18 @@ end
 -- the outermost loop, as it is afterwards.
 local function parallelize_and_vectorize(sch, block, loops, notes, strided)
   local jobs, most = notes[PARALLEL], notes[VECTORIZE]
-  local found = most and sch:vector_loops(block, most, strided and 1 or 0) or {loops = 0, whole = false}
-  local vectors = found.loops
+  local found = sch:data_parallel_loops(block, jobs or 0, most or 0, strided and 1 or 0)
   if found.whole and jobs then return split_all(sch, loops, most) end
-  local parallel = jobs and math.min(sch:parallel_loops(block, jobs), #loops - vectors) or 0
+  local vectors = found.vector
+  local parallel = math.min(found.parallel, #loops - vectors)
   local outer = loops[1]
   if parallel > 0 then
     outer = fuse(sch, loops, 1, parallel)
-    if sch:is_data_parallel(outer) then sch:parallel(outer) end
+    sch:try("parallel", outer)
   end
   if vectors > 0 then
     local inner = fuse(sch, loops, #loops - vectors + 1, #loops)
-    if sch:is_data_parallel(inner) then sch:vectorize(inner) end
+    sch:try("vectorize", inner)
     if vectors == #loops then outer = inner end
   end
   return outer
@@ -58,7 +56,7 @@ return msched.postproc {
       local loops = {sch:get_loops(block)}
       if #loops > 0 then
         local outer = parallelize_and_vectorize(sch, block, loops, notes, self.parameters.strided_vectors)
-        if step > 0 and not common.is_spatial(sch, block) then
+        if step > 0 and not sch:is_spatial(block) then
           sch:annotate(outer, "pragma_auto_unroll_max_step", step)
           sch:annotate(outer, "pragma_unroll_explicit", notes[EXPLICIT] and 1 or 0)
         end

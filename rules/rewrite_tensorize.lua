@@ -6,7 +6,7 @@ local function vectorize_init(sch, block)
   local children = {sch:get_child_blocks(block)}
   local loops = children[1] and {sch:get_loops(children[1])} or {}
   local inner = loops[#loops]
-  if inner and sch:is_data_parallel(inner) then sch:vectorize(inner) end
+  if inner then sch:try("vectorize", inner) end
 end
 
 return msched.postproc {

@@ -42,14 +42,14 @@ TIR_ARRAYS(TIR_ARRAY_GROW)
 /* Memory that a file keeps in a module from call to call: made, zeroed, when it is first asked for, freed with the
  * module, no part of it. Its layout is its owner's affair; here owners are known by number only. */
 enum tir_scratch_owner {
-  TIR_SCRATCH_SUBST,    /* subst.c: the map, and what became of each expression while it stands */
-  TIR_SCRATCH_LOADS,    /* analysis/loads.c: what became of each expression while loads are rewritten */
-  TIR_SCRATCH_FACTS,    /* arith/known.c: what was found of maps of late */
-  TIR_SCRATCH_HASHES,   /* hash.c: what a walk has met */
-  TIR_SCRATCH_SUMS,     /* arith/linear.c: a stack of terms being summed */
-  TIR_SCRATCH_INTS,     /* expr.c: constants asked for of late */
-  TIR_SCRATCH_MAPS,     /* arith/iter_map.c: the last iterator map */
-  TIR_SCRATCH_BACKUP,   /* primitive/tensorize.c: the module, while it tries what it may have to take back */
+  TIR_SCRATCH_SUBST,  /* subst.c: the map, and what became of each expression while it stands */
+  TIR_SCRATCH_LOADS,  /* analysis/loads.c: what became of each expression while loads are rewritten */
+  TIR_SCRATCH_FACTS,  /* arith/known.c: what was found of maps of late */
+  TIR_SCRATCH_HASHES, /* hash.c: what a walk has met */
+  TIR_SCRATCH_SUMS,   /* arith/linear.c: a stack of terms being summed */
+  TIR_SCRATCH_INTS,   /* expr.c: constants asked for of late */
+  TIR_SCRATCH_MAPS,   /* arith/iter_map.c: the last iterator map */
+  TIR_SCRATCH_BACKUP, /* primitive/tensorize.c: the module, while it tries what it may have to take back */
   TIR_SCRATCH_OWNERS
 };
 struct tir_scratch_kind {

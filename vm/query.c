@@ -79,6 +79,14 @@ bool vm_ask_iter_kinds(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_is_spatial(struct vm_ask *q) {
+  struct tir_span iters = tir_block_at(q->ir, q->args[0].statement)->iters;
+  bool spatial = true;
+  for (uint32_t i = 0; i < iters.count; i++) spatial &= q->ir->iters.at[iters.first + i].kind == TIR_SPATIAL;
+  q->answer = vm_bool(spatial);
+  return true;
+}
+
 bool vm_ask_iter_extents(struct vm_ask *q) {
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
   struct vm_value *items = room_for(record->iters.count);

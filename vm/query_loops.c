@@ -32,17 +32,16 @@ static int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-bool vm_ask_parallel_loops(struct vm_ask *q) {
-  tir_loop loops[MOST_LOOPS];
-  uint32_t all = loops_around(q, loops), count = 0;
+/* How many of the outermost are, fused, more than so many jobs. */
+static uint32_t parallel_loops(const struct tir *ir, const tir_loop *loops, uint32_t all, int64_t jobs) {
+  uint32_t count = 0;
   int64_t product = 1;
-  while (count < all && is_free(q->ir, loops[count])) {
+  while (jobs > 0 && count < all && is_free(ir, loops[count])) {
     tir_loop loop = loops[count++];
-    product = times(product, tir_loop_extent(q->ir, loop));
-    if (product > q->args[1].integer || !has_one_child(q->ir, loop)) break;
+    product = times(product, tir_loop_extent(ir, loop));
+    if (product > jobs || !has_one_child(ir, loop)) break;
   }
-  q->answer = vm_int(product > 1 ? count : 0);
-  return true;
+  return product > 1 ? count : 0;
 }
 
 /* Whether every region of the block goes on without a gap when the loop is fused with those inside it: next[i] is how
@@ -61,25 +60,35 @@ static bool goes_on(struct vm_ask *q, tir_loop loop, int64_t *next, bool may_lea
   return true;
 }
 
-bool vm_ask_vector_loops(struct vm_ask *q) {
+/* How many of the innermost are, fused, a vector of at most so many elements; and whether all are such vectors. */
+static uint32_t vector_loops(struct vm_ask *q, const tir_loop *loops, uint32_t all, int64_t most, bool *whole) {
   enum { MOST_REGIONS = 64 };
-  tir_loop loops[MOST_LOOPS];
-  int64_t next[MOST_REGIONS] = {0}, product = 1, most = q->args[1].integer;
+  int64_t next[MOST_REGIONS] = {0}, product = 1;
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
-  uint32_t all = record->reads.count + record->writes.count <= MOST_REGIONS ? loops_around(q, loops) : 0;
   uint32_t count = 0, dense = 0;
-  while (dense < all) {
+  bool may = most > 0 && record->reads.count + record->writes.count <= MOST_REGIONS;
+  while (may && dense < all) {
     tir_loop loop = loops[all - 1 - dense];
     if (!is_free(q->ir, loop) || !has_one_child(q->ir, loop)) break;
-    if (!goes_on(q, loop, next, !dense && q->args[2].integer)) break;
+    if (!goes_on(q, loop, next, !dense && q->args[3].integer)) break;
     product = times(product, tir_loop_extent(q->ir, loop));
     dense++;
     if (product <= most) count = dense;
   }
-  struct vm_value fields[] = {vm_string(q->pool, "loops", 5), vm_int(product > 1 ? count : 0),
-                              vm_string(q->pool, "whole", 5),
-                              vm_bool(all && dense == all && product > most && product % most == 0)};
-  q->answer = vm_list(q->pool, VM_MAP, fields, 4);
+  *whole = may && all && dense == all && product > most && product % most == 0;
+  return product > 1 ? count : 0;
+}
+
+bool vm_ask_data_parallel_loops(struct vm_ask *q) {
+  tir_loop loops[MOST_LOOPS];
+  uint32_t all = loops_around(q, loops);
+  bool whole;
+  uint32_t vector = vector_loops(q, loops, all, q->args[2].integer, &whole);
+  struct vm_value fields[] = {
+      vm_string(q->pool, "parallel", 8), vm_int(parallel_loops(q->ir, loops, all, q->args[1].integer)),
+      vm_string(q->pool, "vector", 6),   vm_int(vector),
+      vm_string(q->pool, "whole", 5),    vm_bool(whole)};
+  q->answer = vm_list(q->pool, VM_MAP, fields, 6);
   return true;
 }
 
@@ -88,9 +97,11 @@ bool vm_ask_init_place(struct vm_ask *q) {
   uint32_t all = loops_around(q, loops), place = 0;
   bool reduces = false;
   for (uint32_t i = 0; i < all; i++) {
+    bool thread = tir_stmt_at(q->ir, loops[i])->loop_kind == TIR_THREAD_BINDING;
+    if (place && !thread) continue;
     const char *kind = vm_loop_iter_kind(q->ir, loops[i]);
     bool here = !strcmp(kind, "reduce") || !strcmp(kind, "mixed");
-    if (here && tir_stmt_at(q->ir, loops[i])->loop_kind == TIR_THREAD_BINDING) {
+    if (here && thread) {
       place = 0;
       break;
     }

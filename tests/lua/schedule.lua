@@ -115,6 +115,26 @@ refuses("takes a function", ms.tune, {gemm})
 refuses("there is no option `tol`", kernel.check, kernel, {tol = 1})
 ms.build(leaves, {stack_bytes = 64.0, reference = leaves})
 
+-- What may be refused is tried: the schedule and its trace are as they were; a mistake in the call is raised.
+local tried = ms.schedule(gemm, {seed = 1})
+local ti, tj, tk = tried:get_loops(tried:get_sblock "C")
+local before, steps = tried:hash(), #tried.trace
+assert(tried:try("parallel", tk) == false and tried:try("fuse", tj, ti) == false)
+assert(tried:hash() == before and #tried.trace == steps)
+local fused, outer = tried:try("fuse", ti, tj)
+assert(fused == true and tried:extent(outer) == 40 * 56 and tried:loop_kind(outer) == "serial")
+assert(select("#", tried:try("parallel", outer)) == 1 and tried:loop_kind(outer) == "parallel" and #tried.trace == steps + 2)
+refuses("there is no instruction `extent`", function() tried:try("extent", outer) end)
+refuses("there is no instruction `nonsense`", function() tried:try "nonsense" end)
+refuses("is no longer in the module", function() tried:try("parallel", ti) end)
+refuses("argument `loop` is missing", function() tried:try "parallel" end)
+local inner = ms.schedule(gemm, {seed = 1})
+local rows, columns = inner:get_loops(inner:get_sblock "C")
+local found = inner:data_parallel_loops(inner:get_sblock "C", 8, 0, 0)
+assert(found.parallel == 1 and found.vector == 0 and found.whole == false)
+found = inner:data_parallel_loops(inner:get_sblock "C", 0, 64, 0) -- the innermost reduces
+assert(found.parallel == 0 and found.vector == 0 and rows and columns)
+
 -- Every argument has a parameter; a nil among loops does not end them unseen.
 local plain = ms.schedule(gemm, {seed = 1})
 local p, q = plain:get_loops(plain:get_sblock "C")
