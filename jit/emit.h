@@ -63,6 +63,6 @@ bool emit_instruction(struct emit *e, tir_stmt attr);
 /* Code of an entry that asks for what the instructions need. Gives whether it was refused. */
 LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function);
 /* emit_parallel.c */
-void emit_parallel(struct emit *e, tir_loop loop);
+void emit_parallel(struct emit *e, const struct tir_captures *captures);
 
 #endif

@@ -86,6 +86,7 @@ int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes tha
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_store(struct emit_c *e, tir_stmt store);
 void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a load names */
+void emit_c_buffer(struct emit_c *e, tir_buffer b);   /* its name */
 /* emit_c_call.c */
 void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
 /* emit_c_stmt.c */
@@ -94,6 +95,6 @@ void emit_c_begin(struct emit_c *e); /* the indentation of a line */
 void emit_c_condition(struct emit_c *e, tir_expr condition);
 void emit_c_list(struct emit_c *e, tir_stmt first);
 /* emit_c_parallel.c */
-void emit_c_parallel(struct emit_c *e, tir_loop loop);
+void emit_c_parallel(struct emit_c *e, const struct tir_captures *captures);
 
 #endif

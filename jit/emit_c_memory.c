@@ -1,5 +1,4 @@
 /* Loads and stores in C source, of buffers of one dimension. */
-#include "capture.h"
 #include "emit_c.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
 static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
 
-static void buffer_name(struct emit_c *e, tir_buffer b) {
+void emit_c_buffer(struct emit_c *e, tir_buffer b) {
   assert(tir_is_buffer(e->ir, b));
   if (e->buffers[b])
     fputs(e->buffers[b], e->out);
@@ -67,7 +66,7 @@ static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr
     if (l) fputs(", ", e->out);
     if (vector_mask) fprintf(e->out, "ms_on[%d] ? ", l);
     if (n->a && !vector_mask) fprintf(e->out, "ms_on ? ");
-    buffer_name(e, n->ref);
+    emit_c_buffer(e, n->ref);
     fputc('[', e->out);
     index_of_lane(e, index, c, l);
     fputs(n->a ? "] : 0" : "]", e->out);
@@ -76,7 +75,7 @@ static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr
 }
 
 static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
-  buffer_name(e, buffer);
+  emit_c_buffer(e, buffer);
   fputc('[', e->out);
   if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
     emit_c_index(e, index);
@@ -90,7 +89,7 @@ static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct 
 /* The address of a contiguous chunk. */
 static void address_of_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
   fputc('(', e->out);
-  buffer_name(e, buffer);
+  emit_c_buffer(e, buffer);
   fputs(" + ", e->out);
   first_of(e, index, c);
   fputc(')', e->out);
@@ -129,7 +128,7 @@ void emit_c_address(struct emit_c *e, tir_expr load) {
     return;
   }
   fputs("(void *)(", e->out);
-  buffer_name(e, n->ref);
+  emit_c_buffer(e, n->ref);
   fputs(" + ", e->out);
   emit_c_index(e, tir_operands(e->ir, n->operands)[0]);
   fputc(')', e->out);
@@ -221,7 +220,7 @@ static void store_lanes(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
   for (int l = 0; l < c.width; l++) {
     emit_c_begin(e);
     if (mask) fprintf(e->out, vector_mask ? "if (ms_on[%d]) " : "if (ms_on) ", l);
-    buffer_name(e, s->store.buffer);
+    emit_c_buffer(e, s->store.buffer);
     fputc('[', e->out);
     index_of_lane(e, index, c, l);
     fprintf(e->out, "] = %s[%d];\n", value, l);
@@ -290,7 +289,7 @@ static bool note_read(void *data, tir_expr x) {
   const struct tir_expr_node *n = tir_at(r->ir, x);
   if (n->kind == TIR_DATA) r->others = true;
   if (n->kind != TIR_LOAD) return true;
-  bool is_view = jit_is_view(r->ir, n->ref) || jit_is_view(r->ir, r->buffer);
+  bool is_view = tir_is_view(r->ir, n->ref) || tir_is_view(r->ir, r->buffer);
   r->others |= is_view || (n->ref == r->buffer && tir_operands(r->ir, n->operands)[0] != r->index);
   return true;
 }

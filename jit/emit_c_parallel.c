@@ -1,7 +1,6 @@
 /* Parallel loops in C source: the loop of one thread is a function, so that restrict holds in it, called on every
  * thread of an OpenMP region; each takes a run of the iterations, the one that it takes in machine code. Without
  * OpenMP the function is called once, for all of them. */
-#include "capture.h"
 #include "emit_c.h"
 
 #include <stdlib.h>
@@ -17,32 +16,32 @@ static void parameter_type(struct emit_c *e, tir_var v, char out[32]) {
     emit_c_type_name(e, emit_c_type(e, t, 1), out);
 }
 
-/* Names of what the loop's body uses and is in scope, as parameters or as arguments. */
-static void captured(struct emit_c *e, const struct jit_uses *uses, bool as_parameters) {
+static void capture_buffers(struct emit_c *e, const struct tir_captures *c, bool as_parameters) {
   char type[32];
-  tir_buffer *buffers = calloc(e->ir->buffers.count, sizeof *buffers);
-  uint32_t count = 0;
-  if (!buffers) abort();
-  for (tir_buffer b = 1; b < e->ir->buffers.count; b++)
-    if (uses->buffers[b] && e->buffers[b]) buffers[count++] = b;
-  for (uint32_t i = 0; i < count; i++) {
-    tir_buffer b = buffers[i];
+  for (uint32_t i = 0; i < c->buffers; i++) {
+    tir_buffer b = tir_at(e->ir, c->at[i])->ref;
+    fputs(", ", e->out);
     if (as_parameters)
-      fprintf(e->out, ", %s *%s%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
-              jit_is_apart(e->ir, buffers, count, b) ? "restrict " : "", e->buffers[b]);
-    else
-      fprintf(e->out, ", %s", e->buffers[b]);
-  }
-  free(buffers);
-  for (tir_var v = 1; v < e->ir->vars.count; v++) {
-    if (!uses->vars[v] || !e->vars[v]) continue;
-    if (as_parameters) parameter_type(e, v, type);
-    fprintf(e->out, as_parameters ? ", %s %s" : ", %s%s", as_parameters ? type : "", e->vars[v]);
+      fprintf(e->out, "%s *%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
+              tir_is_captured_apart(e->ir, c, i) ? "restrict " : "");
+    emit_c_buffer(e, b);
   }
 }
 
-static void write_body(struct emit_c *e, tir_loop loop, const struct jit_uses *uses, uint32_t number) {
-  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
+/* Their names, as parameters or as arguments. */
+static void captured(struct emit_c *e, const struct tir_captures *c, bool as_parameters) {
+  char type[32];
+  capture_buffers(e, c, as_parameters);
+  for (uint32_t i = 0; i < c->vars; i++) {
+    tir_var v = tir_at(e->ir, c->at[c->buffers + i])->ref;
+    fputs(", ", e->out);
+    if (as_parameters) parameter_type(e, v, type), fprintf(e->out, "%s ", type);
+    emit_c_variable(e, v);
+  }
+}
+
+static void write_body(struct emit_c *e, const struct tir_captures *c, uint32_t number) {
+  struct tir_stmt_node s = *tir_as(e->ir, c->loop, TIR_LOOP);
   FILE *outer = e->out;
   int indent = e->indent;
   char *text = NULL;
@@ -52,7 +51,7 @@ static void write_body(struct emit_c *e, tir_loop loop, const struct jit_uses *u
           "static __attribute__((noinline)) void ms_parallel_%u(int64_t ms_begin, int64_t ms_end, int64_t ms_thread, "
           "int32_t *ms_status",
           number);
-  captured(e, uses, true);
+  captured(e, c, true);
   fprintf(e->out, ") {\n  (void)ms_thread;\n  (void)ms_status;\n");
   uint32_t mark = emit_c_enter(e);
   const char *i = emit_c_declare_var(e, s.loop.var);
@@ -73,12 +72,10 @@ static void write_body(struct emit_c *e, tir_loop loop, const struct jit_uses *u
   free(text);
 }
 
-void emit_c_parallel(struct emit_c *e, tir_loop loop) {
-  assert(tir_is(e->ir, loop, TIR_LOOP));
-  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
+void emit_c_parallel(struct emit_c *e, const struct tir_captures *c) {
+  struct tir_stmt_node s = *tir_as(e->ir, c->loop, TIR_LOOP);
   uint32_t number = e->bodies++;
-  struct jit_uses uses = jit_uses_below(e->ir, loop);
-  write_body(e, loop, &uses, number);
+  write_body(e, c, number);
   emit_c_line(e, "{");
   e->indent++;
   emit_c_begin(e);
@@ -96,11 +93,10 @@ void emit_c_parallel(struct emit_c *e, tir_loop loop) {
           "ms_parallel_%u(ms_begin + ms_extent * ms_t / ms_n, ms_begin + ms_extent * (ms_t + 1) / ms_n, ms_t, "
           "ms_status",
           number);
-  captured(e, &uses, false);
+  captured(e, c, false);
   fputs(");\n", e->out);
   e->indent--;
   emit_c_line(e, "}");
   e->indent--;
   emit_c_line(e, "}");
-  jit_uses_free(&uses);
 }

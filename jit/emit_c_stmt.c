@@ -1,5 +1,4 @@
 /* Statements in C source, and the function around them. */
-#include "capture.h"
 #include "emit_c.h"
 
 #include <stdarg.h>
@@ -185,13 +184,9 @@ static void emit_binding(struct emit_c *e, tir_stmt at) {
 
 static void emit_statement(struct emit_c *e, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
+  struct tir_captures captures;
   switch (n->kind) {
-  case TIR_LOOP:
-    if (n->loop_kind == TIR_PARALLEL && !e->parallel)
-      emit_c_parallel(e, s);
-    else
-      emit_loop(e, s);
-    break;
+  case TIR_LOOP: emit_loop(e, s); break;
   case TIR_STORE: emit_c_store(e, s); break;
   case TIR_IF: emit_if(e, s); break;
   case TIR_WHILE: emit_while(e, s); break;
@@ -206,6 +201,10 @@ static void emit_statement(struct emit_c *e, tir_stmt s) {
   case TIR_ALLOC: emit_allocation(e, s); break;
   case TIR_DECLARE: emit_declaration(e, s); break;
   case TIR_ATTR:
+    if (tir_captures_of(e->ir, s, &captures)) {
+      emit_c_parallel(e, &captures);
+      break;
+    }
     emit_c_line(e, "{");
     emit_body(e, n->first[TIR_BODY]);
     emit_c_line(e, "}");

@@ -7,49 +7,33 @@
  *
  * That buffers do not alias is promised again on body's parameters: a closure's fields cannot promise it. Views of one
  * memory make no such promise. */
-#include "capture.h"
 #include "emit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct captured {
-  tir_buffer *buffers;
-  tir_var *vars;
-  uint32_t buffer_count, var_count;
-};
-
-/* What the loop's body uses and what is in scope here: the closure's contents. */
-static struct captured capture(struct emit *e, tir_loop loop) {
-  const struct tir *ir = e->ir;
-  struct jit_uses uses = jit_uses_below(ir, loop);
-  struct captured c = {calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->vars.count, sizeof(tir_var)), 0, 0};
-  if (!c.buffers || !c.vars) abort();
-  for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (uses.buffers[b] && e->buffers[b]) c.buffers[c.buffer_count++] = b;
-  for (tir_var v = 1; v < ir->vars.count; v++)
-    if (uses.vars[v] && e->vars[v]) c.vars[c.var_count++] = v;
-  jit_uses_free(&uses);
-  return c;
+static tir_buffer buffer_at(const struct emit *e, const struct tir_captures *c, uint32_t i) {
+  assert(i < c->buffers);
+  return tir_at(e->ir, c->at[i])->ref;
 }
 
-static void release(struct captured *c) {
-  free(c->buffers);
-  free(c->vars);
+static tir_var var_at(const struct emit *e, const struct tir_captures *c, uint32_t i) {
+  assert(i < c->vars);
+  return tir_at(e->ir, c->at[c->buffers + i])->ref;
 }
 
 /* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread, status. */
 enum { BEGIN, EXTENT, STATUS, FIXED, FIRST = FIXED + 1 };
 
-static LLVMTypeRef closure_type(struct emit *e, const struct captured *c) {
+static LLVMTypeRef closure_type(struct emit *e, const struct tir_captures *c) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
-  uint32_t count = FIXED + c->buffer_count + c->var_count;
+  uint32_t count = FIXED + c->buffers + c->vars;
   LLVMTypeRef *fields = malloc(count * sizeof *fields);
   if (!fields) abort();
   fields[BEGIN] = fields[EXTENT] = i64;
   fields[STATUS] = pointer;
-  for (uint32_t i = 0; i < c->buffer_count; i++) fields[FIXED + i] = pointer;
-  for (uint32_t i = 0; i < c->var_count; i++) fields[FIXED + c->buffer_count + i] = LLVMTypeOf(e->vars[c->vars[i]]);
+  for (uint32_t i = 0; i < c->buffers; i++) fields[FIXED + i] = pointer;
+  for (uint32_t i = 0; i < c->vars; i++) fields[FIXED + c->buffers + i] = LLVMTypeOf(e->vars[var_at(e, c, i)]);
   LLVMTypeRef type = LLVMStructTypeInContext(e->context, fields, count, false);
   free(fields);
   return type;
@@ -65,7 +49,7 @@ static LLVMValueRef library_function(struct emit *e, const char *name, LLVMTypeR
   return f ? f : LLVMAddFunction(e->module, name, type);
 }
 
-static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const struct captured *c) {
+static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const struct tir_captures *c) {
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i64 = LLVMInt64TypeInContext(e->context);
   uint32_t fields = LLVMCountStructElementTypes(closure), count = fields + 1;
   LLVMTypeRef *types = malloc(count * sizeof *types), *all = malloc(fields * sizeof *all);
@@ -80,8 +64,8 @@ static LLVMValueRef declare_body(struct emit *e, LLVMTypeRef closure, const stru
   LLVMValueRef body = LLVMAddFunction(e->module, name, signature);
   LLVMSetLinkage(body, LLVMInternalLinkage);
   unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
-  for (uint32_t i = 3; i < FIRST + c->buffer_count; i++)
-    if (i < FIRST || jit_is_apart(e->ir, c->buffers, c->buffer_count, c->buffers[i - FIRST]))
+  for (uint32_t i = 3; i < FIRST + c->buffers; i++)
+    if (i < FIRST || tir_is_captured_apart(e->ir, c, i - FIRST))
       LLVMAddAttributeAtIndex(body, i + 1, LLVMCreateEnumAttribute(e->context, noalias, 0));
   free(types);
   free(all);
@@ -120,7 +104,7 @@ static LLVMValueRef write_start(struct emit *e, LLVMTypeRef closure, LLVMValueRe
 
 /* The loop of one thread, in a function of its own: what the emitter knows of values is the parameters' until it ends.
  */
-static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const struct captured *c) {
+static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captures *c) {
   struct emit outer = *e;
   e->vars = calloc(e->ir->vars.count, sizeof *e->vars);
   e->buffers = calloc(e->ir->buffers.count, sizeof *e->buffers);
@@ -132,8 +116,8 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   e->leave = LLVMAppendBasicBlockInContext(e->context, body, "leave");
   e->thread = LLVMGetParam(body, 2);
   e->status = LLVMGetParam(body, 3);
-  for (uint32_t i = 0; i < c->buffer_count; i++) e->buffers[c->buffers[i]] = LLVMGetParam(body, FIRST + i);
-  for (uint32_t i = 0; i < c->var_count; i++) e->vars[c->vars[i]] = LLVMGetParam(body, FIRST + c->buffer_count + i);
+  for (uint32_t i = 0; i < c->buffers; i++) e->buffers[buffer_at(e, c, i)] = LLVMGetParam(body, FIRST + i);
+  for (uint32_t i = 0; i < c->vars; i++) e->vars[var_at(e, c, i)] = LLVMGetParam(body, FIRST + c->buffers + i);
   LLVMBuilderRef w = e->builder;
   LLVMPositionBuilderAtEnd(w, e->entry);
   LLVMBuildBr(w, head);
@@ -141,8 +125,8 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
   LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntSLT, i, LLVMGetParam(body, 1), ""), inside, e->leave);
   LLVMPositionBuilderAtEnd(w, inside);
-  e->vars[tir_as(e->ir, loop, TIR_LOOP)->loop.var] = i;
-  emit_list(e, tir_stmt_at(e->ir, loop)->first[TIR_BODY]);
+  e->vars[tir_as(e->ir, c->loop, TIR_LOOP)->loop.var] = i;
+  emit_list(e, tir_stmt_at(e->ir, c->loop)->first[TIR_BODY]);
   LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
   LLVMBuildBr(w, head);
@@ -157,25 +141,22 @@ static void write_body(struct emit *e, tir_loop loop, LLVMValueRef body, const s
   *e = outer;
 }
 
-void emit_parallel(struct emit *e, tir_loop loop) {
-  assert(tir_is(e->ir, loop, TIR_LOOP));
-  struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
-  struct captured c = capture(e, loop);
-  LLVMTypeRef type = closure_type(e, &c);
+void emit_parallel(struct emit *e, const struct tir_captures *c) {
+  struct tir_stmt_node s = *tir_as(e->ir, c->loop, TIR_LOOP);
+  LLVMTypeRef type = closure_type(e, c);
   LLVMBuilderRef w = e->builder;
   LLVMValueRef closure = emit_alloca(e, type, 1, 64);
   LLVMBuildStore(w, emit_index(e, s.loop.min), field(e, type, closure, BEGIN));
   LLVMBuildStore(w, emit_index(e, s.loop.extent), field(e, type, closure, EXTENT));
   LLVMBuildStore(w, e->status, field(e, type, closure, STATUS));
-  for (uint32_t i = 0; i < c.buffer_count; i++)
-    LLVMBuildStore(w, e->buffers[c.buffers[i]], field(e, type, closure, FIXED + i));
-  for (uint32_t i = 0; i < c.var_count; i++)
-    LLVMBuildStore(w, e->vars[c.vars[i]], field(e, type, closure, FIXED + c.buffer_count + i));
+  for (uint32_t i = 0; i < c->buffers; i++)
+    LLVMBuildStore(w, e->buffers[buffer_at(e, c, i)], field(e, type, closure, FIXED + i));
+  for (uint32_t i = 0; i < c->vars; i++)
+    LLVMBuildStore(w, e->vars[var_at(e, c, i)], field(e, type, closure, FIXED + c->buffers + i));
   LLVMBasicBlockRef here = LLVMGetInsertBlock(w);
-  LLVMValueRef body = declare_body(e, type, &c);
-  write_body(e, loop, body, &c);
+  LLVMValueRef body = declare_body(e, type, c);
+  write_body(e, body, c);
   LLVMValueRef start = write_start(e, type, body);
-  release(&c);
   LLVMPositionBuilderAtEnd(w, here);
   LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), i32 = LLVMInt32TypeInContext(e->context);
   LLVMTypeRef signature =

@@ -1,5 +1,4 @@
 /* Statements, and the function around them. */
-#include "capture.h"
 #include "emit.h"
 
 #include <stdlib.h>
@@ -126,13 +125,9 @@ static void emit_binding(struct emit *e, tir_stmt at) {
 
 static void emit_statement(struct emit *e, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
+  struct tir_captures captures;
   switch (n->kind) {
-  case TIR_LOOP:
-    if (n->loop_kind == TIR_PARALLEL && !e->thread)
-      emit_parallel(e, s);
-    else
-      emit_loop(e, s);
-    break;
+  case TIR_LOOP: emit_loop(e, s); break;
   case TIR_STORE: emit_store(e, s); break;
   case TIR_IF: emit_if(e, s); break;
   case TIR_WHILE: emit_while(e, s); break;
@@ -142,7 +137,10 @@ static void emit_statement(struct emit *e, tir_stmt s) {
   case TIR_ALLOC: emit_allocation(e, s); break;
   case TIR_DECLARE: emit_declaration(e, s); break;
   case TIR_ATTR:
-    if (!emit_instruction(e, s)) emit_list(e, n->first[TIR_BODY]);
+    if (tir_captures_of(e->ir, s, &captures))
+      emit_parallel(e, &captures);
+    else if (!emit_instruction(e, s))
+      emit_list(e, n->first[TIR_BODY]);
     break;
   default: emit_refusal(e, "a block was not lowered");
   }

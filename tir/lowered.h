@@ -20,6 +20,22 @@ struct tir_lower_options {
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err);
 const char *tir_lower_pass(uint32_t i, const char **what); /* the passes in order; NULL past the last */
 
+/* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
+
+/* A parallel loop that is in no other becomes a function of its own in generated code. Around it stands what that takes
+ * of what is defined outside: attr(0, TIR_OUTLINED, captures(A.data, …, n, …)), buffers first. */
+#define TIR_OUTLINED "outlined"
+struct tir_captures {
+  tir_loop loop;
+  const tir_expr *at; /* TIR_DATA of so many buffers, then so many TIR_VAR; valid until the arena grows */
+  uint32_t buffers, vars;
+};
+bool tir_captures_of(const struct tir *ir, tir_stmt s, struct tir_captures *out); /* false: s states none */
+/* Whether no other of the captured buffers may share memory with the one of this number: views do with what they view. */
+bool tir_is_captured_apart(const struct tir *ir, const struct tir_captures *captures, uint32_t i);
+/* Whether a buffer is a view of what another buffer names. Allocations in the workspace are none: each has its own. */
+bool tir_is_view(const struct tir *ir, tir_buffer buffer);
+
 /* ---- The workspace ----------------------------------------------------------------------------------------------- */
 
 /* The memory that a call of a lowered function is given for its large allocations. It is one buffer of bytes, allocated

@@ -49,6 +49,8 @@ void interp_leave(struct compiler *c, struct scope scope);
 void interp_define_var(struct compiler *c, tir_var v, operand at);
 uint32_t interp_define_buffer(struct compiler *c, tir_buffer b); /* its slot */
 uint32_t interp_slot(struct compiler *c, tir_buffer b);          /* of a buffer in scope */
+/* To the end of the scope all that is defined is hidden, but what is captured. */
+void interp_hide_others(struct compiler *c, const struct tir_captures *captures);
 
 operand interp_registers(struct compiler *c, int count);
 operand interp_constant(struct compiler *c, union value v);

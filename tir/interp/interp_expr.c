@@ -87,6 +87,21 @@ uint32_t interp_define_buffer(struct compiler *c, tir_buffer b) {
   return slot;
 }
 
+static bool is_among(const struct tir *ir, const tir_expr *at, uint32_t count, uint32_t index) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_at(ir, at[i])->ref == index) return true;
+  return false;
+}
+
+void interp_hide_others(struct compiler *c, const struct tir_captures *captures) {
+  const tir_expr *vars = captures->at + captures->buffers;
+  for (tir_buffer b = 1; b < c->ir->buffers.count; b++)
+    if (c->slot_of[b] != NO_OPERAND && !is_among(c->ir, captures->at, captures->buffers, b))
+      define(c, DEFINED_BUFFER, c->slot_of, b, NO_OPERAND);
+  for (tir_var v = 1; v < c->ir->vars.count; v++)
+    if (c->var_at[v] != NO_OPERAND && !is_among(c->ir, vars, captures->vars, v)) interp_define_var(c, v, NO_OPERAND);
+}
+
 uint32_t interp_slot(struct compiler *c, tir_buffer b) {
   if (c->slot_of[b] == NO_OPERAND) {
     interp_refuse(c, MS_RUN_NOT_IN_SCOPE, "buffer %s is used where it is neither a parameter nor allocated",

@@ -25,6 +25,7 @@ static const struct {
     {"legalize", "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"share", "what an expression uses again is bound, and computed once", lower_share},
     {"workspace", "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
+    {"outline", "parallel loops state what the functions that they become take", lower_outline},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 

@@ -38,6 +38,7 @@ bool lower_instruction(struct lowering *low); /* instruction.c */
 bool lower_legalize(struct lowering *low);    /* legalize.c */
 bool lower_share(struct lowering *low);       /* share.c */
 bool lower_workspace(struct lowering *low);   /* workspace.c */
+bool lower_outline(struct lowering *low);     /* outline.c */
 
 /* ---- Shared by passes (rewrite.c) ---- */
 
