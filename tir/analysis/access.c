@@ -157,22 +157,6 @@ struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffe
   return a;
 }
 
-uint32_t tir_undeclared_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most) {
-  MS_CHECK(tir_is_buffer(ir, buffer));
-  uint32_t count = 0;
-  for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    struct tir_access a = tir_access_of(ir, b, buffer);
-    if (a.declares_reads || a.declares_writes || (b != top && !tir_is_below(ir, b, top))) continue;
-    uint32_t at = count < most ? count : most;
-    for (; at > 0 && tir_compare_position(ir, b, out[at - 1]) < 0; at--)
-      if (at < most) out[at] = out[at - 1];
-    if (at < most) out[at] = b;
-    count++;
-  }
-  return count;
-}
-
 bool tir_stores_itself(const struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   if (needs_no_region(ir, block, buffer)) return tir_access_of(ir, block, buffer).writes;
@@ -214,35 +198,14 @@ static tir_block find_around(const struct tir *ir, tir_block block, tir_block sc
   return TIR_NONE;
 }
 
-/* Visits uses that blocks in blocks of the scope declare, and those around them do not, as the other side of a
- * conflict; *own is the rest of it. */
-static bool visit_inner(struct tir *ir, tir_buffer buffer, tir_block scope, struct tir_access own,
-                        const struct tir_conflict_visitor *visitor) {
-  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
-  for (int writes = own.writes ? 0 : 1; writes < 2; writes++)
-    for (uint32_t u = lists[writes]; u; u = ir->uses.at[u].next) {
-      tir_block b = ir->uses.at[u].block;
-      if (b == own.block || tir_parent_block(ir, b) == scope || !tir_is_below(ir, b, scope)) continue;
-      struct tir_access other = {.block = b, .reads = !writes, .writes = writes};
-      other.declares_reads = other.reads, other.declares_writes = other.writes;
-      other.around = find_around(ir, b, scope, buffer, writes);
-      struct tir_conflict conflict = {buffer, own, other};
-      if (other.around && !visitor->visit(ir, visitor->context, &conflict)) return false;
-    }
-  return true;
-}
-
-/* Of what the block declares itself. */
-static bool visit_declared(struct tir *ir, tir_block block, tir_block scope,
-                           const struct tir_conflict_visitor *visitor) {
-  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; i < reads.count + writes.count; i++) {
-    uint32_t region = i < reads.count ? reads.first + i : writes.first + i - reads.count;
-    tir_buffer buffer = ir->regions.at[region].buffer;
-    if (i >= reads.count && tir_has_region_of(ir, reads, buffer)) continue; /* it was looked at */
-    if (!visit_inner(ir, buffer, scope, tir_access_of(ir, block, buffer), visitor)) return false;
-  }
-  return true;
+/* How a block below the scope uses the buffer, as far as the scope can see: what a block around it does not declare is
+ * not declared. */
+static struct tir_access access_below(const struct tir *ir, tir_block block, tir_block scope, tir_buffer buffer) {
+  struct tir_access a = tir_access_of(ir, block, buffer);
+  if (a.declares_writes) a.around = find_around(ir, block, scope, buffer, true);
+  if (a.declares_reads && !a.around) a.around = find_around(ir, block, scope, buffer, false);
+  if (a.around) a.declares_reads = a.declares_writes = false;
+  return a;
 }
 
 /* A read and a write, or two writes, one of which is not declared. */
@@ -252,28 +215,40 @@ static bool is_undeclared_conflict(const struct tir_access *a, const struct tir_
   return a->reads && b->writes && !(a->declares_reads && b->declares_writes);
 }
 
-static bool visit_users(struct tir *ir, tir_block block, tir_block scope, tir_buffer buffer,
+/* Visits those of one use with the uses of other blocks of the scope. */
+static bool visit_users(struct tir *ir, tir_buffer buffer, tir_block scope, struct tir_access own,
                         const struct tir_conflict_visitor *visitor) {
-  struct tir_conflict c = {.buffer = buffer, .own = tir_access_of(ir, block, buffer)};
-  if (!c.own.reads && !c.own.writes) return true;
-  for (tir_stmt s = tir_next(ir, scope, scope); s; s = tir_next(ir, s, scope)) {
-    if (!tir_is(ir, s, TIR_BLOCK) || s == block) continue;
-    c.other = tir_access_of(ir, s, buffer);
-    if (is_undeclared_conflict(&c.own, &c.other) && !visitor->visit(ir, visitor->context, &c)) return false;
-  }
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  uint32_t lists[] = {n->readers, n->writers, n->undeclared};
+  struct tir_conflict c = {.buffer = buffer, .own = own};
+  for (int i = own.writes ? 0 : 1; i < 3; i++) /* not two reads */
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      bool plain = !lists[2] && tir_parent_block(ir, b) == scope; /* all of it is declared */
+      if (plain || b == own.block || !tir_is_below(ir, b, scope)) continue;
+      c.other = access_below(ir, b, scope, buffer);
+      if (is_undeclared_conflict(&own, &c.other) && !visitor->visit(ir, visitor->context, &c)) return false;
+    }
   return true;
 }
 
 bool tir_each_undeclared_conflict(struct tir *ir, tir_block block, tir_block scope,
                                   const struct tir_conflict_visitor *visitor) {
   assert(tir_is(ir, scope, TIR_BLOCK) && tir_is_below(ir, block, scope));
-  if (!visit_declared(ir, block, scope, visitor)) return false;
-  if (ir->undeclared != TIR_SOME_UNDECLARED) return true;
-  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    for (tir_buffer b = 1; b < ir->buffers.count; b++)
-      if (tir_buffer_at(ir, b)->undeclared && !visit_users(ir, s, scope, b, visitor)) return false;
+  for (int w = 0; w < 2; w++) {
+    struct tir_span regions = tir_regions(ir, block, w);
+    for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+      tir_buffer buffer = ir->regions.at[i].buffer;
+      if (!w && !tir_buffer_at(ir, buffer)->writers) continue; /* what is undeclared comes below */
+      if (!visit_users(ir, buffer, scope, tir_access_of(ir, block, buffer), visitor)) return false;
+    }
   }
+  for (tir_stmt s = ir->undeclared == TIR_SOME_UNDECLARED ? block : TIR_NONE; s; s = tir_next(ir, s, block))
+    for (tir_buffer b = 1; tir_is(ir, s, TIR_BLOCK) && b < ir->buffers.count; b++) {
+      if (!tir_buffer_at(ir, b)->undeclared) continue;
+      struct tir_access own = tir_access_of(ir, s, b);
+      if ((own.reads || own.writes) && !visit_users(ir, b, scope, own, visitor)) return false;
+    }
   return true;
 }
 
@@ -310,19 +285,26 @@ bool tir_refuse_undeclared(const struct tir *ir, tir_block block, tir_buffer buf
 }
 
 static bool refuse_around(struct tir *ir, void *err, const struct tir_conflict *conflict) {
-  return tir_refuse_undeclared(ir, conflict->other.around, conflict->buffer, err);
+  tir_block around = conflict->other.around;
+  return !around || tir_refuse_undeclared(ir, around, conflict->buffer, err);
 }
 
 bool tir_check_declared_around(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
   MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
   struct tir_access any = {.block = scope, .reads = true, .writes = true};
-  return visit_inner(ir, buffer, scope, any, &(struct tir_conflict_visitor){refuse_around, err});
+  return visit_users(ir, buffer, scope, any, &(struct tir_conflict_visitor){refuse_around, err});
 }
 
 bool tir_check_declared_below(struct tir *ir, tir_buffer buffer, tir_stmt top, ms_error *err) {
   MS_CHECK(tir_is_buffer(ir, buffer));
-  tir_block first;
-  return !tir_undeclared_users(ir, buffer, top, &first, 1) || tir_refuse_undeclared(ir, first, buffer, err);
+  tir_block first = TIR_NONE;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->undeclared; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    struct tir_access a = tir_access_of(ir, b, buffer);
+    if (a.declares_reads || a.declares_writes || (b != top && !tir_is_below(ir, b, top))) continue;
+    if (!first || tir_compare_position(ir, b, first) < 0) first = b;
+  }
+  return !first || tir_refuse_undeclared(ir, first, buffer, err);
 }
 
 /* The buffer is allocated between the two blocks. */

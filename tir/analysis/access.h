@@ -20,9 +20,6 @@ struct tir_access {
 struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* The block stores to the buffer itself, not in blocks in it. */
 bool tir_stores_itself(const struct tir *ir, tir_block block, tir_buffer buffer);
-/* Blocks at or below `top` that use the buffer themselves and have no region of it, in order of text. Returns the
- * number, stores at most `most`. */
-uint32_t tir_undeclared_users(const struct tir *ir, tir_buffer buffer, tir_stmt top, tir_block *out, uint32_t most);
 /* The block matches a part of the buffer, which its body uses under another name. */
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* What a user annotated of a buffer is the buffer's mark: regions of other blocks are made of annotated ones. Marks the

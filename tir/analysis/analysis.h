@@ -138,6 +138,8 @@ struct tir_reduction {
   tir_buffer buffers[TIR_MOST_REDUCED];
   tir_expr identity[TIR_MOST_REDUCED], left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED];
 };
+/* The only statement of the block's body, or init, if it is a store without a predicate; else TIR_NONE. */
+tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list list);
 /* Recognizes what a block with an init computes. Refuses when its statements are no stores of one element, or when no
  * known reducer makes them. May intern expressions. */
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
@@ -193,6 +195,9 @@ struct tir_interval tir_interval_join(struct tir *ir, struct tir_interval a, str
 struct tir_interval tir_interval_intersect(struct tir *ir, struct tir_interval a, struct tir_interval b);
 /* Whether `inner` is inside `outer` for all values of their variables. */
 bool tir_interval_covers(struct tir *ir, struct tir_interval outer, struct tir_interval inner);
+/* Of one element: its ranges, and its region, of 16 dimensions at most. */
+void tir_point_ranges(struct tir *ir, const tir_expr *at, uint32_t rank, tir_expr *ranges);
+struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at);
 /* A region that holds the box; all of a dimension where it is not known, and of all of them for NULL. */
 struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box);
 

@@ -41,10 +41,7 @@ static bool find_written(struct tir *ir, tir_block block, tir_stmt s, tir_buffer
     return region && tir_exact_region_from(ir, s, *region, block, TIR_NONE, out);
   }
   if (n.kind != TIR_STORE || n.store.buffer != buffer || count > MOST_LOOPS) return false;
-  for (uint32_t d = 0; d < rank; d++) {
-    ranges[2 * d] = ir->operands.at[n.store.indices + d];
-    ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
-  }
+  tir_point_ranges(ir, tir_operands(ir, n.store.indices), rank, ranges);
   return tir_region_exact(ir, ranges, rank, vars, count, TIR_NONE, out);
 }
 

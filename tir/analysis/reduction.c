@@ -94,6 +94,12 @@ static bool is_plain_store(const struct tir *ir, tir_stmt s) {
   return s && tir_is(ir, s, TIR_STORE) && !tir_as(ir, s, TIR_STORE)->store.predicate;
 }
 
+tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list list) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  tir_stmt s = tir_stmt_at(ir, block)->first[list];
+  return is_plain_store(ir, s) && !tir_stmt_at(ir, s)->next ? s : TIR_NONE;
+}
+
 static bool collect_inits(const struct tir *ir, tir_block block, struct store *inits, uint32_t *count, ms_error *err) {
   *count = 0;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_stmt_at(ir, s)->next) {
@@ -142,10 +148,9 @@ static bool collect_let_updates(const struct tir *ir, tir_block block, struct st
 
 static bool collect_updates(const struct tir *ir, tir_block block, struct store *updates, uint32_t count,
                             ms_error *err) {
-  tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
-  if (count > 1 || !is_plain_store(ir, first) || tir_stmt_at(ir, first)->next)
-    return collect_let_updates(ir, block, updates, count, err);
-  updates[0] = store_of(ir, first);
+  tir_stmt store = tir_only_store(ir, block, TIR_BODY);
+  if (count > 1 || !store) return collect_let_updates(ir, block, updates, count, err);
+  updates[0] = store_of(ir, store);
   return true;
 }
 
@@ -244,15 +249,17 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
 
 bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
-  if (!is_plain_store(ir, first) || tir_stmt_at(ir, first)->next) return false;
-  struct store update = store_of(ir, first);
+  tir_stmt store = tir_only_store(ir, block, TIR_BODY);
+  if (!store) return false;
+  struct store update = store_of(ir, store);
   uint32_t rank = tir_buffer_at(ir, update.buffer)->rank;
   *out = (struct tir_reduction){.count = 1, .reducer = TIR_REDUCE_SUM, .indices = update.indices};
   out->buffers[0] = update.buffer;
   out->left[0] = tir_load(ir, update.buffer, tir_operands(ir, update.indices), rank, TIR_NONE);
-  out->right[0] = right_of(ir, TIR_REDUCE_SUM, update.value, out->left[0]);
-  return out->right[0] && is_independent(ir, block, out);
+  const struct tir_expr_node *sum = tir_at(ir, update.value);
+  if (sum->kind != TIR_ADD || (sum->a != out->left[0] && sum->b != out->left[0])) return false;
+  out->right[0] = sum->a == out->left[0] ? sum->b : sum->a;
+  return is_independent(ir, block, out);
 }
 
 bool tir_only_loops_between(const struct tir *ir, tir_stmt s, tir_stmt top) {

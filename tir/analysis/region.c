@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_RANK = 16 };
+
 /* ---- Intervals ---- */
 
 static tir_expr plus(struct tir *ir, tir_expr e, int64_t value) {
@@ -23,6 +25,20 @@ struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr exten
 tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i) {
   assert(!i.empty && i.min && i.max);
   return plus(ir, tir_sub(ir, i.max, i.min), 1);
+}
+
+void tir_point_ranges(struct tir *ir, const tir_expr *at, uint32_t rank, tir_expr *ranges) {
+  for (uint32_t d = 0; d < rank; d++) {
+    ranges[2 * d] = at[d];
+    ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, at[d]), 1);
+  }
+}
+
+struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at) {
+  tir_expr ranges[2 * MOST_RANK] = {TIR_NONE};
+  assert(tir_buffer_at(ir, buffer)->rank <= MOST_RANK);
+  tir_point_ranges(ir, at, tir_buffer_at(ir, buffer)->rank, ranges);
+  return tir_new_region(ir, buffer, ranges);
 }
 
 struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box) {
@@ -381,8 +397,6 @@ static bool cover_progression(struct tir *ir, struct tir_progression p, tir_expr
     *out = tir_interval_of(ir, p.base, tir_add(ir, extent, reach));
   return true;
 }
-
-enum { MOST_RANK = 16 };
 
 bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
                       tir_expr predicate, struct tir_interval *out) {

@@ -248,25 +248,13 @@ static void make_inner(struct tir *ir, const struct tir_blockize_plan *plan, str
 
 enum { MOST_RANK = 32 };
 
-static bool find_iter(void *data, tir_expr e) {
-  struct {
-    const struct tir *ir;
-    bool found;
-  } *search = data;
-  const struct tir_expr_node *n = tir_at(search->ir, e);
-  search->found = search->found || (n->kind == TIR_VAR && search->ir->vars.at[n->ref].kind == TIR_VAR_ITER);
-  return !search->found;
+static bool is_iter(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_ITER;
 }
 
 /* An iteration that a block around decides too: it does not run over its domain each time. */
-static bool is_moved(const struct tir *ir, tir_expr binding) {
-  struct {
-    const struct tir *ir;
-    bool found;
-  } search = {ir, false};
-  tir_walk_expr(ir, binding, find_iter, &search);
-  return search.found;
-}
+static bool is_moved(const struct tir *ir, tir_expr binding) { return tir_any_var(ir, binding, is_iter, NULL); }
 
 /* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a
  * guard. */

@@ -299,7 +299,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
                             const struct vars *iters, const struct vars *loops, tir_stmt *nest) {
   tir_var made[MOST_VARS];
   struct tir_iter bound[MOST_VARS];
-  tir_expr indices[MOST_VARS], ranges[2 * MOST_VARS], bindings[MOST_VARS];
+  tir_expr indices[MOST_VARS], bindings[MOST_VARS];
   for (uint32_t i = 0; i < loops->count; i++) {
     struct tir_var_node v = ir->vars.at[loops->at[i]];
     tir_expr min = tir_subst(ir, v.min), extent = tir_subst(ir, v.extent); /* over the loops before it */
@@ -316,8 +316,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
     tir_var v = tir_new_var(ir, TIR_VAR_ITER, tir_name_ordinal(ir, tir_symbol_of(ir, "v"), i), type,
                             tir_int(ir, type, 0), domain);
     bound[i] = (struct tir_iter){v, TIR_SPATIAL, bindings[i]};
-    ranges[2 * i] = indices[i] = tir_var_expr(ir, v);
-    ranges[2 * i + 1] = tir_int(ir, type, 1);
+    indices[i] = tir_var_expr(ir, v);
     tir_subst_var(ir, iters->at[i], indices[i]);
   }
   tir_expr value = tir_subst_value(ir, plan->chosen[n]);
@@ -326,7 +325,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   tir_set_iters(ir, block, bound, iters->count);
   tir_expr limits = limits_of(ir, plan, iters, loops, bindings);
   tir_as(ir, block, TIR_BLOCK)->block.predicate = limits;
-  struct tir_region written = tir_new_region(ir, buffer, ranges);
+  struct tir_region written = tir_point_region(ir, buffer, indices);
   tir_set_writes(ir, block, &written, 1);
   tir_append(ir, block, TIR_BODY, tir_new_store(ir, buffer, indices, value));
   *nest = tir_put_in_loops(ir, block, made, loops->count);

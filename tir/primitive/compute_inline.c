@@ -77,7 +77,7 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
 }
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
-  tir_stmt store = tir_only_store(ir, block);
+  tir_stmt store = tir_only_store(ir, block, TIR_BODY);
   if (!store || tir_as(ir, store, TIR_STORE)->store.buffer != plan->buffer) return false;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (plan->rank > TIR_MOST_INLINED_RANK) return false;

@@ -8,18 +8,6 @@
 
 /* ---- Making ---- */
 
-struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank) {
-  assert(tir_is_buffer(ir, buffer));
-  tir_expr ranges[2 * TIR_MOST_RANK], one = TIR_NONE;
-  for (uint32_t i = 0; i < rank; i++) {
-    tir_type type = tir_type_of(ir, at[i]);
-    if (!one || tir_type_of(ir, one) != type) one = tir_int(ir, type, 1);
-    ranges[2 * i] = at[i];
-    ranges[2 * i + 1] = one;
-  }
-  return tir_new_region(ir, buffer, ranges);
-}
-
 tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
   assert(tir_is_buffer(ir, buffer));
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
@@ -57,8 +45,7 @@ tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir
   tir_block block = tir_new_block(ir, s->name);
   tir_set_iters(ir, block, s->iters, s->iter_count);
   tir_as(ir, block, TIR_BLOCK)->block.predicate = s->predicate;
-  struct tir_region reads = tir_point_region(ir, s->from, s->from_at, s->from_rank),
-                    writes = tir_point_region(ir, s->to, s->to_at, s->to_rank);
+  struct tir_region reads = tir_point_region(ir, s->from, s->from_at), writes = tir_point_region(ir, s->to, s->to_at);
   tir_set_reads(ir, block, &reads, 1);
   tir_set_writes(ir, block, &writes, 1);
   tir_expr value = value_of(ir, s);
@@ -178,7 +165,7 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
 static struct tir_region replace_region(struct tir *ir, const void *context, struct tir_region region) {
   (void)region;
   const struct replacement *r = context;
-  return tir_point_region(ir, r->to, r->at, r->rank);
+  return tir_point_region(ir, r->to, r->at);
 }
 
 void tir_replace_access(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, const tir_expr *at,

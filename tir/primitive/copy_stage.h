@@ -26,8 +26,6 @@ bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, c
 /* The stage, detached: its outermost statement. Places of `from` that may leave it are guarded: what the block reads
  * under a condition is `outside` where the condition does not hold. */
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *stage, tir_block *block);
-/* A region of one element. */
-struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at, uint32_t rank);
 
 /* Whether a loop's variable, or one that is bound in the block, is in it: it means nothing outside. */
 bool tir_uses_inner_var(const struct tir *ir, tir_expr e);

@@ -49,12 +49,6 @@ static bool refuse_body(const struct tir *ir, tir_block block, const char *why, 
   return tir_refuse(ir, err, MS_EPILOGUE_BODY, block, "block `%s` %s", tir_block_name(ir, block), why);
 }
 
-static tir_stmt single_store(const struct tir *ir, tir_block block, enum tir_list list) {
-  tir_stmt s = tir_stmt_at(ir, block)->first[list];
-  bool single = s && s == tir_stmt_at(ir, block)->last[list] && tir_is(ir, s, TIR_STORE);
-  return single && !tir_as(ir, s, TIR_STORE)->store.predicate ? s : TIR_NONE;
-}
-
 static bool is_store_of(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
   return s && tir_as(ir, s, TIR_STORE)->store.buffer == buffer;
 }
@@ -77,11 +71,11 @@ static uint32_t count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer)
 }
 
 static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
-  plan->init = single_store(ir, reduction, TIR_INIT);
-  plan->update = single_store(ir, reduction, TIR_BODY);
+  plan->init = tir_only_store(ir, reduction, TIR_INIT);
+  plan->update = tir_only_store(ir, reduction, TIR_BODY);
   if (!is_store_of(ir, plan->init, plan->buffer) || !is_store_of(ir, plan->update, plan->buffer))
     return refuse_body(ir, reduction, "is no init and update of one store each", err);
-  plan->store = tir_only_store(ir, epilogue);
+  plan->store = tir_only_store(ir, epilogue, TIR_BODY);
   if (!plan->store || tir_as(ir, epilogue, TIR_BLOCK)->block.predicate)
     return refuse_body(ir, epilogue, "is no single store, or has a predicate", err);
   struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
@@ -161,25 +155,10 @@ static tir_expr start_from(struct tir *ir, tir_expr e, tir_expr load, tir_buffer
   return left ? add(ir, with, other) : add(ir, other, with);
 }
 
-/* The update adds to what it stores. */
-static bool is_sum(struct tir *ir, const struct plan *plan) {
-  struct tir_stmt_node s = *tir_stmt_at(ir, plan->update);
-  struct tir_expr_node n = *tir_at(ir, s.store.value);
-  if (n.kind != TIR_ADD) return false;
-  for (int side = 0; side < 2; side++) {
-    const struct tir_expr_node *own = tir_at(ir, side ? n.b : n.a);
-    if (own->kind != TIR_LOAD || own->ref != plan->buffer || own->a) continue;
-    bool same = true;
-    for (uint32_t i = 0; i < own->count; i++)
-      same &= ir->operands.at[own->operands + i] == ir->operands.at[s.store.indices + i];
-    if (same && !tir_uses_buffer(ir, side ? n.a : n.b, plan->buffer)) return true;
-  }
-  return false;
-}
-
 static bool find_start(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
   tir_expr value = tir_as(ir, plan->store, TIR_STORE)->store.value,
            begun = tir_as(ir, plan->init, TIR_STORE)->store.value;
+  struct tir_reduction sum;
   tir_expr zero = tir_type_is_float(tir_type_of(ir, begun)) ? tir_float(ir, tir_type_of(ir, begun), 0)
                                                             : tir_int(ir, tir_type_of(ir, begun), 0);
   if (tir_uses_buffer(ir, begun, plan->buffer)) return refuse_body(ir, reduction, "begins with what it writes", err);
@@ -187,22 +166,12 @@ static bool find_start(struct tir *ir, tir_block reduction, tir_block epilogue, 
   if (value == plan->load) return true;
   tir_expr terms = start_from(ir, value, plan->load, plan->buffer, zero);
   if (!terms) return refuse_body(ir, epilogue, "does more than add to the result of the reduction", err);
-  if (!is_sum(ir, plan)) return refuse_body(ir, reduction, "is no sum, and what follows adds to it", err);
+  if (!tir_find_sum(ir, reduction, &sum))
+    return refuse_body(ir, reduction, "is no sum, and what follows adds to it", err);
   map_iters(ir, reduction, epilogue);
   terms = tir_subst_value(ir, terms);
   tir_subst_clear(ir);
   plan->start = add(ir, begun, terms);
-  return true;
-}
-
-static bool check_readers(const struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
-                          ms_error *err) {
-  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == epilogue || b == reduction || tir_is_below(ir, epilogue, b)) continue;
-    return tir_refuse(ir, err, MS_OTHER_CONSUMER, b, "block `%s` reads buffer `%s` too", tir_block_name(ir, b),
-                      tir_buffer_name(ir, plan->buffer));
-  }
   return true;
 }
 
@@ -227,7 +196,8 @@ static bool check_order(struct tir *ir, tir_block reduction, tir_block epilogue,
 
 static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
   if (!check_blocks(ir, reduction, epilogue, plan, err) || !check_stores(ir, reduction, epilogue, plan, err) ||
-      !check_readers(ir, reduction, epilogue, plan, err) || !check_order(ir, reduction, epilogue, plan, err) ||
+      !tir_check_only_reader(ir, plan->buffer, epilogue, reduction, err) ||
+      !check_order(ir, reduction, epilogue, plan, err) ||
       !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) ||
       !tir_check_no_range_loads(ir, plan->buffer, reduction, err))
     return false;

@@ -40,6 +40,17 @@ bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err) {
                     tir_block_name(ir, block), tir_block_name(ir, n->parent));
 }
 
+bool tir_check_only_reader(const struct tir *ir, tir_buffer buffer, tir_block reader, tir_block except, ms_error *err) {
+  assert(tir_is_buffer(ir, buffer) && tir_is(ir, reader, TIR_BLOCK));
+  for (uint32_t u = tir_buffer_at(ir, buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == reader || b == except || tir_is_below(ir, reader, b)) continue;
+    return tir_refuse(ir, err, MS_OTHER_CONSUMER, b, "block `%s` reads buffer `%s` too", tir_block_name(ir, b),
+                      tir_buffer_name(ir, buffer));
+  }
+  return true;
+}
+
 static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_opaquely(ir, e, *(const tir_buffer *)context);
 }
@@ -85,12 +96,6 @@ bool tir_check_scope_stores_not(struct tir *ir, tir_buffer buffer, tir_block sco
   return !tir_stores_itself(ir, scope, buffer) ||
          tir_refuse(ir, err, MS_SEVERAL_WRITERS, scope, "buffer `%s` is stored to in `%s` outside of its blocks",
                     tir_buffer_name(ir, buffer), tir_block_name(ir, scope));
-}
-
-tir_stmt tir_only_store(const struct tir *ir, tir_block block) {
-  assert(tir_is(ir, block, TIR_BLOCK));
-  tir_stmt s = tir_only_child(ir, block);
-  return s && tir_is(ir, s, TIR_STORE) && !tir_as(ir, s, TIR_STORE)->store.predicate ? s : TIR_NONE;
 }
 
 /* ---- Edits ---- */

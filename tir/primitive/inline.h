@@ -18,8 +18,8 @@ bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block blo
 bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block writer, ms_error *err);
 /* The scope stores to the buffer in its blocks only. */
 bool tir_check_scope_stores_not(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
-/* The only statement of the block, if it is a store without a predicate; else TIR_NONE. */
-tir_stmt tir_only_store(const struct tir *ir, tir_block block);
+/* No block but `reader`, those around it, and `except` reads the buffer. */
+bool tir_check_only_reader(const struct tir *ir, tir_buffer buffer, tir_block reader, tir_block except, ms_error *err);
 
 /* Kills the block and the loops around it that it leaves empty. */
 void tir_kill_leaf(struct tir *ir, tir_block block);

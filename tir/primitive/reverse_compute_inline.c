@@ -84,16 +84,6 @@ static bool find_producer(struct tir *ir, tir_block block, struct plan *plan, ms
                     tir_buffer_name(ir, plan->buffer), found);
 }
 
-static bool check_only_consumer(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == block || tir_is_below(ir, block, b)) continue;
-    return tir_refuse(ir, err, MS_OTHER_CONSUMER, b, "block `%s` reads buffer `%s` too", tir_block_name(ir, b),
-                      tir_buffer_name(ir, plan->buffer));
-  }
-  return true;
-}
-
 /* All loads of the buffer in the store are one expression. */
 static bool find_load(struct tir *ir, struct plan *plan) {
   struct tir_stmt_node n = *tir_stmt_at(ir, plan->store);
@@ -119,18 +109,6 @@ static bool ranges_differ(const struct tir *ir, tir_expr value, const tir_var *v
   return false;
 }
 
-/* The variables of the loops in the producer. False: there are too many. */
-static bool find_own_loops(const struct tir *ir, const struct plan *plan, tir_var *vars, uint32_t *count) {
-  *count = 0;
-  for (tir_stmt s = tir_stmt_at(ir, plan->producer_store)->parent; s != plan->producer;
-       s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_is(ir, s, TIR_LOOP)) continue;
-    if (*count == MOST_ITERS) return false;
-    vars[(*count)++] = tir_as(ir, s, TIR_LOOP)->loop.var;
-  }
-  return true;
-}
-
 /* The producer's iterations in the value, or its own loops, have ranges that differ from iteration to iteration of
  * what is around them: in each iteration of what is around the producer, the value runs from end to end of the
  * iteration's domain.
@@ -138,8 +116,8 @@ static bool find_own_loops(const struct tir *ir, const struct plan *plan, tir_va
 static bool is_covered_each_iteration(struct tir *ir, const struct plan *plan, tir_var iter, tir_expr value) {
   struct tir_span iters = tir_block_at(ir, plan->producer)->iters;
   tir_var vars[MOST_ITERS], own[MOST_ITERS];
-  uint32_t own_count;
-  if (iters.count > MOST_ITERS || !find_own_loops(ir, plan, own, &own_count)) return false;
+  uint32_t own_count = tir_loop_vars(ir, plan->producer_store, plan->producer, own, MOST_ITERS);
+  if (iters.count > MOST_ITERS || own_count > MOST_ITERS) return false;
   for (uint32_t i = 0; i < iters.count; i++) vars[i] = ir->iters.at[iters.first + i].var;
   if (!ranges_differ(ir, value, vars, iters.count) && !ranges_differ(ir, value, own, own_count)) return true;
   struct tir_interval taken = tir_relax(ir, value, own, own_count);
@@ -309,7 +287,7 @@ static bool holds_own_loop(const struct tir *ir, const struct plan *plan, tir_ex
 }
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
-  plan->store = tir_only_store(ir, block);
+  plan->store = tir_only_store(ir, block, TIR_BODY);
   return plan->store && !tir_as(ir, block, TIR_BLOCK)->block.predicate && find_load(ir, plan) &&
          !tir_uses_opaquely(ir, plan->load, plan->buffer) && find_producer_store(ir, plan) &&
          invert_load(ir, block, plan);
@@ -381,7 +359,8 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !find_buffer(ir, block, plan, err) ||
       !tir_check_complete_block(ir, block, plan->scope, err) || !find_producer(ir, block, plan, err) ||
-      !tir_check_not_output(ir, plan->producer, plan->scope, err) || !check_only_consumer(ir, block, plan, err))
+      !tir_check_not_output(ir, plan->producer, plan->scope, err) ||
+      !tir_check_only_reader(ir, plan->buffer, block, TIR_NONE, err))
     return false;
   bool planned = plan_body(ir, block, plan);
   plan->in_bounds = planned ? bounds_of_iters(ir, block, plan) : TIR_NONE;

@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_ON_STACK = 32, MOST_TERMS = 64, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
+enum { MOST_ON_STACK = 32, MOST_TERMS = 64, MOST_RANK = 16, SPATIAL = 1u << TIR_SPATIAL, REDUCES = 1u << TIR_REDUCE };
 
 struct plan {
   tir_block block, scope;
@@ -176,6 +176,8 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
   const struct tir_reduction *reduction = &plan->reduction;
   const char *name = tir_block_name(ir, plan->block);
   int rank = (int)tir_buffer_at(ir, reduction->buffers[0])->rank;
+  if (rank >= MOST_RANK)
+    return tir_refuse(ir, err, MS_TOO_LARGE, plan->block, "block `%s` writes %d dimensions", name, rank);
   if (factor_axis < -(rank + 1) || factor_axis > rank)
     return tir_refuse(ir, err, MS_FACTOR_AXIS_RANGE, plan->block, "axis %d is not from %d to %d", factor_axis,
                       -(rank + 1), rank);
@@ -274,17 +276,9 @@ static void fill_body(struct tir *ir, const struct body *b, const struct tir_red
 /* Points of buffers, as regions. */
 static void set_points(struct tir *ir, tir_block block, const tir_buffer *buffers, uint32_t count, uint32_t indices,
                        bool writes) {
-  uint32_t first = tir_grow_regions(ir, count);
-  for (uint32_t i = 0; i < count; i++) {
-    uint32_t rank = rank_of(ir, buffers[i]), ranges = tir_grow_operands(ir, 2 * rank);
-    for (uint32_t d = 0; d < rank; d++) {
-      tir_expr index = ir->operands.at[indices + d], one = tir_int(ir, tir_type_of(ir, index), 1);
-      ir->operands.at[ranges + 2 * d] = index;
-      ir->operands.at[ranges + 2 * d + 1] = one;
-    }
-    ir->regions.at[first + i] = (struct tir_region){buffers[i], ranges};
-  }
-  (writes ? tir_set_writes : tir_set_reads)(ir, block, ir->regions.at + first, count);
+  struct tir_region points[TIR_MOST_REDUCED];
+  for (uint32_t i = 0; i < count; i++) points[i] = tir_point_region(ir, buffers[i], tir_operands(ir, indices));
+  (writes ? tir_set_writes : tir_set_reads)(ir, block, points, count);
 }
 
 /* ---- The block of partial results ---- */

@@ -128,10 +128,7 @@ static bool loads_what_is_there(struct tir *ir, tir_var old, tir_var longer, tir
     struct tir_expr_node n = *tir_at(ir, loads[i]);
     if (!tir_uses_var(ir, loads[i], longer)) continue;
     if (n.count > MOST_RANK || !tir_is_load_inside(ir, loads[i])) return false;
-    for (uint32_t d = 0; d < n.count; d++) {
-      ranges[2 * d] = ir->operands.at[n.operands + d];
-      ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
-    }
+    tir_point_ranges(ir, tir_operands(ir, n.operands), n.count, ranges);
     struct tir_use_at use = {at, n.ref, ranges, TIR_NONE};
     if (!tir_is_covered(ir, &use, tir_parent_block(ir, at))) return false;
   }
