@@ -145,6 +145,7 @@ struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffe
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   const struct tir_block_record *r = tir_block_at(ir, block);
   struct tir_access a = {.block = block,
+                         .at = block,
                          .declares_reads = tir_has_region_of(ir, r->reads, buffer),
                          .declares_writes = tir_has_region_of(ir, r->writes, buffer)};
   unsigned kinds = 0;
@@ -157,11 +158,30 @@ struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffe
   return a;
 }
 
-bool tir_stores_itself(const struct tir *ir, tir_block block, tir_buffer buffer) {
+/* What the statement itself does with the buffer. */
+static struct tir_access access_at(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
+  struct tir_access a = {.block = block, .at = s};
+  const struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  tir_expr own[4];
+  for (uint32_t i = tir_stmt_exprs(ir, s, own); i-- > 0;) {
+    a.reads |= own[i] && tir_uses_buffer(ir, own[i], buffer);
+    a.writes |= own[i] && tir_uses_opaquely(ir, own[i], buffer);
+  }
+  if (n.kind != TIR_STORE) return a;
+  a.writes |= n.store.buffer == buffer;
+  for (uint32_t i = 0; i < tir_buffer_at(ir, n.store.buffer)->rank; i++)
+    a.reads |= tir_uses_buffer(ir, ir->operands.at[n.store.indices + i], buffer);
+  return a;
+}
+
+bool tir_next_own_use(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt after, struct tir_access *out) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
-  if (needs_no_region(ir, block, buffer)) return tir_access_of(ir, block, buffer).writes;
-  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block))
-    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == buffer) return true;
+  if (needs_no_region(ir, block, buffer) && !tir_buffer_at(ir, buffer)->undeclared) return false;
+  for (tir_stmt s = tir_next(ir, after ? after : block, block); s; s = tir_next_in_scope(ir, s, block)) {
+    if (tir_is(ir, s, TIR_LOOP) || tir_is(ir, s, TIR_BLOCK)) continue;
+    *out = access_at(ir, block, s, buffer);
+    if (out->reads || out->writes) return true;
+  }
   return false;
 }
 
@@ -215,7 +235,7 @@ static bool is_undeclared_conflict(const struct tir_access *a, const struct tir_
   return a->reads && b->writes && !(a->declares_reads && b->declares_writes);
 }
 
-/* Visits those of one use with the uses of other blocks of the scope. */
+/* Visits those of one use with the uses of other blocks of the scope, and of its own. */
 static bool visit_users(struct tir *ir, tir_buffer buffer, tir_block scope, struct tir_access own,
                         const struct tir_conflict_visitor *visitor) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
@@ -229,6 +249,9 @@ static bool visit_users(struct tir *ir, tir_buffer buffer, tir_block scope, stru
       c.other = access_below(ir, b, scope, buffer);
       if (is_undeclared_conflict(&own, &c.other) && !visitor->visit(ir, visitor->context, &c)) return false;
     }
+  if (!lists[2] || own.block == scope) return true;
+  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, scope, buffer, s, &c.other); s = c.other.at)
+    if ((own.writes || c.other.writes) && !visitor->visit(ir, visitor->context, &c)) return false;
   return true;
 }
 
@@ -264,7 +287,7 @@ bool tir_has_undeclared_conflict(struct tir *ir, tir_block block, tir_block scop
 static bool is_elsewhere(struct tir *ir, void *context, const struct tir_conflict *conflict) {
   tir_block within = *(const tir_block *)context, around = conflict->other.around;
   if (around && tir_is_below(ir, within, around)) return true; /* a block around both sides, or around `within` alone */
-  return conflict->other.block != within && !tir_is_below(ir, conflict->other.block, within);
+  return conflict->other.at != within && !tir_is_below(ir, conflict->other.at, within);
 }
 
 bool tir_conflict_undeclared(struct tir *ir, tir_block a, tir_block b) {

@@ -15,11 +15,14 @@
  * whose regions do not declare the use; TIR_NONE: all of them do. */
 struct tir_access {
   tir_block block, around;
+  tir_stmt at; /* the block; or the statement of it of which alone this is said: tir_next_own_use */
   bool reads, writes, declares_reads, declares_writes;
 };
 struct tir_access tir_access_of(const struct tir *ir, tir_block block, tir_buffer buffer);
-/* The block stores to the buffer itself, not in blocks in it. */
-bool tir_stores_itself(const struct tir *ir, tir_block block, tir_buffer buffer);
+/* The next statement of the block after `after` (TIR_NONE: the first) that uses the buffer and is no loop, no block and
+ * in none: what it does with the buffer. False: there is none. What ranges, bindings and predicates load is found by
+ * loads.h. */
+bool tir_next_own_use(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt after, struct tir_access *out);
 /* The block matches a part of the buffer, which its body uses under another name. */
 bool tir_matches_part_of(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* What a user annotated of a buffer is the buffer's mark: regions of other blocks are made of annotated ones. Marks the
@@ -32,7 +35,7 @@ static inline void tir_annotate_as(struct tir *ir, tir_buffer made, tir_buffer f
 /* ---- Conflicts ---- */
 
 /* Two blocks of the scope use a buffer, one of them writes it, and one of the uses is not declared, by its block or by
- * one around it. */
+ * one around it; or one is the scope, at a statement that is in no block of it. */
 struct tir_conflict {
   tir_buffer buffer;
   struct tir_access own, other;

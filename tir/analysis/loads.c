@@ -402,8 +402,13 @@ uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr
   struct finding f = {buffer, out, 0, most};
   const struct tir_stmt_node n = *tir_stmt_at(ir, s);
   new_epoch(ir);
-  if (n.kind == TIR_LOOP) find_loads(ir, &f, n.loop.min), find_loads(ir, &f, n.loop.extent);
-  if (n.kind != TIR_BLOCK) return f.count;
+  if (n.kind != TIR_BLOCK) {
+    tir_expr own[4];
+    for (uint32_t i = 0, count = tir_stmt_exprs(ir, s, own); i < count; i++) find_loads(ir, &f, own[i]);
+    for (uint32_t i = 0; n.kind == TIR_STORE && i < tir_buffer_at(ir, n.store.buffer)->rank; i++)
+      find_loads(ir, &f, ir->operands.at[n.store.indices + i]);
+    return f.count;
+  }
   for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) find_loads(ir, &f, tir_iters(ir, s)[i].binding);
   find_loads(ir, &f, n.block.predicate);
   return f.count;
@@ -419,8 +424,8 @@ bool tir_is_placed_by_loads(struct tir *ir, tir_block block) {
 
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after) {
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
-  for (tir_stmt s = ir->indirect ? tir_after(ir, after, scope) : TIR_NONE; s; s = tir_next_in_scope(ir, s, scope)) {
+  bool may_load = ir->indirect || tir_buffer_at(ir, buffer)->undeclared;
+  for (tir_stmt s = may_load ? tir_after(ir, after, scope) : TIR_NONE; s; s = tir_next_in_scope(ir, s, scope))
     if (tir_scope_loads(ir, s, buffer, NULL, 0)) return s;
-  }
   return TIR_NONE;
 }

@@ -45,12 +45,13 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n);
 /* Each index of the load is within the buffer's shape, for all values of the variables in it. */
 bool tir_is_load_inside(struct tir *ir, tir_expr load);
-/* Loads of `buffer` (TIR_NONE: of any) that a scope itself evaluates at a loop or block of it: in the range, in bindings
- * and the predicate. No region of a block declares them. Returns the number, stores at most `most`. */
+/* Loads of `buffer` (TIR_NONE: of any) that a scope itself evaluates at a statement of it: in a loop's range, a block's
+ * bindings and predicate, any other's expressions. No region of a block declares them. Returns the number, stores at
+ * most `most`. */
 uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most);
 /* It does so at the block, or at a loop around it. */
 bool tir_is_placed_by_loads(struct tir *ir, tir_block block);
-/* The first loop or block of the scope, after the statement and what is in it, at which it does so; TIR_NONE: there is
+/* The first statement of the scope, after the statement and what is in it, at which it does so; TIR_NONE: there is
  * none. */
 tir_stmt tir_first_load_by_scope(struct tir *ir, tir_buffer buffer, tir_block scope, tir_stmt after);
 /* e uses the buffer in another way than by loading single elements: a data pointer, a slice, a vector, a predicated

@@ -37,7 +37,7 @@ bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block sco
   return loops_between(ir, tir_lowest_common_ancestor(ir, a, b), scope);
 }
 
-bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *t, tir_block other) {
+bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *t, tir_stmt other) {
   if (!t->keeps_iterations)
     return !tir_shares_loop(ir, other, t->block, t->scope) && !tir_shares_loop(ir, other, t->to, t->scope);
   tir_stmt now = tir_lowest_common_ancestor(ir, other, t->block);
@@ -51,12 +51,12 @@ bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *t, tir
  * does not declare it may read what other iterations of a loop around both write. */
 static bool keeps_at_readers(const struct tir *ir, const struct tir_transfer *t, const struct tir_conflict *c,
                              bool before) {
-  bool apart = !tir_shares_loop(ir, c->other.block, t->block, t->scope);
+  bool apart = !tir_shares_loop(ir, c->other.at, t->block, t->scope);
   return before ? !c->own.writes && apart : !c->other.writes && (apart || !c->other.around);
 }
 
 static bool keeps(struct tir *ir, const struct tir_transfer *t, const struct tir_conflict *c) {
-  tir_block other = c->other.block;
+  tir_stmt other = c->other.at;
   if (other == t->block || tir_is_below(ir, other, t->block)) return true;
   bool before = tir_compare_position(ir, other, t->block) < 0;
   if (c->own.writes && c->other.writes) return false;
@@ -77,6 +77,11 @@ struct check {
 static bool check_one(struct tir *ir, void *context, const struct tir_conflict *c) {
   const struct check *check = context;
   if (keeps(ir, check->transfer, c)) return true;
+  if (c->other.block == check->transfer->scope)
+    return tir_refuse(
+        ir, check->err, MS_SCOPE_ORDER, check->transfer->block,
+        "elsewhere block `%s` would not keep its order with what `%s` does with `%s` outside of its blocks",
+        tir_block_name(ir, check->transfer->block), tir_block_name(ir, c->other.block), tir_buffer_name(ir, c->buffer));
   bool other_declares = (!c->other.reads || c->other.declares_reads) && (!c->other.writes || c->other.declares_writes);
   tir_block silent = c->other.around ? c->other.around : other_declares ? c->own.block : c->other.block;
   return tir_refuse(ir, check->err, MS_ACCESS_UNDECLARED, c->other.block,
@@ -174,8 +179,8 @@ struct undeclared {
 /* A reader that does not declare it comes after the new place, as those do that declare it. */
 static bool find_undeclared(struct tir *ir, void *context, const struct tir_conflict *c) {
   struct undeclared *u = context;
-  tir_stmt child = tir_child_around(ir, c->other.block, u->transfer->to);
-  if (child && c->own.writes && c->other.reads && tir_compare_position(ir, c->other.block, u->transfer->block) > 0)
+  tir_stmt child = tir_child_around(ir, c->other.at, u->transfer->to);
+  if (child && c->own.writes && c->other.reads && tir_compare_position(ir, c->other.at, u->transfer->block) > 0)
     narrow(ir, u->limits, child, true);
   return true;
 }

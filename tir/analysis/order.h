@@ -37,7 +37,7 @@ bool tir_comes_before(const struct tir *ir, const struct tir_transfer *transfer,
 tir_block tir_written_later(const struct tir *ir, const struct tir_transfer *transfer, tir_buffer buffer);
 /* At the new place the block runs in the same iterations of the loops that it shares with the other as now, as far as it
  * is in the same ones there. */
-bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *transfer, tir_block other);
+bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *transfer, tir_stmt other);
 /* The child of the loop that `s` is in, or is; TIR_NONE: it is not below the loop. */
 tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop);
 /* A loop of more than one iteration is around both (or is one of them), below the scope. */

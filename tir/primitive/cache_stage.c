@@ -46,7 +46,7 @@ bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, ti
                         tir_buffer_name(ir, plan->buffer), tir_block_name(ir, b), tir_block_name(ir, *writer));
     *writer = b;
   }
-  return tir_check_scope_stores_not(ir, plan->buffer, plan->scope, err);
+  return tir_check_blocks_only(ir, plan->buffer, plan->scope, false, err);
 }
 
 bool tir_is_cache_consumer(const struct tir *ir, tir_block block, const tir_block *consumers, uint32_t count) {

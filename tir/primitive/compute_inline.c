@@ -98,7 +98,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
   struct tir_transfer to_readers = {.block = block, .scope = plan->scope};
-  return tir_check_scope_stores_not(ir, plan->buffer, plan->scope, err) && tir_check_not_only_block(ir, block, err) &&
+  return tir_check_blocks_only(ir, plan->buffer, plan->scope, false, err) && tir_check_not_only_block(ir, block, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
          tir_check_no_range_loads(ir, plan->buffer, TIR_NONE, err) && tir_check_order(ir, &to_readers, err);
 }

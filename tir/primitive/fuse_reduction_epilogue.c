@@ -5,7 +5,7 @@
  *           block that alone reads it, without a predicate. Both have single stores. The epilogue's iterations are the
  *           reduction's spatial ones, in their order; it loads the element that the reduction stores, once; its value
  *           is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there
- *           before the reduction begins, and both buffers have one type.
+ *           before the reduction begins, and both buffers have one type. The scope reads what the reduction writes in blocks only.
  * After:    the reduction's init stores the terms that were added to its own, and its update accumulates in the buffer
  *           that the epilogue wrote. It reads what the epilogue read, and is marked as it was where a user annotated
  *           these regions. The buffer between stays allocated.
@@ -198,6 +198,7 @@ static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struc
   if (!check_blocks(ir, reduction, epilogue, plan, err) || !check_stores(ir, reduction, epilogue, plan, err) ||
       !tir_check_only_reader(ir, plan->buffer, epilogue, reduction, err) ||
       !check_order(ir, reduction, epilogue, plan, err) ||
+      !tir_check_blocks_only(ir, plan->buffer, plan->scope, true, err) ||
       !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) ||
       !tir_check_no_range_loads(ir, plan->buffer, reduction, err))
     return false;

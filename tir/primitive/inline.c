@@ -92,10 +92,15 @@ bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block write
                              tir_buffer_name(ir, buffer));
 }
 
-bool tir_check_scope_stores_not(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err) {
-  return !tir_stores_itself(ir, scope, buffer) ||
-         tir_refuse(ir, err, MS_SEVERAL_WRITERS, scope, "buffer `%s` is stored to in `%s` outside of its blocks",
-                    tir_buffer_name(ir, buffer), tir_block_name(ir, scope));
+bool tir_check_blocks_only(struct tir *ir, tir_buffer buffer, tir_block scope, bool reads_too, ms_error *err) {
+  assert(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
+  struct tir_access own;
+  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, scope, buffer, s, &own); s = own.at)
+    if (own.writes || reads_too)
+      return tir_refuse(ir, err, own.writes ? MS_SEVERAL_WRITERS : MS_OTHER_CONSUMER, scope,
+                        "buffer `%s` is %s in `%s` outside of its blocks", tir_buffer_name(ir, buffer),
+                        own.writes ? "stored to" : "read", tir_block_name(ir, scope));
+  return true;
 }
 
 /* ---- Edits ---- */

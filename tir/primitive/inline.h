@@ -16,8 +16,8 @@ bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block blo
 /* No block but those that read the buffer has it in the ranges of its regions; nor after the writer, unless TIR_NONE,
  * has its scope itself, in ranges of loops, bindings or predicates. */
 bool tir_check_no_range_loads(struct tir *ir, tir_buffer buffer, tir_block writer, ms_error *err);
-/* The scope stores to the buffer in its blocks only. */
-bool tir_check_scope_stores_not(struct tir *ir, tir_buffer buffer, tir_block scope, ms_error *err);
+/* The scope stores to the buffer (`reads_too`: and reads it) in its blocks only. */
+bool tir_check_blocks_only(struct tir *ir, tir_buffer buffer, tir_block scope, bool reads_too, ms_error *err);
 /* No block but `reader`, those around it, and `except` reads the buffer. */
 bool tir_check_only_reader(const struct tir *ir, tir_buffer buffer, tir_block reader, tir_block except, ms_error *err);
 

@@ -368,7 +368,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
       (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
-  return tir_check_scope_stores_not(ir, plan->buffer, plan->scope, err) && tir_check_not_only_block(ir, block, err) &&
+  return tir_check_blocks_only(ir, plan->buffer, plan->scope, true, err) && tir_check_not_only_block(ir, block, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
          tir_check_no_range_loads(ir, plan->buffer, plan->producer, err) && check_order(ir, block, plan, err);
 }
