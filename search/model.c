@@ -29,7 +29,7 @@ struct task {
 
 struct search_model {
   bool learns;
-  uint64_t seed, predictions;
+  uint64_t seed;
   struct forest prior, learned; /* of the file; of the lessons, on top of it */
   struct lesson *lessons;
   float *rows; /* of all lessons */
@@ -257,8 +257,10 @@ void search_model_free(struct search_model *m) {
 
 /* ---- Predicting ---- */
 
-static double random_score(struct search_model *m, uint32_t i) {
-  struct vm_stream stream = vm_stream_of(m->seed, m->predictions, i, 0);
+/* Of a candidate's features and the seed: whatever was asked before, and whichever run asks. */
+static double random_score(const struct search_model *m, const float *features, uint32_t rows) {
+  size_t size = rows * (size_t)search_feature_count() * sizeof *features;
+  struct vm_stream stream = vm_stream_of(m->seed, size ? XXH3_64bits(features, size) : 0, 0, 0);
   return vm_stream_unit(&stream);
 }
 
@@ -266,13 +268,12 @@ bool search_model_predict(struct search_model *m, const float *const *features, 
                           double *scores, ms_error *err) {
   assert((features && rows && scores) || !count);
   if (!finish_learning(m, err)) return false;
-  m->predictions++;
   bool knows = m->prior.tree_count || m->learned.tree_count;
   for (uint32_t i = 0; i < count; i++) {
     if (knows)
       scores[i] = (double)(score_of(&m->prior, features[i], rows[i]) + score_of(&m->learned, features[i], rows[i]));
     else
-      scores[i] = random_score(m, i);
+      scores[i] = random_score(m, features[i], rows[i]);
   }
   return true;
 }

@@ -98,7 +98,8 @@ void search_model_free(struct search_model *model);
 bool search_model_update(struct search_model *model, const struct search_lesson *lessons, uint32_t count,
                          ms_error *err);
 /* Scores, the higher the better: throughput relative to the best of the task. rows[i] rows of features[i] are candidate
- * i. Of a model that has learned nothing yet: numbers drawn from the seed. */
+ * i. Of a model that has learned nothing yet: numbers drawn from the seed
+ * and the features. */
 bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows,
                           uint32_t count, double *scores, ms_error *err);
 

@@ -162,7 +162,8 @@ local path = new_path()
 run({small}, {trials = 20, db = path})
 collectgarbage()
 local store = ms.store(path)
-local damaged = store:records()[2].id
+local damaged, readable = store:records()[2].id, 0 -- readable: of the first iteration
+for _, r in ipairs(store:records()) do if r.candidate >> 20 == 1 and r.id ~= damaged then readable = readable + 1 end end
 local worse = setmetatable({records = function(_, filter)
   local list = store:records(filter)
   list[2].trace = "of a later version"
@@ -175,7 +176,7 @@ m = run({small}, {trials = 4, store = worse, listen = function(e)
   if e.event == "start" then known = e.known end
 end})
 assert(#left_out == 1 and left_out[1].record == damaged and left_out[1].reason == "it begins as none of a trace's forms does", left_out[1].reason)
-assert(known == 20 and #m.asked[1] == 4 and lessons == 16 and store:check() == 0)
+assert(known == 20 and #m.asked[1] == 4 and lessons == readable and store:check() == 0)
 store:close()
 
 -- ---- The log -----------------------------------------------------------------------------------------------------
