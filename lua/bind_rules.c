@@ -192,9 +192,42 @@ static int new_box(lua_State *L) {
   return *box ? 1 : bind_raise(L, &err);
 }
 
+enum { MOST_DEPTH = 8 }; /* of tables in tables */
+
+static bool push_copy(lua_State *L, lua_State *box, int at, int depth);
+
+/* A table's copy; only what can be copied is. */
+static void push_table_copy(lua_State *L, lua_State *box, int at, int depth) {
+  lua_newtable(L);
+  for (lua_pushnil(box); lua_next(box, at); lua_pop(box, 1)) {
+    int top = lua_gettop(box);
+    if (!push_copy(L, box, top - 1, depth + 1)) continue;
+    if (push_copy(L, box, top, depth + 1))
+      lua_settable(L, -3);
+    else
+      lua_pop(L, 1);
+  }
+}
+
+/* Pushes a copy of what stands at `at` in another state: a text, number, truth or trace, or a table of these. */
+static bool push_copy(lua_State *L, lua_State *box, int at, int depth) {
+  luaL_checkstack(L, 4, NULL);
+  struct vm_trace *trace = bind_test_trace(box, at);
+  int type = lua_type(box, at);
+  if (trace) return bind_push_trace(L, vm_trace_copy(trace)), true;
+  if (type == LUA_TSTRING) return lua_pushstring(L, lua_tostring(box, at)), true;
+  if (type == LUA_TBOOLEAN) return lua_pushboolean(L, lua_toboolean(box, at)), true;
+  if (type == LUA_TNUMBER && lua_isinteger(box, at)) return lua_pushinteger(L, lua_tointeger(box, at)), true;
+  if (type == LUA_TNUMBER) return lua_pushnumber(L, lua_tonumber(box, at)), true;
+  if (type != LUA_TTABLE || depth == MOST_DEPTH || !lua_checkstack(box, 4)) return false;
+  return push_table_copy(L, box, at, depth), true;
+}
+
 struct sketching {
   const struct bound_function *function;
   lua_Integer seed;
+  lua_State *caller;
+  int groups; /* where they stand in the caller */
 };
 
 static int sketch(lua_State *L) {
@@ -202,49 +235,21 @@ static int sketch(lua_State *L) {
   push_worker(L, "sketches");
   bind_push_function_copy(L, s->function->ir, s->function->func);
   lua_pushinteger(L, s->seed);
-  lua_call(L, 2, 3);
-  return 3;
+  if (!push_copy(L, s->caller, s->groups, 0)) lua_pushnil(L);
+  lua_call(L, 3, 1);
+  return 1;
 }
 
-/* Pushes a copy of a refusal, the table at the top of another state (rules/refusals.lua). */
-static void push_refusal(lua_State *L, lua_State *box) {
-  static const char *const texts[] = {"by", "code", "example"};
-  lua_newtable(L);
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    lua_getfield(box, -1, texts[i]); /* a field that is there, or nil: nothing is made */
-    if (lua_type(box, -1) == LUA_TSTRING) lua_pushstring(L, lua_tostring(box, -1)), lua_setfield(L, -2, texts[i]);
-    lua_pop(box, 1);
-  }
-  lua_getfield(box, -1, "count");
-  lua_pushinteger(L, lua_tointeger(box, -1)), lua_setfield(L, -2, "count");
-  lua_pop(box, 1);
-}
-
-/* box:sketches(function, seed): the design space, as a list of traces; a list of what was refused; whether there were
- * more than these. The intrinsics that the files define are this state's from then on: its schedules, and the pools and
- * measurers that it makes, know them. */
+/* box:sketches(function, seed, groups): what worker.sketches gives (rules/worker.lua). The intrinsics that the files
+ * define are this state's from then on: its schedules, and the pools and measurers that it makes, know them. */
 static int box_sketches(lua_State *L) {
   lua_State *box = open_box(L);
-  struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1)};
+  struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1), L, 4};
+  lua_settop(L, 4);
   ms_error err = {.instruction = -1};
-  if (!protected(box, sketch, &s, 3, &err) || !bind_add_intrinsics(L, bind_intrinsics(box), &err))
+  if (!protected(box, sketch, &s, 1, &err) || !bind_add_intrinsics(L, bind_intrinsics(box), &err))
     return bind_raise(L, &err);
-  lua_newtable(L);
-  for (lua_Integer i = 1; lua_rawgeti(box, -3, i) != LUA_TNIL; i++, lua_pop(box, 1)) {
-    struct vm_trace *trace = bind_test_trace(box, -1);
-    if (!trace) return luaL_error(L, "the space holds what is no trace");
-    bind_push_trace(L, vm_trace_copy(trace));
-    lua_rawseti(L, -2, i);
-  }
-  lua_pop(box, 1);
-  lua_newtable(L);
-  for (lua_Integer i = 1; lua_rawgeti(box, -2, i) == LUA_TTABLE; i++, lua_pop(box, 1)) {
-    push_refusal(L, box);
-    lua_rawseti(L, -2, i);
-  }
-  lua_pop(box, 1);
-  lua_pushboolean(L, lua_toboolean(box, -1));
-  return 3;
+  return push_copy(L, box, lua_gettop(box), 0);
 }
 
 static int list_mutators(lua_State *L) {

@@ -84,6 +84,51 @@ static int trace_head(lua_State *L) {
   return 1;
 }
 
+/* part(first, last): instructions first up to last, numbered from 0, last not among them, as a trace of its own; nil where
+ * they take what was given before them. */
+static int trace_part(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
+  luaL_argcheck(L, last >= 0 && last <= t->steps->count, 3, "more instructions than there are");
+  luaL_argcheck(L, first >= 0 && first <= last, 2, "a number up to the next argument is expected");
+  struct vm_trace *part = vm_trace_part(t, (uint32_t)first, (uint32_t)last);
+  if (!part) return 0;
+  bind_push_trace(L, part);
+  return 1;
+}
+
+/* has_at(n, part): whether the instructions from number n on begin with those of the part, whatever was decided. */
+static int trace_has_at(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer n = luaL_checkinteger(L, 2);
+  lua_pushboolean(L, n >= 0 && n <= t->steps->count && vm_trace_has_at(t, (uint32_t)n, bind_check_trace(L, 3)));
+  return 1;
+}
+
+/* undecided(): a copy with every draw open. */
+static int trace_undecided(lua_State *L) {
+  struct vm_trace *copy = vm_trace_copy(bind_check_trace(L, 1));
+  vm_forget_decisions(copy);
+  bind_push_trace(L, copy);
+  return 1;
+}
+
+/* join_traces(list): one trace of all, one after another */
+static int join_traces(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_Integer count = luaL_len(L, 1);
+  luaL_argcheck(L, count >= 0 && count < UINT16_MAX, 1, "too many traces");
+  const struct vm_trace **parts = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *parts, 0);
+  for (lua_Integer i = 1; i <= count; i++, lua_pop(L, 1)) {
+    lua_rawgeti(L, 1, i); /* the list keeps it */
+    parts[i - 1] = bind_check_trace(L, -1);
+  }
+  struct vm_trace *joined = vm_trace_join(parts, (uint32_t)count);
+  if (!joined) return bind_refuse(L, "a trace cannot have so many variables");
+  bind_push_trace(L, joined);
+  return 1;
+}
+
 static int trace_length(lua_State *L) {
   lua_pushinteger(L, bind_check_trace(L, 1)->steps->count);
   return 1;
@@ -187,6 +232,9 @@ void bind_traces(lua_State *L) {
                                      {"draws", trace_draws},
                                      {"simplified", trace_simplified},
                                      {"head", trace_head},
+                                     {"part", trace_part},
+                                     {"has_at", trace_has_at},
+                                     {"undecided", trace_undecided},
                                      {"uses", trace_uses},
                                      {"with_decision", trace_with_decision},
                                      {NULL, NULL}};
@@ -195,4 +243,6 @@ void bind_traces(lua_State *L) {
   bind_type(L, BOUND_TRACE, methods, meta);
   lua_pushcfunction(L, read_trace);
   lua_setfield(L, -2, "read_trace");
+  lua_pushcfunction(L, join_traces);
+  lua_setfield(L, -2, "join_traces");
 }

@@ -13,6 +13,13 @@ local refuse, misuse = cli.refuse, cli.misuse
 local List = {}
 function cli.list(x) return setmetatable(x, List) end
 
+-- A space factored by block, from its {block, choices}.
+function cli.product_text(blocks)
+  local parts, sum = {}, 0
+  for i, b in ipairs(blocks) do parts[i], sum = string.format("%s %d", b.block, b.choices), sum + b.choices end
+  return string.format("the product of %d choices: %s", sum, table.concat(parts, ", "))
+end
+
 function cli.json_text(x)
   if type(x) == "string" then
     local body = x:gsub('[%c"\\\127]', function(c)

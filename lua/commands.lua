@@ -296,12 +296,20 @@ function commands.space(options, files, rest)
     local opened = tune.open(func, ms.target(options.target or "native"), {
       files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"),
     })
+    local product = opened.product
     for i, sch in ipairs(opened.sketches) do
-      if options.json then put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script()}
+      local listed = product and product.listed[i] or {}
+      if options.json then
+        put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script(), block = listed.block, choice = listed.choice}
       else
-        print(string.format("-- %s, sketch %d of %d", func:name(), i, #opened.sketches))
+        local choice = listed.block and string.format(": choice %d of block %s, the first of the others", listed.choice, listed.block) or ""
+        print(string.format("-- %s, sketch %d of %d%s", func:name(), i, #opened.sketches, choice))
         print(sch.trace:text())
       end
+    end
+    if product then
+      io.stderr:write(string.format("msched space: %s: %.10g sketches, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
+                                    product:size(), cli.product_text(product:counts())))
     end
     if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end
     if next(opened.refused) then io.stderr:write("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused), "\n") end

@@ -34,6 +34,7 @@ ms.functions_of_script(text: string, file?: string): msched.function[] | All fun
 ms.read_workload(line: string): msched.function | The function of a line of TVM's database_workload.json, a graph of nodes.
 ms.write_workload(func: msched.function): string | Such a line, which TVM's JSONDatabase reads; the function is named main in it.
 ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule | A schedule of a function, its trace empty.
+ms.join_traces(traces: msched.trace[]): msched.trace | One trace of all, one after another.
 ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the binary form; it is data, and never run.
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with.
@@ -197,6 +198,9 @@ trace:binary(): string | In the compact form that the store holds.
 trace:draws(): table[] | Its draws: a list of {index, kind, draw, attrs, annotates, binds, decision}.
 trace:simplified(postprocessing?: boolean): msched.trace | Without look-ups and draws that nothing uses, and without the postprocessing part unless it is asked for.
 trace:head(n: integer): msched.trace | Its first n instructions.
+trace:part(first: integer, last: integer): msched.trace? | Instructions `first` up to `last`, which is not among them, numbered from 0; nil where they take what was given before.
+trace:has_at(n: integer, part: msched.trace): boolean | Whether the instructions from number n on begin with those of the part, whatever was decided.
+trace:undecided(): msched.trace | A copy with every draw open.
 trace:uses(index: integer): integer[] | The instructions whose results the instruction at index takes, numbered from 0.
 trace:with_decision(index: integer, values: integer[]): msched.trace | A copy with one decision changed; index as in draws.
 array:shape(): integer[] | Its extents.
@@ -258,7 +262,7 @@ measurer:set_best(task: integer, seconds: number) | What slower candidates are s
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.
-box:sketches(func: msched.function, seed: integer): msched.trace[], table[], boolean | The design space; what was refused, a list of {by, code, count, example}; whether there are more sketches than these.
+box:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
 box:mutators(): table[] | A list of {name, weight}.
 box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream): msched.trace?, string?, string? | A trace that the mutator made of it, or nil; the code and message of what was refused in it.
 vendor:name(): string | The library's name.

@@ -44,10 +44,11 @@ end
 
 local function start_text(e)
   local more = {}
+  if e.blocks then more[#more + 1] = cli.product_text(e.blocks) end
   if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
   if e.known > 0 then more[#more + 1] = e.known .. " records known" end
   local names = {e.task, table.unpack(e.equal)}
-  return string.format("%s on %s: %d sketches%s", table.concat(names, " = "), e.target, e.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
+  return string.format("%s on %s: %.10g sketches%s", table.concat(names, " = "), e.target, e.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
 end
 
 local function end_lines(s, e)
@@ -98,7 +99,7 @@ end
 -- Each event as an object, but that one waits.
 function progress.json()
   return function(e)
-    if e.equal then e.equal = cli.list(e.equal) end
+    e.equal, e.blocks = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks)
     if e.event ~= "wait" then cli.put_json(e) end
   end
 end

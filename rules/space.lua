@@ -2,10 +2,12 @@
 -- annotated `schedule_rule` gets the rule of that name and no other; "None": no rule at all.
 local space = {}
 
-local common, refusals, targets = msched.load "rules.common", msched.load "rules.refusals", msched.load "rules.targets"
+local common, factored, refusals = msched.load "rules.common", msched.load "rules.factored", msched.load "rules.refusals"
+local targets = msched.load "rules.targets"
 local limited, type_of = msched.limited, msched.type
 
 local MOST_SKETCHES = 256 -- that are kept after a rule
+local MOST_BY_BLOCK = 512 -- schedules, where only one block at a time has its choices
 local MOST_OF_A_RULE = 4096 -- that one call may give back
 
 -- Names of the blocks in post order: a block after those below it.
@@ -44,47 +46,74 @@ local function apply_once(rule_for, sch, name, context, report)
   return made
 end
 
--- Applies a rule to one block in every schedule. Of more than MOST_SKETCHES some are kept, drawn by the seed, each with
--- the same chance. Source: Vitter, "Random sampling with a reservoir", ACM TOMS 1985.
-local function apply_to_block(rule_for, name, schedules, context, report)
+-- The states that go on where a rule made these schedules of one state. By block: only one block of a state, or one group of
+-- blocks, has its choices, that of the first site where it took another than the first; all other blocks have their first.
+local function branches(state, made, name, groups)
+  local list, group = {}, groups and (groups[name] or name)
+  for i, sch in ipairs(made) do
+    local own = state.own
+    if i > 1 then own = own or group end
+    if i == 1 or own == group then
+      list[#list + 1] = {sch = sch, own = own, marks = i == 1 and state.marks or table.move(state.marks, 1, #state.marks, 1, {})}
+    end
+  end
+  return list
+end
+
+-- Keeps states, in order. Of more than MOST_SKETCHES some, drawn by the seed, each with the same chance; by block, the first
+-- MOST_BY_BLOCK: they are no space then. Source: Vitter, "Random sampling with a reservoir", ACM TOMS 1985.
+local function keeper(report)
   local kept, count, stream = {}, 0, nil
-  local function keep(sch)
+  local most = report.groups and MOST_BY_BLOCK or MOST_SKETCHES
+  local function keep(state)
     count = count + 1
-    if count <= MOST_SKETCHES then
-      kept[count] = {count, sch}
+    if count <= most then
+      kept[count] = {count, state}
       return
     end
+    report.thinned = true
+    if report.groups then return end
     if not stream then
       report.draws = report.draws + 1
       stream = msched.stream(report.seed, 0, report.draws)
     end
     local at = stream:below(count) + 1
-    if at <= MOST_SKETCHES then kept[at] = {count, sch} end
+    if at <= most then kept[at] = {count, state} end
   end
-  for _, sch in ipairs(schedules) do
-    if common.has_block(sch, name) then
-      for _, made in ipairs(apply_once(rule_for, sch, name, context, report)) do keep(made) end
+  local function all()
+    if stream then table.sort(kept, function(a, b) return a[1] < b[1] end) end
+    local states = {}
+    for i, k in ipairs(kept) do states[i] = k[2] end
+    return states
+  end
+  return keep, all
+end
+
+-- Applies a rule to one block in every state: a site.
+local function apply_to_block(rule_for, name, states, context, report)
+  local keep, all = keeper(report)
+  for _, state in ipairs(states) do
+    if common.has_block(state.sch, name) then
+      local made = apply_once(rule_for, state.sch, name, context, report)
+      for _, s in ipairs(branches(state, made, name, report.groups)) do keep(s) end
     else
-      keep(sch)
+      keep(state)
     end
   end
-  if stream then table.sort(kept, function(a, b) return a[1] < b[1] end) end
-  report.thinned = report.thinned or stream ~= nil
+  local kept = all()
+  report.sites[#report.sites + 1] = name
+  for _, s in ipairs(kept) do s.marks[#report.sites] = #s.sch.trace end
   return kept
 end
 
--- Applies a rule to all blocks that `names` lists, last first, in all schedules.
-local function apply_rule(rule_for, schedules, names, context, report)
-  for at = #names, 1, -1 do
-    local kept = apply_to_block(rule_for, names[at], schedules, context, report)
-    schedules = {}
-    for i, k in ipairs(kept) do schedules[i] = k[2] end
-  end
-  return schedules
+-- Applies a rule to all blocks that `names` lists, last first, in all states.
+local function apply_rule(rule_for, states, names, context, report)
+  for at = #names, 1, -1 do states = apply_to_block(rule_for, names[at], states, context, report) end
+  return states
 end
 
--- First the rules that blocks ask for, then each in turn, in all schedules that came of those before it.
-local function apply_rules(rules, schedules, names, context, report)
+-- First the rules that blocks ask for, then each in turn, in all states that came of those before it.
+local function apply_rules(rules, states, names, context, report)
   local by_name = {}
   for _, rule in ipairs(rules) do by_name[rule.name] = rule end
   local function custom(asked)
@@ -94,17 +123,21 @@ local function apply_rules(rules, schedules, names, context, report)
     end
     return by_name[asked]
   end
-  local asks = schedules[1] and #schedules[1]:blocks_with("schedule_rule") > 0
-  if asks then schedules = apply_rule(custom, schedules, names, context, report) end
+  local asks = states[1] and #states[1].sch:blocks_with("schedule_rule") > 0
+  if asks then states = apply_rule(custom, states, names, context, report) end
   for _, rule in ipairs(rules) do
     if not rule.only_annotated then
-      schedules = apply_rule(function(asked) return not asked and rule or nil end, schedules, names, context, report)
+      states = apply_rule(function(asked) return not asked and rule or nil end, states, names, context, report)
     end
   end
-  return schedules
+  return states
 end
 
-local function new_report(seed) return {seed = seed or 1, draws = 0, refused = {}, thinned = false} end
+-- What a walk over the rules tells besides its states: what was refused; whether there were more than are kept; the block
+-- of each site. groups: the name of the group of each block that is in one, where the walk is that of rules/factored.lua.
+local function new_report(seed, groups, sites)
+  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {}}
+end
 
 -- Rules may keep a state of their own while a space is opened: it begins anew each time.
 local function begin(rules, context)
@@ -116,14 +149,23 @@ local function begin(rules, context)
   end
 end
 
-local function make(func, context, rules, schedules, report)
+local function make(func, context, rules, states, report)
   begin(rules, context)
-  return apply_rules(rules, schedules, block_names(msched.schedule(func)), context, report), report
+  return apply_rules(rules, states, block_names(msched.schedule(func)), context, report), report
 end
 
--- The sketches that more rules make of these schedules; and a report: what was refused, and whether there were more
--- sketches than are kept.
-function space.extend(func, context, rules, schedules, seed) return make(func, context, rules, schedules, new_report(seed)) end
+-- The states that more rules make of these, {sch, own, marks}, whose sites are these; and a report.
+function space.extend(func, context, rules, states, seed, groups, sites)
+  return make(func, context, rules, states, new_report(seed, groups, table.move(sites, 1, #sites, 1, {})))
+end
+
+-- The first states: what was scheduled before any rule is a site of no block.
+local function begin_states(schedules, report)
+  local states = {}
+  report.sites[1] = ""
+  for i, sch in ipairs(schedules) do states[i] = {sch = sch, marks = {#sch.trace}} end
+  return states
+end
 
 -- A part by its shipped name, with the parameters that the context has for it; or one that a user made.
 local function load_part(kind, part, context)
@@ -163,26 +205,67 @@ end
 -- The target's context, with what a user described in place of its own.
 local function described_context(context, described) return targets.context(context.target, targets.changed(context, described)) end
 
--- The sketches of a space that a user described, in place of the target's: by a scheduling function, or by rules and
--- parameters where they differ from the target's.
-local function describe(described, func, parts, report)
-  if described.apply then return schedules_of(described, func, parts.context, report) end
+-- The schedules that a space begins with which a user described, in place of the target's; and rules and context to go
+-- on with: the target's where they are not described otherwise.
+local function described_start(described, func, parts, report)
+  if described.apply then return schedules_of(described, func, parts.context, report), {}, parts.context end
   local own = space.parts(described_context(parts.context, described))
-  return (make(func, own.context, own.rules, {msched.schedule(func, {seed = report.seed})}, report))
+  return {msched.schedule(func, {seed = report.seed})}, own.rules, own.context
 end
 
--- Sketches: schedules with the decisions they were made with; and a report. Where spaces were described, they are united
+-- The states that one walk over the rules makes, {sch, own, marks}; and a report. Where spaces were described, they are united
 -- and stand in place of the target's; the user's rules go over all of them.
-function space.generate(func, parts, seed)
-  local report = new_report(seed)
+function space.walk(func, parts, seed, groups)
+  local report = new_report(seed, groups)
   report.all_rules = true
-  if #parts.spaces == 0 then return make(func, parts.context, parts.rules, {msched.schedule(func, {seed = report.seed})}, report) end
+  if #parts.spaces == 0 then
+    return make(func, parts.context, parts.rules, begin_states({msched.schedule(func, {seed = report.seed})}, report), report)
+  end
   local all = {}
   for _, described in ipairs(parts.spaces) do
-    local made = describe(described, func, parts, report)
+    report.sites = {}
+    local schedules, rules, context = described_start(described, func, parts, report)
+    local made = make(func, context, rules, begin_states(schedules, report), report)
     table.move(made, 1, #made, #all + 1, all)
   end
   return make(func, parts.context, parts.users, all, report)
+end
+
+local function has_one_own(states)
+  for _, s in ipairs(states) do if s.own and s.own ~= states[#states].own then return false end end
+  return true
+end
+
+-- Opens a space: walk(groups) gives states and a report, as space.walk does. It is walked block by block, which takes as many
+-- states as the blocks have choices, and again where blocks turn out to share what is drawn; where their product is small, or
+-- cannot be told, once more with all of it. Gives states, report, and the space factored by block (factored.lua) where it is
+-- not small: its states are then every choice once.
+function space.open(walk)
+  local groups, product = {}, nil
+  repeat
+    local states, report = walk(groups)
+    if not report.thinned and has_one_own(states) then return states, report end
+    if report.thinned then break end
+    product, groups = factored.new(space.traces(states), report.sites, groups)
+    if product and product:size() > MOST_SKETCHES then return states, report, product end
+  until not groups
+  return walk(nil)
+end
+
+-- States as they pass from one state of Lua to another.
+function space.traces(states)
+  local list = {}
+  for i, s in ipairs(states) do list[i] = {trace = s.sch.trace, own = s.own, marks = s.marks} end
+  return list
+end
+
+-- Sketches: schedules with the decisions they were made with; a report; and the space factored by block, where it is so large
+-- that the sketches are not all.
+function space.generate(func, parts, seed)
+  local states, report, product = space.open(function(groups) return space.walk(func, parts, seed, groups) end)
+  local schedules = {}
+  for i, s in ipairs(states) do schedules[i] = s.sch end
+  return schedules, report, product
 end
 
 -- Adds what a user registered: spaces in place of the target's, with their postprocessors and mutators if they name any;

@@ -16,10 +16,10 @@ end
 
 function worker.postprocess(sch) return space.postprocess(sch, parts) end
 
-function worker.sketches(func, seed)
-  local traces, schedules, report = {}, space.generate(func, parts, seed)
-  for i, sch in ipairs(schedules) do traces[i] = sch.trace end
-  return traces, refusals.list(report.refused), report.thinned
+-- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, sites}.
+function worker.sketches(func, seed, groups)
+  local states, report = space.walk(func, parts, seed, groups)
+  return {states = space.traces(states), refused = refusals.list(report.refused), thinned = report.thinned, sites = report.sites}
 end
 
 function worker.mutators()

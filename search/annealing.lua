@@ -23,7 +23,7 @@ end
 
 local function step(env, measured, stream)
   local heat = math.max(COLD, HOT * COOLING ^ (env.iteration - 1))
-  local around = steps.neighbours(start_from(measured, heat, stream))
+  local around = steps.neighbours(env, start_from(measured, heat, stream))
   return around[stream:below(math.max(#around, 1)) + 1]
 end
 

@@ -65,9 +65,9 @@ local function near(draw)
   return list
 end
 
--- The traces one step away in one draw.
-function steps.neighbours(trace)
-  local list = {}
+-- The traces one step away: in one draw, or in what is chosen for one block.
+function steps.neighbours(env, trace)
+  local list = env:other_choices(trace)
   for _, d in ipairs(trace:draws()) do
     for _, decision in ipairs(near(d)) do list[#list + 1] = trace:with_decision(d.index, decision) end
   end
@@ -78,7 +78,7 @@ end
 function steps.around_best(env, few)
   local traces = {}
   for _, m in ipairs(env:best(few)) do
-    for _, trace in ipairs(steps.neighbours(m.sketch)) do traces[#traces + 1] = trace end
+    for _, trace in ipairs(steps.neighbours(env, m.sketch)) do traces[#traces + 1] = trace end
   end
   return steps.jobs(traces)
 end

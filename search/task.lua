@@ -52,12 +52,23 @@ function Task:remaining()
   return left > 0 and left + self.recallable or 0
 end
 
+-- Sketch n, from 0, of all: of those listed in turn; where the space is factored by block, a combination of its blocks' choices.
+function Task:sketch(n)
+  if not self.product then return self.sketches[n % #self.sketches + 1] end
+  local sketch, why = self.product:sketch(self.product:combination(self.seed, n))
+  if not sketch then refusals.add(self.refused, "combination of choices", nil, why) end
+  return sketch
+end
+
 -- So many jobs that draw all decisions of the sketches anew, which they take in turn.
 function Task:draw_jobs(most)
   local jobs, before = {}, (self.iteration - 1) * self.batch + self.made
-  for i = 1, most do jobs[i] = {trace = self.sketches[(before + i - 1) % #self.sketches + 1], anew = true} end
+  for i = 1, most do jobs[#jobs + 1] = {trace = self:sketch(before + i - 1), anew = true} end
   return jobs
 end
+
+-- The traces that are one block's other choice away from a trace, where the space is factored by block.
+function Task:other_choices(trace) return self.product and self.product:neighbours(trace) or {} end
 
 -- Replays jobs {trace =, anew =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was refused.
 -- sketch_trace is the trace before postprocessing: what mutates. A candidate's number, which with the seed decides its

@@ -27,6 +27,8 @@ local function check_extents(func)
   end
 end
 
+local BLOCK_WEIGHT = 0.2 -- of the mutator that changes one block's choice, where a space is factored
+
 -- The mutators of a box and those given, with their weights; what is refused in one is counted, and changes nothing.
 local function open_mutators(box, given, refused)
   local mutators = {}
@@ -42,35 +44,43 @@ local function open_mutators(box, given, refused)
   return mutators
 end
 
+-- One walk over the rules: those of the target and of files in their sandbox, then those of this state.
+local function walk(func, box, parts, seed, groups)
+  if #parts.spaces > 0 then return space.walk(func, parts, seed, groups) end
+  local given, states = box:sketches(func, seed, groups), {}
+  for i, s in ipairs(given.states) do states[i] = {sch = msched.apply(func, s.trace), own = s.own, marks = s.marks} end
+  local made, report = space.extend(func, parts.context, parts.users, states, seed, groups, given.sites)
+  for _, rule in ipairs(parts.users) do -- blocks that ask for these get them now
+    for i = #given.refused, 1, -1 do if given.refused[i].by == rule.name then table.remove(given.refused, i) end end
+  end
+  refusals.merge(report.refused, given.refused)
+  report.thinned = report.thinned or given.thinned
+  return made, report
+end
+
 -- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
--- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches. The target's rules and those of
--- options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run here,
--- and so does a space that the script describes in place of the target's.
+-- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; product, the space factored by
+-- block (rules/factored.lua) where it is large: sketches is then every choice of every block once. The target's rules and
+-- those of options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run
+-- here, and so does a space that the script describes in place of the target's.
 -- Each call has options.rule_timeout seconds.
 function tune.open(func, target, options)
   check_extents(func)
-  local timeout, refused = options.rule_timeout or 10, {}
+  local timeout = options.rule_timeout or 10
   msched.rule_timeout(timeout)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout}
   local parts = space.parts(targets.context(target))
   space.add(parts, {space = own("space"), rule = own("rule", options.rules), postproc = {}, mutator = {}})
-  local sketches, report, thinned = {}, nil, false
-  if #parts.spaces > 0 then
-    sketches, report = space.generate(func, parts, options.seed)
-  else
-    local traces, dropped, more = box:sketches(func, options.seed)
-    refusals.merge(refused, dropped)
-    for _, rule in ipairs(parts.users) do refused[rule.name] = nil end -- blocks that ask for these get them now
-    for i, trace in ipairs(traces) do sketches[i] = msched.apply(func, trace) end
-    sketches, report = space.extend(func, parts.context, parts.users, sketches, options.seed)
-    thinned = more
-  end
-  refusals.merge(refused, refusals.list(report.refused))
+  local states, report, product = space.open(function(groups) return walk(func, box, parts, options.seed, groups) end)
+  local sketches, refused = {}, report.refused
+  for i, s in ipairs(states) do sketches[i] = s.sch end
   if #sketches == 0 then
     error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)
   end
-  return {sketches = sketches, mutators = open_mutators(box, own("mutator", options.mutators), refused), postprocs = own("postproc", options.postprocs),
-          refused = refused, thinned = thinned or report.thinned}
+  local mutators = open_mutators(box, own("mutator", options.mutators), refused)
+  if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
+  return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
+          product = product}
 end
 
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
@@ -120,7 +130,7 @@ local function open_task(each, run, shared, policy, options)
     name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, seed = seed,
     batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy = policy, policy_timeout = options.policy_timeout or 300,
     run = run, log = run.log, bound = schedulers.bound(each.func, target), sketches = sketches, mutators = opened.mutators, postprocs = opened.postprocs,
-    refused = opened.refused, thinned = opened.thinned,
+    refused = opened.refused, thinned = opened.thinned, product = opened.product,
   })
   if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start

@@ -1,4 +1,4 @@
-/* Parts of traces: the first instructions, or those that matter. */
+/* Parts of traces: the first instructions, those that matter, or a piece; and traces made of pieces. */
 #include "steps.h"
 
 #include <assert.h>
@@ -29,6 +29,7 @@ struct copier {
   const struct vm_steps *from;
   struct vm_trace *to;
   uint32_t *variables; /* old number -> new */
+  bool new_draws;      /* draws get ids of the new trace's */
 };
 
 static struct vm_value copy_value(struct copier *c, const struct vm_value *v) {
@@ -51,7 +52,8 @@ static void copy_instruction(struct copier *c, const struct vm_trace *trace, uin
   struct vm_value *values = malloc((i->inputs + i->attrs + 1) * sizeof *values);
   if (!values) abort();
   for (uint32_t v = 0; v < i->inputs + i->attrs; v++) values[v] = copy_value(c, &c->from->values[i->values + v]);
-  bool fits = vm_append(c->to, i->kind, values, i->inputs, values + i->inputs, i->attrs, i->outputs, i->draw, NULL);
+  uint32_t draw = c->new_draws ? VM_NO_DRAW : i->draw;
+  bool fits = vm_append(c->to, i->kind, values, i->inputs, values + i->inputs, i->attrs, i->outputs, draw, NULL);
   assert(fits && "an instruction fits a part of its trace");
   (void)fits;
   free(values);
@@ -62,14 +64,21 @@ static void copy_instruction(struct copier *c, const struct vm_trace *trace, uin
   c->to->decided[copy->decision] = trace->decided[i->decision];
 }
 
+/* Adds the instructions from `first` on, up to `end`, but those that keep says no to. */
+static void copy_range(struct copier *c, const struct vm_trace *trace, uint32_t first, uint32_t end,
+                       const uint8_t *keep) {
+  assert(first <= end && end <= trace->steps->count);
+  c->from = trace->steps;
+  c->variables = calloc(trace->steps->variables + 1, sizeof *c->variables);
+  if (!c->variables) abort();
+  for (uint32_t n = first; n < end; n++)
+    if (!keep || keep[n]) copy_instruction(c, trace, n);
+  free(c->variables);
+}
+
 static struct vm_trace *copy_part(const struct vm_trace *trace, uint32_t count, const uint8_t *keep) {
-  assert(count <= trace->steps->count);
-  struct copier c = {.from = trace->steps, .to = vm_trace_new()};
-  c.variables = calloc(trace->steps->variables + 1, sizeof *c.variables);
-  if (!c.variables) abort();
-  for (uint32_t n = 0; n < count; n++)
-    if (!keep || keep[n]) copy_instruction(&c, trace, n);
-  free(c.variables);
+  struct copier c = {.to = vm_trace_new()};
+  copy_range(&c, trace, 0, count, keep);
   c.to->steps->next_draw = trace->steps->next_draw; /* an id is never given twice */
   return c.to;
 }
@@ -90,4 +99,76 @@ struct vm_trace *vm_trace_simplified(const struct vm_trace *trace, bool postproc
   struct vm_trace *out = copy_part(trace, count, keep);
   free(keep);
   return out;
+}
+
+/* ---- Pieces ------------------------------------------------------------------------------------------------------ */
+
+static void note_least(void *data, uint32_t variable) {
+  uint32_t *least = data;
+  if (variable < *least) *least = variable;
+}
+
+/* Whether the instructions take nothing from before them, and the branches that they begin end among them. */
+static bool stands_alone(const struct vm_steps *s, uint32_t first, uint32_t end) {
+  uint32_t least = UINT32_MAX, depth = 0;
+  for (uint32_t n = first; n < end; n++) {
+    const struct vm_instruction *i = &s->instructions[n];
+    for (uint32_t v = 0; v < i->inputs + i->attrs; v++)
+      vm_visit_variables(s, &s->values[i->values + v], note_least, &least);
+    if (i->kind == VM_If || i->kind == VM_For) depth++;
+    if ((i->kind == VM_Else || i->kind == VM_End) && !depth) return false;
+    if (i->kind == VM_End) depth--;
+  }
+  return !depth && (first == end || least >= s->instructions[first].first_output);
+}
+
+struct vm_trace *vm_trace_part(const struct vm_trace *trace, uint32_t first, uint32_t end) {
+  assert(first <= end && end <= trace->steps->count);
+  if (!stands_alone(trace->steps, first, end)) return NULL;
+  struct copier c = {.to = vm_trace_new(), .new_draws = true};
+  copy_range(&c, trace, first, end, NULL);
+  return c.to;
+}
+
+struct vm_trace *vm_trace_join(const struct vm_trace *const *parts, uint32_t count) {
+  uint64_t variables = 0;
+  for (uint32_t p = 0; p < count; p++) variables += parts[p]->steps->variables;
+  if (variables > VM_MOST_VARIABLES) return NULL;
+  struct copier c = {.to = vm_trace_new(), .new_draws = true};
+  for (uint32_t p = 0; p < count; p++) copy_range(&c, parts[p], 0, parts[p]->steps->count, NULL);
+  return c.to;
+}
+
+/* Whether two values say the same, the variables of b counted from `offset` on. */
+static bool same_value(const struct vm_steps *sa, const struct vm_value *a, const struct vm_steps *sb,
+                       const struct vm_value *b, uint32_t offset) {
+  if (a->kind != b->kind || a->bare != b->bare || a->op != b->op) return false;
+  switch (a->kind) {
+  case VM_NONE: return true;
+  case VM_REF: return b->ref >= offset && a->ref == b->ref - offset;
+  case VM_STRING: return a->count == b->count && !memcmp(sa->text + a->first, sb->text + b->first, a->count);
+  case VM_LIST:
+  case VM_MAP:
+  case VM_INDEX_MAP:
+  case VM_APPLY:
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+      if (!same_value(sa, &sa->values[a->first + i], sb, &sb->values[b->first + i], offset)) return false;
+    return true;
+  case VM_PARAM: return a->ref == b->ref;
+  default: return a->integer == b->integer; /* a real's bits, too */
+  }
+}
+
+bool vm_trace_has_at(const struct vm_trace *trace, uint32_t first, const struct vm_trace *part) {
+  const struct vm_steps *s = trace->steps, *p = part->steps;
+  if (first > s->count || p->count > s->count - first) return false;
+  for (uint32_t n = 0; n < p->count; n++) {
+    const struct vm_instruction *a = &p->instructions[n], *b = &s->instructions[first + n];
+    if (a->kind != b->kind || a->inputs != b->inputs || a->attrs != b->attrs || a->outputs != b->outputs) return false;
+    uint32_t offset = s->instructions[first].first_output;
+    for (uint32_t v = 0; v < a->inputs + a->attrs; v++)
+      if (!same_value(p, &p->values[a->values + v], s, &s->values[b->values + v], offset)) return false;
+  }
+  return true;
 }

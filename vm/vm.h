@@ -165,6 +165,13 @@ struct vm_trace *vm_trace_head(const struct vm_trace *trace, uint32_t n);
 /* Without instructions that only look or draw and whose results nothing uses, operands inside lists counted; draw ids
  * are kept. A postprocessing part is kept if `postprocessing`, else cut off at its mark. */
 struct vm_trace *vm_trace_simplified(const struct vm_trace *trace, bool postprocessing);
+/* Instructions `first` up to `end`, and their decisions, as a trace of its own with new draw ids. NULL: they take what
+ * was given before them, or hold part of a branch. */
+struct vm_trace *vm_trace_part(const struct vm_trace *trace, uint32_t first, uint32_t end);
+/* One after another; draw ids are given anew. NULL: a trace cannot have so many variables. */
+struct vm_trace *vm_trace_join(const struct vm_trace *const *parts, uint32_t count);
+/* Whether the instructions from `first` on begin with those of a part; decisions and draw ids do not count. */
+bool vm_trace_has_at(const struct vm_trace *trace, uint32_t first, const struct vm_trace *part);
 /* Decides a draw; false: it takes another number of values, or the instruction does not draw. count 0: opens it. */
 bool vm_decide(struct vm_trace *trace, uint32_t instruction, const int64_t *values, uint32_t count);
 void vm_forget_decisions(struct vm_trace *trace);    /* opens all */

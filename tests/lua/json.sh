@@ -45,7 +45,7 @@ agree() { # the object, fields that need not be there, the lines on standard inp
 
 "$msched" tune "$gemm" --trials 4 --total-trials 8 --seconds 600 --db "$db" --json -- 32 32 32 >"$work/tune"
 for event in start candidates asked trial learned end; do
-  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model ;; end) echo text ;; esac)"
+  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks ;; end) echo text ;; esac)"
 done
 "$msched" top --db "$db" --json >"$work/top"
 agree top "" <"$work/top"
@@ -63,7 +63,8 @@ agree "db export" "intrinsic sections intrinsics" <"$work/exported"
 "$msched" db export --tvm "$work/tvm" --db "$db" --json | agree "db export --tvm" ""
 "$msched" db repair --db "$db" --json | agree "db repair" "backup"
 "$msched" db delete "$id" --db "$db" --json | agree "db delete" ""
-"$msched" space "$gemm" --json -- 8 8 8 | agree space ""
+"$msched" space "$gemm" --json -- 8 8 8 | agree space "block choice"
+"$msched" space "$root/lua/examples/lenet.lua" --target x86-64-v3 --json | agree space ""
 "$msched" doctor --json | agree doctor ""
 "$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"
 "$msched" bench search GMM --count 20 --trials 1 --json | agree "bench search" "peer"

@@ -54,7 +54,7 @@ local descent, tasks = run({small}, {policy = "coordinate", trials = 700})
 local steps, around = ms.load "search.steps", 0
 local best = tasks[1]:best(1)[1]
 local pool = ms.pool(small, {jobs = 2, files = {}, target = "native"})
-local jobs = steps.jobs(steps.neighbours(best.sketch))
+local jobs = steps.jobs(steps.neighbours(tasks[1], best.sketch))
 for _, job in ipairs(jobs) do job.seed, job.candidate = 1, 1 end
 for _, c in ipairs((pool:replay(jobs))) do
   if c then
