@@ -130,12 +130,9 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   if (!jit_target_has_code(target, err)) return NULL;
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
-  struct tir_lower_options lower = {.vector_bits = target->vector_bits,
-                                    .vector_registers = target->vector_registers,
-                                    .instructions = jit_instructions(target),
-                                    .threads = (uint32_t)target->cores,
-                                    .passed = count_pass,
-                                    .data = clock};
+  struct tir_lower_options lower = jit_lower_options(target);
+  lower.passed = count_pass;
+  lower.data = clock;
   if (options) {
     lower.stack_bytes = options->stack_bytes;
     lower.verify = options->verify;

@@ -70,6 +70,8 @@ struct jit_host {
 void jit_describe_host(struct jit_host *out);
 
 unsigned jit_instructions(const struct jit_target *target); /* as tir_lower_options has them */
+/* What a function is lowered with for the target: what the target decides of it. */
+struct tir_lower_options jit_lower_options(const struct jit_target *target);
 
 /* ---- Code -------------------------------------------------------------------------------------------------------- */
 

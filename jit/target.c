@@ -267,6 +267,18 @@ bool jit_target_has_code(const struct jit_target *t, ms_error *err) {
                  t->cpu);
 }
 
+struct tir_lower_options jit_lower_options(const struct jit_target *t) {
+  if (t->gpu.arch)
+    return (struct tir_lower_options){.device = TIR_GPU,
+                                      .vector_bits = t->gpu.vector_bytes * 8,
+                                      .block_threads = (uint32_t)t->gpu.max_threads,
+                                      .shared_bytes = (uint64_t)t->gpu.shared_bytes};
+  return (struct tir_lower_options){.vector_bits = t->vector_bits,
+                                    .vector_registers = t->vector_registers,
+                                    .instructions = jit_instructions(t),
+                                    .threads = (uint32_t)t->cores};
+}
+
 /* Code that uses AMX asks for its tiles, and says so where it gets none. */
 bool jit_target_runs_here(const struct jit_target *t, ms_error *err) {
   const struct host *h = host_this();

@@ -184,6 +184,26 @@ static int interpret(lua_State *L) {
   return 0;
 }
 
+/* check_lowered(function, scheduled, target, seed): lowers `scheduled` for the target and runs it with threads that are
+ * real, each pass verified; raises where it is refused, races, or computes something else than the function. */
+static int check_lowered(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1), *scheduled = bind_check_function(L, 2);
+  const char *target_text = luaL_checkstring(L, 3);
+  lua_Integer seed = luaL_checkinteger(L, 4);
+  ms_error err = {.instruction = -1};
+  struct jit_target target;
+  if (!jit_target_parse(target_text, &target, &err)) return bind_raise(L, &err);
+  struct tir_lower_options options = jit_lower_options(&target);
+  struct tir_run_options threads = {.lowered = true};
+  struct tir *lowered = tir_new();
+  options.verify = true;
+  tir_copy(lowered, scheduled->ir);
+  bool ok = tir_lower(lowered, scheduled->func, &options, &err) &&
+            tir_equal_results(f->ir, f->func, NULL, lowered, scheduled->func, &threads, (uint64_t)seed, &err);
+  tir_free(lowered);
+  return ok ? 0 : bind_raise(L, &err);
+}
+
 /* interpret_samples(function, seed, samples, arguments…): what so many elements of each output need, and little else */
 static int interpret_samples(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
@@ -320,8 +340,11 @@ void bind_kernels(lua_State *L) {
   lua_getfield(L, -1, "__index");
   lua_setfield(L, -3, "kernel_methods"); /* for those written in Lua */
   lua_pop(L, 1);
-  static const luaL_Reg functions[] = {
-      {"build", build}, {"interpret", interpret}, {"interpret_samples", interpret_samples}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"build", build},
+                                       {"interpret", interpret},
+                                       {"interpret_samples", interpret_samples},
+                                       {"check_lowered", check_lowered},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }
 

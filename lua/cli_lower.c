@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name of a pass, "all", or NULL: after the last. */
-static bool check_pass(const char *name, ms_error *err) {
+/* The name of a pass for the device, "all", or NULL: after the last. */
+static bool check_pass(enum tir_device device, const char *name, ms_error *err) {
   char list[400] = "";
   const char *what, *pass;
   if (!name || !strcmp(name, "all")) return true;
-  for (uint32_t i = 0; (pass = tir_lower_pass(i, &what)) != NULL; i++) {
+  for (uint32_t i = 0; (pass = tir_lower_pass(device, i, &what)) != NULL; i++) {
     if (!strcmp(pass, name)) return true;
     strcat(strcat(list, pass), " ");
   }
@@ -42,15 +42,13 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *targ
                   ms_error *err) {
   struct jit_target target;
   ms_error none = {0};
-  if (!jit_target_parse(target_name, &target, err) || !jit_target_has_code(&target, err)) return false;
+  if (!jit_target_parse(target_name, &target, err)) return false;
   tir_func f = tir_find_func(ir, "main");
-  struct tir_lower_options options = {.vector_bits = target.vector_bits,
-                                      .vector_registers = target.vector_registers,
-                                      .instructions = jit_instructions(&target),
-                                      .threads = (uint32_t)target.cores,
-                                      .verify = !trace || tir_verify(ir, &none),
-                                      .dump_after = after,
-                                      .dump = stdout};
+  struct tir_lower_options options = jit_lower_options(&target);
+  options.verify = !trace || tir_verify(ir, &none);
+  options.dump_after = after;
+  options.dump = stdout;
+  if (!check_pass(options.device, after, err)) return false;
   if (!tir_lower(ir, f, &options, err)) return false;
   if (after) return true;
   char *text = tir_print(ir, f, 0);
@@ -76,7 +74,7 @@ int cli_lower(const struct cli_command *self, int argc, char **argv) {
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   if (count != 1) return free(rest.at), cli_wrong_usage(self, "give one file");
   ms_error err = {.instruction = -1};
-  struct vm_intrinsics *intrinsics = check_pass(after, &err) ? cli_read_intrinsics(&files, &err) : NULL;
+  struct vm_intrinsics *intrinsics = cli_read_intrinsics(&files, &err);
   struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &rest, &err) : NULL;
   struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
   struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, intrinsics, seed, &err) : NULL;

@@ -59,6 +59,7 @@ ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in
 ms.type(x: any): string? | "function", "schedule", "trace", …; nil for what is not of this module.
 ms.where(): string | The place in the user's file that the call comes from, as "file:line: ", or "" if there is none.
 ms.compare(kernel: msched.kernel, reference: function, seed: integer): number, integer | The largest difference of what a kernel and a reference compute, and among how many elements.
+ms.check_lowered(func: msched.function, scheduled: msched.function, target: string, seed: integer) | Lowers the scheduled function for the target and runs it on the reference interpreter with threads and barriers that are real; raises where it is refused, races, or computes something else than the function.
 ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...: msched.array|number) | What so many elements of each output need, on the reference interpreter, and little else.
 ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.

@@ -5,11 +5,16 @@
 enum tir_instruction { TIR_VPDPBUSD, TIR_TDPBSSD, TIR_TDPBF16PS, TIR_INSTRUCTIONS };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
 
+/* What a function is lowered for: each has a list of passes of its own. */
+enum tir_device { TIR_CPU, TIR_GPU };
 struct tir_lower_options {
+  enum tir_device device;
   int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
   unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
   uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
+  uint32_t block_threads;            /* GPU: of a block at most; 0: 1024 */
+  uint64_t shared_bytes;             /* GPU: of a block at most; 0: 48 KiB */
   bool verify;                       /* the verifier between passes */
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
   FILE *dump;
@@ -18,7 +23,16 @@ struct tir_lower_options {
 };
 /* Brings a scheduled function, in place, to loops and accesses of one dimension: what code is generated from. */
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err);
-const char *tir_lower_pass(uint32_t i, const char **what); /* the passes in order; NULL past the last */
+/* The passes of a device in order; NULL past the last. */
+const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what);
+
+/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
+
+/* A function lowered for a GPU is a list of allocations, which are the device's, and of kernels: nests of loops bound to
+ * blockIdx and threadIdx, each axis once, outermost, with constant numbers of threads. What stood below no thread is a
+ * kernel of one, and its loop is annotated TIR_ONE_THREAD. */
+enum { TIR_WARP = 32 }; /* threads with consecutive numbers that run as one; threadIdx.x counts fastest */
+#define TIR_ONE_THREAD "one_thread"
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 

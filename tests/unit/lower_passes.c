@@ -103,7 +103,7 @@ static uint32_t check_passes(const struct reference *r, const char *text, const 
   char *before = NULL;
   const char *what, *pass;
   uint32_t changed = 0;
-  for (uint32_t i = 0; (pass = tir_lower_pass(i, &what)) != NULL; i++) {
+  for (uint32_t i = 0; (pass = tir_lower_pass(TIR_CPU, i, &what)) != NULL; i++) {
     char *after = dumped_after(ir, pass);
     assert_true(strlen(after) > 0);
     if (before && !strcmp(before, after)) {

@@ -46,7 +46,7 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_WARP, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
+  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
   OP_THREAD_NUMBER
 };
 // clang-format on
@@ -205,7 +205,7 @@ extern _Thread_local unsigned interp_rounded;
 
 /* ---- Execution ---- */
 
-enum { WARP = 32 }; /* threads of a block with consecutive numbers */
+enum { WARP = TIR_WARP }; /* threads of a block with consecutive numbers */
 enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_WARP, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
 struct thread {
   union value *memory, *regs; /* regs is within memory: constants lie below it */

@@ -8,7 +8,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_BARRIER, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
+  FORM_ZERO, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
 };
 // clang-format on
 static const struct builtin {
@@ -43,6 +43,7 @@ static const struct builtin {
     {"assume", FORM_ASSUME, 1, 0},
     {"undef", FORM_ZERO, 0, 0},
     {"tvm_storage_sync", FORM_BARRIER, -1, 0},
+    {"tvm_warp_shuffle_xor", FORM_SHUFFLE, 5, 0},
     {"tvm_thread_allreduce", FORM_REDUCE, -1, 0},
     {"address_of", FORM_ADDRESS, -1, 0},
     {"tvm_access_ptr", FORM_POINTER, 5, 0},
@@ -115,6 +116,18 @@ static operand barrier(struct compiler *c) {
   if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a barrier stands outside of concurrent threads");
   interp_emit(c, OP_BARRIER, 0, 0, 0, 0, 0);
   return interp_int(c, 0);
+}
+
+/* tvm_warp_shuffle_xor(mask, value, distance, width, warp): what the thread gives whose number in the warp differs in
+ * these bits. All threads of a warp take part. */
+static operand shuffle(struct compiler *c, const tir_expr *args) {
+  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a shuffle stands outside of concurrent threads");
+  for (int i = 3; i < 5; i++)
+    if (!tir_is_const(c->ir, args[i], WARP))
+      return interp_refuse(c, MS_RUN_UNSUPPORTED, "a shuffle is not of a whole warp of %d threads", WARP);
+  operand value = interp_expr(c, args[1], 0), distance = interp_expr(c, args[2], 0), dst = interp_registers(c, 1);
+  interp_emit(c, OP_SHUFFLE, dst, value, distance, 0, 0);
+  return dst;
 }
 
 /* address_of(buffer[indices]). */
@@ -387,6 +400,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_ASSUME: return assume(c, args[0]);
   case FORM_ZERO: return interp_int(c, 0);
   case FORM_BARRIER: return barrier(c);
+  case FORM_SHUFFLE: return shuffle(c, args);
   case FORM_REDUCE: return allreduce(c, n);
   case FORM_ADDRESS: return address(c, n);
   case FORM_POINTER: return pointer(c, n);

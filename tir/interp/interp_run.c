@@ -463,6 +463,7 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       t->status = THREAD_AT_BARRIER;
       goto paused;
     case OP_WARP:
+    case OP_SHUFFLE:
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_WARP;
       goto paused;

@@ -100,22 +100,41 @@ static bool reduce(struct machine *m, struct thread *threads, uint32_t count) {
   return true;
 }
 
+/* Gives each thread of a warp what its partner brings. */
+static bool exchange(struct machine *m, struct thread *warp, uint32_t count) {
+  const struct instruction *in = &m->program->code.at[warp->pc];
+  union value brought[WARP];
+  assert(count <= WARP);
+  for (uint32_t i = 0; i < count; i++) brought[i] = interp_get(&warp[i], in->a);
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t partner = i ^ (uint64_t)interp_get(&warp[i], in->b).i;
+    if (partner >= count)
+      return interp_fail(m, &warp[i], MS_RUN_BARRIER, "thread %u takes a value of one that its warp does not have",
+                         warp[i].index);
+    warp[i].regs[in->dst] = brought[partner];
+  }
+  return true;
+}
+
 /* Lets a warp go on whose threads all wait at one place of its own. That orders nothing but what they do as one: memory
- * that others see is raced for as before. */
-static bool meet_warps(struct thread *threads, uint32_t count) {
-  bool any = false;
+ * that others see is raced for as before. *any: one goes on. */
+static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
+  *any = false;
   for (uint32_t first = 0; first < count; first += WARP) {
     uint32_t end = first + WARP < count ? first + WARP : count;
     bool together = true;
     for (uint32_t i = first; i < end; i++)
       together = together && threads[i].status == THREAD_AT_WARP && threads[i].pc == threads[first].pc;
-    for (uint32_t i = first; i < end && together; i++) {
+    if (!together) continue;
+    bool shuffles = m->program->code.at[threads[first].pc].op == OP_SHUFFLE;
+    if (shuffles && !exchange(m, &threads[first], end - first)) return false;
+    for (uint32_t i = first; i < end; i++) {
       threads[i].pc++;
       threads[i].status = THREAD_RUNNING;
     }
-    any = any || together;
+    *any = true;
   }
-  return any;
+  return true;
 }
 
 /* Every thread has ended or waits. Lets them go on together, or refuses; *over: all have ended. */
@@ -145,10 +164,10 @@ static bool run_block(struct machine *m, struct thread *threads, uint32_t count,
                       const int64_t *block) {
   m->block_epoch = ++m->epoch;
   for (uint32_t i = 0; i < count; i++) start(m, &threads[i], host, i, block);
-  for (bool over = false; !over;) {
+  for (bool over = false, any; !over;) {
     for (uint32_t i = 0; i < count; i++)
       if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
-    if (!meet_warps(threads, count) && !meet(m, threads, count, &over)) return false;
+    if (!meet_warps(m, threads, count, &any) || (!any && !meet(m, threads, count, &over))) return false;
   }
   return true;
 }

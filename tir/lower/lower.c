@@ -4,35 +4,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CPU = 1 << TIR_CPU, GPU = 1 << TIR_GPU, BOTH = CPU | GPU };
 static const struct {
-  const char *name, *what;
+  const char *name;
+  unsigned devices; /* bits of enum tir_device: whose list it is in */
+  const char *what;
   bool (*run)(struct lowering *low);
 } passes[] = {
-    {"offer", "instructions stand only where the target has them", lower_offer},
-    {"threads", "threads that reduce together become iterations", lower_threads},
-    {"place", "allocations move into the smallest scope that holds their accesses", lower_place},
-    {"order", "parallel loops whose iterations write the same elements run in order", lower_order},
-    {"blocks", "blocks become conditions and substituted bindings", lower_blocks},
-    {"compact", "buffers shrink to what their scope touches", lower_compact},
-    {"loops", "unit loops and constant conditions vanish", lower_loops},
-    {"partition", "loops are cut where a condition in them becomes certain", lower_partition},
-    {"strips", "vectorized loops fill one register", lower_strips},
-    {"promote", "tiles of a reduction are kept in registers", lower_promote},
-    {"unroll", "unrolled loops are written out", lower_unroll},
-    {"vectorize", "vectorized loops become vector expressions", lower_vectorize},
-    {"flatten", "buffers have one dimension", lower_flatten},
-    {"instruction", "instructions stand only where memory lies as they need it", lower_instruction},
-    {"legalize", "floor division and floats of 16 bits become what machines have", lower_legalize},
-    {"share", "what an expression uses again is bound, and computed once", lower_share},
-    {"workspace", "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
-    {"outline", "parallel loops state what the functions that they become take", lower_outline},
+    {"offer", BOTH, "instructions stand only where the target has them", lower_offer},
+    {"threads", CPU, "threads that reduce together become iterations", lower_threads},
+    {"reduce", GPU, "threads that reduce together reduce their own first, and join that", lower_reduce},
+    {"place", BOTH, "allocations move into the smallest scope that holds their accesses", lower_place},
+    {"order", BOTH, "parallel loops whose iterations write the same elements run in order", lower_order},
+    {"blocks", BOTH, "blocks become conditions and substituted bindings", lower_blocks},
+    {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels},
+    {"warps", GPU, "threads join what they have by shuffles, or in shared memory", lower_warps},
+    {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
+    {"loops", BOTH, "unit loops and constant conditions vanish", lower_loops},
+    {"shared", GPU, "allocations of shared memory are views of one piece", lower_shared},
+    {"barriers", GPU, "threads meet between what one writes and another touches", lower_barriers},
+    {"partition", BOTH, "loops are cut where a condition in them becomes certain", lower_partition},
+    {"strips", BOTH, "vectorized loops fill one register", lower_strips},
+    {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},
+    {"unroll", BOTH, "unrolled loops are written out", lower_unroll},
+    {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize},
+    {"flatten", BOTH, "buffers have one dimension", lower_flatten},
+    {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
+    {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
+    {"share", BOTH, "what an expression uses again is bound, and computed once", lower_share},
+    {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
+    {"outline", CPU, "parallel loops state what the functions that they become take", lower_outline},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 
-const char *tir_lower_pass(uint32_t i, const char **what) {
-  if (i >= PASS_COUNT) return NULL;
-  *what = passes[i].what;
-  return passes[i].name;
+const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what) {
+  for (uint32_t p = 0; p < PASS_COUNT; p++) {
+    if (!(passes[p].devices >> device & 1) || i-- > 0) continue;
+    *what = passes[p].what;
+    return passes[p].name;
+  }
+  return NULL;
 }
 
 static void dump(const struct lowering *low, const char *name) {
@@ -49,7 +60,9 @@ static void dump(const struct lowering *low, const char *name) {
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
   assert(tir_is_func(ir, f));
   struct lowering low = {ir, f, ir->funcs.at[f].body, options, err};
+  enum tir_device device = options ? options->device : TIR_CPU;
   for (int i = 0; i < PASS_COUNT; i++) {
+    if (!(passes[i].devices >> device & 1)) continue;
     if (!passes[i].run(&low)) return false;
     if (options && options->passed) options->passed(options->data, passes[i].name);
     dump(&low, passes[i].name);

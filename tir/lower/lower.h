@@ -26,6 +26,11 @@ bool lower_threads(struct lowering *low);     /* threads.c */
 bool lower_place(struct lowering *low);       /* place.c */
 bool lower_order(struct lowering *low);       /* order.c */
 bool lower_blocks(struct lowering *low);      /* blocks.c */
+bool lower_kernels(struct lowering *low);     /* kernels.c */
+bool lower_reduce(struct lowering *low);      /* reduce.c */
+bool lower_warps(struct lowering *low);       /* warps.c */
+bool lower_shared(struct lowering *low);      /* shared.c */
+bool lower_barriers(struct lowering *low);    /* barriers.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_partition(struct lowering *low);   /* partition.c */
@@ -68,6 +73,22 @@ void lower_visit(struct tir *ir, tir_stmt top, visit_access *visit, void *data);
 bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
 /* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */
 uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
+
+/* ---- Threads of a block ---- */
+
+/* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:
+ *   T.attr(comm_reducer(left…, right…, results…, identities…), LOWER_REDUCE, 0):
+ *       tvm_thread_allreduce(count, values…, condition, results…, axes…)
+ * A thread for which the condition is false brings identities; all get the results. */
+#define LOWER_REDUCE  "reduce_scope"
+#define LOWER_BARRIER "tvm_storage_sync"
+#define LOWER_SHUFFLE "tvm_warp_shuffle_xor" /* (mask, value, distance, 32, 32): that of the thread at this distance */
+/* Whether a reduction iteration of the block is bound to a thread's loop around it (reduce.c). */
+bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
+/* The threads that do not meet the condition bring nothing to the reduction of this attribute (reduce.c). */
+void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition);
+/* Whether two buffers may have a byte in common: views of one (shared.c). */
+bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 
 /* ---- Iterations of a loop (iterations.c) ---- */
 

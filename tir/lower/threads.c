@@ -8,24 +8,11 @@ static bool is_thread(const struct tir *ir, tir_stmt s) {
   return tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
 }
 
-/* Whether a reduction iteration of the block is bound to a thread's loop around it. */
-static bool reduces_across_threads(const struct tir *ir, tir_block block) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (tir_stmt p = tir_stmt_at(ir, block)->parent; p; p = tir_stmt_at(ir, p)->parent) {
-    if (!is_thread(ir, p)) continue;
-    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-      if (ir->iters.at[i].kind != TIR_SPATIAL &&
-          tir_uses_var(ir, ir->iters.at[i].binding, tir_as(ir, p, TIR_LOOP)->loop.var))
-        return true;
-  }
-  return false;
-}
-
 bool lower_threads(struct lowering *low) {
   struct tir *ir = low->ir;
   bool found = false;
   for (tir_stmt s = low->body; s && !found; s = tir_next(ir, s, low->body))
-    found = tir_is(ir, s, TIR_BLOCK) && reduces_across_threads(ir, s);
+    found = tir_is(ir, s, TIR_BLOCK) && lower_reduces_across_threads(ir, s);
   for (tir_stmt s = low->body; s && found; s = tir_next(ir, s, low->body)) {
     if (!is_thread(ir, s)) continue;
     tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;

@@ -1,0 +1,79 @@
+-- Lowering for GPUs: random draws of the CUDA space of the 19 operators, on small shapes that do not divide, are lowered and
+-- run on the interpreter with threads, barriers and a shadow of shared memory: no race, and what the function computes.
+-- Prints a table: draws, how many computed the same, and what was refused, by reason.
+-- usage: msched kernels.lua ROOT DRAWS SEED [WORKLOAD…]
+local ms = require "msched"
+local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
+
+local root, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
+local TARGET = "cuda -arch=sm_80 -thread_warp_size=4" -- blocks of few threads, as small shapes have them
+
+local function op(name, words)
+  return function()
+    local list = {}
+    for word in words:gmatch "%S+" do list[#list + 1] = word end
+    return ms.ops.func(name, list)
+  end
+end
+
+-- A workload of the benchmarks with other extents.
+local function cut(name, extents)
+  return function()
+    local path = root .. "/tests/bench/workloads/" .. name .. ".py"
+    local file <close> = assert(io.open(path, "rb"))
+    return ms.from_script((file:read "a":gsub("%f[%w]%d+%f[%W]", function(n) return extents[n] end)), path)
+  end
+end
+
+local CONV = "2 7 6 5 8 3 2 1"
+local WORKLOADS = {
+  C1D = op("conv1d", "2 17 6 8 3 2 1"), C2D = op("conv2d", CONV), C3D = op("conv3d", "1 5 6 5 4 6 3 2 1"), CAP = op("conv2d_capsule", "1 5 5 3 4 3 2 1"),
+  CBR = op("conv2d_bn_relu", CONV), DEP = op("depthwise_conv2d", "2 9 7 6 3 2 1"), DIL = op("conv2d", "2 9 7 4 6 3 1 1 dilation=2"),
+  ELT = cut("ELT", {["512"] = "45"}), GMM = op("batch_matmul", "2 12 20 18"), GMM1024 = op("matmul", "33 26 30"), GMM2 = cut("GMM2", {["64"] = "22"}),
+  GMM_RELU = cut("GMM_RELU", {["128"] = "22"}), GMM_ROW = cut("GMM_ROW", {["512"] = "70"}), GRP = op("conv2d", "2 7 6 8 8 3 2 1 groups=2"),
+  NRM = op("norm", "3x12x20"), POOL = op("max_pool", "2 9 9 6 3 2 1"), SFM = op("softmax", "9x70"), T2D = op("conv2d_transpose", "2 5 4 4 6 4 2 1"),
+  TBG = op("transpose_batch_matmul", "2 10 3 12"),
+}
+
+local function draw(func)
+  local opened, jobs = tune.open(func, ms.target(TARGET), {}), {}
+  local pool = ms.pool(func, {jobs = 1, target = TARGET})
+  for i = 1, draws do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = seed, candidate = i, anew = true} end
+  local made, dropped, script_error = pool:replay(jobs, false)
+  pool:close()
+  assert(not script_error, script_error)
+  local accepted = {}
+  for _, c in ipairs(made) do if c then accepted[#accepted + 1] = c end end
+  return accepted, dropped
+end
+
+local function check(name)
+  local func = WORKLOADS[name]()
+  local accepted, dropped = draw(func)
+  local same, refused, wrong = 0, {}, {}
+  for i, c in ipairs(accepted) do
+    local scheduled = ms.apply(func, c.trace):func()
+    local ok, message = pcall(ms.check_lowered, func, scheduled, TARGET, i)
+    local code = not ok and ms.code_of(message)
+    if ok then same = same + 1
+    elseif code and code:find "^lower_" then refusals.add(refused, "lower", code, message)
+    else wrong[#wrong + 1] = string.format("%s: %s\n%s", name, message, c.trace:text()) end
+  end
+  print(string.format("%-8s %4d draws, %4d accepted, %4d the same, %3d wrong", name, draws, #accepted, same, #wrong))
+  local text = refusals.text(refused)
+  if text ~= "" then print(text) end
+  io.stdout:flush()
+  for _, text in ipairs(wrong) do io.stderr:write(text, "\n") end
+  return #wrong == 0, same
+end
+
+local names = {table.unpack(arg, 4)}
+if #names == 0 then names = ms.sorted_keys(WORKLOADS) end
+local ok, total = true, 0
+for _, name in ipairs(names) do
+  local right, same = check(name)
+  ok, total = ok and right, total + same
+end
+assert(ok, "kernels: some are wrong")
+assert(total > 0, "kernels: none was judged")
+print "kernels: ok"

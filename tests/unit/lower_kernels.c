@@ -1,0 +1,344 @@
+/* Lowering for GPUs: threads of unlike nests in one kernel, reductions across threads, shared memory, barriers. What is
+ * lowered is run with threads that are real, and computes what the function does with loops in their order. */
+#include "script.h"
+
+static const struct tir_run_options real = {.lowered = true};
+
+static bool lower(struct tir *ir, ms_error *err) {
+  const struct tir_lower_options options = {
+      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536};
+  return tir_lower(ir, tir_find_func(ir, "main"), &options, err);
+}
+
+static struct tir *lowered_copy(const struct tir *ir) {
+  struct tir *lowered = tir_new();
+  tir_copy(lowered, ir);
+  assert_accepted(lower(lowered, err));
+  return lowered;
+}
+
+static bool same(const struct tir *ir, const struct tir *lowered, ms_error *err) {
+  return tir_equal_results(ir, tir_find_func(ir, "main"), NULL, lowered, tir_find_func(lowered, "main"), &real, 5, err);
+}
+
+static bool is_barrier(const struct tir *ir, tir_stmt s) {
+  if (!tir_is(ir, s, TIR_EVALUATE)) return false;
+  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
+  return n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "tvm_storage_sync");
+}
+
+static tir_stmt nth_barrier(const struct tir *ir, uint32_t n) {
+  tir_stmt top = ir->funcs.at[tir_find_func(ir, "main")].body;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+    if (is_barrier(ir, s) && n-- == 0) return s;
+  return TIR_NONE;
+}
+
+/* Without any one of its barriers the function races. */
+static void expect_barriers_needed(const struct tir *lowered) {
+  struct tir *less = tir_new();
+  for (uint32_t n = 0; nth_barrier(lowered, n); n++) {
+    ms_error err = {0};
+    tir_copy(less, lowered);
+    tir_kill(less, nth_barrier(less, n));
+    assert_false(same(lowered, less, &err) && same(less, less, &err));
+    assert_string_equal(ms_code_name(err.code), ms_code_name(MS_RUN_RACE));
+  }
+  tir_free(less);
+}
+
+/* Lowered it has so many barriers, each needed, and computes the same; `says` stands in its text. */
+static void expect_lowered(struct tir *ir, uint32_t barriers, const char *says) {
+  struct tir *lowered = lowered_copy(ir);
+  uint32_t count = 0;
+  while (nth_barrier(lowered, count)) count++;
+  char *text = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
+  ms_error err = {0};
+  if (!same(ir, lowered, &err)) fail_msg("%s\n%s", err.message, text);
+  if (says && !strstr(text, says)) fail_msg("no \"%s\" in\n%s", says, text);
+  if (count != barriers) fail_msg("%u barriers, not %u, in\n%s", count, barriers, text);
+  expect_barriers_needed(lowered);
+  free(text);
+  tir_free(lowered);
+  tir_free(ir);
+}
+
+static void expect_refused(struct tir *ir, enum ms_code code, const char *says) {
+  ms_error err = {0};
+  assert_false(lower(ir, &err));
+  assert_string_equal(ms_code_name(err.code), ms_code_name(code));
+  if (!strstr(err.message, says)) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+  tir_free(ir);
+}
+
+#define BX(n)  "for bx in T.thread_binding(" #n ", thread=\"blockIdx.x\"):"
+#define TX(n)  "    for tx in T.thread_binding(" #n ", thread=\"threadIdx.x\"):"
+#define S(n)   "    S = T.alloc_buffer((" #n ",), scope=\"shared\")"
+#define A_C    "A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")"
+#define A_C_96 "A: T.Buffer((96,), \"float32\"), C: T.Buffer((96,), \"float32\")"
+
+/* ---- Kernels ---- */
+
+static void nests_of_unlike_threads_are_one_kernel(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(32), TX(32), "        S[tx] = A[bx * 32 + tx]", TX(20),
+                               "        C[bx * 32 + tx] = S[31 - tx]", TX(7),
+                               "        C[bx * 32 + tx + 20] = S[tx] + T.float32(1)"),
+                 1, "if tx < 20:");
+}
+
+/* What stands outside of the loop of threads is done by one of them. */
+static void what_no_thread_is_bound_to_one_does(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(1), "    S[0] = A[bx] + T.float32(3)", TX(32),
+                               "        C[bx * 32 + tx] = S[0]", "    C[bx * 32] = C[bx * 32] + C[bx * 32 + 9]"),
+                 2, "if tx == 0:");
+}
+
+static void kernels_follow_one_another(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, "G = T.alloc_buffer((64,))", "for b in T.thread_binding(4, thread=\"blockIdx.x\"):",
+                               "    for t in T.thread_binding(16, thread=\"threadIdx.x\"):",
+                               "        G[b * 16 + t] = A[b * 16 + t] + T.float32(1)",
+                               "for i in range(64):", "    G[i] = G[i] * T.float32(2)", BX(2), TX(32),
+                               "        C[bx * 32 + tx] = G[63 - bx * 32 - tx]"),
+                 0, "annotations={\"one_thread\": 1}");
+}
+
+static void virtual_threads_are_written_out(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), "    for v in T.thread_binding(4, thread=\"vthread.x\"):",
+                               "        for tx in T.thread_binding(8, thread=\"threadIdx.x\"):",
+                               "            C[bx * 32 + v * 8 + tx] = A[bx * 32 + v * 8 + tx]"),
+                 0, "C[bx * 32 + tx + 24] = A[bx * 32 + tx + 24]");
+}
+
+static void what_is_no_kernel_is_refused(void **state) {
+  (void)state;
+  expect_refused(read_function(A_C, "for k in range(4):", "    for bx in T.thread_binding(4, thread=\"blockIdx.x\"):",
+                               "        C[bx] = C[bx] + A[k * 4 + bx]"),
+                 MS_LOWER_KERNEL, "a loop of blocks stands in what is no loop");
+  expect_refused(
+      read_function(A_C, "for tx in T.thread_binding(8, thread=\"threadIdx.x\"):",
+                    "    for bx in T.thread_binding(4, thread=\"blockIdx.x\"):",
+                    "        for by in T.thread_binding(4, thread=\"blockIdx.x\"):", "            C[bx] = A[by]"),
+      MS_LOWER_KERNEL, "bound to one axis");
+  expect_refused(read_function(A_C, "for tx in T.thread_binding(4, thread=\"threadIdx.x\"):",
+                               "    for ux in T.thread_binding(8, thread=\"threadIdx.x\"):", "        C[ux] = A[tx]"),
+                 MS_LOWER_KERNEL, "more threads than the loop around it");
+  expect_refused(read_function("A: T.Buffer((2048,), \"float32\")",
+                               "for tx in T.thread_binding(2048, thread=\"threadIdx.x\"):", "    A[tx] = T.float32(0)"),
+                 MS_LOWER_KERNEL, "more threads than the target allows");
+  expect_refused(read_function("a: T.handle", "n = T.int32()", "A = T.match_buffer(a, (n,), \"float32\")",
+                               "for tx in T.thread_binding(n, thread=\"threadIdx.x\"):", "    A[tx] = T.float32(0)"),
+                 MS_LOWER_KERNEL, "no constant");
+  expect_refused(read_function(A_C, "L = T.alloc_buffer((64,), scope=\"local\")",
+                               "for tx in T.thread_binding(64, thread=\"threadIdx.x\"):", "    L[tx] = A[tx]",
+                               "for tx in T.thread_binding(64, thread=\"threadIdx.x\"):", "    C[tx] = L[tx]"),
+                 MS_LOWER_KERNEL, "is allocated outside of a kernel");
+}
+
+/* ---- Reductions ---- */
+
+/* Rows of A are reduced by threads bound to `axes`, lines of loops over k. */
+#define ROWS(type, zero, join, at, ...)                                                                                \
+  read_function("A: T.Buffer((6, 84), \"" type "\"), C: T.Buffer((6,), \"" type "\")", __VA_ARGS__,                    \
+                "            with T.sblock(\"C\"):", "                vi = T.axis.spatial(6, i)",                      \
+                "                vk = T.axis.reduce(84, " at ")",                                                      \
+                "                with T.init():", "                    C[vi] = " zero,                                 \
+                "                C[vi] = " join)
+#define SUM    "C[vi] + A[vi, vk]"
+#define BLOCKS "for i in T.thread_binding(6, thread=\"blockIdx.x\"):"
+#define ONCE   "        for u in range(1):"
+
+static void threads_reduce_by_shuffles(void **state) {
+  (void)state;
+  expect_lowered(ROWS("float32", "T.float32(0)", SUM, "k", BLOCKS,
+                      "    for k in T.thread_binding(84, thread=\"threadIdx.x\"):", ONCE),
+                 1, "tvm_warp_shuffle_xor"); /* 84 threads, three warps */
+}
+
+/* Threads that the extent leaves out bring what is no value: a maximum of negative numbers stays negative. */
+static void lanes_beyond_the_extent_bring_nothing(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((6, 20), \"float32\"), C: T.Buffer((6,), \"float32\")",
+                               "for i in T.thread_binding(3, thread=\"threadIdx.y\"):", "    for j in range(2):",
+                               "        for k in T.thread_binding(20, thread=\"threadIdx.x\"):",
+                               "            with T.sblock(\"C\"):", "                vi = T.axis.spatial(6, i * 2 + j)",
+                               "                vk = T.axis.reduce(20, k)", "                with T.init():",
+                               "                    C[vi] = T.float32(-340282346638528859811704183484516925440.0)",
+                               "                C[vi] = T.max(C[vi], A[vi, vk] - T.float32(1000))"),
+                 0, "T.thread_binding(32, thread=\"threadIdx.x\")");
+}
+
+static void other_axes_reduce_in_shared_memory(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((12, 7), \"float32\"), C: T.Buffer((12,), \"float32\")",
+                               "for i in T.thread_binding(12, thread=\"threadIdx.x\"):",
+                               "    for k in T.thread_binding(7, thread=\"threadIdx.y\"):",
+                               "        with T.sblock(\"C\"):", "            vi, vk = T.axis.remap(\"SR\", [i, k])",
+                               "            with T.init():", "                C[vi] = T.float32(1)",
+                               "            C[vi] = C[vi] * (A[vi, vk] + T.float32(1))"),
+                 4, "C_part_threads");
+}
+
+static void short_types_are_shuffled_as_wide_ones(void **state) {
+  (void)state;
+  expect_lowered(ROWS("float16", "T.float16(0)", SUM, "k0 * 12 + k", BLOCKS,
+                      "    for k0 in range(7):", "        for k in T.thread_binding(12, thread=\"threadIdx.x\"):"),
+                 0, "T.Cast(\"float32\"");
+}
+
+static void two_values_are_reduced_together(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function(
+          "A: T.Buffer((6, 40), \"float32\"), I: T.Buffer((6,), \"int32\"), V: T.Buffer((6,), \"float32\")", BLOCKS,
+          "    for k in T.thread_binding(40, thread=\"threadIdx.x\"):", "        with T.sblock(\"V\"):",
+          "            vi, vk = T.axis.remap(\"SR\", [i, k])",
+          "            with T.init():", "                I[vi] = T.int32(-1)",
+          "                V[vi] = T.float32(-340282346638528859811704183484516925440.0)",
+          "            p: T.let[T.int32] = T.Select(V[vi] > A[vi, vk] or V[vi] == A[vi, vk] and I[vi] < vk, I[vi], vk)",
+          "            q: T.let[T.float32] = T.Select(V[vi] > A[vi, vk], V[vi], A[vi, vk])", "            I[vi] = p",
+          "            V[vi] = q"),
+      1, "tvm_warp_shuffle_xor");
+}
+
+static void reductions_that_threads_cannot_share_are_refused(void **state) {
+  (void)state;
+  expect_refused(ROWS("float32", "T.float32(0)", "C[vi] - A[vi, vk]", "k", BLOCKS,
+                      "    for k in T.thread_binding(84, thread=\"threadIdx.x\"):", ONCE),
+                 MS_NO_REDUCER, "no known reducer");
+  expect_refused(read_function("A: T.Buffer((64,), \"float32\"), C: T.Buffer((8,), \"float32\")",
+                               "for t in T.thread_binding(64, thread=\"threadIdx.x\"):", "    with T.sblock(\"C\"):",
+                               "        vi = T.axis.spatial(8, t // 8)", "        vk = T.axis.reduce(8, t % 8)",
+                               "        with T.init():", "            C[vi] = T.float32(0)",
+                               "        C[vi] = C[vi] + A[vi * 8 + vk]"),
+                 MS_LOWER_REDUCTION, "a loop drives what is reduced and where the result goes");
+  expect_refused(ROWS("float32", "T.float32(0)", SUM, "k", BLOCKS, "    for k0 in range(7):",
+                      "        for k in T.thread_binding(k0 * 12, k0 * 12 + 12, thread=\"threadIdx.x\"):"),
+                 MS_LOWER_REDUCTION, "the range of a loop depends on another");
+}
+
+/* ---- Shared memory ---- */
+
+static void memory_of_one_time_is_used_again(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(32), "    U = T.alloc_buffer((32,), scope=\"shared\")",
+                               "    W = T.alloc_buffer((32,), scope=\"shared\")", TX(32),
+                               "        S[tx] = A[bx * 32 + tx]", TX(32), "        U[tx] = S[31 - tx]", TX(32),
+                               "        W[tx] = U[tx] + U[31 - tx]", TX(32), "        C[bx * 32 + tx] = W[31 - tx]"),
+                 3, "shared = T.alloc_buffer((256,), \"uint8\"");
+}
+
+static void a_buffer_that_a_loop_carries_lives_as_long_as_the_loop(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(32), "    U = T.alloc_buffer((32,), scope=\"shared\")", TX(32),
+                               "        S[tx] = A[bx * 32 + tx]", "    for k in range(20):", "    " TX(32),
+                               "            U[tx] = S[31 - tx]", "    " TX(32),
+                               "            S[tx] = U[tx] + T.float32(1)", TX(32), "        C[bx * 32 + tx] = S[tx]"),
+                 2, "shared = T.alloc_buffer((256,), \"uint8\"");
+}
+
+static void much_shared_memory_is_asked_for(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(13000), TX(32), "        S[tx * 400] = A[bx * 32 + tx]", TX(32),
+                               "        C[bx * 32 + tx] = S[12400 - tx * 400]"),
+                 1, "scope=\"shared.dyn\"");
+  expect_refused(read_function(A_C, BX(2), S(20000), TX(32), "        S[tx * 400] = A[bx * 32 + tx]", TX(32),
+                               "        C[bx * 32 + tx] = S[tx * 600]"),
+                 MS_LOWER_SHARED, "74416 bytes");
+}
+
+/* ---- Barriers ---- */
+
+/* TVM's rule, that equal indices with a thread in them are one thread's, misses this one. */
+static void several_threads_of_one_element_meet(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(32), TX(32),
+                               "        if tx % 2 == 0:", "            S[tx // 2] = A[bx * 32 + tx]", TX(32),
+                               "        C[bx * 32 + tx] = S[tx // 2]"),
+                 1, NULL);
+}
+
+static void what_a_thread_left_for_itself_needs_none(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(64), TX(32),
+                               "        for k in range(2):", "            S[k * 32 + tx] = A[bx * 32 + tx]", TX(32),
+                               "        C[bx * 32 + tx] = S[tx] + S[tx + 32]"),
+                 0, NULL);
+}
+
+/* Copy, then fill part of it by other threads. */
+static void two_writes_are_kept_in_order(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(32), TX(32), "        S[tx] = A[bx * 32 + tx]", TX(8),
+                               "        S[tx + 24] = T.float32(7)", TX(32), "        C[bx * 32 + tx] = S[tx]"),
+                 2, NULL);
+}
+
+static void iterations_are_kept_apart(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), S(32), "    for k in range(20):", "    " TX(32),
+                               "            S[tx] = A[k % 2 * 32 + tx]", "    " TX(32),
+                               "            C[bx * 32 + tx] = S[31 - tx] + T.float32(1)"),
+                 2, NULL);
+}
+
+/* 48 of 64 threads load; the barrier stands where all 64 come. */
+static void a_barrier_is_for_all(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C_96, BX(2), S(64), TX(48), "        S[tx] = A[bx * 48 + tx]", TX(64),
+                               "        if tx < 48:", "            C[bx * 48 + tx] = S[47 - tx]"),
+                 1, NULL);
+}
+
+/* Rows of threads do all of it or nothing: the condition comes to stand around each part. */
+static void conditions_are_taken_apart(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((96,), \"float32\"), C: T.Buffer((96,), \"float32\")", BX(1), S(96),
+                               "    for ty in T.thread_binding(4, thread=\"threadIdx.y\"):", "        if ty < 3:",
+                               "            for k in range(20):", "            " TX(32),
+                               "                    S[ty * 32 + tx] = A[ty * 32 + tx] + T.float32(1)",
+                               "            " TX(32), "                    C[ty * 32 + tx] = S[ty * 32 + 31 - tx]"),
+                 2, "if ty < 3:");
+}
+
+static void what_no_barrier_can_separate_is_refused(void **state) {
+  (void)state;
+  expect_refused(read_function(A_C, BX(2), S(33), TX(32), "        S[tx] = S[tx + 1] + A[tx]"), MS_LOWER_BARRIER,
+                 "one statement writes what other threads read");
+  expect_refused(read_function(A_C, BX(2), S(32), TX(32), "        for k in range(tx):", "            S[tx] = A[k]",
+                               "            C[bx * 32 + tx] = S[k]"),
+                 MS_LOWER_BARRIER, "some leave before others");
+  expect_refused(read_function(A_C, BX(2), S(32), TX(32), "        if A[tx] < T.float32(3):",
+                               "            S[tx] = A[tx]", "            C[bx * 32 + tx] = S[31 - tx]"),
+                 MS_LOWER_BARRIER, "memory decides");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nests_of_unlike_threads_are_one_kernel),
+      cmocka_unit_test(what_no_thread_is_bound_to_one_does),
+      cmocka_unit_test(kernels_follow_one_another),
+      cmocka_unit_test(virtual_threads_are_written_out),
+      cmocka_unit_test(what_is_no_kernel_is_refused),
+      cmocka_unit_test(threads_reduce_by_shuffles),
+      cmocka_unit_test(lanes_beyond_the_extent_bring_nothing),
+      cmocka_unit_test(other_axes_reduce_in_shared_memory),
+      cmocka_unit_test(short_types_are_shuffled_as_wide_ones),
+      cmocka_unit_test(two_values_are_reduced_together),
+      cmocka_unit_test(reductions_that_threads_cannot_share_are_refused),
+      cmocka_unit_test(memory_of_one_time_is_used_again),
+      cmocka_unit_test(a_buffer_that_a_loop_carries_lives_as_long_as_the_loop),
+      cmocka_unit_test(much_shared_memory_is_asked_for),
+      cmocka_unit_test(several_threads_of_one_element_meet),
+      cmocka_unit_test(what_a_thread_left_for_itself_needs_none),
+      cmocka_unit_test(two_writes_are_kept_in_order),
+      cmocka_unit_test(iterations_are_kept_apart),
+      cmocka_unit_test(a_barrier_is_for_all),
+      cmocka_unit_test(conditions_are_taken_apart),
+      cmocka_unit_test(what_no_barrier_can_separate_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* Barriers: between what one thread of a block writes, and what another reads or writes of the same memory after it or
+ * before it, all threads of the block meet.
+ * Requires: kernels; no other pass that lets allocations share memory runs later. Gives: calls of tvm_storage_sync, where
+ * no condition or loop differs between threads. Keeps: everything else; but a condition on threads around statements
+ * that a barrier must separate comes to stand around each of them.
+ *
+ * A list of statements is walked with what was touched since the last barrier. Before a statement that may meet some of
+ * it a barrier is put, at the level of the list: that separates all that stands before from all that stands after. A
+ * loop begins with one where an iteration may meet what the one before touched last. A statement that by itself both
+ * reads and writes what threads share cannot be separated, and is refused. Two threads that store one element by one
+ * statement store one value, as iterations of blocks do. */
+#include "footprint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct uses {
+  struct lower_use *at;
+  uint32_t count, capacity;
+};
+
+/* What a statement touches before its first barrier, and after its last; without one, both are all. */
+struct summary {
+  struct uses first, last;
+  bool barrier; /* threads certainly meet in it */
+};
+
+struct pass {
+  struct lowering *low;
+  struct lower_threads_of threads;
+  uint8_t *watched; /* by buffer: threads share it, and one of them writes it */
+  tir_stmt top;     /* the innermost of the kernel's loops */
+  tir_stmt divided; /* the condition to be taken apart, which keeps a barrier from standing where it should */
+  bool failed;
+};
+
+/* ---- Uses ---- */
+
+static void add_use(struct uses *uses, struct lower_use use) {
+  uses->at = tir_enlarge(uses->at, &uses->capacity, (uint64_t)uses->count + 1, sizeof *uses->at);
+  uses->at[uses->count++] = use;
+}
+
+static void add_uses(struct uses *to, const struct uses *from) {
+  for (uint32_t i = 0; i < from->count; i++) add_use(to, from->at[i]);
+}
+
+static void forget(struct uses *uses) {
+  free(uses->at);
+  *uses = (struct uses){0};
+}
+
+static void free_summary(struct summary *s) {
+  forget(&s->first);
+  forget(&s->last);
+}
+
+struct gathering {
+  struct pass *pass;
+  struct uses *uses;
+  tir_stmt stmt;
+};
+
+static bool gather_load(void *data, tir_expr e) {
+  struct gathering *g = data;
+  const struct tir *ir = g->pass->low->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  /* Whoever has a pointer may read and write what it leads to. */
+  if (n->kind == TIR_DATA || (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of")))
+    add_use(g->uses, (struct lower_use){.stmt = g->stmt, .writes = true});
+  if (n->kind == TIR_LOAD && g->pass->watched[n->ref])
+    add_use(g->uses, (struct lower_use){.stmt = g->stmt, .buffer = n->ref, .count = n->count, .indices = n->operands});
+  return (n->flags & TIR_HAS_LOAD) || n->kind == TIR_CALL;
+}
+
+/* What a statement touches by itself, reads first. */
+static void gather(struct pass *p, tir_stmt s, struct uses *uses) {
+  const struct tir *ir = p->low->ir;
+  struct gathering g = {p, uses, s};
+  tir_expr all[4];
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  uint32_t count = n->kind == TIR_DECLARE || n->kind == TIR_ALLOC ? 0 : tir_stmt_exprs(ir, s, all);
+  for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], gather_load, &g);
+  if (n->kind != TIR_STORE) return;
+  uint32_t rank = tir_buffer_at(ir, n->store.buffer)->rank;
+  for (uint32_t d = 0; d < rank; d++) tir_walk_expr(ir, ir->operands.at[n->store.indices + d], gather_load, &g);
+  if (p->watched[n->store.buffer])
+    add_use(uses,
+            (struct lower_use){
+                .stmt = s, .buffer = n->store.buffer, .writes = true, .count = rank, .indices = n->store.indices});
+}
+
+static bool same_indices(const struct tir *ir, const struct lower_use *a, const struct lower_use *b) {
+  return a->count == b->count &&
+         !memcmp(tir_operands(ir, a->indices), tir_operands(ir, b->indices), a->count * sizeof(tir_expr));
+}
+
+/* Whether a barrier must stand between the two, which are both below `around`. */
+static bool conflict(struct pass *p, const struct lower_use *a, const struct lower_use *b, tir_stmt around) {
+  struct tir *ir = p->low->ir;
+  if (!a->writes && !b->writes) return false;
+  if (a->stmt == b->stmt && a->writes && b->writes && a->buffer) return false;
+  if (!a->buffer || !b->buffer) return true;
+  if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
+  return lower_may_meet(ir, &p->threads, a, b, around);
+}
+
+static bool conflicts(struct pass *p, const struct uses *a, const struct uses *b, tir_stmt around) {
+  for (uint32_t i = 0; i < a->count; i++)
+    for (uint32_t k = 0; k < b->count; k++)
+      if (conflict(p, &a->at[i], &b->at[k], around)) return true;
+  return false;
+}
+
+/* ---- Uniform control flow ---- */
+
+static bool is_divergent_var(const struct tir *ir, const void *context, tir_var v) {
+  const struct pass *p = context;
+  for (int a = 0; a < 3; a++)
+    if (p->threads.var[a] == v && p->threads.extent[a] > 1) return true;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
+}
+
+/* All threads of a block see one value. */
+static bool is_uniform(const struct pass *p, tir_expr e) {
+  const struct tir *ir = p->low->ir;
+  return !(tir_at(ir, e)->flags & TIR_HAS_LOAD) && !tir_any_var(ir, e, is_divergent_var, p);
+}
+
+/* What is around the statement lets threads in alike; else the outermost that does not is noted. */
+static bool is_reached_by_all(struct pass *p, tir_stmt list) {
+  const struct tir *ir = p->low->ir;
+  tir_stmt outermost = TIR_NONE;
+  for (tir_stmt s = list; s != p->top; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    bool alike = n->kind == TIR_LOOP ? is_uniform(p, n->loop.min) && is_uniform(p, n->loop.extent)
+                 : n->kind == TIR_IF ? is_uniform(p, n->test.condition)
+                                     : n->kind != TIR_WHILE;
+    if (!alike) outermost = s;
+  }
+  p->divided = outermost;
+  return !outermost;
+}
+
+static bool refuse(struct pass *p, tir_stmt place, const char *what) {
+  const struct tir *ir = p->low->ir;
+  while (place && !tir_is(ir, place, TIR_LOOP)) place = tir_stmt_at(ir, place)->parent;
+  p->failed = true;
+  return tir_refuse(ir, p->low->err, MS_LOWER_BARRIER, place, "%s", what);
+}
+
+/* ---- Putting barriers ---- */
+
+static tir_stmt new_barrier(struct tir *ir) {
+  tir_expr scope = tir_string(ir, tir_symbol_of(ir, "shared"));
+  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
+  tir_stmt_at(ir, s)->evaluate.value = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, LOWER_BARRIER), &scope, 1);
+  return s;
+}
+
+static bool is_barrier(const struct tir *ir, tir_stmt s) {
+  if (!tir_is(ir, s, TIR_EVALUATE)) return false;
+  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
+  return n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), LOWER_BARRIER);
+}
+
+static bool summarize(struct pass *p, tir_stmt s, struct summary *out);
+
+/* Puts barriers into a list; what it touches first and last is added to `out`. False: it is not possible as it stands. */
+static bool walk_list(struct pass *p, tir_stmt parent, enum tir_list list, struct summary *out) {
+  struct tir *ir = p->low->ir;
+  bool ok = true;
+  for (tir_stmt s = tir_stmt_at(ir, parent)->first[list]; s && ok; s = tir_stmt_at(ir, s)->next) {
+    struct summary of = {0};
+    ok = summarize(p, s, &of);
+    if (ok && conflicts(p, &out->last, &of.first, parent)) {
+      ok = is_reached_by_all(p, parent);
+      if (ok) tir_insert_before(ir, s, new_barrier(ir));
+      out->barrier = true;
+      forget(&out->last);
+    }
+    if (!out->barrier) add_uses(&out->first, &of.first);
+    if (of.barrier) forget(&out->last), out->barrier = true;
+    add_uses(&out->last, &of.last);
+    free_summary(&of);
+  }
+  return ok;
+}
+
+static bool walk_loop(struct pass *p, tir_stmt loop, struct summary *out) {
+  struct tir *ir = p->low->ir;
+  struct summary body = {0};
+  bool ok = walk_list(p, loop, TIR_BODY, &body);
+  if (ok && conflicts(p, &body.last, &body.first, tir_stmt_at(ir, loop)->parent)) {
+    ok = is_reached_by_all(p, loop);
+    if (ok) tir_insert_before(ir, tir_stmt_at(ir, loop)->first[TIR_BODY], new_barrier(ir));
+    body.barrier = true;
+    forget(&body.first);
+  }
+  bool runs = tir_is(ir, loop, TIR_LOOP) && tir_loop_extent(ir, loop) > 0;
+  out->barrier = body.barrier && runs;
+  add_uses(&out->first, &body.first);
+  add_uses(&out->last, &body.last);
+  free_summary(&body);
+  return ok;
+}
+
+static bool walk_if(struct pass *p, tir_stmt test, struct summary *out) {
+  struct summary yes = {0}, no = {0};
+  bool ok = walk_list(p, test, TIR_BODY, &yes) && walk_list(p, test, TIR_ELSE, &no);
+  out->barrier = yes.barrier && no.barrier;
+  add_uses(&out->first, &yes.first);
+  add_uses(&out->first, &no.first);
+  add_uses(&out->last, &yes.last);
+  add_uses(&out->last, &no.last);
+  free_summary(&yes);
+  free_summary(&no);
+  return ok;
+}
+
+/* Of one statement, what it reads is there before any thread has written. */
+static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
+  struct tir *ir = p->low->ir;
+  if (is_barrier(ir, s)) return out->barrier = true;
+  gather(p, s, &out->first);
+  add_uses(&out->last, &out->first);
+  if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
+  const struct lower_use *write = &out->first.at[out->first.count - 1];
+  for (uint32_t i = 0; write->writes && write->buffer && i + 1 < out->first.count; i++)
+    if (!same_indices(ir, &out->first.at[i], write) &&
+        conflict(p, &out->first.at[i], write, tir_stmt_at(ir, s)->parent))
+      return refuse(p, s, "one statement writes what other threads read by it");
+  return true;
+}
+
+static bool summarize(struct pass *p, tir_stmt s, struct summary *out) {
+  switch ((enum tir_stmt_kind)tir_stmt_at(p->low->ir, s)->kind) {
+  case TIR_LOOP:
+  case TIR_WHILE: gather(p, s, &out->first); return walk_loop(p, s, out);
+  case TIR_IF: gather(p, s, &out->first); return walk_if(p, s, out);
+  case TIR_ATTR: return walk_list(p, s, TIR_BODY, out);
+  default: return walk_leaf(p, s, out);
+  }
+}
+
+/* ---- Conditions in the way ---- */
+
+static tir_stmt under(struct tir *ir, tir_stmt s, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_stmt_at(ir, test)->test.condition = condition;
+  tir_wrap(ir, s, test);
+  return test;
+}
+
+/* Each statement of the list gets the condition for itself. False: a value that holds for the rest of the list is
+ * loaded, which the condition must guard. */
+static bool guard_each(struct tir *ir, tir_stmt parent, enum tir_list list, tir_expr condition) {
+  for (tir_stmt s = tir_stmt_at(ir, parent)->first[list], next; s; s = next) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    next = n->next;
+    if (n->kind == TIR_BIND && (tir_at(ir, n->bind.value)->flags & TIR_HAS_LOAD)) return false;
+    if (n->kind != TIR_BIND && n->kind != TIR_ALLOC && n->kind != TIR_DECLARE) under(ir, s, condition);
+  }
+  return true;
+}
+
+/* The condition and those right below it, which have nothing beside them, become one. */
+static tir_expr join_conditions(struct tir *ir, tir_stmt test) {
+  tir_expr condition = tir_as(ir, test, TIR_IF)->test.condition;
+  for (;;) {
+    tir_stmt inner = tir_stmt_at(ir, test)->first[TIR_BODY];
+    bool alone = inner && !tir_stmt_at(ir, inner)->next && !tir_stmt_at(ir, test)->first[TIR_ELSE];
+    if (!alone || !tir_is(ir, inner, TIR_IF) || tir_stmt_at(ir, inner)->first[TIR_ELSE]) return condition;
+    condition = tir_and(ir, condition, tir_as(ir, inner, TIR_IF)->test.condition);
+    tir_kill_alone(ir, inner);
+  }
+}
+
+/* Takes the condition in the way apart: it comes to stand around each statement below it; if there is but one, around
+ * each in that. */
+static bool divide(struct pass *p) {
+  struct tir *ir = p->low->ir;
+  tir_stmt test = p->divided;
+  if (!tir_is(ir, test, TIR_IF)) return refuse(p, test, "threads must meet in a loop that some leave before others");
+  tir_expr condition = join_conditions(ir, test);
+  if (tir_at(ir, condition)->flags & TIR_HAS_LOAD)
+    return refuse(p, test, "threads must meet where memory decides which of them come there");
+  tir_stmt only = tir_only_child(ir, test);
+  bool inside =
+      only && !tir_stmt_at(ir, test)->first[TIR_ELSE] && (tir_is(ir, only, TIR_LOOP) || tir_is(ir, only, TIR_ATTR));
+  bool whole =
+      inside ? guard_each(ir, only, TIR_BODY, condition)
+             : guard_each(ir, test, TIR_BODY, condition) && guard_each(ir, test, TIR_ELSE, tir_not(ir, condition));
+  if (!whole) return refuse(p, test, "threads must meet where a value is loaded that some of them do not have");
+  tir_move_children(ir, test, TIR_ELSE, test, TIR_BODY);
+  tir_kill_alone(ir, test);
+  return true;
+}
+
+/* ---- A kernel ---- */
+
+static void drop_barriers(struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top, next; s; s = next) {
+    next = tir_next(ir, s, top);
+    if (is_barrier(ir, s)) tir_kill(ir, s);
+  }
+}
+
+static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
+  struct pass *p = data;
+  (void)s;
+  const char *scope = tir_text(ir, tir_buffer_at(ir, access->buffer)->scope);
+  bool shared = !strncmp(scope, "shared", 6), global = !*scope || !strncmp(scope, "global", 6);
+  if (shared || (global && writes)) p->watched[access->buffer] = 1;
+}
+
+static bool set_barriers(struct lowering *low, tir_stmt kernel) {
+  struct tir *ir = low->ir;
+  struct pass p = {.low = low, .top = kernel, .watched = calloc(ir->buffers.count, 1)};
+  if (!p.watched) abort();
+  for (tir_stmt s = kernel; s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
+       s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
+    const char *tag = tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread);
+    p.top = s;
+    if (strncmp(tag, "threadIdx.", 10) != 0) continue;
+    p.threads.var[tag[10] - 'x'] = tir_as(ir, s, TIR_LOOP)->loop.var;
+    p.threads.extent[tag[10] - 'x'] = tir_loop_extent(ir, s);
+  }
+  lower_visit(ir, kernel, watch, &p);
+  for (bool done = false; !done && !p.failed;) {
+    struct summary whole = {0};
+    drop_barriers(ir, kernel);
+    done = walk_list(&p, p.top, TIR_BODY, &whole);
+    free_summary(&whole);
+    if (!done && !p.failed) divide(&p);
+  }
+  free(p.watched);
+  return !p.failed;
+}
+
+bool lower_barriers(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = tir_stmt_at(ir, low->body)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING && !set_barriers(low, s))
+      return false;
+  return true;
+}

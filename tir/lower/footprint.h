@@ -1,0 +1,28 @@
+/* Which elements of a buffer each thread of a block touches by an access, and whether two threads touch one. Internal to
+ * the passes for GPUs. */
+#ifndef MSCHED_TIR_FOOTPRINT_H
+#define MSCHED_TIR_FOOTPRINT_H
+
+#include "lower.h"
+
+/* A load or a store in a kernel, or a call that may do both anywhere. */
+struct lower_use {
+  tir_stmt stmt;
+  tir_buffer buffer; /* TIR_NONE: any memory */
+  bool writes;
+  uint32_t count, indices; /* in tir.operands */
+};
+
+/* The axes of a block of threads. */
+struct lower_threads_of {
+  tir_var var[3]; /* TIR_NONE: no such axis */
+  int64_t extent[3];
+};
+
+/* Whether a thread may touch by `a` what another touches by `b`, both below `around`, whose loops are in one iteration
+ * for both; the loop `carried`, if any, and those below may be in any. True unless the opposite is shown: by running
+ * through all threads and iterations, where indices are known. Uses of one buffer. */
+bool lower_may_meet(struct tir *ir, const struct lower_threads_of *threads, const struct lower_use *a,
+                    const struct lower_use *b, tir_stmt around);
+
+#endif
