@@ -87,6 +87,30 @@ bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
   return true;
 }
 
+bool lower_indices_use(const struct tir *ir, tir_stmt store, tir_var v) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, store);
+  for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
+    if (tir_uses_var(ir, ir->operands.at[n->store.indices + i], v)) return true;
+  return false;
+}
+
+bool lower_is_tile(struct tir *ir, tir_stmt loop) {
+  for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (!tir_uses_buffer(ir, n.store.value, n.store.buffer)) continue;
+    for (tir_stmt p = tir_stmt_at(ir, loop)->parent; p; p = tir_stmt_at(ir, p)->parent)
+      if (tir_is(ir, p, TIR_LOOP) && !lower_indices_use(ir, s, tir_as(ir, p, TIR_LOOP)->loop.var)) return true;
+  }
+  return false;
+}
+
+uint32_t lower_size(const struct tir *ir, tir_stmt top) {
+  uint32_t count = 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) count++;
+  return count;
+}
+
 /* Of a parallel loop that is in parts (partition.c), the part binds a variable that has its range. */
 double lower_times_run(const struct tir *ir, tir_stmt top) {
   double times = 1, part = 0;

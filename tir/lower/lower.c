@@ -23,6 +23,8 @@ static const struct {
     {"loops", BOTH, "unit loops and constant conditions vanish", lower_loops},
     {"shared", GPU, "allocations of shared memory are views of one piece", lower_shared},
     {"barriers", GPU, "threads meet between what one writes and another touches", lower_barriers},
+    {"version", CPU, "where conditions hold in whole iterations of a loop, these run without them, by one test",
+     lower_version},
     {"partition", BOTH, "loops are cut where a condition in them becomes certain", lower_partition},
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},
@@ -59,7 +61,7 @@ static void dump(const struct lowering *low, const char *name) {
 
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
   assert(tir_is_func(ir, f));
-  struct lowering low = {ir, f, ir->funcs.at[f].body, options, err};
+  struct lowering low = {ir, f, ir->funcs.at[f].body, options, err, UINT32_MAX};
   enum tir_device device = options ? options->device : TIR_CPU;
   for (int i = 0; i < PASS_COUNT; i++) {
     if (!(passes[i].devices >> device & 1)) continue;

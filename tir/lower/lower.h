@@ -13,6 +13,7 @@ struct lowering {
   tir_stmt body; /* the function's statement */
   const struct tir_lower_options *options;
   ms_error *err;
+  tir_buffer first_tile; /* this buffer and those after it are tiles in registers (promote.c); before: none are */
 };
 
 /* Of the target, at least 32. */
@@ -33,6 +34,7 @@ bool lower_shared(struct lowering *low);      /* shared.c */
 bool lower_barriers(struct lowering *low);    /* barriers.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
+bool lower_version(struct lowering *low);     /* version.c */
 bool lower_partition(struct lowering *low);   /* partition.c */
 bool lower_strips(struct lowering *low);      /* strips.c */
 bool lower_vectorize(struct lowering *low);   /* vectorize.c */
@@ -60,6 +62,9 @@ void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *
 tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data);
 /* The expression without the choices in it (if_then_else) whose conditions are certain. */
 tir_expr lower_decide_choices(struct tir *ir, tir_expr e);
+/* A condition without the parts of its conjunction that are among the known; the same of conditions of choices. */
+tir_expr lower_assume(struct tir *ir, tir_expr condition, const tir_expr *known, uint32_t count);
+tir_expr lower_assume_choices(struct tir *ir, tir_expr e, const tir_expr *known, uint32_t count);
 
 /* Rewrites every expression below `top`, parts first: the callback gets a node and what has become of it by its parts,
  * and gives what stands in its place. Nodes with none of these flags (0: any) below them stay. */
@@ -101,6 +106,14 @@ struct lower_windows {
 bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct lower_windows *out);
 /* What is written moves with v, and in one iteration more is read, as far as is known. */
 bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *windows, tir_var v);
+bool lower_indices_use(const struct tir *ir, tir_stmt store, tir_var v);
+/* Whether a loop around this one adds into the same elements again and again: what is inside belongs in registers, and
+ * parts of it, or tests in it, keep it from there. */
+bool lower_is_tile(struct tir *ir, tir_stmt loop);
+uint32_t lower_size(const struct tir *ir, tir_stmt top); /* statements, with the topmost */
+/* A linear comparison as a sum that is at most 0, which is open then; false: it is none. (partition.c) */
+struct tir_sum;
+bool lower_open_condition(struct tir *ir, tir_expr condition, struct tir_sum *out);
 /* How often a statement runs, and how many stores it and what is below it do in all, as far as extents are constants and
  * conditions hold. */
 double lower_times_run(const struct tir *ir, tir_stmt s);

@@ -1,8 +1,9 @@
 /* Partition: a loop is cut in two where a condition below it becomes certain: the tail of an imperfect split, the rim
  * of a padding. The part for which it is certain loses the condition.
  * Requires: no blocks. Gives: conditions that depend on as few loops as can be. Keeps: the order of iterations.
- * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. A vectorized loop is
- * cut where that leaves no condition: elsewhere one masked vector is better than several. */
+ * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. A vectorized loop, or one of
+ * a tile that a reduction adds into, is cut where that leaves no condition: elsewhere one masked vector is better than
+ * several, and a tile in registers than two in memory. */
 #include "lower.h"
 
 #include "../arith/linear.h"
@@ -15,17 +16,25 @@ struct threshold {
   struct tir_bounds rest;
 };
 
-static bool read_threshold(struct tir *ir, tir_expr condition, tir_var v, struct threshold *out) {
+bool lower_open_condition(struct tir *ir, tir_expr condition, struct tir_sum *out) {
   struct tir_expr_node n = *tir_at(ir, condition);
   if (n.kind < TIR_LT || n.kind > TIR_GE || !tir_is_index(ir, n.a) || !tir_is_index(ir, n.b)) return false;
   bool swap = n.kind == TIR_GT || n.kind == TIR_GE, strict = n.kind == TIR_LT || n.kind == TIR_GT;
+  *out = tir_sum_open(ir);
+  tir_sum_add(ir, out, n.a, swap ? -1 : 1);
+  tir_sum_add(ir, out, n.b, swap ? 1 : -1);
+  out->constant += strict;
+  if (!out->overflow) return true;
+  tir_sum_drop(ir, out);
+  return false;
+}
+
+static bool read_threshold(struct tir *ir, tir_expr condition, tir_var v, struct threshold *out) {
+  struct tir_sum sum;
+  if (!lower_open_condition(ir, condition, &sum)) return false;
   tir_expr self = tir_var_expr(ir, v);
-  struct tir_sum sum = tir_sum_open(ir);
-  tir_sum_add(ir, &sum, n.a, swap ? -1 : 1);
-  tir_sum_add(ir, &sum, n.b, swap ? 1 : -1);
-  sum.constant += strict;
   out->coefficient = 0;
-  bool linear = !sum.overflow;
+  bool linear = true;
   for (uint32_t i = 0; i < sum.count; i++) {
     struct tir_term t = tir_sum_terms(ir, &sum)[i];
     if (t.atom == self)
@@ -94,12 +103,6 @@ static void gather(struct cuts *c, tir_stmt top) {
   }
 }
 
-static uint32_t size_of(const struct tir *ir, tir_stmt top) {
-  uint32_t count = 0;
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) count++;
-  return count;
-}
-
 /* A copy of the loop that runs [min, min + extent). */
 static tir_stmt part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
   tir_stmt copy = tir_clone_stmt(ir, loop);
@@ -160,8 +163,9 @@ static bool cut(struct lowering *low, tir_stmt loop) {
   int64_t min = tir_at(ir, n.loop.min)->imm, end = min + extent;
   struct cuts c = {ir, n.loop.var, min, end, min, end, false};
   gather(&c, loop);
-  if (n.loop_kind == TIR_VECTORIZED && (c.from != c.false_from || c.to != c.false_to)) return false;
-  if (!c.any || size_of(ir, low->body) + 3 * size_of(ir, loop) > MOST_STATEMENTS) return false;
+  bool leaves = c.from != c.false_from || c.to != c.false_to;
+  if (leaves && (n.loop_kind == TIR_VECTORIZED || lower_is_tile(ir, loop))) return false;
+  if (!c.any || lower_size(ir, low->body) + 3 * lower_size(ir, loop) > MOST_STATEMENTS) return false;
   int64_t edges[6] = {min};
   int count = 1;
   add_edge(edges, &count, c.false_from < c.from ? c.false_from : c.from);

@@ -28,13 +28,6 @@ static bool is_alone(const struct tir *ir, tir_stmt s) {
   return !tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next;
 }
 
-static bool indices_use(struct tir *ir, tir_stmt store, tir_var v) {
-  struct tir_stmt_node n = *tir_stmt_at(ir, store);
-  for (uint32_t i = 0; i < tir_buffer_at(ir, n.store.buffer)->rank; i++)
-    if (tir_uses_var(ir, ir->operands.at[n.store.indices + i], v)) return true;
-  return false;
-}
-
 struct self_reads {
   tir_buffer buffer;
   uint32_t indices, rank;
@@ -87,7 +80,7 @@ static bool read_nest(struct tir *ir, tir_stmt store, struct nest *nest) {
     if (n.kind == TIR_IF && !n.first[TIR_ELSE] && nest->tests < MOST_TILE_LOOPS && !repeating) {
       nest->conditions[nest->tests++] = p;
     } else if (n.kind == TIR_LOOP && n.loop_kind != TIR_PARALLEL && n.loop_kind != TIR_THREAD_BINDING) {
-      bool tile = indices_use(ir, store, n.loop.var);
+      bool tile = lower_indices_use(ir, store, n.loop.var);
       if (tile && repeating) break;
       if (tile && (nest->tiles == MOST_TILE_LOOPS || tir_loop_extent(ir, p) < 1)) break;
       if (!tile && n.loop_kind == TIR_VECTORIZED) return false;
@@ -272,6 +265,7 @@ static void promote(struct tir *ir, const struct nest *nest) {
 bool lower_promote(struct lowering *low) {
   struct tir *ir = low->ir;
   uint8_t *pointers = lower_pointers(ir, low->body); /* buffers that are made here stand behind what is looked at */
+  low->first_tile = ir->buffers.count;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
     struct nest nest;

@@ -13,14 +13,25 @@ struct rewriting {
   rewrite_access *rewrite;
   map_node *map; /* both NULL: choices are decided */
   void *data;
+  const tir_expr *known; /* conditions that hold */
+  uint32_t count;
   struct tir_node_map made; /* what became of each node */
 };
 
 static tir_expr rewrite_in(struct rewriting *r, tir_expr e);
 
+tir_expr lower_assume(struct tir *ir, tir_expr condition, const tir_expr *known, uint32_t count) {
+  struct tir_expr_node n = *tir_at(ir, condition);
+  for (uint32_t i = 0; i < count; i++)
+    if (known[i] == condition) return tir_int(ir, TIR_T_BOOL, 1);
+  if (n.kind != TIR_AND) return condition;
+  return tir_binary(ir, TIR_AND, lower_assume(ir, n.a, known, count), lower_assume(ir, n.b, known, count));
+}
+
 /* What is chosen, where the condition is certain: a condition costs more than what it guards. */
-static tir_expr choose(struct tir *ir, struct tir_expr_node n, tir_expr *operands) {
-  operands[0] = tir_simplify(ir, operands[0]);
+static tir_expr choose(struct rewriting *r, struct tir_expr_node n, tir_expr *operands) {
+  struct tir *ir = r->ir;
+  operands[0] = tir_simplify(ir, lower_assume(ir, operands[0], r->known, r->count));
   if (tir_is_int(ir, operands[0])) return operands[tir_at(ir, operands[0])->imm ? 1 : 2];
   return tir_call(ir, n.type, n.ref, operands, n.count);
 }
@@ -31,7 +42,7 @@ static tir_expr with_operands(struct rewriting *r, struct tir_expr_node n) {
   for (uint32_t i = 0; i < n.count; i++) operands[i] = rewrite_in(r, ir->operands.at[n.operands + i]);
   tir_expr made;
   if (n.kind == TIR_CALL && !r->rewrite && !r->map && tir_is_choice(ir, &n)) {
-    made = choose(ir, n, operands);
+    made = choose(r, n, operands);
   } else if (n.kind == TIR_CALL) {
     made = tir_call(ir, n.type, n.ref, operands, n.count);
   } else {
@@ -86,7 +97,13 @@ tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite,
   return rewrite_whole(&r, e);
 }
 
-tir_expr lower_decide_choices(struct tir *ir, tir_expr e) { return lower_rewrite_expr(ir, e, NULL, NULL); }
+tir_expr lower_assume_choices(struct tir *ir, tir_expr e, const tir_expr *known, uint32_t count) {
+  struct rewriting r = of_accesses(ir, NULL, NULL);
+  r.known = known, r.count = count;
+  return rewrite_whole(&r, e);
+}
+
+tir_expr lower_decide_choices(struct tir *ir, tir_expr e) { return lower_assume_choices(ir, e, NULL, 0); }
 
 static void rewrite_store(struct rewriting *r, tir_stmt s) {
   struct tir *ir = r->ir;

@@ -175,12 +175,6 @@ static void choose(const struct lowering *low) {
 
 /* ---- Writing out ---- */
 
-static uint32_t statements_below(const struct tir *ir, tir_stmt top) {
-  uint32_t count = 0;
-  for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top)) count++;
-  return count;
-}
-
 static void write_out(struct tir *ir, tir_stmt loop, int64_t extent) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   tir_type type = ir->vars.at[n.loop.var].type;
@@ -215,7 +209,7 @@ static void unroll_list(struct lowering *low, tir_stmt first) {
     unroll_list(low, tir_stmt_at(ir, s)->first[TIR_ELSE]);
     if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_UNROLLED) continue;
     int64_t extent = tir_loop_extent(ir, s);
-    bool fits = extent >= 0 && extent * (int64_t)statements_below(ir, s) <= MOST_COPIES && !has_flat(ir, s);
+    bool fits = extent >= 0 && extent * (int64_t)(lower_size(ir, s) - 1) <= MOST_COPIES && !has_flat(ir, s);
     if (fits)
       write_out(ir, s, extent);
     else

@@ -15,7 +15,9 @@ struct vectors {
   tir_var var;
   tir_expr ramp; /* what the variable becomes */
   int lanes;
-  tir_expr mask; /* under which the statement runs; TIR_NONE: always */
+  tir_expr mask;  /* under which the statement runs; TIR_NONE: always */
+  tir_expr given; /* holds wherever the statement is reached, for all lanes; TIR_NONE: nothing is known */
+  tir_buffer first_tile;
   bool failed;
   struct tir_node_map made; /* what became of each node, under each mask */
 };
@@ -56,6 +58,12 @@ static tir_expr and_mask(struct vectors *v, tir_expr mask, tir_expr condition) {
   return tir_binary(v->ir, TIR_AND, splat(v, mask, lanes), splat(v, condition, lanes));
 }
 
+/* The mask of an access. A tile in registers is loaded, added to and stored under the same conditions, and has all
+ * lanes: those that the mask leaves out are nobody's, and vectors without it stay in registers. */
+static tir_expr mask_of(struct vectors *v, tir_buffer buffer, int lanes) {
+  return v->mask && buffer < v->first_tile ? splat(v, v->mask, lanes) : TIR_NONE;
+}
+
 /* Both branches are computed, each under its condition: a load that a condition guards is masked by it. */
 static tir_expr widen_choice(struct vectors *v, tir_expr condition, tir_expr a, tir_expr b) {
   struct tir *ir = v->ir;
@@ -76,18 +84,21 @@ static tir_expr widen_choice(struct vectors *v, tir_expr condition, tir_expr a, 
   return tir_select(ir, c, x, y);
 }
 
-static bool is_inside(const struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count) {
+static bool is_inside(struct vectors *v, tir_buffer buffer, const tir_expr *indices, uint32_t count) {
+  struct tir *ir = v->ir;
   for (uint32_t i = 0; i < count; i++) {
     tir_expr extent = ir->operands.at[tir_buffer_at(ir, buffer)->shape + i];
-    const struct tir_expr_node *n = tir_at(ir, indices[i]);
-    if (n->lo < 0 || !tir_is_int(ir, extent) || n->hi >= tir_at(ir, extent)->imm) return false;
+    tir_expr zero = tir_int(ir, tir_type_of(ir, indices[i]), 0);
+    if (!tir_prove_under(ir, v->given, tir_binary(ir, TIR_GE, indices[i], zero)) ||
+        !tir_prove_under(ir, v->given, tir_binary(ir, TIR_LT, indices[i], extent)))
+      return false;
   }
   return true;
 }
 
 /* One element for all lanes: loaded plainly where it is surely in the buffer, else by the lanes that want it. */
 static tir_expr widen_scalar_load(struct vectors *v, struct tir_expr_node n, tir_expr *indices) {
-  if (!v->mask || is_inside(v->ir, n.ref, indices, n.count)) return tir_load(v->ir, n.ref, indices, n.count, TIR_NONE);
+  if (!v->mask || is_inside(v, n.ref, indices, n.count)) return tir_load(v->ir, n.ref, indices, n.count, TIR_NONE);
   if (n.count == 0) return tir_load(v->ir, n.ref, indices, n.count, TIR_NONE);
   indices[n.count - 1] = splat(v, indices[n.count - 1], v->lanes);
   return tir_load(v->ir, n.ref, indices, n.count, splat(v, v->mask, v->lanes));
@@ -113,7 +124,7 @@ static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
   if (n.kind == TIR_LOAD) {
     if (vectors > 1) v->failed = true; /* the flat index would be a sum of vectors: left to the serial form */
     if (vectors == 0) return widen_scalar_load(v, n, args);
-    return tir_load(ir, n.ref, args, n.count, v->mask ? splat(v, v->mask, lanes) : TIR_NONE);
+    return tir_load(ir, n.ref, args, n.count, mask_of(v, n.ref, lanes));
   }
   bool elementwise = tir_type_is_float(n.type) || tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL;
   static const char *const opaque[] = {"call_extern", "call_pure_extern", "tvm_access_ptr",
@@ -174,7 +185,7 @@ static void widen_store(struct vectors *v, tir_stmt s) {
   }
   if (vectors != 1) v->failed = true; /* a reduction, or a diagonal */
   tir_expr value = splat(v, widen(v, n.store.value), v->lanes);
-  tir_expr mask = v->mask ? splat(v, v->mask, v->lanes) : TIR_NONE;
+  tir_expr mask = mask_of(v, n.store.buffer, v->lanes);
   if (v->failed) return;
   uint32_t first = tir_add_operands(ir, indices, rank);
   struct tir_stmt_node *to = tir_stmt_at(ir, s);
@@ -185,24 +196,55 @@ static void widen_store(struct vectors *v, tir_stmt s) {
 
 static void widen_list(struct vectors *v, tir_stmt first);
 
-static void widen_if(struct vectors *v, tir_stmt s) {
+static tir_expr conjunction(struct tir *ir, tir_expr a, tir_expr b) {
+  return a && b ? tir_binary(ir, TIR_AND, a, b) : a ? a : b;
+}
+
+/* What holds wherever a statement is reached. */
+static tir_expr conditions_around(struct tir *ir, tir_stmt s) {
+  tir_expr all = TIR_NONE;
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; s = p, p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_IF) && tir_stmt_at(ir, s)->list == TIR_BODY)
+      all = conjunction(ir, all, tir_stmt_at(ir, p)->test.condition);
+  return all;
+}
+
+/* Parts a conjunction into what is the same for all lanes and reads nothing, and the rest. TIR_NONE: there is none. */
+static void part_conjunction(struct vectors *v, tir_expr condition, tir_expr *same, tir_expr *each) {
   struct tir *ir = v->ir;
-  tir_expr c = widen(v, tir_stmt_at(ir, s)->test.condition);
-  if (lanes_of(v, c) == 1) {
-    tir_stmt_at(ir, s)->test.condition = c;
-    widen_list(v, tir_stmt_at(ir, s)->first[TIR_BODY]);
-    widen_list(v, tir_stmt_at(ir, s)->first[TIR_ELSE]);
+  const struct tir_expr_node *n = tir_at(ir, condition);
+  if (n->kind == TIR_AND) {
+    tir_expr second = n->b;
+    part_conjunction(v, n->a, same, each);
+    part_conjunction(v, second, same, each);
     return;
   }
-  if (tir_stmt_at(ir, s)->first[TIR_ELSE]) {
+  bool alike = !tir_uses_var(ir, condition, v->var) && !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  tir_expr *part = alike ? same : each;
+  *part = conjunction(ir, *part, condition);
+}
+
+/* What all lanes agree on stays a branch; what they do not becomes a mask. */
+static void widen_if(struct vectors *v, tir_stmt s) {
+  struct tir *ir = v->ir;
+  tir_expr same = TIR_NONE, each = TIR_NONE, outer = v->mask, given = v->given;
+  part_conjunction(v, tir_stmt_at(ir, s)->test.condition, &same, &each);
+  if (each) each = widen(v, each);
+  if (each && lanes_of(v, each) == 1) {
+    same = conjunction(ir, same, each);
+    each = TIR_NONE;
+  }
+  if (each && tir_stmt_at(ir, s)->first[TIR_ELSE]) {
     v->failed = true;
     return;
   }
-  tir_expr outer = v->mask;
-  v->mask = and_mask(v, outer, c);
+  if (each) v->mask = and_mask(v, outer, each);
+  v->given = conjunction(ir, given, same);
   widen_list(v, tir_stmt_at(ir, s)->first[TIR_BODY]);
   v->mask = outer;
-  tir_stmt_at(ir, s)->test.condition = tir_int(ir, TIR_T_BOOL, 1);
+  v->given = given;
+  widen_list(v, tir_stmt_at(ir, s)->first[TIR_ELSE]);
+  tir_stmt_at(ir, s)->test.condition = same ? same : tir_int(ir, TIR_T_BOOL, 1);
 }
 
 static void widen_list(struct vectors *v, tir_stmt first) {
@@ -230,7 +272,11 @@ static void vectorize(struct lowering *low, tir_stmt loop) {
   tir_stmt copy = tir_clone_stmt(ir, loop); /* the loop stays as it is should a statement have no vector form */
   n = *tir_stmt_at(ir, copy);
   tir_type type = ir->vars.at[n.loop.var].type;
-  struct vectors v = {.ir = ir, .var = n.loop.var, .lanes = (int)extent};
+  struct vectors v = {.ir = ir,
+                      .var = n.loop.var,
+                      .lanes = (int)extent,
+                      .first_tile = low->first_tile,
+                      .given = conditions_around(ir, loop)};
   v.ramp = tir_ramp(ir, n.loop.min, tir_int(ir, type, 1), (int)extent);
   tir_node_map_init(&v.made);
   widen_list(&v, n.first[TIR_BODY]);

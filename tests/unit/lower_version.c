@@ -1,0 +1,93 @@
+/* Edges of tiles: one test in front of what runs in whole iterations, and masks where it does not hold; a tile stays in
+ * registers all the same. */
+#include "script.h"
+
+static char *text_after(struct tir *ir, const char *pass) {
+  char *text = NULL;
+  size_t length = 0;
+  ms_error err = {.message = ""};
+  struct tir_lower_options options = {
+      .vector_bits = 256, .verify = true, .dump_after = pass, .dump = open_memstream(&text, &length)};
+  if (!tir_lower(ir, tir_find_func(ir, "main"), &options, &err)) fail_msg("%s", err.message);
+  fclose(options.dump);
+  tir_free(ir);
+  return text;
+}
+
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  for (const char *at = text; (at = strstr(at, part)); at++) count++;
+  return count;
+}
+
+#define PARAMS "A: T.Buffer((10, 6), \"float32\"), C: T.Buffer((10, 20), \"float32\")"
+
+/* Sums into tiles of 4 rows and 8 columns of C, of 10 rows and 20 columns. */
+static struct tir *sums(const char *loop) {
+  return read_function(PARAMS, loop,
+                       "    for k in range(6):", "        for i in range(4):", "            for j in T.vectorized(8):",
+                       "                if p % 3 * 8 + j < 20 and p // 3 * 4 + i < 10:",
+                       "                    C[p // 3 * 4 + i, p % 3 * 8 + j] = C[p // 3 * 4 + i, p % 3 * 8 + j] + "
+                       "A[p // 3 * 4 + i, k]");
+}
+
+static void whole_tiles_run_without_conditions(void **state) {
+  (void)state;
+  char *text = text_after(sums("for p in T.parallel(9):"), "version");
+  assert_int_equal(count_of(text, "if p % 3 <= 1 and p < 6:"), 1);
+  assert_int_equal(count_of(text, "else:"), 1);
+  assert_int_equal(count_of(text, "p % 3 * 8 + j < 20"), 1);
+  assert_int_equal(count_of(text, "for k in range(6)") + count_of(text, "for k, i in T.grid(6, 4)"), 2);
+  free(text);
+}
+
+/* What the tile's lanes outside hold is nobody's: no mask is on it, and none on what all lanes share. */
+static void tiles_at_edges_stay_in_registers(void **state) {
+  (void)state;
+  char *text = text_after(sums("for p in T.parallel(9):"), "vectorize");
+  assert_non_null(strstr(text, "C_register"));
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+    char *store = strstr(line, "C_register.vstore(");
+    if (!store) continue;
+    bool fills = strstr(store, "C.vload(");
+    assert_int_equal(count_of(store, "predicate="), fills && strstr(store, "predicate=") ? 1 : 0);
+    assert_null(strstr(store, "A.vload("));
+  }
+  free(text);
+}
+
+static void a_barrier_stands_under_no_test(void **state) {
+  (void)state;
+  char *text = text_after(sums("for p in T.thread_binding(9, thread=\"blockIdx.x\"):"), "version");
+  assert_int_equal(count_of(text, "p % 3 <= 1"), 0);
+  free(text);
+}
+
+/* Where no iteration is whole, or all are, there is nothing to ask. */
+static void edges_everywhere_get_no_test(void **state) {
+  (void)state;
+  struct tir *ir = read_function("C: T.Buffer((4, 20), \"float32\")", "for p in range(4):", "    for j in range(32):",
+                                 "        if p + j < 20:", "            C[p, p + j] = T.float32(1)");
+  char *text = text_after(ir, "version");
+  assert_null(strstr(text, "else:"));
+  free(text);
+}
+
+/* Parts of a tile in registers would lie in memory: such a loop is cut only where a part vanishes. */
+static void tiles_are_not_cut(void **state) {
+  (void)state;
+  char *text = text_after(sums("for p in T.parallel(9):"), "partition");
+  assert_null(strstr(text, "for i in range(2, 4)"));
+  free(text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(whole_tiles_run_without_conditions),
+      cmocka_unit_test(tiles_at_edges_stay_in_registers),
+      cmocka_unit_test(a_barrier_stands_under_no_test),
+      cmocka_unit_test(edges_everywhere_get_no_test),
+      cmocka_unit_test(tiles_are_not_cut),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
