@@ -169,6 +169,7 @@ bool db_map_pages(const char *path, bool damaged, struct db_pages *out, ms_error
 }
 
 void db_unmap_pages(struct db_pages *p) {
+  assert(p);
   if (p->at) munmap((void *)p->at, p->bytes);
   p->at = NULL;
 }

@@ -67,6 +67,7 @@ static int put_workload(struct db *db, MDB_txn *txn, void *data) {
 }
 
 bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err) {
+  assert(tir_is_func(ir, f));
   char *text = tir_print(ir, f, 0);
   if (!text) abort();
   struct putting p = {workload_id(ir, f), telling_name(ir, f), text};
@@ -121,6 +122,7 @@ static uint64_t count_records(struct db *db, MDB_txn *txn, const db_id *id) {
 }
 
 bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_error *err) {
+  assert(visit);
   MDB_txn *txn;
   MDB_cursor *cursor;
   if (!db_begin_read(db, &txn, err)) return false;

@@ -39,13 +39,18 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   return a;
 }
 
-static size_t element_bytes(const struct bound_array *a) { return a->bytes / a->count; }
+static size_t element_bytes(const struct bound_array *a) {
+  assert(a->count && a->bytes % a->count == 0);
+  return a->bytes / a->count;
+}
 
 static double get(const struct bound_array *a, size_t i) {
+  assert(i < a->count);
   return tir_fetch_element(a->type, (const char *)a->data + i * element_bytes(a));
 }
 
 static void set(struct bound_array *a, size_t i, double x) {
+  assert(i < a->count);
   tir_put_element(a->type, (char *)a->data + i * element_bytes(a), x);
 }
 
@@ -236,6 +241,7 @@ static int text(lua_State *L) {
 }
 
 void bind_arrays(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"shape", shape},        {"type", type_name},        {"tolist", to_list},
                                      {"random", fill_random}, {"difference", difference}, {NULL, NULL}};
   static const luaL_Reg meta[] = {

@@ -7,6 +7,7 @@ enum { MOST_IN_TURN = 16 };
 static struct bound_call *check_call(lua_State *L, int at) { return luaL_checkudata(L, at, BOUND_CALL); }
 
 struct bound_call *bind_new_call(lua_State *L, int kept) {
+  assert(!lua_isnone(L, kept));
   lua_pushvalue(L, kept);
   struct bound_call *call = lua_newuserdatauv(L, sizeof *call, 1);
   *call = (struct bound_call){0};
@@ -76,6 +77,7 @@ static int time_in_turn(lua_State *L) {
 }
 
 void bind_calls(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"run", run}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {NULL, NULL}};
   bind_type(L, BOUND_CALL, methods, meta);

@@ -123,6 +123,7 @@ static int draft_best(lua_State *L) {
 }
 
 void bind_drafts(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg draft[] = {{"size", draft_size}, {"cost", draft_cost}, {"best", draft_best}, {NULL, NULL}};
   static const luaL_Reg draft_meta[] = {{"__gc", collect_draft}, {NULL, NULL}};
   bind_type(L, BOUND_DRAFT, draft, draft_meta);

@@ -49,6 +49,7 @@ static int free_text(lua_State *L) {
 }
 
 static void push_printed(lua_State *L, const struct tir *ir, tir_func f, unsigned flags) {
+  assert(!f || tir_is_func(ir, f));
   struct held_text *held = bind_hold(L, sizeof *held, "msched.text", free_text);
   held->text = tir_print(ir, f, flags);
   lua_pushstring(L, held->text ? held->text : "");
@@ -227,6 +228,7 @@ static int from_script(lua_State *L) {
 }
 
 void bind_functions(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"script", script}, {"name", name},   {"hash", hash},
                                      {"params", params}, {"flops", flops}, {"integer_ops", integer_ops},
                                      {"escape", escape}, {NULL, NULL}};

@@ -26,6 +26,7 @@ static struct vm_intrinsics *table_of(lua_State *L) {
 const struct vm_intrinsics *bind_intrinsics(lua_State *L) { return table_of(L); }
 
 bool bind_add_intrinsics(lua_State *L, const struct vm_intrinsics *from, ms_error *err) {
+  assert(from && err);
   return vm_add_intrinsics(table_of(L), from, err);
 }
 
@@ -60,6 +61,7 @@ static int intrinsic(lua_State *L) {
 }
 
 void bind_intrinsic(lua_State *L) {
+  assert(lua_istable(L, -1));
   struct held_intrinsics *held = bind_hold(L, sizeof *held, "msched.intrinsics", collect);
   held->table = vm_intrinsics_new();
   lua_rawsetp(L, LUA_REGISTRYINDEX, &key);

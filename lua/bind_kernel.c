@@ -324,6 +324,7 @@ static int host(lua_State *L) {
 }
 
 void bind_kernels(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"time", time_kernel},
                                      {"check_real", check_real},
                                      {"check_timing", check_timing},
@@ -349,6 +350,7 @@ void bind_kernels(lua_State *L) {
 }
 
 void bind_targets(lua_State *L) {
+  assert(lua_istable(L, -1));
   lua_pushcfunction(L, target);
   lua_setfield(L, -2, "target");
   lua_pushcfunction(L, host);

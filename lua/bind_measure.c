@@ -183,6 +183,7 @@ static int measurer_set_best(lua_State *L) {
 }
 
 void bind_measurers(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"add", measurer_add},
                                      {"reference", measurer_reference},
                                      {"submit", measurer_submit},

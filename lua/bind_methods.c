@@ -350,6 +350,7 @@ static int ask(lua_State *L) {
 /* ---- Registration ---- */
 
 void bind_table_methods(lua_State *L) {
+  assert(lua_istable(L, -1));
   for (int k = 0; k < VM_KIND_COUNT; k++) {
     const struct vm_signature *sig = vm_signature_of((enum vm_kind)k);
     lua_pushlstring(L, vm_kind_info((enum vm_kind)k)->method, sig->method_length);
@@ -372,6 +373,7 @@ void bind_table_methods(lua_State *L) {
 }
 
 void bind_methods(lua_State *L) {
+  assert(lua_istable(L, -1));
   bind_push_trace(L, vm_trace_new());
   lua_setfield(L, LUA_REGISTRYINDEX, answers);
   lua_pushlightuserdata(L, (void *)&rest_mark);

@@ -101,6 +101,7 @@ static int model_save(lua_State *L) {
 }
 
 void bind_models(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg model[] = {
       {"update", model_update}, {"predict", model_predict}, {"save", model_save}, {NULL, NULL}};
   static const luaL_Reg model_meta[] = {{"__gc", collect_model}, {NULL, NULL}};

@@ -76,6 +76,7 @@ static void push_names(lua_State *L, const char *list) {
 }
 
 void bind_check_options(lua_State *L, int at, const char *list) {
+  assert(list && at != 0);
   if (lua_isnoneornil(L, at)) return;
   at = lua_absindex(L, at);
   if (lua_type(L, at) != LUA_TTABLE) bind_refuse(L, "options are a table, not a %s", luaL_typename(L, at));
@@ -108,6 +109,7 @@ static int options(lua_State *L) {
 }
 
 void bind_options(lua_State *L) {
+  assert(lua_istable(L, -1));
   lua_pushcfunction(L, options);
   lua_setfield(L, -2, "options");
 }
@@ -126,6 +128,7 @@ int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwis
 }
 
 bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise) {
+  assert(name);
   if (!lua_istable(L, at)) return otherwise;
   bool value = lua_getfield(L, at, name) == LUA_TNIL ? otherwise : (bool)lua_toboolean(L, -1);
   lua_pop(L, 1);
@@ -133,6 +136,7 @@ bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise) {
 }
 
 const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise) {
+  assert(name);
   if (!lua_istable(L, at)) return otherwise;
   const char *value = otherwise;
   if (lua_getfield(L, at, name) != LUA_TNIL) {

@@ -31,6 +31,7 @@ static int stream_unit(lua_State *L) {
 }
 
 void bind_streams(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"below", stream_below}, {"unit", stream_unit}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{NULL, NULL}};
   bind_type(L, BOUND_STREAM, methods, meta);
@@ -59,6 +60,7 @@ void script_files_read(lua_State *L, int at, struct script_files *files) {
 }
 
 void script_files_free(struct script_files *files) {
+  assert(files && (files->paths || !files->count));
   for (uint32_t i = 0; i < files->count; i++) free(files->paths[i]);
   free(files->paths);
   files->paths = NULL;
@@ -71,6 +73,7 @@ void script_files_free(struct script_files *files) {
 static const char worker[] = "msched.worker";
 
 static bool protected(lua_State *L, lua_CFunction function, void *data, int results, ms_error *err) {
+  assert(function && results >= 0);
   lua_settop(L, 0);
   lua_pushcfunction(L, function);
   lua_pushlightuserdata(L, data);
@@ -107,6 +110,7 @@ static int load_worker(lua_State *L) {
 }
 
 void *script_files_open(void *data, ms_error *err) {
+  assert(data);
   struct script_files *files = data;
   struct script_limits limits = {.bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true};
   lua_State *L = script_new(&limits, err);
@@ -118,6 +122,7 @@ void *script_files_open(void *data, ms_error *err) {
 }
 
 void script_files_close(void *data, void *state) {
+  assert(data && state);
   (void)data;
   script_close(state);
 }
@@ -143,6 +148,7 @@ static enum ms_code code_named(const char *name) {
 /* What it gives: whether it is accepted; else the postprocessor's name, and code and message of what it met, if any. */
 bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME],
                               ms_error *err) {
+  assert(state && schedule && by);
   lua_State *L = state;
   (void)data;
   bool ok = protected(L, postprocess, schedule, 4, err);
@@ -322,6 +328,7 @@ static int box_mutate(lua_State *L) {
 }
 
 void bind_boxes(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {
       {"sketches", box_sketches}, {"mutators", box_mutators}, {"mutate", box_mutate}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_box}, {NULL, NULL}};

@@ -34,6 +34,7 @@ static struct bound_schedule *check_schedule(lua_State *L, int at) {
 }
 
 static void set_type(lua_State *L, const char *type) {
+  assert(type && lua_isuserdata(L, -1));
   lua_rawgetp(L, LUA_REGISTRYINDEX, type);
   lua_setmetatable(L, -2);
 }
@@ -114,6 +115,7 @@ static int collect_schedule(lua_State *L) {
 /* ---- Handles ---- */
 
 void bind_push_handle(lua_State *L, int schedule, uint32_t variable) {
+  assert(lua_isuserdata(L, schedule));
   schedule = lua_absindex(L, schedule);
   struct bound_schedule *b = lua_touserdata(L, schedule);
   struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, b->borrowed ? 0 : 1);
@@ -310,6 +312,7 @@ static int apply(lua_State *L) {
 /* ---- Registration ---- */
 
 void bind_schedules(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg schedule_methods[] = {{"func", schedule_function},
                                               {"copy", schedule_copy},
                                               {"handle", schedule_handle},

@@ -57,6 +57,7 @@ static int features_of(lua_State *L) {
 }
 
 const float *bind_feature_rows(lua_State *L, int at, uint32_t *count) {
+  assert(count);
   const struct bound_features *f = luaL_testudata(L, at, BOUND_FEATURES);
   *count = f ? f->count : 0;
   return f ? f->rows : NULL;
@@ -182,6 +183,7 @@ static void push_trace(lua_State *L, struct vm_trace **owned) {
 }
 
 static void push_candidate(lua_State *L, struct search_candidate *c) {
+  assert(!c->ok || (c->trace && c->sketch));
   char hash[20];
   lua_newtable(L);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)c->module_hash);
@@ -318,6 +320,7 @@ static int interrupted(lua_State *L) {
 }
 
 void bind_searching(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg pool[] = {
       {"add", pool_add}, {"replay", pool_replay}, {"costs", pool_costs}, {"close", collect_pool}, {NULL, NULL}};
   static const luaL_Reg features[] = {{"without", features_without}, {NULL, NULL}};

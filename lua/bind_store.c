@@ -105,6 +105,7 @@ static int store_get_workload(lua_State *L) {
 static const char *const statuses[] = {"measured", "censored", "failed", NULL};
 
 static void push_record(lua_State *L, const struct db_record *r) {
+  assert(r);
   char hash[20], id[DB_ID_TEXT];
   lua_newtable(L);
   db_id_text(&r->id, id);
@@ -138,6 +139,7 @@ static const char *versions_text(void) {
 
 /* Keeps the intrinsics of this state that the trace names, and the record. */
 static bool put_record(lua_State *L, struct db *db, const struct vm_trace *trace, struct db_record *r, ms_error *err) {
+  assert(db && r);
   void *bytes = vm_write_binary(trace, &r->trace_bytes);
   r->trace = bytes;
   bool ok = db_keep_intrinsics(db, trace, bind_intrinsics(L), r, err) && db_put_record(db, r, err);
@@ -368,6 +370,7 @@ static int check_pages(lua_State *L) {
 }
 
 static void set_count(lua_State *L, const char *key, uint64_t count) {
+  assert(lua_istable(L, -1));
   lua_pushinteger(L, (lua_Integer)count);
   lua_setfield(L, -2, key);
 }
@@ -558,6 +561,7 @@ static int versions(lua_State *L) {
 }
 
 void bind_stores(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"path", store_path},
                                      {"put_workload", store_put_workload},
                                      {"get_workload", store_get_workload},

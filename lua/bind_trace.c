@@ -38,6 +38,7 @@ static int collect_trace(lua_State *L) {
 }
 
 static int push_malloced(lua_State *L, char *text, size_t length) {
+  assert(text || !length);
   lua_pushlstring(L, text, length); /* the state's memory limit is far above a trace's text */
   free(text);
   return 1;
@@ -226,6 +227,7 @@ static int read_trace(lua_State *L) {
 }
 
 void bind_traces(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"json", trace_json},
                                      {"text", trace_text},
                                      {"binary", trace_binary},

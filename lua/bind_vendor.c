@@ -12,6 +12,7 @@ struct bound_vendor {
 #define BOUND_VENDOR "msched.vendor"
 
 static bool open_vendor(const struct vendor *vendor, const char *path, int threads, struct bound_vendor *out) {
+  assert(vendor && out);
   void *library = dlopen(path ? path : vendor->library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   *out = (struct bound_vendor){vendor, library, library ? vendor->start(library, threads) : NULL};
   return out->started != NULL;
@@ -56,6 +57,7 @@ static int vendor_text(lua_State *L) {
 
 /* The integers of the field `name` of the table on the top; gives how many. */
 static int read_integers(lua_State *L, const char *name, int64_t *out, int most) {
+  assert(most > 0);
   if (lua_getfield(L, -1, name) != LUA_TTABLE) bind_refuse(L, "the field %s is a list of integers", name);
   int count = (int)lua_rawlen(L, -1);
   if (count > most) bind_refuse(L, "%s: at most %d integers are expected", name, most);
@@ -126,6 +128,7 @@ static int prepare(lua_State *L) {
 }
 
 void bind_vendors(lua_State *L) {
+  assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"name", vendor_name}, {"prepare", prepare}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__tostring", vendor_text}, {NULL, NULL}};
   bind_type(L, BOUND_VENDOR, methods, meta);

@@ -34,6 +34,7 @@ char *cli_read_file(const char *path, size_t *length, ms_error *err) {
 }
 
 struct tir *cli_read_module(const char *path, ms_error *err) {
+  assert(path);
   size_t length;
   char *text = cli_read_file(path, &length, err);
   if (!text) return NULL;
@@ -47,6 +48,7 @@ struct tir *cli_read_module(const char *path, ms_error *err) {
 }
 
 struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
+  assert(path);
   size_t length;
   char *text = cli_read_file(path, &length, err);
   if (!text) return NULL;
@@ -64,6 +66,7 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
 }
 
 void cli_print_json(json_t *object) {
+  assert(object);
   char *text = json_dumps(object, JSON_COMPACT);
   if (text) puts(text);
   free(text);
@@ -71,6 +74,7 @@ void cli_print_json(json_t *object) {
 }
 
 int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json) {
+  assert(err && err->code != MS_OK);
   bool placed = err->instruction >= 0;
   const char *kind = NULL;
   if (placed && trace && (uint32_t)err->instruction < trace->steps->count)

@@ -142,6 +142,7 @@ static int print_member(lua_State *L) { /* (name): whether it is known */
 }
 
 bool cli_explain_member(const char *name) {
+  assert(name);
   ms_error err = {.instruction = -1};
   lua_State *L = script_new(NULL, &err);
   if (!L) return false;

@@ -76,6 +76,7 @@ static bool explain_command(const char *name) {
 }
 
 bool help_explain(const char *name) {
+  assert(name);
   if (!strcmp(name, "commands")) return list_commands(), true;
   if (!strcmp(name, "instructions")) return list_instructions(), true;
   if (!strcmp(name, "queries")) return list_queries(), true;

@@ -51,6 +51,7 @@ static struct vm_intrinsics *read_all(const struct cli_list *files, ms_error *er
 }
 
 struct vm_intrinsics *cli_read_intrinsics(struct cli_list *files, ms_error *err) {
+  assert(files && (files->at || !files->count));
   struct vm_intrinsics *table = read_all(files, err);
   free(files->at);
   *files = (struct cli_list){0};

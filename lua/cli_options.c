@@ -46,6 +46,7 @@ static const struct cli_option *find_option(const struct cli_words *w, const cha
 }
 
 const char *cli_option_key(const struct cli_option *o) {
+  assert(o && o->name);
   const char *last = strrchr(o->name, ' ');
   last = last ? last + 1 : o->name;
   return last + strspn(last, "-");
@@ -57,6 +58,7 @@ static bool looks_like_option(const char *word) { return word[0] == '-' && word[
 
 /* The form of the command is its first argument; options before it are known by their names alone. */
 struct cli_words cli_words_of(const struct cli_command *command, int argc, char **argv) {
+  assert(command && argc >= 0 && (argv || !argc));
   struct cli_words w = {.command = command, .argc = argc, .argv = argv};
   const char *form = NULL;
   for (int i = 0; i < argc && !form && strcmp(argv[i], "--") != 0; i++) {
@@ -109,6 +111,7 @@ static bool take_option(struct cli_words *w, struct cli_word *out) {
 }
 
 enum cli_read cli_next(struct cli_words *w, struct cli_word *out) {
+  assert(w->at <= w->argc && out);
   *out = (struct cli_word){.rest = w->rest};
   if (w->at < w->argc && !w->literal && !strcmp(w->argv[w->at], "--")) {
     w->literal = true;
@@ -122,6 +125,7 @@ enum cli_read cli_next(struct cli_words *w, struct cli_word *out) {
 }
 
 static void append(struct cli_list *list, const char *text) {
+  assert(list && text && (list->at || !list->count));
   list->at = realloc(list->at, (list->count + 1) * sizeof *list->at);
   if (!list->at) abort();
   list->at[list->count++] = text;
@@ -197,6 +201,7 @@ static void print_form(FILE *to, const struct cli_command *c, const char *words,
 }
 
 void cli_print_usage(FILE *to, const struct cli_command *c) {
+  assert(to && c);
   const char *form = c->usage;
   for (bool first = true; first || *form; first = false) {
     size_t length = strcspn(form, "\n");
@@ -207,6 +212,7 @@ void cli_print_usage(FILE *to, const struct cli_command *c) {
 }
 
 void cli_explain_options(const struct cli_command *c) {
+  assert(c);
   char text[128];
   for (int i = 0, shown = 0; i < OPTIONS; i++) {
     const struct cli_option *o = &table[i];
@@ -221,6 +227,7 @@ void cli_explain_options(const struct cli_command *c) {
 }
 
 int cli_wrong_usage(const struct cli_command *self, const char *format, ...) {
+  assert(format);
   va_list args;
   fprintf(stderr, "msched%s%s: ", self ? " " : "", self ? self->name : "");
   va_start(args, format);

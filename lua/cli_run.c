@@ -68,6 +68,7 @@ static bool interpret(const struct tir *ir, tir_func f, const struct tir_argumen
 }
 
 static size_t element_bytes(const struct tir *ir, tir_buffer buffer) {
+  assert(tir_is_buffer(ir, buffer));
   tir_type type = tir_buffer_at(ir, buffer)->type;
   return ((size_t)tir_type_bits(type) * (size_t)tir_type_lanes(type) + 7) / 8;
 }
@@ -268,6 +269,7 @@ static bool run_on_both(const struct tir *ir, const struct tir *scheduled, tir_f
 }
 
 static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const struct options *o, ms_error *err) {
+  assert(tir_is_func(ir, f));
   struct outcome out = {0};
   struct jit_target target;
   struct tir_arguments before, expected;

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 int cli_script(int argc, char **argv) {
+  assert(argc > 0 && argv[0]);
   ms_error err = {.instruction = -1};
   script_catch(SIGINT, true);
   lua_State *L = script_new(NULL, &err);

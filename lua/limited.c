@@ -82,6 +82,7 @@ static void give_hook(lua_State *L, struct hook before) { lua_sethook(L, before.
 
 /* lua_pcall with our hook, which ends it when it is late or the user interrupts, also in a state that is patient. */
 static int call_watched(lua_State *L, int arguments, int results, int handler) {
+  assert(arguments >= 0 && lua_gettop(L) > arguments);
   struct script *s = script_of(L);
   bool patient = s->limits.patient;
   s->limits.patient = false;
@@ -177,6 +178,7 @@ static int rule_timeout(lua_State *L) {
 }
 
 void bind_parts(lua_State *L) {
+  assert(lua_istable(L, -1));
   lua_pushcfunction(L, limited);
   lua_setfield(L, -2, "limited");
   lua_pushcfunction(L, code_of);

@@ -140,6 +140,7 @@ static void report(struct session *s) {
 }
 
 static bool call(lua_State *L, int arguments) {
+  assert(arguments >= 0 && lua_gettop(L) > arguments);
   int function = lua_gettop(L) - arguments;
   lua_pushcfunction(L, as_message);
   lua_insert(L, function);
@@ -181,6 +182,7 @@ static enum repl_input read_line(struct session *s, const char **line, size_t *l
 }
 
 static void append(struct session *s, const char *line, size_t length) {
+  assert(line || !length);
   if (!s->length && length && *line == '=') line++, length--; /* as in older Lua */
   s->text = tir_enlarge(s->text, &s->capacity, (uint64_t)s->length + length + 2, 1);
   memcpy(s->text + s->length, line, length);

@@ -162,6 +162,7 @@ static void find_history(char *out, size_t size) {
 }
 
 static void remember(struct repl_editor *e, const char *line) {
+  assert(line);
   HistEvent event;
   if (!line[strspn(line, " \t")]) return;
   history(e->history, &event, H_ENTER, line);
@@ -171,6 +172,7 @@ static void remember(struct repl_editor *e, const char *line) {
 /* ---- The editor ---- */
 
 struct repl_editor *repl_editor_new(lua_State *L, int complete) {
+  assert(L);
   struct repl_editor *e = calloc(1, sizeof *e);
   if (!e) return NULL;
   setlocale(LC_CTYPE, "");
@@ -212,6 +214,7 @@ void repl_editor_free(struct repl_editor *e) {
 }
 
 enum repl_input repl_edit(struct repl_editor *e, const char *prompt, const char **line, size_t *length) {
+  assert(e && prompt && line && length);
   sigset_t blocked;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGINT);

@@ -21,6 +21,7 @@ static void find_root(void) {
 }
 
 void script_path(const char *file, char *out, size_t size) {
+  assert(file && out && size);
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, find_root);
   const char *given = getenv("MSCHED_LUA_PATH");

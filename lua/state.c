@@ -40,6 +40,7 @@ static void on_interrupt_or_end(int number) {
   raise(number);
 }
 void script_catch(int number, bool kills) {
+  assert(number > 0);
   struct sigaction action = {.sa_handler = kills ? on_interrupt_or_end : on_interrupt};
   sigaddset(&action.sa_mask, SIGINT);
   sigaddset(&action.sa_mask, SIGTERM);
@@ -58,6 +59,7 @@ static double now(void) { return 1e-9 * (double)clock_ns(); }
 static void *allocate(void *data, void *at, size_t old_size, size_t size) {
   struct script *s = data;
   size_t old = at ? old_size : 0;
+  assert(s->used >= old);
   if (size == 0) {
     free(at);
     s->used -= old;
@@ -104,6 +106,7 @@ void script_charge(lua_State *L, size_t *charged, size_t bytes) {
   lua_error(L);
 }
 void script_discharge(lua_State *L, size_t *charged) {
+  assert(charged);
   script_of(L)->used -= *charged;
   *charged = 0;
 }
@@ -339,6 +342,7 @@ static void push_message(lua_State *L, const ms_error *err) {
 }
 
 int bind_raise(lua_State *L, const ms_error *err) {
+  assert(err && err->code != MS_OK);
   push_message(L, err);
   return lua_error(L);
 }
@@ -357,6 +361,7 @@ bool bind_is_misuse(enum ms_code code) {
 }
 
 int bind_raise_refused(lua_State *L, const ms_error *err) {
+  assert(err && err->code != MS_OK);
   push_message(L, err);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &refused_text);
@@ -376,6 +381,7 @@ enum ms_code bind_refused_code(lua_State *L, int at) {
 }
 
 int bind_refuse(lua_State *L, const char *format, ...) {
+  assert(format);
   va_list args;
   where(L);
   va_start(args, format);

@@ -45,6 +45,7 @@ const struct vm_trace *search_draft_sketch(const struct search_draft *d) { retur
 /* ---- Numbers ---- */
 
 static void compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out) {
+  assert(d->number_count <= MOST_NUMBERS);
   for (uint32_t i = 0; i < d->number_count; i++) {
     const struct draft_number *n = &d->numbers[i];
     switch (n->op) {
@@ -58,6 +59,7 @@ static void compute_numbers(const struct search_draft *d, const int64_t *decisio
 }
 
 bool search_draft_has(const struct search_draft *d, const struct vm_trace *trace) {
+  assert(trace);
   const struct vm_steps *steps = trace->steps, *own = d->sketch->steps;
   if (steps->count != own->count || steps->decisions != own->decisions) return false;
   for (uint32_t i = 0; i < steps->count; i++) {
@@ -97,6 +99,7 @@ static void grow_tile(const struct draft_nest *nest, const struct draft_loop *lo
 }
 
 static double touched(const struct draft_nest *nest, const struct draft_access *a, const double *tile) {
+  assert(a->rank <= DRAFT_RANK && nest->iter_count <= DRAFT_ITERS);
   double all = a->bytes;
   for (uint32_t d = 0; d < a->rank; d++) {
     double width = 1;
@@ -109,6 +112,7 @@ static double touched(const struct draft_nest *nest, const struct draft_access *
 }
 
 static bool is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop) {
+  assert(loop < nest->loop_count);
   for (uint32_t k = 0; k < nest->iter_count; k++)
     for (uint32_t d = 0; d < a->rank && (nest->loops[loop].iters >> k & 1); d++)
       if (a->moves[d][k]) return true;
@@ -116,6 +120,7 @@ static bool is_moved(const struct draft_nest *nest, const struct draft_access *a
 }
 
 static void shape_nest(const struct draft_nest *nest, const double *numbers, struct shape *s) {
+  assert(nest->loop_count <= DRAFT_LOOPS && nest->access_count <= DRAFT_ACCESSES);
   s->nest = nest;
   for (uint32_t k = 0; k < nest->iter_count; k++) s->tiles[nest->loop_count][k] = 1;
   for (uint32_t i = nest->loop_count + 1; i-- > 0;) {
@@ -160,6 +165,7 @@ static void find_vector(const struct search_draft *d, struct shape *s) {
 }
 
 static double product_of(const struct shape *s, uint32_t first, uint32_t end) {
+  assert(end <= s->nest->loop_count);
   double product = 1;
   for (uint32_t i = first; i < end; i++) product *= s->trips[i];
   return product;
@@ -349,6 +355,7 @@ static void trim(struct finding *f) {
 }
 
 static double offer(struct finding *f, const int64_t *decisions) {
+  assert(f->count < f->room);
   const struct search_draft *d = f->draft;
   double cost = search_draft_cost(d, decisions);
   if (!(cost < f->limit)) return cost;
@@ -362,6 +369,7 @@ static double offer(struct finding *f, const int64_t *decisions) {
 }
 
 static void choose(const struct draft_draw *draw, uint32_t choice, int64_t *decisions) {
+  assert(choice < draw->choices);
   memcpy(decisions + draw->decision, draw->values + (size_t)choice * draw->width, draw->width * sizeof *decisions);
 }
 
@@ -385,6 +393,7 @@ static uint64_t descend(struct finding *f, int64_t *decisions, double cost) {
     better = false;
     for (uint32_t k = 0; k < d->draw_count; k++) {
       const struct draft_draw *draw = &d->draws[k];
+      assert(draw->width <= DRAFT_LOOPS);
       int64_t before[DRAFT_LOOPS];
       memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
       for (uint32_t i = 0; i < draw->choices; i++, seen++) {

@@ -31,6 +31,7 @@ static uint32_t add_constant(struct search_draft *d, int64_t value) {
 
 /* Of two numbers; constants are folded. */
 static uint32_t combine(struct search_draft *d, int op, uint32_t a, uint32_t b) {
+  assert(a < d->number_count && b < d->number_count);
   struct draft_number x = d->numbers[a], y = d->numbers[b];
   if (x.op != DRAFT_CONSTANT || y.op != DRAFT_CONSTANT) return add_number(d, (struct draft_number){op, a, b, 0});
   return add_constant(d, op == DRAFT_TIMES ? x.value * y.value : (x.value + y.value - 1) / y.value);
@@ -320,6 +321,7 @@ enum { MOST_CHOICES = 1 << 16 };
 
 /* All ways to be a product of so many parts, in order. */
 static void list_tiles(struct tiles *t, uint32_t at, int64_t rest) {
+  assert(at < t->draw->width && rest > 0);
   struct draft_draw *d = t->draw;
   if (at + 1 < d->width) {
     for (int64_t f = 1; f <= rest; f++)

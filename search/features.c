@@ -260,6 +260,7 @@ static int64_t slope(struct tir *ir, tir_expr index, tir_var v) {
 }
 
 static void add_access(struct store_info *s, tir_buffer buffer, const tir_expr *indices, bool write) {
+  assert(s->access_count <= MOST_ACCESSES);
   struct access *a = NULL;
   for (uint32_t i = 0; i < s->access_count; i++)
     if (s->accesses[i].buffer == buffer) a = &s->accesses[i];

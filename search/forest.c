@@ -12,6 +12,7 @@ void forest_clear(struct forest *f) {
 float forest_score(const struct forest *f, const float *row) {
   float sum = 0;
   for (uint32_t t = 0; t < f->tree_count; t++) {
+    assert(f->roots[t] < f->node_count);
     const struct forest_node *n = &f->nodes[f->roots[t]];
     while (n->left) n = &f->nodes[row[n->feature] < n->value ? n->left : n->right];
     sum += n->value;
@@ -83,6 +84,7 @@ bool forest_read(struct forest *f, json_t *trees, uint32_t width, ms_error *err)
 /* ---- Writing ---- */
 
 static json_t *write_tree(const struct forest_node *nodes, uint32_t first, uint32_t end) {
+  assert(first < end);
   json_t *left = json_array(), *right = json_array(), *features = json_array(), *values = json_array();
   for (uint32_t i = first; i < end; i++) {
     const struct forest_node *n = &nodes[i];

@@ -105,6 +105,7 @@ static bool replay(struct worker *w, uint32_t i, struct search_candidate *out) {
 
 static void run_job(struct worker *w, uint32_t i) {
   struct search_pool *pool = w->pool;
+  assert(pool->jobs[i].function < pool->function_count);
   uint32_t function = pool->jobs[i].function;
   struct vm_schedule *schedule = w->schedules[function];
   struct search_candidate *out = &pool->out[i];
@@ -170,6 +171,7 @@ static void *work(void *data) {
 enum { MOST_KEPT = 64 }; /* plans */
 
 static const struct vm_plan *plan_of(struct search_pool *pool, const struct search_job *job) {
+  assert(job->trace && job->function < pool->function_count);
   uint32_t last = pool->kept_count;
   for (uint32_t k = last; k > 0 && last - k < MOST_KEPT; k--)
     if (pool->kept[k - 1].steps == job->trace->steps && pool->kept[k - 1].function == job->function)
@@ -193,6 +195,7 @@ static void keep_last(struct search_pool *pool, uint32_t most) {
 /* ---- Life ---- */
 
 static void stop_workers(struct search_pool *pool, uint32_t started) {
+  assert(!pool->busy);
   pthread_mutex_lock(&pool->lock);
   pool->leaving = true;
   pthread_cond_broadcast(&pool->wake);
@@ -255,6 +258,7 @@ static void *grow(void *array, size_t count, size_t size) {
 
 /* Workers wait between rounds: they see the function with the next. */
 uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, tir_func f) {
+  assert(tir_is_func(workload, f));
   uint32_t number = pool->function_count++;
   pool->functions = grow(pool->functions, pool->function_count, sizeof *pool->functions);
   pool->functions[number] = (struct function){tir_new(), f};

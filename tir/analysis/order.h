@@ -1,8 +1,8 @@
 /* Order: whether a block's work may be done at another place of its scope. Internal to tir.
  *
- * Of uses that regions declare, stage pipelines and the regions themselves say what must come before what. Of the others
- * only that there is a conflict is known (access.h), so that the two blocks must keep to the order in which they run
- * now: on the same side, and in the same iterations of the loops around both. */
+ * Of uses that regions declare, stage pipelines and the regions themselves say what must come before what. Of the others,
+ * and of what the scope does outside of blocks, only that there is a conflict is known (access.h), so that both must keep
+ * to the order in which they run now: on the same side, and in the same iterations of the loops around both. */
 #ifndef MSCHED_TIR_ORDER_H
 #define MSCHED_TIR_ORDER_H
 

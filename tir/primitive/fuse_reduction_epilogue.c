@@ -5,7 +5,8 @@
  *           block that alone reads it, without a predicate. Both have single stores. The epilogue's iterations are the
  *           reduction's spatial ones, in their order; it loads the element that the reduction stores, once; its value
  *           is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there
- *           before the reduction begins, and both buffers have one type. The scope reads what the reduction writes in blocks only.
+ *           before the reduction begins, and both buffers have one type. The scope reads what the reduction writes
+ *           in its blocks only.
  * After:    the reduction's init stores the terms that were added to its own, and its update accumulates in the buffer
  *           that the epilogue wrote. It reads what the epilogue read, and is marked as it was where a user annotated
  *           these regions. The buffer between stays allocated.

@@ -7,7 +7,8 @@
  *           the buffer aside, and begins, in each dimension, at a constant or at a multiple of a loop from zero,
  *           rounded down after a division at most; in one dimension windows overlap.
  *           No loop moves two dimensions, the loops whose windows overlap run in order, no other loop around decides
- *           what is computed, and consumers read the window only.
+ *           what is computed, and consumers read the window only. The scope uses the
+ *           buffer in its blocks only.
  * After:    the dimension that the outermost such loop moves, the rolling one, is as long as the window: its indices
  *           are taken modulo that. The block runs where its loops start, or where an element is new. In all blocks of
  *           the scope the iteration of that number, and those bound to that loop, are opaque unless they reduce: what
