@@ -18,7 +18,9 @@ targets.llvm = {
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
--- GPUs: MetaSchedule's rules.
+local LOCAL_BYTES = 4096 -- of a thread: a few times what its registers hold; much of it would lie in memory
+
+-- GPUs: MetaSchedule's rules; its draws are held against what a GPU launches.
 targets.cuda = {
   rules = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
@@ -26,7 +28,8 @@ targets.cuda = {
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   multi_level_tiling = function(target)
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
-            threads = {least = target.warp, most = target.max_threads}, vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+            threads = {least = target.warp, most = target.max_threads},
+            limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES}, vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
             stages = target.arch >= 80 and {4, 5} or {}} -- copies that a thread does not wait for
   end,
@@ -34,7 +37,7 @@ targets.cuda = {
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
   rewrite_unbound_block = {max_blocks = 256},
-  verify_gpu_code = {local_bytes = 4096}, -- a few times what a thread's registers hold: much of it would lie in memory
+  verify_gpu_code = {local_bytes = LOCAL_BYTES},
   auto_bind = {max_blocks = 256, thread_extents = {32, 64, 128, 256, 512, 1024}},
 }
 
@@ -81,7 +84,9 @@ targets.tensor_core = targets.changed(targets.cuda, {
 
 -- MetaSchedule's own, without what is ours.
 targets.metaschedule = {
-  cuda = targets.cuda,
+  cuda = targets.changed(targets.cuda, {
+    multi_level_tiling = function(target) return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false}) end,
+  }),
   llvm = targets.changed(targets.llvm, {
     rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll", "random_compute_location"},
     add_rfactor = {jobs_per_core = 16, max_innermost = 64},

@@ -4,12 +4,13 @@
 --   max_innermost        the largest innermost tile
 --   binds                thread axes of the first levels, each fused; nil: none
 --   threads              {least, most}, of a block, noted for verify_gpu_code; nil: not noted
+--   limits               {vthreads, shared_bytes, local_bytes}, which draws are held against; nil: they are not
 --   write                {need = "must" | "may", levels, scope}: a cache for the result, under each of the levels in turn
 --   read                 {levels, scope}: caches for the inputs
 --   vector_load_lengths  how many elements a thread may load at once, for the caches of inputs
 --   stages               depths of software pipelines, where copies may run ahead
 -- Source: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022.
-local common = msched.load "rules.common"
+local common, limits = msched.load "rules.common", msched.load "rules.limits"
 
 local tiling = {}
 
@@ -22,8 +23,11 @@ local function levels_of(structure)
   return levels
 end
 
+-- The fewest threads of a block, where so many iterations are shared out among all.
+local function least_threads(threads, spatial) return spatial and spatial > 2 * threads.least and threads.least or 1 end
+
 local function note_threads(sch, block, threads, spatial)
-  local least = spatial and spatial > 2 * threads.least and threads.least or 1
+  local least = least_threads(threads, spatial)
   sch:annotate(block, "meta_schedule.thread_extent_low_inclusive", least)
   sch:annotate(block, "meta_schedule.thread_extent_high_inclusive", threads.most)
 end
@@ -35,10 +39,14 @@ local function tile_nest(sch, block, p, split)
   local levels, tiles, spatial = levels_of(p.structure), {}, 1
   for i = 1, #p.structure do tiles[i] = {} end
   for i, l in ipairs(loops) do
+    if kinds[i] == "spatial" then spatial = spatial and sch:extent(l) and spatial * sch:extent(l) end
+  end
+  local held = p.limits and limits.new(sch, block, p, levels, kinds, loops, least_threads(p.threads, spatial))
+  for i, l in ipairs(loops) do
     local at = kinds[i] == "spatial" and levels.S or kinds[i] == "reduce" and levels.R or {}
-    local extent = sch:extent(l)
-    if kinds[i] == "spatial" then spatial = spatial and extent and spatial * extent end
-    local parts = #at == 1 and {l} or #at > 1 and split(sch, block, l, #at, p, i) or {}
+    local parts, factors = #at == 1 and {l} or {}, nil
+    if #at > 1 then parts, factors = split(sch, block, l, #at, p, i) end
+    if held and factors then held:drawn(i, factors) end
     for k, part in ipairs(parts) do table.insert(tiles[at[k]], part) end
   end
   local order = {}
@@ -152,8 +160,11 @@ local function each(states, step, ...)
   return results
 end
 
--- Splits a loop into so many tiles, by what is drawn.
-function tiling.split(sch, _, loop, count, p) return {sch:split(loop, {sch:sample_perfect_tile(loop, count, p.max_innermost)})} end
+-- Splits a loop into so many tiles, by what is drawn; gives them, and the numbers.
+function tiling.split(sch, _, loop, count, p)
+  local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
+  return {sch:split(loop, factors)}, factors
+end
 
 -- The state of a block whose loops are tiled. split: as tiling.split, in its place.
 function tiling.start(sch, block, p, split)

@@ -10,6 +10,10 @@ trap 'rm -rf "$work"' EXIT
 gemm=$root/lua/examples/gemm.lua
 fail() { echo "own_space.sh: $*" >&2; cat "$work/out" "$work/err" >&2; exit 1; }
 open() { "$msched" space "$1" --target x86-64-v3 --rules "$2" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "$2: it fails"; }
+refused() { # a file of rules that ends the command, with these words on standard error; on examples/gemm.lua
+  "$msched" space "$gemm" --rules "$1" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "$1 is not refused"
+  grep -qF "$2" "$work/err" || fail "$1: no \"$2\""
+}
 sketches() { [ "$(grep -c '^-- ' "$work/out")" = "$1" ] || fail "$2: not $1 sketches"; }
 
 # ---- Rules beside the target's
@@ -39,8 +43,7 @@ L
 open "$gemm" "$work/state.lua"
 grep -q '"calls", 1)' "$work/out" && grep -q "\"calls\", $default)" "$work/out" || fail "a rule with state"
 echo 'require "msched".rule(function() error "oh" end)' >"$work/raises.lua"
-"$msched" space "$gemm" --rules "$work/raises.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "a function that raises"
-grep -q "rule \`$work/raises.lua:1\` ($work/raises.lua:1): $work/raises.lua:1: oh" "$work/err" || fail "a function that raises is not named"
+refused "$work/raises.lua" "rule \`$work/raises.lua:1\` ($work/raises.lua:1): $work/raises.lua:1: oh"
 
 # ---- One block's own rule, by annotation
 annotated() { # the annotation's value
@@ -109,20 +112,15 @@ open "$gemm" "$work/scheduled.lua"
 sketches 6 "three spaces"
 [ "$(grep -c 'all of them' "$work/out")" = 6 ] && grep -q parallel "$work/out" || fail "a union of spaces"
 echo 'require "msched".space(function(sch) local x = nil + 1 end)' >"$work/broken.lua"
-"$msched" space "$gemm" --rules "$work/broken.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "a space that raises"
-grep -q "space \`$work/broken.lua:1\` ($work/broken.lua:1): $work/broken.lua:1: attempt" "$work/err" || fail "a space that raises is not named"
+refused "$work/broken.lua" "space \`$work/broken.lua:1\` ($work/broken.lua:1): $work/broken.lua:1: attempt"
 echo 'require "msched".space(function(sch) return 7 end)' >"$work/nonsense.lua"
-"$msched" space "$gemm" --rules "$work/nonsense.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "a space of nonsense"
-grep -q "returned a number" "$work/err" || fail "a space of nonsense is not named"
+refused "$work/nonsense.lua" "returned a number"
 echo 'require "msched".space(function(sch) local l = sch:get_loops(sch:get_sblock "C") sch:fuse(l, l) end)' >"$work/refused.lua"
-"$msched" space "$gemm" --rules "$work/refused.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "a space that is refused"
-grep -q "loop_not_nested" "$work/err" || fail "a refusal in a space"
+refused "$work/refused.lua" "loop_not_nested"
 echo 'require "msched".space {rules = "multi_level_tiling"}' >"$work/list.lua"
-"$msched" space "$gemm" --rules "$work/list.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "rules that are no list"
-grep -q "list.lua:1: ms.space: \`rules\` is a list" "$work/err" || fail "rules that are no list"
+refused "$work/list.lua" "list.lua:1: ms.space: \`rules\` is a list"
 echo 'require "msched".space {rules = {"nowhere"}}' >"$work/unknown.lua"
-"$msched" space "$gemm" --rules "$work/unknown.lua" -- 8 8 8 >"$work/out" 2>"$work/err" && fail "a rule that is not shipped"
-grep -q 'there is no rule `nowhere`' "$work/err" || fail "a rule that is not shipped is not named"
+refused "$work/unknown.lua" "there is no rule \`nowhere\`"
 
 # A space that is shipped beside the target's.
 cat >"$work/half.lua" <<'L'

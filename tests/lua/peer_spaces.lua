@@ -1,30 +1,18 @@
 -- The spaces of the peer (TVM MetaSchedule) for 19 operators on two targets, against ours with its rules: as many sketches,
 -- and for each of the peer's one of ours that makes the same function with its decisions, before and after postprocessing.
--- How many sketches the default rules open is printed beside.
+-- The sketches that the default rules open beyond these are listed.
 -- usage: msched peer_spaces.lua ROOT [WORKLOAD…]
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
-local root, workloads = arg[1], {table.unpack(arg, 2)}
-if #workloads == 0 then
-  workloads = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GMM_RELU", "GMM_ROW", "GRP", "NRM", "POOL",
-               "SFM", "T2D", "TBG"}
-end
+local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
+local names = #arg > 1 and {table.unpack(arg, 2)} or workloads.all
 local TARGETS = {llvm = "llvm -mcpu=skylake-avx512 -num-cores=16", cuda = "cuda -arch=sm_80"} -- that the peer was asked for
 
-local function read(path)
-  local file <close> = io.open(path, "rb")
-  return file and file:read "a"
-end
-
--- NAME.0.json, NAME.1.json, …
-local function traces_of(folder, name)
+local function simplified(traces)
   local list = {}
-  while true do
-    local text = read(string.format("%s/tests/bench/%s/%s.%d.json", root, folder, name, #list))
-    if not text then return list end
-    list[#list + 1] = ms.read_trace(text):simplified(true)
-  end
+  for i, t in ipairs(traces) do list[i] = t:simplified(true) end
+  return list
 end
 
 -- The peer's decisions in our trace: both draw the same, in the same order. nil: they do not.
@@ -53,6 +41,68 @@ local function find(func, sketches, theirs, finish)
   end
 end
 
+-- ---- Ours beyond ---------------------------------------------------------------------------------------------------
+
+-- Draws but those of how far to parallelize and unroll, of which the default has more.
+local function tile_draws(trace)
+  local list = {}
+  for _, d in ipairs(trace:draws()) do
+    if not (d.annotates or ""):find "^meta_schedule%.[pu]" then list[#list + 1] = d end -- parallel, unroll_explicit
+  end
+  return list
+end
+
+-- What a sketch makes, but for how far it is to be parallel, vectorized and unrolled.
+local function made_by(func, trace)
+  local sch = assert(replayed(func, trace))
+  local root = sch:get_sblock "root"
+  for _, key in ipairs {"parallel", "vectorize", "unroll_explicit"} do
+    if sch:annotation(root, "meta_schedule." .. key) then sch:unannotate(root, "meta_schedule." .. key) end
+  end
+  return sch
+end
+
+-- Whether a sketch of the peer's makes with our decisions what ours makes.
+local function is_the_peers(func, ours, peers)
+  local own, want = tile_draws(ours), made_by(func, ours):hash()
+  for _, theirs in ipairs(peers) do
+    local given = tile_draws(theirs)
+    local decided = #given == #own and theirs
+    for i, d in ipairs(decided and own or {}) do
+      local same = given[i].kind == d.kind and (d.kind ~= "SamplePerfectTile" or given[i].attrs[1] == d.attrs[1])
+      if not same then decided = nil break end
+      if d.decision then decided = decided:with_decision(given[i].index, d.decision) end
+    end
+    local sch = decided and replayed(func, decided)
+    if sch and made_by(func, decided):hash() == want then return true end
+  end
+  return false
+end
+
+-- The default space's sketches that are none of the peer's, by their blocks; tiled ones by how.
+local function list_ours(name, kind, func, peers)
+  local default, _, product = space.generate(func, space.parts(targets.context(ms.target(TARGETS[kind]))))
+  assert(not product)
+  local only = {}
+  for i, sch in ipairs(default) do
+    if not is_the_peers(func, sch.trace:simplified(false), peers) then
+      local blocks = {}
+      for _, block_name in ipairs(sch:block_names()) do
+        local block = sch:get_sblock(block_name)
+        local loops = {sch:get_loops(block)}
+        local structure = sch:annotation(block, "meta_schedule.tiling_structure") or
+                          sch:annotation(block, "msched.register_tile") and sch:extent(loops[#loops]) .. " columns in registers"
+        if block_name ~= "root" then blocks[#blocks + 1] = block_name .. (structure and " (" .. structure .. ")" or "") end
+      end
+      only[#only + 1] = string.format("    %2d  %s", i, table.concat(blocks, ", "))
+    end
+  end
+  print(string.format("  by default %d, of which %d are ours only%s", #default, #only, #only > 0 and ":" or ""))
+  if #only > 0 then print(table.concat(only, "\n")) end
+end
+
+-- ---- As many, and each of them ------------------------------------------------------------------------------------
+
 local function check(name, kind, func)
   local parts = space.parts(targets.context(ms.target(TARGETS[kind]), targets.metaschedule[kind]))
   local made, report = space.generate(func, parts)
@@ -60,7 +110,7 @@ local function check(name, kind, func)
   for i, sch in ipairs(made) do sketches[i] = sch.trace:simplified(false) end
   local function wrong(...) failures[#failures + 1] = string.format("%s, %s: ", name, kind) .. string.format(...) end
   for key in pairs(report.refused) do wrong("a rule asks for what is refused: %s", key) end
-  local peers, posts = traces_of(kind, name), traces_of(kind .. "_post", name)
+  local peers, posts = simplified(workloads.traces(kind, name)), simplified(workloads.traces(kind .. "_post", name))
   if #sketches ~= #peers then wrong("%d sketches, the peer has %d", #sketches, #peers) end
   local taken = {}
   for i, theirs in ipairs(peers) do
@@ -74,15 +124,14 @@ local function check(name, kind, func)
       wrong("sketch %d of the peer is none of ours after postprocessing", i - 1)
     end
   end
-  local default = space.generate(func, space.parts(targets.context(ms.target(TARGETS[kind]))))
-  print(string.format("%-8s %-4s %d sketches as the peer's, %d of them postprocessed; by default %d", name, kind, #peers, #posts, #default))
+  print(string.format("%-8s %-4s %d sketches as the peer's, %d of them postprocessed", name, kind, #peers, #posts))
+  list_ours(name, kind, func, peers)
   return failures
 end
 
 local failed = {}
-for _, name in ipairs(workloads) do
-  local path = root .. "/tests/bench/workloads/" .. name .. ".py"
-  local func = ms.from_script(assert(read(path), path), path)
+for _, name in ipairs(names) do
+  local func = workloads.func(name)
   for _, kind in ipairs {"llvm", "cuda"} do
     for _, f in ipairs(check(name, kind, func)) do failed[#failed + 1] = f end
   end

@@ -1,42 +1,14 @@
 -- The spaces of the 19 operators of bench/workloads: each opens, and candidates drawn from its sketches are postprocessed
--- and built. Prints what was refused, by whom and with which code. The peer's sketches for both targets are drawn too:
--- for llvm they run through our postprocessors; for cuda they are replayed.
+-- and, for this machine, built. Prints what was refused, by whom and with which code. The peer's sketches for both targets are
+-- drawn too, and run through our postprocessors; those for GPUs that are accepted are candidates of ours.
 -- usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
 local ms = require "msched"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 
-local root, draws, builds = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
-local workloads = {table.unpack(arg, 4)}
-if #workloads == 0 then
-  workloads = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GMM_RELU", "GMM_ROW", "GRP", "NRM", "POOL",
-               "SFM", "T2D", "TBG"}
-end
-local target = ms.target "native"
-
-local function read(path)
-  local file <close> = io.open(path, "rb")
-  return file and file:read "a"
-end
-
-local function peer_sketches(kind, name)
-  local list = {}
-  while true do
-    local text = read(string.format("%s/tests/bench/%s/%s.%d.json", root, kind, name, #list))
-    if not text then return list end
-    list[#list + 1] = ms.read_trace(text)
-  end
-end
-
--- Draws candidates from sketches in turn. Gives those that are accepted; adds what was refused.
-local function draw(pool, sketches, refused)
-  local jobs, accepted = {}, {}
-  for i = 1, draws do jobs[i] = {trace = sketches[(i - 1) % #sketches + 1], seed = 1, candidate = i, anew = true} end
-  local made, dropped, script_error = pool:replay(jobs, false)
-  if script_error then error(script_error, 0) end
-  refusals.merge(refused, dropped)
-  for _, c in ipairs(made) do if c then accepted[#accepted + 1] = c end end
-  return accepted
-end
+local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
+local draws, builds = math.tointeger(arg[2]), math.tointeger(arg[3])
+local names = #arg > 3 and {table.unpack(arg, 4)} or workloads.all
+local target, gpu = ms.target "native", ms.target "cuda -arch=sm_80"
 
 -- What our rules make is refused by the postprocessors that are there to refuse, not by instructions.
 local function check_refused(name, refused)
@@ -50,21 +22,32 @@ local function report(name, kind, sketches, accepted, refused)
   io.stdout:flush()
 end
 
-local function check_ours(name, func)
-  local opened = tune.open(func, target, {})
-  local sketches, refused = {}, opened.refused
+-- Opens the default space on a target and draws from it: most draws are accepted. Gives a pool, and the accepted.
+local function draw_ours(name, kind, func, on)
+  local opened, sketches = tune.open(func, on, {}), {}
   for i, s in ipairs(opened.sketches) do sketches[i] = s.trace:simplified(false) end
-  local pool = ms.pool(func, {jobs = target.cores, target = "native"})
-  local accepted = draw(pool, sketches, refused)
-  report(name, "ours", #sketches, #accepted, refused)
-  check_refused(name, refused)
+  local pool = ms.pool(func, {jobs = target.cores, target = on.text})
+  local accepted = workloads.draw(pool, sketches, draws, opened.refused)
+  report(name, kind, #sketches, #accepted, opened.refused)
   assert(#accepted >= draws // 2, name .. ": most draws are refused")
-  local theirs, peers = peer_sketches("llvm", name), {}
+  return pool, accepted, opened.refused, sketches
+end
+
+-- Draws from the peer's sketches, with our postprocessors.
+local function draw_peers(name, kind, pool)
+  local theirs, refused = workloads.traces(kind, name), {}
   assert(#theirs > 0, name .. ": no sketch of the peer's is there")
-  local by_peer = draw(pool, theirs, peers)
-  report(name, "llvm", #theirs, #by_peer, peers)
+  local accepted = workloads.draw(pool, theirs, draws, refused)
+  report(name, kind, #theirs, #accepted, refused)
+  return accepted, refused
+end
+
+local function check_cpu(name, func)
+  local pool, accepted, refused = draw_ours(name, "ours", func, target)
+  check_refused(name, refused)
+  local of_peer, peers = draw_peers(name, "llvm", pool)
   check_refused(name, peers)
-  assert(#by_peer >= draws // 2, name .. ": most draws of the peer's sketches are refused")
+  assert(#of_peer >= draws // 2, name .. ": most draws of the peer's sketches are refused")
   pool:close()
   for i = 1, math.min(builds, #accepted) do
     local c = accepted[i * #accepted // math.min(builds, #accepted)]
@@ -72,18 +55,38 @@ local function check_ours(name, func)
   end
 end
 
-local function check_cuda(name, func)
-  local sketches, refused, accepted = peer_sketches("cuda", name), {}, 0
-  for i = 1, draws do
-    local ok, message = pcall(ms.apply, func, sketches[(i - 1) % #sketches + 1], {seed = 1, candidate = i, anew = true})
-    if ok then accepted = accepted + 1 else refusals.add(refused, "replay", assert(ms.code_of(message), message), message) end
+-- Our trace with the decisions of another, where it draws the same.
+local function with_decisions(ours, theirs)
+  local own, given = ours:draws(), theirs:draws()
+  if #own ~= #given then return nil end
+  for i, d in ipairs(given) do
+    if own[i].kind ~= d.kind then return nil end
+    ours = ours:with_decision(own[i].index, d.decision)
   end
-  report(name, "cuda", #sketches, accepted, refused)
+  return ours
 end
 
-for _, name in ipairs(workloads) do
-  local path = root .. "/tests/bench/workloads/" .. name .. ".py"
-  local func = ms.from_script(assert(read(path), path), path)
-  check_ours(name, func)
-  check_cuda(name, func)
+-- What our draws are held against loses nothing: what the peer draws without and a GPU would launch is a candidate of ours.
+local function check_gpu(name, func)
+  local pool, _, _, sketches = draw_ours(name, "gpu", func, gpu)
+  local of_peer, found = draw_peers(name, "cuda", pool), 0
+  for _, c in ipairs(of_peer) do
+    local theirs = c.sketch_trace:simplified(true)
+    for _, ours in ipairs(sketches) do
+      local decided = with_decisions(ours, theirs)
+      local ok, sch = pcall(ms.apply, func, decided or ours)
+      if decided and ok and sch:hash() == ms.apply(func, theirs):hash() then
+        found = found + 1
+        break
+      end
+    end
+  end
+  assert(found == #of_peer, string.format("%s: %d candidates of the peer's are not among ours", name, #of_peer - found))
+  pool:close()
+end
+
+for _, name in ipairs(names) do
+  local func = workloads.func(name)
+  check_cpu(name, func)
+  check_gpu(name, func)
 end

@@ -4,6 +4,7 @@
 -- A workload's first candidate is the trace WORKLOAD.trace.json beside this file, where there is one.
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
+local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
 local root, candidates, runs, folder = arg[1], tonumber(arg[2]), tonumber(arg[3]), arg[4]
 
 -- Three threads, on any machine; every allocation but the smallest lies in the workspace, so that small shapes do.
@@ -53,8 +54,7 @@ local function judge_and_export(func, name, sch, base, base_name, base_bytes)
 end
 
 for i = 5, #arg do
-  local file <close> = assert(io.open(root .. "/tests/bench/workloads/" .. arg[i] .. ".py"))
-  local func = ms.from_script(file:read "a")
+  local func = workloads.func(arg[i])
   local sketches = space.generate(func, parts)
   local base, base_name, base_bytes = ms.build(func, {target = target}), "base_" .. arg[i], nil
   if folder ~= "-" then base_bytes = export(base, base_name) end
