@@ -25,6 +25,9 @@ lua_State *script_new(const struct script_limits *limits, ms_error *err);
 void script_close(lua_State *L);
 void script_start(lua_State *L); /* the clock of `seconds` starts */
 void script_stop(lua_State *L);
+/* Called where instructions and queries are: looks now and then whether the script is late or interrupted, for what runs
+ * without the hook. It is stopped at its next step. */
+void script_look(lua_State *L);
 /* Asks every state to stop at its next step; async-signal-safe. */
 void script_interrupt(void);
 /* From now on the signal of that number interrupts; where `kills`, a later one of it ends the process at once. */

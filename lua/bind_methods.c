@@ -282,6 +282,7 @@ static uint32_t read_decision(lua_State *L, int options, int64_t *out, uint32_t 
  * *count variables. False: it was refused. */
 static bool call_kind(lua_State *L, enum vm_kind kind, uint32_t *count, ms_error *err) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
+  script_look(L);
   const struct vm_signature *sig = vm_signature_of(kind);
   struct call_arguments a;
   a.input_count = 0;
@@ -301,7 +302,8 @@ static bool call_kind(lua_State *L, enum vm_kind kind, uint32_t *count, ms_error
 
 static int perform_kind(lua_State *L, enum vm_kind kind) {
   uint32_t count = 0;
-  ms_error err = {.instruction = -1};
+  ms_error err;
+  ms_clear(&err);
   if (call_kind(L, kind, &count, &err)) return (int)count;
   err.instruction = -1; /* a call is named by its line of Lua */
   return bind_raise_refused(L, &err);
@@ -322,7 +324,9 @@ static int try_method(lua_State *L) {
   lua_pop(L, 2);
   lua_remove(L, 2);
   uint32_t count = 0;
-  ms_error err = {.instruction = -1, .brief = true};
+  ms_error err;
+  ms_clear(&err);
+  err.brief = true;
   int top = lua_gettop(L);
   bool done = call_kind(L, kind, &count, &err);
   if (!done) lua_settop(L, top);
@@ -336,11 +340,13 @@ static int ask(lua_State *L) {
   enum vm_query query = (enum vm_query)lua_tointeger(L, lua_upvalueindex(1));
   struct vm_schedule *s = bind_check_schedule(L, 1);
   struct vm_trace *pool = lua_touserdata(L, lua_upvalueindex(2));
+  script_look(L);
   struct vm_value args[8], answer = vm_none();
   int count = lua_gettop(L) - 1;
   if (count > 8) return bind_refuse(L, "too many arguments");
   for (int i = 0; i < count; i++) args[i] = to_value(L, i + 2, pool, 0);
-  ms_error err = {.instruction = -1};
+  ms_error err;
+  ms_clear(&err);
   if (!vm_ask(s, query, args, (uint32_t)count, pool, &answer, &err)) return bind_raise(L, &err);
   bind_push_value(L, pool->steps, &answer);
   pool->steps->value_count = pool->steps->text_size = 0; /* what the answer stood on is copied */

@@ -12,6 +12,14 @@ static int line_in(lua_State *L, const char *source) {
   return 0;
 }
 
+/* Whether the function is written in one of our own files. */
+static bool is_shipped(lua_State *L, int function) {
+  lua_Debug at;
+  lua_pushvalue(L, function);
+  lua_getinfo(L, ">S", &at);
+  return script_is_own(&at);
+}
+
 struct part { /* what is called: a rule, its name and where its function begins */
   const char *kind, *name;
   lua_Debug at;
@@ -27,8 +35,7 @@ static struct part part_of(lua_State *L, int kind, int table) {
 }
 
 static const char *advice(const struct part *p) {
-  bool own = !strncmp(p->at.source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1);
-  return own ? "it cannot open the space of this function" : "mend it, or leave it out";
+  return script_is_own(&p->at) ? "it cannot open the space of this function" : "mend it, or leave it out";
 }
 
 /* Where the error is raised, the stack still has the line. Upvalues: kind, part. */
@@ -67,26 +74,31 @@ static int fail_of_memory(lua_State *L) {
   return lua_error(L);
 }
 
-/* Our hook is there during a call; after it the one of before, which in a state of another program may be its own. */
+/* Our hook is there during a call; after it the one of before, which in a state of another program may be its own. It
+ * costs something at each step of Lua: what is shipped ends on its own, and is looked at where it calls instructions
+ * and queries (script_look). */
 struct hook {
   lua_Hook function;
   int mask, count;
 };
-static struct hook take_hook(lua_State *L) {
+static struct hook take_hook(lua_State *L, bool shipped) {
   struct hook before = {lua_gethook(L), lua_gethookmask(L), lua_gethookcount(L)};
   if (before.function == script_watch) before.count = SCRIPT_HOOK_PERIOD; /* it is 1 where something is late */
-  lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
+  if (shipped)
+    lua_sethook(L, NULL, 0, 0);
+  else
+    lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
   return before;
 }
 static void give_hook(lua_State *L, struct hook before) { lua_sethook(L, before.function, before.mask, before.count); }
 
 /* lua_pcall with our hook, which ends it when it is late or the user interrupts, also in a state that is patient. */
-static int call_watched(lua_State *L, int arguments, int results, int handler) {
+static int call_watched(lua_State *L, int arguments, int results, int handler, bool shipped) {
   assert(arguments >= 0 && lua_gettop(L) > arguments);
   struct script *s = script_of(L);
   bool patient = s->limits.patient;
   s->limits.patient = false;
-  struct hook before = take_hook(L);
+  struct hook before = take_hook(L, shipped);
   int status = lua_pcall(L, arguments, results, handler);
   give_hook(L, before);
   s->limits.patient = patient;
@@ -112,13 +124,14 @@ static int limited(lua_State *L) {
   luaL_checkstring(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   if (lua_getfield(L, 2, "apply") != LUA_TFUNCTION) return luaL_error(L, "a part has no function `apply`");
+  bool shipped = is_shipped(L, -1);
   lua_insert(L, 3);
   lua_pushvalue(L, 1);
   lua_pushvalue(L, 2);
   lua_pushcclosure(L, explain, 2);
   lua_insert(L, 3);
   double before = start_clock(L, s->limits.seconds);
-  int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3);
+  int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3, shipped);
   s->deadline = before;
   if (status == LUA_OK) {
     lua_pushboolean(L, true);
@@ -139,7 +152,7 @@ static int limited(lua_State *L) {
 /* heeding(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
 static int heeding(lua_State *L) {
   luaL_checkany(L, 1);
-  int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+  int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0, false);
   lua_pushboolean(L, status == LUA_OK);
   lua_insert(L, 1);
   return lua_gettop(L);
@@ -150,7 +163,7 @@ static int within(lua_State *L) {
   double seconds = luaL_checknumber(L, 1);
   luaL_checkany(L, 2);
   double before = start_clock(L, seconds);
-  int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
+  int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0, false);
   bool late = script_is_late(script_of(L));
   script_of(L)->deadline = before;
   if (late)

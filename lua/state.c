@@ -92,6 +92,14 @@ void script_watch(lua_State *L, lua_Debug *unused) {
   if (late) luaL_error(L, "it runs longer than it may");
 }
 
+static bool must_stop(const struct script *s) { return (interrupted && !s->limits.patient) || script_is_late(s); }
+
+void script_look(lua_State *L) {
+  enum { EVERY = 16 };
+  struct script *s = script_of(L);
+  if (++s->looks % EVERY == 0 && must_stop(s)) lua_sethook(L, script_watch, LUA_MASKCOUNT, 1);
+}
+
 const char script_no_memory[] = "not enough memory"; /* as Lua says it */
 
 void script_charge(lua_State *L, size_t *charged, size_t bytes) {
@@ -153,7 +161,7 @@ static int where(lua_State *L) {
   luaL_checkstack(L, 2, NULL);
   for (int level = 0; lua_getstack(L, level, &at); level++) {
     lua_getinfo(L, "Sl", &at);
-    if (at.currentline <= 0 || !strncmp(at.source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1)) continue;
+    if (at.currentline <= 0 || script_is_own(&at)) continue;
     lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
     return 1;
   }

@@ -4,10 +4,13 @@
 
 #include "bind.h"
 
+#include <string.h>
+
 struct script { /* found through the allocator's data */
   struct script_limits limits;
   size_t used;     /* by Lua, and by what C holds for it */
   double deadline; /* of the call that runs; 0: none */
+  uint32_t looks;  /* of script_look */
 };
 struct script *script_of(lua_State *L);
 bool script_is_late(const struct script *s);
@@ -17,5 +20,8 @@ void script_watch(lua_State *L, lua_Debug *unused);
 extern const char script_no_memory[];
 /* Names of chunks of our own files begin so. */
 #define SCRIPT_OWN "=msched/"
+static inline bool script_is_own(const lua_Debug *at) {
+  return !strncmp(at->source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1);
+}
 
 #endif

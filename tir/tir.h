@@ -58,6 +58,14 @@ typedef struct ms_error {
   char message[2000];
 } ms_error;
 
+/* Ready to be filled; an initializer does the same, and clears the whole message, which takes longer than many a call. */
+static inline void ms_clear(ms_error *err) {
+  err->code = MS_OK;
+  err->brief = false;
+  err->instruction = -1;
+  err->message[0] = 0;
+}
+
 struct tir;
 /* Fill `err` (which may be NULL) and return false. `place`: the loop or block meant, printed with its surroundings. */
 bool ms_fail(ms_error *err, enum ms_code code, const char *format, ...) __attribute__((cold, format(printf, 3, 4)));

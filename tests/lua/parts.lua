@@ -440,6 +440,17 @@ function tests.crossover()
   assert(from_a > 0 and from_b > 0)
 end
 
+-- ---- Limits ----------------------------------------------------------------------------------------------------
+
+-- What is shipped runs without the hook of Lua, and is stopped all the same, where it calls instructions and queries.
+function tests.a_shipped_part_that_is_late_is_stopped()
+  ms.rule_timeout(1e-9)
+  local ok, message = pcall(sketches, product(64, 64, 64), CPU, {rules = {"register_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})
+  ms.rule_timeout(0)
+  assert(not ok and message:find "ran longer than 1e%-09 seconds, and was at line", message)
+  assert(#sketches(product(64, 64, 64), CPU, {rules = {"multi_level_tiling"}}) > 0)
+end
+
 -- ---- Targets ---------------------------------------------------------------------------------------------------
 
 function tests.a_target_is_data()

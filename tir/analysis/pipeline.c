@@ -112,7 +112,9 @@ void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope) {
 
 void tir_renew_pipeline(struct tir *ir, tir_block scope) {
   MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
-  ms_error err = {.brief = true};
+  ms_error err;
+  ms_clear(&err);
+  err.brief = true;
   tir_block_at(ir, scope)->facts = 0;
   for (tir_stmt s = tir_next(ir, scope, scope); s; s = tir_next_in_scope(ir, s, scope))
     if (tir_is(ir, s, TIR_BLOCK))
@@ -161,7 +163,9 @@ void tir_find_pipelines(struct tir *ir, uint32_t first) {
     tir_find_undeclared(ir);
   else
     MS_CHECK(tir_declares_all(ir));
-  ms_error err = {.brief = true};
+  ms_error err;
+  ms_clear(&err);
+  err.brief = true;
   for (uint32_t record = first; record < ir->blocks.count; record++) {
     tir_block block = ir->blocks.at[record].block;
     if (block && !(ir->blocks.at[record].facts & (PIPELINE | NO_PIPELINE))) tir_check_stage_pipeline(ir, block, &err);
