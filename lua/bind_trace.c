@@ -159,39 +159,85 @@ static const char *bound_axis(const struct vm_trace *t, uint32_t variable) {
   return NULL;
 }
 
-/* draws(): a list of {index, kind, draw, attrs, annotates, binds, decision} in order: what mutators look at. */
+/* Pushes {index, kind, draw, attrs, annotates, binds, decision} of the draw that instruction i is. */
+static void push_draw(lua_State *L, const struct vm_trace *t, uint32_t i) {
+  const struct vm_instruction *in = &t->steps->instructions[i];
+  assert(in->draw != VM_NO_DRAW);
+  lua_createtable(L, 0, 7);
+  lua_pushinteger(L, i);
+  lua_setfield(L, -2, "index");
+  lua_pushinteger(L, in->draw);
+  lua_setfield(L, -2, "draw");
+  lua_pushstring(L, vm_kind_info((enum vm_kind)in->kind)->name);
+  lua_setfield(L, -2, "kind");
+  lua_pushstring(L, annotated_key(t, in->first_output));
+  lua_setfield(L, -2, "annotates");
+  lua_pushstring(L, bound_axis(t, in->first_output));
+  lua_setfield(L, -2, "binds");
+  lua_createtable(L, in->attrs, 0);
+  for (uint32_t k = 0; k < in->attrs; k++) {
+    bind_push_value(L, t->steps, &vm_attrs_of(t->steps, in)[k]);
+    lua_rawseti(L, -2, (lua_Integer)k + 1);
+  }
+  lua_setfield(L, -2, "attrs");
+  if (t->decided[in->decision] != VM_DECIDED) return;
+  lua_createtable(L, (int)in->outputs, 0);
+  for (uint32_t k = 0; k < in->outputs; k++) {
+    lua_pushinteger(L, t->decisions[in->decision + k]);
+    lua_rawseti(L, -2, (lua_Integer)k + 1);
+  }
+  lua_setfield(L, -2, "decision");
+}
+
+/* draws(): a list of them, in order. */
 static int trace_draws(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
   lua_newtable(L);
   lua_Integer n = 0;
   for (uint32_t i = 0; i < t->steps->count; i++) {
+    if (t->steps->instructions[i].draw == VM_NO_DRAW) continue;
+    push_draw(L, t, i);
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
+/* draw(index): one of them; nil: the instruction draws nothing. */
+static int trace_draw(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  lua_Integer i = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, i >= 0 && i < t->steps->count, 2, "no such instruction");
+  if (t->steps->instructions[i].draw == VM_NO_DRAW) return 0;
+  push_draw(L, t, (uint32_t)i);
+  return 1;
+}
+
+/* Whether a draw that is decided could be decided otherwise. */
+static bool has_others(const struct vm_trace *t, const struct vm_instruction *in) {
+  if (t->decided[in->decision] != VM_DECIDED) return false;
+  if (in->kind == VM_SampleCategorical) return vm_attrs_of(t->steps, in)[0].count > 1;
+  for (uint32_t k = 0; in->kind == VM_SamplePerfectTile && k < in->outputs; k++)
+    if (t->decisions[in->decision + k] > 1) return true;
+  return in->kind != VM_SamplePerfectTile;
+}
+
+static bool is_for(const struct vm_trace *t, const struct vm_instruction *in, const char *note) {
+  const char *key = annotated_key(t, in->first_output), *axis = key ? NULL : bound_axis(t, in->first_output);
+  return (key && strstr(key, note)) || (axis && strstr(axis, note));
+}
+
+/* changeable(kind [, note]): the draws of a kind that are decided and could be decided otherwise, by their instructions'
+ * numbers; note: with that in the key of the annotation, or in the thread axis, that the number is for. */
+static int trace_changeable(lua_State *L) {
+  struct vm_trace *t = bind_check_trace(L, 1);
+  const char *kind = luaL_checkstring(L, 2), *note = luaL_optstring(L, 3, NULL);
+  lua_newtable(L);
+  lua_Integer n = 0;
+  for (uint32_t i = 0; i < t->steps->count; i++) {
     const struct vm_instruction *in = &t->steps->instructions[i];
-    if (in->draw == VM_NO_DRAW) continue;
-    lua_newtable(L);
+    if (in->draw == VM_NO_DRAW || strcmp(vm_kind_info((enum vm_kind)in->kind)->name, kind) != 0) continue;
+    if (!has_others(t, in) || (note && !is_for(t, in, note))) continue;
     lua_pushinteger(L, i);
-    lua_setfield(L, -2, "index");
-    lua_pushinteger(L, in->draw);
-    lua_setfield(L, -2, "draw");
-    lua_pushstring(L, vm_kind_info((enum vm_kind)in->kind)->name);
-    lua_setfield(L, -2, "kind");
-    lua_pushstring(L, annotated_key(t, in->first_output));
-    lua_setfield(L, -2, "annotates");
-    lua_pushstring(L, bound_axis(t, in->first_output));
-    lua_setfield(L, -2, "binds");
-    lua_createtable(L, in->attrs, 0);
-    for (uint32_t k = 0; k < in->attrs; k++) {
-      bind_push_value(L, t->steps, &vm_attrs_of(t->steps, in)[k]);
-      lua_rawseti(L, -2, (lua_Integer)k + 1);
-    }
-    lua_setfield(L, -2, "attrs");
-    if (t->decided[in->decision] == VM_DECIDED) {
-      lua_createtable(L, (int)in->outputs, 0);
-      for (uint32_t k = 0; k < in->outputs; k++) {
-        lua_pushinteger(L, t->decisions[in->decision + k]);
-        lua_rawseti(L, -2, (lua_Integer)k + 1);
-      }
-      lua_setfield(L, -2, "decision");
-    }
     lua_rawseti(L, -2, ++n);
   }
   return 1;
@@ -232,6 +278,8 @@ void bind_traces(lua_State *L) {
                                      {"text", trace_text},
                                      {"binary", trace_binary},
                                      {"draws", trace_draws},
+                                     {"draw", trace_draw},
+                                     {"changeable", trace_changeable},
                                      {"simplified", trace_simplified},
                                      {"head", trace_head},
                                      {"part", trace_part},

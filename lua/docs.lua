@@ -197,6 +197,8 @@ trace:text(): string | As a Lua chunk.
 trace:json(): string | As JSON, in TVM's layout.
 trace:binary(): string | In the compact form that the store holds.
 trace:draws(): table[] | Its draws: a list of {index, kind, draw, attrs, annotates, binds, decision}.
+trace:draw(index: integer): table? | One of them, by its instruction's number from 0; nil of another instruction.
+trace:changeable(kind: string, note?: string): integer[] | The draws of a kind that are decided and could be decided otherwise, by index; note: with that in the key of the annotation, or the thread axis, that the number is for.
 trace:simplified(postprocessing?: boolean): msched.trace | Without look-ups and draws that nothing uses, and without the postprocessing part unless it is asked for.
 trace:head(n: integer): msched.trace | Its first n instructions.
 trace:part(first: integer, last: integer): msched.trace? | Instructions `first` up to `last`, which is not among them, numbered from 0; nil where they take what was given before.

@@ -116,15 +116,12 @@ function common.other_choice(stream, draw)
   return {other >= draw.decision[1] and other + 1 or other}
 end
 
--- A trace with another choice in one of its categorical draws that `wanted` accepts; nil: there is none.
-function common.draw_other(trace, stream, wanted)
-  local choices = {}
-  for _, d in ipairs(trace:draws()) do
-    if d.kind == "SampleCategorical" and d.decision and #d.attrs[1] > 1 and wanted(d) then choices[#choices + 1] = d end
-  end
+-- A trace with another choice in one of its categorical draws that are for what is noted so; nil: there is none.
+function common.draw_other(trace, stream, note)
+  local choices = trace:changeable("SampleCategorical", note)
   if #choices == 0 then return nil end
-  local d = choices[stream:below(#choices) + 1]
-  return trace:with_decision(d.index, common.other_choice(stream, d))
+  local index = choices[stream:below(#choices) + 1]
+  return trace:with_decision(index, common.other_choice(stream, trace:draw(index)))
 end
 
 return common

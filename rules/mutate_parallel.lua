@@ -4,6 +4,6 @@ local common = msched.load "rules.common"
 return msched.mutator {
   name = "parallel",
   apply = function(trace, stream)
-    return common.draw_other(trace, stream, function(d) return d.annotates == "meta_schedule.parallel" end)
+    return common.draw_other(trace, stream, "meta_schedule.parallel")
   end,
 }

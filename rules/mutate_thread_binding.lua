@@ -4,6 +4,6 @@ local common = msched.load "rules.common"
 return msched.mutator {
   name = "thread_binding",
   apply = function(trace, stream)
-    return common.draw_other(trace, stream, function(d) return (d.binds or ""):find("threadIdx", 1, true) end)
+    return common.draw_other(trace, stream, "threadIdx")
   end,
 }

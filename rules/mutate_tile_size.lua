@@ -15,12 +15,6 @@ local function prime_factor(stream, n) -- one of n's prime factors, by the strea
   return primes[stream:below(#primes) + 1]
 end
 
-local function product(list)
-  local all = 1
-  for _, x in ipairs(list) do all = all * x end
-  return all
-end
-
 local function mutate_tile(stream, draw)
   local limit, factors, from = draw.attrs[2], {table.unpack(draw.decision)}, {}
   for i, f in ipairs(factors) do if f > 1 then from[#from + 1] = i end end
@@ -41,15 +35,12 @@ end
 return msched.mutator {
   name = "tile_size",
   apply = function(trace, stream)
-    local choices = {}
-    for _, d in ipairs(trace:draws()) do
-      local tile = d.kind == "SamplePerfectTile" and d.decision and product(d.decision) > 1
-      local load = d.annotates == "meta_schedule.cooperative_fetch" and d.decision and #d.attrs[1] > 1
-      if tile or load then choices[#choices + 1] = d end
-    end
+    local choices, loads = trace:changeable "SamplePerfectTile", trace:changeable("SampleCategorical", "meta_schedule.cooperative_fetch")
+    table.sort(table.move(loads, 1, #loads, #choices + 1, choices))
     if #choices == 0 then return nil end
-    local d = choices[stream:below(#choices) + 1]
-    local decision = d.annotates and common.other_choice(stream, d) or mutate_tile(stream, d)
+    local d = trace:draw(choices[stream:below(#choices) + 1])
+    local decision
+    if d.kind == "SamplePerfectTile" then decision = mutate_tile(stream, d) else decision = common.other_choice(stream, d) end
     return decision and trace:with_decision(d.index, decision)
   end,
 }

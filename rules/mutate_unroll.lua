@@ -4,6 +4,6 @@ local common = msched.load "rules.common"
 return msched.mutator {
   name = "unroll",
   apply = function(trace, stream)
-    return common.draw_other(trace, stream, function(d) return (d.annotates or ""):find("unroll", 1, true) end)
+    return common.draw_other(trace, stream, "unroll")
   end,
 }

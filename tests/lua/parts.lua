@@ -440,6 +440,26 @@ function tests.crossover()
   assert(from_a > 0 and from_b > 0)
 end
 
+-- ---- Draws -----------------------------------------------------------------------------------------------------
+
+function tests.draws_that_can_be_decided_otherwise_are_found()
+  local sch = ms.schedule(product(16, 1, 16), {seed = 3})
+  local block = sch:get_sblock "C"
+  local i, j = sch:get_loops(block)
+  sch:split(i, {sch:sample_perfect_tile(i, 2, 16)})
+  sch:split(j, {sch:sample_perfect_tile(j, 2, 16)})
+  sch:annotate(block, "meta_schedule.unroll_explicit", sch:sample_categorical({0, 16}, {0.5, 0.5}))
+  sch:annotate(block, "alone", sch:sample_categorical({7}, {1.0}))
+  local trace, draws = sch.trace, sch.trace:draws()
+  local tiles, choices = trace:changeable "SamplePerfectTile", trace:changeable "SampleCategorical"
+  assert(#draws == 4 and #tiles == 1 and tiles[1] == draws[1].index and #choices == 1 and choices[1] == draws[3].index)
+  assert(#trace:changeable("SampleCategorical", "unroll") == 1 and #trace:changeable("SampleCategorical", "alone") == 0)
+  assert(#trace:changeable("SampleCategorical", "threadIdx") == 0 and #trace:changeable "SampleComputeLocation" == 0)
+  local one = trace:draw(choices[1])
+  assert(one.annotates == "meta_schedule.unroll_explicit" and #one.attrs[1] == 2 and one.decision[1] == draws[3].decision[1])
+  assert(trace:draw(0) == nil and not pcall(trace.draw, trace, #trace))
+end
+
 -- ---- Limits ----------------------------------------------------------------------------------------------------
 
 -- What is shipped runs without the hook of Lua, and is stopped all the same, where it calls instructions and queries.
