@@ -270,7 +270,8 @@ void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double 
 
 /* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
  * Refused while results are pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled,
- * 0: not yet, -1: one of them cannot be built or run, or the helper ended. At most 16. */
+ * 0: not yet, -1: one of them cannot be built or run, or the helper ended. */
+enum { JIT_MOST_CONTENDERS = 16 };
 struct jit_trace {
   const void *data;
   size_t bytes;

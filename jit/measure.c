@@ -347,16 +347,14 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
 
 /* ---- Contests ---- */
 
-enum { MOST_CONTENDERS = 16 };
-
 bool jit_measurer_contest(struct jit_measurer *m, uint32_t task, const struct jit_trace *traces, uint32_t count,
                           double seconds, ms_error *err) {
   assert(task < m->task_count);
   if (m->failed) return fail_again(m, err);
   if (m->count || m->contenders)
     return ms_fail(err, MS_INVALID_ARGUMENT, "results are waited for still: take them before others are timed in turn");
-  if (!count || count > MOST_CONTENDERS)
-    return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", MOST_CONTENDERS);
+  if (!count || count > JIT_MOST_CONTENDERS)
+    return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", JIT_MOST_CONTENDERS);
   const struct measure_contest contest = {task, count, seconds};
   size_t bytes = sizeof contest;
   for (uint32_t i = 0; i < count; i++) bytes += sizeof(uint64_t) + traces[i].bytes;

@@ -122,8 +122,6 @@ static int measurer_next(lua_State *L) {
   return 1;
 }
 
-enum { MOST_CONTENDERS = 16 };
-
 /* measurer:contest(task, {trace…}, seconds): times them again, in turn */
 static int measurer_contest(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
@@ -131,9 +129,10 @@ static int measurer_contest(lua_State *L) {
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t count = lua_rawlen(L, 3);
   double seconds = luaL_checknumber(L, 4);
-  luaL_argcheck(L, count >= 1 && count <= MOST_CONTENDERS, 3, "from 1 to 16 traces are expected");
-  const struct vm_trace *checked[MOST_CONTENDERS];
-  struct jit_trace traces[MOST_CONTENDERS];
+  if (count < 1 || count > JIT_MOST_CONTENDERS)
+    return luaL_error(L, "from 1 to %d traces are timed in turn, not %d", JIT_MOST_CONTENDERS, (int)count);
+  const struct vm_trace *checked[JIT_MOST_CONTENDERS];
+  struct jit_trace traces[JIT_MOST_CONTENDERS];
   for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
     lua_rawgeti(L, 3, (lua_Integer)i + 1);
     checked[i] = bind_check_trace(L, -1);
@@ -150,7 +149,7 @@ static int measurer_contest(lua_State *L) {
 /* measurer:contested(wait): nil: not yet; false: one of them could not be run; {seconds =, low =, high =, runs =, busy =}
  * for each */
 static int measurer_contested(lua_State *L) {
-  struct jit_timing timings[MOST_CONTENDERS];
+  struct jit_timing timings[JIT_MOST_CONTENDERS];
   struct jit_measurer *m = open_measurer(L);
   lua_getiuservalue(L, 1, CONTENDERS);
   lua_Integer count = lua_tointeger(L, -1);

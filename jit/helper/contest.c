@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CONTENDERS = 16 };
-
 struct contender {
   struct jit_kernel *kernel;
   void *workspace, **args;
@@ -52,14 +50,14 @@ static bool open_all(const struct workload *w, const struct message *m, const st
 void contest_main(struct channel *channel, const struct workloads *all, struct note *note) {
   struct message message;
   struct measure_contest contest;
-  struct contender loaded[MOST_CONTENDERS] = {0};
-  struct jit_contender contenders[MOST_CONTENDERS];
-  struct jit_timing timings[MOST_CONTENDERS];
+  struct contender loaded[JIT_MOST_CONTENDERS] = {0};
+  struct jit_contender contenders[JIT_MOST_CONTENDERS];
+  struct jit_timing timings[JIT_MOST_CONTENDERS];
   struct arena arena;
   note->stage = STAGE_BUILDING;
   if (channel_wait(channel, -1, &message) != 1 || message.bytes < sizeof contest) return;
   memcpy(&contest, message.data, sizeof contest);
-  if (!contest.count || contest.count > MOST_CONTENDERS || contest.task >= all->count) return;
+  if (!contest.count || contest.count > JIT_MOST_CONTENDERS || contest.task >= all->count) return;
   const struct workload *w = all->at[contest.task];
   arena_open(&arena, w);
   if (!open_all(w, &message, &arena, contest.count, loaded)) return;
