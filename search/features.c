@@ -144,7 +144,8 @@ const char *search_feature_doc(uint32_t i) {
   return column_at(i, &prefix)->doc;
 }
 
-static float scaled(double x) { return (float)(x < 0 ? -log2(1 - x) : log2(1 + x)); }
+/* Most numbers are 0: that takes no logarithm. */
+static float scaled(double x) { return x == 0 ? 0 : (float)(x < 0 ? -log2(1 - x) : log2(1 + x)); }
 
 /* ---- What surrounds a store ---- */
 
@@ -163,7 +164,7 @@ struct access {
   uint32_t count;                 /* accesses merged */
   bool several;                   /* not all at the same place */
   tir_expr places[MOST_COMPARED]; /* the indices of the first, in the first dimensions */
-  double bytes, unique_bytes, lines, unique_lines;
+  double bytes, unique_elements, unique_bytes, lines, unique_lines;
   double reuse_distance_iterations, reuse_distance_bytes, reuse_count;
   int reuse; /* 0 several reads in one iteration, 1 a loop, 2 none */
   double stride;
@@ -245,18 +246,18 @@ static void bind_iterations(struct tir *ir, tir_stmt store) {
   }
 }
 
-static int64_t slope(struct tir *ir, tir_expr index, tir_var v) {
-  if (!tir_uses_var(ir, index, v)) return 0;
-  struct tir_linear l = tir_linear_of(ir, index);
-  int64_t moved = 0;
-  for (uint32_t i = 0; i < l.count; i++) {
-    struct tir_term t = tir_terms(ir, l)[i];
-    if (t.atom == tir_var_expr(ir, v))
-      moved += t.coefficient;
-    else if (tir_uses_var(ir, t.atom, v))
-      moved += t.coefficient; /* v // c, v % c: about as far */
+/* Adds by how many elements each loop moves the access, of one index that counts `stride` elements. */
+static void add_strides(struct store_info *s, tir_expr index, int64_t stride, int64_t *strides) {
+  struct tir_linear linear = tir_linear_of(s->ir, index);
+  for (uint32_t i = 0; i < linear.count; i++) {
+    struct tir_term t = tir_terms(s->ir, linear)[i];
+    const struct tir_expr_node *atom = tir_at(s->ir, t.atom);
+    for (uint32_t l = 0; l < s->loop_count; l++) {
+      tir_var v = s->loops[l].var; /* in v // c and v % c it moves about as far */
+      bool moves = atom->kind == TIR_VAR ? atom->ref == v : tir_uses_var(s->ir, t.atom, v);
+      if (moves) strides[l] += t.coefficient * stride;
+    }
   }
-  return moved;
 }
 
 static void add_access(struct store_info *s, tir_buffer buffer, const tir_expr *indices, bool write) {
@@ -277,15 +278,12 @@ static void add_access(struct store_info *s, tir_buffer buffer, const tir_expr *
   memset(a, 0, offsetof(struct access, strides));
   a->buffer = buffer, a->read = !write, a->write = write, a->count = 1;
   memcpy(a->places, indices, compared * sizeof *indices);
-  struct tir *ir = s->ir;
-  for (uint32_t l = 0; l < s->loop_count; l++) {
-    int64_t stride = 1;
-    a->strides[l] = 0;
-    for (uint32_t d = rank; d-- > 0;) {
-      tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
-      a->strides[l] += slope(ir, indices[d], s->loops[l].var) * stride;
-      stride *= tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
-    }
+  memset(a->strides, 0, s->loop_count * sizeof *a->strides);
+  int64_t stride = 1;
+  for (uint32_t d = rank; d-- > 0;) {
+    add_strides(s, indices[d], stride, a->strides);
+    tir_expr extent = tir_operands(s->ir, tir_buffer_at(s->ir, buffer)->shape)[d];
+    stride *= tir_is_int(s->ir, extent) ? tir_at(s->ir, extent)->imm : 1;
   }
 }
 
@@ -302,18 +300,21 @@ static bool add_node(void *data, tir_expr e) {
   return false;
 }
 
-/* Unique elements that the n innermost loops touch: those with a stride reach different ones. */
-static double unique_elements(const struct store_info *s, const struct access *a, uint32_t n) {
+/* Unique elements that the n innermost loops touch, for each n: those with a stride reach different ones. */
+static void measure_touched(const struct store_info *s, struct access *a, double element) {
   double elements = 1;
-  for (uint32_t l = 0; l < n; l++)
-    if (a->strides[l] != 0) elements *= s->loops[l].extent;
-  return elements;
+  for (uint32_t n = 0; n < s->loop_count; n++) {
+    a->touched[n] = elements * element;
+    if (a->strides[n] != 0) elements *= s->loops[n].extent;
+  }
+  a->touched[s->loop_count] = elements * element;
+  a->unique_elements = elements;
 }
 
 static void measure_access(struct store_info *s, struct access *a) {
   const struct tir_buffer_node *b = tir_buffer_at(s->ir, a->buffer);
   double element = (tir_type_bits(b->type) + 7) / 8;
-  for (uint32_t n = 0; n <= s->loop_count; n++) a->touched[n] = unique_elements(s, a, n) * element;
+  measure_touched(s, a, element);
   a->bytes = s->iterations * element * a->count;
   a->unique_bytes = a->touched[s->loop_count];
   int64_t smallest = 0;
@@ -426,7 +427,7 @@ static void write_rest(const struct store_info *s, tir_buffer written, float *ro
   const struct tir_buffer_node *b = tir_buffer_at(s->ir, written);
   double elements = 1, bytes = (tir_type_bits(b->type) + 7) / 8, serial = 1;
   for (uint32_t i = 0; i < s->access_count; i++)
-    if (s->accesses[i].write) elements = unique_elements(s, &s->accesses[i], s->loop_count);
+    if (s->accesses[i].write) elements = s->accesses[i].unique_elements;
   for (uint32_t d = 0; d < b->rank; d++) {
     tir_expr extent = tir_operands(s->ir, b->shape)[d];
     bytes *= tir_is_int(s->ir, extent) ? (double)tir_at(s->ir, extent)->imm : 1;
