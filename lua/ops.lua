@@ -1,14 +1,17 @@
 -- ops: operators in tensor expressions, as parts of larger functions. Each takes tensors and gives a tensor; families of
--- them are files of lua/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An operator that is used twice in a function has its tensors and blocks named apart by
--- te.func: pad, pad_1 and so on.
+-- them are files of lua/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An operator that
+-- is used twice in a function has its tensors and blocks named apart by te.func: pad, pad_1 and so on.
 local ms = msched
 local ops = {}
 
-for _, family in ipairs {"elementwise", "shape", "reduce", "conv", "pool", "matmul", "normalize"} do
-  local members = ms.load("lua.ops." .. family)
-  for _, name in ipairs(ms.sorted_keys(members)) do
-    assert(not ops[name], name)
-    ops[name] = members[name]
+local function load_families()
+  setmetatable(ops, nil)
+  for _, family in ipairs {"elementwise", "shape", "reduce", "conv", "pool", "matmul", "normalize"} do
+    local members = ms.load("lua.ops." .. family)
+    for _, name in ipairs(ms.sorted_keys(members)) do
+      assert(not ops[name], name)
+      ops[name] = members[name]
+    end
   end
 end
 
@@ -21,4 +24,14 @@ function ops.suite(name, words)
   return list
 end
 
-return ops
+-- Most states never ask for one: the families are loaded when the first is asked for, or the list of all.
+local lazy = {}
+function lazy.__index(_, name)
+  load_families()
+  return ops[name]
+end
+function lazy.__pairs()
+  load_families()
+  return pairs(ops)
+end
+return setmetatable(ops, lazy)

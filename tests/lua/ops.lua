@@ -1,6 +1,13 @@
 -- Operators against loops of plain Lua: what the interpreter makes of each function, and what is compiled, on small
 -- shapes with strides, padding, dilation, groups, batches, extents that do not divide; and what they refuse.
 local ms = require "msched"
+
+-- The families are loaded when the first operator, or the list of all, is asked for.
+assert(getmetatable(ms.ops), "all operators are loaded in every state")
+local listed = {}
+for name in pairs(ms.ops) do listed[name] = true end
+assert(listed.conv2d and listed.softmax and listed.func and not getmetatable(ms.ops) and ms.ops.nonsense == nil)
+
 local te, ops = ms.te, ms.ops
 local refuses = dofile(arg[0]:match "^.*/" .. "refuses.lua")
 
