@@ -45,9 +45,13 @@ static struct search_machine read_machine(lua_State *L, int at) {
                  {"loads", &m.loads},         {"latency", &m.latency},
                  {"reload", &m.reload},       {"unrolled", &m.unrolled},
                  {"iteration", &m.iteration}, {"copy", &m.copy},
-                 {"parallel", &m.parallel},   {"guarded", &m.guarded}};
+                 {"parallel", &m.parallel},   {"guarded", &m.guarded},
+                 {"call", &m.call},           {"division", &m.division},
+                 {"branch", &m.branch},       {"overrun", &m.overrun},
+                 {"exposed", &m.exposed}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i].to = number_of(L, at, numbers[i].name);
   read_levels(L, at, "cache_bytes", m.cache_bytes);
+  read_levels(L, at, "way_bytes", m.way_bytes);
   read_levels(L, at, "bytes_a_cycle", m.bytes_a_cycle);
   luaL_argcheck(L, m.cores >= 1 && m.vector_bits >= 32, at, "a machine has a core and vectors");
   return m;
@@ -64,6 +68,18 @@ static int new_draft(lua_State *L) {
   ms_error err = {.instruction = -1};
   *d = search_draft_new(f->ir, sketch, bind_intrinsics(L), &machine, &err);
   return *d ? 1 : bind_raise_refused(L, &err);
+}
+
+/* estimate(function, trace, machine): cycles of the trace as it is */
+static int estimate(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  const struct vm_trace *trace = bind_check_trace(L, 2);
+  struct search_machine machine = read_machine(L, 3);
+  ms_error err = {.instruction = -1};
+  double cycles;
+  if (!search_estimate(f->ir, trace, bind_intrinsics(L), &machine, &cycles, &err)) return bind_raise_refused(L, &err);
+  lua_pushnumber(L, cycles);
+  return 1;
 }
 
 static int draft_size(lua_State *L) {
@@ -129,4 +145,6 @@ void bind_drafts(lua_State *L) {
   bind_type(L, BOUND_DRAFT, draft, draft_meta);
   lua_pushcfunction(L, new_draft);
   lua_setfield(L, -2, "draft");
+  lua_pushcfunction(L, estimate);
+  lua_setfield(L, -2, "estimate");
 }

@@ -9,8 +9,9 @@ targets.llvm = {
   postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "rewrite_layout"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- what drafts weigh with, in cycles of one core; search.h has the words
-  draft = {multiply_adds = 2, loads = 2, latency = 4, reload = 5, unrolled = 16, iteration = 1.5, copy = 0.15, parallel = 5000, guarded = 30,
-           bytes_a_cycle = {48, 20, 6}},
+  draft = {multiply_adds = 2, loads = 2, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,
+           call = 12, division = 12, branch = 0.7, exposed = 0.3,
+           way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},

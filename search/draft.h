@@ -1,11 +1,11 @@
 /* What a draft knows of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
- * search; draft_sketch.c fills it, draft.c scores and enumerates with it. */
+ * search; draft_sketch.c fills it, draft_cost.c scores with it, draft.c enumerates. */
 #ifndef MSCHED_SEARCH_DRAFT_H
 #define MSCHED_SEARCH_DRAFT_H
 
 #include "search.h"
 
-enum { DRAFT_LOOPS = 32, DRAFT_ITERS = 16, DRAFT_ACCESSES = 8, DRAFT_RANK = 8 };
+enum { DRAFT_LOOPS = 32, DRAFT_ITERS = 16, DRAFT_ACCESSES = 8, DRAFT_RANK = 8, DRAFT_NUMBERS = 512, DRAFT_NESTS = 48 };
 
 /* A number of a candidate, computed in order: a constant, a decision, one of a table, or made of two before it. */
 struct draft_number {
@@ -22,10 +22,13 @@ struct draft_loop {
 struct draft_access {
   tir_buffer buffer;
   bool written;
-  double bytes; /* of an element */
+  bool passed;   /* made and used within the function */
+  uint32_t near; /* of what is passed: loops around all nests that touch it */
+  double bytes;  /* of an element */
   uint32_t rank;
   int64_t extents[DRAFT_RANK];
   int64_t moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
+  int64_t steps[DRAFT_ITERS];             /* and in memory, but where a quotient rises too */
 };
 struct draft_iter {
   int64_t extent;
@@ -36,7 +39,8 @@ struct draft_nest {
   struct draft_loop loops[DRAFT_LOOPS];
   struct draft_iter iters[DRAFT_ITERS];
   struct draft_access accesses[DRAFT_ACCESSES];
-  bool promoted; /* annotated as a register tile */
+  bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
+  double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access
    * does inside them. */
   struct draft_nest *follows;
@@ -54,12 +58,19 @@ struct search_draft {
   struct draft_number *numbers;
   int64_t *tables; /* of choices */
   struct draft_nest *nests;
+  uint32_t *shared; /* nest_count x nest_count: loops around both */
   struct draft_draw *draws;
   uint32_t number_count, table_size, nest_count, draw_count;
   uint32_t jobs, unroll; /* numbers: what is noted on the root; 0: nothing */
   int64_t most_vector;   /* elements that are vectorized at most */
+  bool as_is;            /* of the decisions that the trace has: loops are as long as they are */
 };
 
+static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest, uint32_t other) {
+  return d->shared[nest * d->nest_count + other];
+}
+/* What the innermost loops of the nests are: candidates with the same differ in what is around them only. */
+uint64_t draft_tile(const struct search_draft *draft, const int64_t *decisions);
 /* Fills numbers, nests and draws from the sketch. */
 bool draft_read_sketch(struct search_draft *draft, struct tir *workload, const struct vm_intrinsics *intrinsics,
                        ms_error *err);

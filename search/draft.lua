@@ -1,7 +1,10 @@
--- Drafts of a function's sketches: what its candidates cost, estimated from their decisions alone (draft.c).
+-- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (draft_cost.c). First
+-- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
 local targets = msched.load "rules.targets"
 
 local draft = {}
+
+local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not enumerated
 
 -- The machine of a target, as drafts see it: what the target knows, and the numbers of rules/targets.lua. nil: there are
 -- none for its kind.
@@ -13,22 +16,83 @@ function draft.machine(target)
   return machine
 end
 
--- The cheapest candidates of all sketches, at most `most` and `each` of one register tile of a sketch, in rising order of
--- their cost: {trace, cost, tile, sketch}.
+-- The sketch as it is, with its blocks at the root, and where drawing puts them.
+local function placings(func, sketch, seed)
+  local rooted, list, places = sketch, {sketch}, 0
+  for _, d in ipairs(sketch:draws()) do
+    if d.kind == "SampleComputeLocation" then rooted, places = rooted:with_decision(d.index, {-1}), places + 1 end
+  end
+  if places == 0 then return list end
+  list[2] = rooted
+  for candidate = 3, PLACINGS do
+    local ok, drawn = pcall(msched.apply, func, sketch, {anew = true, seed = seed, candidate = candidate})
+    if ok then list[#list + 1] = drawn.trace end
+  end
+  return list
+end
+
+local function by_cost(a, b)
+  if a.cost ~= b.cost then return a.cost < b.cost end
+  if a.sketch ~= b.sketch then return a.sketch < b.sketch end
+  return a.place < b.place
+end
+
+-- The cheapest candidates of each sketch by their decisions, about `most` of all, and `each` of one register tile, of about
+-- `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known of the
+-- target, or no sketch can be read. Sketches have equal shares: their costs are not compared before they are replayed.
 function draft.best(func, target, sketches, options)
   local machine, all = draft.machine(target), {}
+  local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
   for i, sketch in ipairs(machine and sketches or {}) do
-    for place, c in ipairs(msched.draft(func, sketch, machine):best(options)) do
-      c.sketch, c.place = i, place
-      all[#all + 1] = c
+    local placed = placings(func, sketch, seed)
+    for _, trace in ipairs(placed) do
+      local ok, reading = pcall(msched.draft, func, trace, machine)
+      local best = ok and reading:best {seed = seed, budget = math.max(1, options.budget // #placed), most = math.ceil(share / #placed), each = options.each}
+      for _, c in ipairs(best or {}) do
+        c.sketch, c.place = i, #all
+        all[#all + 1] = c
+      end
     end
   end
-  table.sort(all, function(a, b)
-    if a.cost ~= b.cost then return a.cost < b.cost end
-    if a.sketch ~= b.sketch then return a.sketch < b.sketch end
-    return a.place < b.place
+  table.sort(all, by_cost)
+  return all
+end
+
+-- Estimates candidates as they are: their cost; none where it cannot be told.
+function draft.estimate(func, target, candidates)
+  local machine = draft.machine(target)
+  for _, c in ipairs(machine and candidates or {}) do
+    local ok, cost = pcall(msched.estimate, func, c.sketch_trace, machine)
+    c.cost = ok and cost or nil
+  end
+end
+
+-- Replayed candidates, false among them, by what they cost as they are, the cheapest first; those that cannot be told last.
+function draft.ranked(func, target, candidates)
+  local list = {}
+  for _, c in ipairs(candidates) do if c then list[#list + 1] = c end end
+  draft.estimate(func, target, list)
+  table.sort(list, function(a, b)
+    local x, y = a.cost or math.huge, b.cost or math.huge
+    return x ~= y and x < y or x == y and a.hash < b.hash
   end)
-  return table.move(all, 1, math.min(options.most, #all), 1, {})
+  return list
+end
+
+-- Candidates of a task, by what they cost as they are, the cheapest first: drafts, each with its register tile, and `drawn`
+-- of all sketches. Their numbers count from 1 whenever it is asked, so that they are the same in a run that goes on again.
+function draft.candidates(task, options, drawn)
+  local drafts, jobs = draft.best(task.func, task.target, task.sketches, options), {}
+  for i, d in ipairs(drafts) do jobs[i] = {trace = d.trace, candidate = i} end
+  for i = 1, drawn do
+    local sketch = task:sketch(i - 1)
+    if sketch then jobs[#jobs + 1] = {trace = sketch, anew = true, candidate = #drafts + i} end
+  end
+  local made = task:replay(jobs)
+  for i, c in ipairs(made) do
+    if c and drafts[i] then c.tile = drafts[i].sketch .. " " .. drafts[i].tile end
+  end
+  return draft.ranked(task.func, task.target, made), #drafts
 end
 
 return draft

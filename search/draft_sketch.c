@@ -161,9 +161,10 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
   }
   if (nest->access_count == DRAFT_ACCESSES || b->rank > DRAFT_RANK) return;
   struct draft_access *a = &nest->accesses[nest->access_count++];
-  *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank};
+  *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank, .passed = b->where != TIR_NONE};
   a->bytes = (tir_type_bits(b->type) + 7) / 8;
-  for (uint32_t d = 0; d < b->rank; d++) {
+  int64_t stride = 1;
+  for (uint32_t d = b->rank; d-- > 0; stride *= a->extents[d]) {
     tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
     a->extents[d] = tir_is_int(ir, extent) ? tir_at(ir, extent)->imm : 1;
     struct tir_linear l = tir_linear_of(ir, indices[d]);
@@ -171,10 +172,10 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
       struct tir_term term = tir_terms(ir, l)[t];
       for (uint32_t k = 0; k < nest->iter_count; k++) {
         tir_var v = tir_iters(ir, block)[k].var;
-        if (term.atom == tir_var_expr(ir, v))
-          a->moves[d][k] += term.coefficient;
-        else if (tir_uses_var(ir, term.atom, v))
-          a->moves[d][k] += 1; /* a quotient or a remainder: about as far */
+        bool is_var = term.atom == tir_var_expr(ir, v);
+        if (!tir_uses_var(ir, term.atom, v)) continue;
+        a->moves[d][k] += is_var ? term.coefficient : 1; /* a quotient or a remainder: about as far */
+        if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
       }
     }
   }
@@ -185,11 +186,30 @@ struct walk {
   struct draft_nest *nest;
   tir_block block;
 };
+/* A product that is added is a multiply-add: the addition counts, and the product not again. */
+static void count_operation(struct draft_nest *nest, const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  switch (n->kind) {
+  case TIR_ADD:
+  case TIR_SUB: nest->simple += 1 - (tir_at(ir, n->a)->kind == TIR_MUL || tir_at(ir, n->b)->kind == TIR_MUL); break;
+  case TIR_MUL:
+  case TIR_MIN:
+  case TIR_MAX:
+  case TIR_SELECT: nest->simple++; break;
+  case TIR_DIV: nest->divisions++; break;
+  case TIR_CALL: *(strcmp(tir_text(ir, n->ref), "if_then_else") ? &nest->calls : &nest->branches) += 1; break;
+  default: break;
+  }
+}
+
 static bool read_load(void *data, tir_expr e) {
   struct walk *w = data;
   struct tir *ir = w->reading->made->ir;
   const struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind != TIR_LOAD) return true;
+  if (n.kind != TIR_LOAD) {
+    count_operation(w->nest, ir, e);
+    return true;
+  }
   tir_expr indices[DRAFT_RANK];
   if (n.count > DRAFT_RANK) return false;
   memcpy(indices, tir_operands(ir, n.operands), n.count * sizeof *indices);
@@ -200,9 +220,7 @@ static bool read_load(void *data, tir_expr e) {
 static bool is_dense(const struct draft_nest *nest, uint32_t iter) {
   bool moves = false;
   for (uint32_t i = 0; i < nest->access_count; i++) {
-    int64_t step = 0, stride = 1;
-    for (uint32_t d = nest->accesses[i].rank; d-- > 0; stride *= nest->accesses[i].extents[d])
-      step += nest->accesses[i].moves[d][iter] * stride;
+    int64_t step = nest->accesses[i].steps[iter];
     if (step != 0 && step != 1) return false;
     moves = moves || step == 1;
   }
@@ -247,9 +265,7 @@ static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, ti
 }
 
 /* A nest whose tiles another decides: they share loops, and a buffer that one writes and the other reads. */
-static bool follow(struct draft_nest *nest, const tir_stmt *loops, struct draft_nest *other, const tir_stmt *others) {
-  uint32_t shared = 0;
-  while (shared < nest->loop_count && shared < other->loop_count && loops[shared] == others[shared]) shared++;
+static bool follow(struct draft_nest *nest, struct draft_nest *other, uint32_t shared) {
   for (uint32_t i = 0; i < nest->access_count; i++)
     for (uint32_t k = 0; k < other->access_count; k++) {
       const struct draft_access *a = &nest->accesses[i], *b = &other->accesses[k];
@@ -258,6 +274,28 @@ static bool follow(struct draft_nest *nest, const tir_stmt *loops, struct draft_
       return true;
     }
   return false;
+}
+
+static void compare_loops(struct search_draft *d, tir_stmt (*loops)[DRAFT_LOOPS]) {
+  d->shared = calloc((size_t)d->nest_count * d->nest_count + 1, sizeof *d->shared);
+  if (!d->shared) abort();
+  for (uint32_t i = 0; i < d->nest_count; i++)
+    for (uint32_t k = 0; k < d->nest_count; k++) {
+      uint32_t *shared = &d->shared[i * d->nest_count + k];
+      while (*shared < d->nests[i].loop_count && *shared < d->nests[k].loop_count &&
+             loops[i][*shared] == loops[k][*shared])
+        ++*shared;
+    }
+}
+
+/* Loops around a nest that all others that touch the buffer of this access are in too. */
+static uint32_t near_of(const struct search_draft *d, uint32_t nest, uint32_t access) {
+  uint32_t near = d->nests[nest].loop_count;
+  for (uint32_t k = 0; k < d->nest_count; k++)
+    for (uint32_t a = 0; a < d->nests[k].access_count; a++)
+      if (d->nests[k].accesses[a].buffer == d->nests[nest].accesses[access].buffer && draft_shared(d, nest, k) < near)
+        near = draft_shared(d, nest, k);
+  return near;
 }
 
 /* Whether a store is in the init of its block. */
@@ -280,6 +318,7 @@ static bool read_nest(const struct reading *r, struct draft_nest *nest, tir_bloc
   read_access(r, nest, block, n.store.buffer, indices, true);
   tir_walk_expr(ir, n.store.value, read_load, &walk);
   for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
+  nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   return read_nest_loops(r, nest, block, store, loops);
 }
@@ -302,9 +341,12 @@ static void read_nests(struct reading *r) {
     known[d->nest_count] = read_nest(r, &d->nests[d->nest_count], block, s, loops[d->nest_count]);
     d->nest_count++;
   }
+  compare_loops(d, loops);
   for (uint32_t i = 0; i < d->nest_count; i++)
-    for (uint32_t k = 0; k < d->nest_count && !known[i] && !d->nests[i].follows; k++)
-      if (known[k]) follow(&d->nests[i], loops[i], &d->nests[k], loops[k]);
+    for (uint32_t k = 0; k < d->nest_count && !d->as_is && !known[i] && !d->nests[i].follows; k++)
+      if (known[k]) follow(&d->nests[i], &d->nests[k], draft_shared(d, i, k));
+  for (uint32_t i = 0; i < d->nest_count; i++)
+    for (uint32_t a = 0; a < d->nests[i].access_count; a++) d->nests[i].accesses[a].near = near_of(d, i, a);
   free(loops);
   free(known);
 }

@@ -2,7 +2,7 @@
 -- … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they are there.
 local policies = {}
 
-local SHIPPED = {"annealing", "coordinate", "draft_verify", "evolutionary", "grid", "random", "replay_trace"}
+local SHIPPED = {"annealing", "coordinate", "draft_verify", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
 local DEFAULT = "evolutionary"
 
 -- A policy's file asks for pools and measuring, so it runs with the rights of the program.

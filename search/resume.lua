@@ -15,9 +15,11 @@ end
 -- The iteration that asked for a record; 0: one of another seed's, or of the starts.
 local function iteration_of(task, r) return r.seed == task.seed and r.candidate >> task.NUMBERS or 0 end
 
--- Those of other targets of the kind, of other versions and of TVM: the fastest are measured here first.
+-- Those of other targets of the kind, of other versions and of TVM: the fastest are measured here first; then those of
+-- other functions.
 local function keep_starts(task, starts)
   table.sort(starts, function(a, b)
+    if a.far ~= b.far then return a.far < b.far end
     if a.here ~= b.here then return a.here end
     if a.seconds ~= b.seconds then return a.seconds < b.seconds end
     return a.id < b.id
@@ -25,11 +27,60 @@ local function keep_starts(task, starts)
   task.starts = table.move(starts, 1, math.min(#starts, task.batch), 1, {})
 end
 
+-- ---- The nearest shapes ----------------------------------------------------------------------------------------
+
+local NEAREST, SEEDS = 2, 2 -- functions, and records of each
+
+-- What a function is whatever its extents: its text without the numbers.
+local function structure_of(func) return (func:script():gsub("%d+", "#")) end
+
+local function distance(a, b)
+  local sum, others = 0, b:params()
+  for i, p in ipairs(a:params()) do
+    for d, extent in ipairs(p.shape) do sum = sum + math.abs(math.log(extent / others[i].shape[d])) end
+  end
+  return sum
+end
+
+-- Functions of the store that are the task's but for their extents, the nearest first: {id, far}. Those of the run's other
+-- tasks are none: what is known of them when a run goes on again is not what was known when it began.
+local function nearest(task, store)
+  local own, list, structure = {}, {}, structure_of(task.func)
+  for _, t in ipairs(task.run.tasks) do own[t.workload or ""] = true end
+  for _, w in ipairs(store:workloads()) do
+    local ok, func = pcall(store.get_workload, store, w.id)
+    if ok and w.records > 0 and not own[w.id] and structure_of(func) == structure then
+      list[#list + 1] = {id = w.id, far = 1 + distance(task.func, func)}
+    end
+  end
+  table.sort(list, function(a, b) return a.far ~= b.far and a.far < b.far or a.far == b.far and a.id < b.id end)
+  return table.move(list, 1, math.min(#list, NEAREST), 1, {})
+end
+
+-- The fastest of the nearest, as starts.
+local function add_nearest(task, store, starts)
+  for _, w in ipairs(nearest(task, store)) do
+    for _, r in ipairs(store:records {workload = w.id, target = task.target.text, most = SEEDS}) do
+      local trace = r.status == "measured" and is_understood(store, r) and trace_of(task, r)
+      if trace then starts[#starts + 1] = {sketch = trace:simplified(false), far = w.far, here = true, seconds = r.seconds, id = r.id} end
+    end
+  end
+end
+
+-- ---- The task's own ---------------------------------------------------------------------------------------------
+
+-- The records of a task, but those that nothing came of yet.
+local function results_of(task, store)
+  local list = {}
+  for _, r in ipairs(store:records {workload = task.workload}) do if r.status ~= "unmeasured" then list[#list + 1] = r end end
+  return list
+end
+
 -- Reads the records of a task. Those of its last iteration, which may have been cut short, are not yet known to the
 -- policy: it asks for them again, since it finds what it found then, and has their results at once.
 function resume.read(task, store)
   local starts, own, last = {}, {}, 0
-  for _, r in ipairs(store:records {workload = task.workload}) do
+  for _, r in ipairs(results_of(task, store)) do
     local here = r.target == task.target.text
     local of_use = r.status ~= "failed" and is_understood(store, r)
     if here and r.versions == msched.versions() then
@@ -39,9 +90,10 @@ function resume.read(task, store)
       last = math.max(last, own[#own].iteration)
     elseif r.status == "measured" and r.target:match "^%S+" == task.target.kind and of_use then
       local trace = trace_of(task, r)
-      if trace then starts[#starts + 1] = {sketch = trace:simplified(false), here = here, seconds = r.seconds, id = r.id} end
+      if trace then starts[#starts + 1] = {sketch = trace:simplified(false), far = 0, here = here, seconds = r.seconds, id = r.id} end
     end
   end
+  if task.policy.needs.nearest and last == 0 then add_nearest(task, store, starts) end
   keep_starts(task, starts)
   table.sort(own, function(a, b)
     if a.iteration ~= b.iteration then return a.iteration < b.iteration end

@@ -109,12 +109,17 @@ enum { SEARCH_LEVELS = 3 };
 struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua has what the target does not know */
   double cores, vector_bits, registers;
   double cache_bytes[SEARCH_LEVELS];   /* of a core's first and second level, and of the third */
+  double way_bytes[SEARCH_LEVELS];     /* of each: addresses that are so far apart have the same place there */
   double bytes_a_cycle[SEARCH_LEVELS]; /* that come from the level outside of each */
   double multiply_adds, loads;         /* vectors a cycle */
   double latency, reload;              /* of adding to a result, and more where it is not in a register */
   double unrolled;                     /* rows of a register tile that are unrolled without being asked */
   double iteration, copy, parallel;    /* of a loop's turn, of copying a byte, of starting the threads */
-  double guarded;                      /* how many times as long vectors take under a condition */
+  double overrun;                      /* how much longer an iteration takes for each beside it that is cut off */
+  double guarded;                      /* how many times as long a vector takes under a condition */
+  double call, division,
+      branch;     /* of a vector: an elementary function, a quotient; of an element: a condition in a value */
+  double exposed; /* the part of arithmetic and traffic that the longest of them does not hide */
 };
 struct search_draft;
 /* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the seed
@@ -131,6 +136,10 @@ double search_draft_size(const struct search_draft *draft); /* candidates that t
 bool search_draft_has(const struct search_draft *draft, const struct vm_trace *trace);
 /* Estimated cycles of the candidate with these decisions, laid out as the sketch's; in range. */
 double search_draft_cost(const struct search_draft *draft, const int64_t *decisions);
+/* Estimated cycles of a trace as it is, all decided: where blocks are computed, and the loops that this makes, count as
+ * they are there. workload as above. False: the trace is refused. */
+bool search_estimate(struct tir *workload, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
+                     const struct search_machine *machine, double *cycles, ms_error *err);
 struct search_drafted {
   double cost;
   uint64_t tile;          /* the same for candidates whose innermost loops are the same */

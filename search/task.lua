@@ -1,6 +1,6 @@
 -- A task: a function that is tuned, what is known of it, and what came of its candidates. It is the environment of its
--- policy: seed, iteration, sketches, mutators {{part, weight}…}, batch, model (where the policy needs one), and the methods
--- below down to `measure`.
+-- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of trials
+-- was), model (where the policy needs one), and the methods below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
 local policies = msched.load "search.policy"
 
@@ -69,6 +69,13 @@ end
 
 -- The traces that are one block's other choice away from a trace, where the space is factored by block.
 function Task:other_choices(trace) return self.product and self.product:neighbours(trace) or {} end
+
+-- The space's sketches with what another seed draws while it is opened, as traces.
+function Task:open_space(seed)
+  local ok, sketches = pcall(self.open_anew, seed)
+  if not ok then error({not_the_policys = true, message = sketches}, 0) end
+  return sketches
+end
 
 -- Replays jobs {trace =, anew =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was refused.
 -- sketch_trace is the trace before postprocessing: what mutates. A candidate's number, which with the seed decides its
@@ -222,7 +229,7 @@ end
 -- Answers from the store alone: what is not in it counts as failed, and is not kept.
 function Task:simulated(c)
   local r = self.services.store:find_module(self.workload, self.target.text, c.hash)
-  if r then return {measured = r.status == "measured", censored = r.status == "censored", outcome = r.status, seconds = r.seconds, reason = r.reason} end
+  if r and r.status ~= "unmeasured" then return {measured = r.status == "measured", censored = r.status == "censored", outcome = r.status, seconds = r.seconds, reason = r.reason} end
   self.done = self.done + 1
   return {outcome = "not in the store", seconds = 0, reason = ""}
 end

@@ -58,11 +58,31 @@ local function walk(func, box, parts, seed, groups)
   return made, report
 end
 
+local function generate(func, box, parts, seed)
+  local states, report, product = space.open(function(groups) return walk(func, box, parts, seed, groups) end)
+  local sketches = {}
+  for i, s in ipairs(states) do sketches[i] = s.sch end
+  return sketches, report, product
+end
+
+local function traces_of(schedules)
+  local traces = {}
+  for i, s in ipairs(schedules) do traces[i] = s.trace:simplified(false) end
+  return traces
+end
+
+-- The sketches that a seed draws, as traces; of a space that is factored by block one combination.
+local function open_anew(func, box, parts, seed)
+  local sketches, _, product = generate(func, box, parts, seed)
+  return product and {(product:sketch(product:combination(seed, seed)))} or traces_of(sketches)
+end
+
 -- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
 -- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; product, the space factored by
--- block (rules/factored.lua) where it is large: sketches is then every choice of every block once. The target's rules and
--- those of options.files run in a sandbox; closures (registered, or options.rules, options.postprocs, options.mutators) run
--- here, and so does a space that the script describes in place of the target's.
+-- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; open_anew, which gives
+-- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox; closures
+-- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
+-- describes in place of the target's.
 -- Each call has options.rule_timeout seconds.
 function tune.open(func, target, options)
   check_extents(func)
@@ -71,16 +91,15 @@ function tune.open(func, target, options)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout}
   local parts = space.parts(targets.context(target))
   space.add(parts, {space = own("space"), rule = own("rule", options.rules), postproc = {}, mutator = {}})
-  local states, report, product = space.open(function(groups) return walk(func, box, parts, options.seed, groups) end)
-  local sketches, refused = {}, report.refused
-  for i, s in ipairs(states) do sketches[i] = s.sch end
+  local sketches, report, product = generate(func, box, parts, options.seed)
+  local refused = report.refused
   if #sketches == 0 then
     error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)
   end
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
   if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
   return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
-          product = product}
+          product = product, open_anew = function(seed) return open_anew(func, box, parts, seed) end}
 end
 
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
@@ -124,13 +143,11 @@ local function open_task(each, run, shared, policy, options)
   local opened = tune.open(each.func, target, {
     files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = seed, rule_timeout = options.rule_timeout,
   })
-  local sketches = {}
-  for i, s in ipairs(opened.sketches) do sketches[i] = s.trace:simplified(false) end
   local task = Task.new(each.func, {
-    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, seed = seed,
+    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, asked = (options.trials or options.total) ~= nil, seed = seed,
     batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy = policy, policy_timeout = options.policy_timeout or 300,
-    run = run, log = run.log, bound = schedulers.bound(each.func, target), sketches = sketches, mutators = opened.mutators, postprocs = opened.postprocs,
-    refused = opened.refused, thinned = opened.thinned, product = opened.product,
+    run = run, log = run.log, bound = schedulers.bound(each.func, target), sketches = traces_of(opened.sketches), mutators = opened.mutators,
+    postprocs = opened.postprocs, refused = opened.refused, thinned = opened.thinned, product = opened.product, open_anew = opened.open_anew,
   })
   if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start
@@ -142,7 +159,7 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, policy, policy_timeout, jobs, db, store, simulate, model, rule_timeout, reference_timeout, failures (in
+-- postprocs, mutators, policy, policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua).
 function tune.all(items, options)
   local policy = policies.find(options.policy)
@@ -153,7 +170,7 @@ function tune.all(items, options)
   local ok, message = pcall(function()
     for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared, policy, options) end
     opened = true -- nothing is written before all are
-    run:go(shared)
+    if options.no_tune then run:draft(shared) else run:go(shared) end
   end)
   shared:close()
   if not ok and not (opened and run:stopped()) then error(message, 0) end
@@ -192,7 +209,7 @@ function Best:export(path)
 end
 
 local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table rules:table postprocs:table mutators:table " ..
-  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean " ..
+  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean " ..
   "rule_timeout:number reference_timeout:number failures:integer listen:function"
 
 function msched.tune(func, options)

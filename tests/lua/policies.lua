@@ -17,7 +17,7 @@ local function least(list) return math.min(table.unpack(list)) end
 
 -- ---- The same candidates -----------------------------------------------------------------------------------------
 
-for _, policy in ipairs {"random", "grid", "annealing", "coordinate", "draft_verify"} do
+for _, policy in ipairs {"random", "grid", "annealing", "coordinate", "draft_verify", "replay_function"} do
   local whole = run({small}, {policy = policy, jobs = 1})
   assert(#whole.asked[1] > 16, policy)
   same(run({small}, {policy = policy, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
@@ -73,8 +73,13 @@ end
 local drafted = run({small}, {policy = "draft_verify", trials = 16, measuring = {time = lines_time}})
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
 assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "drafts are no better than draws")
-local flat, ended = run({small}, {policy = "draft_verify", trials = 200, measuring = {time = function() return 1e-3 end}})
-assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 48, #flat.asked[1])
+local function flat_time() return 1e-3 end
+local flat, ended = run({small}, {policy = "draft_verify", trials = false, measuring = {time = flat_time}}) -- without a number
+assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 16 + 8 + 8, #flat.asked[1])
+flat, ended = run({small}, {policy = "draft_verify", trials = 40, measuring = {time = flat_time}})
+assert(ended[1].ended_as.why == "trials" and #flat.asked[1] == 40, "those that were asked for are had")
+_, ended = run({small}, {policy = "draft_verify", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
+assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the bound it ends")
 local tiles = {} -- and they are spread: over the innermost parts of their tiles
 for _, sch in ipairs(drafted.made[1]) do
   local innermost = {}
@@ -82,6 +87,52 @@ for _, sch in ipairs(drafted.made[1]) do
   tiles[table.concat(innermost, " ")] = true
 end
 assert(#ms.sorted_keys(tiles) >= 6, #ms.sorted_keys(tiles))
+
+-- What one step away from the fastest is asked for next, and the model has its say: reversed, it is worse.
+local learning = run({small}, {policy = "draft_verify", trials = 64})
+assert(mean(learning.times[1], 33, 64) < 0.7 * mean(learning.times[1], 1, 16), "it does not learn")
+local climbing = run({small}, {policy = "draft_verify", trials = 64, model = "random"})
+assert(least(learning.times[1]) <= least(climbing.times[1]), "the model shows in nothing")
+
+-- On a target that nothing is estimated for it is evolution.
+local estimates = ms.load("rules.targets").llvm.draft
+ms.load("rules.targets").llvm.draft = nil
+same(run({small}, {policy = "draft_verify"}).asked[1], run({small}, {policy = "evolutionary"}).asked[1], "without estimates")
+ms.load("rules.targets").llvm.draft = estimates
+
+-- The fastest of the nearest shapes are measured first; of other functions, nothing is.
+local path, near = new_path(), product(64, 64, 32)
+run({product(16, 64, 64)}, {policy = "random", trials = 8, db = path})
+local known = run({near}, {policy = "random", trials = 24, db = path})
+local fastest, trace = math.huge, nil
+for i, sch in ipairs(known.made[1]) do if known.times[1][i] < fastest then fastest, trace = known.times[1][i], sch.trace:simplified(false) end end
+collectgarbage() -- closes the store
+local seeded = run({small}, {policy = "draft_verify", trials = 12, db = path})
+local asked = table.concat(seeded.asked[1], " ", 1, 4)
+local wanted = ms.pool(small, {jobs = 1, files = {}, target = "native"}):replay {{trace = trace, seed = 1, candidate = 0}}
+assert(asked:find(wanted[1].hash, 1, true), "the nearest shape's fastest is not among the first")
+local other = new_path()
+run({near}, {policy = "random", trials = 8, db = other})
+collectgarbage()
+same(run({small}, {policy = "random", trials = 12, db = other}).asked[1], run({small}, {policy = "random", trials = 12}).asked[1], "a policy that does not ask for it")
+
+-- Opening the space anew reaches what a rule decides by a number that it drew; replaying its traces does not.
+local function decided_by_draw(sch)
+  local i = sch:get_loops(sch:get_sblock "C")
+  local outer = sch:split(i, {sch:sample_perfect_tile(i, 2, 64)})
+  local draws = sch.trace:draws()
+  if draws[#draws].decision[1] % 8 == 0 then sch:parallel(outer) end
+end
+local function kinds_of(policy)
+  local parallel, serial = false, false
+  for _, sch in ipairs(run({small}, {policy = policy, trials = 6}).made[1]) do
+    if sch:script():find("T.parallel", 1, true) then parallel = true else serial = true end
+  end
+  return (parallel and 1 or 0) + (serial and 1 or 0)
+end
+ms.space {name = "decided by a draw", apply = decided_by_draw}
+assert(kinds_of "replay_function" == 2 and kinds_of "replay_trace" == 1)
+ms.registered.space = {}
 
 -- The example's climbs.
 local climbed = run({small}, {policy = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../lua/examples/policy.lua", trials = 128})

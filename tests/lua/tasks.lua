@@ -147,10 +147,10 @@ _, tasks = run({small}, {policy = "idle", trials = 4})
 assert(tasks[1].ended_as.why == "exhausted" and tasks[1].done == 1)
 -- It is known by its name; another is not, and the message lists those that are.
 local ok, message = pcall(run, {small}, {policy = "none_such"})
-assert(not ok and message:find("there is no policy `none_such`; known are annealing, asking, coordinate, draft_verify, evolutionary, grid, idle, mine, random, replay_trace, and files", 1, true), message)
+assert(not ok and message:find("there is no policy `none_such`; known are annealing, asking, coordinate, draft_verify, evolutionary, grid, idle, mine, random, replay_function, replay_trace, and files", 1, true), message)
 ok, message = pcall(run, {small}, {scheduler = "none_such"})
 assert(not ok and message:find("there is no scheduler `none_such`; known are gain, round-robin", 1, true), message)
-for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features` and `model`, not `speed`"}) do
+for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features`, `model` and `nearest`, not `speed`"}) do
   ok, message = pcall(load("local p = require('msched').policy {name = 'p', run = print, needs = " .. needs .. "} return p", "=needs"))
   assert(not ok and message:find("needs:1: ms.policy p: " .. words, 1, true), message)
 end
