@@ -42,7 +42,8 @@ typedef bool db_intrinsic_visit(void *data, const db_id *id, const char *text);
 bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_error *err);
 
 /* ---- Records */
-enum db_status { DB_MEASURED, DB_CENSORED, DB_FAILED };
+enum db_status { DB_MEASURED, DB_CENSORED, DB_FAILED, DB_UNMEASURED }; /* the last: chosen by estimate, and not run */
+extern const char *const db_status_names[];                            /* ends with NULL */
 struct db_record {
   db_id id; /* of (workload, target, module hash, versions): filled by db_put_record */
   db_id workload;
@@ -81,7 +82,7 @@ int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err);
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err);
 void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* shortest unique prefix, at least 7 digits */
-/* Records by run time, fastest first, censored and failed ones last; workload or target NULL: all. visit returns false
+/* Records by run time, fastest first, those that are not measured last; workload or target NULL: all. visit returns false
  * to stop. A range read: the best k cost k. */
 typedef bool db_visit(void *data, const struct db_record *record);
 bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
@@ -158,7 +159,7 @@ struct db_import {
  * added before is kept. */
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err);
 /* Writes what was measured of a workload, or failed, as TVM's tuning records of workload `number`. Records that were
- * censored, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered: intrinsics
+ * censored or not run, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered: intrinsics
  * that it has besides its own; NULL: none. */
 bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, const struct vm_intrinsics *registered,
                       FILE *out, uint64_t *written, uint64_t *left_out, ms_error *err);

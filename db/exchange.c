@@ -49,7 +49,6 @@ static bool write_intrinsic(void *data, const db_id *id, const char *text) {
 
 static bool write_record(void *data, const struct db_record *r) {
   struct writing *w = data;
-  static const char *const statuses[] = {"measured", "censored", "failed"};
   char id[DB_ID_TEXT], workload[DB_ID_TEXT], hash[20];
   struct vm_trace *trace = vm_read_binary(r->trace, r->trace_bytes, NULL);
   if (!trace) { /* a later version's */
@@ -63,11 +62,11 @@ static bool write_record(void *data, const struct db_record *r) {
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
   write_line(w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:s, s:o*}",
                           "record", id, "workload", workload, "target", r->target, "module", hash, "status",
-                          statuses[r->status], "seconds", number_or_null(r->seconds), "low", number_or_null(r->low),
-                          "high", number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
-                          r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
-                          (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy", (int)r->busy, "trace", text,
-                          "intrinsics", intrinsics_of(r)));
+                          db_status_names[r->status], "seconds", number_or_null(r->seconds), "low",
+                          number_or_null(r->low), "high", number_or_null(r->high), "runs", (json_int_t)r->runs,
+                          "reason", r->reason, "versions", r->versions, "seed", (json_int_t)r->seed, "candidate",
+                          (json_int_t)r->candidate, "when", (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy",
+                          (int)r->busy, "trace", text, "intrinsics", intrinsics_of(r)));
   free(text);
   return !w->failed;
 }
@@ -221,10 +220,16 @@ static bool put_record(struct importing *m, struct db_record *r) {
   return ok;
 }
 
+/* What says nothing that is known counts as failed. */
+static enum db_status status_named(const char *name) {
+  for (int i = 0; db_status_names[i]; i++)
+    if (!strcmp(db_status_names[i], name)) return (enum db_status)i;
+  return DB_FAILED;
+}
+
 static bool read_numbers(struct importing *m, const json_t *object, struct db_record *r) {
   json_int_t runs = json_integer_value(json_object_get(object, "runs"));
-  const char *status = text_of(object, "status");
-  r->status = !strcmp(status, "measured") ? DB_MEASURED : !strcmp(status, "censored") ? DB_CENSORED : DB_FAILED;
+  r->status = status_named(text_of(object, "status"));
   r->module_hash = strtoull(text_of(object, "module"), NULL, 16);
   r->seconds = json_number_value(json_object_get(object, "seconds"));
   r->low = json_number_value(json_object_get(object, "low"));

@@ -12,6 +12,12 @@ static const char MAGIC[4] = {'m', 's', 'r', '1'}, MAGIC_INTRINSICS[4] = {'m', '
 /* What a record notes; older ones have no bit but the first. */
 enum { NOTE_UNSAFE = 1, NOTE_BUSY = 2 };
 
+const char *const db_status_names[] = {[DB_MEASURED] = "measured",
+                                       [DB_CENSORED] = "censored",
+                                       [DB_FAILED] = "failed",
+                                       [DB_UNMEASURED] = "unmeasured",
+                                       NULL};
+
 /* ---- Writing ---- */
 
 struct writer {
@@ -177,7 +183,7 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   out->trace_bytes = take_number(&r);
   out->trace = take(&r, out->trace_bytes);
   if (more) take_intrinsics(&r, out);
-  return !r.bad && r.left == 0 && status <= DB_FAILED && runs <= UINT32_MAX && out->seconds >= 0;
+  return !r.bad && r.left == 0 && status <= DB_UNMEASURED && runs <= UINT32_MAX && out->seconds >= 0;
 }
 
 /* ---- Keys ---- */

@@ -205,7 +205,8 @@ static bool write_record(void *data, const struct db_record *r) {
                         .target = (char *)r->target,
                         .args = w->args,
                         .arg_count = w->arg_count};
-  t.trace = r->status == DB_CENSORED ? NULL : vm_read_binary(r->trace, r->trace_bytes, NULL);
+  bool is_result = r->status == DB_MEASURED || r->status == DB_FAILED;
+  t.trace = !is_result ? NULL : vm_read_binary(r->trace, r->trace_bytes, NULL);
   char *line = t.trace && tvm_tensorizes(t.trace, r, w->registered) ? db_write_tuning(&t) : NULL;
   if (line) fprintf(w->out, "%s\n", line);
   ++*(line ? w->written : w->left_out);

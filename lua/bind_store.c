@@ -102,8 +102,6 @@ static int store_get_workload(lua_State *L) {
   return 1;
 }
 
-static const char *const statuses[] = {"measured", "censored", "failed", NULL};
-
 static void push_record(lua_State *L, const struct db_record *r) {
   assert(r);
   char hash[20], id[DB_ID_TEXT];
@@ -116,7 +114,7 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushstring(L, r->target), lua_setfield(L, -2, "target");
   lua_pushlstring(L, r->trace, r->trace_bytes), lua_setfield(L, -2, "trace");
   lua_pushstring(L, hash), lua_setfield(L, -2, "hash");
-  lua_pushstring(L, statuses[r->status]), lua_setfield(L, -2, "status");
+  lua_pushstring(L, db_status_names[r->status]), lua_setfield(L, -2, "status");
   lua_pushnumber(L, r->seconds), lua_setfield(L, -2, "seconds");
   lua_pushnumber(L, r->low), lua_setfield(L, -2, "low");
   lua_pushnumber(L, r->high), lua_setfield(L, -2, "high");
@@ -163,7 +161,7 @@ static int store_put(lua_State *L) {
   if (!trace) return bind_refuse(L, "`trace` is a trace");
   r.module_hash = strtoull(bind_option_text(L, 2, "hash", "0"), NULL, 16);
   lua_getfield(L, 2, "status");
-  r.status = (enum db_status)luaL_checkoption(L, -1, "measured", statuses);
+  r.status = (enum db_status)luaL_checkoption(L, -1, "measured", db_status_names);
   lua_getfield(L, 2, "seconds"), r.seconds = lua_tonumber(L, -1);
   lua_getfield(L, 2, "low"), r.low = lua_tonumber(L, -1);
   lua_getfield(L, 2, "high"), r.high = lua_tonumber(L, -1);

@@ -76,14 +76,17 @@ function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
   if options.jobs and options.jobs > MOST_JOBS then misuse("--jobs: at most %d are expected", MOST_JOBS) end
   if options.failures == 0 then misuse("--failures: a number of at least 1 is expected") end
-  local functions = cli.weighed_functions_of(files, rest, options.task), {}
+  for _, other in ipairs {"trials", "total-trials", "seconds", "simulate"} do
+    if options["no-tune"] and options[other] then misuse("--no-tune measures nothing: it does not go with --%s", other) end
+  end
+  local functions = cli.weighed_functions_of(files, rest, options.task)
   local tune, progress = ms.load "search.tune", ms.load "lua.progress"
   local store = open_store(options.db)
   local ok, tasks = pcall(tune.all, functions, {
     target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), model = options.model, failures = options.failures,
-    reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, store = store,
+    reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, no_tune = options["no-tune"], store = store,
     listen = options.json and progress.json() or progress.lines(ms.terminal_width()),
   })
   if not ok then
@@ -122,7 +125,7 @@ function commands.top(options, rest)
                     remarks = remarks_on(r)}
         else
           local remarks = table.concat(remarks_on(r), ", ")
-          local result = r.status == "failed" and "failed: " .. r.reason
+          local result = r.status == "failed" and "failed: " .. r.reason or r.status == "unmeasured" and "not measured  " .. r.target
             or string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), r.target)
           print(string.format("  %3d  %s  %s%s", i, short, result, remarks ~= "" and "  (" .. remarks .. ")" or ""))
         end
@@ -190,7 +193,8 @@ function commands.show(options, ids, rest)
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
   local interval = r.high < math.huge and string.format(" [%s, %s]", time_text(r.low), time_text(r.high)) or ""
-  print(string.format("record %s: %s, %s%s, %d runs, on %s, by %s", r.id, r.status, time_text(r.seconds), interval, r.runs, r.target, r.versions))
+  local result = r.status == "unmeasured" and "" or string.format(", %s%s, %d runs", time_text(r.seconds), interval, r.runs)
+  print(string.format("record %s: %s%s, on %s, by %s", r.id, r.status, result, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
   if r.busy then print("busy machine: other programs ran whenever it was timed, so it may be faster") end
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})

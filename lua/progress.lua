@@ -52,6 +52,10 @@ local function start_text(e)
 end
 
 local function end_lines(s, e)
+  if e.ended == "untuned" then
+    local known = e.best_seconds and string.format(", %s %s", cli.time_text(e.best_seconds), cli.rate_text(s.work, e.best_seconds)) or ""
+    return print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
+  end
   print(status(s, e.seconds))
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   if e.text then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end

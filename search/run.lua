@@ -1,7 +1,7 @@
 -- A run: tasks that share services, resumed as the scheduler says until nothing is left to do.
 local contest = msched.load "search.contest"
 local schedulers = msched.load "search.scheduler"
-local resume = msched.load "search.resume"
+local resume, untuned = msched.load "search.resume", msched.load "search.untuned"
 local refusals = msched.load "rules.refusals"
 
 local Run = {}
@@ -95,11 +95,25 @@ function Run:search()
   end
 end
 
+function Run:take_services(services)
+  self.services = services
+  for _, task in ipairs(self.tasks) do task.services, task.workload = services, services.store:put_workload(task.func) end
+end
+
+-- Finds what is best of each task without a measurement.
+function Run:draft(services)
+  self:take_services(services)
+  services:start(self.tasks)
+  for _, task in ipairs(self.tasks) do
+    self:tell_start(task)
+    if not self:is_over() then untuned.find(task) end
+  end
+end
+
 -- Starts the services on the tasks, and searches. Errors of the services end it.
 function Run:go(services)
-  self.services = services
+  self:take_services(services)
   for _, task in ipairs(self.tasks) do
-    task.services, task.workload = services, services.store:put_workload(task.func)
     if not self.simulate then resume.read(task, services.store) end
   end
   services:start(self.tasks)

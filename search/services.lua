@@ -5,7 +5,7 @@ local services = {}
 local Services = {}
 Services.__index = Services
 
--- options: target, jobs, files, rule_timeout, reference_timeout, simulate, model, seed; store, or db: the path of one;
+-- options: target, jobs, files, rule_timeout, reference_timeout, simulate, no_tune, model, seed; store, or db: the path of one;
 -- measurer: what measures in place of the program's.
 function services.open(options)
   return setmetatable({options = options, store = options.store or msched.store(options.db), tasks = {}}, Services)
@@ -23,7 +23,7 @@ function Services:start(tasks)
     task.place = #self.tasks -- among the pool's functions
     self.tasks[#self.tasks + 1] = task
   end
-  if not options.simulate then
+  if not options.simulate and not options.no_tune then
     self.measurer = options.measurer or msched.measurer {target = target, reference_timeout = options.reference_timeout}
     self.by_number = {}
     for _, task in ipairs(tasks) do

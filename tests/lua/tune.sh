@@ -23,6 +23,15 @@ done
 grep -q "+ .*for .* in T.grid" "$work/diff" && grep -q "^    - " "$work/diff" || fail "no difference is shown"
 loops=$(sed -n 's/^ *\([0-9]*\)  v\.l.*get_loops.*/\1/p' "$work/diff" | head -n 1)
 "$msched" show "$id" --db "$db" --explain "$loops" | grep -q "used by: [0-9]" || fail "the loops of the block are used"
+# without tuning: nothing is measured, and what is stored can be shown and exported
+"$msched" tune "$root/lua/examples/gemm.lua" --no-tune --db "$work/untuned.db" -- 64 64 64 >"$work/untuned" || fail "--no-tune"
+grep -q "nothing was measured" "$work/untuned" || fail "--no-tune says: $(cat "$work/untuned")"
+"$msched" top --db "$work/untuned.db" | grep -q "not measured" || fail "top does not say that it is not measured"
+drafted=$("$msched" top --db "$work/untuned.db" --json | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
+"$msched" show "$drafted" --db "$work/untuned.db" | grep -q "^record .*: unmeasured, on " || fail "show does not say that it is not measured"
+"$msched" export "$drafted" -o "$work/drafted.so" --db "$work/untuned.db" || fail "a draft is not exported"
+"$msched" tune "$root/lua/examples/gemm.lua" --no-tune --trials 4 -- 8 8 8 2>"$work/err" && fail "--no-tune with --trials"
+grep -q "does not go with --trials" "$work/err" || fail "--no-tune with --trials: $(cat "$work/err")"
 "$msched" show "$id" --db "$db" --explain 1000 && fail "there is no instruction 1000"
 "$msched" export "$id" -o "$work/gemm.so" --db "$db"
 "$msched" export "$id" -o "$work/gemm.h" --db "$db"
