@@ -201,7 +201,7 @@ static int check_lowered(lua_State *L) {
   bool ok = tir_lower(lowered, scheduled->func, &options, &err) &&
             tir_equal_results(f->ir, f->func, NULL, lowered, scheduled->func, &threads, (uint64_t)seed, &err);
   tir_free(lowered);
-  return ok ? 0 : bind_raise(L, &err);
+  return ok ? 0 : bind_raise_refused(L, &err);
 }
 
 /* interpret_samples(function, seed, samples, arguments…): what so many elements of each output need, and little else */

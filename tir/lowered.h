@@ -33,6 +33,7 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
  * kernel of one, and its loop is annotated TIR_ONE_THREAD. */
 enum { TIR_WARP = 32 }; /* threads with consecutive numbers that run as one; threadIdx.x counts fastest */
 #define TIR_ONE_THREAD "one_thread"
+enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vectors lie at multiples of their size */
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 

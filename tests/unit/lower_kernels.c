@@ -136,6 +136,12 @@ static void what_is_no_kernel_is_refused(void **state) {
                                "for tx in T.thread_binding(64, thread=\"threadIdx.x\"):", "    L[tx] = A[tx]",
                                "for tx in T.thread_binding(64, thread=\"threadIdx.x\"):", "    C[tx] = L[tx]"),
                  MS_LOWER_KERNEL, "is allocated outside of a kernel");
+  /* Of memory of the device, blocks have no copies: one element would be all blocks'. */
+  expect_refused(read_function(A_C, "for i in T.thread_binding(64, thread=\"blockIdx.x\"):",
+                               "    with T.sblock(\"C\"):", "        vi = T.axis.spatial(64, i)",
+                               "        G = T.sblock_alloc_buffer((1,))", "        with T.sblock(\"G\"):",
+                               "            G[0] = A[vi]", "        with T.sblock(\"D\"):", "            C[vi] = G[0]"),
+                 MS_LOWER_KERNEL, "blocks write the same elements");
 }
 
 /* ---- Reductions ---- */
@@ -250,6 +256,32 @@ static void much_shared_memory_is_asked_for(void **state) {
                  MS_LOWER_SHARED, "74416 bytes");
 }
 
+/* ---- Vectors ---- */
+
+#define COPY4(from) TX(8), "        for v in T.vectorized(4):", "            C[bx * 32 + tx * 4 + v] = A[" from "]"
+
+static void vectors_are_aligned_accesses(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(2), COPY4("bx * 32 + 28 - tx * 4 + v")), 0, "tx * 4:bx * 32 + tx * 4 + 4] = A[");
+  /* What begins at an odd element, or moves by more than one, is taken one by one. */
+  expect_lowered(read_function(A_C, BX(2), COPY4("bx * 16 + tx * 4 + v + 1")), 0, "tx * 4 + 3] = A[");
+  expect_lowered(read_function(A_C, BX(2), COPY4("bx * 16 + tx + v * 4")), 0, "tx * 4 + 3] = A[");
+  expect_lowered(read_function(A_C, BX(2), TX(8), "        for v in T.vectorized(3):",
+                               "            C[bx * 32 + tx * 3 + v] = A[bx * 32 + tx * 3 + v]"),
+                 0, "tx * 3 + 2] = A[");
+}
+
+/* A tail that takes whole vectors is a condition around them, another is none of vectors. */
+static void tails_are_no_masks(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C, BX(1), TX(20), "        for v in T.vectorized(4):",
+                               "            if tx * 4 + v < 64:", "                C[tx * 4 + v] = A[tx * 4 + v]"),
+                 0, "C[tx * 4:tx * 4 + 4] = A[tx * 4:tx * 4 + 4]");
+  expect_lowered(read_function(A_C, BX(1), TX(20), "        for v in T.vectorized(4):",
+                               "            if tx * 4 + v < 63:", "                C[tx * 4 + v] = A[tx * 4 + v]"),
+                 0, "C[tx * 4 + 3] = A[tx * 4 + 3]");
+}
+
 /* ---- Barriers ---- */
 
 /* TVM's rule, that equal indices with a thread in them are one thread's, misses this one. */
@@ -332,6 +364,8 @@ int main(void) {
       cmocka_unit_test(memory_of_one_time_is_used_again),
       cmocka_unit_test(a_buffer_that_a_loop_carries_lives_as_long_as_the_loop),
       cmocka_unit_test(much_shared_memory_is_asked_for),
+      cmocka_unit_test(vectors_are_aligned_accesses),
+      cmocka_unit_test(tails_are_no_masks),
       cmocka_unit_test(several_threads_of_one_element_meet),
       cmocka_unit_test(what_a_thread_left_for_itself_needs_none),
       cmocka_unit_test(two_writes_are_kept_in_order),

@@ -309,9 +309,8 @@ static void drop_barriers(struct tir *ir, tir_stmt top) {
 static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
   struct pass *p = data;
   (void)s;
-  const char *scope = tir_text(ir, tir_buffer_at(ir, access->buffer)->scope);
-  bool shared = !strncmp(scope, "shared", 6), global = !*scope || !strncmp(scope, "global", 6);
-  if (shared || (global && writes)) p->watched[access->buffer] = 1;
+  enum lower_memory memory = lower_memory_of(ir, access->buffer);
+  if (memory == LOWER_BLOCK || (memory == LOWER_DEVICE && writes)) p->watched[access->buffer] = 1;
 }
 
 static bool set_barriers(struct lowering *low, tir_stmt kernel) {

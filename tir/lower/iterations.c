@@ -4,6 +4,8 @@
 #include "../arith/linear.h"
 #include "lower.h"
 
+#include <string.h>
+
 enum { MOST_LOOPS = 64 };
 
 struct search {
@@ -24,10 +26,17 @@ static tir_expr over_loops(struct tir *ir, tir_stmt s, tir_expr e) {
   return e;
 }
 
+/* What a statement reads of the element that it writes is where it writes. */
+static bool is_own_element(const struct tir *ir, tir_stmt s, const struct access *a) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  return n->kind == TIR_STORE && n->store.buffer == a->buffer &&
+         !memcmp(tir_operands(ir, n->store.indices), a->indices, a->count * sizeof *a->indices);
+}
+
 static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
   struct search *search = data;
   struct lower_windows *w = search->windows;
-  if (a->buffer != w->buffer || !search->known) return;
+  if (a->buffer != w->buffer || !search->known || (!writes && is_own_element(ir, s, a))) return;
   tir_var inner[MOST_LOOPS];
   tir_expr ranges[2 * TIR_MOST_RANK], predicate = TIR_NONE;
   struct tir_interval now[TIR_MOST_RANK];

@@ -173,12 +173,17 @@ static unsigned axes_around(const struct kernel *k, tir_stmt s) {
   return axes;
 }
 
+enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer) {
+  const char *scope = tir_text(ir, tir_buffer_at(ir, buffer)->scope);
+  if (!*scope || !strncmp(scope, "global", 6)) return LOWER_DEVICE;
+  return !strncmp(scope, "shared", 6) ? LOWER_BLOCK : LOWER_THREAD;
+}
+
 /* The axes whose threads share the memory. */
 static unsigned axes_sharing(const struct tir *ir, tir_buffer buffer) {
-  const char *scope = tir_text(ir, tir_buffer_at(ir, buffer)->scope);
   const unsigned blocks = (1u << FIRST_THREAD_AXIS) - 1, all = (1u << AXES) - 1;
-  if (!*scope || !strncmp(scope, "global", 6)) return all;
-  return !strncmp(scope, "shared", 6) ? all & ~blocks : 0;
+  enum lower_memory memory = lower_memory_of(ir, buffer);
+  return memory == LOWER_DEVICE ? all : memory == LOWER_BLOCK ? all & ~blocks : 0;
 }
 
 /* What is stored under fewer axes than share the memory, one thread stores. */
@@ -293,7 +298,7 @@ static void raise_allocations(struct kernel *k, tir_stmt before) {
   struct tir *ir = k->low->ir;
   for (tir_stmt s = k->top, next; s; s = next) {
     next = tir_next(ir, s, k->top);
-    if (!tir_is(ir, s, TIR_ALLOC) || axes_sharing(ir, tir_stmt_at(ir, s)->alloc.buffer) != (1u << AXES) - 1) continue;
+    if (!tir_is(ir, s, TIR_ALLOC) || lower_memory_of(ir, tir_stmt_at(ir, s)->alloc.buffer) != LOWER_DEVICE) continue;
     tir_detach(ir, s);
     tir_insert_before(ir, before, s);
   }
@@ -332,7 +337,7 @@ static bool check_for_host(const struct lowering *low, tir_stmt s) {
   if (n->kind == TIR_BIND && (tir_at(ir, n->bind.value)->flags & TIR_HAS_LOAD))
     return tir_refuse(ir, low->err, MS_LOWER_KERNEL, TIR_NONE,
                       "a value that several kernels use is loaded outside of them");
-  if ((n->kind == TIR_ALLOC || n->kind == TIR_DECLARE) && axes_sharing(ir, n->alloc.buffer) != (1u << AXES) - 1)
+  if ((n->kind == TIR_ALLOC || n->kind == TIR_DECLARE) && lower_memory_of(ir, n->alloc.buffer) != LOWER_DEVICE)
     return tir_refuse(ir, low->err, MS_LOWER_KERNEL, TIR_NONE, "%s, of scope \"%s\", is allocated outside of a kernel",
                       tir_buffer_name(ir, n->alloc.buffer), tir_text(ir, tir_buffer_at(ir, n->alloc.buffer)->scope));
   return true;

@@ -27,6 +27,7 @@ static const struct {
      lower_version},
     {"partition", BOTH, "loops are cut where a condition in them becomes certain", lower_partition},
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
+    {"vectors", GPU, "vectorized loops are kept where they are one access of the machine's", lower_vectors},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},
     {"unroll", BOTH, "unrolled loops are written out", lower_unroll},
     {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize},

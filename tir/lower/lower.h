@@ -32,6 +32,7 @@ bool lower_reduce(struct lowering *low);      /* reduce.c */
 bool lower_warps(struct lowering *low);       /* warps.c */
 bool lower_shared(struct lowering *low);      /* shared.c */
 bool lower_barriers(struct lowering *low);    /* barriers.c */
+bool lower_vectors(struct lowering *low);     /* vectors.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_version(struct lowering *low);     /* version.c */
@@ -80,6 +81,10 @@ bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
 uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 
 /* ---- Threads of a block ---- */
+
+/* Who sees a buffer's memory within a kernel. */
+enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
+enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* kernels.c */
 
 /* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:
  *   T.attr(comm_reducer(left…, right…, results…, identities…), LOWER_REDUCE, 0):

@@ -1,10 +1,13 @@
 /* Order: a parallel loop runs its iterations in order where they write the same elements of a buffer that outlives it,
- * or read what others write.
+ * or read what others write. A loop of a GPU's blocks cannot, and is refused; memory of the device outlives it wherever
+ * it is allocated, for blocks have none of their own of that kind.
  * Requires: blocks; flat allocations. Gives: parallel loops of which different iterations write different elements, as
  * far as their blocks' regions declare. Keeps: everything else. */
 #include "../analysis/analysis.h"
 #include "../arith/affine.h"
 #include "lower.h"
+
+#include <string.h>
 
 enum { MOST_LOOPS = 64, MOST_INDICES = 64 };
 
@@ -96,6 +99,13 @@ static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
   return is_one_to_one(ir, r, indices, count, steps);
 }
 
+/* Each iteration of the loop has its own. */
+static bool is_of_iteration(const struct tir *ir, tir_buffer buffer, tir_loop loop) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  if (tir_stmt_at(ir, loop)->loop_kind == TIR_THREAD_BINDING) return lower_memory_of(ir, buffer) != LOWER_DEVICE;
+  return b->where && tir_is_below(ir, b->where, loop);
+}
+
 /* Iterations of the loop neither write the same elements of a buffer that outlives it, nor read what others write. */
 static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
   struct iteration r = {.block = block, .var = tir_as(ir, loop, TIR_LOOP)->loop.var};
@@ -106,7 +116,7 @@ static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     r.region = ir->regions.at[i];
     const struct tir_buffer_node *b = tir_buffer_at(ir, r.region.buffer);
-    if (b->where && tir_is_below(ir, b->where, loop)) continue;
+    if (is_of_iteration(ir, r.region.buffer, loop)) continue;
     if (r.count > MOST_LOOPS || b->rank > TIR_MOST_RANK) return false;
     if (b->rank + tir_block_at(ir, block)->iters.count > MOST_INDICES) return false;
     tir_region_over_loops(ir, block, r.region, r.ranges);
@@ -123,11 +133,31 @@ static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
   return true;
 }
 
+static bool is_of_blocks(const struct tir *ir, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  return n->loop_kind == TIR_THREAD_BINDING && !strncmp(tir_text(ir, n->loop.thread), "blockIdx.", 9);
+}
+
+/* Memory of the device that is allocated anew in each iteration of a TensorIR block below the loop, where it would be one
+ * for all. */
+static bool has_inner_memory(const struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
+    if (tir_is(ir, s, TIR_ALLOC) && lower_memory_of(ir, tir_stmt_at(ir, s)->alloc.buffer) == LOWER_DEVICE &&
+        tir_is_below(ir, tir_parent_block(ir, s), loop))
+      return true;
+  return false;
+}
+
 bool lower_order(struct lowering *low) {
   struct tir *ir = low->ir;
-  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
-    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && tir_loop_extent(ir, s) != 1 &&
-        !iterations_are_apart(ir, s))
+  bool gpu = low->options && low->options->device == TIR_GPU;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    if (tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && !iterations_are_apart(ir, s))
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+    if (gpu && is_of_blocks(ir, s) && (has_inner_memory(ir, s) || !iterations_are_apart(ir, s)))
+      return tir_refuse(ir, low->err, MS_LOWER_KERNEL, s,
+                        "blocks write the same elements of the device's memory, or read what others write there");
+  }
   return true;
 }

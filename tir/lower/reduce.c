@@ -282,9 +282,8 @@ void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition)
 /* One thread stores; where the memory is a thread's own, each. */
 static tir_expr storing_thread(struct crossing *c, const tir_expr *values) {
   struct tir *ir = c->low->ir;
-  const char *scope = tir_text(ir, tir_buffer_at(ir, c->reduction.buffers[0])->scope);
   tir_expr condition = c->where;
-  bool own = *scope && strncmp(scope, "shared", 6) != 0 && strncmp(scope, "global", 6) != 0;
+  bool own = lower_memory_of(ir, c->reduction.buffers[0]) == LOWER_THREAD;
   for (uint32_t i = 0; i < c->count && !own; i++)
     if (c->reduces[i] && is_thread(ir, c->loops[i]))
       condition = tir_and(ir, condition, tir_make(ir, TIR_EQ, values[i], tir_as(ir, c->loops[i], TIR_LOOP)->loop.min));

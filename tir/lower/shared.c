@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 16, STATIC_BYTES = 48 << 10 };
+enum { ALIGNMENT = TIR_BASE_ALIGNMENT, STATIC_BYTES = 48 << 10 };
 
 struct piece {
   tir_stmt alloc;
@@ -24,8 +24,7 @@ struct layout {
 };
 
 static bool is_shared(const struct tir *ir, tir_stmt s) {
-  if (!tir_is(ir, s, TIR_ALLOC)) return false;
-  return !strncmp(tir_text(ir, tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer)->scope), "shared", 6);
+  return tir_is(ir, s, TIR_ALLOC) && lower_memory_of(ir, tir_stmt_at(ir, s)->alloc.buffer) == LOWER_BLOCK;
 }
 
 /* A number for each statement of the kernel, in order of text. free() it. */

@@ -1,0 +1,142 @@
+/* Vectors: a vectorized loop of a kernel stays one where the machine has each access along it: elements side by side, a
+ * power of two of them, no more bytes than its widest, the first at a multiple of that many. Elsewhere its iterations
+ * are written out.
+ *
+ *   for v in vectorized(4): if 4 * t + v < 468: S[4 * t + v] = A[9 * t + v]     t * 9 is no multiple of 4: written out
+ *
+ * Requires: no blocks; kernels. Gives: vectorized loops that become loads and stores of whole vectors, without masks:
+ * where all of a vector meets a condition or none, the condition stands for its first element. Keeps: everything else.
+ * Buffers begin at multiples of TIR_BASE_ALIGNMENT; a thread's own memory lies in registers, however it is indexed. */
+#include "../analysis/loads.h"
+#include "../arith/linear.h"
+#include "lower.h"
+
+struct run {
+  struct tir *ir;
+  tir_stmt loop;
+  tir_var var;
+  int64_t lanes, most_bits;
+  bool fits;
+};
+
+/* The expression as step * var + rest; false: it is no such sum. */
+static bool take_apart(struct run *r, tir_expr e, int64_t *step, tir_expr *rest) {
+  struct tir *ir = r->ir;
+  tir_expr var = tir_var_expr(ir, r->var);
+  *step = 0;
+  if (!tir_is_index(ir, e)) return false;
+  struct tir_linear l = tir_linear_of(ir, e);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = tir_terms(ir, l)[i];
+    if (t.atom == var)
+      *step = t.coefficient;
+    else if (tir_uses_var(ir, t.atom, r->var))
+      return false;
+  }
+  tir_expr moved = tir_mul(ir, tir_cast(ir, tir_type_of(ir, e), var), tir_int(ir, tir_type_of(ir, e), *step));
+  *rest = tir_sub(ir, e, moved);
+  return true;
+}
+
+static bool is_multiple(struct run *r, tir_expr e, int64_t of) {
+  int64_t modulus, remainder;
+  tir_modular(r->ir, e, &modulus, &remainder);
+  return modulus % of == 0 && remainder % of == 0;
+}
+
+/* The place of an element, as the buffer lies in memory; TIR_NONE: it is not known. */
+static tir_expr place_of(struct tir *ir, const struct access *a) {
+  struct tir_buffer_node b = *tir_buffer_at(ir, a->buffer);
+  tir_type type = TIR_T_I32;
+  if (b.elem_offset || tir_type_lanes(b.type) > 1) return TIR_NONE;
+  for (uint32_t d = 0; d < a->count; d++) {
+    if (!tir_is_index(ir, a->indices[d])) return TIR_NONE;
+    if (tir_type_bits(tir_type_of(ir, a->indices[d])) == 64) type = TIR_T_I64;
+  }
+  tir_expr stride = tir_int(ir, type, 1), sum = tir_int(ir, type, 0);
+  for (uint32_t d = a->count; d-- > 0;) {
+    if (b.strides.count) stride = tir_cast(ir, type, ir->operands.at[b.strides.first + d]);
+    sum = tir_add(ir, sum, tir_mul(ir, tir_cast(ir, type, a->indices[d]), stride));
+    if (!b.strides.count) stride = tir_mul(ir, stride, tir_cast(ir, type, ir->operands.at[b.shape + d]));
+  }
+  return sum;
+}
+
+static void see_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct run *r = data;
+  bool moves = false;
+  (void)s;
+  for (uint32_t d = 0; d < a->count; d++) moves |= tir_uses_var(ir, a->indices[d], r->var);
+  if (!r->fits || lower_memory_of(ir, a->buffer) == LOWER_THREAD || (!moves && !writes)) return;
+  int64_t step, bits = r->lanes * tir_type_bits(tir_buffer_at(ir, a->buffer)->type);
+  tir_expr at = place_of(ir, a), first;
+  r->fits = at && take_apart(r, at, &step, &first) && step == 1 && bits <= r->most_bits && bits % 8 == 0 &&
+            is_multiple(r, first, r->lanes);
+}
+
+/* A comparison has one outcome for all lanes where its sides differ by a multiple of their number at the first. */
+static bool is_alike(struct run *r, tir_expr condition) {
+  struct tir *ir = r->ir;
+  struct tir_expr_node n = *tir_at(ir, condition);
+  int64_t step;
+  tir_expr first;
+  if (!tir_uses_var(ir, condition, r->var)) return true;
+  if (n.kind == TIR_AND || n.kind == TIR_OR) return is_alike(r, n.a) && is_alike(r, n.b);
+  if (n.kind != TIR_LT && n.kind != TIR_GE) return false;
+  if (!tir_is_index(ir, n.a) || !tir_is_index(ir, n.b) || tir_type_of(ir, n.a) != tir_type_of(ir, n.b)) return false;
+  return take_apart(r, tir_sub(ir, n.a, n.b), &step, &first) && step == 1 && is_multiple(r, first, r->lanes);
+}
+
+/* What chooses within a value is for each lane to decide. */
+static bool find_choice(void *data, tir_expr e) {
+  struct run *r = data;
+  const struct tir_expr_node *n = tir_at(r->ir, e);
+  if (n->kind == TIR_CALL && tir_is_choice(r->ir, n) &&
+      tir_uses_var(r->ir, tir_operands(r->ir, n->operands)[0], r->var))
+    r->fits = false;
+  return r->fits;
+}
+
+static void look_at(struct run *r) {
+  struct tir *ir = r->ir;
+  lower_visit(ir, r->loop, see_access, r);
+  for (tir_stmt s = tir_next(ir, r->loop, r->loop); s && r->fits; s = tir_next(ir, s, r->loop)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_IF)
+      r->fits = is_alike(r, n->test.condition);
+    else if (n->kind == TIR_STORE)
+      tir_walk_expr(ir, n->store.value, find_choice, r);
+    else
+      r->fits = false;
+  }
+}
+
+/* Conditions for the first lane stand for all. */
+static void settle_conditions(struct run *r) {
+  struct tir *ir = r->ir;
+  tir_expr min = tir_as(ir, r->loop, TIR_LOOP)->loop.min;
+  for (tir_stmt s = tir_next(ir, r->loop, r->loop); s; s = tir_next(ir, s, r->loop)) {
+    if (!tir_is(ir, s, TIR_IF)) continue;
+    tir_subst_var(ir, r->var, min);
+    tir_expr condition = tir_subst(ir, tir_as(ir, s, TIR_IF)->test.condition);
+    tir_subst_clear(ir);
+    tir_as(ir, s, TIR_IF)->test.condition = condition;
+  }
+}
+
+bool lower_vectors(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    struct run r = {.ir = ir, .loop = s, .var = n.loop.var, .lanes = tir_loop_extent(ir, s)};
+    r.most_bits = lower_vector_bits(low);
+    r.fits = r.lanes > 0 && !(r.lanes & (r.lanes - 1)) && tir_is_const(ir, n.loop.min, 0);
+    look_at(&r);
+    if (r.fits)
+      settle_conditions(&r);
+    else
+      tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
+  }
+  return true;
+}
