@@ -113,6 +113,20 @@ static void virtual_threads_are_written_out(void **state) {
                  0, "C[bx * 32 + tx + 24] = A[bx * 32 + tx + 24]");
 }
 
+/* What all need is loaded once, what each sums up stays in memory of its own. */
+static void virtual_threads_share_what_is_the_same(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((64, 20), \"float32\"), C: T.Buffer((64,), \"float32\")", BX(2),
+                               "    for v in T.thread_binding(4, thread=\"vthread.x\"):",
+                               "        L = T.alloc_buffer((8,), scope=\"local\")",
+                               "        S = T.alloc_buffer((8,), scope=\"shared\")", "    " TX(8),
+                               "            L[tx] = T.float32(0)", "        for k in range(20):", "        " TX(8),
+                               "                S[tx] = A[tx, k]", "        " TX(8),
+                               "                L[tx] = L[tx] + S[7 - tx] * A[bx * 32 + v * 8 + tx, k]", "    " TX(8),
+                               "            C[bx * 32 + v * 8 + tx] = L[tx]"),
+                 2, "L[3] = L[3] + S[7 - tx]");
+}
+
 static void what_is_no_kernel_is_refused(void **state) {
   (void)state;
   expect_refused(read_function(A_C, "for k in range(4):", "    for bx in T.thread_binding(4, thread=\"blockIdx.x\"):",
@@ -354,6 +368,7 @@ int main(void) {
       cmocka_unit_test(what_no_thread_is_bound_to_one_does),
       cmocka_unit_test(kernels_follow_one_another),
       cmocka_unit_test(virtual_threads_are_written_out),
+      cmocka_unit_test(virtual_threads_share_what_is_the_same),
       cmocka_unit_test(what_is_no_kernel_is_refused),
       cmocka_unit_test(threads_reduce_by_shuffles),
       cmocka_unit_test(lanes_beyond_the_extent_bring_nothing),

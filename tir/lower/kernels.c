@@ -4,7 +4,7 @@
  *   for bx: S; for tx(8): A; for tx(6): B    becomes    for bx: for tx(8): { if tx == 0: S; A; if tx < 6: B }
  *
  * Requires: no blocks. Gives: a function that is a list of allocations of device memory and kernels, in which no other
- * loop is bound; virtual threads are loops that are unrolled. Keeps: the order of statements.
+ * loop is bound but to virtual threads (vthreads.c). Keeps: the order of statements.
  * An axis has the largest extent that a loop bound to it has. What stands under no loop of an axis is done by its first
  * thread where others see it, and by every thread where it is memory of the thread's own. A reduction across threads
  * (reduce.c) is for all threads of a block to join in: guards stand around what is beside it, and threads beyond the
@@ -283,12 +283,8 @@ static void join_axes(struct kernel *k) {
       s = join_axis(k, s, axis);
       continue;
     }
-    if (is_bound(ir, s)) {
-      tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
-      tir_as(ir, s, TIR_LOOP)->loop.thread = TIR_NONE;
-    } else if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL) {
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL)
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
-    }
     s = tir_next(ir, s, k->top);
   }
 }

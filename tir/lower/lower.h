@@ -28,6 +28,7 @@ bool lower_place(struct lowering *low);       /* place.c */
 bool lower_order(struct lowering *low);       /* order.c */
 bool lower_blocks(struct lowering *low);      /* blocks.c */
 bool lower_kernels(struct lowering *low);     /* kernels.c */
+bool lower_vthreads(struct lowering *low);    /* vthreads.c */
 bool lower_reduce(struct lowering *low);      /* reduce.c */
 bool lower_warps(struct lowering *low);       /* warps.c */
 bool lower_shared(struct lowering *low);      /* shared.c */
