@@ -1,5 +1,5 @@
 -- msched bench search: what a candidate of the search costs, stage by stage, in the search's own pool and workers; what a
--- model's update and predictions cost; and what a run waits for.
+-- model's update and predictions cost; what each pass of a build takes; and what a run waits for.
 local ms = msched
 local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
 local tune = ms.load "search.tune"
@@ -9,6 +9,8 @@ local ALL = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM
 local STAGES = {"propose", "replay", "postprocess", "hash", "features", "trace", "around", "predict"}
 local POPULATION = 512 -- jobs at a time, as in evolution
 local MUTATION = 2 -- its number among streams
+local MOST_BUILDS = 16
+local SHOWN = 0.02 -- passes with a larger share of a build than this are shown by name
 
 -- ---- Candidates ------------------------------------------------------------------------------------------------
 
@@ -87,6 +89,19 @@ local function learn(b, candidates)
   return model, ms.clock() - start
 end
 
+-- ---- Builds ----------------------------------------------------------------------------------------------------
+
+-- Builds some of the candidates, spread over all: their number, and seconds of each pass in a build on average, by name.
+local function measure_builds(func, candidates, options)
+  local built, seconds = math.min(MOST_BUILDS, options.trials, #candidates), {}
+  for i = 1, built do
+    local candidate = candidates[(i * #candidates + built - 1) // built]
+    local kernel = ms.build(ms.apply(func, candidate.trace):func(), {target = options.target})
+    for _, p in ipairs(kernel:passes()) do seconds[p.pass] = (seconds[p.pass] or 0) + p.seconds / built end
+  end
+  return built, seconds
+end
+
 -- ---- A run of the search ---------------------------------------------------------------------------------------
 
 -- Seconds to the first result, of a trial, and of a build, on average; and the share of the time in which kernels ran.
@@ -114,6 +129,24 @@ local function cost_line(name, kind, cost)
   print(string.format("%-9s %-8s %6.1f us a candidate; %s; %d refused", name, kind, cost.candidate, table.concat(parts, ", "), cost.refused))
 end
 
+local function passes_line(line)
+  local names, all, shown = ms.sorted_keys(line.passes), 0, {}
+  for _, name in ipairs(names) do all = all + line.passes[name] end
+  table.sort(names, function(a, b)
+    local x, y = line.passes[a], line.passes[b]
+    return x > y or x == y and a < b
+  end)
+  local rest = all
+  for _, name in ipairs(names) do
+    if line.passes[name] > SHOWN * all then
+      shown[#shown + 1] = string.format("%s %.1f", name, line.passes[name] * 1e3)
+      rest = rest - line.passes[name]
+    end
+  end
+  print(string.format("%-9s builds   %6.1f ms a build of %d; %s, %d others %.1f", line.workload, all * 1e3, line.built, table.concat(shown, ", "),
+                      #names - #shown, rest * 1e3))
+end
+
 local function report(line)
   local name = line.workload
   for _, kind in ipairs {"drawn", "mutated"} do
@@ -123,6 +156,7 @@ local function report(line)
   end
   print(string.format("%-9s model    update %.3f s for %d candidates", name, line.update_seconds, line.lessons))
   if not line.first_trial_seconds then return end
+  passes_line(line)
   print(string.format("%-9s run      first trial after %.2f s, %.3f s a trial, %.3f s a build, kernels ran in %.0f %% of the time", name,
                       line.first_trial_seconds, line.seconds_per_trial, line.build_seconds, 100 * line.running_share))
 end
@@ -143,6 +177,7 @@ local function bench_workload(name, options)
   _, line.mutated = measure_candidates(b, mutate_jobs)
   b.pool:close()
   if options.trials > 0 then
+    line.built, line.passes = measure_builds(func, b.parents, options)
     for key, value in pairs(measure_run(name, func, options)) do line[key] = value end
   end
   line.peer = options.peer and tools.ask_peer(options, "peer_search.py", options.data, name, target.cores, options.count // 16)

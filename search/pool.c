@@ -26,10 +26,11 @@ struct search_pool {
     struct search_pool *pool;
     pthread_t thread;
     void *state;
-    struct vm_schedule **schedules;                    /* by function */
-    uint64_t jobs, accepted, ticks[STAGES], all_ticks; /* of all rounds, as are */
-    double seconds;                                    /* of the processor, which stand for all_ticks */
-    bool refused[VM_KIND_COUNT + 1][MS_CODE_COUNT];    /* in this round, by kinds of instructions */
+    struct vm_schedule **schedules;                 /* by function */
+    uint64_t jobs, accepted;                        /* of all rounds */
+    double seconds[STAGES];                         /* of the processor, of all rounds */
+    uint64_t ticks[STAGES];                         /* of this round */
+    bool refused[VM_KIND_COUNT + 1][MS_CODE_COUNT]; /* in this round, by kinds of instructions */
   } * workers;
   pthread_mutex_t lock;
   pthread_cond_t wake, done;
@@ -136,16 +137,23 @@ static double processor_seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Ticks run on while other programs have the processor: a stage's share of a round's ticks is its share of the round's
+ * seconds. */
+static void count_seconds(struct worker *w, double seconds, uint64_t ticks) {
+  for (int stage = 0; stage < STAGES && ticks; stage++)
+    w->seconds[stage] += seconds * (double)w->ticks[stage] / (double)ticks;
+}
+
 static void run_jobs(struct worker *w) {
   struct search_pool *pool = w->pool;
   uint64_t start = vm_ticks();
   double seconds = processor_seconds();
   memset(w->refused, 0, sizeof w->refused);
+  memset(w->ticks, 0, sizeof w->ticks);
   for (uint32_t i; (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) &&
                    !(pool->stop && *pool->stop);)
     run_job(w, i);
-  w->seconds += processor_seconds() - seconds;
-  w->all_ticks += vm_ticks() - start;
+  count_seconds(w, processor_seconds() - seconds, vm_ticks() - start);
 }
 
 static void *work(void *data) {
@@ -302,7 +310,6 @@ bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs,
   return true;
 }
 
-/* Ticks run on while other programs have the processor: a stage's share of the ticks is its share of the seconds. */
 struct search_costs search_pool_costs(const struct search_pool *pool) {
   struct search_costs costs = {0};
   double *const seconds[STAGES] = {&costs.replay, &costs.postprocess, &costs.hash, &costs.trace, &costs.features};
@@ -310,8 +317,7 @@ struct search_costs search_pool_costs(const struct search_pool *pool) {
     const struct worker *w = &pool->workers[i];
     costs.jobs += w->jobs;
     costs.accepted += w->accepted;
-    for (int stage = 0; stage < STAGES && w->all_ticks; stage++)
-      *seconds[stage] += w->seconds * (double)w->ticks[stage] / (double)w->all_ticks;
+    for (int stage = 0; stage < STAGES; stage++) *seconds[stage] += w->seconds[stage];
   }
   return costs;
 }
