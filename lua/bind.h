@@ -45,6 +45,8 @@ void script_charge(lua_State *L, size_t *charged, size_t bytes);
 void script_discharge(lua_State *L, size_t *charged);
 /* Loads (text only, no bytecode) and runs a file; its results are left on the stack. "-": standard input. */
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
+/* Pushes what a file of ours gives, loaded once a state: "lua.cli" is lua/cli.lua. */
+void script_push_own(lua_State *L, const char *name);
 /* The path of a file of ours, such as "lua/te.lua" or "tests/bench": under MSCHED_LUA_PATH, else in the source tree of
  * a build, else where it is installed. */
 void script_path(const char *file, char *out, size_t size);

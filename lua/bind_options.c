@@ -46,6 +46,10 @@ static bool is_of(lua_State *L, int at, const struct known *k) {
   return whole;
 }
 
+static void refuse_type(lua_State *L, const char *name, const char *expected, const char *got) {
+  bind_refuse(L, "option `%s`: expected %s, got %s", name, expected, got);
+}
+
 static bool has_known(const char *list, const char *name) {
   struct known k;
   while (next_known(&list, &k))
@@ -91,7 +95,7 @@ void bind_check_options(lua_State *L, int at, const char *list) {
     if (lua_getfield(L, at, name) != LUA_TNIL && !is_of(L, -1, &k)) {
       const char *got = type_name(L, -1);
       lua_pushlstring(L, k.type, (size_t)k.type_length);
-      bind_refuse(L, "option `%s`: expected %s, got %s", name, lua_tostring(L, -1), got);
+      refuse_type(L, name, lua_tostring(L, -1), got);
     }
     lua_remove(L, -2);
   }
@@ -122,7 +126,7 @@ int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwis
   if (lua_getfield(L, at, name) == LUA_TNIL) return lua_pop(L, 1), otherwise;
   int exact;
   int64_t value = lua_tointegerx(L, -1, &exact);
-  if (!exact) luaL_error(L, "option `%s`: an integer is expected, not %s", name, luaL_typename(L, -1));
+  if (!exact) refuse_type(L, name, "integer", luaL_typename(L, -1));
   lua_pop(L, 1);
   return value;
 }
@@ -140,8 +144,7 @@ const char *bind_option_text(lua_State *L, int at, const char *name, const char 
   if (!lua_istable(L, at)) return otherwise;
   const char *value = otherwise;
   if (lua_getfield(L, at, name) != LUA_TNIL) {
-    if (lua_type(L, -1) != LUA_TSTRING)
-      luaL_error(L, "option `%s`: a string is expected, not %s", name, luaL_typename(L, -1));
+    if (lua_type(L, -1) != LUA_TSTRING) refuse_type(L, name, "string", luaL_typename(L, -1));
     value = lua_tostring(L, -1);
   }
   lua_pop(L, 1);

@@ -92,10 +92,7 @@ static int load_worker(lua_State *L) {
   if (!bind_add_intrinsics(L, files->intrinsics, &err)) return bind_raise(L, &err);
   lua_pushstring(L, files->target);
   lua_setglobal(L, "MSCHED_TARGET");
-  lua_getglobal(L, "msched");
-  lua_getfield(L, -1, "load");
-  lua_pushliteral(L, "rules.worker");
-  lua_call(L, 1, 1);
+  script_push_own(L, "rules.worker");
   lua_setfield(L, LUA_REGISTRYINDEX, worker);
   for (uint32_t i = 0; i < files->count; i++) {
     push_worker(L, "load");

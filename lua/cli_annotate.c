@@ -111,10 +111,7 @@ static void add_query(luaL_Buffer *b, const struct vm_query_info *info) {
 }
 
 static int print_annotations(lua_State *L) {
-  lua_getglobal(L, "msched");
-  lua_getfield(L, -1, "load");
-  lua_pushliteral(L, "lua.docs");
-  lua_call(L, 1, 1);
+  script_push_own(L, "lua.docs");
   lua_getfield(L, -1, "annotations");
   luaL_Buffer b;
   luaL_buffinit(L, &b);
@@ -130,10 +127,7 @@ static int print_annotations(lua_State *L) {
 }
 
 static int print_member(lua_State *L) { /* (name): whether it is known */
-  lua_getglobal(L, "msched");
-  lua_getfield(L, -1, "load");
-  lua_pushliteral(L, "lua.docs");
-  lua_call(L, 1, 1);
+  script_push_own(L, "lua.docs");
   lua_getfield(L, -1, "explain");
   lua_pushvalue(L, 1);
   lua_getglobal(L, "print");

@@ -61,10 +61,7 @@ static bool is_made_by_lua(const char *path) {
 /* (path, task, rest): the function, or nil and a message. */
 static int make_function(lua_State *L) {
   const struct cli_list *rest = lua_touserdata(L, 3);
-  lua_getglobal(L, "msched");
-  lua_getfield(L, -1, "load");
-  lua_pushliteral(L, "lua.cli");
-  lua_call(L, 1, 1);
+  script_push_own(L, "lua.cli");
   lua_getfield(L, -1, "function_of");
   lua_pushvalue(L, 1);
   lua_createtable(L, (int)rest->count, 0);

@@ -60,15 +60,11 @@ static int explain(lua_State *L) {
 
 void repl_push(lua_State *L) {
   static const luaL_Reg functions[] = {{"kind", kind}, {"methods", methods}, {"explain", explain}, {NULL, NULL}};
-  lua_getglobal(L, "msched");
-  lua_getfield(L, -1, "load");
-  lua_pushliteral(L, "lua.repl");
-  lua_call(L, 1, 1);
+  script_push_own(L, "lua.repl");
   luaL_newlib(L, functions);
   lua_pushboolean(L, repl_wants_colour());
   lua_setfield(L, -2, "colour");
   lua_call(L, 1, 1);
-  lua_remove(L, -2);
 }
 
 int repl_colour_print(lua_State *L) {

@@ -196,6 +196,13 @@ static int load_own(lua_State *L) {
   return 1;
 }
 
+void script_push_own(lua_State *L, const char *name) {
+  assert(name);
+  lua_pushcfunction(L, load_own);
+  lua_pushstring(L, name);
+  lua_call(L, 1, 1);
+}
+
 static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1; }
 
 int luaopen_msched(lua_State *L) {
@@ -224,9 +231,8 @@ int luaopen_msched(lua_State *L) {
   static const luaL_Reg functions[] = {{"load", load_own}, {"where", where}, {"type", type_of}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   lua_setglobal(L, "msched");
-  lua_pushcfunction(L, load_own);
-  lua_pushliteral(L, "lua.msched"); /* adds what is written in Lua: te, ops, rules, tune */
-  lua_call(L, 1, 0);
+  script_push_own(L, "lua.msched"); /* adds what is written in Lua: te, ops, rules, tune */
+  lua_pop(L, 1);
   lua_getglobal(L, "msched");
   return 1;
 }
