@@ -3,6 +3,7 @@
 -- usage: bench_model.lua
 local ms = require "msched"
 local te, tune, models = ms.te, ms.load "search.tune", ms.load "search.models"
+local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 
 local A, B = te.placeholder({64, 64}, "float32", "A"), te.placeholder({64, 64}, "float32", "B")
 local k = te.reduce_axis(64, "k")
@@ -15,9 +16,8 @@ local store = ms.store(path .. ".db")
 local workload, target = store:put_workload(gemm), ms.target "native"
 local opened = tune.open(gemm, target, {seed = 1})
 local pool = ms.pool(gemm, {jobs = 2, files = {}, target = "native"})
-local jobs, seen = {}, {}
-for i = 1, 600 do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
-for i, c in ipairs(pool:replay(jobs, true)) do
+local seen = {}
+for i, c in ipairs(pool:replay(jobs_of(opened, 600), true)) do
   if c and not seen[c.hash] then
     seen[c.hash] = true
     local seconds = 1

@@ -3,6 +3,7 @@
 local ms = require "msched"
 local te, tune = ms.te, ms.load "search.tune"
 local root, DRAWS = arg[1], 4
+local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 
 local function read(path)
   local file = io.open(path)
@@ -39,12 +40,9 @@ end
 
 -- Drawn from our space and postprocessed, as the search draws them.
 local function draw(func)
-  local opened, jobs = tune.open(func, ms.target "native", {}), {}
-  for i = 1, DRAWS * #opened.sketches do
-    jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true}
-  end
+  local opened = tune.open(func, ms.target "native", {})
   local pool = ms.pool(func, {jobs = 1, target = "native"})
-  for _, c in ipairs(pool:replay(jobs, true)) do if c then take(c.features) end end
+  for _, c in ipairs(pool:replay(jobs_of(opened, DRAWS * #opened.sketches), true)) do if c then take(c.features) end end
   pool:close()
 end
 

@@ -5,6 +5,7 @@ local ms = require "msched"
 local te, ops = ms.te, ms.ops
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 local root, target = arg[1], ms.target "native"
+local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 
 -- Reductions over k of A and W, by their init and update.
 local function reduction(init, update)
@@ -92,9 +93,7 @@ for _, e in ipairs(all) do
   assert(#opened.sketches >= least, string.format("%s: %d sketches\n%s", name, #opened.sketches, refusals.text(opened.refused)))
   assert(not opened.thinned and (opened.product ~= nil) == (name == "LeNet"), name)
   local workers = ms.pool(func, {jobs = target.cores, target = "native"})
-  local jobs = {}
-  for i = 1, 100 do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
-  local made, dropped, script_error = workers:replay(jobs, false)
+  local made, dropped, script_error = workers:replay(jobs_of(opened, 100), false)
   workers:close()
   assert(not script_error, script_error)
   refusals.merge(opened.refused, dropped)

@@ -3,6 +3,7 @@
 -- Prints a table: draws, how many computed the same, and what was refused, by reason.
 -- usage: msched kernels.lua ROOT DRAWS SEED [WORKLOAD…]
 local ms = require "msched"
+local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 
 local root, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
@@ -36,10 +37,9 @@ local WORKLOADS = {
 }
 
 local function draw(func)
-  local opened, jobs = tune.open(func, ms.target(TARGET), {}), {}
+  local opened = tune.open(func, ms.target(TARGET), {})
   local pool = ms.pool(func, {jobs = 1, target = TARGET})
-  for i = 1, draws do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = seed, candidate = i, anew = true} end
-  local made, dropped, script_error = pool:replay(jobs, false)
+  local made, dropped, script_error = pool:replay(jobs_of(opened, draws, seed), false)
   pool:close()
   assert(not script_error, script_error)
   local accepted = {}

@@ -2,6 +2,7 @@
 -- usage: models.lua
 local ms = require "msched"
 local te, tune, models = ms.te, ms.load "search.tune", ms.load "search.models"
+local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 
 local A, B = te.placeholder({32, 32}, "float32", "A"), te.placeholder({32, 32}, "float32", "B")
 local k = te.reduce_axis(32, "k")
@@ -21,10 +22,8 @@ end
 
 local opened = tune.open(gemm, ms.target "native", {seed = 1})
 local pool = ms.pool(gemm, {jobs = 2, files = {}, target = "native"})
-local jobs = {}
-for i = 1, 120 do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
 local candidates = {}
-for _, c in ipairs(pool:replay(jobs, true)) do
+for _, c in ipairs(pool:replay(jobs_of(opened, 120), true)) do
   if c then
     local cost = 1
     for row = 1, #c.features do cost = cost + c.features(row, "loops") + 2 * c.features(row, "vectorized_length") end

@@ -2,6 +2,7 @@
 -- compute what the function computes.
 -- usage: msched op_spaces.lua DRAWS [OPERATOR…]
 local ms = require "msched"
+local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 local named, tune, refusals = ms.load "lua.ops.named", ms.load "search.tune", ms.load "rules.refusals"
 
 local most_draws, target = math.tointeger(arg[1]), ms.target "native"
@@ -25,9 +26,8 @@ end
 
 -- Draws candidates from the sketches in turn; gives those that were accepted.
 local function draw(func, opened, draws)
-  local pool, jobs, accepted = ms.pool(func, {jobs = target.cores, target = "native"}), {}, {}
-  for i = 1, draws do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
-  local made, dropped, script_error = pool:replay(jobs, false)
+  local pool, accepted = ms.pool(func, {jobs = target.cores, target = "native"}), {}
+  local made, dropped, script_error = pool:replay(jobs_of(opened, draws), false)
   pool:close()
   assert(not script_error, script_error)
   refusals.merge(opened.refused, dropped)
