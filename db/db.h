@@ -34,6 +34,8 @@ bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out
 struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err); /* owned by the caller */
 typedef bool db_workload_visit(void *data, const db_id *id, const char *name, uint64_t records);
 bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_error *err);
+/* Whether the workload that is listed so is the function, by this name or another: its records hold for it too. */
+bool db_is_workload_of(const db_id *id, const char *listed, const struct tir *ir, tir_func f);
 
 /* ---- Tensor intrinsics that records name, besides those shipped: by content, each the text that vm_write_intrinsics
  * makes of it. A record keeps which it was measured with. */

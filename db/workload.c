@@ -8,15 +8,25 @@
 
 /* An id joins the structural hash with the names that traces refer to: blocks' names are part of the former, the
  * function's of the latter. */
-static db_id workload_id(const struct tir *ir, tir_func f) {
-  uint64_t hash = tir_structural_hash(ir, f);
-  const char *name = tir_text(ir, ir->funcs.at[f].name);
+static db_id id_of(uint64_t hash, const char *name) {
   XXH128_hash_t all = XXH3_128bits_withSeed(name, strlen(name), hash);
   XXH128_canonical_t bytes;
   XXH128_canonicalFromHash(&bytes, all);
   db_id id;
   memcpy(id.bytes, bytes.digest, 16);
   return id;
+}
+
+static db_id workload_id(const struct tir *ir, tir_func f) {
+  return id_of(tir_structural_hash(ir, f), tir_text(ir, ir->funcs.at[f].name));
+}
+
+/* Lists have the function's own name, or another where that is `main`. */
+bool db_is_workload_of(const db_id *id, const char *listed, const struct tir *ir, tir_func f) {
+  assert(id && listed);
+  uint64_t hash = tir_structural_hash(ir, f);
+  db_id named = id_of(hash, listed), unnamed = id_of(hash, "main");
+  return !memcmp(id, &named, sizeof named) || !memcmp(id, &unnamed, sizeof unnamed);
 }
 
 static bool reduces(const struct tir *ir, tir_block b) {

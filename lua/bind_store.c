@@ -321,21 +321,24 @@ struct workload_list {
     uint64_t records;
   } at[1024];
   int count;
+  const struct bound_function *function; /* NULL, or only those that are it, whatever its name */
 };
 
 static bool list_workload(void *data, const db_id *id, const char *name, uint64_t records) {
   struct workload_list *l = data;
+  if (l->function && !db_is_workload_of(id, name, l->function->ir, l->function->func)) return true;
   l->at[l->count].id = *id;
   snprintf(l->at[l->count].name, sizeof l->at[0].name, "%s", name);
   l->at[l->count].records = records;
   return ++l->count < (int)(sizeof l->at / sizeof *l->at);
 }
 
-/* store:workloads(): a list of {id, name, records} */
+/* store:workloads([function]): a list of {id, name, records}; of those that are this function, whatever its name */
 static int store_workloads(lua_State *L) {
   struct db *db = open_store(L);
   struct workload_list *l = lua_newuserdatauv(L, sizeof *l, 0);
   l->count = 0;
+  l->function = lua_isnoneornil(L, 2) ? NULL : bind_check_function(L, 2);
   ms_error err = {.instruction = -1};
   if (!db_each_workload(db, list_workload, l, &err)) return bind_raise(L, &err);
   lua_newtable(L);

@@ -224,7 +224,7 @@ kernel:passes(): {pass: string, seconds: number}[] | What each pass took that ma
 kernel:func(): msched.function | The function it was built from.
 kernel:reference(): msched.function? | The unscheduled function.
 store:path(): string | Its file.
-store:workloads(): table[] | A list of {id, name, records}.
+store:workloads(func?: msched.function): table[] | All workloads, {id, name, records}; or those that are this function, whatever its name.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.

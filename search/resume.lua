@@ -49,7 +49,7 @@ local function nearest(task, store)
   for _, t in ipairs(task.run.tasks) do own[t.workload or ""] = true end
   for _, w in ipairs(store:workloads()) do
     local ok, func = pcall(store.get_workload, store, w.id)
-    if ok and w.records > 0 and not own[w.id] and structure_of(func) == structure then
+    if ok and w.records > 0 and not own[w.id] and func:hash() ~= task.func:hash() and structure_of(func) == structure then
       list[#list + 1] = {id = w.id, far = 1 + distance(task.func, func)}
     end
   end
@@ -69,10 +69,34 @@ end
 
 -- ---- The task's own ---------------------------------------------------------------------------------------------
 
--- The records of a task, but those that nothing came of yet.
-local function results_of(task, store)
+-- Records of equal functions, which bear other names: as if they were the task's. A module's hash counts its function's name,
+-- so it is made again; what cannot be is left alone.
+function resume.shared(task, store)
   local list = {}
-  for _, r in ipairs(store:records {workload = task.workload}) do if r.status ~= "unmeasured" then list[#list + 1] = r end end
+  for _, w in ipairs(store:workloads(task.func)) do
+    for _, r in ipairs(w.id ~= task.workload and store:records {workload = w.id} or {}) do
+      local function make() return msched.apply(task.func, msched.read_trace(r.trace)) end
+      local ok, sch = is_understood(store, r), nil
+      if ok then ok, sch = pcall(make) end
+      if ok then
+        r.hash = sch:hash()
+        list[#list + 1] = r
+      end
+    end
+  end
+  return list
+end
+
+-- The task's own, and those it shares, but those that nothing came of yet; of a module that was measured under two names, its
+-- own.
+local function records_of(task, store)
+  local list, seen = {}, {}
+  local function add(r)
+    local key = r.target .. " " .. r.versions .. " " .. r.hash
+    if r.status ~= "unmeasured" and not seen[key] then list[#list + 1], seen[key] = r, true end
+  end
+  for _, r in ipairs(store:records {workload = task.workload}) do add(r) end
+  for _, r in ipairs(task.shared) do add(r) end
   return list
 end
 
@@ -80,7 +104,7 @@ end
 -- policy: it asks for them again, since it finds what it found then, and has their results at once.
 function resume.read(task, store)
   local starts, own, last = {}, {}, 0
-  for _, r in ipairs(results_of(task, store)) do
+  for _, r in ipairs(records_of(task, store)) do
     local here = r.target == task.target.text
     local of_use = r.status ~= "failed" and is_understood(store, r)
     if here and r.versions == msched.versions() then

@@ -97,7 +97,10 @@ end
 
 function Run:take_services(services)
   self.services = services
-  for _, task in ipairs(self.tasks) do task.services, task.workload = services, services.store:put_workload(task.func) end
+  for _, task in ipairs(self.tasks) do
+    task.services, task.workload = services, services.store:put_workload(task.func)
+    task.shared = resume.shared(task, services.store)
+  end
 end
 
 -- Finds what is best of each task without a measurement.

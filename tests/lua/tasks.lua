@@ -155,6 +155,26 @@ for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "w
   assert(not ok and message:find("needs:1: ms.policy p: " .. words, 1, true), message)
 end
 
+-- ---- Equal functions of other names --------------------------------------------------------------------------------
+
+-- What was measured under one name is known under another, in a later run, which asks for what it would ask for had all been
+-- measured under its own: nothing is measured twice, and the best is there; the store alone answers for it too.
+local shared_path, first_named = new_path(), nil
+local before = run({small}, {trials = 16, db = shared_path, policy = "replay_trace"})
+collectgarbage()
+local another = product("another", 64, 64, 64)
+local under_another = run({another}, {trials = 16, db = shared_path, policy = "replay_trace", listen = function(e) first_named = e.event == "start" and e or first_named end})
+assert(first_named.known == 16 and first_named.task == "another")
+same(joined({}, under_another.asked[1]), table.move(run({another}, {policy = "replay_trace"}).asked[1], 17, 32, 1, {}), "under another name")
+collectgarbage()
+local third = run({product("third", 64, 64, 64)}, {trials = 1, db = shared_path, listen = function(e) first_named = e.event == "start" and e or first_named end})
+assert(first_named.known == 32 and #third.asked[1] == 1)
+collectgarbage()
+local simulated = tune.all({product("fourth", 64, 64, 64)}, {trials = 16, batch = 16, db = shared_path, policy = "replay_trace", simulate = true})
+assert(simulated[1].fastest.seconds == math.min(table.unpack(before.times[1])), "the store alone")
+collectgarbage()
+assert(#run({wide}, {trials = 1, db = shared_path, listen = function(e) first_named = e.event == "start" and e or first_named end}).asked[1] == 1 and first_named.known == 0)
+
 -- ---- Records that do not read ------------------------------------------------------------------------------------
 
 -- A store one of whose records has a trace that a later version wrote: it is left out and named, once; the rest is used.
