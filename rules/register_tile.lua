@@ -19,6 +19,30 @@ local function outer_first(loops, outer)
   return not together and order or nil
 end
 
+-- Reads of the block that move by one along the vectorized iteration: those are worth a panel.
+local function panels(sch, block, inner)
+  local list = {}
+  local written = sch:writes(block)[1].buffer
+  for i, r in ipairs(sch:reads(block)) do
+    if r.buffer ~= written and sch:read_stride(block, i - 1, inner) == 1 then list[#list + 1] = i - 1 end
+  end
+  return list
+end
+
+local BUSY = 8 -- accumulators that hide the latency of multiply-adds
+
+-- The spatial loop whose iterations share most of what is read along the vectors: of those the innermost that is long
+-- enough, or the longest.
+local function choose_rows(sch, block, spatial, inner)
+  local reads, best, most = panels(sch, block, inner), nil, -1
+  for _, l in ipairs(spatial) do
+    local shared, extent = 0, sch:extent(l)
+    for _, index in ipairs(reads) do if sch:read_stride(block, index, l) == 0 then shared = shared + 1 end end
+    if l ~= inner and extent > 1 and (shared > most or shared == most and (extent >= BUSY or extent >= sch:extent(best))) then best, most = l, shared end
+  end
+  return best
+end
+
 -- The iteration along which the written buffer is contiguous, and whether it is a product of two reads summed over
 -- reductions: what a register tile serves.
 local function analyze(sch, block)
@@ -34,31 +58,23 @@ local function analyze(sch, block)
   end
   if not inner then return nil end
   local a = {outer = {}, reduce = reduce, inner = inner}
-  for _, l in ipairs(spatial) do if l ~= inner and sch:extent(l) > 1 then a.rows = l end end
+  a.rows = choose_rows(sch, block, spatial, inner)
   for _, l in ipairs(spatial) do if l ~= inner and l ~= a.rows then table.insert(a.outer, l) end end
   a.apart = outer_first(loops, a.outer)
   for _, l in ipairs(reduce) do if not a.longest or sch:extent(l) > sch:extent(a.longest) then a.longest = l end end
   return a
 end
 
--- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast.
+-- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast. Few
+-- where there are no more, but enough to keep the units busy.
 local function rows_for(context, vectors, extent)
-  local list, most = {}, context.target.vector_registers
+  local list, few, most = {}, {}, context.target.vector_registers
   for _, rows in ipairs {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
-    local used = rows * vectors + vectors + 1
-    if used <= most and rows * vectors * 3 >= most and rows <= extent then list[#list + 1] = rows end
+    local fits = rows * vectors + vectors + 1 <= most and rows <= extent
+    if fits and rows * vectors * 3 >= most then list[#list + 1] = rows
+    elseif fits and rows * vectors >= BUSY then few[#few + 1] = rows end
   end
-  return list
-end
-
--- Reads of the block that move by one along the vectorized iteration: those are worth a panel.
-local function panels(sch, block, inner)
-  local list = {}
-  local written = sch:writes(block)[1].buffer
-  for i, r in ipairs(sch:reads(block)) do
-    if r.buffer ~= written and sch:read_stride(block, i - 1, inner) == 1 then list[#list + 1] = i - 1 end
-  end
-  return list
+  return #list > 0 and list or few
 end
 
 local function equal(list)
