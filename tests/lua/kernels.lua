@@ -1,6 +1,6 @@
 -- Lowering for GPUs: random draws of the CUDA space of the 19 operators, on small shapes that do not divide, are lowered and
 -- run on the interpreter with threads, barriers and a shadow of shared memory: no race, and what the function computes.
--- Prints a table: draws, how many computed the same, and what was refused, by reason.
+-- Prints a table: draws, how many of them are distinct, how many of these compute the same, and what was refused, by reason.
 -- usage: msched kernels.lua ROOT DRAWS SEED [WORKLOAD…]
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
@@ -42,16 +42,22 @@ local function draw(func)
   local made, dropped, script_error = pool:replay(jobs_of(opened, draws, seed), false)
   pool:close()
   assert(not script_error, script_error)
-  local accepted = {}
-  for _, c in ipairs(made) do if c then accepted[#accepted + 1] = c end end
-  return accepted, dropped
+  local accepted, seen = 0, {}
+  for _, c in ipairs(made) do
+    if c then accepted = accepted + 1 end
+    if c and not seen[c.hash] then
+      seen[c.hash] = true
+      seen[#seen + 1] = c
+    end
+  end
+  return accepted, seen
 end
 
 local function check(name)
   local func = WORKLOADS[name]()
-  local accepted, dropped = draw(func)
+  local accepted, distinct = draw(func)
   local same, refused, wrong = 0, {}, {}
-  for i, c in ipairs(accepted) do
+  for i, c in ipairs(distinct) do
     local scheduled = ms.apply(func, c.trace):func()
     local ok, message = pcall(ms.check_lowered, func, scheduled, TARGET, i)
     local code = not ok and ms.code_of(message)
@@ -59,7 +65,7 @@ local function check(name)
     elseif code and code:find "^lower_" then refusals.add(refused, "lower", code, message)
     else wrong[#wrong + 1] = string.format("%s: %s\n%s", name, message, c.trace:text()) end
   end
-  print(string.format("%-8s %4d draws, %4d accepted, %4d the same, %3d wrong", name, draws, #accepted, same, #wrong))
+  print(string.format("%-8s %4d draws, %4d accepted, %4d distinct, %4d the same, %3d wrong", name, draws, accepted, #distinct, same, #wrong))
   local text = refusals.text(refused)
   if text ~= "" then print(text) end
   io.stdout:flush()

@@ -270,6 +270,25 @@ static void much_shared_memory_is_asked_for(void **state) {
                  MS_LOWER_SHARED, "74416 bytes");
 }
 
+/* ---- Indices ---- */
+
+static void indices_take_as_many_bits_as_they_need(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((T.int64(64),), \"float32\"), C: T.Buffer((T.int64(64),), \"int64\")",
+                               "for bx in T.thread_binding(T.int64(4), thread=\"blockIdx.x\"):",
+                               "    for k in range(T.int64(16)):", "        if bx * T.int64(16) + k < T.int64(60):",
+                               "            C[bx * T.int64(16) + k] = T.Cast(\"int64\", A[bx * T.int64(16) + k]) + k"),
+                 0, "\"index_bits\": 32");
+  struct tir *ir = read_function("A: T.Buffer((T.int64(4294967296),), \"int8\")",
+                                 "for k in range(T.int64(4294967296)):", "    A[k] = T.int8(1)");
+  struct tir *lowered = lowered_copy(ir);
+  char *text = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
+  assert_non_null(strstr(text, "\"index_bits\": 64"));
+  free(text);
+  tir_free(lowered);
+  tir_free(ir);
+}
+
 /* ---- Vectors ---- */
 
 #define COPY4(from) TX(8), "        for v in T.vectorized(4):", "            C[bx * 32 + tx * 4 + v] = A[" from "]"
@@ -379,6 +398,7 @@ int main(void) {
       cmocka_unit_test(memory_of_one_time_is_used_again),
       cmocka_unit_test(a_buffer_that_a_loop_carries_lives_as_long_as_the_loop),
       cmocka_unit_test(much_shared_memory_is_asked_for),
+      cmocka_unit_test(indices_take_as_many_bits_as_they_need),
       cmocka_unit_test(vectors_are_aligned_accesses),
       cmocka_unit_test(tails_are_no_masks),
       cmocka_unit_test(several_threads_of_one_element_meet),

@@ -27,7 +27,7 @@ struct summary {
 
 struct pass {
   struct lowering *low;
-  struct lower_threads_of threads;
+  struct lower_threads threads;
   uint8_t *watched; /* by buffer: threads share it, and one of them writes it */
   tir_stmt top;     /* the innermost of the kernel's loops */
   tir_stmt divided; /* the condition to be taken apart, which keeps a barrier from standing where it should */
@@ -112,34 +112,10 @@ static bool conflicts(struct pass *p, const struct uses *a, const struct uses *b
   return false;
 }
 
-/* ---- Uniform control flow ---- */
-
-static bool is_divergent_var(const struct tir *ir, const void *context, tir_var v) {
-  const struct pass *p = context;
-  for (int a = 0; a < 3; a++)
-    if (p->threads.var[a] == v && p->threads.extent[a] > 1) return true;
-  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
-}
-
-/* All threads of a block see one value. */
-static bool is_uniform(const struct pass *p, tir_expr e) {
-  const struct tir *ir = p->low->ir;
-  return !(tir_at(ir, e)->flags & TIR_HAS_LOAD) && !tir_any_var(ir, e, is_divergent_var, p);
-}
-
-/* What is around the statement lets threads in alike; else the outermost that does not is noted. */
-static bool is_reached_by_all(struct pass *p, tir_stmt list) {
-  const struct tir *ir = p->low->ir;
-  tir_stmt outermost = TIR_NONE;
-  for (tir_stmt s = list; s != p->top; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    bool alike = n->kind == TIR_LOOP ? is_uniform(p, n->loop.min) && is_uniform(p, n->loop.extent)
-                 : n->kind == TIR_IF ? is_uniform(p, n->test.condition)
-                                     : n->kind != TIR_WHILE;
-    if (!alike) outermost = s;
-  }
-  p->divided = outermost;
-  return !outermost;
+/* All threads come to what is in the statement; else what keeps some from it is noted. */
+static bool is_reached_by_all(struct pass *p, tir_stmt s) {
+  p->divided = lower_find_divergence(p->low->ir, &p->threads, s, p->top);
+  return !p->divided;
 }
 
 static bool refuse(struct pass *p, tir_stmt place, const char *what) {
@@ -315,16 +291,9 @@ static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *a
 
 static bool set_barriers(struct lowering *low, tir_stmt kernel) {
   struct tir *ir = low->ir;
-  struct pass p = {.low = low, .top = kernel, .watched = calloc(ir->buffers.count, 1)};
+  struct pass p = {.low = low, .watched = calloc(ir->buffers.count, 1)};
   if (!p.watched) abort();
-  for (tir_stmt s = kernel; s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-       s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
-    const char *tag = tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread);
-    p.top = s;
-    if (strncmp(tag, "threadIdx.", 10) != 0) continue;
-    p.threads.var[tag[10] - 'x'] = tir_as(ir, s, TIR_LOOP)->loop.var;
-    p.threads.extent[tag[10] - 'x'] = tir_loop_extent(ir, s);
-  }
+  p.threads = lower_threads_of(ir, kernel, &p.top);
   lower_visit(ir, kernel, watch, &p);
   for (bool done = false; !done && !p.failed;) {
     struct summary whole = {0};

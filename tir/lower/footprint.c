@@ -17,7 +17,7 @@ struct point {
 
 struct footprint {
   struct tir *ir;
-  const struct lower_threads_of *threads;
+  const struct lower_threads *threads;
   const struct lower_use *use;
   tir_stmt around;
   tir_var vars[MOST_VARS]; /* that are run through: axes first */
@@ -29,6 +29,50 @@ struct footprint {
   struct point *points;
   uint32_t point_count;
 };
+
+/* ---- A kernel's threads ---- */
+
+struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir_stmt *innermost) {
+  struct lower_threads threads = {.extent = {1, 1, 1}};
+  for (tir_stmt s = *innermost = kernel;
+       s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
+       s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
+    const char *tag = tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread);
+    *innermost = s;
+    if (strncmp(tag, "threadIdx.", 10) != 0) continue;
+    int axis = tag[10] - 'x';
+    assert(axis >= 0 && axis < 3);
+    threads.var[axis] = tir_as(ir, s, TIR_LOOP)->loop.var;
+    threads.extent[axis] = tir_loop_extent(ir, s);
+  }
+  return threads;
+}
+
+/* What a let binds may be another value in each thread. */
+static bool is_divergent(const struct tir *ir, const void *context, tir_var v) {
+  const struct lower_threads *threads = context;
+  for (int a = 0; a < 3; a++)
+    if (threads->var[a] == v && threads->extent[a] > 1) return true;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
+}
+
+/* All threads of a block see one value. */
+static bool is_uniform(const struct tir *ir, const struct lower_threads *threads, tir_expr e) {
+  return !(tir_at(ir, e)->flags & TIR_HAS_LOAD) && !tir_any_var(ir, e, is_divergent, threads);
+}
+
+tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads *threads, tir_stmt s,
+                               tir_stmt innermost) {
+  tir_stmt outermost = TIR_NONE;
+  for (; s != innermost; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    bool alike = n->kind == TIR_LOOP ? is_uniform(ir, threads, n->loop.min) && is_uniform(ir, threads, n->loop.extent)
+                 : n->kind == TIR_IF ? is_uniform(ir, threads, n->test.condition)
+                                     : n->kind != TIR_WHILE;
+    if (!alike) outermost = s;
+  }
+  return outermost;
+}
 
 /* ---- Variables ---- */
 
@@ -230,7 +274,7 @@ static bool find_shape(const struct tir *ir, tir_buffer buffer, int64_t *shape) 
   return b->rank <= TIR_MOST_RANK && !b->strides.count;
 }
 
-static bool prepare(struct footprint *f, struct tir *ir, const struct lower_threads_of *threads,
+static bool prepare(struct footprint *f, struct tir *ir, const struct lower_threads *threads,
                     const struct lower_use *use, tir_stmt around) {
   *f = (struct footprint){.ir = ir, .threads = threads, .use = use, .around = around};
   for (uint32_t d = 0; d < use->count; d++)
@@ -262,7 +306,7 @@ static bool do_meet(const struct footprint *a, const struct footprint *b) {
   return false;
 }
 
-bool lower_may_meet(struct tir *ir, const struct lower_threads_of *threads, const struct lower_use *a,
+bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                     const struct lower_use *b, tir_stmt around) {
   assert(a->buffer && a->buffer == b->buffer && a->count == b->count);
   int64_t shape[TIR_MOST_RANK];

@@ -1,5 +1,5 @@
-/* Which elements of a buffer each thread of a block touches by an access, and whether two threads touch one. Internal to
- * the passes for GPUs. */
+/* The threads of a kernel's blocks: where they come alike, which elements of a buffer each touches by an access, and
+ * whether two touch one. Internal to the passes for GPUs. */
 #ifndef MSCHED_TIR_FOOTPRINT_H
 #define MSCHED_TIR_FOOTPRINT_H
 
@@ -14,15 +14,21 @@ struct lower_use {
 };
 
 /* The axes of a block of threads. */
-struct lower_threads_of {
-  tir_var var[3]; /* TIR_NONE: no such axis */
-  int64_t extent[3];
+struct lower_threads {
+  tir_var var[3];    /* TIR_NONE: no such axis */
+  int64_t extent[3]; /* then 1 */
 };
+/* Of a kernel's nest; *innermost: the last of its loops. */
+struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir_stmt *innermost);
+/* The outermost statement around s, or s, below `innermost`, that may let some threads of a block in and others not;
+ * TIR_NONE: all of a block come to what is in s. */
+tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads *threads, tir_stmt s,
+                               tir_stmt innermost);
 
 /* Whether a thread may touch by `a` what another touches by `b`, both below `around`, whose loops are in one iteration
  * for both; the loop `carried`, if any, and those below may be in any. True unless the opposite is shown: by running
  * through all threads and iterations, where indices are known. Uses of one buffer. */
-bool lower_may_meet(struct tir *ir, const struct lower_threads_of *threads, const struct lower_use *a,
+bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                     const struct lower_use *b, tir_stmt around);
 
 #endif

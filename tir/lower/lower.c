@@ -33,6 +33,7 @@ static const struct {
     {"unroll", BOTH, "unrolled loops are written out", lower_unroll},
     {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize},
     {"flatten", BOTH, "buffers have one dimension", lower_flatten},
+    {"indices", GPU, "indices take 32 bits where they fit", lower_indices},
     {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"share", BOTH, "what an expression uses again is bound, and computed once", lower_share},

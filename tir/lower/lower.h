@@ -34,6 +34,7 @@ bool lower_warps(struct lowering *low);       /* warps.c */
 bool lower_shared(struct lowering *low);      /* shared.c */
 bool lower_barriers(struct lowering *low);    /* barriers.c */
 bool lower_vectors(struct lowering *low);     /* vectors.c */
+bool lower_indices(struct lowering *low);     /* indices.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_version(struct lowering *low);     /* version.c */
@@ -83,6 +84,7 @@ uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 
 /* ---- Threads of a block ---- */
 
+#define LOWER_INDEX_BITS "index_bits" /* of a function: 32 where no index in it needs more, else 64 (indices.c) */
 /* Who sees a buffer's memory within a kernel. */
 enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
 enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* kernels.c */

@@ -5,7 +5,7 @@
  * An allocation lives from the first statement of its list that uses it to the last, with all that these repeat; those
  * that never live at once may share bytes. The largest are placed first, each as low as those that live beside it allow.
  * What shares bytes is told apart by barriers, which come later (barriers.c). */
-#include "lower.h"
+#include "footprint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,10 +100,8 @@ static uint64_t place(struct layout *l) {
 }
 
 static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, uint64_t bytes) {
-  tir_stmt inside = kernel;
-  for (tir_stmt s = kernel; tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-       s = tir_stmt_at(ir, s)->first[TIR_BODY])
-    inside = s;
+  tir_stmt inside;
+  lower_threads_of(ir, kernel, &inside);
   tir_expr size = tir_int(ir, TIR_T_I32, (int64_t)bytes);
   tir_symbol scope = tir_symbol_of(ir, bytes > STATIC_BYTES ? "shared.dyn" : "shared");
   tir_buffer all = tir_new_buffer(ir, tir_symbol_of(ir, "shared"), TIR_TYPE(TIR_UINT, 8, 1), &size, 1, scope);

@@ -9,7 +9,7 @@
  * Requires: kernels. Gives: no LOWER_REDUCE; tvm_warp_shuffle_xor(mask, value, lanes, 32, 32) for all threads of whole
  * warps. Keeps: everything else. A reduction that not all threads reach is refused. Values of fewer than 32 bits are
  * shuffled as ones of 32. */
-#include "lower.h"
+#include "footprint.h"
 
 #include <string.h>
 
@@ -17,9 +17,8 @@ enum { AXES = 3 };
 
 struct join {
   struct lowering *low;
-  tir_stmt kernel, attr;
-  tir_var var[AXES]; /* TIR_NONE: the kernel has no such axis */
-  int64_t extent[AXES];
+  tir_stmt attr, innermost; /* of the kernel's loops */
+  struct lower_threads threads;
   bool reduced[AXES];
   uint32_t count;
   tir_expr left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED], result[TIR_MOST_REDUCED], identity[TIR_MOST_REDUCED];
@@ -31,19 +30,6 @@ struct join {
 static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
 
 /* ---- Reading the call ---- */
-
-static void find_axes(struct join *j) {
-  struct tir *ir = j->low->ir;
-  for (tir_stmt s = j->kernel; s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
-       s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
-    const char *tag = tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread);
-    if (strncmp(tag, "threadIdx.", 10) != 0) continue;
-    j->var[tag[10] - 'x'] = tir_as(ir, s, TIR_LOOP)->loop.var;
-    j->extent[tag[10] - 'x'] = tir_loop_extent(ir, s);
-  }
-  for (int a = 0; a < AXES; a++)
-    if (!j->var[a]) j->extent[a] = 1;
-}
 
 static void read_call(struct join *j) {
   struct tir *ir = j->low->ir;
@@ -61,32 +47,14 @@ static void read_call(struct join *j) {
   j->condition = args[1 + count];
   for (uint32_t i = 2 + 2 * count; i < n->count; i++)
     for (int a = 0; a < AXES; a++)
-      if (j->var[a] && tir_uses_var(ir, args[i], j->var[a])) j->reduced[a] = true;
-}
-
-static bool is_thread_var(const struct tir *ir, const void *context, tir_var v) {
-  const struct join *j = context;
-  for (int a = 0; a < AXES; a++)
-    if (j->var[a] == v && j->extent[a] > 1) return true;
-  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
-}
-
-static bool is_uniform(const struct join *j, tir_expr e) {
-  return !(tir_at(j->low->ir, e)->flags & TIR_HAS_LOAD) && !tir_any_var(j->low->ir, e, is_thread_var, j);
+      if (j->threads.var[a] && tir_uses_var(ir, args[i], j->threads.var[a])) j->reduced[a] = true;
 }
 
 static bool check_reached(const struct join *j) {
   const struct tir *ir = j->low->ir;
-  for (tir_stmt s = tir_stmt_at(ir, j->attr)->parent; s != j->kernel; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    bool alike = n->kind == TIR_LOOP ? is_uniform(j, n->loop.min) && is_uniform(j, n->loop.extent)
-                 : n->kind == TIR_IF ? is_uniform(j, n->test.condition)
-                                     : n->kind != TIR_WHILE;
-    if (!alike)
-      return tir_refuse(ir, j->low->err, MS_LOWER_REDUCTION, TIR_NONE,
-                        "threads reduce together where not all of them come");
-  }
-  return true;
+  return !lower_find_divergence(ir, &j->threads, tir_stmt_at(ir, j->attr)->parent, j->innermost) ||
+         tir_refuse(ir, j->low->err, MS_LOWER_REDUCTION, TIR_NONE,
+                    "threads reduce together where not all of them come");
 }
 
 /* ---- Making statements, before the attribute ---- */
@@ -169,10 +137,10 @@ static tir_expr thread_number(struct join *j) {
   tir_expr sum = number(ir, 0);
   int64_t stride = 1;
   for (int a = 0; a < AXES; a++) {
-    if (!j->var[a]) continue;
-    tir_expr at = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, j->var[a]));
+    if (!j->threads.var[a]) continue;
+    tir_expr at = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, j->threads.var[a]));
     sum = tir_add(ir, sum, tir_mul(ir, at, number(ir, stride)));
-    stride *= j->extent[a];
+    stride *= j->threads.extent[a];
   }
   return sum;
 }
@@ -239,10 +207,10 @@ static tir_expr number_along(struct join *j, bool reduced, int64_t *of) {
   tir_expr sum = number(ir, 0);
   *of = 1;
   for (int a = 0; a < AXES; a++) {
-    if (!j->var[a] || j->reduced[a] != reduced) continue;
-    tir_expr at = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, j->var[a]));
+    if (!j->threads.var[a] || j->reduced[a] != reduced) continue;
+    tir_expr at = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, j->threads.var[a]));
     sum = tir_add(ir, sum, tir_mul(ir, at, number(ir, *of)));
-    *of *= j->extent[a];
+    *of *= j->threads.extent[a];
   }
   return sum;
 }
@@ -281,12 +249,12 @@ static void join_shared(struct join *j) {
 
 /* Threads of a group when those have consecutive numbers and fill warps, or several groups fill one; else 0. */
 static int64_t group_in_warps(const struct join *j) {
-  int64_t group = 1, threads = j->extent[0] * j->extent[1] * j->extent[2];
+  int64_t group = 1, threads = j->threads.extent[0] * j->threads.extent[1] * j->threads.extent[2];
   bool before = true; /* all axes so far are reduced */
   for (int a = 0; a < AXES; a++) {
-    if (j->extent[a] == 1) continue;
+    if (j->threads.extent[a] == 1) continue;
     if (j->reduced[a] && !before) return 0;
-    if (j->reduced[a]) group *= j->extent[a];
+    if (j->reduced[a]) group *= j->threads.extent[a];
     before = j->reduced[a];
   }
   bool fills = group < TIR_WARP ? TIR_WARP % group == 0 : group % TIR_WARP == 0;
@@ -303,7 +271,7 @@ static void join_threads(struct join *j) {
   store(j, j->held, number(ir, 0), begin, TIR_NONE);
   int64_t group = group_in_warps(j);
   if (group) join_lanes(j, group < TIR_WARP ? group : TIR_WARP);
-  if (group > TIR_WARP) join_warps(j, group, j->extent[0] * j->extent[1] * j->extent[2]);
+  if (group > TIR_WARP) join_warps(j, group, j->threads.extent[0] * j->threads.extent[1] * j->threads.extent[2]);
   if (!group) join_shared(j);
   for (uint32_t k = 0; k < j->count; k++) {
     struct tir_expr_node n = *tir_at(ir, j->value[k]);
@@ -321,9 +289,9 @@ bool lower_warps(struct lowering *low) {
     for (tir_stmt s = kernel, next; s; s = next) {
       next = tir_next(ir, s, kernel);
       if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), LOWER_REDUCE) != 0) continue;
-      struct join j = {.low = low, .kernel = kernel, .attr = s};
+      struct join j = {.low = low, .attr = s};
       next = tir_after(ir, s, kernel);
-      find_axes(&j);
+      j.threads = lower_threads_of(ir, kernel, &j.innermost);
       read_call(&j);
       if (!check_reached(&j)) return false;
       join_threads(&j);
