@@ -357,16 +357,32 @@ uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr 
   return f.count;
 }
 
+tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  tir_expr within = TIR_NONE;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
+    tir_expr end = ir->operands.at[tir_buffer_at(ir, buffer)->shape + d];
+    tir_type type = tir_type_of(ir, places[d]);
+    tir_expr above = tir_make(ir, TIR_LE, tir_int(ir, type, 0), places[d]);
+    tir_expr below = tir_make(ir, TIR_LT, places[d], tir_cast(ir, type, end));
+    if (!tir_prove(ir, above)) within = tir_and(ir, within, above);
+    if (!tir_prove(ir, below)) within = tir_and(ir, within, below);
+  }
+  return within;
+}
+
+enum { MOST_RANK = 32 };
+
 bool tir_is_load_inside(struct tir *ir, tir_expr load) {
   struct tir_expr_node n = *tir_at(ir, load);
+  tir_expr places[MOST_RANK];
+  if (n.count > MOST_RANK) return false;
   for (uint32_t i = 0; i < n.count; i++) {
-    tir_expr at = ir->operands.at[n.operands + i], end = ir->operands.at[tir_buffer_at(ir, n.ref)->shape + i];
-    tir_type type = tir_type_of(ir, at);
+    places[i] = ir->operands.at[n.operands + i];
+    tir_type type = tir_type_of(ir, places[i]);
     if (!tir_type_is_int(type) || tir_type_lanes(type) != 1) return false;
-    if (!tir_prove(ir, tir_make(ir, TIR_LE, tir_int(ir, type, 0), at))) return false;
-    if (!tir_prove(ir, tir_make(ir, TIR_LT, at, tir_cast(ir, type, end)))) return false;
   }
-  return true;
+  return !tir_within_bounds(ir, n.ref, places);
 }
 
 static bool loads_one_element(const struct tir *ir, const struct tir_expr_node *n) {

@@ -43,6 +43,8 @@ uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr 
 bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
 /* if_then_else: of two values one, the other is not evaluated. */
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n);
+/* The condition that all of `places`, which do not lie in the arena, are within the buffer; TIR_NONE: they are. */
+tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places);
 /* Each index of the load is within the buffer's shape, for all values of the variables in it. */
 bool tir_is_load_inside(struct tir *ir, tir_expr load);
 /* Loads of `buffer` (TIR_NONE: of any) that a scope itself evaluates at a statement of it: in a loop's range, a block's

@@ -2,6 +2,7 @@
 #include "buffer.h"
 
 #include "../analysis/analysis.h"
+#include "../analysis/detect.h"
 #include "../analysis/loads.h"
 #include "../arith/affine.h"
 #include "../arith/linear.h"
@@ -106,20 +107,26 @@ void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *chan
 
 enum { MOST_REGIONS = 32 };
 
+typedef struct tir_region change_region(struct tir *ir, const void *context, struct tir_region region);
+
+static void change_side(struct tir *ir, tir_block block, bool write, tir_buffer from, change_region *change,
+                        const void *context) {
+  struct tir_span span = tir_regions(ir, block, write);
+  if (!span.count || !tir_has_region_of(ir, span, from)) return;
+  struct tir_region on_stack[MOST_REGIONS], *made = tir_room(on_stack, sizeof on_stack, span.count * sizeof *made);
+  for (uint32_t i = 0; i < span.count; i++) {
+    made[i] = ir->regions.at[span.first + i];
+    if (made[i].buffer == from) made[i] = change(ir, context, made[i]);
+  }
+  (write ? tir_set_writes : tir_set_reads)(ir, block, made, span.count);
+  if (made != on_stack) free(made);
+}
+
 void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
                         struct tir_region (*change)(struct tir *ir, const void *context, struct tir_region region),
                         const void *context) {
-  for (int write = 0; write < 2; write++) {
-    struct tir_span span = tir_regions(ir, block, write);
-    if (!tir_has_region_of(ir, span, from)) continue;
-    struct tir_region on_stack[MOST_REGIONS], *made = tir_room(on_stack, sizeof on_stack, span.count * sizeof *made);
-    for (uint32_t i = 0; i < span.count; i++) {
-      made[i] = ir->regions.at[span.first + i];
-      if (made[i].buffer == from) made[i] = change(ir, context, made[i]);
-    }
-    (write ? tir_set_writes : tir_set_reads)(ir, block, made, span.count);
-    if (made != on_stack) free(made);
-  }
+  change_side(ir, block, false, from, change, context);
+  change_side(ir, block, true, from, change, context);
 }
 
 static struct tir_region retarget(struct tir *ir, const void *context, struct tir_region region) {
@@ -134,6 +141,28 @@ void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_
   struct tir_span matches = tir_block_at(ir, block)->matches;
   for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
     if (ir->matches.at[i].source.buffer == from) ir->matches.at[i].source.buffer = to;
+}
+
+/* What was found of a buffer; all of it where it is declared, but not seen to be used. */
+static struct tir_region found_anew(struct tir *ir, const void *context, struct tir_region region) {
+  const struct tir_region *found = context;
+  (void)region;
+  return found->ranges ? *found : tir_region_of_box(ir, found->buffer, NULL);
+}
+
+void tir_renew_regions_of(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, bool own) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
+  struct tir_span declared[] = {tir_regions(ir, block, false), tir_regions(ir, block, true)};
+  struct tir_region found[2];
+  tir_renew_regions(ir, block);
+  for (int write = 0; write < 2; write++) {
+    const struct tir_region *region = tir_region_of(ir, tir_regions(ir, block, write || own), to);
+    found[write] = region ? *region : (struct tir_region){to, TIR_NONE};
+  }
+  for (int write = 0; write < 2; write++) {
+    (write ? tir_set_writes : tir_set_reads)(ir, block, ir->regions.at + declared[write].first, declared[write].count);
+    change_side(ir, block, write, from, found_anew, &found[write]);
+  }
 }
 
 /* ---- Indices ---- */

@@ -8,21 +8,6 @@
 
 /* ---- Making ---- */
 
-tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
-  assert(tir_is_buffer(ir, buffer));
-  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
-  tir_expr within = TIR_NONE;
-  for (uint32_t d = 0; d < rank; d++) {
-    tir_expr at = places[d], end = ir->operands.at[tir_buffer_at(ir, buffer)->shape + d];
-    if (tir_type_of(ir, at) != tir_type_of(ir, end)) end = tir_cast(ir, tir_type_of(ir, at), end);
-    tir_expr above = tir_make(ir, TIR_LE, tir_int(ir, tir_type_of(ir, at), 0), at),
-             below = tir_make(ir, TIR_LT, at, end);
-    if (!tir_prove(ir, above)) within = tir_and(ir, within, above);
-    if (!tir_prove(ir, below)) within = tir_and(ir, within, below);
-  }
-  return within;
-}
-
 bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   if (!tir_within_bounds(ir, buffer, places)) return true;

@@ -18,8 +18,6 @@ struct tir_copy_stage {
   tir_expr outside;                                      /* what is read beyond `from`; TIR_NONE: zero */
   tir_expr from_at[TIR_MOST_RANK], to_at[TIR_MOST_RANK]; /* over the iterations */
 };
-/* The condition that all of `places` are within the buffer; TIR_NONE: they are. */
-tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places);
 /* What is written is copied back whatever conditions the block's body may have: each place must be within the buffer.
  */
 bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err);

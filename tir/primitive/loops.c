@@ -125,6 +125,17 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
   return once;
 }
 
+bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
+                       tir_expr predicate) {
+  uint32_t used = 0;
+  for (uint32_t k = 0; k < var_count; k++) {
+    bool found = false;
+    for (uint32_t i = 0; i < count && !found; i++) found = tir_uses_var(ir, values[i], vars[k]);
+    if (found) vars[used++] = vars[k];
+  }
+  return tir_detect_iter_map(ir, values, count, vars, used, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+}
+
 void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const char *suffix, tir_loop *out) {
   assert(count > 0);
   for (uint32_t i = 0; i < count; i++) {

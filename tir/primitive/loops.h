@@ -21,6 +21,10 @@ bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, m
 enum { TIR_MOST_STEPPED = 64 };
 bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
                           uint32_t loop_count, tir_expr predicate);
+/* No two instances are the same: the values are a one-to-one map of those of the variables that they use, which come to
+ * stand first in `vars`. */
+bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
+                       tir_expr predicate);
 /* Copies of `count` > 0 loops, outermost first, each directly inside the one before it: same ranges, kinds and
  * annotations, new variables named with `suffix` appended. The nest is detached, its innermost body empty. Leaves in
  * the substitution what the old variables have become. */

@@ -5,7 +5,7 @@
  * iterations, no loop that takes no part may repeat the iterations of one that does, and the iterations must not run at
  * the same time. */
 #include "../analysis/analysis.h"
-#include "../arith/affine.h"
+#include "loops.h"
 #include "move_block.h"
 
 #include <stdlib.h>
@@ -63,18 +63,6 @@ static bool check_steps(const struct tir *ir, const struct tir_move *move, tir_s
   return true;
 }
 
-/* No two instances are the same: the values are a one-to-one map of the variables in them. */
-static bool is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
-                          tir_expr predicate) {
-  uint32_t used = 0;
-  for (uint32_t k = 0; k < var_count; k++) {
-    bool found = false;
-    for (uint32_t i = 0; i < count && !found; i++) found = tir_uses_var(ir, values[i], vars[k]);
-    if (found) vars[used++] = vars[k];
-  }
-  return tir_detect_iter_map(ir, values, count, vars, used, predicate, TIR_MAP_BIJECTIVE, true, NULL);
-}
-
 static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   uint32_t outside = 1 + tir_loop_vars(ir, move->loop, TIR_NONE, NULL, 0), count = move->iter_count;
   tir_var *vars = malloc((outside + 2 * (size_t)count) * sizeof *vars);
@@ -85,7 +73,7 @@ static bool takes_steps_once(struct tir *ir, const struct tir_move *move) {
   for (uint32_t i = 0; i < count; i++) values[i] = value_of(ir, move, i, &vars[outside + i], &predicate);
   bool steps_outside;
   bool once = check_steps(ir, move, move->loop, values, &steps_outside) &&
-              is_one_to_one(ir, values, count, vars, outside + count, predicate);
+              tir_is_one_to_one(ir, values, count, vars, outside + count, predicate);
   free(vars);
   return once;
 }

@@ -7,8 +7,7 @@
  *           iterations of other loops begin anew stays inside of these.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
-#include "../analysis/analysis.h"
-#include "../arith/affine.h"
+#include "loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -273,14 +272,11 @@ static bool check_begun_anew(struct tir *ir, const struct plan *plan, tir_block 
   if (!overlap || !tir_stmt_at(ir, block)->first[TIR_INIT] || !crosses_reductions(ir, plan, block)) return true;
   tir_expr bindings[MOST_ON_STACK];
   tir_var vars[MOST_ON_STACK];
-  uint32_t count = 0;
-  for (uint32_t l = 0; l < plan->depth && plan->depth <= MOST_ON_STACK; l++)
-    if (is_bound(ir, block, plan->chain[l], false)) vars[count++] = tir_as(ir, plan->chain[l], TIR_LOOP)->loop.var;
-  for (uint32_t i = 0; i < iters.count && iters.count <= MOST_ON_STACK; i++)
-    bindings[i] = ir->iters.at[iters.first + i].binding;
-  if (plan->depth <= MOST_ON_STACK && iters.count <= MOST_ON_STACK &&
-      tir_detect_iter_map(ir, bindings, iters.count, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate,
-                          TIR_MAP_BIJECTIVE, true, NULL))
+  bool fits = plan->depth <= MOST_ON_STACK && iters.count <= MOST_ON_STACK;
+  for (uint32_t l = 0; l < plan->depth && fits; l++) vars[l] = tir_as(ir, plan->chain[l], TIR_LOOP)->loop.var;
+  for (uint32_t i = 0; i < iters.count && fits; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
+  if (fits &&
+      tir_is_one_to_one(ir, bindings, iters.count, vars, plan->depth, tir_as(ir, block, TIR_BLOCK)->block.predicate))
     return true;
   return tir_refuse(ir, err, MS_REORDER_INIT, block,
                     "several iterations of the loops may take steps of block `%s`'s reduction",

@@ -458,20 +458,21 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
   tir_remove_alloc(ir, plan->scope, plan->buffer);
 }
 
-bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+/* Only asks, unless it `edits`. */
+static bool perform(struct tir *ir, tir_block block, bool edits, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
-  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
-  edit(ir, block, &plan);
-  return true;
+  bool accepted = check(ir, block, &plan, err);
+  if (accepted && edits)
+    edit(ir, block, &plan);
+  else
+    tir_rewind(ir, &mark);
+  return accepted;
 }
 
-bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block) {
-  assert(tir_is(ir, block, TIR_BLOCK));
-  struct plan plan;
-  struct tir_mark mark = tir_mark(ir);
-  bool can = check(ir, block, &plan, NULL);
-  tir_rewind(ir, &mark);
-  return can;
+bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+  return perform(ir, block, true, err);
 }
+
+bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block) { return perform(ir, block, false, NULL); }

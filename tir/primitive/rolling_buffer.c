@@ -14,13 +14,12 @@
  *           the scope the iteration of that number, and those bound to that loop, are opaque unless they reduce: what
  *           is found there is found in order.
  * Forward:  nothing. */
-#include "../analysis/detect.h"
 #include "buffer.h"
 #include "inline.h"
 
 #include <stdlib.h>
 
-enum { MOST_LOOPS = 64, MOST_CONSUMERS = 64, MOST_REGIONS = 64 };
+enum { MOST_LOOPS = 64, MOST_CONSUMERS = 64 };
 
 struct dimension {
   struct tir_interval window;
@@ -279,25 +278,6 @@ static tir_expr add_condition(struct tir *ir, tir_block block, const struct plan
   return tir_and(ir, all, tir_make(ir, TIR_OR, first, fresh));
 }
 
-/* The block's regions, with those of the buffer found anew. */
-static void renew_regions(struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_region kept[2][MOST_REGIONS];
-  uint32_t counts[2];
-  struct tir_span old[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
-  for (int k = 0; k < 2; k++) {
-    counts[k] = old[k].count < MOST_REGIONS ? old[k].count : MOST_REGIONS;
-    for (uint32_t i = 0; i < counts[k]; i++) kept[k][i] = ir->regions.at[old[k].first + i];
-  }
-  tir_renew_regions(ir, block);
-  struct tir_span found[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
-  for (int k = 0; k < 2; k++) {
-    for (uint32_t f = found[k].first; f < found[k].first + found[k].count; f++)
-      for (uint32_t i = 0; i < counts[k]; i++)
-        if (ir->regions.at[f].buffer == buffer && kept[k][i].buffer == buffer) kept[k][i] = ir->regions.at[f];
-    (k ? tir_set_writes : tir_set_reads)(ir, block, kept[k], counts[k]);
-  }
-}
-
 /* Iterations that reduce run in order anyway, and say where an init runs. */
 static void make_opaque(struct tir *ir, const struct plan *plan) {
   tir_var rolling = plan->at[plan->axis].var;
@@ -322,7 +302,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
   for (uint32_t i = 0; i < users.count; i++) {
     tir_change_own_uses(ir, &change, users.at[i]);
     tir_retarget_regions(ir, users.at[i], plan->buffer, roll.to);
-    if (users.at[i] != plan->scope) renew_regions(ir, users.at[i], roll.to);
+    if (users.at[i] != plan->scope) tir_renew_regions_of(ir, users.at[i], roll.to, roll.to, false);
   }
   tir_blocks_free(&users);
   tir_change_range_loads(ir, &change);

@@ -9,7 +9,6 @@
  * Forward:  loops of a block that fills padding are dead.
  *
  * An assumed injection is not looked at: what is computed may change. */
-#include "../analysis/detect.h"
 #include "../analysis/loads.h"
 #include "../index_map.h"
 #include "inline.h"
@@ -143,35 +142,6 @@ static void store(struct tir *ir, void *context, tir_stmt s) {
   tir_as(ir, s, TIR_STORE)->store.indices = first;
 }
 
-static struct tir_region region_in(struct tir *ir, struct tir_span found, tir_buffer buffer) {
-  const struct tir_region *region = tir_region_of(ir, found, buffer);
-  return region ? *region : tir_region_of_box(ir, buffer, NULL); /* declared, but not seen to be used */
-}
-
-enum { MOST_REGIONS = 64 };
-
-static void set_regions(struct tir *ir, tir_block block, bool write, struct tir_span declared, struct tir_span found,
-                        const struct plan *plan) {
-  struct tir_region made[MOST_REGIONS];
-  uint32_t count = 0;
-  for (uint32_t i = declared.first; i < declared.first + declared.count && count < MOST_REGIONS; i++) {
-    made[count] = ir->regions.at[i];
-    if (made[count].buffer == plan->layout.from) made[count] = region_in(ir, found, plan->to);
-    count++;
-  }
-  (write ? tir_set_writes : tir_set_reads)(ir, block, made, count);
-}
-
-/* What a block declares of the buffer is found anew; the rest it declares as it did. A reduction that reads no more of
- * it than its init writes (`own`) is found to read nothing: it declares what it writes. */
-static void renew_regions(struct tir *ir, tir_block block, bool own, const struct plan *plan) {
-  struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
-  tir_renew_regions(ir, block);
-  struct tir_span written = tir_block_at(ir, block)->writes;
-  set_regions(ir, block, false, reads, own ? written : tir_block_at(ir, block)->reads, plan);
-  set_regions(ir, block, true, writes, written, plan);
-}
-
 /* A bit a user: it reads nothing of the buffer but what its own init wrote. Not known of those past the last bit. */
 static uint64_t find_own_readers(struct tir *ir, const struct tir_blocks *users, tir_buffer buffer) {
   uint64_t own = 0;
@@ -209,7 +179,7 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   for (uint32_t i = 0; i < users.count; i++) {
     tir_find_vars_in(ir, users.at[i], &plan->vars);
     tir_change_own_uses(ir, &change, users.at[i]);
-    renew_regions(ir, users.at[i], i < 64 && own >> i & 1, plan);
+    tir_renew_regions_of(ir, users.at[i], plan->layout.from, plan->to, i < 64 && own >> i & 1);
   }
   plan->vars.count = 0, plan->vars.units = false;
   tir_change_range_loads(ir, &change);
