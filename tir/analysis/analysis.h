@@ -198,6 +198,16 @@ bool tir_interval_covers(struct tir *ir, struct tir_interval outer, struct tir_i
 /* Of one element: its ranges, and its region, of 16 dimensions at most. */
 void tir_point_ranges(struct tir *ir, const tir_expr *at, uint32_t rank, tir_expr *ranges);
 struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_expr *at);
+/* What is touched of a dimension of a buffer while it lives: what tir_touch added; all of it where an end is not known,
+ * or no constant says how much lies between. */
+struct tir_touched {
+  bool any, whole;
+  struct tir_interval at;
+};
+void tir_touch(struct tir *ir, struct tir_touched *touched, struct tir_interval now);
+/* How many elements, of a dimension of that size, it needs room for: past its ends it is touched under a condition. -1:
+ * that is not known. */
+int64_t tir_touched_extent(struct tir *ir, const struct tir_touched *touched, tir_expr size);
 /* A region that holds the box; all of a dimension where it is not known, and of all of them for NULL. */
 struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box);
 

@@ -8,16 +8,7 @@
 
 enum { MOST_LOOPS = 128, MOST_RANK = 32 };
 
-struct box {
-  bool known; /* something was added */
-  bool whole[MOST_RANK];
-  struct tir_interval at[MOST_RANK];
-};
-
-static bool is_below(const struct tir *ir, tir_stmt s, tir_stmt top) {
-  while (s && s != top) s = tir_stmt_at(ir, s)->parent;
-  return s == top;
-}
+static bool is_below(const struct tir *ir, tir_stmt s, tir_stmt top) { return s == top || tir_is_below(ir, s, top); }
 
 /* The lowest statement around all blocks below `top` that declare the buffer; TIR_NONE: there are none. */
 static tir_stmt common_to_users(const struct tir *ir, tir_buffer buffer, tir_stmt top) {
@@ -40,7 +31,8 @@ static uint32_t unit_loops(const struct tir *ir, tir_stmt s, tir_var *out, uint3
 }
 
 /* Adds what a block touches while the loops below `high`, and the threads that share the memory, run. */
-static void add_region(struct tir *ir, struct box *box, tir_block block, struct tir_region region, tir_stmt high) {
+static void add_region(struct tir *ir, struct tir_touched *box, tir_block block, struct tir_region region,
+                       tir_stmt high) {
   tir_var vars[MOST_LOOPS];
   tir_expr ranges[2 * MOST_RANK];
   struct tir_interval now[MOST_RANK];
@@ -50,18 +42,10 @@ static void add_region(struct tir *ir, struct box *box, tir_block block, struct 
   count += unit_loops(ir, high, vars + count, MOST_LOOPS - count);
   tir_region_over_loops(ir, block, region, ranges);
   tir_relax_region(ir, ranges, rank, vars, count, now);
-  for (uint32_t d = 0; d < rank; d++) {
-    bool bounded = !now[d].empty && now[d].min && now[d].max;
-    if (bounded && box->known && !box->whole[d]) now[d] = tir_interval_union(ir, box->at[d], now[d]);
-    if (bounded && tir_is_int(ir, tir_interval_extent(ir, now[d])))
-      box->at[d] = now[d];
-    else
-      box->whole[d] = true;
-  }
-  box->known = true;
+  for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d], now[d]);
 }
 
-static void add_regions(struct tir *ir, struct box *box, tir_buffer buffer, tir_stmt top, tir_stmt high) {
+static void add_regions(struct tir *ir, struct tir_touched *box, tir_buffer buffer, tir_stmt top, tir_stmt high) {
   for (int writes = 0; writes < 2; writes++) {
     uint32_t u = writes ? tir_buffer_at(ir, buffer)->writers : tir_buffer_at(ir, buffer)->readers;
     for (; u; u = ir->uses.at[u].next) {
@@ -77,18 +61,15 @@ static void add_regions(struct tir *ir, struct box *box, tir_buffer buffer, tir_
 /* Bytes of the buffer that live at a time below `top`; -1: not known. */
 static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
   tir_stmt high = common_to_users(ir, buffer, top);
-  struct box box = {0};
+  struct tir_touched box[MOST_RANK] = {0};
   if (!high) return 0;
   if (tir_is(ir, high, TIR_BLOCK)) high = tir_stmt_at(ir, high)->parent;
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK) return -1;
-  add_regions(ir, &box, buffer, top, high);
+  add_regions(ir, box, buffer, top, high);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   int64_t elements = 1;
   for (uint32_t d = 0; d < b.rank; d++) {
-    tir_expr shape = tir_operands(ir, b.shape)[d];
-    int64_t whole = tir_is_int(ir, shape) ? tir_at(ir, shape)->imm : -1;
-    int64_t used = box.whole[d] ? whole : tir_at(ir, tir_interval_extent(ir, box.at[d]))->imm;
-    if (whole >= 0 && used > whole) used = whole; /* past its end it is touched under a condition */
+    int64_t used = tir_touched_extent(ir, &box[d], tir_operands(ir, b.shape)[d]);
     if (used < 0 || __builtin_mul_overflow(elements, used, &elements)) return -1;
   }
   return (elements * tir_type_bits(b.type) * tir_type_lanes(b.type) + 7) / 8;

@@ -41,6 +41,21 @@ struct tir_region tir_point_region(struct tir *ir, tir_buffer buffer, const tir_
   return tir_new_region(ir, buffer, ranges);
 }
 
+void tir_touch(struct tir *ir, struct tir_touched *t, struct tir_interval now) {
+  bool bounded = !now.empty && now.min && now.max;
+  if (t->whole) return;
+  t->at = bounded && t->any ? tir_interval_union(ir, t->at, now) : now;
+  t->any = true;
+  t->whole = !bounded || !tir_is_int(ir, tir_interval_extent(ir, t->at));
+}
+
+int64_t tir_touched_extent(struct tir *ir, const struct tir_touched *t, tir_expr size) {
+  assert(t->any);
+  int64_t all = tir_is_int(ir, size) ? tir_at(ir, size)->imm : -1;
+  int64_t touched = t->whole ? all : tir_at(ir, tir_interval_extent(ir, t->at))->imm;
+  return all >= 0 && touched > all ? all : touched;
+}
+
 struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box) {
   const struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
   uint32_t ranges = tir_grow_operands(ir, 2 * n.rank);

@@ -8,16 +8,11 @@
 
 #include <stdlib.h>
 
-struct touched {
-  bool known;
-  struct tir_interval at[TIR_MOST_RANK];
-  bool whole[TIR_MOST_RANK];
-};
 struct compaction {
   struct tir *ir;
   tir_buffer buffer;
   tir_stmt alloc;
-  struct touched touched;
+  struct tir_touched touched[TIR_MOST_RANK];
 };
 
 /* Uses only what is defined outside the allocation's list. */
@@ -36,19 +31,11 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   tir_symbol memory = tir_buffer_at(ir, c->buffer)->scope;
   uint32_t count = tir_running_loops(ir, s, list, memory, vars, MOST_LOOPS);
   for (uint32_t i = 0; i < a->count; i++) {
-    c->touched.whole[i] |= count > MOST_LOOPS;
-    if (c->touched.whole[i]) continue;
     struct tir_interval now = {TIR_NONE, TIR_NONE, false};
-    if (tir_is_index(ir, a->indices[i])) now = tir_relax(ir, a->indices[i], vars, count);
-    bool bounded =
-        !now.empty && now.min && now.max && is_outer(ir, now.min, vars, count) && is_outer(ir, now.max, vars, count);
-    if (bounded && c->touched.known) now = tir_interval_union(ir, c->touched.at[i], now);
-    if (bounded && tir_is_int(ir, tir_interval_extent(ir, now)))
-      c->touched.at[i] = now;
-    else
-      c->touched.whole[i] = true;
+    if (count <= MOST_LOOPS && tir_is_index(ir, a->indices[i])) now = tir_relax(ir, a->indices[i], vars, count);
+    bool outer = (!now.min || is_outer(ir, now.min, vars, count)) && (!now.max || is_outer(ir, now.max, vars, count));
+    tir_touch(ir, &c->touched[i], outer ? now : (struct tir_interval){TIR_NONE, TIR_NONE, false});
   }
-  c->touched.known = true;
 }
 
 static bool move_to_corner(struct tir *ir, void *data, struct access *a) {
@@ -56,31 +43,27 @@ static bool move_to_corner(struct tir *ir, void *data, struct access *a) {
   if (a->buffer != c->buffer) return false;
   for (uint32_t i = 0; i < a->count; i++) { /* indices may be of several types */
     tir_expr at = a->indices[i];
-    if (!c->touched.whole[i]) a->indices[i] = tir_sub(ir, at, tir_cast(ir, tir_type_of(ir, at), c->touched.at[i].min));
+    if (!c->touched[i].whole) a->indices[i] = tir_sub(ir, at, tir_cast(ir, tir_type_of(ir, at), c->touched[i].at.min));
   }
   return true;
 }
 
 static void compact_one(struct lowering *low, tir_stmt alloc) {
   struct tir *ir = low->ir;
-  struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {0}};
+  struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}};
   uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
   if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
   tir_stmt scope = tir_stmt_at(ir, alloc)->parent;
   lower_visit(ir, scope, widen, &c);
-  if (!c.touched.known) return;
   bool smaller = false;
   tir_expr shape[TIR_MOST_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
-    if (c.touched.whole[i]) continue;
-    tir_expr extent = tir_interval_extent(ir, c.touched.at[i]);
-    /* What is touched past the ends is touched under a condition: the buffer is no larger than it was. */
-    if (tir_is_int(ir, shape[i]) && tir_at(ir, extent)->imm >= tir_at(ir, shape[i])->imm) {
-      c.touched.whole[i] = true;
-      continue;
-    }
-    shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), tir_at(ir, extent)->imm);
+    if (!c.touched[i].any) return;
+    int64_t extent = tir_touched_extent(ir, &c.touched[i], shape[i]);
+    c.touched[i].whole |= tir_is_const(ir, shape[i], extent);
+    if (c.touched[i].whole) continue;
+    shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), extent);
     smaller = true;
   }
   if (!smaller) return;
