@@ -5,6 +5,7 @@
 #include <string.h>
 
 void tir_import_open(struct tir_import *import, struct tir *to, const struct tir *from) {
+  MS_CHECK(to != from);
   size_t exprs = from->exprs.count, vars = from->vars.count, buffers = from->buffers.count;
   *import = (struct tir_import){.to = to, .from = from};
   import->exprs = calloc(exprs + vars + 2 * buffers, sizeof *import->exprs);

@@ -57,6 +57,7 @@ static uint32_t depth_of(const struct tir *ir, tir_stmt s) {
 }
 
 int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  MS_CHECK(a && b);
   if (a == b) return 0;
   uint32_t da = depth_of(ir, a), db = depth_of(ir, b);
   int deeper = da < db ? -1 : 1; /* if one is above the other */
@@ -198,11 +199,13 @@ void tir_append(struct tir *ir, tir_stmt parent, enum tir_list list, tir_stmt s)
 }
 
 void tir_insert_before(struct tir *ir, tir_stmt at, tir_stmt s) {
+  MS_CHECK(tir_stmt_at(ir, at)->parent && !tir_stmt_at(ir, s)->parent);
   const struct tir_stmt_node *n = tir_stmt_at(ir, at);
   link_between(ir, n->parent, (enum tir_list)n->list, n->prev, s, at);
 }
 
 void tir_insert_after(struct tir *ir, tir_stmt at, tir_stmt s) {
+  MS_CHECK(tir_stmt_at(ir, at)->parent && !tir_stmt_at(ir, s)->parent);
   const struct tir_stmt_node *n = tir_stmt_at(ir, at);
   link_between(ir, n->parent, (enum tir_list)n->list, at, s, n->next);
 }
@@ -285,6 +288,7 @@ void tir_kill(struct tir *ir, tir_stmt s) {
 }
 
 void tir_kill_alone(struct tir *ir, tir_stmt s) {
+  MS_CHECK(tir_stmt_at(ir, s)->parent);
   tir_stmt at = s;
   for (tir_stmt child; (child = tir_stmt_at(ir, s)->first[TIR_BODY]) != TIR_NONE; at = child) {
     tir_detach(ir, child);
@@ -386,6 +390,7 @@ static void renew_flat_buffer(struct tir *ir, tir_stmt s) {
 
 /* In order of text: what a statement defines is renewed, and the statement substituted, before what is after it. */
 tir_stmt tir_clone_stmt(struct tir *ir, tir_stmt top) {
+  MS_CHECK(!tir_is(ir, top, TIR_DEAD));
   tir_stmt copy = copy_tree(ir, top);
   for (tir_stmt s = copy; s; s = tir_next(ir, s, copy)) {
     enum tir_stmt_kind kind = (enum tir_stmt_kind)tir_stmt_at(ir, s)->kind;

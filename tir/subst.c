@@ -378,6 +378,7 @@ static void subst_loop(struct tir *ir, tir_loop l) {
 }
 
 void tir_subst_one(struct tir *ir, tir_stmt at) {
+  MS_CHECK(!tir_is(ir, at, TIR_DEAD));
   struct tir_stmt_node s = *tir_stmt_at(ir, at);
   switch (s.kind) {
   case TIR_LOOP: subst_loop(ir, at); break;

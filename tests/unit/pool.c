@@ -1,6 +1,7 @@
 /* The pool: the same candidates in the same order whatever the number of threads; refusals, script errors, interrupts.
  * Postprocessors are C here: the pool knows nothing of Lua. */
 #include "search/search.h"
+#include "support/gemm.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,18 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static const char GEMM[] = "@T.prim_func(s_tir=True)\n"
-                           "def main(A: T.Buffer((64, 32), \"float32\"), B: T.Buffer((32, 16), \"float32\"), C: "
-                           "T.Buffer((64, 16), \"float32\")):\n"
-                           "    for i, j, k in T.grid(64, 16, 32):\n"
-                           "        with T.sblock(\"C\"):\n"
-                           "            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n"
-                           "            T.reads(A[vi, vk], B[vk, vj])\n"
-                           "            T.writes(C[vi, vj])\n"
-                           "            with T.init():\n"
-                           "                C[vi, vj] = T.float32(0.0)\n"
-                           "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n";
 
 #define LOOK "[\"GetSBlock\",[],[\"C\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\",\"l2\",\"l3\"]]"
 static const char TILED[] = "[[" LOOK ",[\"SamplePerfectTile\",[\"l1\"],[3,16],[\"v4\",\"v5\",\"v6\"]],"

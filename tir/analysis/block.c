@@ -259,6 +259,7 @@ uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, ui
 }
 
 bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   struct tir_span allocs = tir_block_at(ir, block)->allocs;
   for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
     if (ir->operands.at[i] == buffer) return true;

@@ -57,6 +57,7 @@ static bool init_covers(struct tir *ir, tir_block block, struct tir_region regio
 }
 
 bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span reads = tir_block_at(ir, block)->reads;
   if (!tir_has_region_of(ir, reads, buffer)) return false;
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK || !only_writes(ir, block, buffer)) return true;

@@ -102,6 +102,7 @@ static void map_stmt(struct tir *ir, const struct visit *v, tir_stmt s) {
 
 void tir_map_own_exprs(struct tir *ir, tir_block block, tir_expr (*map)(struct tir *ir, void *context, tir_expr e),
                        void *context) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct visit v = {map, context};
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) map_stmt(ir, &v, s);
 }
@@ -284,6 +285,7 @@ static tir_expr rewrite(struct tir *ir, const struct tir_load_rule *rule, tir_ex
 }
 
 tir_expr tir_rewrite_loads(struct tir *ir, const struct tir_load_rule *rule, tir_expr e) {
+  MS_CHECK(tir_is_buffer(ir, rule->buffer));
   new_epoch(ir);
   return rewrite_maybe(ir, rule, e);
 }
@@ -374,6 +376,7 @@ tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *pl
 enum { MOST_RANK = 32 };
 
 bool tir_is_load_inside(struct tir *ir, tir_expr load) {
+  MS_CHECK(tir_at(ir, load)->kind == TIR_LOAD);
   struct tir_expr_node n = *tir_at(ir, load);
   tir_expr places[MOST_RANK];
   if (n.count > MOST_RANK) return false;

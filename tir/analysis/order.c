@@ -106,6 +106,7 @@ static void narrow(const struct tir *ir, struct tir_limits *limits, tir_stmt chi
 }
 
 bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  MS_CHECK(tir_is_below(ir, s, high));
   for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
     if (!tir_is(ir, s, TIR_LOOP)) return false;
   return true;

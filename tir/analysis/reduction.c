@@ -27,6 +27,7 @@ static const struct {
 };
 
 void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out) {
+  MS_CHECK(reducer < TIR_REDUCER_COUNT);
   enum tir_kind kind = (enum tir_kind)reducers[reducer].kind, tie = (enum tir_kind)reducers[reducer].tie;
   if (kind <= TIR_MAX) {
     for (uint32_t i = 0; i < reducers[reducer].count; i++) out[i] = tir_binary(ir, kind, left[i], right[i]);

@@ -17,6 +17,7 @@ static tir_expr plus(struct tir *ir, tir_expr e, int64_t value) {
 }
 
 struct tir_interval tir_interval_of(struct tir *ir, tir_expr min, tir_expr extent) {
+  MS_CHECK(min && extent);
   if (tir_is_const(ir, extent, 1)) return tir_point(min);
   if (tir_type_of(ir, extent) != tir_type_of(ir, min)) extent = tir_cast(ir, tir_type_of(ir, min), extent);
   return (struct tir_interval){min, plus(ir, tir_add(ir, min, extent), -1), false};
@@ -57,6 +58,7 @@ int64_t tir_touched_extent(struct tir *ir, const struct tir_touched *t, tir_expr
 }
 
 struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const struct tir_interval *box) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
   const struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
   uint32_t ranges = tir_grow_operands(ir, 2 * n.rank);
   for (uint32_t d = 0; d < n.rank; d++) {
@@ -372,6 +374,7 @@ void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
 }
 
 void tir_subst_iters(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
@@ -474,6 +477,7 @@ static bool open_running(struct tir *ir, tir_block block, struct tir_region regi
 
 bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                      struct tir_interval *out) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, region.buffer));
   struct running r;
   if (!open_running(ir, block, region, high, memory, &r)) return false;
   tir_relax_region(ir, r.ranges, r.rank, r.vars, r.count, out);
@@ -482,6 +486,7 @@ bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, 
 
 bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                            struct tir_interval *out) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, region.buffer));
   struct running r;
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   return open_running(ir, block, region, high, memory, &r) &&
@@ -489,6 +494,7 @@ bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region re
 }
 
 bool tir_exact_iterations(struct tir *ir, tir_block block, tir_stmt high, struct tir_interval *out) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   uint32_t count = tir_block_at(ir, block)->iters.count, loops = tir_loop_vars(ir, block, high, NULL, 0);
   tir_expr *ranges = malloc((2 * (size_t)count + loops + 1) * sizeof *ranges);
   if (!ranges) abort();

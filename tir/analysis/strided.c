@@ -62,6 +62,7 @@ static bool add_steps(struct tir *ir, const struct running *r, tir_block block, 
 
 enum tir_density tir_density_of(struct tir *ir, tir_block block, tir_expr min, tir_expr extent, const tir_var *vars,
                                 uint32_t count) {
+  MS_CHECK(vars || !count);
   struct running r = {vars, count, 0};
   struct steps s;
   s.count = 0;

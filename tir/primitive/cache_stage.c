@@ -254,6 +254,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
 }
 
 void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region) {
+  assert(region->buffer == plan->buffer);
   uint32_t ranges = region->ranges;
   for (uint32_t i = 0; i < plan->rank; i++) {
     tir_expr min = ir->operands.at[ranges + 2 * i], extent = ir->operands.at[ranges + 2 * i + 1];
@@ -262,6 +263,7 @@ void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct 
 }
 
 void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
+  assert(plan->rank <= TIR_MOST_CACHED_RANK);
   uint32_t shape = tir_buffer_at(ir, plan->buffer)->shape;
   tir_expr zero = TIR_NONE;
   for (uint32_t i = 0; i < plan->rank; i++) {
@@ -323,6 +325,7 @@ static tir_symbol name_of_cache(struct tir *ir, tir_symbol buffer, const char *s
 }
 
 tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
+  assert(tir_is(ir, plan->scope, TIR_BLOCK));
   struct tir_buffer_node made = *tir_buffer_at(ir, plan->buffer);
   tir_expr shape[TIR_MOST_CACHED_RANK];
   for (uint32_t i = 0; i < plan->rank; i++)

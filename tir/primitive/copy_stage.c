@@ -27,6 +27,7 @@ static tir_expr value_of(struct tir *ir, const struct tir_copy_stage *s) {
 }
 
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir_block *out) {
+  assert(s->loop_count <= TIR_MOST_STAGE && s->iter_count <= TIR_MOST_STAGE);
   tir_block block = tir_new_block(ir, s->name);
   tir_set_iters(ir, block, s->iters, s->iter_count);
   tir_as(ir, block, TIR_BLOCK)->block.predicate = s->predicate;

@@ -114,6 +114,7 @@ static bool check_bindings(struct tir *ir, const tir_loop *loops, uint32_t count
 
 bool tir_fuse(struct tir *ir, const tir_loop *loops, uint32_t count, bool preserve_unit_iters, tir_loop *out,
               ms_error *err) {
+  assert(loops || !count);
   if (!check(ir, loops, count, err)) return false;
   if (!preserve_unit_iters && !check_bindings(ir, loops, count, err)) return false;
   *out = edit(ir, loops, count, preserve_unit_iters);

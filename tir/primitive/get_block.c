@@ -30,6 +30,7 @@ static const char *name_blocks(const struct tir *ir, tir_func f, char *out, size
 }
 
 bool tir_get_block(struct tir *ir, const char *name, const char *func, tir_block *out, ms_error *err) {
+  assert(name && out);
   if (!func) func = "main";
   tir_func f = tir_find_func(ir, func);
   if (!f) return tir_refuse(ir, err, MS_FUNCTION_NOT_FOUND, TIR_NONE, "the module has no function `%s`", func);

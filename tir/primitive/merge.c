@@ -283,6 +283,7 @@ static tir_loop edit(struct tir *ir, const struct plan *plan) {
 }
 
 bool tir_merge(struct tir *ir, const tir_loop *loops, uint32_t count, tir_loop *out, ms_error *err) {
+  assert(loops || !count);
   if (!check_named(ir, loops, count, err)) return false;
   struct plan plan = {.nests = calloc(count, sizeof *plan.nests), .count = count};
   if (!plan.nests) abort();

@@ -282,6 +282,7 @@ static void remove_nest(struct tir *ir, const struct tir_move *move) {
 }
 
 void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops) {
+  assert(tir_is(ir, move->loop, TIR_LOOP));
   struct nest nest = {TIR_NONE, TIR_NONE, TIR_NONE, 0};
   tir_expr predicate = TIR_NONE;
   for (uint32_t i = 0; i < move->iter_count; i++) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t i) {
+  assert(i < move->iter_count);
   const struct tir_move_domain *d = &move->domains[i];
   tir_expr min, extent;
   tir_needed_domain(ir, move->block, i, &min, &extent);

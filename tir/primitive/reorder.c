@@ -362,6 +362,7 @@ static bool reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_er
 }
 
 bool tir_reorder(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
+  assert(loops || !count);
   uint32_t marked;
   if (count < 2) return true;
   bool accepted = mark_named(ir, loops, count, &marked);
