@@ -68,9 +68,13 @@ static int explain(lua_State *L) {
 }
 
 static int fail_of_memory(lua_State *L) {
+  struct script *s = script_of(L);
+  size_t most = s->limits.bytes;
+  s->limits.bytes = 0; /* what the script keeps may leave no room for the message */
   struct part p = part_of(L, 1, 2);
   lua_pushfstring(L, "%s `%s` (%s:%d) needs more than %I MiB of memory; keep fewer schedules and tables at a time",
-                  p.kind, p.name, p.at.short_src, p.at.linedefined, (LUAI_UACINT)(script_of(L)->limits.bytes >> 20));
+                  p.kind, p.name, p.at.short_src, p.at.linedefined, (LUAI_UACINT)(most >> 20));
+  s->limits.bytes = most;
   return lua_error(L);
 }
 

@@ -74,6 +74,7 @@ function progress.lines(width)
     if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
   end
   function handlers.left_out(e) io.stderr:write(string.format("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason)) end
+  function handlers.model_left(e) io.stderr:write(string.format("msched tune: %s: the search goes on without the model: %s\n", e.task, e.reason)) end
   function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
   handlers["end"] = function(e)
     if width then io.stdout:write "\r\27[K" end

@@ -32,6 +32,9 @@ log.kinds = {
   learned = { -- the model was given results
     lessons = "how many", known = "whether they are those that the store had", seconds = "that it took",
   },
+  model_left = { -- the model failed: the search goes on without it
+    reason = "what it did, and where",
+  },
   wait = { -- nothing came for a while
     waiting = "results that are waited for",
   },

@@ -1,7 +1,8 @@
 -- Cost models by name: xgboost and random (model.c), a file that one was saved to, or a user's in Lua.
 local models = {}
 
--- A user's model: its calls end in time and are named in errors; what it predicts is checked.
+-- A user's model: its calls end in time and are named in errors; what it predicts is checked. Where it is `required`, an error
+-- in it ends its task; else the search goes on without.
 local function guarded(definition, seed)
   local own = setmetatable({seed = seed}, {__index = definition})
   local function call(method, list)
@@ -15,6 +16,7 @@ local function guarded(definition, seed)
                         at.short_src, at.linedefined, string.format(format, ...)), 0)
   end
   return {
+    required = definition.required,
     update = function(_, lessons) call("update", lessons) end,
     predict = function(_, candidates)
       local scores = call("predict", candidates)

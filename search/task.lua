@@ -183,10 +183,19 @@ end
 function Task:take_model(model, refused)
   self.learner, self.refused_model = model, refused
   self.model = {predict = function(_, candidates)
-    local ok, scores = pcall(model.predict, model, candidates)
-    if not ok then error({not_the_policys = true, message = scores}, 0) end
-    return scores
+    local ok, scores = pcall(self.learner.predict, self.learner, candidates)
+    if ok then return scores end
+    if not self:leave_model(scores) then error({not_the_policys = true, message = scores}, 0) end
+    return self.learner:predict(candidates)
   end}
+end
+
+-- The model failed: the search goes on by chance. False: the user would rather stop, or has stopped.
+function Task:leave_model(message)
+  if (type(self.learner) == "table" and self.learner.required) or self:stopped() then return false end
+  self.learner = msched.model("random", self.seed)
+  self.log("model_left", self.name, {reason = message})
+  return true
 end
 
 -- ---- Going on -----------------------------------------------------------------------------------------------------
@@ -319,7 +328,11 @@ end
 function Task:learn(lessons, known)
   if #lessons == 0 or not self.policy.needs.model then return end
   local start = msched.clock()
-  self.learner:update(lessons)
+  local ok, message = pcall(self.learner.update, self.learner, lessons)
+  if not ok then
+    if not self:leave_model(message) and not self:stopped() then self:fail(message) end
+    return
+  end
   local seconds = msched.clock() - start
   self.spent.learn = self.spent.learn + seconds
   self.log("learned", self.name, {lessons = #lessons, known = known, seconds = seconds})

@@ -82,6 +82,22 @@ ms.model {
 env = tune.run(gemm, {trials = 4, db = path .. ".db", model = "mine", policy = "evolutionary", jobs = 1, seed = 3})
 assert(env.done == 4 and seen.lessons >= 4 and seen.candidates > 0 and seen.seed == 3, seen.lessons)
 
+-- One that fails in a run is named, and the search goes on without it; where it is required, its task ends.
+for _, broken in ipairs {"update", "predict"} do
+  local function failing(required)
+    local definition = {name = "fails", required = required, update = function() end, predict = function(_, list) return list end}
+    definition[broken] = function() error "oh" end
+    return ms.model(definition)
+  end
+  local left
+  env = tune.run(gemm, {trials = 4, batch = 2, db = path .. ".db", model = failing(false), policy = "evolutionary", jobs = 1, seed = 4, listen = function(e)
+    if e.event == "model_left" then left = (left or "") .. e.reason end
+  end})
+  assert(env.done == 4 and left:find("^model `fails` .*models.lua:%d+: oh; mend it") and not left:find("oh.*oh"), left)
+  local done, err = pcall(tune.run, gemm, {trials = 4, batch = 2, db = path .. ".db", model = failing(true), policy = "evolutionary", jobs = 1, seed = 5})
+  assert(not done and tostring(err):find "^model `fails` .*models.lua:%d+: oh", err)
+end
+
 -- What goes wrong in a file is named with its place.
 local lua = path .. ".lua"
 local function wrong(body, ...)
