@@ -335,10 +335,11 @@ static bool list_workload(void *data, const db_id *id, const char *name, uint64_
 
 /* store:workloads([function]): a list of {id, name, records}; of those that are this function, whatever its name */
 static int store_workloads(lua_State *L) {
+  lua_settop(L, 2);
   struct db *db = open_store(L);
   struct workload_list *l = lua_newuserdatauv(L, sizeof *l, 0);
   l->count = 0;
-  l->function = lua_isnoneornil(L, 2) ? NULL : bind_check_function(L, 2);
+  l->function = lua_isnil(L, 2) ? NULL : bind_check_function(L, 2);
   ms_error err = {.instruction = -1};
   if (!db_each_workload(db, list_workload, l, &err)) return bind_raise(L, &err);
   lua_newtable(L);

@@ -50,8 +50,8 @@ limit=30
 rule eats 'local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(1000) .. i end' | refused eats 'rule `eats`' '256 MiB' 'keep fewer'
 rule hoards 'local t = {} while true do t[#t + 1] = sch:copy() end' | refused hoards 'rule `hoards`' '256 MiB'
 printf 'local ms, all = require "msched", {}\nms.rule {name = "keeps", apply = function(sch) while true do all[#all + 1] = sch:copy() end end}\n' | refused keeps 'rule `keeps`' 'keeps.lua:2' '256 MiB'
-limit=0.3
 rule recurses 'local function deep(n) return deep(n + 1) + 1 end deep(1)' | refused recurses 'rule `recurses`' 'recurses.lua:3: stack overflow'
+limit=0.3
 printf 'local ms = require "msched"\nlocal kept\nms.rule {name = "leaks", apply = function(sch, block)\nif kept then sch:get_loops(kept) end\nkept = block\nreturn {sch} end}\n' |
   refused leaks 'rule `leaks`' 'leaks.lua:4: argument 1 is a handle of another schedule'
 rule clock 'os.time()' | refused clock "'os'" 'clock.lua:3:'
