@@ -334,6 +334,19 @@ static void what_a_thread_left_for_itself_needs_none(void **state) {
                  0, NULL);
 }
 
+/* Elements of a thread by quotients and remainders of blocks and threads, of which the last do nothing. */
+static void elements_of_one_thread_need_none(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function(
+          "A: T.Buffer((3, 20), \"float32\"), C: T.Buffer((3, 20), \"float32\")", BX(2), TX(32),
+          "        if bx * 32 + tx < 60:", "            C[(bx * 32 + tx) // 20, (bx * 32 + tx) % 20] = T.float32(1)",
+          "        for k in range(20):", "            if bx * 32 + tx < 60:",
+          "                C[(bx * 32 + tx) // 20, (bx * 32 + tx) % 20] = C[(bx * 32 + tx) // 20, (bx * "
+          "32 + tx) % 20] + A[(bx * 32 + tx) // 20, k]"),
+      0, NULL);
+}
+
 /* Copy, then fill part of it by other threads. */
 static void two_writes_are_kept_in_order(void **state) {
   (void)state;
@@ -403,6 +416,7 @@ int main(void) {
       cmocka_unit_test(tails_are_no_masks),
       cmocka_unit_test(several_threads_of_one_element_meet),
       cmocka_unit_test(what_a_thread_left_for_itself_needs_none),
+      cmocka_unit_test(elements_of_one_thread_need_none),
       cmocka_unit_test(two_writes_are_kept_in_order),
       cmocka_unit_test(iterations_are_kept_apart),
       cmocka_unit_test(a_barrier_is_for_all),

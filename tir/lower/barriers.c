@@ -102,7 +102,7 @@ static bool conflict(struct pass *p, const struct lower_use *a, const struct low
   if (a->stmt == b->stmt && a->writes && b->writes && a->buffer) return false;
   if (!a->buffer || !b->buffer) return true;
   if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
-  return lower_may_meet(ir, &p->threads, a, b, around);
+  return !lower_is_one_thread(ir, &p->threads, a, b, around) && lower_may_meet(ir, &p->threads, a, b, around);
 }
 
 static bool conflicts(struct pass *p, const struct uses *a, const struct uses *b, tir_stmt around) {

@@ -2,6 +2,7 @@
  * loops around both accesses add to an index is the same for both, and left out. */
 #include "footprint.h"
 
+#include "../arith/affine.h"
 #include "../arith/linear.h"
 
 #include <stdlib.h>
@@ -321,4 +322,44 @@ bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const s
   free(fa.points);
   free(fb.points);
   return meets;
+}
+
+/* ---- By the form of indices ---- */
+
+/* Of all conditions around a use; TIR_NONE: there are none. */
+static tir_expr condition_around(struct tir *ir, const struct lower_use *use) {
+  tir_expr all = TIR_NONE;
+  for (tir_stmt s = use->stmt, p; (p = tir_stmt_at(ir, s)->parent) != TIR_NONE; s = p)
+    if (tir_is(ir, p, TIR_IF) && tir_stmt_at(ir, s)->list == TIR_BODY)
+      all = tir_and(ir, all, tir_as(ir, p, TIR_IF)->test.condition);
+  return all;
+}
+
+bool lower_is_one_thread(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
+                         const struct lower_use *b, tir_stmt around) {
+  struct footprint f = {.ir = ir, .threads = threads, .use = a, .around = around};
+  tir_expr indices[TIR_MOST_RANK];
+  tir_var vars[MOST_VARS];
+  uint32_t count = 0;
+  if (a->count != b->count || a->count > TIR_MOST_RANK) return false;
+  memcpy(indices, tir_operands(ir, a->indices), a->count * sizeof *indices);
+  if (memcmp(indices, tir_operands(ir, b->indices), a->count * sizeof *indices) != 0) return false;
+  for (uint32_t d = 0; d < a->count; d++)
+    if (!tir_is_index(ir, indices[d])) return false;
+  for (tir_stmt p = tir_stmt_at(ir, a->stmt)->parent; p; p = tir_stmt_at(ir, p)->parent) {
+    if (!tir_is(ir, p, TIR_LOOP)) continue;
+    tir_var v = tir_as(ir, p, TIR_LOOP)->loop.var;
+    bool used = false;
+    for (uint32_t d = 0; d < a->count; d++) used |= tir_uses_var(ir, indices[d], v);
+    bool thread = axis_of(&f, v) >= 0;
+    if (used && !thread && own_loop(&f, v)) return false;
+    if (!used && !(thread && tir_loop_extent(ir, p) > 1)) continue;
+    if (count == MOST_VARS) return false;
+    vars[count++] = v;
+  }
+  tir_expr condition = condition_around(ir, a);
+  if (condition != condition_around(ir, b)) condition = TIR_NONE;
+  return tir_detect_iter_map(ir, indices, a->count, vars, count, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL) ||
+         (condition &&
+          tir_detect_iter_map(ir, indices, a->count, vars, count, condition, TIR_MAP_BIJECTIVE, true, NULL));
 }

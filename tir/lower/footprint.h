@@ -25,6 +25,10 @@ struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir
 tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads *threads, tir_stmt s,
                                tir_stmt innermost);
 
+/* Whether two uses of the same indices, none of which a loop below `around` changes, are one thread's wherever they are
+ * of one element: the indices tell threads apart. */
+bool lower_is_one_thread(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
+                         const struct lower_use *b, tir_stmt around);
 /* Whether a thread may touch by `a` what another touches by `b`, both below `around`, whose loops are in one iteration
  * for both; the loop `carried`, if any, and those below may be in any. True unless the opposite is shown: by running
  * through all threads and iterations, where indices are known. Uses of one buffer. */
