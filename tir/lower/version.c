@@ -88,8 +88,9 @@ static void add_condition(struct site *at, tir_expr condition) {
 static bool visit_choice(void *data, tir_expr e) {
   struct site *at = data;
   const struct tir_expr_node *n = tir_at(at->ir, e);
+  bool below = (n->flags & TIR_HAS_CALL) != 0; /* asked before the tests that a condition makes move the nodes */
   if (n->kind == TIR_CALL && tir_is_choice(at->ir, n)) add_condition(at, tir_operands(at->ir, n->operands)[0]);
-  return (n->flags & TIR_HAS_CALL) != 0;
+  return below;
 }
 
 static void add_conditions(struct site *at, tir_stmt top) {
