@@ -52,7 +52,7 @@ return msched.postproc {
   apply = function(sch)
     local free = sch:function_attribute "layout_free_buffers"
     if not free then return end
-    local params = sch:workload():params()
+    local params = sch:func():params() -- a schedule lent to a postprocessor has no workload of its own
     for _, number in ipairs(free) do
       local reader = reader_of(sch, params[number + 1].name)
       local digits = reader and digits_of(sch, reader)

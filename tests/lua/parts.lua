@@ -333,6 +333,10 @@ function tests.rewrite_layout()
   local i, j, k = sch:get_loops(sch:get_sblock "C")
   local j0, j1 = sch:split(j, {ms.rest, 8})
   sch:reorder(j0, i, k, j1)
+  local pool = ms.pool(func, {jobs = 1, target = "native"}) -- whose schedules are lent
+  local drawn = pool:replay({{trace = sch.trace:simplified(false), seed = 1, candidate = 0}})[1]
+  assert(drawn and tostring(drawn.trace):find("layout_rewrite_preproc", 1, true))
+  pool:close()
   assert(postprocessed(sch, CPU, {postprocs = {"rewrite_layout"}}))
   assert(has(sch, "meta_schedule.layout_rewrite_preproc") and has(sch, "B_global = T.sblock_alloc_buffer((4, 8, 8))"), tostring(sch:func()))
   check(func, sch)
