@@ -337,7 +337,6 @@ static bool list_workload(void *data, const db_id *id, const char *name, uint64_
 static int store_workloads(lua_State *L) {
   lua_settop(L, 2);
   struct db *db = open_store(L);
-  lua_settop(L, 2);
   struct workload_list *l = lua_newuserdatauv(L, sizeof *l, 0);
   l->count = 0;
   l->function = lua_isnil(L, 2) ? NULL : bind_check_function(L, 2);
