@@ -3,6 +3,7 @@
 #include "vendor.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct bound_vendor {
@@ -11,10 +12,24 @@ struct bound_vendor {
 };
 #define BOUND_VENDOR "msched.vendor"
 
+/* What was started, for good: the threads of a library may use it after the state that asked for it is closed. */
+static struct kept {
+  void *started;
+  struct kept *before;
+} * kept;
+
+static void keep(void *started) {
+  struct kept *k = malloc(sizeof *k);
+  if (!k) abort();
+  *k = (struct kept){started, kept};
+  kept = k;
+}
+
 static bool open_vendor(const struct vendor *vendor, const char *path, int threads, struct bound_vendor *out) {
   assert(vendor && out);
   void *library = dlopen(path ? path : vendor->library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   *out = (struct bound_vendor){vendor, library, library ? vendor->start(library, threads) : NULL};
+  if (out->started) keep(out->started);
   return out->started != NULL;
 }
 

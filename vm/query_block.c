@@ -68,21 +68,26 @@ bool vm_ask_reads_in_order(struct vm_ask *q) {
 
 typedef bool (*test_block)(const struct vm_ask *q, tir_block block);
 
-/* The names of the blocks that pass a test, in order of text. */
+/* The names of the blocks that pass a test, in order of text. All are found first: what a test looks for may be a string
+ * of the pool, which names that are added move. */
 static bool ask_blocks_that(struct vm_ask *q, test_block test) {
   uint32_t count = 0;
+  tir_block *blocks = malloc((q->ir->blocks.count + 1) * sizeof *blocks);
   struct vm_value *items = malloc((q->ir->blocks.count + 1) * sizeof *items);
-  if (!items) abort();
+  if (!blocks || !items) abort();
   for (tir_func f = 1; f < q->ir->funcs.count; f++) {
     tir_stmt top = q->ir->funcs.at[f].body;
-    for (tir_stmt s = tir_next(q->ir, top, top); s; s = tir_next(q->ir, s, top)) {
-      if (!tir_is(q->ir, s, TIR_BLOCK) || !test(q, s)) continue;
-      const char *name = tir_block_name(q->ir, s);
-      items[count++] = vm_string(q->pool, name, strlen(name));
-    }
+    for (tir_stmt s = tir_next(q->ir, top, top); s; s = tir_next(q->ir, s, top))
+      if (tir_is(q->ir, s, TIR_BLOCK) && test(q, s)) blocks[count++] = s;
+  }
+  assert(count <= q->ir->blocks.count);
+  for (uint32_t i = 0; i < count; i++) {
+    const char *name = tir_block_name(q->ir, blocks[i]);
+    items[i] = vm_string(q->pool, name, strlen(name));
   }
   q->answer = vm_list(q->pool, VM_LIST, items, count);
   free(items);
+  free(blocks);
   return true;
 }
 
