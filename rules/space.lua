@@ -133,7 +133,7 @@ local function apply_rules(rules, states, names, context, report)
   return states
 end
 
--- What a walk over the rules tells besides its states: what was refused; whether there were more than are kept; the block
+-- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept; the block
 -- of each site. groups: the name of the group of each block that is in one, where the walk is that of rules/factored.lua.
 local function new_report(seed, groups, sites)
   return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {}}
@@ -238,7 +238,7 @@ end
 
 -- Opens a space: walk(groups) gives states and a report, as space.walk does. It is walked block by block, which takes as many
 -- states as the blocks have choices, and again where blocks turn out to share what is drawn; where their product is small, or
--- cannot be told, once more with all of it. Gives states, report, and the space factored by block (factored.lua) where it is
+-- cannot be known, once more with all of it. Gives states, report, and the space factored by block (factored.lua) where it is
 -- not small: its states are then every choice once.
 function space.open(walk)
   local groups, product = {}, nil

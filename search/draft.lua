@@ -58,7 +58,7 @@ function draft.best(func, target, sketches, options)
   return all
 end
 
--- Estimates candidates as they are: their cost; none where it cannot be told.
+-- Estimates candidates as they are: their cost; none where it cannot be estimated.
 function draft.estimate(func, target, candidates)
   local machine = draft.machine(target)
   for _, c in ipairs(machine and candidates or {}) do
@@ -67,7 +67,7 @@ function draft.estimate(func, target, candidates)
   end
 end
 
--- Replayed candidates, false among them, by what they cost as they are, the cheapest first; those that cannot be told last.
+-- Replayed candidates, false among them, by what they cost as they are, the cheapest first; those that cannot be estimated last.
 function draft.ranked(func, target, candidates)
   local list = {}
   for _, c in ipairs(candidates) do if c then list[#list + 1] = c end end

@@ -134,8 +134,8 @@ local raised = false
 local ten = chain(10)
 local function open_with(rules)
   local own = space.parts(targets.context(ms.target "native", targets.changed(targets.llvm, {rules = rules, postprocs = {}, mutators = {}})))
-  local sketches, told, product_ = space.generate(ten, own, 1)
-  return product_, sketches, told
+  local sketches, walked, product_ = space.generate(ten, own, 1)
+  return product_, sketches, walked
 end
 local marked = open_with {marks}
 assert(marked:size() == 1024 and #marked.blocks == 10)
@@ -163,8 +163,8 @@ local takes_back = {name = "takes back", apply = function(sch, block)
   if sch:block_name(block) == "root" and not raised then while #sch.trace > 0 do sch:undo() end end
   return {sch}
 end}
-local no_product, _, told = open_with {marks, takes_back}
-assert(no_product == nil and told.thinned)
+local no_product, _, walked = open_with {marks, takes_back}
+assert(no_product == nil and walked.thinned)
 
 -- ---- Tuned -----------------------------------------------------------------------------------------------------------
 

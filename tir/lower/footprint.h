@@ -26,7 +26,7 @@ tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads 
                                tir_stmt innermost);
 
 /* Whether two uses of the same indices, none of which a loop below `around` changes, are one thread's wherever they are
- * of one element: the indices tell threads apart. */
+ * of one element: the indices keep threads apart. */
 bool lower_is_one_thread(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                          const struct lower_use *b, tir_stmt around);
 /* Whether a thread may touch by `a` what another touches by `b`, both below `around`, whose loops are in one iteration

@@ -4,7 +4,7 @@
  *
  * An allocation lives from the first statement of its list that uses it to the last, with all that these repeat; those
  * that never live at once may share bytes. The largest are placed first, each as low as those that live beside it allow.
- * What shares bytes is told apart by barriers, which come later (barriers.c). */
+ * What shares bytes is kept apart by barriers, which come later (barriers.c). */
 #include "footprint.h"
 
 #include <stdlib.h>

@@ -101,7 +101,7 @@ static bool is_apart_at(struct spread *s, struct tir_interval i, int64_t u, int6
          tir_prove(ir, tir_make(ir, TIR_LT, last[1], first[0]));
 }
 
-/* Two virtual threads by two, some dimension tells them apart. */
+/* Two virtual threads by two, some dimension keeps them apart. */
 static bool is_apart(struct spread *s, tir_buffer buffer, int64_t extent) {
   struct tir *ir = s->ir;
   struct lower_windows w;
