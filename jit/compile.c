@@ -1,5 +1,6 @@
 /* From a scheduled function to an object file in memory. */
 #include "emit.h"
+#include "emit_c.h"
 #include "machine.h"
 
 #include <pthread.h>
@@ -127,7 +128,6 @@ static void count_pass(void *clock, const char *pass) { jit_clock_pass(clock, pa
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
                         const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
   assert(tir_is_func(ir, f) && target);
-  if (!jit_target_has_code(target, err)) return NULL;
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   struct tir_lower_options lower = jit_lower_options(target);
@@ -163,15 +163,22 @@ static void dump_module(LLVMModuleRef module, LLVMTargetMachineRef machine, cons
   }
 }
 
-static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, const struct jit_target *target,
-                                        const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
+/* The object is the source of its kernels. */
+static bool write_kernels(const struct tir *lowered, tir_func f, const struct jit_options *options,
+                          struct jit_clock *clock, struct jit_code *code, ms_error *err) {
+  char *text = jit_emit_c(lowered, f, code->name, &code->target, options, err);
+  if (!text) return false;
+  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "kernels");
+  jit_clock_pass(clock, "emit");
+  free(text);
+  return true;
+}
+
+static bool generate(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
+                     struct jit_code *code, ms_error *err) {
+  const struct jit_target *target = &code->target;
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
-  if (!machine) return NULL;
-  struct jit_code *code = calloc(1, sizeof *code);
-  if (!code) abort();
-  code->target = *target;
-  code->workspace = tir_workspace_of(lowered, f);
-  snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
+  if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
   LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, clock, err);
   if (module) {
@@ -185,9 +192,7 @@ static struct jit_code *compile_lowered(const struct tir *lowered, tir_func f, c
   }
   LLVMContextDispose(context);
   LLVMDisposeTargetMachine(machine);
-  if (code->object) return code->clock = *clock, code;
-  free(code);
-  return NULL;
+  return code->object != NULL;
 }
 
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
@@ -197,9 +202,17 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   jit_clock_start(&clock);
   struct tir *lowered = jit_lowered(ir, f, target, options, &clock, err);
   if (!lowered) return NULL;
-  struct jit_code *code = compile_lowered(lowered, f, target, options, &clock, err);
+  struct jit_code *code = calloc(1, sizeof *code);
+  if (!code) abort();
+  code->target = *target;
+  code->workspace = tir_workspace_of(lowered, f);
+  snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
+  bool ok = (target->gpu.arch ? write_kernels : generate)(lowered, f, options, &clock, code, err);
   tir_free(lowered);
-  return code;
+  code->clock = clock;
+  if (ok) return code;
+  free(code);
+  return NULL;
 }
 
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,

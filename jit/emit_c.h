@@ -1,10 +1,11 @@
-/* From a lowered function to C source: C11 with GNU vectors, for gcc and clang. Internal to jit.
+/* From a lowered function to C source, in a dialect: C11 with GNU vectors, for gcc and clang; CUDA C++ without headers, for
+ * nvcc and NVRTC. Internal to jit.
  *
  * Requires of the function what emit.h does. A vector expression is written in chunks, each as wide as the target's
- * registers or a smaller power of two, down to scalars. Values in C: integers of their type; floats of 16 bits as
+ * registers or a smaller power of two, down to scalars, which they all are where the target has no vectors. Values in C: integers of their type; floats of 16 bits as
  * float, rounded after each operation; truth as 0 and 1, in vectors as 0 and -1 in lanes of an integer type. Loop
- * variables and indices are int64_t. Words of our own begin with ms_, those of C's library with __builtin_: the
- * function's own names cannot collide with them. */
+ * variables and indices are of the type that emit_c_index_type names. Words of our own begin with ms_, those of C's
+ * library with what the dialect says: the function's own names cannot collide with them. */
 #ifndef MSCHED_JIT_EMIT_C_H
 #define MSCHED_JIT_EMIT_C_H
 
@@ -18,7 +19,34 @@ struct c_chunk {
 };
 #define C_SCALAR ((struct c_chunk){0, 1, NULL})
 
+/* How a value is held. */
+struct c_type {
+  enum tir_code code; /* TIR_INT, TIR_UINT, TIR_FLOAT */
+  int bits, width;
+};
+
+/* A function on values, made for a type: emit_c_type.c says how it is written. */
+struct c_template {
+  const char *name, *needs, *scalar, *vector; /* vector NULL: as scalar */
+};
+
+struct emit_c;
+struct c_dialect {
+  const char *library;                           /* before the names of C's library */
+  const char *restricts;                         /* pointers */
+  const char *fails;                             /* what a failed assertion does before it returns */
+  bool polynomials;                              /* fast math has functions of ours */
+  const struct c_template *templates;            /* instead of those of the same name; the last has no name */
+  bool (*call)(struct emit_c *e, tir_expr call); /* writes a call that only it knows; false: it does not */
+  void (*allocate)(struct emit_c *e, tir_buffer buffer, struct c_type type, uint64_t elements); /* declares a buffer */
+  void (*outlined)(struct emit_c *e, const struct tir_captures *captures);
+  void (*function)(struct emit_c *e);              /* writes it, into out */
+  void (*head)(const struct emit_c *e, FILE *out); /* what stands before all */
+};
+extern const struct c_dialect emit_c_gnu, emit_c_cuda;
+
 struct emit_c {
+  const struct c_dialect *dialect;
   const struct tir *ir;
   tir_func func;
   const struct jit_target *target;
@@ -33,14 +61,16 @@ struct emit_c {
   char **vars, **buffers; /* C names; NULL: not in scope */
   char **scope;           /* names in scope, innermost last; owned by vars and buffers */
   uint32_t scope_count, scope_capacity;
-  bool parallel; /* inside a parallel loop */
+  bool parallel;                        /* inside a parallel loop */
+  int index_bits;                       /* of indices and integer variables */
+  uint64_t device_bytes, dynamic_bytes; /* CUDA: of buffers between kernels; of shared memory, asked for at a launch */
   uint32_t bodies;
   ms_error *err;
   bool failed;
 };
 
-/* Writes function f as C source of a function `name`: int32_t name(void **args, void *workspace). Text: the
- * caller's to free(). NULL: err is filled. */
+/* Writes function f as source of a function `name`, in the dialect of the target: int32_t name(void **args, void
+ * *workspace), or kernels and what launches them. Text: the caller's to free(). NULL: err is filled. */
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, ms_error *err);
 
@@ -56,10 +86,6 @@ bool emit_c_is_taken(const char *name);    /* reserved, or of C's library: no na
 void emit_c_identifier(const char *text, char *out, size_t size); /* text as an identifier */
 
 /* emit_c_type.c: types, and functions made of templates for each */
-struct c_type {
-  enum tir_code code; /* TIR_INT, TIR_UINT, TIR_FLOAT */
-  int bits, width;
-};
 struct c_type emit_c_type(struct emit_c *e, tir_type t, int width);              /* of values */
 const char *emit_c_type_name(struct emit_c *e, struct c_type t, char out[32]);   /* "f32x16", or "float" */
 const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]); /* unaligned, may alias */
@@ -72,6 +98,7 @@ const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_typ
 enum c_place { C_LOW, C_SUM, C_PRODUCT, C_UNIT }; /* how tightly the place binds that an expression is written in */
 void emit_c_index(struct emit_c *e, tir_expr x);  /* scalar, as int64_t */
 void emit_c_index_in(struct emit_c *e, tir_expr x, enum c_place place);
+const char *emit_c_index_type(const struct emit_c *e);
 bool emit_c_is_index(tir_type t); /* is written as an index: an integer that int64_t holds, and no vector */
 void emit_c_integer(struct emit_c *e, int64_t value, bool wide); /* wide: of type int64_t, however small */
 void emit_c_variable(struct emit_c *e, tir_var v);
@@ -94,6 +121,8 @@ void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((forma
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */
 void emit_c_condition(struct emit_c *e, tir_expr condition);
 void emit_c_list(struct emit_c *e, tir_stmt first);
+void emit_c_body(struct emit_c *e, tir_stmt first); /* one level further in */
+void emit_c_captured(struct emit_c *e, const struct tir_captures *captures, bool as_parameters); /* their names */
 /* emit_c_parallel.c */
 void emit_c_parallel(struct emit_c *e, const struct tir_captures *captures);
 

@@ -56,7 +56,8 @@ static void scaled(struct emit_c *e, const struct call *call, struct c_type t, s
 /* Whether the function is a template of its own. */
 static bool is_own(const struct emit_c *e, const struct call *call, struct c_type t) {
   for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
-    if (!strcmp(polynomials[i], call->name)) return e->fast_math && t.bits == 32 && call->count == 1;
+    if (!strcmp(polynomials[i], call->name))
+      return e->dialect->polynomials && e->fast_math && t.bits == 32 && call->count == 1;
   if (call->count == 2) return !strcmp(call->name, "copysign");
   return call->count == 1 && (!strcmp(call->name, "fabs") || !strcmp(call->name, "rsqrt"));
 }
@@ -184,6 +185,7 @@ void emit_c_call(struct emit_c *e, tir_expr x, struct c_chunk c) {
     emit_c_address(e, call.args[0]);
     return;
   }
+  if (e->dialect->call(e, x)) return;
   if (n->count == 0) {
     emit_c_refuse(e, "T.%s of no arguments is not known", call.name);
     return;

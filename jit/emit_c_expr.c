@@ -388,7 +388,8 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
     emit_c_refuse(e, "a vector of truth values that is bound has no form in C");
     return;
   }
-  fprintf(e->out, "({ const %s ", index ? "int64_t" : emit_c_type_name(e, emit_c_type(e, type, width), name));
+  fprintf(e->out, "({ const %s ",
+          index ? emit_c_index_type(e) : emit_c_type_name(e, emit_c_type(e, type, width), name));
   const char *before = e->vars[n->ref], *own;
   char *text = NULL; /* the value is in terms of what the name meant before */
   size_t size;
@@ -415,7 +416,8 @@ static void scalar_variable(struct emit_c *e, const struct tir_expr_node *n, str
   assert(n->kind == TIR_VAR);
   tir_type t = n->type;
   char type[32];
-  if (tir_type_is_int(t) && tir_type_lanes(t) == 1 && !(tir_type_bits(t) == 64 && tir_type_code(t) == TIR_INT))
+  if (tir_type_is_int(t) && tir_type_lanes(t) == 1 &&
+      !(tir_type_bits(t) == e->index_bits && tir_type_code(t) == TIR_INT))
     fprintf(e->out, "(%s)", emit_c_type_name(e, emit_c_type(e, t, 1), type));
   (void)c;
   emit_c_variable(e, n->ref);

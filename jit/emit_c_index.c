@@ -1,4 +1,4 @@
-/* Indices in C source: scalar integers, as int64_t. */
+/* Indices in C source: scalar integers, as wide as the function needs. */
 #include "emit_c.h"
 
 const char *emit_c_operator(enum tir_kind kind) {
@@ -34,6 +34,8 @@ void emit_c_variable(struct emit_c *e, tir_var v) {
     emit_c_refuse(e, "a variable is used outside its scope");
 }
 
+const char *emit_c_index_type(const struct emit_c *e) { return e->index_bits == 64 ? "int64_t" : "int32_t"; }
+
 bool emit_c_is_index(tir_type t) {
   return tir_type_code(t) == TIR_INT && tir_type_bits(t) >= 32 && tir_type_lanes(t) == 1;
 }
@@ -44,7 +46,7 @@ static void index_binary(struct emit_c *e, const struct tir_expr_node *n, enum c
   bool both = tir_is_int(e->ir, n->a) && tir_is_int(e->ir, n->b);
   if (place > own) fputc('(', e->out);
   if (both)
-    emit_c_integer(e, tir_at(e->ir, n->a)->imm, true);
+    emit_c_integer(e, tir_at(e->ir, n->a)->imm, e->index_bits == 64);
   else
     emit_c_index_in(e, n->a, own);
   fprintf(e->out, " %s ", emit_c_operator((enum tir_kind)n->kind));
@@ -58,9 +60,9 @@ static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
   bool positive = tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
   bool quotient = n->kind == TIR_DIV;
   if (positive) {
-    fputs("(int64_t)((uint64_t)", e->out);
+    fprintf(e->out, "(%s)((u%s)", emit_c_index_type(e), emit_c_index_type(e));
     emit_c_index_in(e, n->a, C_UNIT);
-    fputs(quotient ? " / (uint64_t)" : " % (uint64_t)", e->out);
+    fprintf(e->out, quotient ? " / (u%s)" : " %% (u%s)", emit_c_index_type(e));
     emit_c_index_in(e, n->b, C_UNIT);
   } else {
     fputc('(', e->out);
@@ -74,7 +76,7 @@ static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
 static void index_extreme(struct emit_c *e, const struct tir_expr_node *n) {
   assert(n->kind == TIR_MIN || n->kind == TIR_MAX);
   char helper[64];
-  struct c_type t = {TIR_INT, 64, 1};
+  struct c_type t = {TIR_INT, e->index_bits, 1};
   fprintf(e->out, "%s(", emit_c_helper(e, n->kind == TIR_MIN ? "min" : "max", t, NULL, helper));
   emit_c_index(e, n->a);
   fputs(", ", e->out);
@@ -98,7 +100,7 @@ void emit_c_index_in(struct emit_c *e, tir_expr x, enum c_place place) {
     default: break;
     }
   }
-  fputs("(int64_t)", e->out);
+  fprintf(e->out, "(%s)", emit_c_index_type(e));
   emit_c_value(e, x, C_SCALAR);
 }
 

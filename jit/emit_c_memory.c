@@ -356,7 +356,7 @@ static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_ex
   }
   if (whole > MOST_WRITTEN_OUT) {
     struct c_chunk each = {0, width, "ms_lane"};
-    emit_c_line(e, "for (int64_t ms_lane = 0; ms_lane < %d; ms_lane += %d) {", whole * width, width);
+    emit_c_line(e, "for (%s ms_lane = 0; ms_lane < %d; ms_lane += %d) {", emit_c_index_type(e), whole * width, width);
     e->indent++;
     store_chunk(e, s, index, each, NULL);
     e->indent--;

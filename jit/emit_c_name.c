@@ -6,18 +6,19 @@
 #include <string.h>
 
 static const char *const reserved[] = {
-    "auto",      "break",     "case",      "char",      "const",     "continue", "default",   "do",       "double",
-    "else",      "enum",      "extern",    "float",     "for",       "goto",     "if",        "inline",   "int",
-    "long",      "register",  "restrict",  "return",    "short",     "signed",   "sizeof",    "static",   "struct",
-    "switch",    "typedef",   "union",     "unsigned",  "void",      "volatile", "while",     "asm",      "typeof",
-    "int8_t",    "int16_t",   "int32_t",   "int64_t",   "uint8_t",   "uint16_t", "uint32_t",  "uint64_t", "linux",
-    "unix",      "args",      "workspace", "main",      "bool",      "true",     "false",     "alignas",  "alignof",
-    "nullptr",   "constexpr", "class",     "new",       "delete",    "template", "this",      "operator", "private",
-    "namespace", "public",    "protected", "friend",    "virtual",   "using",    "try",       "catch",    "throw",
-    "export",    "explicit",  "mutable",   "typename",  "typeid",    "and",      "or",        "not",      "xor",
-    "bitand",    "bitor",     "compl",     "and_eq",    "or_eq",     "xor_eq",   "not_eq",    "wchar_t",  "concept",
-    "requires",  "decltype",  "noexcept",  "consteval", "constinit", "co_await", "co_return", "co_yield", "char8_t",
-    "char16_t",  "char32_t",  "i386",      "NULL"};
+    "auto",      "break",     "case",      "char",      "const",     "continue",  "default",   "do",       "double",
+    "else",      "enum",      "extern",    "float",     "for",       "goto",      "if",        "inline",   "int",
+    "long",      "register",  "restrict",  "return",    "short",     "signed",    "sizeof",    "static",   "struct",
+    "switch",    "typedef",   "union",     "unsigned",  "void",      "volatile",  "while",     "asm",      "typeof",
+    "int8_t",    "int16_t",   "int32_t",   "int64_t",   "uint8_t",   "uint16_t",  "uint32_t",  "uint64_t", "linux",
+    "unix",      "args",      "workspace", "main",      "bool",      "true",      "false",     "alignas",  "alignof",
+    "nullptr",   "constexpr", "class",     "new",       "delete",    "template",  "this",      "operator", "private",
+    "namespace", "public",    "protected", "friend",    "virtual",   "using",     "try",       "catch",    "throw",
+    "export",    "explicit",  "mutable",   "typename",  "typeid",    "and",       "or",        "not",      "xor",
+    "bitand",    "bitor",     "compl",     "and_eq",    "or_eq",     "xor_eq",    "not_eq",    "wchar_t",  "concept",
+    "requires",  "decltype",  "noexcept",  "consteval", "constinit", "co_await",  "co_return", "co_yield", "char8_t",
+    "char16_t",  "char32_t",  "i386",      "NULL",      "blockIdx",  "threadIdx", "blockDim",  "gridDim",  "warpSize",
+    "dim3",      "stream"};
 
 bool emit_c_is_reserved(const char *name) {
   for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)

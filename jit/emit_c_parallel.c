@@ -6,40 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void parameter_type(struct emit_c *e, tir_var v, char out[32]) {
-  tir_type t = e->ir->vars.at[v].type;
-  if (tir_type_is_int(t))
-    strcpy(out, "int64_t");
-  else if (tir_type_code(t) == TIR_HANDLE)
-    strcpy(out, "void *");
-  else
-    emit_c_type_name(e, emit_c_type(e, t, 1), out);
-}
-
-static void capture_buffers(struct emit_c *e, const struct tir_captures *c, bool as_parameters) {
-  char type[32];
-  for (uint32_t i = 0; i < c->buffers; i++) {
-    tir_buffer b = tir_at(e->ir, c->at[i])->ref;
-    fputs(", ", e->out);
-    if (as_parameters)
-      fprintf(e->out, "%s *%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
-              tir_is_captured_apart(e->ir, c, i) ? "restrict " : "");
-    emit_c_buffer(e, b);
-  }
-}
-
-/* Their names, as parameters or as arguments. */
-static void captured(struct emit_c *e, const struct tir_captures *c, bool as_parameters) {
-  char type[32];
-  capture_buffers(e, c, as_parameters);
-  for (uint32_t i = 0; i < c->vars; i++) {
-    tir_var v = tir_at(e->ir, c->at[c->buffers + i])->ref;
-    fputs(", ", e->out);
-    if (as_parameters) parameter_type(e, v, type), fprintf(e->out, "%s ", type);
-    emit_c_variable(e, v);
-  }
-}
-
 static void write_body(struct emit_c *e, const struct tir_captures *c, uint32_t number) {
   struct tir_stmt_node s = *tir_as(e->ir, c->loop, TIR_LOOP);
   FILE *outer = e->out;
@@ -51,7 +17,8 @@ static void write_body(struct emit_c *e, const struct tir_captures *c, uint32_t 
           "static __attribute__((noinline)) void ms_parallel_%u(int64_t ms_begin, int64_t ms_end, int64_t ms_thread, "
           "int32_t *ms_status",
           number);
-  captured(e, c, true);
+  if (c->buffers + c->vars) fputs(", ", e->out);
+  emit_c_captured(e, c, true);
   fprintf(e->out, ") {\n  (void)ms_thread;\n  (void)ms_status;\n");
   uint32_t mark = emit_c_enter(e);
   const char *i = emit_c_declare_var(e, s.loop.var);
@@ -93,7 +60,8 @@ void emit_c_parallel(struct emit_c *e, const struct tir_captures *c) {
           "ms_parallel_%u(ms_begin + ms_extent * ms_t / ms_n, ms_begin + ms_extent * (ms_t + 1) / ms_n, ms_t, "
           "ms_status",
           number);
-  captured(e, c, false);
+  if (c->buffers + c->vars) fputs(", ", e->out);
+  emit_c_captured(e, c, false);
   fputs(");\n", e->out);
   e->indent--;
   emit_c_line(e, "}");

@@ -24,7 +24,7 @@ void emit_c_line(struct emit_c *e, const char *format, ...) {
   fputc('\n', e->out);
 }
 
-static void emit_body(struct emit_c *e, tir_stmt first) {
+void emit_c_body(struct emit_c *e, tir_stmt first) {
   e->indent++;
   emit_c_list(e, first);
   e->indent--;
@@ -53,13 +53,13 @@ static void emit_loop(struct emit_c *e, tir_loop loop) {
   fclose(e->out);
   e->out = out;
   uint32_t number = e->scope_count;
-  const char *i = emit_c_declare_var(e, s.loop.var);
+  const char *i = emit_c_declare_var(e, s.loop.var), *type = emit_c_index_type(e);
   if (constant)
-    emit_c_line(e, "for (int64_t %s = %s; %s < %lld; %s++) {", i, from, i, (long long)(min->imm + extent->imm), i);
+    emit_c_line(e, "for (%s %s = %s; %s < %lld; %s++) {", type, i, from, i, (long long)(min->imm + extent->imm), i);
   else
-    emit_c_line(e, "for (int64_t %s = %s; %s < ms_end_%u; %s++) {", i, from, i, number, i);
+    emit_c_line(e, "for (%s %s = %s; %s < ms_end_%u; %s++) {", type, i, from, i, number, i);
   free(from);
-  emit_body(e, s.first[TIR_BODY]);
+  emit_c_body(e, s.first[TIR_BODY]);
   emit_c_line(e, "}");
   emit_c_leave(e, mark);
 }
@@ -84,10 +84,10 @@ static void emit_if(struct emit_c *e, tir_stmt at) {
   assert(tir_is(e->ir, at, TIR_IF));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, at);
   emit_condition(e, "if", s.test.condition, " {");
-  emit_body(e, s.first[TIR_BODY]);
+  emit_c_body(e, s.first[TIR_BODY]);
   if (s.first[TIR_ELSE]) {
     emit_c_line(e, "} else {");
-    emit_body(e, s.first[TIR_ELSE]);
+    emit_c_body(e, s.first[TIR_ELSE]);
   }
   emit_c_line(e, "}");
 }
@@ -95,7 +95,7 @@ static void emit_if(struct emit_c *e, tir_stmt at) {
 static void emit_while(struct emit_c *e, tir_stmt at) {
   assert(tir_is(e->ir, at, TIR_WHILE));
   emit_condition(e, "while", tir_stmt_at(e->ir, at)->test.condition, " {");
-  emit_body(e, tir_stmt_at(e->ir, at)->first[TIR_BODY]);
+  emit_c_body(e, tir_stmt_at(e->ir, at)->first[TIR_BODY]);
   emit_c_line(e, "}");
 }
 
@@ -105,31 +105,24 @@ static void emit_assert(struct emit_c *e, tir_stmt at) {
   fputs("if (!", e->out);
   emit_c_condition(e, tir_stmt_at(e->ir, at)->test.condition);
   fputs(") {\n", e->out);
-  emit_c_line(e, "  __atomic_store_n(ms_status, 1, __ATOMIC_RELAXED);");
+  emit_c_line(e, "  %s", e->dialect->fails);
   emit_c_line(e, "  return;");
   emit_c_line(e, "}");
 }
 
-/* ---- Allocations: the workspace is the caller's; what is not laid out in it is small, and lies on the stack ---- */
+/* ---- Allocations ---- */
 
 static void emit_allocation(struct emit_c *e, tir_stmt at) {
   assert(tir_is(e->ir, at, TIR_ALLOC));
   tir_buffer buffer = tir_stmt_at(e->ir, at)->alloc.buffer;
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
   uint64_t bytes = tir_allocation_bytes(e->ir, buffer);
-  char type[32];
   if (!bytes) {
     emit_c_refuse(e, "buffer %s: its size is no positive constant, or too large", tir_text(e->ir, b->name));
     return;
   }
   struct c_type t = emit_c_stored(b->type, 1);
-  const char *name = emit_c_declare_buffer(e, buffer);
-  emit_c_type_name(e, t, type);
-  if (buffer == tir_workspace_of(e->ir, e->func).buffer)
-    emit_c_line(e, "%s *%s = (%s *)ms_workspace;", type, name, type);
-  else
-    emit_c_line(e, "%s %s[%llu] __attribute__((aligned(64), unused));", type, name,
-                (unsigned long long)bytes / ((unsigned)t.bits / 8));
+  e->dialect->allocate(e, buffer, t, bytes / ((unsigned)t.bits / 8));
 }
 
 static void emit_declaration(struct emit_c *e, tir_stmt at) {
@@ -173,7 +166,7 @@ static void emit_binding(struct emit_c *e, tir_stmt at) {
   fclose(e->out);
   e->out = out;
   if (tir_type_is_int(type))
-    strcpy(name, "int64_t");
+    strcpy(name, emit_c_index_type(e));
   else if (tir_type_code(type) == TIR_HANDLE)
     strcpy(name, "void *");
   else
@@ -202,11 +195,11 @@ static void emit_statement(struct emit_c *e, tir_stmt s) {
   case TIR_DECLARE: emit_declaration(e, s); break;
   case TIR_ATTR:
     if (tir_captures_of(e->ir, s, &captures)) {
-      emit_c_parallel(e, &captures);
+      e->dialect->outlined(e, &captures);
       break;
     }
     emit_c_line(e, "{");
-    emit_body(e, n->first[TIR_BODY]);
+    emit_c_body(e, n->first[TIR_BODY]);
     emit_c_line(e, "}");
     break;
   default: emit_c_refuse(e, "a block was not lowered");
@@ -220,106 +213,39 @@ void emit_c_list(struct emit_c *e, tir_stmt first) {
   emit_c_leave(e, mark);
 }
 
-/* ---- The function ---- */
+/* ---- Functions ---- */
 
-static void parameter(struct emit_c *e, const struct tir_param *p) {
-  char type[32];
-  if (p->buffer) {
-    emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, p->buffer)->type, 1), type);
-    const char *name = emit_c_declare_buffer(e, p->buffer);
-    fprintf(e->out, "%s *restrict %s, ", type, name);
-    if (p->var) { /* the pointer itself may be used too */
-      const char *handle = emit_c_declare_var(e, p->var);
-      fprintf(e->out, "void *%s, ", handle);
-    }
-    return;
-  }
-  tir_type t = e->ir->vars.at[p->var].type;
+static void parameter_type(struct emit_c *e, tir_var v, char out[32]) {
+  tir_type t = e->ir->vars.at[v].type;
   if (tir_type_is_int(t))
-    strcpy(type, "int64_t ");
+    strcpy(out, emit_c_index_type(e));
   else if (tir_type_code(t) == TIR_HANDLE)
-    strcpy(type, "void *");
+    strcpy(out, "void *");
   else
-    emit_c_type_name(e, emit_c_type(e, t, 1), type), strcat(type, " ");
-  fprintf(e->out, "%s%s, ", type, emit_c_declare_var(e, p->var));
+    emit_c_type_name(e, emit_c_type(e, t, 1), out);
 }
 
-static void write_inner(struct emit_c *e) {
-  struct tir_span params = e->ir->funcs.at[e->func].params;
-  uint32_t mark = emit_c_enter(e);
-  fputs("static void ms_body(", e->out);
-  for (uint32_t i = 0; i < params.count; i++) parameter(e, &e->ir->params.at[params.first + i]);
-  fputs("int32_t *ms_status, char *ms_workspace) {\n", e->out);
-  for (uint32_t i = mark; i < e->scope_count; i++) fprintf(e->out, "  (void)%s;\n", e->scope[i]);
-  fputs("  (void)ms_status;\n  (void)ms_workspace;\n", e->out);
-  e->indent = 1;
-  emit_c_list(e, tir_stmt_at(e->ir, e->ir->funcs.at[e->func].body)->first[TIR_BODY]);
-  e->indent = 0;
-  fputs("}\n\n", e->out);
-  emit_c_leave(e, mark);
-}
-
-static void scalar_argument(struct emit_c *e, tir_type t, uint32_t i) {
+static void captured_buffer(struct emit_c *e, const struct tir_captures *c, uint32_t i, bool as_parameter) {
+  tir_buffer b = tir_at(e->ir, c->at[i])->ref;
   char type[32];
-  char helper[64];
-  struct c_type f = {TIR_FLOAT, 32, 1};
-  if (tir_type_code(t) == TIR_HANDLE)
-    fprintf(e->out, "*(void **)args[%u], ", i);
-  else if (tir_type_is_float(t) && tir_type_bits(t) == 16)
-    fprintf(e->out, "%s(*(const uint16_t *)args[%u]), ",
-            emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper), i);
-  else
-    fprintf(e->out, "*(const %s *)args[%u], ", emit_c_type_name(e, emit_c_stored(t, 1), type), i);
+  if (as_parameter)
+    fprintf(e->out, "%s *%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
+            tir_is_captured_apart(e->ir, c, i) ? e->dialect->restricts : "");
+  emit_c_buffer(e, b);
 }
 
-static void write_entry(struct emit_c *e) {
-  struct tir_span params = e->ir->funcs.at[e->func].params;
-  fprintf(e->out, "int32_t %s(void **args, void *workspace);\nint32_t %s(void **args, void *workspace) {\n", e->name,
-          e->name);
-  fputs("  int32_t ms_status = 0;\n", e->out);
-  if (!params.count) fputs("  (void)args;\n", e->out);
-  fputs("  ms_body(", e->out);
-  for (uint32_t i = 0; i < params.count; i++) {
-    const struct tir_param *p = &e->ir->params.at[params.first + i];
-    char type[32];
-    if (p->buffer) {
-      fprintf(e->out, "(%s *)args[%u], ",
-              emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, p->buffer)->type, 1), type), i);
-      if (p->var) fprintf(e->out, "args[%u], ", i);
-    } else {
-      scalar_argument(e, e->ir->vars.at[p->var].type, i);
+void emit_c_captured(struct emit_c *e, const struct tir_captures *c, bool as_parameters) {
+  char type[32];
+  for (uint32_t i = 0; i < c->buffers + c->vars; i++) {
+    if (i) fputs(", ", e->out);
+    if (i < c->buffers) {
+      captured_buffer(e, c, i, as_parameters);
+      continue;
     }
+    tir_var v = tir_at(e->ir, c->at[i])->ref;
+    if (as_parameters) parameter_type(e, v, type), fprintf(e->out, "%s ", type);
+    emit_c_variable(e, v);
   }
-  fputs("&ms_status, (char *)workspace);\n  return ms_status;\n}\n", e->out);
-}
-
-static void write_head(const struct emit_c *e, FILE *out) {
-  char target[JIT_TARGET_TEXT];
-  jit_target_text(e->target, target, sizeof target);
-  fprintf(out,
-          "/* %s, made by msched for %s.\n"
-          " * Compile with gcc or clang: cc -O3 -march=native -fopenmp -c; link with -fopenmp -lm. Without -fopenmp it "
-          "runs on\n"
-          " * one thread. Vectors are of %d bits: for narrower registers add -Wno-psabi. args: one a parameter, the "
-          "address of a buffer's first element or of "
-          "a\n"
-          " * scalar's value; workspace: %llu bytes aligned to 64. Returns 0, or 1 when an assertion of the function "
-          "failed. */\n",
-          e->name, target, e->target->vector_bits, (unsigned long long)tir_workspace_of(e->ir, e->func).bytes);
-  fputs("#include <stdint.h>\n", out);
-  if (e->bodies)
-    fputs("#ifdef _OPENMP\n#include <omp.h>\n#define MS_THREAD omp_get_thread_num()\n"
-          "#define MS_THREADS omp_get_num_threads()\n#else\n#define MS_THREAD 0\n#define MS_THREADS 1\n#endif\n",
-          out);
-  fputs("\n#define MS_HELPER static inline __attribute__((always_inline, unused))\n"
-        "#pragma GCC diagnostic ignored \"-Wpsabi\" /* helpers are inlined: no vector crosses a call */\n"
-        "#ifndef __clang__ /* guards that are the same let nothing through */\n"
-        "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#endif\n",
-        out);
-  if (!e->fast_math)
-    fputs("#ifdef __clang__\n#pragma STDC FP_CONTRACT OFF\n#else\n#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
-          out);
-  fputc('\n', out);
 }
 
 static char *assemble(struct emit_c *e, const char *helpers, const char *functions, const char *text) {
@@ -327,7 +253,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
   size_t size;
   FILE *out = open_memstream(&all, &size);
   if (!out) abort();
-  write_head(e, out);
+  e->dialect->head(e, out);
   fprintf(out, "%s\n%s%s", helpers, functions, text);
   fclose(out);
   return all;
@@ -336,7 +262,9 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, ms_error *err) {
   assert(tir_is_func(ir, f) && name && target);
-  struct emit_c e = {.ir = ir,
+  struct emit_c e = {.dialect = target->gpu.arch ? &emit_c_cuda : &emit_c_gnu,
+                     .index_bits = 64,
+                     .ir = ir,
                      .func = f,
                      .target = target,
                      .fast_math = !(options && options->no_fast_math),
@@ -350,8 +278,7 @@ char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struc
   e.vars = calloc(ir->vars.count, sizeof *e.vars);
   e.buffers = calloc(ir->buffers.count, sizeof *e.buffers);
   if (!e.helpers || !e.functions || !e.out || !e.vars || !e.buffers) abort();
-  write_inner(&e);
-  if (!e.failed) write_entry(&e);
+  e.dialect->function(&e);
   fclose(e.helpers);
   fclose(e.functions);
   fclose(e.out);

@@ -76,13 +76,9 @@ const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]) 
 /* ---- Templates ----
  *
  * $V the type, $E its elements', $I and $U the integers of its size, $N its short name, $W its lanes, $L a loop over
- * its lanes, $F the suffix of C's functions for it, $X `x` once a lane, $M a word, $S ms_select for it, $P ms_splat.
+ * its lanes, $C and $F what C's functions for it begin and end with, $X `x` once a lane, $M a word, $S ms_select for it, $P ms_splat.
  * `needs` are helpers written before: of the same type, or with a mark of the integers (i, u) of its size. */
-struct template {
-  const char *name, *needs, *scalar, *vector; /* vector NULL: as scalar */
-};
-
-static const struct template templates[] = {
+static const struct c_template templates[] = {
     {"splat", "", "$V ms_splat_$N($E x) { return x; }", "$V ms_splat_$N($E x) { return ($V){$X}; }"},
     {"select", "", "$V ms_select_$N(int c, $V a, $V b) { return c ? a : b; }",
      "$V ms_select_$N($I c, $V a, $V b) { return ($V)((($I)a & c) | (($I)b & ~c)); }"},
@@ -100,21 +96,21 @@ static const struct template templates[] = {
      "$V ms_clz_$N($V x) {\n  $L x[l] = ($E)(x[l] ? __builtin_clzll((uint64_t)(($U)x)[l]) - 64 + $B : $B);\n"
      "  return x;\n}"},
     /* C's library, by the word $M. */
-    {"call1", "", "$V ms_$M_$N($V x) { return __builtin_$M$F(x); }",
-     "$V ms_$M_$N($V x) {\n  $L x[l] = __builtin_$M$F(x[l]);\n  return x;\n}"},
-    {"call2", "", "$V ms_$M_$N($V x, $V y) { return __builtin_$M$F(x, y); }",
-     "$V ms_$M_$N($V x, $V y) {\n  $L x[l] = __builtin_$M$F(x[l], y[l]);\n  return x;\n}"},
-    {"call3", "", "$V ms_$M_$N($V x, $V y, $V z) { return __builtin_$M$F(x, y, z); }",
-     "$V ms_$M_$N($V x, $V y, $V z) {\n  $L x[l] = __builtin_$M$F(x[l], y[l], z[l]);\n  return x;\n}"},
-    {"ldexp", "", "$V ms_ldexp_$N($V x, $I n) { return __builtin_ldexp$F(x, (int)n); }",
-     "$V ms_ldexp_$N($V x, $I n) {\n  $L x[l] = __builtin_ldexp$F(x[l], (int)n[l]);\n  return x;\n}"},
+    {"call1", "", "$V ms_$M_$N($V x) { return $C$M$F(x); }",
+     "$V ms_$M_$N($V x) {\n  $L x[l] = $C$M$F(x[l]);\n  return x;\n}"},
+    {"call2", "", "$V ms_$M_$N($V x, $V y) { return $C$M$F(x, y); }",
+     "$V ms_$M_$N($V x, $V y) {\n  $L x[l] = $C$M$F(x[l], y[l]);\n  return x;\n}"},
+    {"call3", "", "$V ms_$M_$N($V x, $V y, $V z) { return $C$M$F(x, y, z); }",
+     "$V ms_$M_$N($V x, $V y, $V z) {\n  $L x[l] = $C$M$F(x[l], y[l], z[l]);\n  return x;\n}"},
+    {"ldexp", "", "$V ms_ldexp_$N($V x, $I n) { return $Cldexp$F(x, (int)n); }",
+     "$V ms_ldexp_$N($V x, $I n) {\n  $L x[l] = $Cldexp$F(x[l], (int)n[l]);\n  return x;\n}"},
     {"fabs", "bits of_bits", "$V ms_fabs_$N($V x) { return ms_of_bits_$N(ms_bits_$N(x) << 1 >> 1); }", NULL},
     {"copysign", "bits of_bits fabs",
      "$V ms_copysign_$N($V x, $V y) {\n"
      "  return ms_of_bits_$N(ms_bits_$N(ms_fabs_$N(x)) | (ms_bits_$N(y) >> ($B - 1) << ($B - 1)));\n}",
      NULL},
-    {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return 1 / __builtin_sqrt$F(x); }",
-     "$V ms_rsqrt_$N($V x) {\n  $L x[l] = 1 / __builtin_sqrt$F(x[l]);\n  return x;\n}"},
+    {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return 1 / $Csqrt$F(x); }",
+     "$V ms_rsqrt_$N($V x) {\n  $L x[l] = 1 / $Csqrt$F(x[l]);\n  return x;\n}"},
     {"isnan", "", "int ms_isnan_$N($V x) { return x != x; }", "$I ms_isnan_$N($V x) { return x != x; }"},
     /* Cephes' range reduction and coefficients; 2^k in two steps, so that results overflow and vanish as they should.
      * Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
@@ -228,6 +224,7 @@ static void expand(struct emit_c *e, const char *text, struct c_type t, const ch
     case 'B': fprintf(out, "%d", t.bits); break;
     case 'W': fprintf(out, "%d", t.width); break;
     case 'L': fprintf(out, "for (int l = 0; l < %d; l++)", t.width); break;
+    case 'C': fputs(e->dialect->library, out); break;
     case 'F': fputs(t.bits == 32 ? "f" : "", out); break;
     case 'M': fputs(word, out); break;
     case 'S':
@@ -244,14 +241,21 @@ static void expand(struct emit_c *e, const char *text, struct c_type t, const ch
   fputc('\n', out);
 }
 
+static const struct c_template *find_template(const struct emit_c *e, const char *name) {
+  for (const struct c_template *t = e->dialect->templates; t->name; t++)
+    if (!strcmp(t->name, name)) return t;
+  for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
+    if (!strcmp(templates[i].name, name)) return &templates[i];
+  assert(!"a helper without a template");
+  return NULL;
+}
+
 const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]) {
   char type[32];
   short_name(t, type);
   snprintf(out, 64, "ms_%.30s_%.24s", word ? word : name, type);
   if (is_known(e, out)) return out;
-  const struct template *template = NULL;
-  for (size_t i = 0; i < sizeof templates / sizeof *templates; i++)
-    if (!strcmp(templates[i].name, name)) template = &templates[i];
+  const struct c_template *template = find_template(e, name);
   char needs[80], *rest = needs, other[64];
   snprintf(needs, sizeof needs, "%s", template->needs);
   for (char *need; (need = strsep(&rest, " ")) != NULL;) {

@@ -1,6 +1,7 @@
 /* Writing a function to files: objects, shared libraries, C source, assembly, LLVM's text, C headers. */
 #include "emit_c.h"
 #include "machine.h"
+#include "nvrtc.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -263,14 +264,34 @@ static bool write_header(const struct tir *ir, tir_func f, const char *name, con
   return ok;
 }
 
+static bool check_form(const char *suffix, const struct jit_target *target, const char *path, ms_error *err) {
+  static const char *const forms[][7] = {{".o", ".so", ".c", ".h", ".ll", ".s", NULL}, {".cu", ".ptx", ".cubin", NULL}};
+  char known[64] = "";
+  for (const char *const *form = forms[target->gpu.arch > 0]; *form; form++) {
+    if (suffix && !strcmp(*form, suffix)) return true;
+    strcat(strcat(known, *known ? " " : ""), *form);
+  }
+  return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: %s", path, known);
+}
+
+/* Kernels of a GPU: their source, or what NVRTC makes of it. */
+static bool write_kernels(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
+                          const struct jit_options *options, const char *form, const char *path, ms_error *err) {
+  char *text = jit_emit_c(lowered, f, name, target, options, err);
+  struct nvrtc_code code = {0};
+  bool source = !strcmp(form, ".cu"), ok = text != NULL;
+  if (ok && !source) ok = nvrtc_compile(text, target, options, !strcmp(form, ".ptx"), &code, err);
+  ok = ok && (source ? write_file(path, text, strlen(text), err) : write_file(path, code.bytes, code.size, err));
+  nvrtc_code_free(&code);
+  free(text);
+  return ok;
+}
+
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err) {
   assert(tir_is_func(ir, f) && target && path);
   const char *suffix = strrchr(path, '.');
-  static const char *const forms[] = {".o", ".s", ".ll", ".so", ".c", ".h"};
-  bool known = false;
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) known |= suffix && !strcmp(suffix, forms[i]);
-  if (!known) return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: .o .so .c .h .ll .s", path);
+  if (!check_form(suffix, target, path, err)) return false;
   char name[NAME_SIZE];
   exported_name(ir, f, path, name);
   if (!strcmp(suffix, ".h")) {
@@ -283,9 +304,10 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
   if (!strcmp(suffix, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
   struct tir *lowered = jit_lowered(ir, f, &plain, options, NULL, err);
   if (!lowered) return false;
-  bool ok = !strcmp(suffix, ".so")  ? write_library(lowered, f, name, target, options, path, err)
-            : !strcmp(suffix, ".c") ? write_source(lowered, f, name, target, options, path, err)
-                                    : write_form(lowered, f, name, target, options, suffix, path, err);
+  bool ok = target->gpu.arch         ? write_kernels(lowered, f, name, target, options, suffix, path, err)
+            : !strcmp(suffix, ".so") ? write_library(lowered, f, name, target, options, path, err)
+            : !strcmp(suffix, ".c")  ? write_source(lowered, f, name, target, options, path, err)
+                                     : write_form(lowered, f, name, target, options, suffix, path, err);
   tir_free(lowered);
   return ok;
 }

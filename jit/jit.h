@@ -51,9 +51,9 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 /* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
  * features it has those by which the target differs from its cpu's name. */
 void jit_target_text(const struct jit_target *target, char *out, size_t size);
-/* Whether code is made for the target here. For CUDA there is none yet: its design space can be opened, and its traces
- * applied. */
-bool jit_target_has_code(const struct jit_target *target, ms_error *err);
+/* Whether kernels for the target are launched, here or elsewhere. Those for CUDA are not yet: they are compiled to source,
+ * and exported. */
+bool jit_target_launches(const struct jit_target *target, ms_error *err);
 /* Whether this machine runs what is compiled for the target. false: err names what it lacks. AMX's tiles do not count:
  * code that uses them asks for them. */
 bool jit_target_runs_here(const struct jit_target *target, ms_error *err);
@@ -115,7 +115,7 @@ jit_entry jit_kernel_entry(const struct jit_kernel *kernel);
 size_t jit_kernel_workspace(const struct jit_kernel *kernel);
 void jit_kernel_free(struct jit_kernel *kernel);
 
-/* Writes the function as PATH's suffix says: .o .so .c .h .ll .s. The header declares a typed function of the buffers
+/* Writes the function as PATH's suffix says: .o .so .c .h .ll .s; kernels of a GPU: .cu, by NVRTC .ptx .cubin. The header declares a typed function of the buffers
  * and states shapes, alignment, workspace and status. A function that no C program could link by its name (main, a
  * keyword, C's library) is named like PATH's file, without the suffix. */
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,

@@ -259,11 +259,12 @@ void jit_target_text(const struct jit_target *t, char *out, size_t size) {
   add_text(out, size, "vector-bits", bits);
 }
 
-bool jit_target_has_code(const struct jit_target *t, ms_error *err) {
+bool jit_target_launches(const struct jit_target *t, ms_error *err) {
   return !t->gpu.arch ||
          ms_fail(err, MS_UNKNOWN_TARGET,
-                 "target: no code is made for cuda -arch=%s yet: `msched space` opens its design space, "
-                 "`msched apply` and `msched show` take its traces",
+                 "target: kernels for cuda -arch=%s are not launched yet: `msched space` opens its design space, "
+                 "`msched apply` and `msched show` take its traces, `msched lower` shows kernels, `kernel:export` "
+                 "writes them",
                  t->cpu);
 }
 
@@ -282,7 +283,7 @@ struct tir_lower_options jit_lower_options(const struct jit_target *t) {
 /* Code that uses AMX asks for its tiles, and says so where it gets none. */
 bool jit_target_runs_here(const struct jit_target *t, ms_error *err) {
   const struct host *h = host_this();
-  if (!jit_target_has_code(t, err)) return false;
+  if (!jit_target_launches(t, err)) return false;
   if (!is_this_machine(t->triple))
     return ms_fail(err, MS_UNKNOWN_TARGET, "target: code for %s does not run on this machine", t->triple);
   x86_set lacking = h ? x86_without(t->x86, X86_AMX_TILE) & ~h->has : 0;

@@ -279,15 +279,15 @@ static void set_numbers(lua_State *L, const struct number *numbers, size_t count
   }
 }
 
-/* target([text [, {code = true}]]): what a target is, as a table; a CPU's numbers, or a GPU's. Where code is asked for, it
- * raises if none can be made. */
+/* target([text [, {launches = true}]]): what a target is, as a table; a CPU's numbers, or a GPU's. Where kernels are to be
+ * launched, it raises if they cannot be, on any machine. */
 static int target(lua_State *L) {
   struct jit_target t;
   char text[JIT_TARGET_TEXT];
   ms_error err = {.instruction = -1};
-  bind_check_options(L, 2, "code:boolean");
+  bind_check_options(L, 2, "launches:boolean");
   if (!jit_target_parse(luaL_optstring(L, 1, "native"), &t, &err)) return bind_raise(L, &err);
-  if (bind_option_bool(L, 2, "code", false) && !jit_target_has_code(&t, &err)) return bind_raise(L, &err);
+  if (bind_option_bool(L, 2, "launches", false) && !jit_target_launches(&t, &err)) return bind_raise(L, &err);
   jit_target_text(&t, text, sizeof text);
   lua_newtable(L);
   lua_pushstring(L, text), lua_setfield(L, -2, "text");

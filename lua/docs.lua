@@ -39,7 +39,7 @@ ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the b
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
-ms.target(text?: string, options?: {code?: boolean}): msched.target | What a target is: text, kind, cpu; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes; of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With code, it raises where no code can be made for it.
+ms.target(text?: string, options?: {launches?: boolean}): msched.target | What a target is: text, kind, cpu; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes; of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With launches, it raises where kernels cannot be launched, on any machine.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.arrays_for(func: msched.function, seed: integer): msched.array[] | Arrays for a function's parameters, filled with small integers, so that sums are exact.
@@ -218,7 +218,7 @@ kernel:time(...: msched.array|number): number, number, number, integer | Median 
 kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance, or where the result depends on thread timing.
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
-kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s; a name that C cannot have, as main, becomes the file's
+kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s, of a GPU's .cu .ptx .cubin; a name that C cannot have, as main, becomes the file's
 kernel:target(): string | What it is built for.
 kernel:passes(): {pass: string, seconds: number}[] | What each pass took that made its code, in order, in seconds of the processor.
 kernel:func(): msched.function | The function it was built from.

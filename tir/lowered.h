@@ -37,7 +37,7 @@ enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vect
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 
-/* A parallel loop that is in no other becomes a function of its own in generated code. Around it stands what that takes
+/* A parallel loop that is in no other, or a kernel, becomes a function of its own in generated code. Around it stands what that takes
  * of what is defined outside: attr(0, TIR_OUTLINED, captures(A.data, …, n, …)), buffers first. */
 #define TIR_OUTLINED "outlined"
 struct tir_captures {

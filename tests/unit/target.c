@@ -265,7 +265,7 @@ static void foreign_code_is_not_loaded(void **state) {
   tir_free(ir);
 }
 
-static void a_gpu_has_its_limits_and_no_code(void **state) {
+static void a_gpu_has_its_limits_and_source(void **state) {
   (void)state;
   struct jit_target t = target_of("  cuda  -max_threads_per_block=512 -arch=sm_75");
   assert_string_equal(t.kind, "cuda");
@@ -277,15 +277,23 @@ static void a_gpu_has_its_limits_and_no_code(void **state) {
   assert_int_equal(target_of("native").gpu.arch, 0);
   struct tir *ir = read_product();
   ms_error err = {0};
-  assert_null(jit_compile(ir, tir_find_func(ir, "main"), &t, NULL, &err));
+  struct jit_code *code = jit_compile(ir, tir_find_func(ir, "main"), &t, NULL, &err);
+  size_t bytes;
+  assert_non_null(code);
+  assert_non_null(strstr(jit_code_object(code, &bytes), "__global__"));
+  assert_null(jit_load(code, &err));
   assert_int_equal(err.code, MS_UNKNOWN_TARGET);
-  assert_non_null(strstr(err.message, "no code is made for cuda -arch=sm_75 yet"));
+  assert_non_null(strstr(err.message, "kernels for cuda -arch=sm_75 are not launched yet"));
+  jit_code_free(code);
+  assert_int_equal(setenv("MSCHED_NVRTC", "/nonexistent", 1), 0);
+  assert_false(jit_export(ir, tir_find_func(ir, "main"), &t, NULL, "/tmp/kernel.cubin", &err));
+  assert_int_equal(err.code, MS_NO_LIBRARY);
   tir_free(ir);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_gpu_has_its_limits_and_no_code),
+      cmocka_unit_test(a_gpu_has_its_limits_and_source),
       cmocka_unit_test(texts_make_their_targets_again),
       cmocka_unit_test(random_texts_make_their_targets_again),
       cmocka_unit_test(texts_are_canonical),

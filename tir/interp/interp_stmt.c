@@ -134,7 +134,10 @@ static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
   tir_var var;
   tir_expr extent;
   const char *tag = thread_of(c, s, &var, &extent);
+  struct tir_captures captures;
+  bool outlined = tir_captures_of(c->ir, tir_stmt_at(c->ir, s)->parent, &captures);
   if (tag) {
+    if (outlined) interp_hide_others(c, &captures);
     begin_threads(c, f, s, tag, var, extent);
     return;
   }
@@ -144,8 +147,7 @@ static void begin_loop(struct compiler *c, struct frame *f, tir_stmt s) {
           count = fixed ? interp_int(c, 1) : interp_expr(c, n->loop.extent, 0);
   /* The iterations of the outermost parallel loop of a lowered function have no order: races between them are found. */
   f->parallel = n->loop_kind == TIR_PARALLEL && c->options && c->options->lowered && !c->in_kernel && !c->in_parallel;
-  struct tir_captures captures;
-  if (tir_captures_of(c->ir, n->parent, &captures)) interp_hide_others(c, &captures);
+  if (outlined) interp_hide_others(c, &captures);
   if (f->parallel) interp_emit(c, OP_PARALLEL, 0, 0, 0, 0, 0);
   open_loop(c, f, n->loop.var, min, count);
   if (f->parallel) interp_emit(c, OP_ITERATION, 0, f->var, min, count, 0);

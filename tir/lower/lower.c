@@ -38,7 +38,7 @@ static const struct {
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"share", BOTH, "what an expression uses again is bound, and computed once", lower_share},
     {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
-    {"outline", CPU, "parallel loops state what the functions that they become take", lower_outline},
+    {"outline", BOTH, "parallel loops and kernels state what the functions that they become take", lower_outline},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 

@@ -1,7 +1,7 @@
-/* Outline: around each parallel loop that becomes a function of its own in generated code stands what that function
- * takes: attr(0, "outlined", captures(A.data, …, n, …)).
+/* Outline: around each parallel loop, and around each kernel, which become functions of their own in generated code,
+ * stands what that function takes: attr(0, "outlined", captures(A.data, …, n, …)).
  * Requires: nothing. Gives: the statements that lowered.h describes; the interpreter hides all else from what is below.
- * Keeps: everything else. A parallel loop within another stays a loop. */
+ * Keeps: everything else. Loops within one that is outlined stay loops. */
 #include "lower.h"
 
 #include <stdlib.h>
@@ -82,14 +82,16 @@ static void outline(struct tir *ir, tir_loop loop) {
 
 bool lower_outline(struct lowering *low) {
   struct tir *ir = low->ir;
+  bool gpu = low->options && low->options->device == TIR_GPU;
+  enum tir_loop_kind kind = gpu ? TIR_THREAD_BINDING : TIR_PARALLEL;
   for (tir_stmt s = low->body, next; s; s = next) { /* a function that was lowered before and read again */
     next = tir_next(ir, s, low->body);
     if (is_outlined(ir, s)) tir_kill_alone(ir, s);
   }
   for (tir_stmt s = low->body, next; s; s = next) {
-    bool parallel = tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL;
-    next = parallel ? tir_after(ir, s, low->body) : tir_next(ir, s, low->body);
-    if (parallel) outline(ir, s);
+    bool outlines = tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == kind;
+    next = outlines ? tir_after(ir, s, low->body) : tir_next(ir, s, low->body);
+    if (outlines) outline(ir, s);
   }
   return true;
 }

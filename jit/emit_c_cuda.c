@@ -1,0 +1,255 @@
+/* The dialect of nvcc and NVRTC: CUDA C++ that includes nothing. Each kernel is a __global__ function; what launches them
+ * in order, for nvcc, is a function of the host's.
+ *
+ * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
+ * Tensor units have no form here: memory and calls of theirs are refused. */
+#include "emit_c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICE_ALIGNMENT = 256 };
+
+/* ---- Templates: conversions that the GPU has ---- */
+
+static const struct c_template templates[] = {
+    {"of_half", "",
+     "$V ms_of_half_$N($U h) {\n  $V x;\n  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"((uint16_t)h));\n  return "
+     "x;\n}",
+     NULL},
+    {"to_half", "",
+     "$U ms_to_half_$N($V x) {\n  uint16_t h;\n  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x));\n  return "
+     "h;\n}",
+     NULL},
+    {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return $Crsqrt$F(x); }", NULL},
+    {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__popcll((uint64_t)($U)x); }", NULL},
+    {"clz", "", "$V ms_clz_$N($V x) { return ($V)(__clzll((long long)(uint64_t)($U)x) - 64 + $B); }", NULL},
+    {NULL, NULL, NULL, NULL}};
+
+/* ---- Calls ---- */
+
+static const char *scope_of(const struct emit_c *e, tir_buffer buffer) {
+  tir_symbol scope = tir_buffer_at(e->ir, buffer)->scope;
+  return scope ? tir_text(e->ir, scope) : "global";
+}
+
+static bool write_call(struct emit_c *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  const char *name = tir_text(e->ir, n->ref);
+  const tir_expr *args = tir_operands(e->ir, n->operands);
+  if (!strcmp(name, "tvm_storage_sync")) {
+    fputs("__syncthreads()", e->out);
+    return true;
+  }
+  if (strcmp(name, "tvm_warp_shuffle_xor") != 0 || n->count != 5) return false;
+  fputs("__shfl_xor_sync(0xffffffffu, ", e->out);
+  emit_c_value(e, args[1], C_SCALAR);
+  fputs(", ", e->out);
+  emit_c_value(e, args[2], C_SCALAR);
+  fputc(')', e->out);
+  return true;
+}
+
+/* ---- Memory ---- */
+
+static void allocate_on_device(struct emit_c *e, const char *name, const char *type, uint64_t bytes) {
+  emit_c_line(e, "%s *%s = (%s *)((char *)workspace + %llu);", type, name, type, (unsigned long long)e->device_bytes);
+  e->device_bytes += (bytes + DEVICE_ALIGNMENT - 1) / DEVICE_ALIGNMENT * DEVICE_ALIGNMENT;
+}
+
+static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {
+  const char *scope = scope_of(e, buffer), *name = emit_c_declare_buffer(e, buffer);
+  char type[32];
+  uint64_t bytes = elements * ((unsigned)t.bits / 8);
+  emit_c_type_name(e, t, type);
+  if (!e->parallel) {
+    allocate_on_device(e, name, type, bytes);
+  } else if (!strcmp(scope, "shared.dyn")) {
+    emit_c_line(e, "extern __shared__ __align__(16) unsigned char ms_shared[]; /* %llu bytes */",
+                (unsigned long long)bytes);
+    emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
+    e->dynamic_bytes = bytes;
+  } else if (!strcmp(scope, "shared")) {
+    emit_c_line(e, "__shared__ __align__(16) %s %s[%llu];", type, name, (unsigned long long)elements);
+  } else if (!strcmp(scope, "local")) {
+    emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);
+  } else {
+    emit_c_refuse(e, "buffer %s: memory of scope \"%s\" in a kernel has no form in CUDA", name, scope);
+  }
+}
+
+/* ---- Kernels ---- */
+
+enum { AXES = 3 };
+
+struct launch {
+  tir_expr grid[AXES], block[AXES]; /* TIR_NONE: 1 */
+  uint64_t threads;
+};
+
+/* The axes of the kernel, bound to variables of its text; gives its innermost loop. */
+static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch) {
+  *launch = (struct launch){.threads = 1};
+  for (tir_stmt s = loop;; s = tir_stmt_at(e->ir, s)->first[TIR_BODY]) {
+    const struct tir_stmt_node *n = tir_as(e->ir, s, TIR_LOOP);
+    const char *tag = tir_text(e->ir, n->loop.thread);
+    bool thread = !strncmp(tag, "threadIdx.", 10);
+    (thread ? launch->block : launch->grid)[tag[strlen(tag) - 1] - 'x'] = n->loop.extent;
+    if (thread) launch->threads *= (uint64_t)tir_loop_extent(e->ir, s);
+    const char *type = emit_c_index_type(e);
+    emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s;", type, emit_c_declare_var(e, n->loop.var), type,
+                tag);
+    tir_stmt inner = n->first[TIR_BODY];
+    if (!inner || !tir_is(e->ir, inner, TIR_LOOP) || tir_stmt_at(e->ir, inner)->loop_kind != TIR_THREAD_BINDING)
+      return s;
+  }
+}
+
+static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, struct launch *launch) {
+  FILE *outer = e->out;
+  int indent = e->indent;
+  char *text = NULL;
+  size_t size;
+  uint32_t mark = emit_c_enter(e);
+  if (!(e->out = open_memstream(&text, &size))) abort();
+  e->indent = 1, e->parallel = true, e->dynamic_bytes = 0;
+  tir_stmt innermost = bind_axes(e, c->loop, launch);
+  emit_c_list(e, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]);
+  e->indent = indent, e->parallel = false;
+  emit_c_leave(e, mark);
+  fclose(e->out);
+  e->out = e->functions;
+  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%llu) %s_kernel_%u(",
+          (unsigned long long)launch->threads, e->name, number);
+  emit_c_captured(e, c, true);
+  fprintf(e->out, ") {\n%s}\n\n", text);
+  e->out = outer;
+  free(text);
+}
+
+static void write_extents(struct emit_c *e, const tir_expr extents[AXES]) {
+  fputs("dim3(", e->out);
+  for (int a = 0; a < AXES; a++) {
+    if (a) fputs(", ", e->out);
+    if (extents[a])
+      emit_c_index(e, extents[a]);
+    else
+      fputc('1', e->out);
+  }
+  fputs("), ", e->out);
+}
+
+static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
+  struct launch launch;
+  uint32_t number = e->bodies++;
+  write_kernel(e, c, number, &launch);
+  if (e->dynamic_bytes)
+    emit_c_line(e, "cudaFuncSetAttribute(%s_kernel_%u, cudaFuncAttributeMaxDynamicSharedMemorySize, %llu);", e->name,
+                number, (unsigned long long)e->dynamic_bytes);
+  emit_c_begin(e);
+  fprintf(e->out, "%s_kernel_%u<<<", e->name, number);
+  write_extents(e, launch.grid);
+  write_extents(e, launch.block);
+  fprintf(e->out, "%llu, (cudaStream_t)stream>>>(", (unsigned long long)e->dynamic_bytes);
+  emit_c_captured(e, c, false);
+  fputs(");\n", e->out);
+}
+
+/* ---- The function ---- */
+
+static bool is_wide(void *data, tir_expr x) {
+  struct emit_c *e = data;
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (tir_type_is_int(n->type) && tir_type_bits(n->type) == 64) e->index_bits = 64;
+  return true;
+}
+
+/* Indices have 32 bits where no integer has more and no buffer is larger than they reach. */
+static void choose_index(struct emit_c *e) {
+  tir_stmt top = e->ir->funcs.at[e->func].body;
+  struct tir_span params = e->ir->funcs.at[e->func].params;
+  e->index_bits = 32;
+  for (tir_stmt s = top; s; s = tir_next(e->ir, s, top)) {
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(e->ir, s, all);
+    for (uint32_t i = 0; i < count; i++)
+      if (all[i]) tir_walk_expr(e->ir, all[i], is_wide, e);
+    if (tir_is(e->ir, s, TIR_STORE))
+      tir_walk_expr(e->ir, tir_operands(e->ir, tir_stmt_at(e->ir, s)->store.indices)[0], is_wide, e);
+    if (tir_is(e->ir, s, TIR_ALLOC) && tir_allocation_bytes(e->ir, tir_stmt_at(e->ir, s)->alloc.buffer) > INT32_MAX)
+      e->index_bits = 64;
+  }
+  for (uint32_t i = 0; i < params.count; i++) {
+    tir_buffer buffer = e->ir->params.at[params.first + i].buffer;
+    uint64_t bytes = buffer ? tir_allocation_bytes(e->ir, buffer) : 1;
+    if (!bytes || bytes > INT32_MAX) e->index_bits = 64;
+  }
+}
+
+static void argument(struct emit_c *e, const struct tir_param *p, uint32_t i) {
+  char type[32];
+  tir_type t = p->buffer ? tir_buffer_at(e->ir, p->buffer)->type : e->ir->vars.at[p->var].type;
+  emit_c_type_name(e, emit_c_stored(t, 1), type);
+  if (p->buffer)
+    emit_c_line(e, "%s *%s = (%s *)args[%u];", type, emit_c_declare_buffer(e, p->buffer), type, i);
+  else if (tir_type_is_float(t) && tir_type_bits(t) == 16)
+    emit_c_refuse(e, "a scalar parameter of 16 bits has no form in CUDA");
+  else if (tir_type_is_int(t))
+    emit_c_line(e, "const %s %s = *(const %s *)args[%u];", emit_c_index_type(e), emit_c_declare_var(e, p->var), type,
+                i);
+  else
+    emit_c_line(e, "const %s %s = *(const %s *)args[%u];", type, emit_c_declare_var(e, p->var), type, i);
+}
+
+static void write_function(struct emit_c *e) {
+  const struct tir_func_node *f = &e->ir->funcs.at[e->func];
+  uint32_t mark = emit_c_enter(e);
+  choose_index(e);
+  fprintf(e->out, "#ifndef __CUDACC_RTC__\nextern \"C\" int %s(void **args, void *workspace, void *stream) {\n",
+          e->name);
+  e->indent = 1;
+  emit_c_line(e, "(void)args, (void)workspace;");
+  for (uint32_t i = 0; i < f->params.count; i++) argument(e, &e->ir->params.at[f->params.first + i], i);
+  emit_c_list(e, tir_stmt_at(e->ir, f->body)->first[TIR_BODY]);
+  emit_c_line(e, "return (int)cudaGetLastError();");
+  e->indent = 0;
+  fputs("}\n#endif\n", e->out);
+  emit_c_leave(e, mark);
+}
+
+static void write_head(const struct emit_c *e, FILE *out) {
+  fprintf(
+      out,
+      "/* %s, made by msched for cuda -arch=%s.\n"
+      " * Compile with nvcc -arch=%s%s, or with NVRTC; nothing is included. Its kernels are launched in order by %s, "
+      "for\n"
+      " * nvcc: args: one a parameter, the device's address of a buffer, or the address of a scalar's value; "
+      "workspace: "
+      "%llu\n"
+      " * bytes on the device. Returns a cudaError_t. */\n",
+      e->name, e->target->cpu, e->target->cpu, e->fast_math ? "" : " --fmad=false", e->name,
+      (unsigned long long)e->device_bytes);
+  fputs("#ifdef __CUDACC_RTC__\n"
+        "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
+        "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
+        "#define INT8_MIN (-128)\n#define INT8_MAX 127\n#define UINT8_MAX 255\n"
+        "#define INT16_MIN (-32768)\n#define INT16_MAX 32767\n#define UINT16_MAX 65535\n"
+        "#define INT32_MIN (-2147483647 - 1)\n#define INT32_MAX 2147483647\n#define UINT32_MAX 4294967295u\n"
+        "#define INT64_MAX 9223372036854775807LL\n#define INT64_MIN (-INT64_MAX - 1)\n"
+        "#define UINT64_MAX 18446744073709551615ULL\n#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
+        "#else\n#include <stdint.h>\n#endif\n\n"
+        "#define MS_HELPER static __device__ __forceinline__\n"
+        "#define __builtin_memcpy ::memcpy\n\n",
+        out);
+}
+
+const struct c_dialect emit_c_cuda = {.library = "::",
+                                      .restricts = "__restrict__ ",
+                                      .fails = "__trap();",
+                                      .templates = templates,
+                                      .call = write_call,
+                                      .allocate = allocate,
+                                      .outlined = launch_kernel,
+                                      .function = write_function,
+                                      .head = write_head};

@@ -1,0 +1,140 @@
+/* The dialect of gcc and clang: C11 with GNU vectors, and a function as machine code has it. */
+#include "emit_c.h"
+
+#include <string.h>
+
+/* The workspace is the caller's; what is not laid out in it is small, and lies on the stack. */
+static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {
+  char type[32];
+  const char *name = emit_c_declare_buffer(e, buffer);
+  emit_c_type_name(e, t, type);
+  if (buffer == tir_workspace_of(e->ir, e->func).buffer)
+    emit_c_line(e, "%s *%s = (%s *)ms_workspace;", type, name, type);
+  else
+    emit_c_line(e, "%s %s[%llu] __attribute__((aligned(64), unused));", type, name, (unsigned long long)elements);
+}
+
+static bool no_call(struct emit_c *e, tir_expr call) {
+  (void)e, (void)call;
+  return false;
+}
+
+/* ---- The function ---- */
+
+static void parameter(struct emit_c *e, const struct tir_param *p) {
+  char type[32];
+  if (p->buffer) {
+    emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, p->buffer)->type, 1), type);
+    const char *name = emit_c_declare_buffer(e, p->buffer);
+    fprintf(e->out, "%s *restrict %s, ", type, name);
+    if (p->var) { /* the pointer itself may be used too */
+      const char *handle = emit_c_declare_var(e, p->var);
+      fprintf(e->out, "void *%s, ", handle);
+    }
+    return;
+  }
+  tir_type t = e->ir->vars.at[p->var].type;
+  if (tir_type_is_int(t))
+    strcpy(type, "int64_t ");
+  else if (tir_type_code(t) == TIR_HANDLE)
+    strcpy(type, "void *");
+  else
+    emit_c_type_name(e, emit_c_type(e, t, 1), type), strcat(type, " ");
+  fprintf(e->out, "%s%s, ", type, emit_c_declare_var(e, p->var));
+}
+
+static void write_inner(struct emit_c *e) {
+  struct tir_span params = e->ir->funcs.at[e->func].params;
+  uint32_t mark = emit_c_enter(e);
+  fputs("static void ms_body(", e->out);
+  for (uint32_t i = 0; i < params.count; i++) parameter(e, &e->ir->params.at[params.first + i]);
+  fputs("int32_t *ms_status, char *ms_workspace) {\n", e->out);
+  for (uint32_t i = mark; i < e->scope_count; i++) fprintf(e->out, "  (void)%s;\n", e->scope[i]);
+  fputs("  (void)ms_status;\n  (void)ms_workspace;\n", e->out);
+  e->indent = 1;
+  emit_c_list(e, tir_stmt_at(e->ir, e->ir->funcs.at[e->func].body)->first[TIR_BODY]);
+  e->indent = 0;
+  fputs("}\n\n", e->out);
+  emit_c_leave(e, mark);
+}
+
+static void scalar_argument(struct emit_c *e, tir_type t, uint32_t i) {
+  char type[32];
+  char helper[64];
+  struct c_type f = {TIR_FLOAT, 32, 1};
+  if (tir_type_code(t) == TIR_HANDLE)
+    fprintf(e->out, "*(void **)args[%u], ", i);
+  else if (tir_type_is_float(t) && tir_type_bits(t) == 16)
+    fprintf(e->out, "%s(*(const uint16_t *)args[%u]), ",
+            emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper), i);
+  else
+    fprintf(e->out, "*(const %s *)args[%u], ", emit_c_type_name(e, emit_c_stored(t, 1), type), i);
+}
+
+static void write_entry(struct emit_c *e) {
+  struct tir_span params = e->ir->funcs.at[e->func].params;
+  fprintf(e->out, "int32_t %s(void **args, void *workspace);\nint32_t %s(void **args, void *workspace) {\n", e->name,
+          e->name);
+  fputs("  int32_t ms_status = 0;\n", e->out);
+  if (!params.count) fputs("  (void)args;\n", e->out);
+  fputs("  ms_body(", e->out);
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &e->ir->params.at[params.first + i];
+    char type[32];
+    if (p->buffer) {
+      fprintf(e->out, "(%s *)args[%u], ",
+              emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, p->buffer)->type, 1), type), i);
+      if (p->var) fprintf(e->out, "args[%u], ", i);
+    } else {
+      scalar_argument(e, e->ir->vars.at[p->var].type, i);
+    }
+  }
+  fputs("&ms_status, (char *)workspace);\n  return ms_status;\n}\n", e->out);
+}
+
+static void write_head(const struct emit_c *e, FILE *out) {
+  char target[JIT_TARGET_TEXT];
+  jit_target_text(e->target, target, sizeof target);
+  fprintf(out,
+          "/* %s, made by msched for %s.\n"
+          " * Compile with gcc or clang: cc -O3 -march=native -fopenmp -c; link with -fopenmp -lm. Without -fopenmp it "
+          "runs on\n"
+          " * one thread. Vectors are of %d bits: for narrower registers add -Wno-psabi. args: one a parameter, the "
+          "address of a buffer's first element or of "
+          "a\n"
+          " * scalar's value; workspace: %llu bytes aligned to 64. Returns 0, or 1 when an assertion of the function "
+          "failed. */\n",
+          e->name, target, e->target->vector_bits, (unsigned long long)tir_workspace_of(e->ir, e->func).bytes);
+  fputs("#include <stdint.h>\n", out);
+  if (e->bodies)
+    fputs("#ifdef _OPENMP\n#include <omp.h>\n#define MS_THREAD omp_get_thread_num()\n"
+          "#define MS_THREADS omp_get_num_threads()\n#else\n#define MS_THREAD 0\n#define MS_THREADS 1\n#endif\n",
+          out);
+  fputs("\n#define MS_HELPER static inline __attribute__((always_inline, unused))\n"
+        "#pragma GCC diagnostic ignored \"-Wpsabi\" /* helpers are inlined: no vector crosses a call */\n"
+        "#ifndef __clang__ /* guards that are the same let nothing through */\n"
+        "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#endif\n",
+        out);
+  if (!e->fast_math)
+    fputs("#ifdef __clang__\n#pragma STDC FP_CONTRACT OFF\n#else\n#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
+          out);
+  fputc('\n', out);
+}
+
+static void write_function(struct emit_c *e) {
+  write_inner(e);
+  if (!e->failed) write_entry(e);
+}
+
+static const struct c_template no_templates[] = {{NULL, NULL, NULL, NULL}};
+
+const struct c_dialect emit_c_gnu = {.library = "__builtin_",
+                                     .restricts = "restrict ",
+                                     .fails = "__atomic_store_n(ms_status, 1, __ATOMIC_RELAXED);",
+                                     .polynomials = true,
+                                     .templates = no_templates,
+                                     .call = no_call,
+                                     .allocate = allocate,
+                                     .outlined = emit_c_parallel,
+                                     .function = write_function,
+                                     .head = write_head};

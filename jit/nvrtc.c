@@ -1,0 +1,109 @@
+#include "nvrtc.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The library ---- */
+
+/* Its functions: CUDA's, nvrtc.h. A program is a pointer to what only the library knows; 0 is success. */
+static struct {
+  int (*create)(void **program, const char *source, const char *name, int headers, const char *const *texts,
+                const char *const *names);
+  int (*compile)(void *program, int count, const char *const *options);
+  int (*log_size)(void *program, size_t *bytes);
+  int (*log)(void *program, char *text);
+  int (*ptx_size)(void *program, size_t *bytes);
+  int (*ptx)(void *program, char *text);
+  int (*cubin_size)(void *program, size_t *bytes);
+  int (*cubin)(void *program, char *bytes);
+  int (*destroy)(void **program);
+  const char *(*error)(int result);
+  char missing[300]; /* why there is none; "": there is */
+} nvrtc;
+
+static const struct {
+  const char *name;
+  void *to;
+} functions[] = {{"nvrtcCreateProgram", &nvrtc.create},       {"nvrtcCompileProgram", &nvrtc.compile},
+                 {"nvrtcGetProgramLogSize", &nvrtc.log_size}, {"nvrtcGetProgramLog", &nvrtc.log},
+                 {"nvrtcGetPTXSize", &nvrtc.ptx_size},        {"nvrtcGetPTX", &nvrtc.ptx},
+                 {"nvrtcGetCUBINSize", &nvrtc.cubin_size},    {"nvrtcGetCUBIN", &nvrtc.cubin},
+                 {"nvrtcDestroyProgram", &nvrtc.destroy},     {"nvrtcGetErrorString", &nvrtc.error}};
+
+static void *open_library(void) {
+  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  const char *own = getenv("MSCHED_NVRTC");
+  void *library = own && *own ? dlopen(own, RTLD_NOW | RTLD_LOCAL) : NULL;
+  for (size_t i = 0; !(own && *own) && !library && i < sizeof names / sizeof *names; i++)
+    library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+  const char *reason = library ? NULL : dlerror();
+  if (!library) snprintf(nvrtc.missing, sizeof nvrtc.missing, "%s", reason ? reason : "it cannot be opened");
+  return library;
+}
+
+/* It stays open: threads of its own may run to the end. */
+static void open_nvrtc(void) {
+  void *library = open_library();
+  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
+    void *at = dlsym(library, functions[i].name);
+    memcpy(functions[i].to, &at, sizeof at);
+    if (!at) snprintf(nvrtc.missing, sizeof nvrtc.missing, "it has no %s", functions[i].name);
+  }
+}
+
+static bool find_nvrtc(ms_error *err) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, open_nvrtc);
+  return !*nvrtc.missing ||
+         ms_fail(err, MS_NO_LIBRARY,
+                 "NVRTC is missing (%s): install CUDA's libnvrtc, or set MSCHED_NVRTC to its path; .cu needs none",
+                 nvrtc.missing);
+}
+
+/* ---- Compiling ---- */
+
+static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *), size_t *size) {
+  char *bytes = size_of(program, size) == 0 ? calloc(*size + 1, 1) : NULL;
+  if (bytes && get(program, bytes) == 0) return bytes;
+  free(bytes);
+  return NULL;
+}
+
+static bool compile_program(void *program, const struct jit_target *target, const struct jit_options *options, bool ptx,
+                            struct nvrtc_code *out, ms_error *err) {
+  char arch[80];
+  size_t log_size;
+  snprintf(arch, sizeof arch, "--gpu-architecture=%s%s", ptx ? "compute" : "sm", target->cpu + strlen("sm"));
+  const char *words[] = {arch, "--std=c++17", "--ptxas-options=-v",
+                         options && options->no_fast_math ? "--fmad=false" : "--fmad=true"};
+  int result = nvrtc.compile(program, sizeof words / sizeof *words, words);
+  out->log = fetch(program, nvrtc.log_size, nvrtc.log, &log_size);
+  if (result)
+    return ms_fail(err, MS_NOT_COMPILABLE, "NVRTC: %s for %s: %.600s", nvrtc.error(result), target->cpu,
+                   out->log ? out->log : "");
+  out->bytes = ptx ? fetch(program, nvrtc.ptx_size, nvrtc.ptx, &out->size)
+                   : fetch(program, nvrtc.cubin_size, nvrtc.cubin, &out->size);
+  if (ptx && out->size) out->size--; /* the text's end */
+  return out->bytes || ms_fail(err, MS_NOT_COMPILABLE, "NVRTC gives no code for %s", target->cpu);
+}
+
+bool nvrtc_compile(const char *source, const struct jit_target *target, const struct jit_options *options, bool ptx,
+                   struct nvrtc_code *out, ms_error *err) {
+  assert(source && target->gpu.arch);
+  void *program = NULL;
+  *out = (struct nvrtc_code){0};
+  if (!find_nvrtc(err)) return false;
+  int result = nvrtc.create(&program, source, "kernels.cu", 0, NULL, NULL);
+  if (result) return ms_fail(err, MS_NOT_COMPILABLE, "NVRTC: %s", nvrtc.error(result));
+  bool ok = compile_program(program, target, options, ptx, out, err);
+  nvrtc.destroy(&program);
+  return ok;
+}
+
+void nvrtc_code_free(struct nvrtc_code *code) {
+  free(code->bytes);
+  free(code->log);
+  *code = (struct nvrtc_code){0};
+}
