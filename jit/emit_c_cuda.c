@@ -5,6 +5,7 @@
  * Tensor units have no form here: memory and calls of theirs are refused. */
 #include "emit_c.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,8 +95,12 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
     const struct tir_stmt_node *n = tir_as(e->ir, s, TIR_LOOP);
     const char *tag = tir_text(e->ir, n->loop.thread);
     bool thread = !strncmp(tag, "threadIdx.", 10);
-    (thread ? launch->block : launch->grid)[tag[strlen(tag) - 1] - 'x'] = n->loop.extent;
-    if (thread) launch->threads *= (uint64_t)tir_loop_extent(e->ir, s);
+    int axis = tag[strlen(tag) - 1] - 'x';
+    assert(axis >= 0 && axis < AXES);
+    if (thread)
+      launch->block[axis] = n->loop.extent, launch->threads *= (uint64_t)tir_loop_extent(e->ir, s);
+    else
+      launch->grid[axis] = n->loop.extent;
     const char *type = emit_c_index_type(e);
     emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s;", type, emit_c_declare_var(e, n->loop.var), type,
                 tag);
