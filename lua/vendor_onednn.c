@@ -246,14 +246,16 @@ static bool execute(const struct onednn *o, void *primitive, int count, const st
 static void run(void *data) {
   const struct call *c = data;
   bool done = execute(c->o, c->primitive, c->count, c->arguments);
-  assert(done), (void)done;
+  assert(done);
+  (void)done;
 }
 
 static void copy(const struct onednn *o, void *reorder, void *from, void *to) {
   enum { FROM = 0x1, TO = 0x11 };
   const struct argument arguments[] = {{FROM, from}, {TO, to}};
   bool done = execute(o, reorder, 2, arguments);
-  assert(done), (void)done;
+  assert(done);
+  (void)done;
 }
 
 static void finish(void *data) {
