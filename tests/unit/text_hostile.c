@@ -113,8 +113,23 @@ static void indented_without_end(void **state) {
   }
 }
 
+/* Each literal ends the text, cut at each of its bytes. */
+static void cut_in_a_literal(void **state) {
+  (void)state;
+  static const char head[] = "@T.prim_func(s_tir=True)\ndef main(A: T.Buffer((8,), \"int32\")):\n    A[0] = ";
+  static const char *const literals[] = {
+      "0x1F", "0b101", "0o17", "1_000", "12.5e-3", ".5E+2", "\"\\x41\\u00e9\\n\"", "T.int64(0xF)"};
+  for (size_t k = 0; k < sizeof literals / sizeof *literals; k++) {
+    char text[sizeof head + 64];
+    size_t length = (size_t)snprintf(text, sizeof text, "%s%s", head, literals[k]);
+    assert_true(length < sizeof text);
+    for (size_t cut = sizeof head - 1; cut <= length; cut++) check(text, cut);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere), cmocka_unit_test(spoiled_anywhere),
-                                     cmocka_unit_test(nested_without_end), cmocka_unit_test(indented_without_end)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere), cmocka_unit_test(cut_in_a_literal),
+                                     cmocka_unit_test(spoiled_anywhere), cmocka_unit_test(nested_without_end),
+                                     cmocka_unit_test(indented_without_end)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,8 +87,8 @@ static bool start_line(struct lexer *l) {
 
 /* ---- Literals ---- */
 
+/* A digit's value in a base of up to 16; 99 for what is no digit, the text's end among it. */
 static int digit_value(char c) {
-  assert(c);
   if (is_digit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
