@@ -1,14 +1,17 @@
 /* Reindex: a block uses a copy of a buffer whose dimensions are the block's iterations.
  *
  * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, which depends on
- *           its iterations alone; it does not both write it and read it from before. The scope is a stage pipeline. The loops around
- *           the block hold one another and nothing else. What is read is written before them; what is written is read
- *           after them, always within the buffer. But for inputs, the block runs for each value of its iterations.
+ *           its iterations alone; it does not both write it and read it from before. The scope is a stage pipeline. But
+ *           for the innermost, the loops around the block hold one another and nothing else. What is read is written
+ *           before them; what is written is read after them, by the scope itself too, always within the buffer. But for
+ *           inputs, the block runs for each value of its iterations.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
  *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
  *           user annotated its regions.
  * Forward:  nothing dies. */
+#include "../analysis/access.h"
+#include "../analysis/loads.h"
 #include "cache_stage.h"
 #include "copy_stage.h"
 
@@ -52,6 +55,24 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
                       tir_block_name(ir, b), plan->write ? "reads" : "writes", tir_buffer_name(ir, plan->buffer),
                       tir_block_name(ir, block));
   }
+  return true;
+}
+
+static bool refuse_scope(struct tir *ir, tir_block block, const struct plan *plan, tir_stmt at, ms_error *err) {
+  return tir_refuse(ir, err, MS_SCOPE_ORDER, at,
+                    "between the copy and block `%s`, `%s` uses buffer `%s` outside of blocks",
+                    tir_block_name(ir, block), tir_block_name(ir, plan->scope), tir_buffer_name(ir, plan->buffer));
+}
+
+/* Nor may the scope itself, at a statement of the nest, or where it loads to say in which iterations blocks run. */
+static bool check_scope(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  struct tir_access own;
+  for (tir_stmt s = TIR_NONE; tir_next_own_use(ir, plan->scope, plan->buffer, s, &own); s = own.at)
+    if (tir_is_below(ir, own.at, plan->top) && (plan->write || own.writes))
+      return refuse_scope(ir, block, plan, own.at, err);
+  for (tir_stmt s = plan->write && ir->indirect ? plan->top : TIR_NONE;
+       s && (s == plan->top || tir_is_below(ir, s, plan->top)); s = tir_next_in_scope(ir, s, plan->scope))
+    if (tir_scope_loads(ir, s, plan->buffer, NULL, 0)) return refuse_scope(ir, block, plan, s, err);
   return true;
 }
 
@@ -114,7 +135,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   simplify_access(ir, block, plan);
   return check_extents(ir, block, plan, err) &&
          (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
-         check_order(ir, block, plan, err) && check_domains(ir, block, plan, err);
+         check_order(ir, block, plan, err) && check_scope(ir, block, plan, err) && check_domains(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */
