@@ -1,4 +1,4 @@
-/* The pass that gives parallel loops an order where their rounds write the same elements. */
+/* The pass that gives parallel loops an order where their iterations write the same elements. */
 #include "script.h"
 
 /* Parallel loops that are left after the pass. */
@@ -16,7 +16,7 @@ static uint32_t parallel_loops(struct tir *ir) {
   return count;
 }
 
-static void rounds_of_their_own_are_parallel(void **state) {
+static void iterations_of_their_own_are_parallel(void **state) {
   (void)state;
   assert_int_equal(
       parallel_loops(read_function("A: T.Buffer((18,), \"float32\"), B: T.Buffer((18,), \"float32\")",
@@ -53,7 +53,7 @@ static void tiles_may_overlap(void **state) {
   assert_int_equal(parallel_loops(tiles("3")), 0);
 }
 
-/* What rounds write into a buffer of their own, or one after the loop reads. */
+/* What iterations write into a buffer of their own, or one after the loop reads. */
 static struct tir *repeated(const char *buffer, const char *reader) {
   return read_function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((16, 4), \"float32\")", buffer,
                        "for i in T.parallel(16):", "    for j in range(4):", "        with T.sblock(\"B\"):",
@@ -62,7 +62,7 @@ static struct tir *repeated(const char *buffer, const char *reader) {
                        "            vi, vj = T.axis.remap(\"SS\", [i, j])", "            C[vi, vj] = B[vj]");
 }
 
-static void rounds_repeat_what_is_theirs(void **state) {
+static void iterations_repeat_what_is_theirs(void **state) {
   (void)state;
   const char *local = "B = T.sblock_alloc_buffer((4,))";
   assert_int_equal(parallel_loops(repeated(local, "    # in the loop")), 1);
@@ -78,13 +78,35 @@ static void data_tells_where_to_write(void **state) {
                    1);
 }
 
+/* The two parts of a partitioned loop, in blocks that declare nothing, store to four elements from `at` on. */
+static struct tir *partitioned(const char *at) {
+  char first[80], second[80];
+  snprintf(first, sizeof first, "                    v = T.axis.spatial(16, %s + j)", at);
+  snprintf(second, sizeof second, "            v = T.axis.spatial(16, %s + 3)", at);
+  return read_function("A: T.Buffer((16,), \"float32\"), B: T.Buffer((16,), \"float32\")",
+                       "for i in T.parallel(4):", "    with T.sblock(\"B_common\"):", "        T.reads()",
+                       "        T.writes()", "        with T.sblock(\"B_partition\"):", "            T.reads()",
+                       "            T.writes()",
+                       "            for j in range(3):", "                with T.sblock(\"B0\"):", first,
+                       "                    T.writes(B[0:16])", "                    B[v] = A[v]",
+                       "        with T.sblock(\"B1\"):", second, "            B[v] = A[v]");
+}
+
+static void parts_that_declare_nothing_are_found(void **state) {
+  (void)state;
+  assert_int_equal(parallel_loops(partitioned("i * 4")), 1);
+  assert_int_equal(parallel_loops(partitioned("i * 2")), 0);
+  assert_int_equal(parallel_loops(partitioned("0")), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rounds_of_their_own_are_parallel),
+      cmocka_unit_test(iterations_of_their_own_are_parallel),
       cmocka_unit_test(parts_of_a_loop_are_put_together),
       cmocka_unit_test(tiles_may_overlap),
-      cmocka_unit_test(rounds_repeat_what_is_theirs),
+      cmocka_unit_test(iterations_repeat_what_is_theirs),
       cmocka_unit_test(data_tells_where_to_write),
+      cmocka_unit_test(parts_that_declare_nothing_are_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,15 @@
  * or read what others write. A loop of a GPU's blocks cannot, and is refused; memory of the device outlives it wherever
  * it is allocated, for blocks have none of their own of that kind.
  * Requires: blocks; flat allocations. Gives: parallel loops of which different iterations write different elements, as
- * far as their blocks' regions declare. Keeps: everything else. */
+ * far as their blocks' regions declare, or the stores in those that declare less than the blocks in them. Keeps:
+ * everything else. */
+#include "../analysis/access.h"
 #include "../analysis/analysis.h"
 #include "../arith/affine.h"
+#include "../arith/linear.h"
 #include "lower.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_LOOPS = 64, MOST_INDICES = 64 };
@@ -59,13 +63,15 @@ static bool find_used(struct tir *ir, const struct iteration *r, const tir_expr 
 static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *indices, uint32_t count,
                           struct tir_progression *steps) {
   tir_expr predicate = tir_as(ir, r->block, TIR_BLOCK)->block.predicate;
+  if (predicate) predicate = lower_over_loops(ir, tir_stmt_at(ir, r->block)->parent, predicate);
   tir_var used[MOST_LOOPS];
   uint32_t found;
   struct tir_span iters = tir_block_at(ir, r->block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     if (ir->iters.at[i].kind == TIR_SPATIAL) continue;
-    if (tir_uses_var(ir, ir->iters.at[i].binding, r->var)) return false;
-    indices[count++] = ir->iters.at[i].binding;
+    tir_expr binding = lower_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
+    if (tir_uses_var(ir, binding, r->var)) return false;
+    indices[count++] = binding;
   }
   return find_used(ir, r, indices, count, used, &found) &&
          (tir_detect_iter_map(ir, indices, count, used, found, TIR_NONE, TIR_MAP_BIJECTIVE, true, steps) ||
@@ -95,7 +101,8 @@ static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
   for (uint32_t d = 0; d < tir_buffer_at(ir, r->region.buffer)->rank; d++)
     if (tir_uses_var(ir, r->ranges[2 * d], r->var) && !tir_is_const(ir, r->ranges[2 * d + 1], 1)) return false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    if (ir->iters.at[i].kind == TIR_SPATIAL) indices[count++] = ir->iters.at[i].binding;
+    if (ir->iters.at[i].kind == TIR_SPATIAL)
+      indices[count++] = lower_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
   return is_one_to_one(ir, r, indices, count, steps);
 }
 
@@ -106,30 +113,86 @@ static bool is_of_iteration(const struct tir *ir, tir_buffer buffer, tir_loop lo
   return b->where && tir_is_below(ir, b->where, loop);
 }
 
-/* Iterations of the loop neither write the same elements of a buffer that outlives it, nor read what others write. */
-static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
-  struct iteration r = {.block = block, .var = tir_as(ir, loop, TIR_LOOP)->loop.var};
+/* The loops around the statement, the parallel one last. False: there are too many. */
+static bool find_loops(const struct tir *ir, tir_loop loop, tir_stmt s, struct iteration *r) {
+  r->count = 0;
+  do {
+    s = tir_stmt_at(ir, s)->parent;
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (r->count == MOST_LOOPS) return false;
+    r->vars[r->count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  } while (s != loop);
+  r->var = r->vars[r->count - 1];
+  return true;
+}
+
+/* Iterations of the loop neither write the same elements of this region, nor read what others write. */
+static bool is_region_apart(struct tir *ir, tir_loop loop, const struct iteration *r) {
+  tir_buffer buffer = r->region.buffer;
   struct lower_windows windows;
-  tir_stmt around = tir_stmt_at(ir, loop)->parent;
-  r.count = tir_loop_vars(ir, block, around, r.vars, MOST_LOOPS);
+  if (tir_buffer_at(ir, buffer)->rank + tir_block_at(ir, r->block)->iters.count > MOST_INDICES) return false;
+  if (!is_apart_by_step(ir, r) && !is_apart_by_place(ir, r) && !is_apart_by_iteration(ir, r)) return false;
+  return !lower_find_windows(ir, loop, buffer, &windows) || !lower_reads_other_iterations(ir, &windows, r->var);
+}
+
+/* So it is for all regions that the block writes, of buffers that outlive the iteration. */
+static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
+  struct iteration r = {.block = block};
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     r.region = ir->regions.at[i];
-    const struct tir_buffer_node *b = tir_buffer_at(ir, r.region.buffer);
     if (is_of_iteration(ir, r.region.buffer, loop)) continue;
-    if (r.count > MOST_LOOPS || b->rank > TIR_MOST_RANK) return false;
-    if (b->rank + tir_block_at(ir, block)->iters.count > MOST_INDICES) return false;
+    if (tir_buffer_at(ir, r.region.buffer)->rank > TIR_MOST_RANK || !find_loops(ir, loop, block, &r)) return false;
     tir_region_over_loops(ir, block, r.region, r.ranges);
-    if (!is_apart_by_step(ir, &r) && !is_apart_by_place(ir, &r) && !is_apart_by_iteration(ir, &r)) return false;
-    if (lower_find_windows(ir, loop, r.region.buffer, &windows) && lower_reads_other_iterations(ir, &windows, r.var))
-      return false;
+    if (!is_region_apart(ir, loop, &r)) return false;
   }
   return true;
 }
 
+struct stores {
+  tir_loop loop;
+  bool apart;
+};
+
+static void check_store(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct stores *stores = data;
+  if (!writes || !stores->apart || is_of_iteration(ir, a->buffer, stores->loop)) return;
+  struct iteration r = {.block = tir_parent_block(ir, s), .region = {.buffer = a->buffer}};
+  stores->apart = find_loops(ir, stores->loop, s, &r);
+  for (uint32_t d = 0; d < a->count && stores->apart; d++) {
+    stores->apart = tir_is_index(ir, a->indices[d]);
+    r.ranges[2 * d] = lower_over_loops(ir, s, a->indices[d]);
+    r.ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, r.ranges[2 * d]), 1);
+  }
+  stores->apart = stores->apart && is_region_apart(ir, stores->loop, &r);
+}
+
+/* Sets the byte of each buffer of which a block, or one in it, matches a part. */
+static void find_matched(const struct tir *ir, tir_block block, uint8_t *found) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++) found[ir->matches.at[i].source.buffer] = 1;
+  }
+}
+
+/* So it is for all stores in the block, which does not declare what is in it, and of no buffer that outlives the
+ * iteration a part is matched or a pointer used. */
+static bool are_stores_apart(struct tir *ir, tir_loop loop, tir_block block) {
+  struct stores stores = {loop, true};
+  uint8_t *taken = lower_pointers(ir, block);
+  find_matched(ir, block, taken);
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) stores.apart &= !taken[b] || is_of_iteration(ir, b, loop);
+  free(taken);
+  if (stores.apart) lower_visit(ir, block, check_store, &stores);
+  return stores.apart;
+}
+
 static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
-    if (tir_is(ir, s, TIR_BLOCK) && !is_apart(ir, loop, s)) return false;
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (!(tir_check_declares_inner(ir, s, NULL) ? is_apart(ir, loop, s) : are_stores_apart(ir, loop, s))) return false;
+  }
   return true;
 }
 
