@@ -504,6 +504,7 @@ static tir_block edit(struct tir *ir, struct plan *plan) {
   tir_insert_before(ir, plan->loops[0], plan->copies[0]);
   combine_partials(ir, plan, buffers);
   for (uint32_t i = 0; i < plan->removed_count; i++) tir_kill_alone(ir, plan->removed[i]);
+  if (ir->indirect) tir_find_undeclared(ir); /* the block that combines declares the partial results alone */
   return partial;
 }
 
