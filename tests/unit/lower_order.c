@@ -1,18 +1,11 @@
 /* The pass that gives parallel loops an order where their iterations write the same elements. */
-#include "script.h"
+#include "lowered_text.h"
 
 /* Parallel loops that are left after the pass. */
 static uint32_t parallel_loops(struct tir *ir) {
-  char *text = NULL;
-  size_t length = 0;
-  ms_error err = {0};
-  struct tir_lower_options options = {.dump_after = "order", .dump = open_memstream(&text, &length)};
-  if (!tir_lower(ir, tir_find_func(ir, "main"), &options, &err)) fail_msg("%s", err.message);
-  fclose(options.dump);
-  uint32_t count = 0;
-  for (const char *at = text; (at = strstr(at, "T.parallel(")) != NULL; at++) count++;
+  char *text = text_after(ir, "order");
+  uint32_t count = count_of(text, "T.parallel(");
   free(text);
-  tir_free(ir);
   return count;
 }
 

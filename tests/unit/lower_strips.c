@@ -1,18 +1,5 @@
 /* What comes of vectorized loops before they become vectors: strips that fill a register, parts without conditions. */
-#include "script.h"
-
-/* The function's text after a pass, on vectors of 256 bits. */
-static char *text_after(struct tir *ir, const char *pass) {
-  char *text = NULL;
-  size_t length = 0;
-  ms_error err = {.message = ""};
-  struct tir_lower_options options = {
-      .vector_bits = 256, .verify = true, .dump_after = pass, .dump = open_memstream(&text, &length)};
-  if (!tir_lower(ir, tir_find_func(ir, "main"), &options, &err)) fail_msg("%s", err.message);
-  fclose(options.dump);
-  tir_free(ir);
-  return text;
-}
+#include "lowered_text.h"
 
 static char *copy_after(const char *pass, const char *type, int extent) {
   char params[120], loop[60], axis[60];

@@ -1,18 +1,11 @@
 /* The unrolling pass: what a pragma's steps allow is written out, and a branch inside a value weighs more. */
-#include "script.h"
+#include "lowered_text.h"
 
 /* Stores of the function after the pass, on vectors of 256 bits. */
 static uint32_t stores_in(struct tir *ir) {
-  char *text = NULL;
-  size_t length = 0;
-  struct tir_lower_options options = {
-      .vector_bits = 256, .dump_after = "unroll", .dump = open_memstream(&text, &length)};
-  assert_accepted(tir_lower(ir, tir_find_func(ir, "main"), &options, err));
-  fclose(options.dump);
-  uint32_t count = 0;
-  for (const char *at = text; (at = strstr(at, "B[")); at += 2) count++;
+  char *text = text_after(ir, "unroll");
+  uint32_t count = count_of(text, "B[");
   free(text);
-  tir_free(ir);
   return count;
 }
 

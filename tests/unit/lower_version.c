@@ -1,24 +1,6 @@
 /* Edges of tiles: one test in front of what runs in whole iterations, and masks where it does not hold; a tile stays in
  * registers all the same. */
-#include "script.h"
-
-static char *text_after(struct tir *ir, const char *pass) {
-  char *text = NULL;
-  size_t length = 0;
-  ms_error err = {.message = ""};
-  struct tir_lower_options options = {
-      .vector_bits = 256, .verify = true, .dump_after = pass, .dump = open_memstream(&text, &length)};
-  if (!tir_lower(ir, tir_find_func(ir, "main"), &options, &err)) fail_msg("%s", err.message);
-  fclose(options.dump);
-  tir_free(ir);
-  return text;
-}
-
-static int count_of(const char *text, const char *part) {
-  int count = 0;
-  for (const char *at = text; (at = strstr(at, part)); at++) count++;
-  return count;
-}
+#include "lowered_text.h"
 
 #define PARAMS "A: T.Buffer((10, 6), \"float32\"), C: T.Buffer((10, 20), \"float32\")"
 

@@ -1,25 +1,5 @@
 /* Pieces of traces: cut out where they stand alone, joined, found again. */
-#include "vm/vm.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct vm_trace *read(const char *text) {
-  ms_error err = {0};
-  struct vm_trace *trace = vm_read_trace(text, strlen(text), &err);
-  if (!trace) fail_msg("%s", err.message);
-  return trace;
-}
-
-static void expect_json(const struct vm_trace *trace, const char *expected) {
-  char *text = vm_write_json(trace);
-  assert_string_equal(text, expected);
-  free(text);
-}
+#include "support/traces.h"
 
 #define BLOCK(name, block)          "[\"GetSBlock\",[],[\"" name "\",\"main\"],[\"" block "\"]]"
 #define LOOPS(block, loops)         "[\"GetLoops\",[\"" block "\"],[],[" loops "]]"
@@ -33,7 +13,7 @@ static void expect_json(const struct vm_trace *trace, const char *expected) {
 
 static void test_parts(void **state) {
   (void)state;
-  struct vm_trace *whole = read("[[" FIRST "," SECOND "],[[2,[4,8]]]]");
+  struct vm_trace *whole = read_trace("[[" FIRST "," SECOND "],[[2,[4,8]]]]");
   struct vm_trace *first = vm_trace_part(whole, 0, 4), *second = vm_trace_part(whole, 4, 7);
   expect_json(first, "[[" FIRST "],[[2,[4,8]]]]");
   expect_json(second, "[[" ALONE "],[]]");
@@ -56,7 +36,7 @@ static void test_parts(void **state) {
 /* What differs only in an attribute, a variable, a number of outputs. */
 static void test_differences(void **state) {
   (void)state;
-  struct vm_trace *whole = read("[[" FIRST "],[]]");
+  struct vm_trace *whole = read_trace("[[" FIRST "],[]]");
   static const char *const others[] = {
       "[[" BLOCK("B", "b0") "],[]]",
       "[[" BLOCK("A", "b0") "," LOOPS("b0", "\"l1\",\"l2\"") "],[]]",
@@ -65,7 +45,7 @@ static void test_differences(void **state) {
           "l1", "\"v3\",\"v2\"", "\"l4\",\"l5\"") "],[]]",
   };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    struct vm_trace *other = read(others[i]);
+    struct vm_trace *other = read_trace(others[i]);
     assert_false(vm_trace_has_at(whole, 0, other));
     vm_trace_free(other);
   }
@@ -76,7 +56,7 @@ static void test_differences(void **state) {
 static void test_branches(void **state) {
   (void)state;
   struct vm_trace *whole =
-      read("[[[\"SampleCategorical\",[],[[0,1],[0.5,0.5]],[\"v0\"]],[\"If\",[],[\"v0 == 1\"],[]]," BLOCK(
+      read_trace("[[[\"SampleCategorical\",[],[[0,1],[0.5,0.5]],[\"v0\"]],[\"If\",[],[\"v0 == 1\"],[]]," BLOCK(
           "A", "b1") ",[\"Else\",[],[],[]]," BLOCK("B", "b2") ",[\"End\",[],[],[]]],[]]");
   uint32_t count = whole->steps->count;
   assert_int_equal(count, 6);

@@ -1,30 +1,10 @@
 /* Traces: reading, writing, and parts of them. */
-#include "vm/vm.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static struct vm_trace *read(const char *text) {
-  ms_error err = {0};
-  struct vm_trace *trace = vm_read_trace(text, strlen(text), &err);
-  if (!trace) fail_msg("%s", err.message);
-  return trace;
-}
-
-static void expect_json(const struct vm_trace *trace, const char *expected) {
-  char *text = vm_write_json(trace);
-  assert_string_equal(text, expected);
-  free(text);
-}
+#include "support/traces.h"
 
 /* JSON -> Lua -> binary -> JSON. */
 static void round_trip(const char *text) {
   ms_error err = {0};
-  struct vm_trace *first = read(text);
+  struct vm_trace *first = read_trace(text);
   char *lua = vm_write_lua(first);
   struct vm_trace *second = vm_read_lua(lua, strlen(lua), &err);
   if (!second) fail_msg("%s\n%s", err.message, lua);
@@ -60,9 +40,10 @@ static void test_round_trips(void **state) {
 /* Older names, fewer attributes, strings without quotes of their own, names of any kind, 1 for true. */
 static void test_older_forms(void **state) {
   (void)state;
-  struct vm_trace *t = read("[[[\"GetBlock\",[],[\"C\"],[\"block\"]],[\"GetLoops\",[\"block\"],[],[\"i\",\"j\"]],"
-                            "[\"Split\",[\"i\",null,4],[1],[\"_\",\"_\"]],[\"Annotate\",[\"j\",\"hot\"],[\"note\"],[]],"
-                            "[\"CacheRead\",[\"block\"],[0,\"local\"],[\"copy\"]]],[]]");
+  struct vm_trace *t =
+      read_trace("[[[\"GetBlock\",[],[\"C\"],[\"block\"]],[\"GetLoops\",[\"block\"],[],[\"i\",\"j\"]],"
+                 "[\"Split\",[\"i\",null,4],[1],[\"_\",\"_\"]],[\"Annotate\",[\"j\",\"hot\"],[\"note\"],[]],"
+                 "[\"CacheRead\",[\"block\"],[0,\"local\"],[\"copy\"]]],[]]");
   expect_json(t, "[[[\"GetSBlock\",[],[\"C\",\"main\"],[\"b0\"]],[\"GetLoops\",[\"b0\"],[],[\"l1\",\"l2\"]],"
                  "[\"Split\",[\"l1\",\"None\",4],[true,false],[\"l3\",\"l4\"]],[\"Annotate\",[\"l2\",\"\\\"hot\\\"\"],["
                  "\"note\"],[]],"
@@ -134,7 +115,7 @@ static void test_refusals(void **state) {
 /* Any prefix, and any change of one byte, of a binary trace is read or refused. */
 static void test_broken_binary(void **state) {
   (void)state;
-  struct vm_trace *t = read(GEMM);
+  struct vm_trace *t = read_trace(GEMM);
   size_t length;
   uint8_t *bytes = vm_write_binary(t, &length);
   for (size_t n = 0; n < length; n++) {
@@ -155,7 +136,7 @@ static void test_broken_binary(void **state) {
 
 static void test_broken_texts(void **state) {
   (void)state;
-  struct vm_trace *t = read(GEMM);
+  struct vm_trace *t = read_trace(GEMM);
   char *lua = vm_write_lua(t);
   for (size_t n = 0; n < strlen(lua); n++) {
     char *part = malloc(n + 1); /* no 0 follows: a reader must not look for it */
@@ -188,12 +169,12 @@ static void test_deep_values(void **state) {
 /* A look-up or draw stays if what it gives is used, inside lists too; draw ids stay. */
 static void test_simplified(void **state) {
   (void)state;
-  struct vm_trace *t =
-      read("[[[\"GetSBlock\",[],[\"a\",\"main\"],[\"b0\"]],[\"GetSBlock\",[],[\"b\",\"main\"],[\"b1\"]],"
-           "[\"GetSBlock\",[],[\"c\",\"main\"],[\"b2\"]],[\"GetLoops\",[\"b2\"],[],[\"l3\"]],"
-           "[\"SampleCategorical\",[],[[1],[1.0]],[\"v4\"]],[\"SampleCategorical\",[],[[1,2],[0.5,0.5]],[\"v5\"]],"
-           "[\"CacheRead\",[\"b0\",[\"b1\"]],[0,\"local\"],[\"b6\"]],[\"Annotate\",[\"b0\",[\"v5\"]],[\"k\"],[]],"
-           "[\"EnterPostproc\",[],[],[]],[\"Unannotate\",[\"b2\"],[\"k\"],[]]],[[4,0],[5,1]]]");
+  struct vm_trace *t = read_trace(
+      "[[[\"GetSBlock\",[],[\"a\",\"main\"],[\"b0\"]],[\"GetSBlock\",[],[\"b\",\"main\"],[\"b1\"]],"
+      "[\"GetSBlock\",[],[\"c\",\"main\"],[\"b2\"]],[\"GetLoops\",[\"b2\"],[],[\"l3\"]],"
+      "[\"SampleCategorical\",[],[[1],[1.0]],[\"v4\"]],[\"SampleCategorical\",[],[[1,2],[0.5,0.5]],[\"v5\"]],"
+      "[\"CacheRead\",[\"b0\",[\"b1\"]],[0,\"local\"],[\"b6\"]],[\"Annotate\",[\"b0\",[\"v5\"]],[\"k\"],[]],"
+      "[\"EnterPostproc\",[],[],[]],[\"Unannotate\",[\"b2\"],[\"k\"],[]]],[[4,0],[5,1]]]");
   struct vm_trace *whole = vm_trace_simplified(t, true), *sketch = vm_trace_simplified(t, false);
   expect_json(
       sketch,
@@ -210,7 +191,7 @@ static void test_simplified(void **state) {
 
 static void test_decisions(void **state) {
   (void)state;
-  struct vm_trace *t = read(GEMM);
+  struct vm_trace *t = read_trace(GEMM);
   struct vm_trace *copy = vm_trace_copy(t);
   assert_ptr_equal(copy->steps, t->steps);
   vm_forget_decisions(copy);
@@ -227,7 +208,7 @@ static void test_decisions(void **state) {
 /* Appending to a trace whose steps are shared leaves the others as they are. */
 static void test_sharing(void **state) {
   (void)state;
-  struct vm_trace *t = read(GEMM), *copy = vm_trace_copy(t);
+  struct vm_trace *t = read_trace(GEMM), *copy = vm_trace_copy(t);
   uint32_t count = t->steps->count;
   assert_true(vm_append(copy, VM_EnterPostproc, NULL, 0, NULL, 0, 0, VM_NO_DRAW, NULL));
   assert_int_equal(t->steps->count, count);
