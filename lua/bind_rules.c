@@ -44,6 +44,7 @@ void bind_streams(lua_State *L) {
 void script_files_read(lua_State *L, int at, struct script_files *files) {
   lua_getfield(L, at, "timeout");
   files->timeout = luaL_optnumber(L, -1, 10);
+  files->skips = bind_option_bool(L, at, "skip_failing", false);
   snprintf(files->target, sizeof files->target, "%s", bind_option_text(L, at, "target", "native"));
   if (lua_getfield(L, at, "files") == LUA_TTABLE) {
     lua_Integer count = luaL_len(L, -1);
@@ -109,7 +110,8 @@ static int load_worker(lua_State *L) {
 void *script_files_open(void *data, ms_error *err) {
   assert(data);
   struct script_files *files = data;
-  struct script_limits limits = {.bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true};
+  struct script_limits limits = {
+      .bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true, .skips = files->skips};
   lua_State *L = script_new(&limits, err);
   if (L && !protected(L, load_worker, files, 0, err)) {
     script_close(L);
@@ -180,7 +182,7 @@ static int collect_files(lua_State *L) {
   return 0;
 }
 
-/* box({files = {…}, target =, timeout =}) */
+/* box({files = {…}, target =, timeout =, skip_failing =}) */
 static int new_box(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_State **box = lua_newuserdatauv(L, sizeof *box, 0);

@@ -121,7 +121,7 @@ static int collect_pool(lua_State *L) {
   return 0;
 }
 
-/* pool(function, {jobs =, files = {…}, target =, timeout =}): the function is its number 0 */
+/* pool(function, {jobs =, files = {…}, target =, timeout =, skip_failing =}): the function is its number 0 */
 static int new_pool(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);

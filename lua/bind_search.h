@@ -15,6 +15,7 @@ struct script_files {
   char **paths;
   uint32_t count;
   double timeout;
+  bool skips; /* those that fail: script_limits */
   char target[JIT_TARGET_TEXT];
   const struct vm_intrinsics *intrinsics; /* borrowed: what they know besides what they define */
 };

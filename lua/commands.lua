@@ -85,7 +85,7 @@ function commands.tune(options, files, rest)
   local ok, tasks = pcall(tune.all, functions, {
     target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
-    rule_timeout = cli.seconds(options, "rule-timeout"), model = options.model, failures = options.failures,
+    rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, no_tune = options["no-tune"], store = store,
     listen = options.json and progress.json() or progress.lines(ms.terminal_width()),
   })
@@ -298,7 +298,7 @@ function commands.space(options, files, rest)
   local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
   for _, func in ipairs(functions_of(files[1], rest, options.task)) do
     local opened = tune.open(func, ms.target(options.target or "native"), {
-      files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"),
+      files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"],
     })
     local product = opened.product
     for i, sch in ipairs(opened.sketches) do

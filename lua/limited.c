@@ -67,7 +67,7 @@ static int explain(lua_State *L) {
   return 1;
 }
 
-static int fail_of_memory(lua_State *L) {
+static void explain_memory(lua_State *L) {
   struct script *s = script_of(L);
   size_t most = s->limits.bytes;
   s->limits.bytes = 0; /* what the script keeps may leave no room for the message */
@@ -75,7 +75,6 @@ static int fail_of_memory(lua_State *L) {
   lua_pushfstring(L, "%s `%s` (%s:%d) needs more than %I MiB of memory; keep fewer schedules and tables at a time",
                   p.kind, p.name, p.at.short_src, p.at.linedefined, (LUAI_UACINT)(most >> 20));
   s->limits.bytes = most;
-  return lua_error(L);
 }
 
 /* Our hook is there during a call; after it the one of before, which in a state of another program may be its own. It
@@ -120,9 +119,18 @@ static double start_clock(lua_State *L, double seconds) {
   return before;
 }
 
+/* Whether the user chose that such a part is left out where it fails. */
+static bool is_skipped(lua_State *L, const char *kind) {
+  static const char *const kinds[] = {"rule", "postprocessor", "mutator"};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(kinds[i], kind)) return script_of(L)->limits.skips && !script_interrupted();
+  return false;
+}
+
 /* limited(kind, part, arguments…): true and what part.apply(arguments…) gives; false, the code and the message where an
  * instruction in it was refused. It is stopped when it is late or the user interrupts; any other error names the part,
- * its place and what to do. The clock of a call around it runs on. */
+ * its place and what to do, and is raised, or given as the refusal `skipped` where the user chose that. The clock of a
+ * call around it runs on. */
 static int limited(lua_State *L) {
   struct script *s = script_of(L);
   luaL_checkstring(L, 1);
@@ -143,14 +151,15 @@ static int limited(lua_State *L) {
     return lua_gettop(L) - 2;
   }
   enum ms_code refused = bind_refused_code(L, -1);
-  if (refused) {
-    lua_pushboolean(L, false);
-    lua_pushstring(L, ms_code_name(refused));
-    lua_pushvalue(L, -3);
-    return 3;
+  if (!refused) {
+    if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) explain_memory(L);
+    if (!is_skipped(L, lua_tostring(L, 1))) return lua_error(L);
+    refused = MS_SKIPPED;
   }
-  if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) return fail_of_memory(L);
-  return lua_error(L);
+  lua_pushboolean(L, false);
+  lua_pushstring(L, ms_code_name(refused));
+  lua_pushvalue(L, -3);
+  return 3;
 }
 
 /* heeding(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
@@ -194,13 +203,28 @@ static int rule_timeout(lua_State *L) {
   return 0;
 }
 
+/* skip_failing(whether): parts that fail are left out where they do, in a state that has no limits of its own. */
+static int skip_failing(lua_State *L) {
+  script_of(L)->limits.skips = lua_toboolean(L, 1);
+  return 0;
+}
+
+static int skips_failing(lua_State *L) {
+  lua_pushboolean(L, script_of(L)->limits.skips);
+  return 1;
+}
+
 void bind_parts(lua_State *L) {
   assert(lua_istable(L, -1));
   lua_pushcfunction(L, limited);
   lua_setfield(L, -2, "limited");
   lua_pushcfunction(L, code_of);
   lua_setfield(L, -2, "code_of");
+  lua_pushcfunction(L, skips_failing);
+  lua_setfield(L, -2, "skips_failing");
   if (script_of(L)->limits.sandbox) return; /* a sandbox does not choose its limits */
+  lua_pushcfunction(L, skip_failing);
+  lua_setfield(L, -2, "skip_failing");
   lua_pushcfunction(L, rule_timeout);
   lua_setfield(L, -2, "rule_timeout");
   lua_pushcfunction(L, heeding);

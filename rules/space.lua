@@ -18,13 +18,20 @@ local function block_names(sch)
   return names
 end
 
-local function check_schedules(rule, made)
-  local function refuse(what) error(string.format("rule `%s` %s; a rule returns a list of schedules: {sch}", rule.name, what), 0) end
-  if type(made) ~= "table" then refuse("returned " .. (made == nil and "nothing" or "a " .. type(made))) end
-  if #made > MOST_OF_A_RULE then refuse(string.format("returned %d schedules, more than %d", #made, MOST_OF_A_RULE)) end
+-- What is wrong with what a rule gave back; nil: nothing.
+local function find_wrong(rule, made)
+  local function wrong(...) return string.format("rule `%s` %s; a rule returns a list of schedules: {sch}", rule.name, string.format(...)) end
+  if type(made) ~= "table" then return wrong("returned %s", made == nil and "nothing" or "a " .. type(made)) end
+  if #made > MOST_OF_A_RULE then return wrong("returned %d schedules, more than %d", #made, MOST_OF_A_RULE) end
   for i = 1, #made do
-    if type_of(made[i]) ~= "schedule" then refuse(string.format("returned a list whose item %d is a %s", i, type(made[i]))) end
+    if type_of(made[i]) ~= "schedule" then return wrong("returned a list whose item %d is a %s", i, type(made[i])) end
   end
+end
+
+-- A part gave back what it must not: an error, or a reason to skip it, as one that it raises (limited.c).
+local function fail_part(message)
+  if not msched.skips_failing() then error(message, 0) end
+  return "skipped", message
 end
 
 -- The schedules that a rule makes of one. Where an instruction in it is refused, the schedule as it was goes on.
@@ -41,7 +48,8 @@ local function apply_once(rule_for, sch, name, context, report)
   if not found then return drop(msched.code_of(block) or error(block, 0), block) end
   local ok, made, message = limited("rule", rule, sch, block, context, rule)
   if not ok then return drop(made, message) end
-  check_schedules(rule, made)
+  local wrong = find_wrong(rule, made)
+  if wrong then return drop(fail_part(wrong)) end
   if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
   return made
 end
@@ -198,7 +206,8 @@ local function schedules_of(described, func, context, report)
   end
   if made == nil then return {sch} end
   if type_of(made) == "schedule" then return {made} end
-  check_schedules(described, made)
+  local wrong = find_wrong(described, made)
+  if wrong then error(wrong, 0) end
   return made
 end
 
@@ -307,7 +316,7 @@ function space.mutate(mutator, trace, stream, other)
   local ok, made, message = limited("mutator", mutator, trace, stream, other)
   if not ok then return nil, made, message end
   if made ~= nil and type_of(made) ~= "trace" then
-    error(string.format("mutator `%s` returned a %s; a mutator returns a trace, or nil", mutator.name, type(made)), 0)
+    return nil, fail_part(string.format("mutator `%s` returned a %s; a mutator returns a trace, or nil", mutator.name, type(made)))
   end
   return made
 end

@@ -5,7 +5,7 @@ local services = {}
 local Services = {}
 Services.__index = Services
 
--- options: target, jobs, files, rule_timeout, reference_timeout, simulate, no_tune, model, seed; store, or db: the path of one;
+-- options: target, jobs, files, rule_timeout, skip_failing, reference_timeout, simulate, no_tune, model, seed; store, or db: the path of one;
 -- measurer: what measures in place of the program's.
 function services.open(options)
   return setmetatable({options = options, store = options.store or msched.store(options.db), tasks = {}}, Services)
@@ -16,7 +16,8 @@ function Services:start(tasks)
   local options, target = self.options, self.options.target or "native"
   for _, task in ipairs(tasks) do
     if not self.pool then
-      self.pool = msched.pool(task.func, {jobs = options.jobs or task.target.cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10})
+      self.pool = msched.pool(task.func, {jobs = options.jobs or task.target.cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
+                                             skip_failing = options.skip_failing})
     else
       self.pool:add(task.func)
     end

@@ -83,12 +83,13 @@ end
 -- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox; closures
 -- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
 -- describes in place of the target's.
--- Each call has options.rule_timeout seconds.
+-- Each call has options.rule_timeout seconds; with options.skip_failing, one that fails counts as refused.
 function tune.open(func, target, options)
   check_extents(func)
   local timeout = options.rule_timeout or 10
   msched.rule_timeout(timeout)
-  local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout}
+  msched.skip_failing(options.skip_failing)
+  local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
   local parts = space.parts(targets.context(target))
   space.add(parts, {space = own("space"), rule = own("rule", options.rules), postproc = {}, mutator = {}})
   local sketches, report, product = generate(func, box, parts, options.seed)
@@ -142,6 +143,7 @@ local function open_task(each, run, shared, policy, options)
   local seed = options.seed or 1
   local opened = tune.open(each.func, target, {
     files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = seed, rule_timeout = options.rule_timeout,
+    skip_failing = options.skip_failing,
   })
   local task = Task.new(each.func, {
     name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, asked = (options.trials or options.total) ~= nil, seed = seed,
@@ -159,7 +161,7 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, policy, policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, reference_timeout, failures (in
+-- postprocs, mutators, policy, policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua).
 function tune.all(items, options)
   local policy = policies.find(options.policy)
@@ -210,7 +212,7 @@ end
 
 local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table rules:table postprocs:table mutators:table " ..
   "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean " ..
-  "rule_timeout:number reference_timeout:number failures:integer listen:function"
+  "rule_timeout:number skip_failing:boolean reference_timeout:number failures:integer listen:function"
 
 function msched.tune(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end

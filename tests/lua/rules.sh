@@ -126,6 +126,25 @@ echo 'require "msched".postproc {name = "full", apply = function(sch) local t = 
 echo 'require "msched".mutator {name = "stuck", weight = 1e9, apply = function(trace) while true do end end}' | stopped stuck 'mutator `stuck`' '--rule-timeout'
 echo 'require "msched".mutator {name = "odd", weight = 1e9, apply = function(trace) return 7 end}' | stopped odd 'mutator `odd` returned a number'
 
+# With --skip-failing each of these is counted as refused, as `skipped`, and the run goes on.
+skipped() { # name, what stands in the table; the file is on standard input
+  cat >"$work/$1.lua"
+  timeout 60 "$msched" tune "$gemm" --rules "$work/$1.lua" --skip-failing --rule-timeout $limit --trials 4 --db "$work/$1.db" --json -- 32 32 32 \
+    >"$work/out" 2>"$work/err" || fail "$1, skipped: $(cat "$work/err")"
+  grep -q "\"refused\":.*\"$2: skipped\":[0-9]" "$work/out" || fail "$1, skipped: $(tail -n 1 "$work/out")"
+  grep -q '"ended":"trials"' "$work/out" || fail "$1, skipped: not all trials"
+}
+rule broken 'local x = nil + 1' | skipped broken broken
+rule stuck 'while sch:block_name(block) == "C" do end' | skipped stuck stuck
+rule greedy 'local t = {} if sch:block_name(block) == "C" then while true do t[#t + 1] = t end end' | skipped greedy greedy
+rule silent 'if sch:block_name(block) == "C" then return end' | skipped silent silent
+echo 'require "msched".postproc {name = "some", apply = function(sch) if sch:hash():sub(-1) > "7" then error "oh" end end}' | skipped some some
+echo 'require "msched".mutator {name = "odd", weight = 10, apply = function(trace) return 7 end}' | skipped odd odd
+"$msched" space "$gemm" --rules "$work/broken.lua" --skip-failing -- 32 32 32 >"$work/out" 2>"$work/err" || fail "broken, space: $(cat "$work/err")"
+grep -qE "^ +[0-9]+  broken  skipped  rule \`broken\` .*broken.lua:3: attempt" "$work/err" || fail "broken, space: $(cat "$work/err")"
+echo 'error "oh"' >"$work/loading.lua" # a file that does not load is no part to skip
+"$msched" space "$gemm" --rules "$work/loading.lua" --skip-failing -- 32 32 32 >"$work/out" 2>&1 && fail "loading: skipped"
+
 # Where an instruction is refused, what it was applied to is dropped, and counted under the name and the code: a rule's
 # schedule goes on as it was before, a postprocessor's candidate and a mutator's change are gone.
 fused_twice='local l = sch:get_loops(block) sch:fuse(l, l)'
@@ -203,9 +222,11 @@ ms.rule {name = "mine", apply = function(sch, block) seen.rule = seen.rule + 1 r
 ms.postproc {name = "mine", apply = function(sch) seen.postproc = seen.postproc + 1 return os.time() > 0 end}
 local best = ms.tune(gemm, {trials = 8, batch = 4, db = arg[2], mutators = {{name = "mine", weight = 10, apply = function(t) seen.mutator = seen.mutator + 1 return t end}}})
 assert(best.seconds > 0 and seen.rule > 0 and seen.postproc > 0 and seen.mutator > 0)
+assert(not ms.skips_failing())
+ms.tune(gemm, {trials = 2, skip_failing = true, db = arg[2], rules = {{name = "broken", apply = function() error "oh" end}}})
 ms.rule {name = "endless", apply = function(sch) while true do end end}
 local ok, message = pcall(ms.tune, gemm, {trials = 8, db = arg[3], rule_timeout = 0.2})
-assert(not ok and tostring(message):find("rule `endless`", 1, true) and tostring(message):find("inline.lua:8", 1, true), message)
+assert(not ok and tostring(message):find("rule `endless`", 1, true) and tostring(message):find("inline.lua:10", 1, true), message)
 local function hook() end
 debug.sethook(hook, "", 1000)
 ok, message = pcall(ms.tune, gemm, {trials = 8, db = arg[3], rule_timeout = 0.2})
