@@ -32,10 +32,11 @@ struct c_template {
 
 struct emit_c;
 struct c_dialect {
-  const char *library;                           /* before the names of C's library */
-  const char *restricts;                         /* pointers */
-  const char *fails;                             /* what a failed assertion does before it returns */
-  bool polynomials;                              /* fast math has functions of ours */
+  const char *library;   /* before the names of C's library */
+  const char *restricts; /* pointers */
+  const char *fails;     /* what a failed assertion does before it returns */
+  bool scalars_as_bits;  /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
+  bool polynomials;      /* fast math has functions of ours */
   const struct c_template *templates;            /* instead of those of the same name; the last has no name */
   bool (*call)(struct emit_c *e, tir_expr call); /* writes a call that only it knows; false: it does not */
   void (*allocate)(struct emit_c *e, tir_buffer buffer, struct c_type type, uint64_t elements); /* declares a buffer */
@@ -89,6 +90,7 @@ void emit_c_identifier(const char *text, char *out, size_t size); /* text as an 
 struct c_type emit_c_type(struct emit_c *e, tir_type t, int width);              /* of values */
 const char *emit_c_type_name(struct emit_c *e, struct c_type t, char out[32]);   /* "f32x16", or "float" */
 const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]); /* unaligned, may alias */
+static inline bool emit_c_is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
 struct c_type emit_c_stored(tir_type t, int width); /* as in memory: floats of 16 bits as uint16_t, bool as uint8_t */
 /* The name of helper function `name` for a type; what it needs is written first. `word`: put for $M in its template. */
 const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]);
@@ -122,7 +124,9 @@ void emit_c_begin(struct emit_c *e); /* the indentation of a line */
 void emit_c_condition(struct emit_c *e, tir_expr condition);
 void emit_c_list(struct emit_c *e, tir_stmt first);
 void emit_c_body(struct emit_c *e, tir_stmt first); /* one level further in */
-void emit_c_captured(struct emit_c *e, const struct tir_captures *captures, bool as_parameters); /* their names */
+/* What an outlined loop captures, as a list: what is given, parameters for it, or addresses of what is given. */
+enum c_captured { C_ARGUMENTS, C_PARAMETERS, C_ADDRESSES };
+void emit_c_captured(struct emit_c *e, const struct tir_captures *captures, enum c_captured as);
 /* emit_c_parallel.c */
 void emit_c_parallel(struct emit_c *e, const struct tir_captures *captures);
 

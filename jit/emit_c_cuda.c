@@ -15,11 +15,13 @@ enum { DEVICE_ALIGNMENT = 256 };
 
 static const struct c_template templates[] = {
     {"of_half", "",
-     "$V ms_of_half_$N($U h) {\n  $V x;\n  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"((uint16_t)h));\n  return "
+     "MS_PTX($V, ms_of_half_$N, ($U h)) {\n  $V x;\n  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"((uint16_t)h));\n "
+     " return "
      "x;\n}",
      NULL},
     {"to_half", "",
-     "$U ms_to_half_$N($V x) {\n  uint16_t h;\n  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x));\n  return "
+     "MS_PTX($U, ms_to_half_$N, ($V x)) {\n  uint16_t h;\n  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x));\n  "
+     "return "
      "h;\n}",
      NULL},
     {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return $Crsqrt$F(x); }", NULL},
@@ -110,6 +112,19 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
   }
 }
 
+/* Scalars of 16 bits come as their bits: the host has no conversion of theirs. */
+static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
+  struct c_type f = {TIR_FLOAT, 32, 1};
+  char helper[64];
+  for (uint32_t i = c->buffers; i < c->buffers + c->vars; i++) {
+    tir_var v = tir_at(e->ir, c->at[i])->ref;
+    tir_type t = e->ir->vars.at[v].type;
+    if (!emit_c_is_short(t)) continue;
+    emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper);
+    emit_c_line(e, "const float %s = %s(ms_%s);", e->vars[v], helper, e->vars[v]);
+  }
+}
+
 static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, struct launch *launch) {
   FILE *outer = e->out;
   int indent = e->indent;
@@ -119,6 +134,7 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   if (!(e->out = open_memstream(&text, &size))) abort();
   e->indent = 1, e->parallel = true, e->dynamic_bytes = 0;
   tir_stmt innermost = bind_axes(e, c->loop, launch);
+  widen_scalars(e, c);
   emit_c_list(e, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]);
   e->indent = indent, e->parallel = false;
   emit_c_leave(e, mark);
@@ -126,7 +142,7 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   e->out = e->functions;
   fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%llu) %s_kernel_%u(",
           (unsigned long long)launch->threads, e->name, number);
-  emit_c_captured(e, c, true);
+  emit_c_captured(e, c, C_PARAMETERS);
   fprintf(e->out, ") {\n%s}\n\n", text);
   e->out = outer;
   free(text);
@@ -152,12 +168,14 @@ static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
     emit_c_line(e, "cudaFuncSetAttribute(%s_kernel_%u, cudaFuncAttributeMaxDynamicSharedMemorySize, %llu);", e->name,
                 number, (unsigned long long)e->dynamic_bytes);
   emit_c_begin(e);
-  fprintf(e->out, "%s_kernel_%u<<<", e->name, number);
+  fprintf(e->out, "void *ms_args_%u[] = {", number);
+  emit_c_captured(e, c, C_ADDRESSES);
+  fputs("};\n", e->out);
+  emit_c_begin(e);
+  fprintf(e->out, "cudaLaunchKernel(%s_kernel_%u, ", e->name, number);
   write_extents(e, launch.grid);
   write_extents(e, launch.block);
-  fprintf(e->out, "%llu, (cudaStream_t)stream>>>(", (unsigned long long)e->dynamic_bytes);
-  emit_c_captured(e, c, false);
-  fputs(");\n", e->out);
+  fprintf(e->out, "ms_args_%u, %llu, (cudaStream_t)stream);\n", number, (unsigned long long)e->dynamic_bytes);
 }
 
 /* ---- The function ---- */
@@ -197,8 +215,6 @@ static void argument(struct emit_c *e, const struct tir_param *p, uint32_t i) {
   emit_c_type_name(e, emit_c_stored(t, 1), type);
   if (p->buffer)
     emit_c_line(e, "%s *%s = (%s *)args[%u];", type, emit_c_declare_buffer(e, p->buffer), type, i);
-  else if (tir_type_is_float(t) && tir_type_bits(t) == 16)
-    emit_c_refuse(e, "a scalar parameter of 16 bits has no form in CUDA");
   else if (tir_type_is_int(t))
     emit_c_line(e, "const %s %s = *(const %s *)args[%u];", emit_c_index_type(e), emit_c_declare_var(e, p->var), type,
                 i);
@@ -245,6 +261,8 @@ static void write_head(const struct emit_c *e, FILE *out) {
         "#define UINT64_MAX 18446744073709551615ULL\n#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
         "#else\n#include <stdint.h>\n#endif\n\n"
         "#define MS_HELPER static __device__ __forceinline__\n"
+        "#ifndef MS_PTX /* functions of PTX */\n#define MS_PTX(type, name, parameters) MS_HELPER type name "
+        "parameters\n#endif\n"
         "#define __builtin_memcpy ::memcpy\n\n",
         out);
 }
@@ -252,6 +270,7 @@ static void write_head(const struct emit_c *e, FILE *out) {
 const struct c_dialect emit_c_cuda = {.library = "::",
                                       .restricts = "__restrict__ ",
                                       .fails = "__trap();",
+                                      .scalars_as_bits = true,
                                       .templates = templates,
                                       .call = write_call,
                                       .allocate = allocate,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 static int lanes_of(const struct emit_c *e, tir_expr x) { return tir_type_lanes(tir_type_of(e->ir, x)); }
-static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
 static bool is_bool(tir_type t) { return tir_type_code(t) == TIR_BOOL; }
 static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
 
@@ -160,7 +159,7 @@ static void literal(struct emit_c *e, const struct tir_expr_node *n) {
     unsigned char bytes[8];
     tir_type t = tir_type_with_lanes(n->type, 1);
     double value = n->real;
-    if (is_short(t)) tir_put_element(t, bytes, value), value = tir_fetch_element(t, bytes);
+    if (emit_c_is_short(t)) tir_put_element(t, bytes, value), value = tir_fetch_element(t, bytes);
     const char *suffix = tir_type_bits(t) == 64 ? "" : "f";
     char text[40];
     if (isnan(value) || isinf(value)) {
@@ -308,7 +307,7 @@ void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
       fprintf(e->out, "(%s)-", emit_c_type_name(e, t, type));
       emit_c_mask(e, x, c, t.bits);
     }
-  } else if (is_short(to) && tir_type_code(from) != TIR_BOOL) {
+  } else if (emit_c_is_short(to) && tir_type_code(from) != TIR_BOOL) {
     cast_to_short(e, x, to, c);
   } else {
     convert(e, x, emit_c_type(e, from, c.width), emit_c_type(e, to, c.width), c);

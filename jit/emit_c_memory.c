@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
 static const char *short_word(tir_type t) { return tir_type_code(t) == TIR_BFLOAT ? "bfloat" : "half"; }
 
 void emit_c_buffer(struct emit_c *e, tir_buffer b) {
@@ -147,17 +146,18 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
     tir_expr one = tir_at(e->ir, index)->a;
     struct tir_expr_node scalar = *n;
     scalar.type = tir_type_with_lanes(n->type, 1);
-    struct c_type t = is_short(n->type) ? (struct c_type){TIR_FLOAT, 32, c.width} : emit_c_stored(n->type, c.width);
+    struct c_type t =
+        emit_c_is_short(n->type) ? (struct c_type){TIR_FLOAT, 32, c.width} : emit_c_stored(n->type, c.width);
     char helper[64], of[64];
     fprintf(e->out, "%s(", emit_c_helper(e, "splat", t, NULL, helper));
     t.width = 1;
     snprintf(of, sizeof of, "of_%s", short_word(n->type));
-    if (is_short(n->type)) fprintf(e->out, "%s(", emit_c_helper(e, of, t, NULL, helper));
+    if (emit_c_is_short(n->type)) fprintf(e->out, "%s(", emit_c_helper(e, of, t, NULL, helper));
     load_raw(e, &scalar, one, C_SCALAR);
-    fputs(is_short(n->type) ? "))" : ")", e->out);
+    fputs(emit_c_is_short(n->type) ? "))" : ")", e->out);
     return;
   }
-  if (!is_short(n->type)) {
+  if (!emit_c_is_short(n->type)) {
     load_raw(e, n, index, c);
     return;
   }
@@ -177,7 +177,7 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
 static void stored_value(struct emit_c *e, tir_expr value, tir_type type, struct c_chunk c) {
   char to[64], helper[64], name[32];
   struct c_type stored = emit_c_stored(type, c.width);
-  if (is_short(type)) {
+  if (emit_c_is_short(type)) {
     struct c_type f = {TIR_FLOAT, 32, c.width};
     snprintf(to, sizeof to, "to_%s", short_word(type));
     emit_c_helper(e, to, f, NULL, helper);

@@ -18,7 +18,7 @@ static void write_body(struct emit_c *e, const struct tir_captures *c, uint32_t 
           "int32_t *ms_status",
           number);
   if (c->buffers + c->vars) fputs(", ", e->out);
-  emit_c_captured(e, c, true);
+  emit_c_captured(e, c, C_PARAMETERS);
   fprintf(e->out, ") {\n  (void)ms_thread;\n  (void)ms_status;\n");
   uint32_t mark = emit_c_enter(e);
   const char *i = emit_c_declare_var(e, s.loop.var);
@@ -61,7 +61,7 @@ void emit_c_parallel(struct emit_c *e, const struct tir_captures *c) {
           "ms_status",
           number);
   if (c->buffers + c->vars) fputs(", ", e->out);
-  emit_c_captured(e, c, false);
+  emit_c_captured(e, c, C_ARGUMENTS);
   fputs(");\n", e->out);
   e->indent--;
   emit_c_line(e, "}");

@@ -225,26 +225,31 @@ static void parameter_type(struct emit_c *e, tir_var v, char out[32]) {
     emit_c_type_name(e, emit_c_type(e, t, 1), out);
 }
 
-static void captured_buffer(struct emit_c *e, const struct tir_captures *c, uint32_t i, bool as_parameter) {
+static void captured_buffer(struct emit_c *e, const struct tir_captures *c, uint32_t i, enum c_captured as) {
   tir_buffer b = tir_at(e->ir, c->at[i])->ref;
   char type[32];
-  if (as_parameter)
+  if (as == C_PARAMETERS)
     fprintf(e->out, "%s *%s", emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, b)->type, 1), type),
             tir_is_captured_apart(e->ir, c, i) ? e->dialect->restricts : "");
   emit_c_buffer(e, b);
 }
 
-void emit_c_captured(struct emit_c *e, const struct tir_captures *c, bool as_parameters) {
+static void captured_variable(struct emit_c *e, tir_var v, enum c_captured as) {
   char type[32];
+  bool bits = e->dialect->scalars_as_bits && emit_c_is_short(e->ir->vars.at[v].type);
+  if (as == C_PARAMETERS) parameter_type(e, v, type), fprintf(e->out, "%s ", bits ? "uint16_t" : type);
+  if (as == C_PARAMETERS && bits) fputs("ms_", e->out);
+  emit_c_variable(e, v);
+}
+
+void emit_c_captured(struct emit_c *e, const struct tir_captures *c, enum c_captured as) {
   for (uint32_t i = 0; i < c->buffers + c->vars; i++) {
     if (i) fputs(", ", e->out);
-    if (i < c->buffers) {
-      captured_buffer(e, c, i, as_parameters);
-      continue;
-    }
-    tir_var v = tir_at(e->ir, c->at[i])->ref;
-    if (as_parameters) parameter_type(e, v, type), fprintf(e->out, "%s ", type);
-    emit_c_variable(e, v);
+    if (as == C_ADDRESSES) fputs("(void *)&", e->out);
+    if (i < c->buffers)
+      captured_buffer(e, c, i, as);
+    else
+      captured_variable(e, tir_at(e->ir, c->at[i])->ref, as);
   }
 }
 

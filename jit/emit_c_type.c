@@ -208,7 +208,7 @@ static void expand(struct emit_c *e, const char *text, struct c_type t, const ch
   short_name(t, name);
   short_name(u, uname);
   FILE *out = e->helpers;
-  fprintf(out, "MS_HELPER ");
+  if (strncmp(text, "MS_", 3) != 0) fputs("MS_HELPER ", out);
   for (const char *c = text; *c; c++) {
     if (*c != '$') {
       fputc(*c, out);
