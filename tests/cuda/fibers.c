@@ -1,0 +1,227 @@
+#define _GNU_SOURCE
+#include "fibers.h"
+
+#include "tir/tir.h"
+
+#include <link.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, GUARD = 64 << 10, SHARED = 232448, PAST_SHARED = 256 };
+
+enum state { READY, AT_BARRIER, AT_SHUFFLE, ENDED };
+struct fiber {
+  ucontext_t context;
+  char *stack;
+  struct fibers_index at;
+  enum state state;
+  int line; /* where it waits */
+  uint32_t mask;
+  uint64_t value; /* what it brings to a shuffle, and takes from it */
+  int distance, width;
+};
+
+struct fibers_index threadIdx, blockIdx;
+__thread unsigned char ms_shared[SHARED + PAST_SHARED];
+
+static struct fiber fibers[MOST_THREADS], *running;
+static unsigned thread_count;
+static ucontext_t scheduler;
+static const struct fibers_launch *launched;
+static uint64_t order_seed, random_state;
+
+void fibers_fail(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fputs("the shim: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  _exit(1);
+}
+
+float fibers_of_half(uint16_t bits) { return (float)tir_fetch_element(TIR_TYPE(TIR_FLOAT, 16, 1), &bits); }
+
+uint16_t fibers_to_half(float x) {
+  uint16_t bits;
+  tir_put_element(TIR_TYPE(TIR_FLOAT, 16, 1), &bits, x);
+  return bits;
+}
+
+/* ---- Order ---- */
+
+void fibers_set_order(uint64_t seed) { order_seed = seed, random_state = seed * 0x9e3779b97f4a7c15u | 1; }
+
+static uint64_t draw(uint64_t below) { /* xorshift */
+  random_state ^= random_state << 13, random_state ^= random_state >> 7, random_state ^= random_state << 17;
+  return random_state % below;
+}
+
+static void make_order(unsigned *order, unsigned count) {
+  for (unsigned i = 0; i < count; i++) order[i] = order_seed == 1 ? count - 1 - i : i;
+  for (unsigned i = count; order_seed > 1 && i > 1; i--) {
+    unsigned other = (unsigned)draw(i), kept = order[i - 1];
+    order[i - 1] = order[other], order[other] = kept;
+  }
+}
+
+/* ---- Fibers ---- */
+
+static void begin(void) {
+  launched->thread(launched->data);
+  running->state = ENDED;
+}
+
+static void start(struct fiber *f, struct fibers_index at) {
+  if (!f->stack) {
+    f->stack = mmap(NULL, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (f->stack == MAP_FAILED || mprotect(f->stack, GUARD, PROT_NONE)) fibers_fail("no memory for a thread's stack");
+  }
+  getcontext(&f->context);
+  f->context.uc_stack.ss_sp = f->stack + GUARD;
+  f->context.uc_stack.ss_size = STACK;
+  f->context.uc_link = &scheduler;
+  makecontext(&f->context, begin, 0);
+  f->at = at, f->state = READY;
+}
+
+static void resume(struct fiber *f) {
+  running = f, threadIdx = f->at;
+  swapcontext(&scheduler, &f->context);
+}
+
+static void wait_at(enum state state, int line) {
+  struct fiber *f = running;
+  f->state = state, f->line = line;
+  swapcontext(&f->context, &scheduler);
+}
+
+void fibers_barrier(int line) { wait_at(AT_BARRIER, line); }
+
+uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line) {
+  struct fiber *f = running;
+  f->mask = mask, f->value = value, f->distance = distance, f->width = width;
+  wait_at(AT_SHUFFLE, line);
+  return f->value;
+}
+
+/* ---- Meeting ---- */
+
+/* Gives each lane what its partner brings, where all whom the mask names have come to the same shuffle. */
+static bool exchange(struct fiber *warp, unsigned lanes) {
+  const struct fiber *first = NULL;
+  uint64_t brought[WARP];
+  for (unsigned l = 0; l < lanes && !first; l++)
+    if (warp[l].state == AT_SHUFFLE) first = &warp[l];
+  if (!first) return false;
+  for (unsigned l = 0; l < WARP; l++) {
+    if (!(first->mask >> l & 1)) continue;
+    if (l >= lanes) fibers_fail("line %d: a shuffle's mask names lane %u of a warp of %u", first->line, l, lanes);
+    if (warp[l].state != AT_SHUFFLE || warp[l].line != first->line || warp[l].mask != first->mask) return false;
+    brought[l] = warp[l].value;
+  }
+  int line = first->line, width = first->width;
+  uint32_t mask = first->mask;
+  if (width < 1 || width > WARP || (width & (width - 1))) fibers_fail("line %d: a shuffle of width %d", line, width);
+  for (unsigned l = 0; l < lanes; l++) {
+    struct fiber *f = &warp[l];
+    if (f->state != AT_SHUFFLE) continue;
+    if (!(mask >> l & 1)) fibers_fail("line %d: lane %u shuffles, and the mask leaves it out", line, l);
+    unsigned partner = l ^ (unsigned)f->distance, last = l | (unsigned)(width - 1);
+    if (partner > last) partner = l; /* of a later group: its own */
+    if (!(mask >> partner & 1)) fibers_fail("line %d: lane %u takes from one that the mask leaves out", line, l);
+    f->value = brought[partner];
+    f->state = READY;
+  }
+  return true;
+}
+
+static unsigned count_state(enum state state) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < thread_count; i++) count += fibers[i].state == state;
+  return count;
+}
+
+/* Nobody can run: those who wait go on, or the kernel is at fault. */
+static void meet(void) {
+  bool any = false;
+  for (unsigned w = 0; w < thread_count; w += WARP)
+    any |= exchange(&fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
+  if (any) return;
+  unsigned at_barrier = count_state(AT_BARRIER);
+  for (unsigned i = 0; i < thread_count; i++)
+    if (fibers[i].state == AT_SHUFFLE)
+      fibers_fail("line %d: not all whom a shuffle's mask names come to it", fibers[i].line);
+  for (unsigned i = 0; i < thread_count; i++) {
+    if (fibers[i].state != AT_BARRIER) continue;
+    if (at_barrier < thread_count)
+      fibers_fail("line %d: %u of the block's %u threads come to a barrier", fibers[i].line, at_barrier, thread_count);
+    if (fibers[i].line != fibers[0].line)
+      fibers_fail("lines %d and %d: a block's threads meet at two barriers", fibers[0].line, fibers[i].line);
+    fibers[i].state = READY;
+  }
+}
+
+/* ---- Shared memory: of no value when a block begins ---- */
+
+enum { POISON = 0xff }; /* of floats: NaN */
+
+static int poison_library(struct dl_phdr_info *info, size_t size, void *data) {
+  const char *variable = data, *memory = info->dlpi_tls_data;
+  (void)size;
+  for (int i = 0; memory && i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type != PT_TLS || variable < memory || variable >= memory + p->p_memsz) continue;
+    memset(info->dlpi_tls_data, POISON, p->p_memsz);
+    return 1;
+  }
+  return 0;
+}
+
+static void poison_shared(void) {
+  if (!dl_iterate_phdr(poison_library, (void *)(uintptr_t)launched->shared))
+    fibers_fail("where the library's shared memory lies is not known");
+  memset(ms_shared, POISON, sizeof ms_shared);
+}
+
+static void check_dynamic(void) {
+  for (size_t i = 0; i < PAST_SHARED; i++)
+    if (ms_shared[launched->dynamic_bytes + i] != POISON)
+      fibers_fail("shared memory is written past the %zu bytes that the launch asks for", launched->dynamic_bytes);
+}
+
+/* ---- Blocks ---- */
+
+static void run_block(struct fibers_index at) {
+  const struct fibers_index *block = &launched->block;
+  unsigned order[MOST_THREADS];
+  blockIdx = at;
+  poison_shared();
+  for (unsigned i = 0; i < thread_count; i++)
+    start(&fibers[i], (struct fibers_index){i % block->x, i / block->x % block->y, i / block->x / block->y});
+  while (count_state(ENDED) < thread_count) {
+    make_order(order, thread_count);
+    for (unsigned i = 0; i < thread_count; i++)
+      if (fibers[order[i]].state == READY) resume(&fibers[order[i]]);
+    if (count_state(ENDED) < thread_count) meet();
+  }
+  check_dynamic();
+}
+
+void fibers_launch(const struct fibers_launch *launch) {
+  const struct fibers_index *grid = &launch->grid, *block = &launch->block;
+  launched = launch;
+  thread_count = block->x * block->y * block->z;
+  if (!thread_count || thread_count > MOST_THREADS) fibers_fail("a block of %u threads is launched", thread_count);
+  if (launch->dynamic_bytes > SHARED) fibers_fail("%zu bytes of shared memory are asked for", launch->dynamic_bytes);
+  unsigned blocks = grid->x * grid->y * grid->z, *order = calloc(blocks, sizeof *order);
+  if (!order) fibers_fail("%u blocks are launched", blocks);
+  make_order(order, blocks);
+  for (unsigned i = 0; i < blocks; i++)
+    run_block((struct fibers_index){order[i] % grid->x, order[i] / grid->x % grid->y, order[i] / grid->x / grid->y});
+  free(order);
+}

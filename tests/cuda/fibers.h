@@ -1,0 +1,44 @@
+/* A GPU's threads on a CPU: each is a fiber, which runs until it waits for others. Blocks run one after the other, their
+ * threads and themselves in an order that a seed decides. What a kernel does wrong with barriers and shuffles ends the
+ * process, with a message. */
+#ifndef TEST_FIBERS_H
+#define TEST_FIBERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fibers_index {
+  unsigned x, y, z;
+};
+extern struct fibers_index threadIdx, blockIdx; /* of the thread that runs */
+
+/* Forwards, backwards, then shuffled anew after each barrier: seeds 0, 1, and those from 2 on. */
+void fibers_set_order(uint64_t seed);
+
+struct fibers_launch {
+  struct fibers_index grid, block;
+  size_t dynamic_bytes; /* of shared memory, at ms_shared */
+  const void *shared;   /* a variable of the library's thread-local memory, which holds what it shares statically */
+  void (*thread)(void *data); /* what each thread does */
+  void *data;
+};
+void fibers_launch(const struct fibers_launch *launch);
+
+/* What a thread calls; line: of the source. */
+void fibers_barrier(int line);
+/* The value of the lane whose number differs in the bits of `distance`, as __shfl_xor_sync gives it. */
+uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line);
+void fibers_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* Conversions that a GPU has instructions for. */
+float fibers_of_half(uint16_t bits);
+uint16_t fibers_to_half(float x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

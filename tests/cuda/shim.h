@@ -1,0 +1,76 @@
+/* What CUDA's source needs to be C++ of a CPU, whose compiler includes this before the source. Each snippet of PTX is a
+ * function of its own there, MS_PTX(type, name, parameters); what it does stands here under its name. */
+#include "fibers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __shared__       thread_local /* one a block: its fibers are of one thread */
+
+extern thread_local unsigned char ms_shared[];
+
+/* ---- PTX ---- */
+
+#define MS_PTX(type, name, parameters) [[maybe_unused]] static type name##_by_ptx parameters
+[[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
+[[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }
+
+/* ---- What nvcc knows without headers ---- */
+
+#define __syncthreads()      fibers_barrier(__LINE__)
+#define __shfl_xor_sync(...) shim_shuffle(__LINE__, __VA_ARGS__)
+#define __trap()             fibers_fail("an assertion of the kernel failed")
+
+template <class T> static T shim_shuffle(int line, uint32_t mask, T value, int distance, int width = 32) {
+  uint64_t bits = 0;
+  static_assert(sizeof value >= 4 && sizeof value <= sizeof bits, "a GPU shuffles registers");
+  memcpy(&bits, &value, sizeof value);
+  bits = fibers_shuffle(mask, bits, distance, width, line);
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((uint64_t)x) : 64; }
+static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline double rsqrt(double x) { return 1 / sqrt(x); }
+
+/* ---- What launches kernels ---- */
+
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+typedef void *cudaStream_t;
+enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+template <class F> static int cudaFuncSetAttribute(F *, int, int) { return 0; }
+[[maybe_unused]] static int cudaGetLastError() { return 0; }
+
+template <class... P> struct shim_call {
+  void (*kernel)(P...);
+  void **args;
+};
+template <class... P, size_t... I> static void shim_apply(shim_call<P...> *call, std::index_sequence<I...>) {
+  call->kernel(*(P *)call->args[I]...);
+}
+template <class... P> static void shim_thread(void *data) {
+  shim_apply((shim_call<P...> *)data, std::make_index_sequence<sizeof...(P)>());
+}
+
+static thread_local char shim_own; /* names the memory that is thread-local here */
+
+template <class... P>
+static int cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **args, size_t bytes, cudaStream_t) {
+  shim_call<P...> call = {kernel, args};
+  struct fibers_launch launch = {
+      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, bytes, &shim_own, shim_thread<P...>, &call};
+  fibers_launch(&launch);
+  return 0;
+}

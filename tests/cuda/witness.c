@@ -1,0 +1,193 @@
+#define _GNU_SOURCE
+#include "witness.h"
+
+#include "fibers.h"
+#include "jit/jit.h"
+#include "support/case.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ORDERS = 4, SECONDS = 60, PAGE = 4096, FILLER = 0xff };
+
+/* ---- What is expected ---- */
+
+bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
+  struct tir_run_report report = {0};
+  struct tir_run_options options = {.note_unwritten = true, .report = &report};
+  *w = (struct witness){.ir = ir, .f = f};
+  if (!tir_make_arguments(ir, f, seed, &w->expected, err)) return false;
+  tir_copy_arguments(ir, f, &w->expected, &w->given);
+  bool ok = tir_run(ir, f, w->expected.args, w->expected.count, &options, err);
+  /* The C library's functions and the interpreter's differ in the last bits of a float. */
+  w->tolerance = fmax(tir_tolerance(ir, f, report.epsilon), report.epsilon > 0 ? 2e-6 : 0);
+  return ok;
+}
+
+void witness_close(struct witness *w) {
+  tir_arguments_free(&w->expected);
+  if (w->given.args) tir_arguments_free(&w->given);
+}
+
+/* ---- Compiling ---- */
+
+/* Undefined behaviour traps: misaligned vectors, indices that overflow or leave an array. Memory of a thread's own that
+ * is not written is no number. */
+#define FLAGS                                                                                                          \
+  "-x c++ -std=c++17 -O1 -w -shared -fPIC -fno-extern-tls-init -ftrivial-auto-var-init=pattern -ffp-contract=off "     \
+  "-fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=float-divide-by-zero"
+
+bool witness_compile(const char *folder) {
+  char command[1000];
+  int length = snprintf(command, sizeof command,
+                        "cd %s && ls | grep '[.]cu$' | xargs -P %ld -I{} sh -c 'g++ " FLAGS " -I " TEST_ROOT
+                        "/cuda -include shim.h -o {}.so {} >{}.log 2>&1 || rm -f {}.so'",
+                        folder, sysconf(_SC_NPROCESSORS_ONLN));
+  assert(length < (int)sizeof command);
+  return system("g++ --version >/dev/null 2>&1") == 0 && system(command) == 0;
+}
+
+/* ---- Memory with guards ---- */
+
+struct guarded {
+  char *pages; /* the first and the last may not be touched */
+  size_t whole, bytes;
+};
+
+/* The memory ends where the page does, as far as a buffer's alignment allows; what is left holds fillers. */
+static char *data_of(const struct guarded *g) {
+  size_t end = g->whole - PAGE;
+  return g->pages + (end - g->bytes) / TIR_BASE_ALIGNMENT * TIR_BASE_ALIGNMENT;
+}
+
+static struct guarded make_guarded(const void *from, size_t bytes) {
+  struct guarded g = {.whole = (bytes + 3 * PAGE + TIR_BASE_ALIGNMENT) / PAGE * PAGE, .bytes = bytes};
+  g.pages = mmap(NULL, g.whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (g.pages == MAP_FAILED) fibers_fail("no memory for %zu bytes", bytes);
+  memset(g.pages, FILLER, g.whole);
+  if (from) memcpy(data_of(&g), from, bytes);
+  mprotect(g.pages, PAGE, PROT_NONE);
+  mprotect(g.pages + g.whole - PAGE, PAGE, PROT_NONE);
+  return g;
+}
+
+static void end_guarded(struct guarded *g, void *to, const char *name) {
+  const unsigned char *first = (unsigned char *)g->pages + PAGE, *data = (unsigned char *)data_of(g);
+  const unsigned char *last = (unsigned char *)g->pages + g->whole - PAGE;
+  for (const unsigned char *p = first; p < last; p++)
+    if ((p < data || p >= data + g->bytes) && *p != FILLER)
+      fibers_fail("%s: written %td bytes after its first byte, and it has %zu", name, p - data, g->bytes);
+  if (to) memcpy(to, data, g->bytes);
+  munmap(g->pages, g->whole);
+}
+
+/* ---- Running, in the child ---- */
+
+typedef int launcher(void **args, void *workspace, void *stream);
+struct source {
+  char name[256]; /* of the function that launches its kernels */
+  size_t workspace;
+};
+
+/* As its head says. */
+static void read_head(const char *path, struct source *out) {
+  char *text = case_read_file(path), *at = text ? strstr(text, "workspace: ") : NULL;
+  *out = (struct source){0};
+  if (!at || sscanf(text, "/* %255[^,], made by msched", out->name) != 1) fibers_fail("%s: it has no head", path);
+  at += strlen("workspace: ");
+  out->workspace = strtoull(at + strspn(at, " *\n"), NULL, 10);
+  free(text);
+}
+
+static void call(const struct witness *w, launcher *launch, size_t workspace, struct tir_arguments *args) {
+  uint32_t count = args->count;
+  void **pointers = calloc(count + 1, sizeof *pointers);
+  uint64_t *scalars = calloc(count + 1, sizeof *scalars);
+  struct guarded *memory = calloc(count + 1, sizeof *memory);
+  if (!pointers || !scalars || !memory) abort();
+  jit_arguments(w->ir, w->f, args->args, pointers, scalars);
+  for (uint32_t i = 0; i < count; i++) {
+    if (!args->args[i].data) continue;
+    memory[i] = make_guarded(args->args[i].data, args->args[i].bytes);
+    pointers[i] = data_of(&memory[i]);
+  }
+  memory[count] = make_guarded(NULL, workspace);
+  int status = launch(pointers, data_of(&memory[count]), NULL);
+  if (status) fibers_fail("launching gives %d", status);
+  for (uint32_t i = 0; i < count; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "argument %u", i);
+    if (args->args[i].data) end_guarded(&memory[i], args->args[i].data, name);
+  }
+  end_guarded(&memory[count], NULL, "the workspace");
+  free(pointers);
+  free(scalars);
+  free(memory);
+}
+
+static _Noreturn void run_child(const struct witness *w, const char *source) {
+  static const char *const orders[ORDERS] = {"forwards", "backwards", "shuffled", "shuffled"};
+  char path[4200];
+  struct source s;
+  alarm(SECONDS);
+  read_head(source, &s);
+  snprintf(path, sizeof path, "%s.so", source);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *entry = library ? dlsym(library, s.name) : NULL;
+  if (!entry) fibers_fail("%s", dlerror());
+  for (uint64_t order = 0; order < ORDERS; order++) {
+    struct tir_arguments args;
+    ms_error err = {0};
+    tir_copy_arguments(w->ir, w->f, &w->given, &args);
+    fibers_set_order(order);
+    call(w, (launcher *)(uintptr_t)entry, s.workspace, &args);
+    if (!tir_same_arguments(w->ir, w->f, &w->expected, &args, w->tolerance, &err))
+      fibers_fail("with threads %s: %s", orders[order], err.message);
+    tir_arguments_free(&args);
+  }
+  _exit(0);
+}
+
+/* ---- */
+
+/* What went wrong with the compiler, if it did: the first line of its log that says so. */
+static bool is_compiled(const char *source, char why[WITNESS_TEXT]) {
+  char path[4200];
+  snprintf(path, sizeof path, "%s.so", source);
+  if (access(path, R_OK) == 0) return true;
+  snprintf(path, sizeof path, "%s.log", source);
+  char *log = case_read_file(path), *error = log ? strstr(log, "error") : NULL;
+  snprintf(why, WITNESS_TEXT, "g++ refuses it: %.*s", error ? (int)strcspn(error, "\n") : 0, error ? error : "");
+  free(log);
+  return false;
+}
+
+bool witness_agrees(const struct witness *w, const char *source, char why[WITNESS_TEXT]) {
+  int ends[2], status;
+  if (!is_compiled(source, why)) return false;
+  if (pipe(ends)) abort();
+  fflush(NULL);
+  pid_t child = fork();
+  if (child < 0) abort();
+  if (!child) {
+    dup2(ends[1], STDERR_FILENO);
+    run_child(w, source);
+  }
+  close(ends[1]);
+  FILE *said = fdopen(ends[0], "r");
+  size_t length = said ? fread(why, 1, WITNESS_TEXT - 1, said) : 0;
+  why[length] = 0;
+  why[strcspn(why, "\n")] = 0;
+  if (said) fclose(said);
+  while (waitpid(child, &status, 0) < 0) {}
+  if (WIFSIGNALED(status))
+    snprintf(why, WITNESS_TEXT, "%s",
+             WTERMSIG(status) == SIGALRM   ? "it does not end"
+             : WTERMSIG(status) == SIGSEGV ? "it touches memory that is not its own"
+                                           : "undefined behaviour: an index overflows, or a vector is misaligned");
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}

@@ -1,0 +1,28 @@
+/* Kernels without a GPU: CUDA's source, compiled as C++ for this CPU by g++ and a shim (shim.h), computes what the
+ * interpreter says that the function does. */
+#ifndef TEST_WITNESS_H
+#define TEST_WITNESS_H
+
+#include "tir/tir.h"
+
+/* A function, and what it makes of arguments that are drawn. The module is borrowed. */
+struct witness {
+  const struct tir *ir;
+  tir_func f;
+  struct tir_arguments given, expected;
+  double tolerance;
+};
+bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
+void witness_close(struct witness *w);
+
+/* Compiles all .cu in a folder, each to a library beside it, as many at once as there are cores; what the compiler says of
+ * FILE.cu is in FILE.cu.log. false: there is no g++. */
+bool witness_compile(const char *folder);
+
+enum { WITNESS_TEXT = 400 };
+/* Runs what was compiled of a source, the kernels of a schedule of the function: in a process of its own, once with the
+ * threads forwards, once backwards, twice shuffled, its buffers between pages that may not be touched. false: `why` says
+ * what went wrong. */
+bool witness_agrees(const struct witness *w, const char *source, char why[WITNESS_TEXT]);
+
+#endif
