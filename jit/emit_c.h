@@ -35,6 +35,7 @@ struct c_dialect {
   const char *library;   /* before the names of C's library */
   const char *restricts; /* pointers */
   const char *fails;     /* what a failed assertion does before it returns */
+  const char *bound[3];  /* a value that needs names: before those, before the value, after it */
   bool scalars_as_bits;  /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
   bool polynomials;      /* fast math has functions of ours */
   const struct c_template *templates;            /* instead of those of the same name; the last has no name */

@@ -270,6 +270,7 @@ static void write_head(const struct emit_c *e, FILE *out) {
 const struct c_dialect emit_c_cuda = {.library = "::",
                                       .restricts = "__restrict__ ",
                                       .fails = "__trap();",
+                                      .bound = {"([&] { ", "return ", "}())"},
                                       .scalars_as_bits = true,
                                       .templates = templates,
                                       .call = write_call,

@@ -387,7 +387,7 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
     emit_c_refuse(e, "a vector of truth values that is bound has no form in C");
     return;
   }
-  fprintf(e->out, "({ const %s ",
+  fprintf(e->out, "%sconst %s ", e->dialect->bound[0],
           index ? emit_c_index_type(e) : emit_c_type_name(e, emit_c_type(e, type, width), name));
   const char *before = e->vars[n->ref], *own;
   char *text = NULL; /* the value is in terms of what the name meant before */
@@ -401,10 +401,10 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
   fclose(e->out);
   e->out = out;
   own = emit_c_declare_var(e, n->ref);
-  fprintf(e->out, "%s = %s; ", own, text);
+  fprintf(e->out, "%s = %s; %s", own, text, e->dialect->bound[1]);
   free(text);
   emit_c_value(e, n->b, c);
-  fputs("; })", e->out);
+  fprintf(e->out, "; %s", e->dialect->bound[2]);
   emit_c_leave(e, mark);
   e->vars[n->ref] = (char *)before;
 }

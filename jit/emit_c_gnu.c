@@ -131,6 +131,7 @@ static const struct c_template no_templates[] = {{NULL, NULL, NULL, NULL}};
 const struct c_dialect emit_c_gnu = {.library = "__builtin_",
                                      .restricts = "restrict ",
                                      .fails = "__atomic_store_n(ms_status, 1, __ATOMIC_RELAXED);",
+                                     .bound = {"({ ", "", "})"},
                                      .polynomials = true,
                                      .templates = no_templates,
                                      .call = no_call,
