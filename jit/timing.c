@@ -2,6 +2,7 @@
 #include "timing.h"
 #include "measure.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,12 @@ static const struct timing_clock machine = {measure_now, count_interruptions};
 /* Seconds: what a call may lose to other programs, however busy the machine. */
 static const double LONGEST_INTERRUPTION = 0.5;
 
-/* By the fastest of n samples: one that is slow may have been interrupted. */
-static bool is_hopeless(double fastest, uint32_t n, double limit) {
-  return n >= LEAST_SAMPLES || n * (fastest - limit) > LONGEST_INTERRUPTION;
+/* By the fastest of n samples: one that is slow may have been interrupted, unseen where it was the whole machine. The
+ * call that warmed the caches is a witness of another moment. */
+static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
+  assert(fastest > plan->hopeless && n > 0);
+  bool first_was = plan->once > plan->hopeless;
+  return n + first_was >= 3 || (first_was && !interrupted) || n * (fastest - plan->hopeless) > LONGEST_INTERRUPTION;
 }
 
 /* Whether other programs ran: threads were interrupted so often that a tenth of the time may be lost, each losing some
@@ -85,20 +89,22 @@ static double seconds_of_calls(const struct timed *t, uint32_t calls) {
 static void sample(const struct timed *t, uint32_t calls, struct jit_timing *out) {
   const struct timing_plan *plan = t->plan;
   double start = t->clock->now(), spent = 0;
-  uint64_t interruptions = t->clock->interruptions();
+  uint32_t least = plan->least ? plan->least : LEAST_SAMPLES;
+  uint64_t before = t->clock->interruptions(), interruptions = 0;
   *out = (struct jit_timing){0};
   for (uint32_t n = 0; n < MOST_SAMPLES;) {
     t->samples[n++] = seconds_of_calls(t, calls);
     spent = t->clock->now() - start;
+    interruptions = t->clock->interruptions() - before;
     bool out_of_time = spent > plan->limit;
-    if (n < LEAST_SAMPLES && !out_of_time && !(plan->hopeless > 0)) continue;
+    if (n < least && !out_of_time && !(plan->hopeless > 0)) continue;
     timing_summarize(t->samples, n, out);
     bool slow = plan->hopeless > 0 && t->samples[0] > plan->hopeless;
-    out->censored = slow && is_hopeless(t->samples[0], n, plan->hopeless);
+    out->censored = slow && is_hopeless(plan, t->samples[0], n, interruptions > 0);
     if (out->censored || (out_of_time && !slow)) break;
-    if (n >= LEAST_SAMPLES && out->high - out->low <= 2 * plan->tolerance * out->seconds) break;
+    if (n >= least && out->high - out->low <= 2 * plan->tolerance * out->seconds) break;
   }
-  out->busy = was_disturbed(t->samples, out, t->clock->interruptions() - interruptions, spent);
+  out->busy = was_disturbed(t->samples, out, interruptions, spent);
 }
 
 bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,

@@ -11,6 +11,7 @@ struct timing_clock {
 };
 struct timing_plan {
   double tolerance;                 /* relative half width of the 95 % interval of the median */
+  uint32_t least;                   /* samples, however well they agree; 0: three */
   double limit;                     /* seconds; the interval may then be wider */
   double once;                      /* what a call took that warmed the caches */
   double hopeless;                  /* 0, or: stop, censored, when the fastest of the samples is slower */
@@ -18,7 +19,8 @@ struct timing_plan {
   const struct timing_clock *clock; /* NULL: the machine's */
 };
 /* Calls the entry until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
- * or of fewer that exceed the limit by more than any interruption takes. false: no memory. */
+ * the call that warmed the caches among them, of that call and another that nothing was seen to interrupt, or of fewer
+ * that exceed the limit by more than any interruption takes. false: no memory. */
 bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,
                     struct jit_timing *out);
 /* Fills everything but `censored` and `busy`; sorts the samples. */

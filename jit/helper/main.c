@@ -257,10 +257,10 @@ static void take_ran(struct helper *h, const struct message *m) {
 
 /* Seconds: more than a first run may lose to other programs, however busy the machine. */
 static const double LONG_WAIT = 0.5;
-enum { MOST_LATE = 3 };
+enum { MOST_LATE = 2 };
 
 /* The runner's alarm, or the helper's, went off. One run that is late may have been interrupted: it is hopeless when
- * three were late, or fewer that together took longer than any interruption. */
+ * another, which was given more time, was late too, or when it took longer than any interruption. */
 static void take_late(struct helper *h, struct candidate *c, uint32_t stage, double limit) {
   double most = h->hello.options.run_timeout;
   char reason[100];

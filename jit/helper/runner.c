@@ -87,19 +87,21 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   return jit_passed(status, &err) || finish(c->out, JIT_WRONG, err.message);
 }
 
-/* What timing may take where the machine is not quiet, at least in seconds and in runs, and how often it is done again:
- * for those that are close to the best, and for the others. */
+/* What timing may take where the machine is not quiet, at least in seconds and in runs, how exact it is (0: as the user
+ * asks), the least samples, and how often it is done again: for those that are close to the best, of which the fastest
+ * are timed again at the end of all, and for the others, of which it matters little how far they are exactly. */
 static const struct patience {
-  double seconds, runs;
-  uint32_t again;
-} close_ones = {0.5, 5, 2}, far_ones = {0.15, 3, 0};
+  double seconds, runs, tolerance;
+  uint32_t least, again;
+} close_ones = {0.2, 5, 0, 3, 1}, far_ones = {0.08, 2, 0.1, 2, 0};
 static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
   double most = r->w->hello->options.run_timeout;
   bool is_close = c->best > 0 ? once < CLOSE * c->best : once < QUICK;
   struct patience patience = is_close ? close_ones : far_ones;
-  struct timing_plan plan = {.tolerance = r->w->hello->options.tolerance,
+  struct timing_plan plan = {.tolerance = fmax(patience.tolerance, r->w->hello->options.tolerance),
+                             .least = patience.least,
                              .once = once,
                              .hopeless = c->hopeless,
                              .again = patience.again,

@@ -66,6 +66,39 @@ static void three_slow_calls_do(void **state) {
   assert_int_equal(fake.calls, 3);
 }
 
+/* The call that warmed the caches was slow too: it is one of the three, and enough with one that nothing interrupted. */
+static void the_first_call_is_a_witness(void **state) {
+  (void)state;
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 0.02, .hopeless = 5e-3, .clock = &fake_clock};
+  struct jit_timing t;
+  CALLS(0.012, 0.001);
+  assert_true(timing_measure(fake_entry, NULL, NULL, &plan, &t));
+  assert_true(t.censored);
+  assert_int_equal(fake.calls, 1);
+  CALLS(0.012, 0.011, 0.001);
+  fake.more = 1;
+  assert_true(timing_measure(fake_entry, NULL, NULL, &plan, &t));
+  assert_true(t.censored);
+  assert_int_equal(fake.calls, 2);
+  CALLS(0.012, 0.001);
+  fake.more = 1;
+  assert_true(timing_measure(fake_entry, NULL, NULL, &plan, &t));
+  assert_false(t.censored);
+}
+
+/* Where little hangs on it two samples that agree are enough. */
+static void as_few_samples_as_the_plan_allows(void **state) {
+  (void)state;
+  struct timing_plan plan = {.tolerance = 0.1, .least = 2, .limit = 0.15, .once = 2e-3, .clock = &fake_clock};
+  struct jit_timing t;
+  CALLS(0.002);
+  assert_true(timing_measure(fake_entry, NULL, NULL, &plan, &t));
+  assert_int_equal(t.runs, 2);
+  CALLS(0.002, 0.0026, 0.0022);
+  assert_true(timing_measure(fake_entry, NULL, NULL, &plan, &t));
+  assert_true(t.runs > 2);
+}
+
 /* Slower than the limit by more than any interruption: once is enough. */
 static void one_that_takes_enormously_long_does(void **state) {
   (void)state;
@@ -123,6 +156,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_slow_call_decides_nothing),
       cmocka_unit_test(three_slow_calls_do),
+      cmocka_unit_test(the_first_call_is_a_witness),
+      cmocka_unit_test(as_few_samples_as_the_plan_allows),
       cmocka_unit_test(one_that_takes_enormously_long_does),
       cmocka_unit_test(a_quiet_machine_is_not_busy),
       cmocka_unit_test(a_busy_machine_is_sampled_again),
