@@ -94,7 +94,7 @@ static void strides_that_nothing_tells_are_refused(void **state) {
   tir_free(ir);
 }
 
-static void offsets_that_nothing_tells_are_refused(void **state) {
+static void offsets_that_nothing_gives_are_refused(void **state) {
   (void)state;
   struct tir *ir =
       read_function("a: T.handle, b: T.handle", "A = T.match_buffer(a, (16,), \"float32\", offset_factor=1)",
@@ -107,7 +107,7 @@ static void offsets_that_nothing_tells_are_refused(void **state) {
   tir_free(ir);
 }
 
-static void strides_that_shapes_tell_are_lowered(void **state) {
+static void strides_that_shapes_give_are_lowered(void **state) {
   (void)state;
   struct tir *ir = read_function("a: T.handle, b: T.handle", STRIDED("s"));
   expect_lowered(ir, "A[j + s * i]", NULL);
@@ -132,7 +132,31 @@ static void shapes_that_are_variables_stay(void **state) {
   tir_free(ir);
 }
 
-/* Rounds of k that write nothing leave S as an earlier one wrote it: S lives as long as k runs. */
+static void other_functions_of_the_module_stay(void **state) {
+  (void)state;
+  static const char module[] =
+      "@I.ir_module\nclass Module:\n"
+      "    @T.prim_func(s_tir=True)\n"
+      "    def main(A: T.Buffer((16, 16), \"float32\")):\n"
+      "        for i, j in T.grid(16, 16):\n"
+      "            A[i, j] = T.float32(1)\n"
+      "    @T.prim_func(s_tir=True)\n"
+      "    def other(B: T.Buffer((16, 16), \"float32\"), C: T.Buffer((16, 16), \"float32\")):\n"
+      "        for i, j in T.grid(16, 16):\n"
+      "            C[i, j] = B[j, i]\n";
+  ms_error err = {0};
+  struct tir *ir = tir_read(module, strlen(module), "test", &err);
+  if (!ir) fail_msg("%s", err.message);
+  free(lowered_text(ir));
+  char *text = tir_print(ir, TIR_NONE, 0);
+  assert_non_null(strstr(text, "A[i * 16 + j]"));
+  assert_non_null(strstr(text, "C[i, j] = B[j, i]"));
+  free(text);
+  assert_accepted(tir_verify(ir, err));
+  tir_free(ir);
+}
+
+/* Iterations of k that write nothing leave S as an earlier one wrote it: S lives as long as k runs. */
 static void what_a_condition_keeps_from_being_written_stays(void **state) {
   (void)state;
   struct tir *ir = read_function(
@@ -149,9 +173,10 @@ int main(void) {
       cmocka_unit_test(threads_that_reduce_become_iterations),
       cmocka_unit_test(other_threads_stay),
       cmocka_unit_test(strides_that_nothing_tells_are_refused),
-      cmocka_unit_test(offsets_that_nothing_tells_are_refused),
-      cmocka_unit_test(strides_that_shapes_tell_are_lowered),
+      cmocka_unit_test(offsets_that_nothing_gives_are_refused),
+      cmocka_unit_test(strides_that_shapes_give_are_lowered),
       cmocka_unit_test(shapes_that_are_variables_stay),
+      cmocka_unit_test(other_functions_of_the_module_stay),
       cmocka_unit_test(what_a_condition_keeps_from_being_written_stays),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

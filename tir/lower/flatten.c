@@ -195,6 +195,27 @@ static bool check_variables(const struct lowering *low) {
   return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_EXTENT, TIR_NONE, "no argument says what %s is", name);
 }
 
+static void note_accessed(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  uint8_t *own = data;
+  (void)ir, (void)s, (void)writes;
+  own[a->buffer] = 1;
+}
+
+/* A byte a buffer: 1 where the function has it as a parameter, allocates or accesses it. Those of other functions of the
+ * module keep their dimensions. free() it. */
+static uint8_t *find_own_buffers(const struct lowering *low, const uint8_t *pointed) {
+  struct tir *ir = low->ir;
+  uint8_t *own = malloc(ir->buffers.count);
+  if (!own) abort();
+  memcpy(own, pointed, ir->buffers.count);
+  struct tir_span params = ir->funcs.at[low->func].params;
+  for (uint32_t i = params.first; i < params.first + params.count; i++) own[ir->params.at[i].buffer] = 1;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
+    if (tir_is(ir, s, TIR_ALLOC) || tir_is(ir, s, TIR_DECLARE)) own[tir_stmt_at(ir, s)->alloc.buffer] = 1;
+  lower_visit(ir, low->body, note_accessed, own);
+  return own;
+}
+
 /* Operands of mma, where calls reach them by pointers. */
 static bool lies_in_registers(const struct tir *ir, tir_buffer b, const uint8_t *pointed) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, b);
@@ -207,15 +228,16 @@ bool lower_flatten(struct lowering *low) {
   if (!check_strides(low)) return false;
   struct flattening f = {ir, calloc(ir->buffers.count, sizeof *f.before)};
   if (!f.before) abort();
-  uint8_t *pointed = lower_pointers(ir, low->body);
+  uint8_t *pointed = lower_pointers(ir, low->body), *own = find_own_buffers(low, pointed);
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, b);
     f.before[b].rank = n->rank;
     f.before[b].shape = n->shape;
     f.before[b].strides = n->strides;
     f.before[b].offset = n->elem_offset;
-    f.before[b].kept = lies_in_registers(ir, b, pointed);
+    f.before[b].kept = !own[b] || lies_in_registers(ir, b, pointed);
   }
+  free(own);
   free(pointed);
   lower_rewrite(ir, low->body, flatten_access, &f);
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
