@@ -63,18 +63,27 @@ struct emit_c {
   char **vars, **buffers; /* C names; NULL: not in scope */
   char **scope;           /* names in scope, innermost last; owned by vars and buffers */
   uint32_t scope_count, scope_capacity;
-  bool parallel;                        /* inside a parallel loop */
-  int index_bits;                       /* of indices and integer variables */
-  uint64_t device_bytes, dynamic_bytes; /* CUDA: of buffers between kernels; of shared memory, asked for at a launch */
+  bool parallel;              /* inside a parallel loop */
+  int index_bits;             /* of indices and integer variables */
+  uint64_t device_bytes;      /* CUDA: of buffers between kernels */
+  struct jit_resources asked; /* CUDA: by the kernel being written */
+  struct c_kernels *kernels;  /* NULL, or: they are noted there */
   uint32_t bodies;
   ms_error *err;
   bool failed;
 };
 
+/* The kernels of a source, in the order in which they are launched. */
+struct c_kernels {
+  struct jit_resources *at;
+  uint32_t count, capacity;
+};
+
 /* Writes function f as source of a function `name`, in the dialect of the target: int32_t name(void **args, void
- * *workspace), or kernels and what launches them. Text: the caller's to free(). NULL: err is filled. */
+ * *workspace), or kernels and what launches them. Text: the caller's to free(). NULL: err is filled.
+ *   kernels  NULL, or empty: what each asks for is added; `at` is the caller's to free() */
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                 const struct jit_options *options, ms_error *err);
+                 const struct jit_options *options, struct c_kernels *kernels, ms_error *err);
 
 void emit_c_refuse(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -71,11 +71,14 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
     emit_c_line(e, "extern __shared__ __align__(16) unsigned char ms_shared[]; /* %llu bytes */",
                 (unsigned long long)bytes);
     emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
-    e->dynamic_bytes = bytes;
+    e->asked.dynamic_bytes = (int64_t)bytes;
+    e->asked.shared_bytes += (int64_t)bytes;
   } else if (!strcmp(scope, "shared")) {
     emit_c_line(e, "__shared__ __align__(16) %s %s[%llu];", type, name, (unsigned long long)elements);
+    e->asked.shared_bytes += (int64_t)bytes;
   } else if (!strcmp(scope, "local")) {
     emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);
+    e->asked.local_bytes += (int64_t)bytes;
   } else {
     emit_c_refuse(e, "buffer %s: memory of scope \"%s\" in a kernel has no form in CUDA", name, scope);
   }
@@ -87,12 +90,11 @@ enum { AXES = 3 };
 
 struct launch {
   tir_expr grid[AXES], block[AXES]; /* TIR_NONE: 1 */
-  uint64_t threads;
 };
 
 /* The axes of the kernel, bound to variables of its text; gives its innermost loop. */
 static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch) {
-  *launch = (struct launch){.threads = 1};
+  *launch = (struct launch){0};
   for (tir_stmt s = loop;; s = tir_stmt_at(e->ir, s)->first[TIR_BODY]) {
     const struct tir_stmt_node *n = tir_as(e->ir, s, TIR_LOOP);
     const char *tag = tir_text(e->ir, n->loop.thread);
@@ -100,7 +102,7 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
     int axis = tag[strlen(tag) - 1] - 'x';
     assert(axis >= 0 && axis < AXES);
     if (thread)
-      launch->block[axis] = n->loop.extent, launch->threads *= (uint64_t)tir_loop_extent(e->ir, s);
+      launch->block[axis] = n->loop.extent, e->asked.threads *= (int)tir_loop_extent(e->ir, s);
     else
       launch->grid[axis] = n->loop.extent;
     const char *type = emit_c_index_type(e);
@@ -132,7 +134,9 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   size_t size;
   uint32_t mark = emit_c_enter(e);
   if (!(e->out = open_memstream(&text, &size))) abort();
-  e->indent = 1, e->parallel = true, e->dynamic_bytes = 0;
+  e->indent = 1, e->parallel = true;
+  e->asked = (struct jit_resources){.threads = 1};
+  snprintf(e->asked.name, sizeof e->asked.name, "%s_kernel_%u", e->name, number);
   tir_stmt innermost = bind_axes(e, c->loop, launch);
   widen_scalars(e, c);
   emit_c_list(e, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]);
@@ -140,8 +144,7 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   emit_c_leave(e, mark);
   fclose(e->out);
   e->out = e->functions;
-  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%llu) %s_kernel_%u(",
-          (unsigned long long)launch->threads, e->name, number);
+  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d) %s(", e->asked.threads, e->asked.name);
   emit_c_captured(e, c, C_PARAMETERS);
   fprintf(e->out, ") {\n%s}\n\n", text);
   e->out = outer;
@@ -160,22 +163,31 @@ static void write_extents(struct emit_c *e, const tir_expr extents[AXES]) {
   fputs("), ", e->out);
 }
 
+static void note_kernel(struct emit_c *e) {
+  struct c_kernels *k = e->kernels;
+  if (!k) return;
+  k->at = tir_enlarge(k->at, &k->capacity, (uint64_t)k->count + 1, sizeof *k->at);
+  k->at[k->count++] = e->asked;
+}
+
 static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
   struct launch launch;
   uint32_t number = e->bodies++;
   write_kernel(e, c, number, &launch);
-  if (e->dynamic_bytes)
-    emit_c_line(e, "cudaFuncSetAttribute(%s_kernel_%u, cudaFuncAttributeMaxDynamicSharedMemorySize, %llu);", e->name,
-                number, (unsigned long long)e->dynamic_bytes);
+  note_kernel(e);
+  const char *kernel = e->asked.name;
+  long long dynamic = e->asked.dynamic_bytes;
+  if (dynamic)
+    emit_c_line(e, "cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);", kernel, dynamic);
   emit_c_begin(e);
   fprintf(e->out, "void *ms_args_%u[] = {", number);
   emit_c_captured(e, c, C_ADDRESSES);
   fputs("};\n", e->out);
   emit_c_begin(e);
-  fprintf(e->out, "cudaLaunchKernel(%s_kernel_%u, ", e->name, number);
+  fprintf(e->out, "cudaLaunchKernel(%s, ", kernel);
   write_extents(e, launch.grid);
   write_extents(e, launch.block);
-  fprintf(e->out, "ms_args_%u, %llu, (cudaStream_t)stream);\n", number, (unsigned long long)e->dynamic_bytes);
+  fprintf(e->out, "ms_args_%u, %lld, (cudaStream_t)stream);\n", number, dynamic);
 }
 
 /* ---- The function ---- */

@@ -265,7 +265,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 }
 
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                 const struct jit_options *options, ms_error *err) {
+                 const struct jit_options *options, struct c_kernels *kernels, ms_error *err) {
   assert(tir_is_func(ir, f) && name && target);
   struct emit_c e = {.dialect = target->gpu.arch ? &emit_c_cuda : &emit_c_gnu,
                      .index_bits = 64,
@@ -274,6 +274,7 @@ char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struc
                      .target = target,
                      .fast_math = !(options && options->no_fast_math),
                      .name = name,
+                     .kernels = kernels,
                      .err = err};
   char *helpers = NULL, *functions = NULL, *text = NULL, *all = NULL;
   size_t sizes[3];

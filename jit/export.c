@@ -2,6 +2,7 @@
 #include "emit_c.h"
 #include "machine.h"
 #include "nvrtc.h"
+#include "resources.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -142,7 +143,7 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
 
 static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                          const struct jit_options *options, const char *path, ms_error *err) {
-  char *text = jit_emit_c(lowered, f, name, target, options, err);
+  char *text = jit_emit_c(lowered, f, name, target, options, NULL, err);
   bool ok = text && write_file(path, text, strlen(text), err);
   free(text);
   return ok;
@@ -277,12 +278,16 @@ static bool check_form(const char *suffix, const struct jit_target *target, cons
 /* Kernels of a GPU: their source, or what NVRTC makes of it. */
 static bool write_kernels(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                           const struct jit_options *options, const char *form, const char *path, ms_error *err) {
-  char *text = jit_emit_c(lowered, f, name, target, options, err);
+  struct c_kernels kernels = {0};
   struct nvrtc_code code = {0};
+  char *text = jit_emit_c(lowered, f, name, target, options, &kernels, err);
   bool source = !strcmp(form, ".cu"), ok = text != NULL;
-  if (ok && !source) ok = nvrtc_compile(text, target, options, !strcmp(form, ".ptx"), &code, err);
+  if (ok && !source)
+    ok = nvrtc_compile(text, target, options && options->no_fast_math, !strcmp(form, ".ptx"), &code, err) &&
+         resources_note(code.log, target, kernels.at, kernels.count, err);
   ok = ok && (source ? write_file(path, text, strlen(text), err) : write_file(path, code.bytes, code.size, err));
   nvrtc_code_free(&code);
+  free(kernels.at);
   free(text);
   return ok;
 }

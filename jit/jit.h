@@ -108,6 +108,27 @@ struct jit_pass {
 };
 const struct jit_pass *jit_code_passes(const struct jit_code *code, uint32_t *count);
 
+/* What a kernel of a GPU takes: as its source asks, and as NVRTC's assembler says of it. */
+enum { JIT_KERNEL_NAME = 160 };
+struct jit_resources {
+  char name[JIT_KERNEL_NAME];
+  int threads;                       /* a block */
+  int64_t shared_bytes;              /* a block, laid out by the assembler and asked for at the launch */
+  int64_t dynamic_bytes;             /* of those, the latter */
+  int64_t local_bytes;               /* a thread: its own arrays, in registers as far as these reach */
+  bool compiled;                     /* what follows is known */
+  int registers;                     /* of 32 bits, a thread */
+  int64_t stack_bytes;               /* a thread */
+  int64_t spill_stores, spill_loads; /* bytes a thread, that found no register */
+  int barriers;
+  bool serialized; /* products of tensor units wait for one another: the assembler warns of it (C7510 and such) */
+};
+/* Those of the code's kernels, in the order in which they are launched; none of code for a CPU. */
+const struct jit_resources *jit_code_resources(const struct jit_code *code, uint32_t *count);
+/* Compiles them by NVRTC for their very architecture, and notes what that says. false: NVRTC is missing or refuses them, or
+ * one takes more registers or shared memory than a block of the target has. */
+bool jit_code_assemble(struct jit_code *code, ms_error *err);
+
 struct jit_kernel; /* loaded code; freeing it unmaps it */
 /* Refuses code for what this machine lacks. */
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err);

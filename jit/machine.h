@@ -2,6 +2,7 @@
 #ifndef MSCHED_JIT_MACHINE_H
 #define MSCHED_JIT_MACHINE_H
 
+#include "emit_c.h"
 #include "pipeline.h"
 
 void jit_start_llvm(void); /* once a process; any thread */
@@ -13,6 +14,8 @@ struct jit_code {
   struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
   struct jit_target target;
   char name[128]; /* of the entry */
+  bool no_fast_math;
+  struct c_kernels kernels; /* of a GPU; the object is their source */
   struct jit_clock clock;
 };
 /* What another process compiled; the object is copied. */

@@ -71,13 +71,12 @@ static char *fetch(void *program, int (*size_of)(void *, size_t *), int (*get)(v
   return NULL;
 }
 
-static bool compile_program(void *program, const struct jit_target *target, const struct jit_options *options, bool ptx,
+static bool compile_program(void *program, const struct jit_target *target, bool no_fast_math, bool ptx,
                             struct nvrtc_code *out, ms_error *err) {
   char arch[80];
   size_t log_size;
   snprintf(arch, sizeof arch, "--gpu-architecture=%s%s", ptx ? "compute" : "sm", target->cpu + strlen("sm"));
-  const char *words[] = {arch, "--std=c++17", "--ptxas-options=-v",
-                         options && options->no_fast_math ? "--fmad=false" : "--fmad=true"};
+  const char *words[] = {arch, "--std=c++17", "--ptxas-options=-v", no_fast_math ? "--fmad=false" : "--fmad=true"};
   int result = nvrtc.compile(program, sizeof words / sizeof *words, words);
   out->log = fetch(program, nvrtc.log_size, nvrtc.log, &log_size);
   if (result)
@@ -89,7 +88,7 @@ static bool compile_program(void *program, const struct jit_target *target, cons
   return out->bytes || ms_fail(err, MS_NOT_COMPILABLE, "NVRTC gives no code for %s", target->cpu);
 }
 
-bool nvrtc_compile(const char *source, const struct jit_target *target, const struct jit_options *options, bool ptx,
+bool nvrtc_compile(const char *source, const struct jit_target *target, bool no_fast_math, bool ptx,
                    struct nvrtc_code *out, ms_error *err) {
   assert(source && target->gpu.arch);
   void *program = NULL;
@@ -97,7 +96,7 @@ bool nvrtc_compile(const char *source, const struct jit_target *target, const st
   if (!find_nvrtc(err)) return false;
   int result = nvrtc.create(&program, source, "kernels.cu", 0, NULL, NULL);
   if (result) return ms_fail(err, MS_NOT_COMPILABLE, "NVRTC: %s", nvrtc.error(result));
-  bool ok = compile_program(program, target, options, ptx, out, err);
+  bool ok = compile_program(program, target, no_fast_math, ptx, out, err);
   nvrtc.destroy(&program);
   return ok;
 }

@@ -11,7 +11,7 @@ struct nvrtc_code {
 };
 /* Compiles source of kernels. Thread-safe. The library is MSCHED_NVRTC, or found by the names of versions 13 and 12;
  * false: it is not there, or refuses the source: err says which. nvrtc_code_free in either case. */
-bool nvrtc_compile(const char *source, const struct jit_target *target, const struct jit_options *options, bool ptx,
+bool nvrtc_compile(const char *source, const struct jit_target *target, bool no_fast_math, bool ptx,
                    struct nvrtc_code *out, ms_error *err);
 void nvrtc_code_free(struct nvrtc_code *code);
 

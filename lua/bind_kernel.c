@@ -247,6 +247,46 @@ static int passes(lua_State *L) {
   return 1;
 }
 
+static void set_resources(lua_State *L, const struct jit_resources *k) {
+  const struct {
+    const char *name;
+    int64_t value;
+    bool asked; /* known before the assembler's word */
+  } numbers[] = {{"threads", k->threads, true},
+                 {"shared_bytes", k->shared_bytes, true},
+                 {"dynamic_bytes", k->dynamic_bytes, true},
+                 {"local_bytes", k->local_bytes, true},
+                 {"registers", k->registers, false},
+                 {"stack_bytes", k->stack_bytes, false},
+                 {"spill_stores", k->spill_stores, false},
+                 {"spill_loads", k->spill_loads, false},
+                 {"barriers", k->barriers, false}};
+  lua_pushstring(L, k->name), lua_setfield(L, -2, "name");
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    if (!k->compiled && !numbers[i].asked) continue;
+    lua_pushinteger(L, numbers[i].value), lua_setfield(L, -2, numbers[i].name);
+  }
+  if (k->compiled) lua_pushboolean(L, k->serialized), lua_setfield(L, -2, "serialized");
+}
+
+/* resources([assembled]): what each kernel of a GPU takes, in the order of launches: as its source asks, and where `assembled`
+ * is true, as NVRTC's assembler says; raises where there is no NVRTC, or a block takes more than the target has. */
+static int resources(lua_State *L) {
+  struct bound_kernel *k = check_kernel(L, 1);
+  ms_error err = {.instruction = -1};
+  uint32_t count;
+  luaL_argcheck(L, k->target.gpu.arch, 1, "a kernel for a GPU is expected");
+  if (lua_toboolean(L, 2) && !jit_code_assemble(k->code, &err)) return bind_raise(L, &err);
+  const struct jit_resources *all = jit_code_resources(k->code, &count);
+  lua_createtable(L, (int)count, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    lua_createtable(L, 0, 11);
+    set_resources(L, &all[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 static int kernel_function(lua_State *L) {
   check_kernel(L, 1);
   lua_getiuservalue(L, 1, 1);
@@ -330,6 +370,7 @@ void bind_kernels(lua_State *L) {
                                      {"check_timing", check_timing},
                                      {"export", export},
                                      {"target", target_text},
+                                     {"resources", resources},
                                      {"func", kernel_function},
                                      {"reference", kernel_reference},
                                      {"passes", passes},

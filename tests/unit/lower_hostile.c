@@ -85,7 +85,7 @@ static void run(struct judged *j, const struct tir *ir, tir_func f, const struct
 
 static void emit(struct judged *j, const struct tir *ir, const struct tir *lowered, tir_func f) {
   ms_error err = {.message = ""};
-  char *text = jit_emit_c(lowered, f, "kernel", &j->target, NULL, &err), *message = NULL;
+  char *text = jit_emit_c(lowered, f, "kernel", &j->target, NULL, NULL, &err), *message = NULL;
   if (!text) check_refusal(j, ir, &err);
   free(text);
   LLVMContextRef context = LLVMContextCreate();
