@@ -1,6 +1,6 @@
 /* Agreement of builds: what the unscheduled function, built as it stands, makes of data, and whether another build
  * makes the same of it. */
-#include "machine.h"
+#include "backend.h"
 #include "measure.h"
 
 #include <math.h>
@@ -49,7 +49,9 @@ static bool run_kernel(const struct jit_kernel *kernel, const struct tir *ir, ti
 static bool build_and_run(const struct tir *ir, tir_func f, const struct jit_target *target, bool fast,
                           const struct tir_arguments *arguments, double *seconds, ms_error *err) {
   const struct jit_options options = {.no_fast_math = !fast};
-  struct jit_code *code = jit_compile(ir, f, target, &options, err);
+  struct jit_target own;
+  if (!jit_backend_of(target)->reference(target, &own, err)) return false;
+  struct jit_code *code = jit_compile(ir, f, &own, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
   bool ok = kernel && run_kernel(kernel, ir, f, arguments, seconds, err);
   jit_kernel_free(kernel);

@@ -1,5 +1,5 @@
-/* Calls of compiled code in this process: arguments and workspace, running, timing. */
-#include "machine.h"
+/* Calls of compiled code: arguments and workspace in the kernel's memory, running, timing. */
+#include "backend.h"
 #include "measure.h"
 #include "timing.h"
 #include "trap.h"
@@ -8,9 +8,12 @@
 #include <string.h>
 
 struct jit_call {
-  jit_entry entry;
-  void **args, *workspace;
+  const struct jit_kernel *kernel;
+  uint32_t count;
+  struct tir_arg *host; /* arguments as they were given */
+  void **args;          /* as the kernel takes them: buffers in its memory */
   uint64_t *scalars;
+  void *workspace;
 };
 
 void jit_arguments(const struct tir *ir, tir_func f, const struct tir_arg *args, void **pointers, uint64_t *scalars) {
@@ -29,48 +32,103 @@ bool jit_passed(int32_t status, ms_error *err) {
   return !status || ms_fail(err, MS_ASSERTION, "an assertion of the function failed (status %d)", (int)status);
 }
 
+static const struct jit_memory *memory_of(const struct jit_call *call) { return call->kernel->backend->memory; }
+
+/* Buffers of the host are the kernel's where it runs in place; elsewhere they have others. */
+static bool place_arguments(struct jit_call *call, const struct tir *ir, tir_func f, ms_error *err) {
+  const struct jit_memory *memory = memory_of(call);
+  struct tir_arg *placed = calloc(call->count + 1, sizeof *placed);
+  if (!placed) abort();
+  bool ok = true;
+  for (uint32_t i = 0; i < call->count; i++) {
+    placed[i] = call->host[i];
+    if (memory->in_place || !placed[i].data || !ok) continue;
+    placed[i].data = memory->get(call->kernel->device, placed[i].bytes, err);
+    ok = placed[i].data != NULL;
+  }
+  jit_arguments(ir, f, placed, call->args, call->scalars);
+  free(placed);
+  return ok;
+}
+
+static bool place_workspace(struct jit_call *call, ms_error *err) {
+  size_t bytes = jit_kernel_workspace(call->kernel);
+  if (!bytes) return true;
+  call->workspace = memory_of(call)->in_place ? aligned_alloc(64, (bytes + 63) & ~(size_t)63)
+                                              : memory_of(call)->get(call->kernel->device, bytes, err);
+  return call->workspace ||
+         (!memory_of(call)->in_place ? false
+                                     : ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes));
+}
+
 struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                               const struct tir_arg *args, ms_error *err) {
   assert(kernel && tir_is_func(ir, f));
-  size_t bytes = jit_kernel_workspace(kernel), count = ir->funcs.at[f].params.count + (size_t)1;
+  size_t count = ir->funcs.at[f].params.count + (size_t)1;
   struct jit_call *call = calloc(1, sizeof *call);
   if (!call) abort();
-  *call = (struct jit_call){.entry = jit_kernel_entry(kernel),
+  *call = (struct jit_call){.kernel = kernel,
+                            .count = (uint32_t)count - 1,
+                            .host = calloc(count, sizeof *call->host),
                             .args = calloc(count, sizeof *call->args),
-                            .scalars = calloc(count, sizeof *call->scalars),
-                            .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};
-  if (!call->args || !call->scalars) abort();
-  if (bytes && !call->workspace) {
-    ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
-    jit_call_free(call);
-    return NULL;
+                            .scalars = calloc(count, sizeof *call->scalars)};
+  if (!call->host || !call->args || !call->scalars) abort();
+  memcpy(call->host, args, call->count * sizeof *args);
+  if (place_arguments(call, ir, f, err) && place_workspace(call, err)) {
+    trap_install();
+    return call;
   }
-  jit_arguments(ir, f, args, call->args, call->scalars);
-  trap_install();
-  return call;
+  jit_call_free(call);
+  return NULL;
 }
 
 void jit_call_free(struct jit_call *call) {
   if (!call) return;
+  const struct jit_memory *memory = memory_of(call);
+  struct jit_device *device = call->kernel->device;
+  for (uint32_t i = 0; i < call->count && !memory->in_place; i++)
+    if (call->host[i].data) memory->release(device, call->args[i], call->host[i].bytes);
+  if (memory->in_place)
+    free(call->workspace);
+  else
+    memory->release(device, call->workspace, jit_kernel_workspace(call->kernel));
+  free(call->host);
   free(call->args);
   free(call->scalars);
-  free(call->workspace);
   free(call);
 }
 
+/* To where the kernel has them, or from there, all of its buffers. */
+static bool move_arguments(const struct jit_call *call, bool back, ms_error *err) {
+  const struct jit_memory *memory = memory_of(call);
+  struct jit_device *device = call->kernel->device;
+  for (uint32_t i = 0; i < call->count && !memory->in_place; i++) {
+    const struct tir_arg *host = &call->host[i];
+    if (!host->data) continue;
+    if (back && !memory->check_guards(device, call->args[i], host->bytes, err)) return false;
+    if (!(back ? memory->read(device, host->data, call->args[i], host->bytes, err)
+               : memory->write(device, call->args[i], host->data, host->bytes, err)))
+      return false;
+  }
+  return true;
+}
+
 bool jit_call_run(const struct jit_call *call, ms_error *err) {
-  int32_t status = 0;
-  return trap_call(call->entry, call->args, call->workspace, &status, err) && jit_passed(status, err);
+  return move_arguments(call, false, err) &&
+         call->kernel->backend->run(call->kernel, call->args, call->workspace, true, err) &&
+         move_arguments(call, true, err);
 }
 
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err) {
   assert(tolerance > 0 && limit > 0);
   if (!jit_call_run(call, err)) return false; /* warms caches and pages */
-  double before = measure_now();
-  call->entry(call->args, call->workspace);
-  struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = measure_now() - before, .again = 2};
-  return timing_measure(call->entry, call->args, call->workspace, &plan, out) ||
-         ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
+  ms_error why = {.instruction = -1};
+  struct jit_running running = {call->kernel, call->args, call->workspace, &why};
+  const struct timing_subject subject = {jit_sample, &running};
+  struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = jit_sample(&running, 1), .again = 2};
+  if (plan.once >= 0 && timing_measure(&subject, &plan, out)) return true;
+  return *why.message ? ms_fail(err, why.code, "%s", why.message)
+                      : ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
 }
 
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,

@@ -1,9 +1,6 @@
 /* From a scheduled function to an object file in memory. */
+#include "backend.h"
 #include "emit.h"
-#include "emit_c.h"
-#include "machine.h"
-#include "nvrtc.h"
-#include "resources.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -165,19 +162,8 @@ static void dump_module(LLVMModuleRef module, LLVMTargetMachineRef machine, cons
   }
 }
 
-/* The object is the source of its kernels. */
-static bool write_kernels(const struct tir *lowered, tir_func f, const struct jit_options *options,
-                          struct jit_clock *clock, struct jit_code *code, ms_error *err) {
-  char *text = jit_emit_c(lowered, f, code->name, &code->target, options, &code->kernels, err);
-  if (!text) return false;
-  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "kernels");
-  jit_clock_pass(clock, "emit");
-  free(text);
-  return true;
-}
-
-static bool generate(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
-                     struct jit_code *code, ms_error *err) {
+bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
+                  struct jit_code *code, ms_error *err) {
   const struct jit_target *target = &code->target;
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
@@ -210,7 +196,7 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   code->no_fast_math = options && options->no_fast_math;
   code->workspace = tir_workspace_of(lowered, f);
   snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
-  bool ok = (target->gpu.arch ? write_kernels : generate)(lowered, f, options, &clock, code, err);
+  bool ok = jit_backend_of(target)->compile(lowered, f, options, &clock, code, err);
   tir_free(lowered);
   code->clock = clock;
   if (ok) return code;
@@ -219,11 +205,12 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   return NULL;
 }
 
-struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
-                                    const char *name) {
-  assert(object && bytes && name);
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
+                                    const struct tir_workspace *workspace, const char *name) {
+  assert(object && bytes && target && name);
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
+  code->target = *target;
   code->workspace = *workspace;
   snprintf(code->name, sizeof code->name, "%s", name);
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
@@ -250,15 +237,6 @@ const struct jit_pass *jit_code_passes(const struct jit_code *code, uint32_t *co
 const struct jit_resources *jit_code_resources(const struct jit_code *code, uint32_t *count) {
   *count = code->kernels.count;
   return code->kernels.at;
-}
-
-bool jit_code_assemble(struct jit_code *code, ms_error *err) {
-  assert(code->target.gpu.arch);
-  struct nvrtc_code made;
-  bool ok = nvrtc_compile(LLVMGetBufferStart(code->object), &code->target, code->no_fast_math, false, &made, err) &&
-            resources_note(made.log, &code->target, code->kernels.at, code->kernels.count, err);
-  nvrtc_code_free(&made);
-  return ok;
 }
 
 size_t jit_code_workspace(const struct jit_code *code) { return code->workspace.bytes; }

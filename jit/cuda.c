@@ -1,3 +1,4 @@
+/* CUDA's targets: from a text to what code is made for, and back. */
 #include "cuda.h"
 
 #include <assert.h>
@@ -66,13 +67,8 @@ static bool parse_limit(struct jit_gpu *gpu, const char *word, ms_error *err) {
   return refuse_option(word, err);
 }
 
-bool cuda_is_text(const char *text) {
-  text += strspn(text, " \t\n");
-  return !strncmp(text, "cuda", 4) && strchr(" \t\n", text[4]);
-}
-
 bool cuda_parse(char *words, struct jit_target *out, ms_error *err) {
-  struct jit_target t = {.kind = "cuda", .cores = 1};
+  struct jit_target t = *out;
   const char *name = NULL;
   for (char *word; (word = strsep(&words, " \t\n")) != NULL;) {
     if (!*word || !strcmp(word, "cuda")) continue;
@@ -97,7 +93,7 @@ bool cuda_parse(char *words, struct jit_target *out, ms_error *err) {
 /* Limits are written where they are not the architecture's own. */
 void cuda_text(const struct jit_target *target, char *out, size_t size) {
   const struct arch *arch = find_arch(target->cpu);
-  assert(arch && !strcmp(target->kind, "cuda"));
+  assert(arch);
   struct jit_gpu gpu = target->gpu;
   snprintf(out, size, "cuda -arch=%s", arch->name);
   for (size_t i = 0; i < COUNT(limits); i++) {
@@ -106,4 +102,22 @@ void cuda_text(const struct jit_target *target, char *out, size_t size) {
     if (value != standard_of(arch, &limits[i]))
       snprintf(out + length, size - length, " -%s=%d", limits[i].option, value);
   }
+}
+
+uint32_t cuda_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]) {
+  const struct jit_number all[] = {
+      {"arch", target->gpu.arch},
+#define CUDA_LIMIT(field, option, standard) {#field, target->gpu.field},
+#include "cuda.def"
+  };
+  static_assert(COUNT(all) <= JIT_MOST_NUMBERS, "a target's numbers fit");
+  memcpy(out, all, sizeof all);
+  return COUNT(all);
+}
+
+struct tir_lower_options cuda_lower(const struct jit_target *target) {
+  return (struct tir_lower_options){.device = TIR_GPU,
+                                    .vector_bits = target->gpu.vector_bytes * 8,
+                                    .block_threads = (uint32_t)target->gpu.max_threads,
+                                    .shared_bytes = (uint64_t)target->gpu.shared_bytes};
 }

@@ -1,4 +1,5 @@
 /* Statements in C source, and the function around them. */
+#include "backend.h"
 #include "emit_c.h"
 
 #include <stdarg.h>
@@ -267,7 +268,7 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, struct c_kernels *kernels, ms_error *err) {
   assert(tir_is_func(ir, f) && name && target);
-  struct emit_c e = {.dialect = target->gpu.arch ? &emit_c_cuda : &emit_c_gnu,
+  struct emit_c e = {.dialect = jit_backend_of(target)->dialect,
                      .index_bits = 64,
                      .ir = ir,
                      .func = f,

@@ -1,8 +1,7 @@
-/* Writing a function to files: objects, shared libraries, C source, assembly, LLVM's text, C headers. */
+/* Writing a function to files: its name there, and LLVM's forms: objects, shared libraries, C source, assembly, LLVM's text,
+ * C headers. */
+#include "backend.h"
 #include "emit_c.h"
-#include "machine.h"
-#include "nvrtc.h"
-#include "resources.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -19,7 +18,7 @@ extern char **environ;
 
 /* ---- Files: written beside their place and moved there, so that a failure leaves what was ---- */
 
-static bool write_file(const char *path, const void *bytes, size_t size, ms_error *err) {
+bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *err) {
   assert(path && (bytes || !size));
   char temporary[4200];
   if (snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof temporary)
@@ -86,7 +85,7 @@ static bool write_form(const struct tir *lowered, tir_func f, const char *name, 
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
     char *text = LLVMPrintModuleToString(module);
-    ok = write_file(path, text, strlen(text), err);
+    ok = jit_write_file(path, text, strlen(text), err);
     LLVMDisposeMessage(text);
   } else if (ok) {
     LLVMCodeGenFileType type = !strcmp(form, ".s") ? LLVMAssemblyFile : LLVMObjectFile;
@@ -96,7 +95,7 @@ static bool write_form(const struct tir *lowered, tir_func f, const char *name, 
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &out))
       ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
     else
-      ok = write_file(path, LLVMGetBufferStart(out), LLVMGetBufferSize(out), err);
+      ok = jit_write_file(path, LLVMGetBufferStart(out), LLVMGetBufferSize(out), err);
     if (out) LLVMDisposeMemoryBuffer(out);
     LLVMDisposeMessage(message);
   }
@@ -144,7 +143,7 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
 static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                          const struct jit_options *options, const char *path, ms_error *err) {
   char *text = jit_emit_c(lowered, f, name, target, options, NULL, err);
-  bool ok = text && write_file(path, text, strlen(text), err);
+  bool ok = text && jit_write_file(path, text, strlen(text), err);
   free(text);
   return ok;
 }
@@ -260,59 +259,55 @@ static bool write_header(const struct tir *ir, tir_func f, const char *name, con
   free(names);
   fprintf(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
   fclose(out);
-  bool ok = write_file(path, text, size, err);
+  bool ok = jit_write_file(path, text, size, err);
   free(text);
   return ok;
 }
 
-static bool check_form(const char *suffix, const struct jit_target *target, const char *path, ms_error *err) {
-  static const char *const forms[][7] = {{".o", ".so", ".c", ".h", ".ll", ".s", NULL}, {".cu", ".ptx", ".cubin", NULL}};
-  char known[64] = "";
-  for (const char *const *form = forms[target->gpu.arch > 0]; *form; form++) {
-    if (suffix && !strcmp(*form, suffix)) return true;
-    strcat(strcat(known, *known ? " " : ""), *form);
-  }
-  return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: %s", path, known);
-}
+/* ---- LLVM's forms ---- */
 
-/* Kernels of a GPU: their source, or what NVRTC makes of it. */
-static bool write_kernels(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
+const char *const llvm_forms[] = {".o", ".so", ".c", ".h", ".ll", ".s", NULL};
+
+static bool write_lowered(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                           const struct jit_options *options, const char *form, const char *path, ms_error *err) {
-  struct c_kernels kernels = {0};
-  struct nvrtc_code code = {0};
-  char *text = jit_emit_c(lowered, f, name, target, options, &kernels, err);
-  bool source = !strcmp(form, ".cu"), ok = text != NULL;
-  if (ok && !source)
-    ok = nvrtc_compile(text, target, options && options->no_fast_math, !strcmp(form, ".ptx"), &code, err) &&
-         resources_note(code.log, target, kernels.at, kernels.count, err);
-  ok = ok && (source ? write_file(path, text, strlen(text), err) : write_file(path, code.bytes, code.size, err));
-  nvrtc_code_free(&code);
-  free(kernels.at);
-  free(text);
-  return ok;
+  if (!strcmp(form, ".so")) return write_library(lowered, f, name, target, options, path, err);
+  if (!strcmp(form, ".c")) return write_source(lowered, f, name, target, options, path, err);
+  return write_form(lowered, f, name, target, options, form, path, err);
 }
 
-bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
-                const char *path, ms_error *err) {
-  assert(tir_is_func(ir, f) && target && path);
-  const char *suffix = strrchr(path, '.');
-  if (!check_form(suffix, target, path, err)) return false;
-  char name[NAME_SIZE];
-  exported_name(ir, f, path, name);
-  if (!strcmp(suffix, ".h")) {
+bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                 const char *name, const char *form, const char *path, ms_error *err) {
+  if (!strcmp(form, ".h")) {
     struct jit_code *code = jit_compile(ir, f, target, options, err);
     bool ok = code && write_header(ir, f, name, target, jit_code_workspace(code), path, err);
     jit_code_free(code);
     return ok;
   }
   struct jit_target plain = *target; /* C has no name for a machine's instructions */
-  if (!strcmp(suffix, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
+  if (!strcmp(form, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
   struct tir *lowered = jit_lowered(ir, f, &plain, options, NULL, err);
-  if (!lowered) return false;
-  bool ok = target->gpu.arch         ? write_kernels(lowered, f, name, target, options, suffix, path, err)
-            : !strcmp(suffix, ".so") ? write_library(lowered, f, name, target, options, path, err)
-            : !strcmp(suffix, ".c")  ? write_source(lowered, f, name, target, options, path, err)
-                                     : write_form(lowered, f, name, target, options, suffix, path, err);
-  tir_free(lowered);
+  bool ok = lowered && write_lowered(lowered, f, name, target, options, form, path, err);
+  if (lowered) tir_free(lowered);
   return ok;
+}
+
+/* ---- All forms ---- */
+
+static bool check_form(const char *suffix, const struct jit_target *target, const char *path, ms_error *err) {
+  char known[64] = "";
+  for (const char *const *form = jit_backend_of(target)->forms; *form; form++) {
+    if (suffix && !strcmp(*form, suffix)) return true;
+    strcat(strcat(known, *known ? " " : ""), *form);
+  }
+  return ms_fail(err, MS_INVALID_ARGUMENT, "%s: the suffix says the form: %s", path, known);
+}
+
+bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                const char *path, ms_error *err) {
+  assert(tir_is_func(ir, f) && target && path);
+  const char *suffix = strrchr(path, '.');
+  char name[NAME_SIZE];
+  if (!check_form(suffix, target, path, err)) return false;
+  exported_name(ir, f, path, name);
+  return jit_backend_of(target)->export(ir, f, target, options, name, suffix, path, err);
 }

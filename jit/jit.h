@@ -51,9 +51,13 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 /* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
  * features it has those by which the target differs from its cpu's name. */
 void jit_target_text(const struct jit_target *target, char *out, size_t size);
-/* Whether kernels for the target are launched, here or elsewhere. Those for CUDA are not yet: they are compiled to source,
- * and exported. */
-bool jit_target_launches(const struct jit_target *target, ms_error *err);
+/* The limits that its kind of target has, by name. */
+enum { JIT_MOST_NUMBERS = 8 };
+struct jit_number {
+  const char *name;
+  int value;
+};
+uint32_t jit_target_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
 /* Whether this machine runs what is compiled for the target. false: err names what it lacks. AMX's tiles do not count:
  * code that uses them asks for them. */
 bool jit_target_runs_here(const struct jit_target *target, ms_error *err);
@@ -125,14 +129,15 @@ struct jit_resources {
 };
 /* Those of the code's kernels, in the order in which they are launched; none of code for a CPU. */
 const struct jit_resources *jit_code_resources(const struct jit_code *code, uint32_t *count);
-/* Compiles them by NVRTC for their very architecture, and notes what that says. false: NVRTC is missing or refuses them, or
- * one takes more registers or shared memory than a block of the target has. */
+/* Makes what is loaded, where jit_compile gives what comes before it: kernels for CUDA are compiled by NVRTC for their very
+ * architecture, and what that says is noted. false: NVRTC is missing or refuses them, or one takes more registers or
+ * shared memory than a block of the target has. */
 bool jit_code_assemble(struct jit_code *code, ms_error *err);
 
 struct jit_kernel; /* loaded code; freeing it unmaps it */
 /* Refuses code for what this machine lacks. */
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err);
-jit_entry jit_kernel_entry(const struct jit_kernel *kernel);
+jit_entry jit_kernel_entry(const struct jit_kernel *kernel); /* NULL: it runs on a device, by jit_call_run only */
 size_t jit_kernel_workspace(const struct jit_kernel *kernel);
 void jit_kernel_free(struct jit_kernel *kernel);
 
@@ -218,11 +223,13 @@ bool jit_call_time(const struct jit_call *call, double tolerance, double limit, 
 
 /* One of several calls whose times are compared. */
 struct jit_contender {
-  void (*call)(void *data);
+  void (*call)(void *data);                     /* timed by the clock; or, in its place: */
+  double (*sample)(void *data, uint32_t calls); /* gives the seconds of one of so many calls in a row */
   void *data;
 };
 /* Times them in turn, in short slices with a rest before each so that one's idle threads do not take the other's cores:
- * what disturbs the machine disturbs all alike. Each gets `seconds` of slices. false: no memory. */
+ * what disturbs the machine disturbs all alike. Each gets `seconds` of slices. false: no memory,
+ * or a sample is below 0: its calls failed. */
 bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out);
 
 enum jit_outcome {
@@ -234,9 +241,19 @@ enum jit_outcome {
   JIT_CRASHED,
   JIT_RUN_TIMEOUT,
   JIT_WRONG,
-  JIT_NO_REFERENCE /* the unscheduled function cannot be run: nothing of this task can be measured */
+  JIT_NO_REFERENCE, /* the unscheduled function cannot be run: nothing of this task can be measured */
+  JIT_NAN,          /* a wrong result: no number where there is one */
+  JIT_NOT_LAUNCHED,
+  JIT_RESOURCES, /* more threads, registers or shared memory than the device has */
+  JIT_MISALIGNED,
+  JIT_ILLEGAL_ADDRESS,
+  JIT_ILLEGAL_INSTRUCTION,
+  JIT_KERNEL_FAILED, /* otherwise, as by an assertion */
+  JIT_OUT_OF_MEMORY,
+  JIT_NO_DEVICE /* it is gone: nothing can be measured */
 };
 const char *jit_outcome_text(enum jit_outcome outcome);
+enum jit_outcome jit_outcome_of(enum ms_code code); /* of a run that failed with it */
 
 struct jit_result {
   uint64_t id, module_hash; /* the submitter's number; of the scheduled module */

@@ -1,10 +1,14 @@
-/* Loading compiled code into this process with ORC. */
-#include "machine.h"
+/* Compiled code loaded into this process with ORC, and run: LLVM's row in the table. */
+#define _GNU_SOURCE
+#include "backend.h"
+#include "emit_c.h"
+#include "measure.h"
 #include "shake.h"
 #include "trap.h"
 
 #include <llvm-c/Core.h>
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include <omp.h>
@@ -12,12 +16,6 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
-
-struct jit_kernel {
-  LLVMOrcLLJITRef orc;
-  jit_entry entry;
-  struct tir_workspace workspace;
-};
 
 static bool orc_failed(LLVMErrorRef error, ms_error *err) {
   if (!error) return false;
@@ -66,46 +64,110 @@ static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool sh
   return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, count)), err);
 }
 
-static struct jit_kernel *load(const struct jit_code *code, bool shaken, ms_error *err) {
-  assert(code);
-  if (*code->target.kind && !jit_target_runs_here(&code->target, err))
-    return NULL; /* what is read from bytes has none */
+static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *kernel, ms_error *err) {
   jit_start_llvm();
   (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
-  struct jit_kernel *kernel = calloc(1, sizeof *kernel);
-  if (!kernel) abort();
-  kernel->workspace = code->workspace;
   LLVMOrcExecutorAddress address;
-  if (orc_failed(LLVMOrcCreateLLJIT(&kernel->orc, NULL), err)) {
-    free(kernel);
-    return NULL;
-  }
-  LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(kernel->orc);
+  LLVMOrcLLJITRef orc;
+  if (orc_failed(LLVMOrcCreateLLJIT(&orc, NULL), err)) return false;
+  LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(orc);
   size_t bytes;
   const char *object = jit_code_object(code, &bytes);
   LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
-  if (add_threads(kernel->orc, library, shaken, err) && add_libraries(kernel->orc, library, err) &&
-      !orc_failed(LLVMOrcLLJITAddObjectFile(kernel->orc, library, copy), err) &&
-      !orc_failed(LLVMOrcLLJITLookup(kernel->orc, &address, code->name), err)) {
+  kernel->loaded = orc;
+  if (add_threads(orc, library, shaken, err) && add_libraries(orc, library, err) &&
+      !orc_failed(LLVMOrcLLJITAddObjectFile(orc, library, copy), err) &&
+      !orc_failed(LLVMOrcLLJITLookup(orc, &address, code->name), err)) {
     kernel->entry = (jit_entry)(uintptr_t)address;
-    return kernel;
+    return true;
   }
-  jit_kernel_free(kernel);
-  return NULL;
+  LLVMConsumeError(LLVMOrcDisposeLLJIT(orc));
+  return false;
 }
 
-struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
-  return load(code, false, err);
+static bool load_plain(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
+  return load(code, false, kernel, err);
 }
-struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err) {
-  return load(code, true, err);
+static bool load_shaken(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
+  return load(code, true, kernel, err);
 }
 
-jit_entry jit_kernel_entry(const struct jit_kernel *kernel) { return kernel->entry; }
-size_t jit_kernel_workspace(const struct jit_kernel *kernel) { return kernel->workspace.bytes; }
+static void unload(struct jit_kernel *kernel) { LLVMConsumeError(LLVMOrcDisposeLLJIT(kernel->loaded)); }
 
-void jit_kernel_free(struct jit_kernel *kernel) {
-  if (!kernel) return;
-  LLVMConsumeError(LLVMOrcDisposeLLJIT(kernel->orc));
-  free(kernel);
+/* ---- Running ---- */
+
+static bool run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err) {
+  int32_t status = 0;
+  if (outlive) return trap_call(kernel->entry, args, workspace, &status, err) && jit_passed(status, err);
+  return jit_passed(kernel->entry(args, workspace), err);
 }
+
+static double sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
+  (void)err;
+  double before = measure_now();
+  for (uint32_t i = 0; i < calls; i++) kernel->entry(args, workspace);
+  return (measure_now() - before) / calls;
+}
+
+/* ---- The process ---- */
+
+/* On as many cores as the target has, the first that are allowed. */
+static void pin(int cores) {
+  cpu_set_t allowed, chosen;
+  CPU_ZERO(&chosen);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) || cores >= CPU_COUNT(&allowed)) return;
+  for (int cpu = 0, taken = 0; cpu < CPU_SETSIZE && taken < cores; cpu++)
+    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &chosen), taken++;
+  sched_setaffinity(0, sizeof chosen, &chosen);
+}
+
+/* Threads start before the first candidate, which would pay for them. */
+static void start_threads(int cores) {
+  int started = 0;
+#pragma omp parallel num_threads(cores) reduction(+ : started)
+  started += 1;
+  (void)started;
+}
+
+static void prepare(const struct jit_target *target) {
+  pin(target->cores);
+  start_threads(target->cores);
+}
+
+static uint32_t count(const struct jit_target *target) {
+  (void)target;
+  return 1;
+}
+
+static bool open_host(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err) {
+  (void)target, (void)number, (void)err;
+  *out = NULL;
+  return true;
+}
+
+static bool refer_to_itself(const struct jit_target *target, struct jit_target *out, ms_error *err) {
+  (void)err;
+  *out = *target;
+  return true;
+}
+
+const struct jit_backend llvm_backend = {.kind = "llvm",
+                                         .parse = llvm_parse,
+                                         .text = llvm_text,
+                                         .numbers = llvm_numbers,
+                                         .runs_here = llvm_runs_here,
+                                         .reference = refer_to_itself,
+                                         .lower = llvm_lower,
+                                         .compile = llvm_compile,
+                                         .dialect = &emit_c_gnu,
+                                         .forms = llvm_forms,
+                                         .export = llvm_export,
+                                         .count = count,
+                                         .open = open_host,
+                                         .prepare = prepare,
+                                         .memory = &host_memory,
+                                         .load = load_plain,
+                                         .load_shaken = load_shaken,
+                                         .unload = unload,
+                                         .run = run,
+                                         .sample = sample};

@@ -9,6 +9,23 @@ void jit_start_llvm(void); /* once a process; any thread */
 bool jit_target_is_x86(const struct jit_target *target);
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
 
+/* LLVM's part of its row in the table (backend.h). */
+struct jit_code;
+bool llvm_parse(char *words, struct jit_target *out, ms_error *err);
+void llvm_text(const struct jit_target *target, char *out, size_t size);
+uint32_t llvm_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
+bool llvm_runs_here(const struct jit_target *target, ms_error *err);
+struct tir_lower_options llvm_lower(const struct jit_target *target);
+bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
+                  struct jit_code *code, ms_error *err);
+
+bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                 const char *name, const char *form, const char *path, ms_error *err);
+extern const char *const llvm_forms[];
+
+/* Writes a file beside its place and moves it there, so that a failure leaves what was. */
+bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *err);
+
 struct jit_code {
   LLVMMemoryBufferRef object;
   struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
@@ -19,8 +36,8 @@ struct jit_code {
   struct jit_clock clock;
 };
 /* What another process compiled; the object is copied. */
-struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct tir_workspace *workspace,
-                                    const char *name);
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
+                                    const struct tir_workspace *workspace, const char *name);
 
 /* As jit_load, but that parallel loops run as shake.h says. */
 struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err);

@@ -1,6 +1,7 @@
 /* The measurer: the host's side. It starts the helper program, hands it candidates and takes results in order. */
 #define _GNU_SOURCE
 #include "measure.h"
+#include "backend.h"
 #include "vm/vm.h"
 
 #include <assert.h>
@@ -46,9 +47,27 @@ struct jit_measurer {
 };
 
 const char *jit_outcome_text(enum jit_outcome outcome) {
-  static const char *const texts[] = {"measured", "censored",    "refused",      "build failed", "build timeout",
-                                      "crashed",  "run timeout", "wrong result", "no reference"};
+  static const char *const texts[] = {
+      "measured",      "censored",           "refused",      "build failed",    "build timeout",
+      "crashed",       "run timeout",        "wrong result", "no reference",    "wrong result: NaN",
+      "not launched",  "too many resources", "misaligned",   "illegal address", "illegal instruction",
+      "kernel failed", "out of memory",      "no device"};
   return (size_t)outcome < sizeof texts / sizeof *texts ? texts[outcome] : "unknown";
+}
+
+enum jit_outcome jit_outcome_of(enum ms_code code) {
+  switch (code) {
+  case MS_NOT_LAUNCHED: return JIT_NOT_LAUNCHED;
+  case MS_TOO_MANY_RESOURCES: return JIT_RESOURCES;
+  case MS_MISALIGNED: return JIT_MISALIGNED;
+  case MS_ILLEGAL_ADDRESS: return JIT_ILLEGAL_ADDRESS;
+  case MS_ILLEGAL_INSTRUCTION: return JIT_ILLEGAL_INSTRUCTION;
+  case MS_KERNEL_FAILED: return JIT_KERNEL_FAILED;
+  case MS_LAUNCH_TIMEOUT: return JIT_RUN_TIMEOUT;
+  case MS_DEVICE_MEMORY: return JIT_OUT_OF_MEMORY;
+  case MS_NO_DEVICE: return JIT_NO_DEVICE;
+  default: return JIT_WRONG;
+  }
 }
 
 /* ---- Finding and starting the helper ---- */
@@ -194,8 +213,11 @@ struct jit_measurer *jit_measurer_new(const struct jit_target *target, const str
   struct jit_measurer *m = calloc(1, sizeof *m);
   if (!m) abort();
   m->channel.fd = -1;
-  m->hello = (struct measure_hello){
-      .version = MEASURE_VERSION, .size = sizeof m->hello, .host = (int32_t)getpid(), .target = *target};
+  m->hello = (struct measure_hello){.version = MEASURE_VERSION,
+                                    .size = sizeof m->hello,
+                                    .host = (int32_t)getpid(),
+                                    .target = *target,
+                                    .devices = jit_backend_of(target)->count(target)};
   if (options) m->hello.options = *options;
   set_defaults(&m->hello.options);
   if (start(m, err) && wait_until_ready(m, options ? options->stop : NULL, err)) return m;
@@ -334,6 +356,9 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
     if (got == 0) return 0;
     if (got < 0) {
       restart(m);
+    } else if (message.type == MEASURE_FAILED) {
+      m->failed = true;
+      ms_fail(&m->failure, MS_NO_DEVICE, "%.*s", (int)message.bytes, (const char *)message.data);
     } else if (message.type == MEASURE_TASK_STATE) {
       take_state(m, &message);
     } else if (take_result(m, &message, out)) {

@@ -1,7 +1,7 @@
 /* What a measurer and its helper program say to each other. Internal to jit.
  *
  *   host (any program) ── socket ──► helper ──fork──► builders   trace: bytes ──► object: bytes
- *                                           └─fork──► runner     object ──► checked and timed
+ *                                           └─fork──► runner     object ──► checked and timed; one a device
  *                                           └─fork──► references what a task's function computes, once a task
  *
  * A task is a function that is measured, by its number in order of adding. Both ends are of one build: structs travel as they are. The helper has one thread and never enters LLVM's code
@@ -50,7 +50,7 @@ enum measure_message {
   MEASURE_CONTEST,   /* struct measure_contest, then each trace: uint64_t bytes, and these */
   /* helper to host */
   MEASURE_READY,
-  MEASURE_FAILED,     /* text: it cannot start */
+  MEASURE_FAILED,     /* text: it cannot start, or cannot go on */
   MEASURE_TASK_STATE, /* struct measure_task_state, then text where it failed */
   MEASURE_RESULT,     /* struct jit_result */
   MEASURE_CONTESTED,  /* a struct jit_timing each; nothing: one of them could not be built or run */
@@ -69,12 +69,13 @@ enum measure_message {
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 3, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 4, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */
   int32_t host;           /* process */
   struct jit_target target;
+  uint32_t devices;                    /* that run its code: a runner each */
   struct jit_measurer_options options; /* every 0 replaced by its default; its pointers mean nothing */
 };
 struct measure_task {
@@ -110,8 +111,9 @@ struct measure_contest {
 struct measure_run {
   uint32_t task;
   struct measure_reference reference;
-  double best;  /* 0: none yet */
-  double grace; /* seconds that a first run, being cold, gets more before it counts as hopeless */
+  double best;     /* 0: none yet */
+  double grace;    /* seconds that a first run, being cold, gets more before it counts as hopeless */
+  uint32_t device; /* by number, of those that the target has here */
   struct tir_workspace workspace;
   char name[128];
 };

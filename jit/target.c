@@ -1,7 +1,5 @@
-/* Targets: from a text to what code is made for, and back. */
-#include "cuda.h"
+/* LLVM's targets: from a text to what code is made for, and back. */
 #include "host.h"
-#include "jit.h"
 #include "machine.h"
 
 #include <assert.h>
@@ -218,13 +216,9 @@ static bool set_triple(struct jit_target *t, const struct request *r, ms_error *
   return true;
 }
 
-bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err) {
-  struct jit_target t = {.kind = "llvm"};
+bool llvm_parse(char *words, struct jit_target *out, ms_error *err) {
+  struct jit_target t = *out;
   struct request r = {0};
-  char words[JIT_TARGET_TEXT];
-  if (strlen(text) >= sizeof words) return ms_fail(err, MS_UNKNOWN_TARGET, "target: the text is too long");
-  strcpy(words, text);
-  if (cuda_is_text(text)) return cuda_parse(words, out, err);
   jit_start_llvm();
   if (!parse_words(&r, words, err) || !set_triple(&t, &r, err)) return false;
   if (!r.cpu && !is_this_machine(t.triple)) r.cpu = "generic";
@@ -240,13 +234,9 @@ static void add_text(char *out, size_t size, const char *option, const char *val
   if (*value) snprintf(out + length, size - length, " -%s=%s", option, value);
 }
 
-void jit_target_text(const struct jit_target *t, char *out, size_t size) {
+void llvm_text(const struct jit_target *t, char *out, size_t size) {
   char triple[64], features[JIT_TARGET_TEXT], bits[16] = "";
   struct x86_cpu cpu;
-  if (t->gpu.arch) {
-    cuda_text(t, out, size);
-    return;
-  }
   write_triple(NULL, triple);
   snprintf(features, sizeof features, "%s", t->features);
   if (is_x86(t->triple) && x86_find_cpu(t->cpu, &cpu)) {
@@ -259,21 +249,15 @@ void jit_target_text(const struct jit_target *t, char *out, size_t size) {
   add_text(out, size, "vector-bits", bits);
 }
 
-bool jit_target_launches(const struct jit_target *t, ms_error *err) {
-  return !t->gpu.arch ||
-         ms_fail(err, MS_UNKNOWN_TARGET,
-                 "target: kernels for cuda -arch=%s are not launched yet: `msched space` opens its design space, "
-                 "`msched apply` and `msched show` take its traces, `msched lower` shows kernels, `kernel:export` "
-                 "writes them",
-                 t->cpu);
+uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
+  const struct jit_number all[] = {
+      {"cores", t->cores},       {"vector_bits", t->vector_bits}, {"vector_registers", t->vector_registers},
+      {"l1_bytes", t->l1_bytes}, {"l2_bytes", t->l2_bytes},       {"l3_bytes", t->l3_bytes}};
+  memcpy(out, all, sizeof all);
+  return sizeof all / sizeof *all;
 }
 
-struct tir_lower_options jit_lower_options(const struct jit_target *t) {
-  if (t->gpu.arch)
-    return (struct tir_lower_options){.device = TIR_GPU,
-                                      .vector_bits = t->gpu.vector_bytes * 8,
-                                      .block_threads = (uint32_t)t->gpu.max_threads,
-                                      .shared_bytes = (uint64_t)t->gpu.shared_bytes};
+struct tir_lower_options llvm_lower(const struct jit_target *t) {
   return (struct tir_lower_options){.vector_bits = t->vector_bits,
                                     .vector_registers = t->vector_registers,
                                     .instructions = jit_instructions(t),
@@ -281,9 +265,8 @@ struct tir_lower_options jit_lower_options(const struct jit_target *t) {
 }
 
 /* Code that uses AMX asks for its tiles, and says so where it gets none. */
-bool jit_target_runs_here(const struct jit_target *t, ms_error *err) {
+bool llvm_runs_here(const struct jit_target *t, ms_error *err) {
   const struct host *h = host_this();
-  if (!jit_target_launches(t, err)) return false;
   if (!is_this_machine(t->triple))
     return ms_fail(err, MS_UNKNOWN_TARGET, "target: code for %s does not run on this machine", t->triple);
   x86_set lacking = h ? x86_without(t->x86, X86_AMX_TILE) & ~h->has : 0;

@@ -72,21 +72,18 @@ static bool was_disturbed(const double *sorted, const struct jit_timing *t, uint
 }
 
 struct timed {
-  jit_entry entry;
-  void **args, *workspace;
+  const struct timing_subject *subject;
   const struct timing_plan *plan;
   const struct timing_clock *clock;
   double *samples;
 };
 
 static double seconds_of_calls(const struct timed *t, uint32_t calls) {
-  double before = t->clock->now();
-  for (uint32_t i = 0; i < calls; i++) t->entry(t->args, t->workspace);
-  return (t->clock->now() - before) / calls;
+  return t->subject->sample(t->subject->data, calls);
 }
 
 /* Samples until the plan is met, or its time is up. */
-static void sample(const struct timed *t, uint32_t calls, struct jit_timing *out) {
+static bool sample(const struct timed *t, uint32_t calls, struct jit_timing *out) {
   const struct timing_plan *plan = t->plan;
   double start = t->clock->now(), spent = 0;
   uint32_t least = plan->least ? plan->least : LEAST_SAMPLES;
@@ -94,6 +91,7 @@ static void sample(const struct timed *t, uint32_t calls, struct jit_timing *out
   *out = (struct jit_timing){0};
   for (uint32_t n = 0; n < MOST_SAMPLES;) {
     t->samples[n++] = seconds_of_calls(t, calls);
+    if (t->samples[n - 1] < 0) return false;
     spent = t->clock->now() - start;
     interruptions = t->clock->interruptions() - before;
     bool out_of_time = spent > plan->limit;
@@ -105,25 +103,31 @@ static void sample(const struct timed *t, uint32_t calls, struct jit_timing *out
     if (n >= least && out->high - out->low <= 2 * plan->tolerance * out->seconds) break;
   }
   out->busy = was_disturbed(t->samples, out, interruptions, spent);
+  return true;
 }
 
-bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,
-                    struct jit_timing *out) {
-  struct timed t = {entry, args, workspace, plan, plan->clock ? plan->clock : &machine, NULL};
+/* A machine that is busy is sampled again. */
+static bool sample_again(const struct timed *t, uint32_t calls, struct jit_timing *out) {
+  struct jit_timing other;
+  bool ok = sample(t, calls, out);
+  for (uint32_t i = 0; ok && i < t->plan->again && out->busy && !out->censored; i++) {
+    ok = sample(t, calls, &other);
+    if (ok && !other.censored && (!other.busy || other.seconds < out->seconds)) *out = other;
+  }
+  return ok;
+}
+
+bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out) {
+  struct timed t = {subject, plan, plan->clock ? plan->clock : &machine, NULL};
   t.samples = malloc(MOST_SAMPLES * sizeof *t.samples);
   if (!t.samples) return false;
-  double once = plan->once;
-  if (once < SHORT_CALL) once = seconds_of_calls(&t, 1);
+  double once = plan->once < SHORT_CALL ? seconds_of_calls(&t, 1) : plan->once;
+  bool ok = once >= 0;
   if (once < 1e-9) once = 1e-9;
   uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
-  sample(&t, calls, out);
-  for (uint32_t i = 0; i < plan->again && out->busy && !out->censored; i++) {
-    struct jit_timing other;
-    sample(&t, calls, &other);
-    if (!other.censored && (!other.busy || other.seconds < out->seconds)) *out = other;
-  }
+  ok = ok && sample_again(&t, calls, out);
   free(t.samples);
-  return true;
+  return ok;
 }
 
 /* ---- In turn ---- */
@@ -139,21 +143,26 @@ struct samples {
   uint32_t count, calls; /* calls a sample */
 };
 
-static void time_slice(const struct jit_contender *c, struct samples *s) {
-  nanosleep(&rest, NULL);
+static double sample_contender(const struct jit_contender *c, uint32_t calls) {
+  if (c->sample) return c->sample(c->data, calls);
   double before = measure_now();
-  for (int i = 0; i < WARMING_CALLS; i++) c->call(c->data);
-  double start = measure_now(), once = fmax((start - before) / WARMING_CALLS, 1e-9);
+  for (uint32_t i = 0; i < calls; i++) c->call(c->data);
+  return (measure_now() - before) / calls;
+}
+
+static bool time_slice(const struct jit_contender *c, struct samples *s) {
+  nanosleep(&rest, NULL);
+  double warming = sample_contender(c, WARMING_CALLS), once = fmax(warming, 1e-9), start = measure_now();
   uint64_t interruptions = count_interruptions();
+  if (warming < 0) return false;
   if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   do {
-    before = measure_now();
-    for (uint32_t i = 0; i < s->calls; i++) c->call(c->data);
-    double after = measure_now();
-    s->at[s->count++] = (after - before) / s->calls;
+    s->at[s->count] = sample_contender(c, s->calls);
+    if (s->at[s->count++] < 0) return false;
   } while (s->count < MOST_SAMPLES && measure_now() - start < SLICE);
   s->seconds += measure_now() - start;
   s->interruptions += count_interruptions() - interruptions;
+  return true;
 }
 
 bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
@@ -162,9 +171,9 @@ bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, do
   for (uint32_t i = 0; ok && i < count; i++) ok = (all[i].at = malloc(MOST_SAMPLES * sizeof(double))) != NULL;
   double end = measure_now() + seconds * count;
   for (uint32_t round = 0; ok && (round < LEAST_SLICES || measure_now() < end); round++)
-    for (uint32_t i = 0; i < count; i++) /* each goes first in its turn */
+    for (uint32_t i = 0; ok && i < count; i++) /* each goes first in its turn */
       if (all[(round + i) % count].count < MOST_SAMPLES)
-        time_slice(&contenders[(round + i) % count], &all[(round + i) % count]);
+        ok = time_slice(&contenders[(round + i) % count], &all[(round + i) % count]);
   for (uint32_t i = 0; ok && i < count; i++) {
     out[i] = (struct jit_timing){0};
     timing_summarize(all[i].at, all[i].count, &out[i]);

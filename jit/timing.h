@@ -4,7 +4,12 @@
 
 #include "jit.h"
 
-/* What timing reads; a test gives its own. */
+/* What is timed: gives seconds of one of so many calls in a row; below 0: one failed. */
+struct timing_subject {
+  double (*sample)(void *data, uint32_t calls);
+  void *data;
+};
+/* What timing reads besides; a test gives its own. */
 struct timing_clock {
   double (*now)(void);             /* seconds */
   uint64_t (*interruptions)(void); /* how often this process's threads lost a processor that they still wanted */
@@ -18,11 +23,10 @@ struct timing_plan {
   uint32_t again;                   /* how often all is sampled anew where the machine was busy */
   const struct timing_clock *clock; /* NULL: the machine's */
 };
-/* Calls the entry until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
+/* Calls the subject until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
  * the call that warmed the caches among them, of that call and another that nothing was seen to interrupt, or of fewer
- * that exceed the limit by more than any interruption takes. false: no memory. */
-bool timing_measure(jit_entry entry, void **args, void *workspace, const struct timing_plan *plan,
-                    struct jit_timing *out);
+ * that exceed the limit by more than any interruption takes. false: no memory, or a call failed. */
+bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out);
 /* Fills everything but `censored` and `busy`; sorts the samples. */
 void timing_summarize(double *samples, uint32_t count, struct jit_timing *out);
 

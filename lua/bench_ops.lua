@@ -138,7 +138,7 @@ return function(options, words)
   local ok, members = pcall(suites.choose, options.suite or "ops", words)
   if not ok then cli.misuse("%s", tostring(members)) end
   if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
-  local target = ms.target(options.target or "native", {launches = true})
+  local target = ms.target(options.target or "native", {runs = true})
   local opened, vendors = pcall(ms.vendors, target.cores, options.onednn)
   if not opened then cli.refuse("%s", tostring(vendors)) end
   if not options.json then for _, v in ipairs(vendors) do print(string.format("%-13s %s", v:name(), tostring(v))) end end

@@ -67,7 +67,7 @@ static int time_in_turn(lua_State *L) {
   for (lua_Integer i = 0; i < count; i++) {
     lua_rawgeti(L, 1, i + 1);
     struct bound_call *call = check_call(L, -1);
-    contenders[i] = (struct jit_contender){call->run, call->data};
+    contenders[i] = (struct jit_contender){.call = call->run, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
   }
   if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings)) return bind_refuse(L, "no memory for timing");

@@ -307,44 +307,26 @@ static int text(lua_State *L) {
   return 1;
 }
 
-struct number {
-  const char *name;
-  int value;
-};
-
-static void set_numbers(lua_State *L, const struct number *numbers, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    lua_pushinteger(L, numbers[i].value);
-    lua_setfield(L, -2, numbers[i].name);
-  }
-}
-
-/* target([text [, {launches = true}]]): what a target is, as a table; a CPU's numbers, or a GPU's. Where kernels are to be
- * launched, it raises if they cannot be, on any machine. */
+/* target([text [, {runs = true}]]): what a target is, as a table, with its numbers. Where kernels are to be run, it raises
+ * if this machine does not run them. */
 static int target(lua_State *L) {
   struct jit_target t;
   char text[JIT_TARGET_TEXT];
   ms_error err = {.instruction = -1};
-  bind_check_options(L, 2, "launches:boolean");
+  bind_check_options(L, 2, "runs:boolean");
   if (!jit_target_parse(luaL_optstring(L, 1, "native"), &t, &err)) return bind_raise(L, &err);
-  if (bind_option_bool(L, 2, "launches", false) && !jit_target_launches(&t, &err)) return bind_raise(L, &err);
+  if (bind_option_bool(L, 2, "runs", false) && !jit_target_runs_here(&t, &err)) return bind_raise(L, &err);
   jit_target_text(&t, text, sizeof text);
   lua_newtable(L);
   lua_pushstring(L, text), lua_setfield(L, -2, "text");
   lua_pushstring(L, t.kind), lua_setfield(L, -2, "kind");
   lua_pushstring(L, t.cpu), lua_setfield(L, -2, "cpu");
-  const struct number cpu[] = {
-      {"cores", t.cores},       {"vector_bits", t.vector_bits}, {"vector_registers", t.vector_registers},
-      {"l1_bytes", t.l1_bytes}, {"l2_bytes", t.l2_bytes},       {"l3_bytes", t.l3_bytes}};
-  const struct number gpu[] = {
-      {"arch", t.gpu.arch},
-#define CUDA_LIMIT(field, option, standard) {#field, t.gpu.field},
-#include "jit/cuda.def"
-  };
-  if (t.gpu.arch)
-    set_numbers(L, gpu, sizeof gpu / sizeof *gpu);
-  else
-    set_numbers(L, cpu, sizeof cpu / sizeof *cpu);
+  struct jit_number numbers[JIT_MOST_NUMBERS];
+  uint32_t count = jit_target_numbers(&t, numbers);
+  for (uint32_t i = 0; i < count; i++) {
+    lua_pushinteger(L, numbers[i].value);
+    lua_setfield(L, -2, numbers[i].name);
+  }
   return 1;
 }
 

@@ -274,7 +274,7 @@ static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const 
   struct jit_target target;
   struct tir_arguments before, expected;
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
-  if (!jit_target_parse(o->target ? o->target : "native", &target, err) || !jit_target_launches(&target, err))
+  if (!jit_target_parse(o->target ? o->target : "native", &target, err) || !jit_target_runs_here(&target, err))
     return false;
   jit_target_text(&target, out.target, sizeof out.target);
   struct vm_schedule *sch = trace ? vm_apply_with(ir, trace, o->intrinsics, &draws, err) : NULL;

@@ -139,7 +139,7 @@ local function distinct(items)
 end
 
 local function open_task(each, run, shared, policy, options)
-  local start, target = msched.clock(), msched.target(options.target or "native", {launches = true})
+  local start, target = msched.clock(), msched.target(options.target or "native", {runs = not options.simulate})
   local seed = options.seed or 1
   local opened = tune.open(each.func, target, {
     files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = seed, rule_timeout = options.rule_timeout,

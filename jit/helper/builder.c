@@ -1,5 +1,4 @@
 /* A builder: replays candidates' traces on the workload and compiles what comes of them. */
-#include "../machine.h"
 #include "helper.h"
 
 #include <stdlib.h>
@@ -48,6 +47,10 @@ static bool replay(struct building *b, const struct message *trace_bytes, struct
 static struct jit_code *compile(struct building *b, struct measure_built *built) {
   ms_error err = {.instruction = -1};
   struct jit_code *code = jit_compile(b->schedule->ir, b->w->f, &b->w->hello->target, &b->w->hello->options.code, &err);
+  if (code && !jit_code_assemble(code, &err)) {
+    jit_code_free(code);
+    code = NULL;
+  }
   built->outcome = code ? JIT_MEASURED : JIT_BUILD_FAILED;
   if (!code) snprintf(built->reason, sizeof built->reason, "%.390s", err.message);
   return code;

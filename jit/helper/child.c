@@ -16,11 +16,13 @@
 enum { LOG_BYTES = 1 << 16, OWN_SOCKET = 3 };
 
 /* Half of the machine's memory: what a candidate may ask for before it is refused. Shadow memory of a sanitizer is
- * larger than any limit. */
+ * larger than any limit. A backend lifts it that needs more addresses than memory. */
 static void limit_memory(void) {
 #if !defined(__SANITIZE_ADDRESS__)
   rlim_t most = (rlim_t)sysconf(_SC_PHYS_PAGES) * (rlim_t)sysconf(_SC_PAGESIZE) / 2;
-  setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
+  struct rlimit limit;
+  if (!getrlimit(RLIMIT_AS, &limit))
+    setrlimit(RLIMIT_AS, &(struct rlimit){most < limit.rlim_max ? most : limit.rlim_max, limit.rlim_max});
 #endif
   setrlimit(RLIMIT_FSIZE, &(struct rlimit){LOG_BYTES, LOG_BYTES});
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});

@@ -1,36 +1,25 @@
 /* The contest: candidates that were measured one after another are timed again in turn, so that what disturbs the
  * machine disturbs all alike. */
-#include "../machine.h"
 #include "helper.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct contender {
-  struct jit_kernel *kernel;
-  void *workspace, **args;
-};
-
-static void call(void *data) {
-  const struct contender *c = data;
-  jit_kernel_entry(c->kernel)(c->args, c->workspace);
-}
-
-static bool open_contender(struct contender *c, const struct arena *arena, struct jit_code *code) {
+static bool open_contender(struct jit_running *c, const struct arena *arena, struct jit_code *code) {
   ms_error err = {.instruction = -1};
-  c->kernel = jit_load(code, &err);
-  if (!c->kernel) return false;
-  size_t bytes = jit_kernel_workspace(c->kernel);
+  const struct jit_kernel *kernel = c->kernel = jit_load_on(code, arena->device, false, &err);
+  if (!kernel) return false;
+  size_t bytes = jit_kernel_workspace(kernel);
   c->args = arena->pointers;
-  c->workspace = bytes ? guarded_new(bytes) : NULL;
-  if (c->workspace) memset(c->workspace, 0, bytes); /* its pages are there before it is timed */
-  return !bytes || c->workspace;
+  c->workspace = bytes ? arena->memory->get(arena->device, bytes, &err) : NULL;
+  if (!bytes) return true; /* else its pages are there before it is timed */
+  return c->workspace && arena->memory->fill(arena->device, c->workspace, 0, bytes, &err);
 }
 
 /* Reads, builds and loads each trace; false: one of them cannot be. */
 static bool open_all(const struct workload *w, const struct message *m, const struct arena *arena, uint32_t count,
-                     struct contender *out) {
+                     struct jit_running *out) {
   const uint8_t *at = m->data + sizeof(struct measure_contest), *end = m->data + m->bytes;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t bytes;
@@ -50,7 +39,7 @@ static bool open_all(const struct workload *w, const struct message *m, const st
 void contest_main(struct channel *channel, const struct workloads *all, struct note *note) {
   struct message message;
   struct measure_contest contest;
-  struct contender loaded[JIT_MOST_CONTENDERS] = {0};
+  struct jit_running loaded[JIT_MOST_CONTENDERS] = {0};
   struct jit_contender contenders[JIT_MOST_CONTENDERS];
   struct jit_timing timings[JIT_MOST_CONTENDERS];
   struct arena arena;
@@ -59,10 +48,14 @@ void contest_main(struct channel *channel, const struct workloads *all, struct n
   memcpy(&contest, message.data, sizeof contest);
   if (!contest.count || contest.count > JIT_MOST_CONTENDERS || contest.task >= all->count) return;
   const struct workload *w = all->at[contest.task];
-  arena_open(&arena, w);
+  const struct jit_backend *backend = jit_backend_of(&w->hello->target);
+  struct jit_device *device;
+  ms_error err = {.instruction = -1};
+  if (!backend->open(&w->hello->target, 0, &device, &err) || !arena_open(&arena, w, backend, device, &err)) return;
   if (!open_all(w, &message, &arena, contest.count, loaded)) return;
-  runner_prepare(w->hello->target.cores);
-  for (uint32_t i = 0; i < contest.count; i++) contenders[i] = (struct jit_contender){call, &loaded[i]};
+  if (backend->prepare) backend->prepare(&w->hello->target);
+  for (uint32_t i = 0; i < contest.count; i++)
+    contenders[i] = (struct jit_contender){.sample = jit_sample, .data = &loaded[i]};
   note->stage = STAGE_TIMING;
   if (!jit_time_in_turn(contenders, contest.count, contest.seconds, timings)) return;
   channel_send(channel, MEASURE_CONTESTED, timings, contest.count * sizeof *timings, NULL, 0);

@@ -2,42 +2,19 @@
 #define _GNU_SOURCE
 #include "helper.h"
 
-#include "../machine.h"
-
 #include "vm/vm.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- Memory ---- */
-
-static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
-static size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 void *shared_new(size_t bytes) {
   void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) abort();
   return at;
-}
-
-void *guarded_new(size_t bytes) {
-  size_t inside = rounded(bytes ? bytes : 1, page());
-  uint8_t *at = mmap(NULL, inside + 2 * page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return NULL;
-  if (mprotect(at + page(), inside, PROT_READ | PROT_WRITE)) {
-    munmap(at, inside + 2 * page());
-    return NULL;
-  }
-  return at + page() + inside - rounded(bytes ? bytes : 1, 64);
-}
-
-static uint8_t *first_page(void *at) { return (uint8_t *)((uintptr_t)at & ~(uintptr_t)(page() - 1)); }
-
-void guarded_free(void *at, size_t bytes) {
-  if (at) munmap(first_page(at) - page(), rounded(bytes ? bytes : 1, page()) + 2 * page());
 }
 
 /* ---- The workload ---- */
@@ -92,36 +69,82 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
 
 /* ---- One process's arguments ---- */
 
-void arena_open(struct arena *a, const struct workload *w) {
+static size_t bytes_of(const struct arena *a, uint32_t i) { return a->w->inputs.args[i].bytes; }
+
+static void *allocate(size_t count, size_t size) {
+  void *at = calloc(count + 1, size);
+  if (!at) abort();
+  return at;
+}
+
+/* Memory in place has the inputs, which all processes share, for originals. */
+static bool place(struct arena *a, uint32_t i, void **at, ms_error *err) {
+  const struct jit_memory *memory = a->memory;
+  void *input = a->w->inputs.args[i].data;
+  if (!(*at = memory->get(a->device, bytes_of(a, i), err))) return false;
+  a->originals[i] = memory->in_place ? input : a->w->written[i] ? memory->get(a->device, bytes_of(a, i), err) : *at;
+  if (!a->originals[i]) return false;
+  if (!memory->in_place && !memory->write(a->device, a->originals[i], input, bytes_of(a, i), err)) return false;
+  if (*at != a->originals[i] && !memory->copy(a->device, *at, a->originals[i], bytes_of(a, i), err)) return false;
+  if (memory->protect && !a->w->written[i]) memory->protect(*at, bytes_of(a, i));
+  return true;
+}
+
+bool arena_open(struct arena *a, const struct workload *w, const struct jit_backend *backend, struct jit_device *device,
+                ms_error *err) {
   uint32_t count = w->inputs.count;
-  uint64_t *scalars = calloc(count + 1, sizeof *scalars);
-  *a = (struct arena){.w = w, .pointers = calloc(count + 1, sizeof *a->pointers), .scalars = scalars};
-  a->args = (struct tir_arguments){calloc(count + 1, sizeof *a->args.args), count};
-  if (!a->pointers || !a->args.args || !scalars) abort();
+  *a = (struct arena){.w = w,
+                      .memory = backend->memory,
+                      .device = device,
+                      .pointers = allocate(count, sizeof *a->pointers),
+                      .originals = allocate(count, sizeof *a->originals),
+                      .scalars = allocate(count, sizeof *a->scalars),
+                      .args = {allocate(count, sizeof *a->args.args), count}};
+  struct tir_arg *placed = allocate(count, sizeof *placed);
+  bool ok = true;
   for (uint32_t i = 0; i < count; i++) {
-    a->args.args[i] = w->inputs.args[i];
+    placed[i] = a->args.args[i] = w->inputs.args[i];
     if (!w->inputs.args[i].data) continue;
-    size_t bytes = w->inputs.args[i].bytes;
-    void *at = guarded_new(bytes);
-    if (!at) abort();
-    memcpy(at, w->inputs.args[i].data, bytes);
-    if (!w->written[i]) mprotect(first_page(at), rounded(bytes ? bytes : 1, page()), PROT_READ);
-    a->args.args[i].data = at;
+    placed[i].data = NULL;
+    ok = ok && place(a, i, &placed[i].data, err);
+    a->args.args[i].data = a->memory->in_place ? placed[i].data : allocate(bytes_of(a, i), 1);
   }
-  jit_arguments(w->ir, w->f, a->args.args, a->pointers, scalars);
+  jit_arguments(w->ir, w->f, placed, a->pointers, a->scalars);
+  for (uint32_t i = 0; i < count; i++)
+    if (w->inputs.args[i].data) a->pointers[i] = placed[i].data;
+  free(placed);
+  return ok;
 }
 
 void arena_close(struct arena *a) {
-  for (uint32_t i = 0; i < a->args.count; i++)
-    if (a->w->inputs.args[i].data) guarded_free(a->args.args[i].data, a->args.args[i].bytes);
+  for (uint32_t i = 0; i < a->args.count; i++) {
+    if (!a->w->inputs.args[i].data) continue;
+    a->memory->release(a->device, a->pointers[i], bytes_of(a, i));
+    if (a->memory->in_place) continue;
+    if (a->originals[i] != a->pointers[i]) a->memory->release(a->device, a->originals[i], bytes_of(a, i));
+    free(a->args.args[i].data);
+  }
   free(a->args.args);
+  free(a->originals);
   free(a->pointers);
   free(a->scalars);
 }
 
-void arena_reset(struct arena *a) {
+bool arena_reset(struct arena *a, ms_error *err) {
   for (uint32_t i = 0; i < a->args.count; i++)
-    if (a->w->written[i]) memcpy(a->args.args[i].data, a->w->inputs.args[i].data, a->args.args[i].bytes);
+    if (a->w->written[i] && !a->memory->copy(a->device, a->pointers[i], a->originals[i], bytes_of(a, i), err))
+      return false;
+  return true;
+}
+
+bool arena_fetch(struct arena *a, ms_error *err) {
+  for (uint32_t i = 0; i < a->args.count && !a->memory->in_place; i++) {
+    if (!a->w->inputs.args[i].data) continue;
+    if (!a->memory->check_guards(a->device, a->pointers[i], bytes_of(a, i), err) ||
+        !a->memory->read(a->device, a->args.args[i].data, a->pointers[i], bytes_of(a, i), err))
+      return false;
+  }
+  return true;
 }
 
 bool arena_compare(const struct arena *a, double tolerance, ms_error *err) {
@@ -130,10 +153,24 @@ bool arena_compare(const struct arena *a, double tolerance, ms_error *err) {
   if (!args) abort();
   for (uint32_t i = 0; i < actual.count; i++) {
     args[i] = expected.args[i], args[actual.count + i] = actual.args[i];
-    if (!a->w->written[i]) args[i].bytes = args[actual.count + i].bytes = 0; /* write-protected: as it was */
+    if (!a->w->written[i] && a->memory->protect) args[i].bytes = args[actual.count + i].bytes = 0; /* as it was */
   }
   expected.args = args, actual.args = args + actual.count;
   bool same = tir_same_arguments(a->w->ir, a->w->f, &expected, &actual, tolerance, err);
   free(args);
   return same;
+}
+
+bool arena_has_nan(const struct arena *a) {
+  struct tir_span params = a->w->ir->funcs.at[a->w->f].params;
+  for (uint32_t i = 0; i < a->args.count; i++) {
+    tir_buffer b = a->w->ir->params.at[params.first + i].buffer;
+    tir_type type = b ? tir_buffer_at(a->w->ir, b)->type : TIR_T_VOID;
+    if (!b || !tir_type_is_float(type)) continue;
+    const uint8_t *actual = a->args.args[i].data, *expected = a->w->expected.args[i].data;
+    size_t step = (size_t)tir_type_bits(type) / 8;
+    for (size_t at = 0; at + step <= bytes_of(a, i); at += step)
+      if (isnan(tir_fetch_element(type, actual + at)) && !isnan(tir_fetch_element(type, expected + at))) return true;
+  }
+  return false;
 }

@@ -2,6 +2,7 @@
 #ifndef MSCHED_HELPER_H
 #define MSCHED_HELPER_H
 
+#include "../backend.h"
 #include "../measure.h"
 
 #include <sys/types.h>
@@ -29,21 +30,26 @@ struct workloads { /* by number of the task */
   uint32_t count;
 };
 
-/* The arguments of one process: buffers each between pages that cannot be touched, and those that the function only
- * reads write-protected, so that a candidate that leaves its bounds dies of it. */
+/* The arguments of one process, in the memory of the kernels that it runs: buffers each between guards, and those that
+ * the function only reads protected, so that a candidate that leaves its bounds dies of it, or is found out. */
 struct arena {
   const struct workload *w;
-  void **pointers; /* for jit_entry */
+  const struct jit_memory *memory;
+  struct jit_device *device;
+  void **pointers; /* as kernels take them */
   uint64_t *scalars;
-  struct tir_arguments args;
+  void **originals;          /* what buffers hold at first, in that memory */
+  struct tir_arguments args; /* as the host sees them */
 };
-void arena_open(struct arena *a, const struct workload *w);
-void arena_reset(struct arena *a); /* buffers that the function may write are as at first */
+bool arena_open(struct arena *a, const struct workload *w, const struct jit_backend *backend, struct jit_device *device,
+                ms_error *err);                   /* arena_close in either case */
+bool arena_reset(struct arena *a, ms_error *err); /* buffers that the function may write are as at first */
+bool arena_fetch(struct arena *a,
+                 ms_error *err); /* the host sees what they hold; false: something was written beside one */
 void arena_close(struct arena *a);
-bool arena_compare(const struct arena *a, double tolerance, ms_error *err); /* with what the reference left */
-/* `bytes` between pages that cannot be touched, ending within 64 bytes of the last, aligned to 64. NULL: no memory. */
-void *guarded_new(size_t bytes);
-void guarded_free(void *at, size_t bytes);
+bool arena_has_nan(const struct arena *a); /* in what was fetched, where the reference left a number */
+/* What was fetched, with what the reference left. */
+bool arena_compare(const struct arena *a, double tolerance, ms_error *err);
 void *shared_new(size_t bytes); /* memory that children share, zeroed */
 
 /* ---- Processes (child.c) ---- */
@@ -78,6 +84,5 @@ child_main builder_main, runner_main, reference_main, contest_main;
 
 /* Replays a trace and compiles what comes of it. NULL: it cannot be. */
 struct jit_code *builder_compile(const struct workload *w, const void *trace, size_t bytes);
-void runner_prepare(int cores); /* pins this process to so many cores, and starts its threads */
 
 #endif

@@ -16,9 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../machine.h"
-
-enum { MOST_BUILDERS = 256, READY_BATCH = 8, MOST_READY = 64 };
+enum { MOST_BUILDERS = 256, MOST_RUNNERS = 16, READY_BATCH = 8, MOST_READY = 64 };
 
 struct helper {
   struct channel host;
@@ -30,10 +28,15 @@ struct helper {
     struct candidate *candidate; /* NULL: idle */
   } * builders;
   uint32_t builder_count;
-  struct child runner, contest;
-  struct candidate *running;       /* that the runner has; NULL: none */
+  struct runner {
+    struct child child;
+    struct candidate *candidate; /* NULL: idle */
+    bool gone;                   /* its device is */
+  } runners[MOST_RUNNERS];       /* one a device */
+  uint32_t runner_count;
+  struct child contest;
   uint32_t built_last, timed_last; /* the tasks whose candidates these were */
-  bool timing;                     /* the runner's turn: builders and references are stopped */
+  bool timing;                     /* a runner's turn: builders and references are stopped */
   double ready_since;
   double grace; /* that first runs have now */
 };
@@ -200,7 +203,7 @@ static void hear_builder(struct helper *h, struct builder *b) {
   if (b->child.pid && b->child.channel.fd < 0) lose_builder(h, b, JIT_BUILD_FAILED);
 }
 
-/* ---- The runner ---- */
+/* ---- Runners ---- */
 
 static void stop_others(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++)
@@ -215,44 +218,74 @@ static void continue_others(struct helper *h) {
   h->timing = false;
 }
 
-static void run_next(struct helper *h) {
+static bool is_any_running(const struct helper *h) {
+  for (uint32_t i = 0; i < h->runner_count; i++)
+    if (h->runners[i].candidate) return true;
+  return false;
+}
+
+/* false: no candidate waits for it. */
+static bool run_next(struct helper *h, struct runner *r) {
   struct candidate *c = next_of(h, &h->timed_last, may_run, READY);
-  assert(c && !h->running);
-  if (!have_child(h, &h->runner, runner_main, c->result.task)) {
+  if (!c) return false;
+  if (!have_child(h, &r->child, runner_main, c->result.task)) {
     finish(h, c, JIT_CRASHED, "no process for it can be had");
-    return;
+    return true;
   }
-  h->running = c;
+  r->candidate = c;
   c->run.reference = task_of(h, c)->w.reference;
   c->run.best = task_of(h, c)->best;
   c->run.grace = h->grace;
+  c->run.device = (uint32_t)(r - h->runners);
   move(h, c, RUNNING);
-  h->runner.since = measure_now(), h->runner.spent = 0;
-  channel_send(&h->runner.channel, MEASURE_RUN, &c->run, sizeof c->run, c->object, c->object_bytes);
+  r->child.since = measure_now(), r->child.spent = 0;
+  channel_send(&r->child.channel, MEASURE_RUN, &c->run, sizeof c->run, c->object, c->object_bytes);
+  return true;
 }
 
 /* A runner that has run others may owe its end to one of them: the candidate gets a fresh one. */
-static bool try_again(struct helper *h, struct candidate *c) {
-  if (h->runner.fresh || c->rerun) return false;
+static bool try_again(struct helper *h, struct runner *r, struct candidate *c) {
+  if (r->child.fresh || c->rerun) return false;
   c->rerun = true;
-  child_end(&h->runner, NULL, 0);
+  child_end(&r->child, NULL, 0);
   move(h, c, READY);
   return true;
 }
 
-static void take_ran(struct helper *h, const struct message *m) {
-  struct candidate *c = h->running;
+/* Its candidate goes to another device; where there is none left, nothing goes on. */
+static void lose_device(struct helper *h, struct runner *r, struct candidate *c, const char *reason) {
+  child_end(&r->child, NULL, 0);
+  r->gone = true;
+  move(h, c, READY);
+  for (uint32_t i = 0; i < h->runner_count; i++)
+    if (!h->runners[i].gone) return;
+  deliver(h);
+  channel_send(&h->host, MEASURE_FAILED, reason, strlen(reason), NULL, 0);
+}
+
+/* A process that ran what is wrong is not trusted with another. */
+static bool is_sound(enum jit_outcome outcome) {
+  return outcome == JIT_MEASURED || outcome == JIT_CENSORED || outcome == JIT_BUILD_FAILED;
+}
+
+static void take_ran(struct helper *h, struct runner *r, const struct message *m) {
+  struct candidate *c = r->candidate;
   struct jit_result ran;
   memcpy(&ran, m->data, sizeof ran);
   ran.reason[sizeof ran.reason - 1] = 0;
-  h->running = NULL;
+  r->candidate = NULL;
   h->grace = fmax(LEAST_GRACE, h->grace / 2);
-  if (ran.outcome == JIT_WRONG && try_again(h, c)) return;
-  h->runner.fresh = false;
+  bool doubtful = ran.outcome == JIT_WRONG || ran.outcome == JIT_NAN || ran.outcome == JIT_NO_DEVICE;
+  if (doubtful && try_again(h, r, c)) return;
+  if (ran.outcome == JIT_NO_DEVICE) {
+    lose_device(h, r, c, ran.reason);
+    return;
+  }
+  r->child.fresh = false;
   c->result.timing = ran.timing;
   c->result.check_seconds = ran.check_seconds, c->result.time_seconds = ran.time_seconds;
   finish(h, c, ran.outcome, ran.reason);
-  if (ran.outcome == JIT_WRONG || ran.outcome == JIT_CRASHED) child_end(&h->runner, NULL, 0);
+  if (!is_sound(ran.outcome)) child_end(&r->child, NULL, 0);
 }
 
 /* Seconds: more than a first run may lose to other programs, however busy the machine. */
@@ -261,7 +294,7 @@ enum { MOST_LATE = 2 };
 
 /* The runner's alarm, or the helper's, went off. One run that is late may have been interrupted: it is hopeless when
  * another, which was given more time, was late too, or when it took longer than any interruption. */
-static void take_late(struct helper *h, struct candidate *c, uint32_t stage, double limit) {
+static void take_late(struct helper *h, const struct runner *r, struct candidate *c, uint32_t stage, double limit) {
   double most = h->hello.options.run_timeout;
   char reason[100];
   h->grace = fmin(MOST_GRACE, h->grace * 2);
@@ -269,7 +302,7 @@ static void take_late(struct helper *h, struct candidate *c, uint32_t stage, dou
     move(h, c, READY);
     return;
   }
-  c->result.check_seconds = child_seconds(&h->runner);
+  c->result.check_seconds = child_seconds(&r->child);
   if (stage == STAGE_FIRST_RUN && limit < most) {
     c->result.timing = (struct jit_timing){.seconds = limit, .low = limit, .high = limit, .runs = 1, .censored = true};
     finish(h, c, JIT_CENSORED, NULL);
@@ -279,29 +312,37 @@ static void take_late(struct helper *h, struct candidate *c, uint32_t stage, dou
   finish(h, c, JIT_RUN_TIMEOUT, reason);
 }
 
-static void lose_runner(struct helper *h, bool late) {
+static void lose_runner(struct helper *h, struct runner *r, bool late) {
   char how[300], reason[380];
-  uint32_t stage = h->runner.note->stage;
-  double limit = h->runner.note->limit;
-  int status = child_end(&h->runner, how, sizeof how);
-  struct candidate *c = h->running;
+  uint32_t stage = r->child.note->stage;
+  double limit = r->child.note->limit;
+  int status = child_end(&r->child, how, sizeof how);
+  struct candidate *c = r->candidate;
   if (!c) return;
-  h->running = NULL;
+  r->candidate = NULL;
   if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
-    take_late(h, c, stage, limit);
-  } else if (!try_again(h, c)) {
-    c->result.check_seconds = child_seconds(&h->runner);
+    take_late(h, r, c, stage, limit);
+  } else if (!try_again(h, r, c)) {
+    c->result.check_seconds = child_seconds(&r->child);
     snprintf(reason, sizeof reason, "it ended the process: %s", how);
     finish(h, c, JIT_CRASHED, reason);
   }
 }
 
-static void hear_runner(struct helper *h) {
+static void hear_runner(struct helper *h, struct runner *r) {
   struct message m;
-  channel_fill(&h->runner.channel);
-  while (h->runner.pid && channel_take(&h->runner.channel, &m))
-    if (h->running && m.type == MEASURE_RAN && m.bytes == sizeof(struct jit_result)) take_ran(h, &m);
-  if (h->runner.pid && h->runner.channel.fd < 0) lose_runner(h, false);
+  channel_flush(&r->child.channel);
+  channel_fill(&r->child.channel);
+  while (r->child.pid && channel_take(&r->child.channel, &m))
+    if (r->candidate && m.type == MEASURE_RAN && m.bytes == sizeof(struct jit_result)) take_ran(h, r, &m);
+  if (r->child.pid && r->child.channel.fd < 0) lose_runner(h, r, false);
+}
+
+/* Seconds that the runner has left; its own alarm is before this one. */
+static double limit_runner(struct helper *h, struct runner *r) {
+  double left = 2.5 * h->hello.options.run_timeout + 1 - child_seconds(&r->child);
+  if (left <= 0) lose_runner(h, r, true);
+  return left;
 }
 
 /* ---- The contest ---- */
@@ -336,16 +377,24 @@ static void hear_contest(struct helper *h) {
 
 static const double READY_WAIT = 0.25; /* seconds that a candidate waits for others, to be run with them */
 
-/* Builders and the runner take turns; a turn of the runner's lasts until nothing is ready. */
+static void run_ready(struct helper *h) {
+  for (uint32_t i = 0; i < h->runner_count; i++) {
+    struct runner *r = &h->runners[i];
+    if (!r->candidate && !r->gone && !run_next(h, r)) return;
+  }
+}
+
+/* Builders and runners take turns; a turn of the runners' lasts until nothing is ready. Where kernels run apart from the
+ * host's processors, nobody waits for another. */
 static void take_turns(struct helper *h) {
-  if (h->running) return;
   const struct load load = load_of(h);
+  bool apart = jit_backend_of(&h->hello.target)->apart;
   bool due = load.ready >= READY_BATCH || (load.ready && !load.queued && !load.building) ||
              (load.ready && measure_now() - h->ready_since >= READY_WAIT);
-  if (load.ready && (h->timing || due)) {
-    if (!h->timing) stop_others(h);
-    run_next(h);
-  } else if (h->timing) {
+  if (load.ready && (apart || h->timing || due)) {
+    if (!apart && !h->timing) stop_others(h);
+    run_ready(h);
+  } else if (h->timing && !is_any_running(h)) {
     continue_others(h);
   }
   if (!h->timing) give_work(h);
@@ -362,11 +411,9 @@ static double watch(struct helper *h) {
     if (left <= 0) lose_builder(h, b, JIT_BUILD_TIMEOUT);
     soonest = left < soonest ? left : soonest;
   }
-  if (h->running) { /* the runner's own alarm is before this one */
-    double left = 2.5 * o->run_timeout + 1 - child_seconds(&h->runner);
-    if (left <= 0) lose_runner(h, true);
-    soonest = left < soonest ? left : soonest;
-  } else if (load_of(h).ready) {
+  for (uint32_t i = 0; i < h->runner_count; i++)
+    if (h->runners[i].candidate) soonest = fmin(soonest, limit_runner(h, &h->runners[i]));
+  if (!is_any_running(h) && load_of(h).ready) {
     double left = READY_WAIT - (measure_now() - h->ready_since);
     soonest = left < soonest ? left : soonest;
   }
@@ -403,12 +450,15 @@ static void hear_host(struct helper *h) {
 }
 
 static void poll_all(struct helper *h, double seconds) {
-  struct pollfd p[MOST_BUILDERS + MOST_REFERENCES + 4];
+  struct pollfd p[MOST_BUILDERS + MOST_RUNNERS + MOST_REFERENCES + 3];
   nfds_t n = 0;
   p[n++] = (struct pollfd){h->host.fd, (short)(POLLIN | (channel_has_unsent(&h->host) ? POLLOUT : 0)), 0};
   p[n++] = (struct pollfd){h->host_process, POLLIN, 0};
-  p[n++] = (struct pollfd){h->runner.pid ? h->runner.channel.fd : -1, POLLIN, 0};
-  if (channel_has_unsent(&h->runner.channel)) p[n - 1].events |= POLLOUT;
+  for (uint32_t i = 0; i < h->runner_count; i++) {
+    const struct child *c = &h->runners[i].child;
+    p[n++] = (struct pollfd){c->pid ? c->channel.fd : -1, POLLIN, 0};
+    if (channel_has_unsent(&c->channel)) p[n - 1].events |= POLLOUT;
+  }
   for (uint32_t i = 0; i < h->tasks.workloads.count; i++) {
     const struct child *c = &h->tasks.at[i]->reference;
     if (c->pid && !c->stopped) p[n++] = (struct pollfd){c->channel.fd, POLLIN, 0};
@@ -426,7 +476,8 @@ static void poll_all(struct helper *h, double seconds) {
 
 static void hear_children(struct helper *h) {
   if (h->contest.pid) hear_contest(h);
-  if (h->runner.pid) channel_flush(&h->runner.channel), hear_runner(h);
+  for (uint32_t i = 0; i < h->runner_count; i++)
+    if (h->runners[i].child.pid) hear_runner(h, &h->runners[i]);
   for (uint32_t i = 0; i < h->builder_count; i++)
     if (h->builders[i].child.pid && !h->builders[i].child.stopped)
       channel_flush(&h->builders[i].child.channel), hear_builder(h, &h->builders[i]);
@@ -466,12 +517,17 @@ static bool read_hello(struct helper *h, ms_error *err) {
 static void make_builders(struct helper *h) {
   cpu_set_t allowed;
   uint32_t cores = (uint32_t)h->hello.target.cores, wanted = h->hello.options.builders;
-  if (!sched_getaffinity(0, sizeof allowed, &allowed) && cores > (uint32_t)CPU_COUNT(&allowed))
+  if (!sched_getaffinity(0, sizeof allowed, &allowed) && (!cores || cores > (uint32_t)CPU_COUNT(&allowed)))
     cores = (uint32_t)CPU_COUNT(&allowed);
   h->builder_count = wanted ? wanted : cores;
   if (h->builder_count > MOST_BUILDERS) h->builder_count = MOST_BUILDERS;
   h->builders = calloc(h->builder_count, sizeof *h->builders);
   if (!h->builders) abort();
+}
+
+static void make_runners(struct helper *h) {
+  h->runner_count = h->hello.devices < MOST_RUNNERS ? h->hello.devices : MOST_RUNNERS;
+  for (uint32_t i = 0; i < h->runner_count; i++) h->runners[i].child.channel.fd = -1;
 }
 
 static void become_helper(struct helper *h) {
@@ -486,7 +542,7 @@ static void become_helper(struct helper *h) {
 static void end_children(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++) child_end(&h->builders[i].child, NULL, 0);
   tasks_end(&h->tasks);
-  child_end(&h->runner, NULL, 0);
+  for (uint32_t i = 0; i < h->runner_count; i++) child_end(&h->runners[i].child, NULL, 0);
   child_end(&h->contest, NULL, 0);
 }
 
@@ -497,7 +553,7 @@ int main(void) {
     fputs("msched-helper is started by msched, to build and run what is measured\n", stderr);
     return 2;
   }
-  h.runner.channel.fd = h.contest.channel.fd = -1;
+  h.contest.channel.fd = -1;
   become_helper(&h);
   if (!read_hello(&h, &err)) {
     give_up(&h, err.message);
@@ -505,6 +561,7 @@ int main(void) {
   }
   jit_start_llvm(); /* once for all children; starts no thread */
   make_builders(&h);
+  make_runners(&h);
   channel_send(&h.host, MEASURE_READY, NULL, 0, NULL, 0);
   serve(&h);
   end_children(&h);

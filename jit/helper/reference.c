@@ -1,7 +1,6 @@
 /* What the workload computes, unscheduled: on the interpreter where that is quick, else built, its loops arranged where
  * samples by the interpreter confirm what comes of it. */
 #include "../arrange.h"
-#include "../machine.h"
 #include "helper.h"
 
 #include <stdlib.h>
@@ -32,18 +31,19 @@ static bool interpret(const struct workload *w, double *epsilon, ms_error *err) 
 /* ir: the workload, or what computes the same. */
 static bool build_and_run(const struct workload *w, const struct tir *ir, double *seconds, ms_error *err) {
   struct arena arena;
+  struct jit_target target;
   struct jit_options options = {.no_fast_math = true};
-  struct jit_code *code = jit_compile(ir, w->f, &w->hello->target, &options, err);
+  if (!jit_backend_of(&w->hello->target)->reference(&w->hello->target, &target, err)) return false;
+  struct jit_code *code = jit_compile(ir, w->f, &target, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
-  if (!kernel) return false;
-  arena_open(&arena, w);
+  if (!kernel || !arena_open(&arena, w, kernel->backend, kernel->device, err)) return false;
   size_t bytes = jit_kernel_workspace(kernel);
-  void *workspace = bytes ? guarded_new(bytes) : NULL;
-  if (bytes && !workspace) return ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
+  void *workspace = bytes ? arena.memory->get(kernel->device, bytes, err) : NULL;
+  if (bytes && !workspace) return false;
   double start = measure_now();
-  int32_t status = jit_kernel_entry(kernel)(arena.pointers, workspace);
+  bool ok = kernel->backend->run(kernel, arena.pointers, workspace, false, err);
   *seconds = measure_now() - start;
-  if (!jit_passed(status, err)) return false;
+  if (!ok || !arena_fetch(&arena, err)) return false;
   for (uint32_t i = 0; i < arena.args.count; i++)
     if (w->written[i]) memcpy(w->expected.args[i].data, arena.args.args[i].data, arena.args.args[i].bytes);
   return true;

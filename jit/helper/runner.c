@@ -1,13 +1,9 @@
 /* The runner: loads candidates' objects, compares what they compute with the reference and times them. */
-#define _GNU_SOURCE
-#include "../machine.h"
 #include "../shake.h"
 #include "../timing.h"
 #include "helper.h"
 
 #include <math.h>
-#include <omp.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -24,6 +20,8 @@ struct running {
   struct real *reals; /* by task */
   struct real *real;
   struct note *note;
+  const struct jit_backend *backend;
+  struct jit_device *device;
   struct arena arena; /* of one task at a time: all their data may be too much */
 };
 
@@ -55,7 +53,6 @@ static void leave(struct running *r) {
 struct candidate {
   const struct jit_code *code;
   const struct jit_kernel *kernel;
-  jit_entry entry;
   void *workspace;
   double best, hopeless; /* 0: none */
   double grace;
@@ -68,23 +65,34 @@ static bool finish(struct jit_result *out, enum jit_outcome outcome, const char 
   return false;
 }
 
+/* What became of a candidate that failed with this error. */
+static bool fault(struct jit_result *out, const ms_error *err) {
+  return finish(out, jit_outcome_of(err->code), err->message);
+}
+
 static bool compare(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
-  return arena_compare(&r->arena, r->reference.tolerance, &err) || finish(c->out, JIT_WRONG, err.message);
+  if (!arena_fetch(&r->arena, &err)) return fault(c->out, &err);
+  if (arena_compare(&r->arena, r->reference.tolerance, &err)) return true;
+  return finish(c->out, arena_has_nan(&r->arena) ? JIT_NAN : JIT_WRONG, err.message);
+}
+
+/* Seconds that a first run may take. A process that is ended costs what it takes to settle. */
+static double longest_run(const struct running *r, const struct candidate *c) {
+  double most = r->w->hello->options.run_timeout;
+  return c->hopeless > 0 ? fmin(most, fmax(c->hopeless + c->grace, r->backend->settling)) : most;
 }
 
 /* Runs it on fresh arguments; *seconds is what that took. */
 static bool run_once(struct running *r, struct candidate *c, double *seconds) {
-  double limit = r->w->hello->options.run_timeout;
-  if (c->hopeless > 0) limit = fmin(limit, c->hopeless + c->grace);
-  arena_reset(&r->arena);
-  enter(r, STAGE_FIRST_RUN, limit);
+  ms_error err = {.instruction = -1};
+  if (!arena_reset(&r->arena, &err)) return fault(c->out, &err);
+  enter(r, STAGE_FIRST_RUN, longest_run(r, c));
   double before = measure_now();
-  int32_t status = c->entry(r->arena.pointers, c->workspace);
+  bool ok = r->backend->run(c->kernel, r->arena.pointers, c->workspace, false, &err);
   *seconds = measure_now() - before;
   leave(r);
-  ms_error err = {.instruction = -1};
-  return jit_passed(status, &err) || finish(c->out, JIT_WRONG, err.message);
+  return ok || fault(c->out, &err);
 }
 
 /* What timing may take where the machine is not quiet, at least in seconds and in runs, how exact it is (0: as the user
@@ -106,10 +114,13 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .hopeless = c->hopeless,
                              .again = patience.again,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
+  ms_error err = {.instruction = -1};
+  struct jit_running running = {c->kernel, r->arena.pointers, c->workspace, &err};
+  const struct timing_subject subject = {jit_sample, &running};
   enter(r, STAGE_TIMING, most);
-  bool ok = timing_measure(c->entry, r->arena.pointers, c->workspace, &plan, &c->out->timing);
+  bool ok = timing_measure(&subject, &plan, &c->out->timing);
   leave(r);
-  if (!ok) return finish(c->out, JIT_CRASHED, "no memory for timing");
+  if (!ok) return *err.message ? fault(c->out, &err) : finish(c->out, JIT_CRASHED, "no memory for timing");
   c->out->outcome = c->out->timing.censored ? JIT_CENSORED : JIT_MEASURED;
   return true;
 }
@@ -125,6 +136,7 @@ static bool is_fine(struct running *r, struct candidate *c) {
   enter(r, STAGE_FIRST_RUN, w->hello->options.run_timeout);
   bool same = jit_kernel_agrees(&real->expected, w->ir, w->f, c->kernel, NULL, &err);
   leave(r);
+  if (!same && jit_outcome_of(err.code) != JIT_WRONG) return fault(c->out, &err);
   char reason[390];
   snprintf(reason, sizeof reason, "on real numbers, %.360s", err.message);
   return same || finish(c->out, JIT_WRONG, reason);
@@ -135,7 +147,8 @@ static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry ent
   const struct tir_workspace *w = &c->code->workspace;
   double start = measure_now(), limit = r->w->hello->options.run_timeout;
   size_t bytes = shake_workspace(w, SHAKE_MOST_THREADS);
-  void *more = bytes > w->bytes ? guarded_new(bytes) : NULL, *workspace = more ? more : c->workspace;
+  void *more = bytes > w->bytes ? r->backend->memory->get(r->device, bytes, NULL) : NULL;
+  void *workspace = more ? more : c->workspace;
   uint32_t most = more || bytes == w->bytes ? SHAKE_MOST_THREADS : w->threads, differing = 0;
   struct shaking shaking;
   for (size_t i = 0; i < sizeof shaking.parts / sizeof *shaking.parts; i++) shaking.parts[i] = c->out->timing.seconds;
@@ -143,14 +156,14 @@ static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry ent
   for (*runs = 0; *runs < SHAKE_RUNS && measure_now() - start < limit / 8; ++*runs) {
     uint32_t threads = shake_threads(*runs) < most ? shake_threads(*runs) : most;
     ms_error why = {.instruction = -1};
-    arena_reset(&r->arena);
+    arena_reset(&r->arena, &why);
     int32_t status = shake_run(&shaking, entry, r->arena.pointers, workspace, threads, *runs);
     bool same = jit_passed(status, &why) && arena_compare(&r->arena, r->reference.tolerance, &why);
     if (!same && !differing++) *err = why;
     if (!shaking.loops) break; /* one thread has one timing */
   }
   leave(r);
-  if (more) guarded_free(more, bytes);
+  if (more) r->backend->memory->release(r->device, more, bytes);
   return differing;
 }
 
@@ -159,7 +172,8 @@ static bool is_steady(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
   uint32_t runs, differing;
   char reason[390];
-  struct jit_kernel *kernel = jit_load_shaken(c->code, &err);
+  if (!r->backend->load_shaken) return true;
+  struct jit_kernel *kernel = jit_load_on(c->code, r->device, true, &err);
   if (!kernel) return finish(c->out, JIT_BUILD_FAILED, err.message);
   differing = run_shaken(r, c, jit_kernel_entry(kernel), &runs, &err);
   jit_kernel_free(kernel);
@@ -182,6 +196,25 @@ static bool check_and_time(struct running *r, struct candidate *c) {
   return (!late || (run_once(r, c, &once) && compare(r, c))) && is_fine(r, c) && is_steady(r, c);
 }
 
+/* What was there before is NaN to floats. */
+static void *workspace_of(struct running *r, const struct measure_run *run, ms_error *err) {
+  const struct jit_memory *memory = r->backend->memory;
+  void *at = memory->get(r->device, run->workspace.bytes, err);
+  if (!at) ms_fail(err, MS_DEVICE_MEMORY, "its workspace is larger than the memory a candidate may have");
+  if (!at || memory->fill(r->device, at, 0xff, run->workspace.bytes, err)) return at;
+  memory->release(r->device, at, run->workspace.bytes);
+  return NULL;
+}
+
+static void measure_loaded(struct running *r, const struct measure_run *run, struct candidate *c) {
+  ms_error err = {.instruction = -1};
+  if (run->workspace.bytes && !(c->workspace = workspace_of(r, run, &err)))
+    finish(c->out, r->backend->memory->in_place ? JIT_CRASHED : jit_outcome_of(err.code), err.message);
+  else
+    check_and_time(r, c);
+  r->backend->memory->release(r->device, c->workspace, run->workspace.bytes);
+}
+
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
                     struct jit_result *out) {
   ms_error err = {.instruction = -1};
@@ -190,65 +223,39 @@ static void measure(struct running *r, const struct measure_run *run, const void
   struct candidate c = {
       .best = run->best, .grace = run->grace, .hopeless = fastest > 0 && factor > 0 ? factor * fastest : 0, .out = out};
   r->note->stage = STAGE_LOADING;
-  struct jit_code *code = jit_code_of_object(object, bytes, &run->workspace, run->name);
-  struct jit_kernel *kernel = jit_load(code, &err);
-  if (!kernel) {
-    jit_code_free(code);
-    finish(out, JIT_BUILD_FAILED, err.message);
-    return;
-  }
-  c.code = code;
-  c.kernel = kernel;
-  c.entry = jit_kernel_entry(kernel);
-  c.workspace = run->workspace.bytes ? guarded_new(run->workspace.bytes) : NULL;
-  if (run->workspace.bytes && !c.workspace) {
-    finish(out, JIT_CRASHED, "its workspace is larger than the memory a candidate may have");
-  } else {
-    if (c.workspace) memset(c.workspace, 0xff, run->workspace.bytes); /* NaN where nothing was written */
-    check_and_time(r, &c);
-  }
-  guarded_free(c.workspace, run->workspace.bytes);
+  struct jit_code *code = jit_code_of_object(object, bytes, &r->w->hello->target, &run->workspace, run->name);
+  struct jit_kernel *kernel = jit_load_on(code, r->device, false, &err);
+  c.code = code, c.kernel = kernel;
+  if (kernel)
+    measure_loaded(r, run, &c);
+  else
+    finish(out, err.code == MS_NOT_COMPILABLE ? JIT_BUILD_FAILED : jit_outcome_of(err.code), err.message);
   jit_kernel_free(kernel);
   jit_code_free(code);
 }
 
 /* ---- The process ---- */
 
-/* On as many cores as the target has, the first that are allowed. */
-static void pin(int cores) {
-  cpu_set_t allowed, chosen;
-  CPU_ZERO(&chosen);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) || cores >= CPU_COUNT(&allowed)) return;
-  for (int cpu = 0, taken = 0; cpu < CPU_SETSIZE && taken < cores; cpu++)
-    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &chosen), taken++;
-  sched_setaffinity(0, sizeof chosen, &chosen);
-}
-
-/* Threads start before the first candidate, which would pay for them. */
-static void start_threads(int cores) {
-  int started = 0;
-#pragma omp parallel num_threads(cores) reduction(+ : started)
-  started += 1;
-  (void)started;
-}
-
-void runner_prepare(int cores) {
-  pin(cores);
-  start_threads(cores);
+/* The first candidate makes this process a runner, on its device. */
+static bool open_device(struct running *r, const struct measure_run *run, const struct jit_target *target,
+                        ms_error *err) {
+  if (r->backend) return true;
+  r->backend = jit_backend_of(target);
+  if (r->backend->prepare) r->backend->prepare(target);
+  return r->backend->open(target, run->device, &r->device, err);
 }
 
 /* The next candidate is of this task. */
-static void turn_to(struct running *r, const struct workloads *all, const struct measure_run *run) {
+static bool turn_to(struct running *r, const struct workloads *all, const struct measure_run *run, ms_error *err) {
   const struct workload *w = all->at[run->task];
   r->reference = run->reference;
   r->real = &r->reals[run->task];
-  if (r->w == w) return;
-  if (r->w)
-    arena_close(&r->arena);
-  else
-    runner_prepare(w->hello->target.cores);
+  if (r->w == w) return true;
+  if (r->w) arena_close(&r->arena);
+  r->w = NULL;
+  if (!open_device(r, run, &w->hello->target, err)) return false;
   r->w = w;
-  arena_open(&r->arena, w);
+  return arena_open(&r->arena, w, r->backend, r->device, err);
 }
 
 void runner_main(struct channel *channel, const struct workloads *all, struct note *note) {
@@ -258,11 +265,14 @@ void runner_main(struct channel *channel, const struct workloads *all, struct no
   while (channel_wait(channel, -1, &message) == 1) {
     struct measure_run run;
     struct jit_result result = {0};
+    ms_error err = {.instruction = -1};
     if (message.bytes < sizeof run) return;
     memcpy(&run, message.data, sizeof run);
     if (run.task >= all->count) return;
-    turn_to(&r, all, &run);
-    measure(&r, &run, message.data + sizeof run, message.bytes - sizeof run, &result);
+    if (turn_to(&r, all, &run, &err))
+      measure(&r, &run, message.data + sizeof run, message.bytes - sizeof run, &result);
+    else
+      fault(&result, &err);
     channel_send(channel, MEASURE_RAN, &result, sizeof result, NULL, 0);
     if (!channel_drain(channel)) return;
   }

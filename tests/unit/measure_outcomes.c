@@ -49,6 +49,26 @@ static void measures_good_ones_in_order(void **state) {
   tir_free(ir);
 }
 
+/* Each fault of a device has a name of its own. */
+static void faults_have_names(void **state) {
+  (void)state;
+  static const struct {
+    enum ms_code code;
+    const char *name;
+  } faults[] = {{MS_NOT_LAUNCHED, "not launched"},
+                {MS_TOO_MANY_RESOURCES, "too many resources"},
+                {MS_LAUNCH_TIMEOUT, "run timeout"},
+                {MS_MISALIGNED, "misaligned"},
+                {MS_ILLEGAL_ADDRESS, "illegal address"},
+                {MS_ILLEGAL_INSTRUCTION, "illegal instruction"},
+                {MS_KERNEL_FAILED, "kernel failed"},
+                {MS_DEVICE_MEMORY, "out of memory"},
+                {MS_NO_DEVICE, "no device"},
+                {MS_ASSERTION, "wrong result"}};
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    assert_string_equal(jit_outcome_text(jit_outcome_of(faults[i].code)), faults[i].name);
+}
+
 static void stops_slow_ones(void **state) {
   (void)state;
   struct tir *ir = gemm();
@@ -186,10 +206,15 @@ static void says_when_there_is_no_helper(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(measures_good_ones_in_order),     cmocka_unit_test(stops_slow_ones),
-      cmocka_unit_test(survives_wrong_and_endless_ones), cmocka_unit_test(survives_crashes),
-      cmocka_unit_test(survives_endless_builds),         cmocka_unit_test(tells_coarse_sums),
-      cmocka_unit_test(gives_up_without_a_reference),    cmocka_unit_test(says_when_there_is_no_helper),
+      cmocka_unit_test(measures_good_ones_in_order),
+      cmocka_unit_test(faults_have_names),
+      cmocka_unit_test(stops_slow_ones),
+      cmocka_unit_test(survives_wrong_and_endless_ones),
+      cmocka_unit_test(survives_crashes),
+      cmocka_unit_test(survives_endless_builds),
+      cmocka_unit_test(tells_coarse_sums),
+      cmocka_unit_test(gives_up_without_a_reference),
+      cmocka_unit_test(says_when_there_is_no_helper),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

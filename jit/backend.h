@@ -1,0 +1,91 @@
+/* Backends: what each kind of target is and does, from its text to a timed call, as a row of functions. Nothing else here
+ * asks of what kind a target is. Internal to jit.
+ *
+ *   parse ─► lower ─► compile ─► assemble ─► load ─► run, sample          export
+ *                                    on a device, in its memory: open, memory */
+#ifndef MSCHED_JIT_BACKEND_H
+#define MSCHED_JIT_BACKEND_H
+
+#include "machine.h"
+
+struct jit_device; /* where a process runs kernels; NULL: they are its own code */
+
+/* Memory that kernels are given, with guards around each piece. Where it is not in place, only these functions touch it. */
+struct jit_memory {
+  bool in_place;                                                        /* the host reads and writes it as its own */
+  void *(*get)(struct jit_device *device, size_t bytes, ms_error *err); /* aligned to 64; NULL: err is filled */
+  void (*release)(struct jit_device *device, void *at, size_t bytes);   /* at: NULL, or what was got */
+  bool (*protect)(void *at, size_t bytes); /* it is only read from now on; NULL: guards do not tell */
+  bool (*write)(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err);
+  bool (*read)(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err);
+  bool (*copy)(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err);
+  bool (*fill)(struct jit_device *device, void *at, uint8_t byte, size_t bytes, ms_error *err);
+  /* Whether nothing was written beside it. */
+  bool (*check_guards)(struct jit_device *device, const void *at, size_t bytes, ms_error *err);
+};
+
+struct jit_kernel {
+  const struct jit_backend *backend;
+  struct jit_device *device;
+  jit_entry entry; /* NULL: it is no code of this process */
+  struct tir_workspace workspace;
+  void *loaded; /* what the backend knows of it */
+};
+
+struct jit_backend {
+  const char *kind; /* of its targets, and the first word of their texts */
+
+  /* Targets. words: may be cut up. */
+  bool (*parse)(char *words, struct jit_target *out, ms_error *err);
+  void (*text)(const struct jit_target *target, char *out, size_t size);
+  uint32_t (*numbers)(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
+  bool (*runs_here)(const struct jit_target *target, ms_error *err);
+  /* The target whose code says what functions compute that kernels are compared with. */
+  bool (*reference)(const struct jit_target *target, struct jit_target *out, ms_error *err);
+
+  /* Code. */
+  struct tir_lower_options (*lower)(const struct jit_target *target);
+  bool (*compile)(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
+                  struct jit_code *code, ms_error *err);
+  /* Makes what is loaded of what was compiled; NULL: it is that. */
+  bool (*assemble)(struct jit_code *code, ms_error *err);
+  const struct c_dialect *dialect;
+  const char *const *forms; /* suffixes of files that `export` writes; the last is NULL */
+  bool (*export)(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                 const char *name, const char *form, const char *path, ms_error *err);
+
+  /* Devices and kernels. */
+  uint32_t (*count)(const struct jit_target *target); /* of devices that run its code alike */
+  bool (*open)(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err);
+  void (*prepare)(const struct jit_target *target); /* NULL, or: makes this process one that times kernels */
+  const struct jit_memory *memory;
+  bool (*load)(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err); /* the rest is filled */
+  bool (*load_shaken)(const struct jit_code *code, struct jit_kernel *kernel,
+                      ms_error *err); /* NULL: no threads' timing */
+  void (*unload)(struct jit_kernel *kernel);
+  /* Runs it to its end. outlive: a fault ends the call, and not the process. */
+  bool (*run)(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err);
+  /* Seconds of one of so many calls in a row; below 0: one failed. */
+  double (*sample)(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err);
+  bool apart;      /* its kernels need no processor of the host's: builders go on while they are timed */
+  double settling; /* seconds that a process loses when its first run is ended: none is for less */
+};
+
+const struct jit_backend *jit_backend_of(const struct jit_target *target);
+
+/* The rows. */
+extern const struct jit_backend llvm_backend, cuda_backend;
+extern const struct jit_memory host_memory;
+
+/* Loads on a device. The kernel: the caller's, jit_kernel_free. */
+struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *device, bool shaken, ms_error *err);
+
+/* A kernel with arguments in its memory, as what is timed takes them (timing.h). */
+struct jit_running {
+  const struct jit_kernel *kernel;
+  void **args, *workspace;
+  ms_error *err; /* filled where a call fails */
+};
+double jit_sample(void *running, uint32_t calls);
+
+#endif
