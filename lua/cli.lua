@@ -65,6 +65,9 @@ function cli.rate_text(work, seconds)
   return string.format(rate >= 100 and "%.0f %s" or rate >= 0.1 and "%.1f %s" or "%.2g %s", rate, work[2])
 end
 
+-- "1 record", "2 records".
+function cli.count_text(count, noun) return string.format("%d %s%s", count, noun, count == 1 and "" or "s") end
+
 -- The text cut to so many columns; each character counts as one. nil: as it is.
 function cli.cut(text, columns)
   if not columns or utf8.len(text) == nil or utf8.len(text) <= columns then return text end

@@ -202,6 +202,8 @@ function commands.show(options, ids, rest)
   return DONE
 end
 
+function commands.report(options, words) return ms.load "lua.report".run(options, words) end
+
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
 function commands.replay(options, ids)
   local store = open_store(options.db, true)

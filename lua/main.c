@@ -31,6 +31,10 @@ const struct cli_command cli_commands[] = {
      "the "
      "members of a suite.",
      cli_lua},
+    {"report", "[TASK…] -o FILE",
+     "Makes one page of HTML of what the store knows: tasks, curves, failures, decisions, the best step by step; or of "
+     "two stores side by side.",
+     cli_lua},
     {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
     {"export", "ID -o FILE", "Writes a record's kernel: .o .so .c .h .ll .s by FILE's suffix.", cli_lua},
     {"db", "list\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",

@@ -10,9 +10,10 @@ local WINDOW = 4 -- iterations that count as the last
 -- A machine of the kind that is faster than any: so the bound holds, without a measurement, everywhere alike.
 local HERTZ, PIPES, BYTES_A_CYCLE = 4e9, 2, 128
 
--- Seconds that no kernel of the function is faster than: its arithmetic in full vectors on all cores, and each byte of its
--- arguments read or written once from the nearest cache. Source: Williams et al., "Roofline", CACM 2009.
-function schedulers.bound(func, target)
+-- The roofline of a function on a target: the operations that it does and the bytes of its arguments, and how many of either a
+-- second no kernel passes: arithmetic in full vectors on all cores, each byte read or written once from the nearest cache.
+-- Source: Williams et al., "Roofline", CACM 2009.
+function schedulers.roof(func, target)
   local bytes, least = 0, 8
   for _, p in ipairs(func:params()) do
     local size = math.max(tonumber(p.type:match "%d+") or 8, 8) // 8
@@ -20,9 +21,15 @@ function schedulers.bound(func, target)
     for _, extent in ipairs(p.shape or {}) do elements = elements * extent end
     bytes, least = bytes + size * elements, math.min(least, size)
   end
-  local operations = math.max(func:flops(), func:integer_ops())
   local lanes = target.vector_bits // (8 * least)
-  return math.max(operations / (2 * PIPES * lanes), bytes / BYTES_A_CYCLE) / (HERTZ * target.cores)
+  return {operations = math.max(func:flops(), func:integer_ops()), bytes = bytes, operations_a_second = 2 * PIPES * lanes * HERTZ * target.cores,
+          bytes_a_second = BYTES_A_CYCLE * HERTZ * target.cores}
+end
+
+-- Seconds that no kernel of the function is faster than.
+function schedulers.bound(func, target)
+  local roof = schedulers.roof(func, target)
+  return math.max(roof.operations / roof.operations_a_second, roof.bytes / roof.bytes_a_second)
 end
 
 -- Of the last iterations, the share that found a better kernel; none yet, or all without one, is never nothing.

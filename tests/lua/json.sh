@@ -55,6 +55,7 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show ops:relu --json | agree "show ops" ""
 "$msched" show suite:ops --json -- NRM | agree "show suite" ""
 "$msched" replay "$id" --db "$db" --json | agree replay ""
+"$msched" report -o "$work/page.html" --db "$db" --json | agree report ""
 "$msched" db list --db "$db" --json | agree "db list" ""
 "$msched" db check --db "$db" --json | agree "db check" ""
 "$msched" db export --db "$db" --json >"$work/exported"

@@ -1,0 +1,174 @@
+-- `msched report`: what the store knows of tasks, as one page of HTML that needs nothing besides itself; or two stores side by side.
+local ms = msched
+local cli, html, facts, part, steps = ms.load "lua.cli", ms.load "lua.report.html", ms.load "lua.report.facts", ms.load "lua.report.task", ms.load "lua.report.steps"
+local report = {}
+
+local MOST_WHOLE = 4 -- tasks whose steps are shown with all lines of their functions: what makes a page large
+
+-- ---- Logs ------------------------------------------------------------------------------------------------------------
+
+-- The events in which tasks end, by the task's name, of files that `tune --json` wrote. Damaged lines are none.
+local function read_logs(paths)
+  local by_task = {}
+  for _, path in ipairs(paths) do
+    local file, message = io.open(path)
+    if not file then cli.refuse("%s", message) end
+    for line in file:lines() do
+      local task = line:find '"event":"end"' and line:match '"task":"([^"]*)"'
+      if task then
+        local event = {}
+        for key, value in line:gmatch '"([%w_]+)":(%-?[%d.]+[e%d+-]*)' do event[key] = tonumber(value) end
+        by_task[task] = by_task[task] or {}
+        table.insert(by_task[task], event)
+      end
+    end
+    file:close()
+  end
+  return by_task
+end
+
+-- ---- Parts of the page -------------------------------------------------------------------------------------------------
+
+-- The oldest and the newest record's day.
+local function days_of(tasks)
+  local first, last = math.huge, -math.huge
+  for _, task in ipairs(tasks) do
+    for _, r in ipairs(task.records) do first, last = math.min(first, r.when), math.max(last, r.when) end
+  end
+  return first <= last and os.date("!%Y-%m-%d", first) .. " to " .. os.date("!%Y-%m-%d", last) or "none"
+end
+
+local function environment(store, tasks, measured)
+  local host, versions = ms.host(), {}
+  for _, task in ipairs(tasks) do for _, r in ipairs(task.records) do versions[r.versions] = true end end
+  local rows = {
+    {"store", html.text(store:path())}, {"records of", html.text(days_of(tasks))},
+    {"measured by", html.text(table.concat(ms.sorted_keys(versions), "; "))}, {"this page by", html.text(ms.versions())},
+    {"this machine", html.text(ms.target("native").text)}, {"its cpu", html.text(host.llvm_cpu .. ", as LLVM calls it")},
+  }
+  if measured then rows[#rows + 1] = {"measured peak", html.text(string.format("%.0f GFLOP/s, %.1f GB/s", measured.operations / 1e9, measured.bytes / 1e9))} end
+  return html.element("h2", {id = "environment"}, "Environment") .. html.table("Where this comes from", {"what", "value"}, rows)
+end
+
+local function overview(tasks)
+  local rows = {}
+  for i, task in ipairs(tasks) do
+    local b = task.best
+    rows[i] = {html.element("a", {href = "#task-" .. i}, html.text(task.name)), html.text(task.target), html.number(#task.records, tostring(#task.records)),
+               html.number(task.counts.failed, tostring(task.counts.failed)), b and part.time(b.seconds) or "none", b and html.text(cli.rate_text(task.work, b.seconds)) or ""}
+  end
+  return html.table("Tasks", {"task", "target", "records", "failed", "best", "rate"}, rows)
+end
+
+-- What `doctor` measures.
+local function measure_machine()
+  local peak = ms.load "lua.peak"
+  return {operations = peak.flops(ms.target("native").cores), bytes = peak.bandwidth()}
+end
+
+local function page_of(store, names, options)
+  local tasks, bare = facts.of(store, names)
+  local logs, measured = read_logs(options.log or {}), options.peak and measure_machine() or nil
+  local parts = {html.element("h1", {}, "Report of msched"), html.paragraph("Made from " .. store:path() .. "; times are medians.", "soft")}
+  if #tasks == 0 then parts[#parts + 1] = html.paragraph "There is no record: nothing has been measured. `msched tune FILE` does." end
+  if #bare > 0 then parts[#parts + 1] = html.paragraph("Without a record: " .. table.concat(bare, ", ") .. ".") end
+  if #tasks > 0 then parts[#parts + 1] = overview(tasks) .. steps.choice() end
+  for i, task in ipairs(tasks) do
+    parts[#parts + 1] = part.page(store, task, {place = "task-" .. i, logged = logs[task.name] or {}, measured = measured, whole = i <= MOST_WHOLE})
+  end
+  parts[#parts + 1] = environment(store, tasks, measured)
+  return html.page("msched report", table.concat(parts, "\n")), tasks
+end
+
+-- ---- Two stores --------------------------------------------------------------------------------------------------------
+
+-- Tasks of two lists that are the same workload on the same target, {a, b}, one of them nil where only one store has it.
+local function pairs_of(a, b)
+  local list, by_key = {}, {}
+  for side, tasks in ipairs {a, b} do
+    for _, task in ipairs(tasks) do
+      local key = task.id .. task.target
+      if not by_key[key] then
+        by_key[key] = {}
+        list[#list + 1] = by_key[key]
+      end
+      by_key[key][side] = task
+    end
+  end
+  return list
+end
+
+-- All records of a task as one curve, whatever run they are of.
+local function curve_of(task, name)
+  local points, best = {}, nil
+  for i, r in ipairs(task.records) do
+    if r.status == "measured" and (not best or r.seconds < best) then best = r.seconds end
+    points[i] = {trial = i, best = best}
+  end
+  return {name = name, points = points}
+end
+
+local function compare_row(pair)
+  local a, b = pair[1] and pair[1].best, pair[2] and pair[2].best
+  local either = pair[1] or pair[2]
+  local function side(task) return task and html.number(#task.records, tostring(#task.records)) or "–" end
+  return {html.text(either.name), html.text(either.target), side(pair[1]), a and part.time(a.seconds) or "–", side(pair[2]), b and part.time(b.seconds) or "–",
+          a and b and html.number(a.seconds / b.seconds, string.format("%.3f", a.seconds / b.seconds)) or "–"}
+end
+
+local function comparison(stores, names)
+  local lists = {}
+  for i, store in ipairs(stores) do lists[i] = facts.of(store, i == 1 and names or {}) end
+  local all, rows, figures, ratios = pairs_of(lists[1], lists[2]), {}, {}, {}
+  if #names > 0 then
+    for i = #all, 1, -1 do if not all[i][1] then table.remove(all, i) end end
+  end
+  for i, pair in ipairs(all) do
+    rows[i] = compare_row(pair)
+    if pair[1] and pair[2] then
+      figures[#figures + 1] = html.element("h2", {}, html.text(pair[1].name)) .. html.paragraph(pair[1].target, "soft") ..
+        part.curve({curve_of(pair[1], "A"), curve_of(pair[2], "B")}, "trial", "The best so far, by trial", "records")
+      if pair[1].best and pair[2].best then ratios[#ratios + 1] = math.log(pair[1].best.seconds / pair[2].best.seconds) end
+    end
+  end
+  local sum = 0
+  for _, r in ipairs(ratios) do sum = sum + r end
+  local parts = {html.element("h1", {}, "Two stores of msched"), html.paragraph(string.format("A is %s, B is %s.", stores[1]:path(), stores[2]:path()))}
+  parts[#parts + 1] = #rows == 0 and html.paragraph "Neither has a record."
+    or html.table("Tasks of both", {"task", "target", "records of A", "best of A", "records of B", "best of B", "A's time / B's"}, rows)
+  if #ratios > 0 then
+    local mean = math.exp(sum / #ratios)
+    parts[#parts + 1] = html.element("p", {}, "Geometric mean of ", cli.count_text(#ratios, "ratio"), ": ", html.number(mean, string.format("%.3f", mean)), "; above 1, B is faster.")
+  end
+  return html.page("Two stores of msched", table.concat(parts, "\n") .. table.concat(figures, "\n")), lists[1], lists[2]
+end
+
+-- ---- The command -------------------------------------------------------------------------------------------------------
+
+local function write(path, text)
+  local file, message = io.open(path, "wb")
+  if not file or not file:write(text) or not file:close() then cli.refuse("%s", message or path .. ": cannot be written") end
+end
+
+function report.run(options, words)
+  if not options.output then cli.misuse("say where to with -o FILE") end
+  if options.compare and #words < 2 then cli.misuse("--compare takes two stores: msched report --compare A.db B.db -o FILE") end
+  for _, other in ipairs {"db", "log", "peak"} do
+    if options.compare and options[other] then cli.misuse("--compare does not go with --%s", other) end
+  end
+  local text, tasks, others
+  if options.compare then
+    local stores = {cli.open_store(words[1], true), cli.open_store(words[2], true)}
+    text, tasks, others = comparison(stores, table.move(words, 3, #words, 1, {}))
+  else
+    text, tasks = page_of(cli.open_store(options.db, true), words, options)
+  end
+  write(options.output, text)
+  local records = 0
+  for _, list in ipairs {tasks, others} do for _, task in ipairs(list) do records = records + #task.records end end
+  if options.json then cli.put_json {file = options.output, tasks = #tasks, records = records, bytes = #text}
+  else print(string.format("%s: %s, %s, %.0f KiB", options.output, cli.count_text(#tasks, "task"), cli.count_text(records, "record"), #text / 1024)) end
+  return cli.DONE
+end
+
+return report

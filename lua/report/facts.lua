@@ -1,0 +1,139 @@
+-- What a store says of its tasks: a workload on a target is one, with its records in the order in which they came, runs of the
+-- search, failures, the best.
+local ms = msched
+local cli = ms.load "lua.cli"
+local facts = {}
+
+-- Records in the order in which they were measured: the store knows seconds, and within one the candidates' numbers.
+local function in_order(records)
+  table.sort(records, function(a, b)
+    if a.when ~= b.when then return a.when < b.when end
+    if a.candidate ~= b.candidate then return a.candidate < b.candidate end
+    return a.id < b.id
+  end)
+  return records
+end
+
+local PAUSE = 600 -- seconds without a record: the search was stopped meanwhile, and they do not count
+
+-- The best so far of records in order: {trial, second, seconds}, one each record that was measured or failed.
+local function curve_of(records)
+  local points, best, elapsed, last = {}, nil, 0, records[1].when
+  for i, r in ipairs(records) do
+    elapsed = elapsed + (r.when - last <= PAUSE and r.when - last or 0)
+    last = r.when
+    if r.status == "measured" and (not best or r.seconds < best) then best = r.seconds end
+    points[i] = {trial = i, second = elapsed, best = best, seconds = r.status == "measured" and r.seconds or nil}
+  end
+  return points
+end
+
+-- Runs of the search: records of one seed by one version, in order of their first.
+local function runs_of(records)
+  local runs, by_key = {}, {}
+  for _, r in ipairs(records) do
+    local key = r.seed .. " " .. r.versions
+    if not by_key[key] then
+      by_key[key] = {seed = r.seed, versions = r.versions, records = {}}
+      runs[#runs + 1] = by_key[key]
+    end
+    table.insert(by_key[key].records, r)
+  end
+  for _, run in ipairs(runs) do run.curve = curve_of(run.records) end
+  return runs
+end
+
+-- What a failure's message says, whatever the numbers in it.
+local function reason_of(r)
+  local line = r.reason:match "^[^\n]*"
+  return line ~= "" and (line:gsub("0x%x+", "#"):gsub("%d[%d.e+-]*", "#")) or "without a message"
+end
+
+-- {reason, count, example}, the most frequent first.
+local function failures_of(records)
+  local list, by_reason = {}, {}
+  for _, r in ipairs(records) do
+    if r.status == "failed" then
+      local reason = reason_of(r)
+      if not by_reason[reason] then
+        by_reason[reason] = {reason = reason, count = 0, example = r.reason}
+        list[#list + 1] = by_reason[reason]
+      end
+      by_reason[reason].count = by_reason[reason].count + 1
+    end
+  end
+  table.sort(list, function(a, b) return a.count ~= b.count and a.count > b.count or a.count == b.count and a.reason < b.reason end)
+  return list
+end
+
+local function best_of(records)
+  local best
+  for _, r in ipairs(records) do
+    if r.status == "measured" and (not best or r.seconds < best.seconds or r.seconds == best.seconds and r.id < best.id) then best = r end
+  end
+  return best
+end
+
+local function task_of(store, workload, target, records)
+  local readable, func = pcall(store.get_workload, store, workload.id)
+  local counts = {measured = 0, censored = 0, failed = 0, unmeasured = 0}
+  for _, r in ipairs(records) do counts[r.status] = counts[r.status] + 1 end
+  local known, machine = pcall(ms.target, target)
+  return {
+    name = workload.name, id = workload.id, target = target, machine = known and machine or nil, records = in_order(records), counts = counts,
+    func = readable and func or nil, why = not readable and tostring(func) or nil, work = readable and cli.work_of(func) or {0, "GFLOP/s"},
+    runs = runs_of(records), failures = failures_of(records), best = best_of(records),
+  }
+end
+
+-- All records of a store by their workload's id and their target.
+local function all_records(store)
+  local by_workload = {}
+  for _, r in ipairs(store:records {}) do
+    by_workload[r.workload] = by_workload[r.workload] or {}
+    local targets = by_workload[r.workload]
+    targets[r.target] = targets[r.target] or {}
+    table.insert(targets[r.target], r)
+  end
+  return by_workload
+end
+
+local function hex_of(id) return (id:gsub(".", function(c) return string.format("%02x", c:byte()) end)) end
+
+-- Workloads that records name and the store does not list: damaged, or lost.
+local function add_lost(workloads, by_workload)
+  local listed = {}
+  for _, w in ipairs(workloads) do listed[w.id] = true end
+  for _, id in ipairs(ms.sorted_keys(by_workload)) do
+    if not listed[id] then workloads[#workloads + 1] = {id = id, name = "workload " .. hex_of(id):sub(1, 12)} end
+  end
+end
+
+-- The tasks of a store, those of `names` where there are any, in order of name and target; and the workloads that have no
+-- record. Raises where a name is none.
+function facts.of(store, names)
+  local wanted, list, bare, known = {}, {}, {}, {}
+  local workloads, by_workload = store:workloads(), all_records(store)
+  add_lost(workloads, by_workload)
+  for _, name in ipairs(names) do wanted[name] = true end
+  for _, w in ipairs(workloads) do
+    known[#known + 1] = w.name
+    if #names == 0 or wanted[w.name] ~= nil then
+      wanted[w.name] = false
+      local by_target = by_workload[w.id] or {}
+      for _, target in ipairs(ms.sorted_keys(by_target)) do list[#list + 1] = task_of(store, w, target, by_target[target]) end
+      if not next(by_target) then bare[#bare + 1] = w.name end
+    end
+  end
+  for _, name in ipairs(names) do
+    table.sort(known)
+    if wanted[name] then cli.refuse("%s has no workload `%s`; it has %s", store:path(), name, #known > 0 and table.concat(known, ", ") or "none") end
+  end
+  table.sort(list, function(a, b)
+    if a.name ~= b.name then return a.name < b.name end
+    return a.target ~= b.target and a.target < b.target or a.target == b.target and a.id < b.id
+  end)
+  return list, bare
+end
+
+return facts

@@ -1,0 +1,41 @@
+-- Where kernels stand below a roofline: operations a second over operations a byte of the arguments.
+local ms = msched
+local cli, chart, schedulers, html = ms.load "lua.cli", ms.load "lua.report.chart", ms.load "search.scheduler", ms.load "lua.report.html"
+local roofline = {}
+
+-- The roof from one intensity to another, as points.
+local function roof_line(most, bytes, low, high)
+  local points = {}
+  for i = 0, 40 do
+    local x = low * (high / low) ^ (i / 40)
+    points[#points + 1] = {x, math.min(most, x * bytes) / 1e9}
+  end
+  return points
+end
+
+-- The picture of a task's best; measured: {operations, bytes} a second of this machine, or nil.
+function roofline.page(task, measured)
+  local roof = schedulers.roof(task.func, task.machine)
+  if roof.operations == 0 then return html.paragraph "The function does no arithmetic: there is no roofline." end
+  local x, y = roof.operations / roof.bytes, roof.operations / task.best.seconds
+  local ridge = roof.operations_a_second / roof.bytes_a_second
+  local low, high = math.min(x, ridge) / 8, math.max(x, ridge) * 8
+  local layers = {{kind = "line", class = "c2", name = "no kernel passes it", points = roof_line(roof.operations_a_second, roof.bytes_a_second, low, high)}}
+  if measured then layers[2] = {kind = "line", class = "c3", name = "this machine, measured", points = roof_line(measured.operations, measured.bytes, low, high)} end
+  layers[#layers + 1] = {kind = "mark", class = "c1", name = "the best", points = {{x, y / 1e9}}}
+  local bound = math.min(roof.operations_a_second, x * roof.bytes_a_second)
+  local share = html.element("p", {}, "The best reaches ", html.number(y, cli.rate_text(task.work, task.best.seconds)), ", ",
+    html.number(y / bound, string.format("%.1f %%", 100 * y / bound)), html.text(string.format(" of what no kernel passes at %.3g operations a byte.", x)))
+  if measured then
+    local reach = math.min(measured.operations, x * measured.bytes)
+    share = share .. html.element("p", {}, html.number(y / reach, string.format("%.1f %%", 100 * y / reach)), " of what this machine was measured to reach there.")
+  end
+  local picture = chart.draw {
+    title = "Roofline", description = string.format("the best does %.4g GFLOP a second at %.3g operations a byte", y / 1e9, x), layers = layers,
+    x = {label = "operations a byte of the arguments", log = true, show = function(n) return string.format("%.4g", n) end},
+    y = {label = task.work[2], log = true, show = function(n) return string.format("%.4g", n) end},
+  }
+  return share .. picture
+end
+
+return roofline

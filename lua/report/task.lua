@@ -1,0 +1,195 @@
+-- The part of a report that is one task's.
+local ms = msched
+local cli, html, chart = ms.load "lua.cli", ms.load "lua.report.html", ms.load "lua.report.chart"
+local decisions, assembly, steps, boxes, roofline = ms.load "lua.report.decisions", ms.load "lua.report.assembly", ms.load "lua.report.steps", ms.load "lua.report.nest", ms.load "lua.report.roofline"
+local part = {}
+
+local CLASSES = 4 -- kinds of lines that are told apart
+
+function part.time(seconds) return html.number(seconds, cli.time_text(seconds)) end
+function part.class(i) return "c" .. (i - 1) % CLASSES + 1 end
+
+-- ---- Curves ----------------------------------------------------------------------------------------------------------
+
+-- A time without the zeros behind its point.
+local function short_time(seconds) return (cli.time_text(seconds):gsub("(%.%d-)0+ ", "%1 "):gsub("%. ", " ")) end
+
+local FARTHEST = 4 -- times the best that a curve shows; what is slower is drawn at the edge
+
+-- The best so far over `key`, "trial" or "second", of curves {name, points}; with a dot for each that was measured where there is one curve.
+function part.curve(curves, key, title, label)
+  local layers = {}
+  for i, c in ipairs(curves) do
+    local best, dots, last = {}, {}, nil
+    for _, p in ipairs(c.points) do
+      if p.best then
+        best[#best + 1], last = {p[key], p.best}, p.best
+        if p.seconds then dots[#dots + 1] = {p[key], p.seconds} end
+      end
+    end
+    if last then
+      if #curves == 1 then layers[#layers + 1] = {kind = "dots", class = part.class(i), name = "a candidate; at the edge: slower", points = dots} end
+      layers[#layers + 1] = {kind = "steps", class = part.class(i), name = c.name, points = best, last = last}
+    end
+  end
+  if #layers == 0 then return html.paragraph "Nothing was measured: there is no curve." end
+  local fastest = math.huge
+  for _, l in ipairs(layers) do fastest = math.min(fastest, l.last or fastest) end
+  return chart.draw {
+    title = title, description = "ends at " .. cli.time_text(layers[#layers].last), layers = layers,
+    x = {label = label, zero = true, show = function(n) return string.format("%.6g", n) end}, y = {label = "time of the best so far", log = true, show = short_time, most = FARTHEST * fastest},
+  }
+end
+
+local function curves_of(task)
+  local list = {}
+  for i, run in ipairs(task.runs) do list[i] = {name = string.format("seed %d%s", run.seed, run.versions ~= ms.versions() and ", " .. run.versions or ""), points = run.curve} end
+  return list
+end
+
+local function curves(task)
+  local list = curves_of(task)
+  return html.element("div", {class = "pair"}, part.curve(list, "trial", "The best so far, by trial", "candidates that were measured, stopped or failed"),
+                      part.curve(list, "second", "The best so far, by second", "seconds, pauses of more than ten minutes left out"))
+end
+
+-- ---- Failures, and where the time went -------------------------------------------------------------------------------
+
+local function failures(task)
+  if #task.failures == 0 then return html.paragraph "No candidate failed." end
+  local rows = {}
+  for i, f in ipairs(task.failures) do rows[i] = {html.text(f.reason), html.number(f.count, tostring(f.count)), html.element("code", {}, html.text(cli.cut(f.example, 160)))} end
+  return html.table("Failures by what they said, numbers left out", {"reason", "candidates", "an example"}, rows)
+end
+
+local SPENT = {{"open_seconds", "opening the space"}, {"replay_seconds", "replaying candidates"}, {"policy_seconds", "the policy besides"}, {"learn_seconds", "the cost model"},
+               {"wait_seconds", "waiting for results"}}
+local MEANWHILE = {{"build_seconds", "building, all builders together"}, {"run_seconds", "checking and timing"}}
+
+-- `logged`: the task's events in which a run ends.
+local function spent(task, logged)
+  if #logged == 0 then
+    return html.paragraph "The store does not know what the search itself took. A log does: `msched tune --json … > LOG`, then `msched report --log LOG`."
+  end
+  local rows, total = {}, 0
+  for _, s in ipairs(SPENT) do for _, e in ipairs(logged) do total = total + (tonumber(e[s[1]]) or 0) end end
+  for _, list in ipairs {SPENT, MEANWHILE} do
+    for _, s in ipairs(list) do
+      local seconds = 0
+      for _, e in ipairs(logged) do seconds = seconds + (tonumber(e[s[1]]) or 0) end
+      local share = list == SPENT and total > 0 and seconds / total
+      rows[#rows + 1] = {html.text(s[2]), html.number(seconds, string.format("%.2f s", seconds)),
+                         share and html.number(share, string.format("%.0f %%", 100 * share)) or "while it waited, or searched on"}
+    end
+  end
+  return html.table(string.format("Where the time went, of %s in the log", cli.count_text(#logged, "run")), {"what", "seconds", "share of the search's own"}, rows)
+end
+
+-- ---- Decisions -------------------------------------------------------------------------------------------------------
+
+local SHOWN = 4 -- values of a decision
+
+local function importance(task)
+  local found = decisions.of(task)
+  if not found then return html.paragraph "No record that was timed has a trace that can be read: nothing can be said of decisions." end
+  local rows = {}
+  for i, r in ipairs(found.rows) do
+    local best = {}
+    for k = 1, math.min(#r.values, SHOWN) do
+      local v = r.values[k]
+      best[k] = html.text(string.format("%s: %s (%d of %d)", v.value, v.fastest and cli.time_text(v.fastest) or "none", v.measured, v.count))
+    end
+    local share = r.share and html.element("meter", {min = "0", max = "1", value = string.format("%.4f", math.min(r.share, 1))}) .. " " .. html.number(r.share, string.format("%.0f %%", 100 * r.share))
+      or #r.values > 1 and "each value once" or "one value"
+    rows[i] = {html.text(r.what), share, html.text(tostring(r.chosen)), table.concat(best, "<br>")}
+  end
+  return html.paragraph(string.format(
+    "Candidates are ranked by time, those stopped as hopeless all last. What a decision explains is the share of the ranks' variance that lies between candidates that decided differently, less what so many groups would hold by chance (omega squared). The sketch is compared among %s, decisions among the %d of one sketch, one by one: what two do together counts for neither.",
+    cli.count_text(found.all, "record"), found.records)) ..
+    html.table("Decisions, those that matter most first", {"decision", "explains", "the best has", "values by mean rank: fastest (timed to the end, of all)"}, rows)
+end
+
+-- ---- The best ----------------------------------------------------------------------------------------------------------
+
+local COUNTS = {{"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "on the stack (spills)"}, {"instructions", "instructions"}}
+local LOOPS = 4 -- innermost loops that are shown
+
+local function assembly_text(sch, target)
+  local path = os.tmpname()
+  local file = path .. ".s"
+  local ok, message = pcall(function() ms.build(sch:func(), {target = target}):export(file) end)
+  local opened = ok and io.open(file)
+  local text = opened and opened:read "a"
+  if opened then opened:close() end
+  os.remove(path)
+  os.remove(file)
+  return text, message
+end
+
+local function inner_loops(sch, task)
+  if task.machine.kind ~= "llvm" then return html.paragraph "Code for GPUs is not shown here; `msched export` writes it." end
+  local text, message = assembly_text(sch, task.target)
+  if not text then return html.paragraph("The kernel cannot be built here: " .. tostring(message)) end
+  local loops, columns, rows, codes = assembly.inner_loops(text), {"loop"}, {}, {}
+  if #loops == 0 then return html.paragraph "The code has no loop." end
+  for _, c in ipairs(COUNTS) do columns[#columns + 1] = c[2] end
+  for i = 1, math.min(#loops, LOOPS) do
+    local label = loops[i].lines[1]:match "^[^:%s]+" or "loop " .. i
+    rows[i] = {html.element("code", {}, html.text(label))}
+    for _, c in ipairs(COUNTS) do table.insert(rows[i], html.number(loops[i].counts[c[1]], tostring(loops[i].counts[c[1]]))) end
+    codes[i] = html.details("the code of " .. html.element("code", {}, html.text(label)), html.scrolling("code of " .. label, html.element("pre", {}, html.text(table.concat(loops[i].lines, "\n")))))
+  end
+  local more = #loops > LOOPS and html.paragraph(string.format("%d more loops do less.", #loops - LOOPS), "soft") or ""
+  return html.table("Innermost loops of the code, those with most multiply-adds first", columns, rows) .. more .. table.concat(codes)
+end
+
+local function section(title, ok, content) return html.element("h3", {}, html.text(title)) .. "\n" .. (ok and content or html.paragraph("This part cannot be shown: " .. tostring(content))) .. "\n" end
+
+-- What is made of the best record's function; whole: steps with all lines of it.
+local function best_parts(store, task, options)
+  local made, sch, trace = pcall(function()
+    store:take_intrinsics(task.best.id)
+    local trace = ms.read_trace(task.best.trace)
+    return ms.apply(task.func, trace), trace
+  end)
+  if not made then return html.paragraph("The best record cannot be made again: " .. tostring(sch)) end
+  local machine = task.machine
+  local parts = {section("Loop nest of the best", pcall(function()
+    return html.paragraph "Of each loop: the bytes that one run of it touches, estimated from the regions of its blocks, and the nearest place that holds as many." ..
+      boxes.page(sch:script(), machine)
+  end))}
+  if machine and machine.kind == "llvm" then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, options.measured)) end
+  if machine then parts[#parts + 1] = section("Code of the best", pcall(inner_loops, sch, task)) end
+  parts[#parts + 1] = section("Trace of the best, step by step", pcall(steps.page, task.func, trace, options.whole))
+  return table.concat(parts)
+end
+
+-- ---- The whole -------------------------------------------------------------------------------------------------------
+
+local function best_text(store, task)
+  local r = task.best
+  if not r then return html.paragraph "Nothing was measured." end
+  local interval = r.high < math.huge and string.format(" [%s, %s]", cli.time_text(r.low), cli.time_text(r.high)) or ""
+  local notes = (r.unsafe and ", unsafe: it may compute something else" or "") .. (r.busy and ", on a busy machine" or "")
+  return html.element("p", {}, "Best: record ", html.element("code", {}, html.text(store:short_id(r.key))), ", ", part.time(r.seconds), html.text(interval), ", ", html.text(cli.rate_text(task.work, r.seconds)),
+                      html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)))
+end
+
+-- options: logged (events in which runs of the task end), measured (roofline.page), whole (steps.page), place (its id in the page).
+function part.page(store, task, options)
+  local c = task.counts
+  local parts = {
+    html.element("h2", {id = options.place}, html.text(task.name)),
+    html.paragraph(string.format("On %s: %s: %d measured, %d stopped as hopeless, %d failed%s.", task.target, cli.count_text(#task.records, "record"), c.measured, c.censored, c.failed,
+                                 c.unmeasured > 0 and string.format(", %d not run", c.unmeasured) or "")),
+    best_text(store, task), curves(task),
+    section("Failures", pcall(failures, task)), section("Where the time went", pcall(spent, task, options.logged)),
+  }
+  if not task.machine then parts[#parts + 1] = html.paragraph "The target is none that is known here: what depends on it is left out." end
+  if task.best then parts[#parts + 1] = section("Decisions", pcall(importance, task)) end
+  if task.why then parts[#parts + 1] = html.paragraph("The function cannot be read, and what is made of it is left out: " .. task.why)
+  elseif task.best then parts[#parts + 1] = best_parts(store, task, options) end
+  return table.concat(parts, "\n")
+end
+
+return part
