@@ -38,8 +38,9 @@ struct c_dialect {
   const char *bound[3];  /* a value that needs names: before those, before the value, after it */
   bool scalars_as_bits;  /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
   bool polynomials;      /* fast math has functions of ours */
-  const struct c_template *templates;            /* instead of those of the same name; the last has no name */
-  bool (*call)(struct emit_c *e, tir_expr call); /* writes a call that only it knows; false: it does not */
+  const struct c_template *templates;             /* instead of those of the same name; the last has no name */
+  bool (*call)(struct emit_c *e, tir_expr call);  /* writes a call that only it knows; false: it does not */
+  bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */
   void (*allocate)(struct emit_c *e, tir_buffer buffer, struct c_type type, uint64_t elements); /* declares a buffer */
   void (*outlined)(struct emit_c *e, const struct tir_captures *captures);
   void (*function)(struct emit_c *e);              /* writes it, into out */
@@ -124,6 +125,9 @@ int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes tha
 /* emit_c_memory.c */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_store(struct emit_c *e, tir_stmt store);
+bool emit_c_is_run(const struct emit_c *e, tir_expr index); /* elements side by side */
+void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,
+                struct c_chunk c);                    /* the address of such a chunk */
 void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a load names */
 void emit_c_buffer(struct emit_c *e, tir_buffer b);   /* its name */
 /* emit_c_call.c */

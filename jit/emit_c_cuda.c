@@ -55,6 +55,39 @@ static bool write_call(struct emit_c *e, tir_expr x) {
 
 /* ---- Memory ---- */
 
+/* The type of one access of so many bytes; NULL: there is none. */
+static const char *wide_type(int64_t bytes) {
+  switch (bytes) {
+  case 2: return "uint16_t";
+  case 4: return "uint32_t";
+  case 8: return "uint2";
+  case 16: return "uint4";
+  default: return NULL;
+  }
+}
+
+/* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
+ * and one store, at multiples of their size (lower/vectors.c). */
+static bool copy_vector(struct emit_c *e, tir_stmt store) {
+  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
+  const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
+  tir_expr to = tir_operands(e->ir, s->store.indices)[0];
+  if (value->kind != TIR_LOAD || value->count != 1 || value->a || s->store.predicate) return false;
+  tir_expr from = tir_operands(e->ir, value->operands)[0];
+  struct c_type t = emit_c_stored(value->type, 1);
+  const char *type = wide_type((int64_t)t.bits / 8 * tir_type_lanes(value->type));
+  bool moves = emit_c_is_run(e, from) && emit_c_is_run(e, to) && e->parallel;
+  if (!type || !moves || !strcmp(scope_of(e, s->store.buffer), "local") || !strcmp(scope_of(e, value->ref), "local"))
+    return false;
+  emit_c_begin(e);
+  fprintf(e->out, "*(%s *)", type);
+  emit_c_run(e, s->store.buffer, to, C_SCALAR);
+  fprintf(e->out, " = *(const %s *)", type);
+  emit_c_run(e, value->ref, from, C_SCALAR);
+  fputs(";\n", e->out);
+  return true;
+}
+
 static void allocate_on_device(struct emit_c *e, const char *name, const char *type, uint64_t bytes) {
   emit_c_line(e, "%s *%s = (%s *)((char *)workspace + %llu);", type, name, type, (unsigned long long)e->device_bytes);
   e->device_bytes += (bytes + DEVICE_ALIGNMENT - 1) / DEVICE_ALIGNMENT * DEVICE_ALIGNMENT;
@@ -286,6 +319,7 @@ const struct c_dialect emit_c_cuda = {.library = "::",
                                       .scalars_as_bits = true,
                                       .templates = templates,
                                       .call = write_call,
+                                      .copy = copy_vector,
                                       .allocate = allocate,
                                       .outlined = launch_kernel,
                                       .function = write_function,

@@ -13,7 +13,7 @@ void emit_c_buffer(struct emit_c *e, tir_buffer b) {
     emit_c_refuse(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
 }
 
-static bool is_contiguous(const struct emit_c *e, tir_expr index) {
+bool emit_c_is_run(const struct emit_c *e, tir_expr index) {
   const struct tir_expr_node *n = tir_at(e->ir, index);
   return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
 }
@@ -78,15 +78,14 @@ static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct 
   fputc('[', e->out);
   if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
     emit_c_index(e, index);
-  else if (is_contiguous(e, index))
+  else if (emit_c_is_run(e, index))
     first_of(e, index, c);
   else
     emit_c_value(e, index, c);
   fputc(']', e->out);
 }
 
-/* The address of a contiguous chunk. */
-static void address_of_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
+void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
   fputc('(', e->out);
   emit_c_buffer(e, buffer);
   fputs(" + ", e->out);
@@ -110,10 +109,10 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
   char type[32], value[32];
   if (c.width == 1) {
     load_scalar(e, n, index, c);
-  } else if (is_contiguous(e, index) && !n->a) {
+  } else if (emit_c_is_run(e, index) && !n->a) {
     struct c_type t = emit_c_stored(n->type, c.width);
     fprintf(e->out, "(%s)*(const %s *)", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
-    address_of_run(e, n->ref, index, c);
+    emit_c_run(e, n->ref, index, c);
   } else {
     load_lanes(e, n, index, c);
   }
@@ -236,14 +235,14 @@ static void place(struct emit_c *e, const struct tir_stmt_node *s, tir_expr inde
   }
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
   fprintf(e->out, "*(%s *)", emit_c_memory_name(e, emit_c_stored(type, c.width), name));
-  address_of_run(e, s->store.buffer, index, c);
+  emit_c_run(e, s->store.buffer, index, c);
 }
 
 /* value: the name of the chunk's value, or NULL: it is computed here. */
 static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c,
                         const char *value) {
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
-  bool plain = c.width == 1 || (is_contiguous(e, index) && !s->store.predicate);
+  bool plain = c.width == 1 || (emit_c_is_run(e, index) && !s->store.predicate);
   char name[32];
   if (plain) {
     emit_c_begin(e);
@@ -383,6 +382,6 @@ void emit_c_store(struct emit_c *e, tir_stmt store) {
   int lanes = tir_type_lanes(tir_type_of(e->ir, index));
   if (lanes == 1)
     store_chunk(e, s, index, C_SCALAR, NULL);
-  else
+  else if (!e->dialect->copy || !e->dialect->copy(e, store))
     store_vector(e, s, index, lanes);
 }

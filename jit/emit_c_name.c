@@ -18,7 +18,7 @@ static const char *const reserved[] = {
     "bitand",    "bitor",     "compl",     "and_eq",    "or_eq",     "xor_eq",    "not_eq",    "wchar_t",  "concept",
     "requires",  "decltype",  "noexcept",  "consteval", "constinit", "co_await",  "co_return", "co_yield", "char8_t",
     "char16_t",  "char32_t",  "i386",      "NULL",      "blockIdx",  "threadIdx", "blockDim",  "gridDim",  "warpSize",
-    "dim3",      "stream"};
+    "dim3",      "stream",    "uint2",     "uint4"};
 
 bool emit_c_is_reserved(const char *name) {
   for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
