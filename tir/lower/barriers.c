@@ -128,9 +128,10 @@ static bool refuse(struct pass *p, tir_stmt place, const char *what) {
 /* ---- Putting barriers ---- */
 
 static tir_stmt new_barrier(struct tir *ir) {
-  tir_expr scope = tir_string(ir, tir_symbol_of(ir, "shared"));
+  tir_expr args[] = {tir_string(ir, tir_symbol_of(ir, "shared")), tir_int(ir, TIR_T_BOOL, 0),
+                     tir_int(ir, TIR_T_I32, -1)};
   tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_stmt_at(ir, s)->evaluate.value = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, LOWER_BARRIER), &scope, 1);
+  tir_stmt_at(ir, s)->evaluate.value = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, LOWER_BARRIER), args, 3);
   return s;
 }
 
