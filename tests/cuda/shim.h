@@ -37,6 +37,13 @@ template <class T> static T shim_shuffle(int line, uint32_t mask, T value, int d
   return value;
 }
 
+struct __attribute__((aligned(8))) uint2 {
+  unsigned x, y;
+};
+struct __attribute__((aligned(16))) uint4 {
+  unsigned x, y, z, w;
+};
+
 static inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((uint64_t)x) : 64; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }

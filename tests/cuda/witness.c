@@ -2,11 +2,12 @@
 #include "witness.h"
 
 #include "fibers.h"
-#include "jit/jit.h"
+#include "jit/emit_c.h"
 #include "support/case.h"
 
 #include <dlfcn.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,12 +35,27 @@ void witness_close(struct witness *w) {
   if (w->given.args) tir_arguments_free(&w->given);
 }
 
+/* ---- Sources ---- */
+
+char *witness_source(const struct tir *lowered, tir_func f, const char *name, ms_error *err) {
+  struct jit_target target;
+  if (!jit_target_parse("cuda -arch=sm_90", &target, err)) return NULL;
+  return jit_emit_c(lowered, f, name, &target, NULL, NULL, err);
+}
+
+void witness_write(const char *folder, uint32_t number, const char *text, char path[WITNESS_PATH]) {
+  snprintf(path, WITNESS_PATH, "%s/%u.cu", folder, number);
+  FILE *file = fopen(path, "w");
+  if (!file || fputs(text, file) < 0 || fclose(file)) abort();
+}
+
 /* ---- Compiling ---- */
 
 /* Undefined behaviour traps: misaligned vectors, indices that overflow or leave an array. Memory of a thread's own that
  * is not written is no number. */
 #define FLAGS                                                                                                          \
   "-x c++ -std=c++17 -O1 -w -shared -fPIC -fno-extern-tls-init -ftrivial-auto-var-init=pattern -ffp-contract=off "     \
+  "-fno-strict-aliasing "                                                                                              \
   "-fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=float-divide-by-zero"
 
 bool witness_compile(const char *folder) {
@@ -134,6 +150,8 @@ static _Noreturn void run_child(const struct witness *w, const char *source) {
   static const char *const orders[ORDERS] = {"forwards", "backwards", "shuffled", "shuffled"};
   char path[4200];
   struct source s;
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) signal(faults[i], SIG_DFL); /* no test's handlers */
   alarm(SECONDS);
   read_head(source, &s);
   snprintf(path, sizeof path, "%s.so", source);

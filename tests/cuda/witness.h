@@ -15,6 +15,12 @@ struct witness {
 bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
 void witness_close(struct witness *w);
 
+/* The source of a function that is lowered for GPUs, for sm_90, its function called `name`; the caller's to free(). NULL:
+ * err is filled. */
+char *witness_source(const struct tir *lowered, tir_func f, const char *name, ms_error *err);
+/* Writes text to FOLDER/NUMBER.cu, whose path is given in `path`. */
+enum { WITNESS_PATH = 256 };
+void witness_write(const char *folder, uint32_t number, const char *text, char path[WITNESS_PATH]);
 /* Compiles all .cu in a folder, each to a library beside it, as many at once as there are cores; what the compiler says of
  * FILE.cu is in FILE.cu.log. false: there is no g++. */
 bool witness_compile(const char *folder);

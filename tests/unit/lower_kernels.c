@@ -1,5 +1,8 @@
 /* Lowering for GPUs: threads of unlike nests in one kernel, reductions across threads, shared memory, barriers. What is
- * lowered is run with threads that are real, and computes what the function does with loops in their order. */
+ * lowered is run with threads that are real, and computes what the function does with loops in their order; so does its
+ * source, compiled for the CPU. */
+#define _GNU_SOURCE
+#include "cuda/witness.h"
 #include "script.h"
 
 static const struct tir_run_options real = {.lowered = true};
@@ -47,6 +50,47 @@ static void expect_barriers_needed(const struct tir *lowered) {
   tir_free(less);
 }
 
+/* ---- Sources: compiled together, at the end ---- */
+
+enum { MOST_KEPT = 64 };
+static struct {
+  struct tir *ir;
+  char path[WITNESS_PATH];
+} kept[MOST_KEPT];
+static uint32_t kept_count;
+static char folder[] = "/tmp/lower_kernels.XXXXXX";
+
+/* Takes the module. */
+static void keep_source(struct tir *ir, const struct tir *lowered) {
+  ms_error err = {0};
+  assert_true(kept_count < MOST_KEPT && (kept_count || mkdtemp(folder)));
+  char *text = witness_source(lowered, tir_find_func(lowered, "main"), "kernels", &err);
+  if (!text) fail_msg("%s", err.message);
+  kept[kept_count].ir = ir;
+  witness_write(folder, kept_count, text, kept[kept_count].path);
+  kept_count++;
+  free(text);
+}
+
+static void sources_compute_the_same_on_the_cpu(void **state) {
+  (void)state;
+  if (!witness_compile(folder)) skip();
+  for (uint32_t i = 0; i < kept_count; i++) {
+    struct witness w;
+    ms_error err = {0};
+    char why[WITNESS_TEXT];
+    if (!witness_open(&w, kept[i].ir, tir_find_func(kept[i].ir, "main"), 5, &err)) fail_msg("%s", err.message);
+    if (!witness_agrees(&w, kept[i].path, why)) fail_msg("%s: %s", kept[i].path, why);
+    witness_close(&w);
+    tir_free(kept[i].ir);
+  }
+  char command[64];
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
+/* ---- */
+
 /* Lowered it has so many barriers, each needed, and computes the same; `says` stands in its text. */
 static void expect_lowered(struct tir *ir, uint32_t barriers, const char *says) {
   struct tir *lowered = lowered_copy(ir);
@@ -58,9 +102,9 @@ static void expect_lowered(struct tir *ir, uint32_t barriers, const char *says) 
   if (says && !strstr(text, says)) fail_msg("no \"%s\" in\n%s", says, text);
   if (count != barriers) fail_msg("%u barriers, not %u, in\n%s", count, barriers, text);
   expect_barriers_needed(lowered);
+  keep_source(ir, lowered);
   free(text);
   tir_free(lowered);
-  tir_free(ir);
 }
 
 static void expect_refused(struct tir *ir, enum ms_code code, const char *says) {
@@ -422,6 +466,7 @@ int main(void) {
       cmocka_unit_test(a_barrier_is_for_all),
       cmocka_unit_test(conditions_are_taken_apart),
       cmocka_unit_test(what_no_barrier_can_separate_is_refused),
+      cmocka_unit_test(sources_compute_the_same_on_the_cpu),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,239 @@
+/* Bugs put into kernels on purpose, one at a time: in what is lowered, or in the source that is made of it. Each is caught by
+ * the witnesses that this table names, and by no other; the kernels without them pass all three. */
+#define _GNU_SOURCE
+#include "cuda/witness.h"
+#include "jit/emit_c.h"
+#include "jit/nvrtc.h"
+#include "jit/resources.h"
+#include "script.h"
+
+enum witness_bit { NOBODY = 0, INTERPRETER = 1, SHIM = 2, NVRTC = 4 };
+enum place { IN_LOWERED, IN_SOURCE };
+struct bug {
+  const char *what; /* NULL: none, the kernel as it is */
+  const char *parameters;
+  const char *const *lines;
+  enum place place;
+  const char *is, *becomes;
+  unsigned caught;
+};
+
+#define LINES(...)                                                                                                     \
+  (const char *const[]) { __VA_ARGS__, NULL }
+#define A_C             "A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")"
+#define BX              "for bx in T.thread_binding(2, thread=\"blockIdx.x\"):"
+#define TX(n)           "    for tx in T.thread_binding(" #n ", thread=\"threadIdx.x\"):"
+#define SHARED(name, n) "    " name " = T.alloc_buffer((" #n ",), scope=\"shared\")"
+
+/* Threads of unlike nests, and a barrier between them. */
+#define NESTS                                                                                                          \
+  A_C, LINES(BX, SHARED("S", 32), TX(32), "        S[tx] = A[bx * 32 + tx]", TX(20),                                   \
+             "        C[bx * 32 + tx] = S[31 - tx]")
+/* Two buffers of one time, two barriers an iteration. */
+#define CARRIED                                                                                                        \
+  A_C, LINES(BX, SHARED("S", 32), SHARED("U", 32), TX(32), "        S[tx] = A[bx * 32 + tx]",                          \
+             "    for k in range(20):", "    " TX(32), "            U[tx] = S[31 - tx]", "    " TX(32),                \
+             "            S[tx] = U[tx] + T.float32(1)", TX(32), "        C[bx * 32 + tx] = S[tx]")
+/* Rows of 20, reduced by warps of 32. */
+#define ROWS                                                                                                           \
+  "A: T.Buffer((6, 20), \"float32\"), C: T.Buffer((6,), \"float32\")",                                                 \
+      LINES("for i in T.thread_binding(3, thread=\"threadIdx.y\"):", "    for j in range(2):",                         \
+            "        for k in T.thread_binding(20, thread=\"threadIdx.x\"):", "            with T.sblock(\"C\"):",     \
+            "                vi = T.axis.spatial(6, i * 2 + j)", "                vk = T.axis.reduce(20, k)",          \
+            "                with T.init():", "                    C[vi] = T.float32(0)",                              \
+            "                C[vi] = C[vi] + A[vi, vk]")
+#define VTHREADS                                                                                                       \
+  A_C, LINES(BX, "    for v in T.thread_binding(4, thread=\"vthread.x\"):",                                            \
+             "        for tx in T.thread_binding(8, thread=\"threadIdx.x\"):",                                         \
+             "            C[bx * 32 + v * 8 + tx] = A[bx * 32 + v * 8 + tx]")
+#define VECTORS                                                                                                        \
+  A_C,                                                                                                                 \
+      LINES(BX, TX(8),                                                                                                 \
+            "        for v in T.vectorized(4):", "            C[bx * 32 + tx * 4 + v] = A[bx * 32 + 28 - tx * 4 + v]")
+/* Four elements that begin at an odd one: no vector. */
+#define ODD                                                                                                            \
+  "A: T.Buffer((68,), \"float32\"), C: T.Buffer((64,), \"float32\")",                                                  \
+      LINES(BX, TX(8),                                                                                                 \
+            "        for v in T.vectorized(4):", "            C[bx * 32 + tx * 4 + v] = A[bx * 32 + tx * 4 + v + 1]")
+#define DYNAMIC                                                                                                        \
+  A_C, LINES(BX, SHARED("S", 13000), TX(32), "        S[tx * 400] = A[bx * 32 + tx]", TX(32),                          \
+             "        C[bx * 32 + tx] = S[12400 - tx * 400]")
+#define HALF                                                                                                           \
+  "A: T.Buffer((64,), \"float16\"), h: T.float16, b: T.bfloat16, C: T.Buffer((64,), \"float16\")",                     \
+      LINES(BX, TX(32), "        C[bx * 32 + tx] = A[bx * 32 + tx] * h + T.Cast(\"float16\", b)")
+#define BLOCKS                                                                                                         \
+  "A: T.Buffer((600,), \"float32\"), C: T.Buffer((600,), \"float32\")",                                                \
+      LINES("for bx in T.thread_binding(300, thread=\"blockIdx.x\"):", TX(2),                                          \
+            "        C[bx * 2 + tx] = A[bx * 2 + tx]")
+/* What one kernel leaves in the device's memory, another reads. */
+#define KERNELS                                                                                                        \
+  A_C, LINES("G = T.alloc_buffer((64,))", BX, TX(32), "        G[bx * 32 + tx] = A[bx * 32 + tx] + T.float32(1)", BX,  \
+             TX(32), "        C[bx * 32 + tx] = G[63 - bx * 32 - tx]")
+#define INTEGERS                                                                                                       \
+  "A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int32\")",                                                      \
+      LINES(BX, TX(32), "        C[bx * 32 + tx] = A[bx * 32 + tx] // 4 + T.min(A[63 - bx * 32 - tx], 3) // 5 * 2")
+
+#define BARRIER "T.tvm_storage_sync(\"shared\", T.bool(False), -1)"
+
+static const struct bug bugs[] = {
+    {NULL, NESTS, .caught = NOBODY},
+    {NULL, CARRIED, .caught = NOBODY},
+    {NULL, ROWS, .caught = NOBODY},
+    {NULL, VTHREADS, .caught = NOBODY},
+    {NULL, VECTORS, .caught = NOBODY},
+    {NULL, ODD, .caught = NOBODY},
+    {NULL, DYNAMIC, .caught = NOBODY},
+    {NULL, HALF, .caught = NOBODY},
+    {NULL, BLOCKS, .caught = NOBODY},
+    {NULL, KERNELS, .caught = NOBODY},
+    {NULL, INTEGERS, .caught = NOBODY},
+    {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
+    {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
+     "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
+    {"some come to a barrier", NESTS, IN_LOWERED, BARRIER, "if tx < 20:\n                        " BARRIER,
+     INTERPRETER | SHIM},
+    {"a guard lets one more through", NESTS, IN_LOWERED, "if tx < 20", "if tx < 21", INTERPRETER | SHIM},
+    {"two shared buffers overlap", CARRIED, IN_LOWERED, "shared[128]", "shared[64]", INTERPRETER | SHIM},
+    {"virtual threads change places", VTHREADS, IN_LOWERED, "tx + 16] = A[bx * 32 + tx + 16]",
+     "tx + 16] = A[bx * 32 + tx + 24]", INTERPRETER | SHIM},
+    {"lanes beyond the extent bring no identity", ROWS, IN_LOWERED, ", T.float32(0.0))", ", T.float32(1.0))",
+     INTERPRETER | SHIM},
+    {"a shuffle goes to another lane", ROWS, IN_LOWERED, ", 16, 32, 32)", ", 15, 32, 32)", INTERPRETER | SHIM},
+    {"a shuffle's mask leaves lanes out", ROWS, IN_SOURCE, "0xffffffffu", "0x000fffffu", SHIM},
+    {"a shuffle is of half warps", ROWS, IN_SOURCE, ", 16)", ", 16, 16)", SHIM},
+    {"a vector begins between its multiples", ODD, IN_SOURCE, "  C[bx * 32 + tx * 4] = ",
+     "  *(uint4 *)(C + bx * 32 + tx * 4) = *(const uint4 *)(A + bx * 32 + tx * 4 + 1);\n  C[bx * 32 + tx * 4] = ",
+     SHIM},
+    {"an index is narrowed", BLOCKS, IN_SOURCE, "(int32_t)blockIdx.x", "(int8_t)blockIdx.x", SHIM},
+    {"a launch asks for too little shared memory", DYNAMIC, IN_SOURCE, "ms_args_0, 49616,", "ms_args_0, 49600,", SHIM},
+    {"a launch has fewer blocks", BLOCKS, IN_SOURCE, "dim3(300, 1, 1)", "dim3(299, 1, 1)", SHIM},
+    {"arguments change places", KERNELS, IN_SOURCE, "{(void *)&C, (void *)&G}", "{(void *)&G, (void *)&C}", SHIM},
+    {"a scalar's bits are another type's", HALF, IN_SOURCE, "ms_of_half_f32(ms_h)", "ms_of_bfloat_f32(ms_h)", SHIM},
+    {"a remainder becomes a quotient", INTEGERS, IN_LOWERED, "T.truncmod(", "T.truncdiv(", INTERPRETER | SHIM},
+    {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
+    {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
+    {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},
+};
+enum { COUNT = sizeof bugs / sizeof *bugs };
+
+/* The text with the bug; the first of its places. Takes the text. */
+static char *put_in(const struct bug *bug, char *text) {
+  char *at = strstr(text, bug->is), *made = NULL;
+  if (!at) fail_msg("%s: no \"%s\" in\n%s", bug->what, bug->is, text);
+  if (asprintf(&made, "%.*s%s%s", (int)(at - text), text, bug->becomes, at + strlen(bug->is)) < 0) abort();
+  free(text);
+  return made;
+}
+
+static struct tir *lowered_with(const struct bug *bug, const struct tir *ir) {
+  const struct tir_lower_options options = {
+      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536};
+  struct tir *lowered = tir_new();
+  ms_error err = {0};
+  tir_copy(lowered, ir);
+  if (!tir_lower(lowered, tir_find_func(lowered, "main"), &options, &err)) fail_msg("%s", err.message);
+  if (!bug->what || bug->place != IN_LOWERED) return lowered;
+  char *text = put_in(bug, tir_print(lowered, TIR_NONE, 0));
+  tir_free(lowered);
+  if (!(lowered = tir_read(text, strlen(text), "bug", &err))) fail_msg("%s\n%s", err.message, text);
+  free(text);
+  return lowered;
+}
+
+/* ---- The witnesses ---- */
+
+static bool interpreter_agrees(const struct tir *ir, const struct tir *lowered) {
+  const struct tir_run_options real = {.lowered = true};
+  ms_error err = {0};
+  return tir_equal_results(ir, tir_find_func(ir, "main"), NULL, lowered, tir_find_func(lowered, "main"), &real, 5,
+                           &err);
+}
+
+static int64_t static_bytes(const struct c_kernels *kernels) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < kernels->count; i++) sum += kernels->at[i].shared_bytes;
+  return sum;
+}
+
+/* It compiles, and takes the shared memory that it was predicted to. */
+static bool nvrtc_agrees(const char *source, const struct c_kernels *predicted, bool *missing) {
+  struct jit_target target;
+  struct nvrtc_code code;
+  ms_error err = {0};
+  assert_true(jit_target_parse("cuda -arch=sm_90", &target, &err));
+  int64_t expected = static_bytes(predicted);
+  bool ok = nvrtc_compile(source, &target, false, false, &code, &err) &&
+            resources_note(code.log, &target, predicted->at, predicted->count, &err) &&
+            static_bytes(predicted) == expected;
+  *missing = err.code == MS_NO_LIBRARY;
+  nvrtc_code_free(&code);
+  return ok;
+}
+
+struct subject {
+  struct tir *ir;
+  char path[WITNESS_PATH];
+  unsigned caught;
+};
+
+/* What the interpreter and NVRTC say; the source goes to the folder. */
+static void examine(const struct bug *bug, uint32_t number, const char *folder, struct subject *s, bool *missing) {
+  struct jit_target target;
+  struct c_kernels kernels = {0};
+  ms_error err = {0};
+  s->ir = read_lines(bug->parameters, bug->lines);
+  struct tir *lowered = lowered_with(bug, s->ir);
+  if (!interpreter_agrees(s->ir, lowered)) s->caught |= INTERPRETER;
+  assert_true(jit_target_parse("cuda -arch=sm_90", &target, &err));
+  char *source = jit_emit_c(lowered, tir_find_func(lowered, "main"), "kernels", &target, NULL, &kernels, &err);
+  if (!source) fail_msg("%s", err.message);
+  if (bug->what && bug->place == IN_SOURCE) source = put_in(bug, source);
+  if (!nvrtc_agrees(source, &kernels, missing)) s->caught |= NVRTC;
+  witness_write(folder, number, source, s->path);
+  free(source);
+  free(kernels.at);
+  tir_free(lowered);
+}
+
+static void ask_shim(const struct bug *bug, struct subject *s) {
+  struct witness w;
+  ms_error err = {0};
+  char why[WITNESS_TEXT];
+  if (!witness_open(&w, s->ir, tir_find_func(s->ir, "main"), 5, &err)) fail_msg("%s", err.message);
+  if (!witness_agrees(&w, s->path, why)) {
+    s->caught |= SHIM;
+    if (bug->what) printf("%s: %s\n", bug->what, why);
+  }
+  witness_close(&w);
+}
+
+static const char *mark(unsigned caught, enum witness_bit bit) { return caught & bit ? "caught" : "-"; }
+
+static void each_bug_is_caught(void **state) {
+  (void)state;
+  static struct subject subjects[COUNT];
+  char folder[] = "/tmp/kernel_bugs.XXXXXX", command[64];
+  bool missing = false, as_said = true;
+  assert_non_null(mkdtemp(folder));
+  for (uint32_t i = 0; i < COUNT; i++) examine(&bugs[i], i, folder, &subjects[i], &missing);
+  if (!witness_compile(folder)) skip();
+  for (uint32_t i = 0; i < COUNT; i++) ask_shim(&bugs[i], &subjects[i]);
+  printf("%-46s %-12s %-8s %s\n", "bug", "interpreter", "shim", missing ? "NVRTC: skipped, it is missing" : "NVRTC");
+  for (uint32_t i = 0; i < COUNT; i++) {
+    unsigned got = subjects[i].caught, known = missing ? INTERPRETER | SHIM : INTERPRETER | SHIM | NVRTC;
+    bool same = (got & known) == (bugs[i].caught & known);
+    if (bugs[i].what || !same)
+      printf("%-46s %-12s %-8s %s%s\n", bugs[i].what ? bugs[i].what : "(none)", mark(got, INTERPRETER), mark(got, SHIM),
+             mark(got & known, NVRTC), same ? "" : "   NOT AS SAID");
+    as_said &= same;
+    tir_free(subjects[i].ir);
+  }
+  assert_true(as_said);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(each_bug_is_caught)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
