@@ -59,7 +59,7 @@ static struct vm_value to_value(lua_State *L, int at, struct vm_trace *pool, int
   case LUA_TLIGHTUSERDATA:
     if (lua_touserdata(L, at) == (void *)&rest_mark) return vm_none();
     if (lua_touserdata(L, at) == (void *)&map_mark) return vm_list(pool, VM_MAP, NULL, 0);
-    break;
+    return vm_ref(bind_check_handle(L, at));
   case LUA_TUSERDATA: return vm_ref(bind_check_handle(L, at));
   case LUA_TTABLE: return table_to_value(L, lua_absindex(L, at), pool, depth);
   default: break;

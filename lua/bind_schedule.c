@@ -6,7 +6,7 @@
 
 /* Where the registry has the metatables, found without their names; what the userdata begin with. */
 static const char schedule_type, handle_type;
-/* Where it has the schedule that is lent, again and again: handles of an earlier loan point to it still. */
+/* Where it has the schedule that is lent, again and again. */
 static const char lent_schedule;
 
 struct bound_schedule {
@@ -19,9 +19,18 @@ struct bound_schedule {
 };
 struct bound_handle {
   const char *type;
-  struct bound_schedule *schedule; /* kept by user value 1, a lent one by the registry */
+  struct bound_schedule *schedule; /* kept by user value 1 */
   uint32_t variable, times;        /* times: the schedule's when it was given */
 };
+
+/* A handle of the schedule that is lent is a light userdata, since each candidate is given dozens: its variable, how
+ * often the schedule had been lent, and the highest bit, which no address of ours has. */
+_Static_assert(sizeof(uintptr_t) == 8, "a handle is in a pointer's bits");
+static const uintptr_t LENT = (uintptr_t)1 << 63;
+
+static void *lent_handle(uint32_t times, uint32_t variable) {
+  return (void *)(LENT | ((uintptr_t)times << 32) | variable);
+}
 
 /* luaL_checkudata, for what is checked several times in every call: by what the userdata begins with. */
 static void *check_type(lua_State *L, int at, const char *type, size_t size, const char *name) {
@@ -89,6 +98,9 @@ void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule) {
     push(L, true, 0);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &lent_schedule);
+    lua_pushlightuserdata(L, NULL);
+    set_type(L, &handle_type); /* of all light userdata */
+    lua_pop(L, 1);
   }
   struct bound_schedule *b = lua_touserdata(L, -1);
   assert(b->borrowed && !b->schedule);
@@ -116,31 +128,52 @@ static int collect_schedule(lua_State *L) {
 
 void bind_push_handle(lua_State *L, int schedule, uint32_t variable) {
   assert(lua_isuserdata(L, schedule));
-  schedule = lua_absindex(L, schedule);
   struct bound_schedule *b = lua_touserdata(L, schedule);
-  struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, b->borrowed ? 0 : 1);
+  if (b->borrowed) {
+    lua_pushlightuserdata(L, lent_handle(b->times, variable));
+    return;
+  }
+  schedule = lua_absindex(L, schedule);
+  struct bound_handle *h = lua_newuserdatauv(L, sizeof *h, 1);
   *h = (struct bound_handle){&handle_type, b, variable, b->times};
   set_type(L, &handle_type);
-  if (b->borrowed) return;
   lua_pushvalue(L, schedule);
   lua_setiuservalue(L, -2, 1);
 }
 
+/* What a handle stands for: a variable of a schedule that is there. */
+struct given {
+  struct bound_schedule *schedule;
+  uint32_t variable;
+};
+
+static struct given given_by_lent(lua_State *L, int at) {
+  uintptr_t bits = (uintptr_t)lua_touserdata(L, at);
+  luaL_argcheck(L, bits & LENT, at, "a handle is expected"); /* ms.rest is a light userdata too */
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &lent_schedule);         /* which stays there */
+  struct bound_schedule *b = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  assert(b);
+  if (!b->schedule || (void *)bits != lent_handle(b->times, (uint32_t)bits)) refuse_lent(L);
+  return (struct given){b, (uint32_t)bits};
+}
+
 /* The handle at `at`. Raises where its schedule is no more, or the instruction that gave it was undone. */
-static struct bound_handle *check_given(lua_State *L, int at) {
+static struct given check_given(lua_State *L, int at) {
+  if (lua_islightuserdata(L, at)) return given_by_lent(L, at);
   struct bound_handle *h = check_type(L, at, &handle_type, sizeof *h, BOUND_HANDLE);
   const struct bound_schedule *b = h->schedule;
-  if (!b->schedule || (b->borrowed && h->times != b->times)) refuse_lent(L);
+  if (!b->schedule) refuse_lent(L);
   for (uint32_t i = h->times; i < b->times; i++)
     if (h->variable >= b->left[i]) bind_refuse(L, "the instruction that gave this handle was undone");
-  return h;
+  return (struct given){h->schedule, h->variable};
 }
 
 uint32_t bind_check_handle(lua_State *L, int at) {
-  struct bound_handle *h = check_given(L, at);
-  if (h->schedule != lua_touserdata(L, 1))
+  struct given g = check_given(L, at);
+  if (g.schedule != lua_touserdata(L, 1))
     bind_refuse(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
-  return h->variable;
+  return g.variable;
 }
 
 static char type_letter(const struct vm_schedule *s, uint32_t variable) {
@@ -149,14 +182,14 @@ static char type_letter(const struct vm_schedule *s, uint32_t variable) {
 }
 
 static int handle_text(lua_State *L) {
-  struct bound_handle *h = check_given(L, 1);
-  struct vm_schedule *s = h->schedule->schedule;
-  tir_stmt at = vm_statement(s, h->variable);
-  char letter = type_letter(s, h->variable), name[256];
+  struct given h = check_given(L, 1);
+  struct vm_schedule *s = h.schedule->schedule;
+  tir_stmt at = vm_statement(s, h.variable);
+  char letter = type_letter(s, h.variable), name[256];
   if (letter == 'v') {
-    lua_pushfstring(L, "v%d = %I", (int)h->variable, (LUAI_UACINT)s->slots[h->variable]);
+    lua_pushfstring(L, "v%d = %I", (int)h.variable, (LUAI_UACINT)s->slots[h.variable]);
   } else if (!at) {
-    lua_pushfstring(L, "%c%d (gone)", letter, (int)h->variable);
+    lua_pushfstring(L, "%c%d (gone)", letter, (int)h.variable);
   } else if (tir_is(s->ir, at, TIR_BLOCK)) {
     lua_pushfstring(L, "block %s", tir_block_name(s->ir, at));
   } else {
@@ -168,19 +201,19 @@ static int handle_text(lua_State *L) {
 
 /* handle:value(): the number drawn. */
 static int handle_value(lua_State *L) {
-  struct bound_handle *h = check_given(L, 1);
-  struct vm_schedule *s = h->schedule->schedule;
-  if (s->slots[h->variable] <= VM_UNSET)
+  struct given h = check_given(L, 1);
+  const int64_t *slots = h.schedule->schedule->slots;
+  if (slots[h.variable] <= VM_UNSET)
     lua_pushnil(L);
   else
-    lua_pushinteger(L, s->slots[h->variable]);
+    lua_pushinteger(L, slots[h.variable]);
   return 1;
 }
 
 /* handle:name(): what conditions call it. */
 static int handle_name(lua_State *L) {
-  struct bound_handle *h = check_given(L, 1);
-  lua_pushfstring(L, "%c%d", type_letter(h->schedule->schedule, h->variable), (int)h->variable);
+  struct given h = check_given(L, 1);
+  lua_pushfstring(L, "%c%d", type_letter(h.schedule->schedule, h.variable), (int)h.variable);
   return 1;
 }
 
@@ -219,9 +252,9 @@ static int schedule_copy(lua_State *L) {
 /* handle(other): the same variable in a copy of the schedule it came from. */
 static int schedule_handle(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  struct bound_handle *h = check_given(L, 2);
-  if (h->variable >= s->trace.steps->variables) return bind_refuse(L, "this schedule has no such handle");
-  bind_push_handle(L, 1, h->variable);
+  struct given h = check_given(L, 2);
+  if (h.variable >= s->trace.steps->variables) return bind_refuse(L, "this schedule has no such handle");
+  bind_push_handle(L, 1, h.variable);
   return 1;
 }
 

@@ -15,13 +15,19 @@ local function move_notes(sch, block, init)
   end
 end
 
+local function take_init_out(sch, block)
+  local first = sch:reducing_loop(block)
+  if first == 0 then return end
+  local loops = {sch:get_loops(block)}
+  for i = first, #loops do
+    local done, init = sch:try("decompose_reduction", block, loops[i])
+    if done then return move_notes(sch, block, init) end
+  end
+end
+
 return msched.postproc {
   name = "rewrite_reduction_block",
   apply = function(sch)
-    for _, name in ipairs(sch:reduction_blocks()) do
-      local block = sch:get_sblock(name)
-      local place = sch:init_place(block)
-      if place > 0 then move_notes(sch, block, sch:decompose_reduction(block, (select(place, sch:get_loops(block))))) end
-    end
+    for _, name in ipairs(sch:reduction_blocks()) do take_init_out(sch, sch:get_sblock(name)) end
   end,
 }

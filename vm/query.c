@@ -288,21 +288,38 @@ static bool slope_of(struct tir *ir, tir_expr e, tir_var v, int64_t *out) {
   return true;
 }
 
-/* The same through a block's bindings: its region speaks of iteration variables, the loop stands in what they are bound
- * to. */
-static bool slope_through(struct tir *ir, tir_block block, tir_expr e, tir_var loop_var, int64_t *out) {
-  uint32_t count = tir_block_at(ir, block)->iters.count;
+/* An iteration variable whose binding the loop stands in. */
+struct moved {
+  tir_var var;
+  int64_t slope;
+  bool known; /* that it moves by a constant */
+};
+enum { MOST_MOVED = 64 };
+
+/* Those of a block; more than MOST_MOVED where there are too many. */
+static uint32_t find_moved(struct tir *ir, tir_block block, tir_var loop_var, struct moved out[MOST_MOVED]) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  uint32_t count = 0;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_iter iter = ir->iters.at[i];
+    if (!tir_uses_var(ir, iter.binding, loop_var)) continue;
+    if (count == MOST_MOVED) return MOST_MOVED + 1;
+    struct moved *m = &out[count++];
+    m->var = iter.var;
+    m->known = slope_of(ir, iter.binding, loop_var, &m->slope);
+  }
+  return count;
+}
+
+/* As slope_of, through a block's bindings: its region speaks of iteration variables, the loop stands in what they are
+ * bound to. */
+static bool slope_through(struct tir *ir, tir_expr e, tir_var loop_var, const struct moved *moved, uint32_t count,
+                          int64_t *out) {
   if (!slope_of(ir, e, loop_var, out)) return false;
   for (uint32_t i = 0; i < count; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    int64_t inner, outer;
-    if (!slope_of(ir, e, iter.var, &inner)) {
-      if (tir_uses_var(ir, iter.binding, loop_var)) return false;
-      continue;
-    }
-    if (!inner) continue;
-    if (!slope_of(ir, iter.binding, loop_var, &outer)) return false;
-    *out += inner * outer;
+    int64_t inner;
+    if (!slope_of(ir, e, moved[i].var, &inner) || (inner && !moved[i].known)) return false;
+    if (inner) *out += inner * moved[i].slope;
   }
   return true;
 }
@@ -310,8 +327,11 @@ static bool slope_through(struct tir *ir, tir_block block, tir_expr e, tir_var l
 bool vm_stride_of(struct tir *ir, tir_block block, struct tir_region region, tir_loop loop, int64_t *out) {
   struct tir_buffer_node b = *tir_buffer_at(ir, region.buffer);
   tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  struct moved moved[MOST_MOVED];
+  uint32_t count = find_moved(ir, block, var, moved);
   int64_t stride = 1;
   *out = 0;
+  if (count > MOST_MOVED) return false;
   for (uint32_t d = b.rank; d-- > 0;) {
     int64_t slope;
     if (b.strides.count) {
@@ -319,7 +339,7 @@ bool vm_stride_of(struct tir *ir, tir_block block, struct tir_region region, tir
       if (!tir_is_int(ir, given)) return false;
       stride = tir_at(ir, given)->imm;
     }
-    if (!slope_through(ir, block, tir_operands(ir, region.ranges)[2 * d], var, &slope)) return false;
+    if (!slope_through(ir, tir_operands(ir, region.ranges)[2 * d], var, moved, count, &slope)) return false;
     *out += slope * stride;
     tir_expr extent = tir_operands(ir, b.shape)[d];
     if (!b.strides.count && d && !tir_is_int(ir, extent)) return false;

@@ -92,23 +92,21 @@ bool vm_ask_data_parallel_loops(struct vm_ask *q) {
   return true;
 }
 
-bool vm_ask_init_place(struct vm_ask *q) {
+bool vm_ask_reducing_loop(struct vm_ask *q) {
   tir_loop loops[MOST_LOOPS];
-  uint32_t all = loops_around(q, loops), place = 0;
-  bool reduces = false;
+  uint32_t all = loops_around(q, loops), first = 0;
   for (uint32_t i = 0; i < all; i++) {
     bool thread = tir_stmt_at(q->ir, loops[i])->loop_kind == TIR_THREAD_BINDING;
-    if (place && !thread) continue;
+    if (first && !thread) continue;
     const char *kind = vm_loop_iter_kind(q->ir, loops[i]);
-    bool here = !strcmp(kind, "reduce") || !strcmp(kind, "mixed");
-    if (here && thread) {
-      place = 0;
+    bool reduces = !strcmp(kind, "reduce") || !strcmp(kind, "mixed");
+    if (reduces && !first) first = i + 1;
+    if (reduces && thread) {
+      first = 0;
       break;
     }
-    reduces = reduces || here;
-    if (reduces && !place && tir_can_decompose_reduction(q->ir, q->args[0].statement, loops[i])) place = i + 1;
   }
-  q->answer = vm_int(place);
+  q->answer = vm_int(first);
   return true;
 }
 
