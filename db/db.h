@@ -29,6 +29,11 @@ const char *db_path(const struct db *db);
 typedef void db_damage_report(void *data, const char *line);
 void db_on_damage(struct db *db, db_damage_report *report, void *data);
 
+/* What is put and deleted from here to the end is one transaction, but where the file grows between: faster, and lost
+ * together where the process dies. Begin and end in turn, never nested. */
+bool db_begin_batch(struct db *db, ms_error *err);
+bool db_end_batch(struct db *db, ms_error *err);
+
 /* ---- Workloads: one function each, by structural hash, kept as TVMScript with the names that traces refer to. */
 bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err);
 struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err); /* owned by the caller */
@@ -65,6 +70,7 @@ struct db_record {
   int64_t when; /* seconds since 1970 */
   bool unsafe;  /* the trace may change what is computed */
   bool busy;    /* other programs ran while it was timed: it may be faster */
+  bool pinned;  /* the one to use of its workload on its target, whatever is faster */
 };
 bool db_put_record(struct db *db, struct db_record *record, ms_error *err);
 /* Puts those of the table that the trace names, and has the record say so; record->intrinsics is the caller's to
@@ -157,8 +163,8 @@ struct db_import {
   char *refusals; /* "file:line: why", a newline after each; the caller's to free(). NULL: none */
 };
 /* Takes lines of db_export_json and of TVM's tuning records. Those are replayed on their workloads, with the decisions
- * that fit. A line that cannot be taken is refused, the others are kept. False: the store cannot be written; what was
- * added before is kept. */
+ * that fit. A line that cannot be taken is refused, the others are kept; a record that the store has of a later time
+ * stays as it is. Lines are kept in batches. False: the store cannot be written; the batches before are kept. */
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err);
 /* Writes what was measured of a workload, or failed, as TVM's tuning records of workload `number`. Records that were
  * censored or not run, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered: intrinsics

@@ -60,13 +60,14 @@ static bool write_record(void *data, const struct db_record *r) {
   db_id_text(&r->id, id);
   db_id_text(&r->workload, workload);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
-  write_line(w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:s, s:o*}",
-                          "record", id, "workload", workload, "target", r->target, "module", hash, "status",
-                          db_status_names[r->status], "seconds", number_or_null(r->seconds), "low",
-                          number_or_null(r->low), "high", number_or_null(r->high), "runs", (json_int_t)r->runs,
-                          "reason", r->reason, "versions", r->versions, "seed", (json_int_t)r->seed, "candidate",
-                          (json_int_t)r->candidate, "when", (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy",
-                          (int)r->busy, "trace", text, "intrinsics", intrinsics_of(r)));
+  write_line(
+      w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:o*}",
+                   "record", id, "workload", workload, "target", r->target, "module", hash, "status",
+                   db_status_names[r->status], "seconds", number_or_null(r->seconds), "low", number_or_null(r->low),
+                   "high", number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
+                   r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
+                   (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy", (int)r->busy, "pinned", (int)r->pinned,
+                   "trace", text, "intrinsics", intrinsics_of(r)));
   free(text);
   return !w->failed;
 }
@@ -211,7 +212,16 @@ static bool read_intrinsics(struct importing *m, json_t *object, struct db_recor
   return true;
 }
 
+/* Whether the store knows of a later time what the line says. One that is pinned stays so. */
+static bool is_newer(struct importing *m, struct db_record *r) {
+  struct db_record old;
+  if (db_find_module(m->db, &r->workload, r->target, r->module_hash, r->versions, &old, NULL) <= 0) return false;
+  r->pinned |= old.pinned;
+  return old.when > r->when;
+}
+
 static bool put_record(struct importing *m, struct db_record *r) {
+  if (is_newer(m, r)) return true;
   struct tir *workload = db_get_workload(m->db, &r->workload, NULL);
   bool ok = workload ? db_put_record(m->db, r, &m->why) || stop(m)
                      : bad(m, "the record's workload is neither in the file before it nor in the store");
@@ -239,6 +249,7 @@ static bool read_numbers(struct importing *m, const json_t *object, struct db_re
   r->candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
   r->when = json_integer_value(json_object_get(object, "when"));
   r->busy = json_is_true(json_object_get(object, "busy")); /* older lines do not say */
+  r->pinned = json_is_true(json_object_get(object, "pinned"));
   return (r->seconds >= 0 && r->low >= 0 && r->high >= 0 && runs >= 0) || bad(m, "times and runs are not negative");
 }
 
@@ -302,15 +313,19 @@ static void note_refusal(struct importing *m) {
 
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err) {
   assert(in && import);
-  enum { MOST_REFUSALS = 20 }; /* that are shown */
+  enum { MOST_REFUSALS = 20, BATCH = 1024 }; /* that are shown; lines */
   struct importing m = {.db = db, .out = import, .file = file};
   char *line = NULL;
   size_t room = 0;
   ssize_t length;
   import->added = import->refused = 0;
   import->refusals = NULL;
+  if (!db_begin_batch(db, err)) return false;
   while (!m.stopped && (length = getline(&line, &room, in)) >= 0) {
-    m.line++;
+    if (++m.line % BATCH == 0 && !(db_end_batch(db, &m.why) && db_begin_batch(db, &m.why))) {
+      m.stopped = true;
+      break;
+    }
     if (import_line(&m, line, (size_t)length) || m.stopped) continue;
     if (import->refused < MOST_REFUSALS)
       note_refusal(&m);
@@ -318,5 +333,6 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
       import->refused++;
   }
   free(line);
-  return !m.stopped || ms_fail(err, m.why.code, "%s", m.why.message);
+  bool kept = db_end_batch(db, m.stopped ? NULL : &m.why);
+  return (kept && !m.stopped) || ms_fail(err, m.why.code, "%s", m.why.message);
 }

@@ -10,7 +10,7 @@
 static const char MAGIC[4] = {'m', 's', 'r', '1'}, MAGIC_INTRINSICS[4] = {'m', 's', 'r', '2'};
 
 /* What a record notes; older ones have no bit but the first. */
-enum { NOTE_UNSAFE = 1, NOTE_BUSY = 2 };
+enum { NOTE_UNSAFE = 1, NOTE_BUSY = 2, NOTE_PINNED = 4 };
 
 const char *const db_status_names[] = {[DB_MEASURED] = "measured",
                                        [DB_CENSORED] = "censored",
@@ -69,7 +69,7 @@ size_t db_encode_record(const struct db_record *r, void **out) {
   put_number(&w, r->seed);
   put_number(&w, r->candidate);
   put_number(&w, (uint64_t)r->when);
-  put_number(&w, (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u));
+  put_number(&w, (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u) | (r->pinned ? NOTE_PINNED : 0u));
   put_text(&w, r->target);
   put_text(&w, r->reason ? r->reason : "");
   put_text(&w, r->versions);
@@ -177,6 +177,7 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   uint64_t notes = take_number(&r);
   out->unsafe = (notes & NOTE_UNSAFE) != 0;
   out->busy = (notes & NOTE_BUSY) != 0;
+  out->pinned = (notes & NOTE_PINNED) != 0;
   out->target = take_text(&r);
   out->reason = take_text(&r);
   out->versions = take_text(&r);

@@ -114,8 +114,9 @@ static bool looks_like_store(struct db *db, ms_error *err) {
 
 /* ---- Transactions ---- */
 
+/* Within a batch, what is read is what the batch has put. */
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
-  int code = mdb_txn_begin(db->env, NULL, MDB_RDONLY, txn);
+  int code = mdb_txn_begin(db->env, db->batch, db->batch ? 0 : MDB_RDONLY, txn);
   if (code == MDB_MAP_RESIZED) { /* another process grew it */
     code = mdb_env_set_mapsize(db->env, 0);
     if (!code) code = mdb_txn_begin(db->env, NULL, MDB_RDONLY, txn);
@@ -124,6 +125,7 @@ bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
 }
 
 static int grow(struct db *db) {
+  assert(!db->batch);
   MDB_envinfo info;
   mdb_env_info(db->env, &info);
   return info.me_mapsize >= MOST_MAP ? MDB_MAP_FULL : mdb_env_set_mapsize(db->env, info.me_mapsize * 2);
@@ -135,7 +137,7 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   for (;;) {
     MDB_txn *txn;
-    int code = mdb_txn_begin(db->env, NULL, 0, &txn);
+    int code = mdb_txn_begin(db->env, db->batch, 0, &txn);
     if (code == MDB_MAP_RESIZED) {
       code = mdb_env_set_mapsize(db->env, 0);
       if (!code) continue;
@@ -147,12 +149,34 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
       else
         code = mdb_txn_commit(txn);
     }
-    if (code == MDB_MAP_FULL) { /* no transaction is open now */
-      code = grow(db);
+    if (code == MDB_MAP_FULL) {
+      bool batch = db->batch != NULL;
+      if (batch && !db_end_batch(db, err)) return false;
+      code = grow(db); /* no transaction is open now */
+      if (!code && batch && !db_begin_batch(db, err)) return false;
       if (!code) continue;
     }
     return code ? db_failed(db, code, what, err) : true;
   }
+}
+
+bool db_begin_batch(struct db *db, ms_error *err) {
+  assert(!db->batch);
+  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  int code = mdb_txn_begin(db->env, NULL, 0, &db->batch);
+  if (code == MDB_MAP_RESIZED) {
+    code = mdb_env_set_mapsize(db->env, 0);
+    if (!code) code = mdb_txn_begin(db->env, NULL, 0, &db->batch);
+  }
+  if (code) db->batch = NULL;
+  return code ? db_failed(db, code, "writing", err) : true;
+}
+
+bool db_end_batch(struct db *db, ms_error *err) {
+  if (!db->batch) return true; /* it could not go on, and what failed was said */
+  int code = mdb_txn_commit(db->batch);
+  db->batch = NULL;
+  return code ? db_failed(db, code, "writing", err) : true;
 }
 
 void *db_hold(struct db *db, const void *bytes, size_t size) {
@@ -301,6 +325,7 @@ struct db *db_name_store(const char *path, ms_error *err) {
 
 void db_close(struct db *db) {
   if (!db) return;
+  if (db->batch) mdb_txn_abort(db->batch);
   mdb_env_close(db->env);
   db_disclaim(db);
   free(db->held);

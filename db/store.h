@@ -34,6 +34,7 @@ struct db {
   MDB_dbi meta, workloads, records, times, modules;
   MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
   bool read_only;
+  MDB_txn *batch;       /* what is open: others are nested in it. NULL: each is one of its own */
   struct in_use *claim; /* the file is open once in the process */
   char *path;
   void *held; /* what was read last: strings of a record point into it */

@@ -127,6 +127,7 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->intrinsic_bytes > 0), lua_setfield(L, -2, "has_intrinsics");
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
   lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
+  lua_pushboolean(L, r->pinned), lua_setfield(L, -2, "pinned");
 }
 
 #define TEXT_OF_(x) #x
@@ -171,6 +172,8 @@ static int store_put(lua_State *L) {
   r.unsafe = !vm_trace_is_safe(trace);
   r.busy = bind_option_bool(L, 2, "busy", false);
   ms_error err = {.instruction = -1};
+  struct db_record old; /* one that is pinned stays so when it is measured again */
+  r.pinned = db_find_module(db, &r.workload, r.target, r.module_hash, r.versions, &old, NULL) > 0 && old.pinned;
   if (!put_record(L, db, trace, &r, &err)) return bind_raise(L, &err);
   char text[DB_ID_TEXT];
   db_id_text(&r.id, text);
@@ -207,6 +210,30 @@ static int store_retime(lua_State *L) {
   r.runs = (uint32_t)bind_option_int(L, 3, "runs", 0);
   r.busy = bind_option_bool(L, 3, "busy", false);
   return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
+}
+
+/* store:pin(id, whether it is) */
+static int store_pin(lua_State *L) {
+  struct db *db = open_store(L);
+  struct db_record r;
+  ms_error err = {.instruction = -1};
+  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  r.pinned = lua_toboolean(L, 3);
+  return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
+}
+
+/* store:batch(f): what f puts and deletes is written together, also where it raises */
+static int store_batch(lua_State *L) {
+  struct db *db = open_store(L);
+  ms_error err = {.instruction = -1};
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  if (!db_begin_batch(db, &err)) return bind_raise(L, &err);
+  bool ok = lua_pcall(L, 0, 0, 0) == LUA_OK;
+  if (!*check_store(L)) return bind_refuse(L, "the store was closed in its batch");
+  if (!db_end_batch(db, &err)) return bind_raise(L, &err);
+  return ok ? 0 : lua_error(L);
 }
 
 /* store:find(id prefix): a record, or nil */
@@ -570,6 +597,8 @@ void bind_stores(lua_State *L) {
                                      {"put", store_put},
                                      {"fail", store_fail},
                                      {"retime", store_retime},
+                                     {"pin", store_pin},
+                                     {"batch", store_batch},
                                      {"find", store_find},
                                      {"take_intrinsics", store_take_intrinsics},
                                      {"find_module", store_find_module},

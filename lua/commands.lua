@@ -8,23 +8,7 @@ local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
 local time_text, rate_text = cli.time_text, cli.rate_text
 local functions_of, open_store = cli.functions_of, cli.open_store
-
-local function record_of(store, ids)
-  local id = ids[1]
-  if not id then misuse("a record's ID is expected; `msched top` lists them") end
-  if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
-  local ok, r = pcall(store.find, store, id)
-  if not ok then refuse("%s", tostring(r)) end
-  if not r then refuse("no record `%s` in %s", id, store:path()) end
-  return r
-end
-
--- A record's function, its trace and what that makes, by the intrinsics that the record was measured with.
-local function schedule_of(store, r)
-  store:take_intrinsics(r.id)
-  local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
-  return func, trace, ms.apply(func, trace)
-end
+local stores = ms.load "lua.stores"
 
 -- What a record's function is built for. Records outlive what was known of targets when they were made.
 local function target_of(r, options)
@@ -32,14 +16,6 @@ local function target_of(r, options)
   local ok, message = pcall(ms.target, r.target)
   if not ok then refuse("record %s is of `%s`, which is no target here (%s); say which with --target", r.id:sub(1, 12), r.target, message) end
   return r.target
-end
-
--- Records of a target, by its own text or by another that means the same; all without one.
-local function records_of(store, workload, target, most)
-  local records = store:records {workload = workload, target = target, most = most}
-  if not target or #records > 0 then return records end
-  local known, meant = pcall(ms.target, target)
-  return known and store:records {workload = workload, target = meant.text, most = most} or records
 end
 
 -- ---- tune ------------------------------------------------------------------------------------------------------
@@ -101,40 +77,6 @@ end
 
 -- ---- The store -------------------------------------------------------------------------------------------------
 
--- What is to be known of a record besides its time.
-local function remarks_on(r)
-  local list = cli.list {}
-  if r.unsafe then list[#list + 1] = "unsafe" end
-  if r.busy then list[#list + 1] = "busy machine" end
-  if r.versions ~= ms.versions() then list[#list + 1] = "by " .. r.versions end
-  return list
-end
-
-function commands.top(options, rest)
-  local store = open_store(options.db, true)
-  local most = options.k or 10
-  if most < 1 then misuse("-k: a number of at least 1 is expected") end
-  for _, w in ipairs(store:workloads()) do
-    if not rest[1] or w.name == rest[1] then
-      local work = cli.work_of(store:get_workload(w.id))
-      if not options.json then print(string.format("%s: %d records", w.name, w.records)) end
-      for i, r in ipairs(records_of(store, w.id, options.target, most)) do
-        local short = store:short_id(r.key)
-        if options.json then
-          put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when,
-                    remarks = remarks_on(r)}
-        else
-          local remarks = table.concat(remarks_on(r), ", ")
-          local result = r.status == "failed" and "failed: " .. r.reason or r.status == "unmeasured" and "not measured  " .. r.target
-            or string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), r.target)
-          print(string.format("  %3d  %s  %s%s", i, short, result, remarks ~= "" and "  (" .. remarks .. ")" or ""))
-        end
-      end
-    end
-  end
-  return DONE
-end
-
 -- What each instruction changed, or the one numbered options.explain, and what depends on it.
 local function show_steps(func, trace, options)
   local explain, wanted = ms.load "lua.explain", options.explain
@@ -183,12 +125,12 @@ function commands.show(options, ids, rest)
   if options.trace and steps then misuse("--trace goes with neither --diff nor --explain") end
   if options.lua and not options.trace then misuse("--lua goes with --trace") end
   local store = open_store(options.db, true)
-  local r = record_of(store, ids)
-  local func, trace, sch = schedule_of(store, r)
+  local r = stores.record_of(store, ids)
+  local func, trace, sch = stores.schedule_of(store, r)
   if steps then return show_steps(func, trace, options) end
   if options.json then
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
-              hash = r.hash, reason = r.reason, remarks = remarks_on(r)}
+              hash = r.hash, reason = r.reason, remarks = stores.remarks_on(r)}
     return DONE
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
@@ -207,9 +149,9 @@ function commands.report(options, words) return ms.load "lua.report".run(options
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
 function commands.replay(options, ids)
   local store = open_store(options.db, true)
-  local r = record_of(store, ids)
+  local r = stores.record_of(store, ids)
   ms.load "lua.recheck".run(store, r, target_of(r, options))
-  local func, _, sch = schedule_of(store, r)
+  local func, _, sch = stores.schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local target = target_of(r, options)
   local kernel = ms.build(sch:func(), {target = target, reference = func})
@@ -232,66 +174,16 @@ function commands.export(options, ids)
   local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
   local store = open_store(options.db, true)
-  local r = record_of(store, ids)
+  local r = stores.record_of(store, ids)
   if not options.force then ms.load "lua.recheck".export(store, r, target_of(r, options)) end
-  local _, _, sch = schedule_of(store, r)
+  local _, _, sch = stores.schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
   if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
   kernel:export(path)
   return DONE
 end
 
-local function repair(options)
-  local done = ms.repair(options.db)
-  if options.json then
-    put_json {repaired = done.needed, pages = done.pages, records = done.records, workloads = done.workloads, intrinsics = done.intrinsics,
-              dropped = done.dropped, backup = done.backup}
-  elseif not done.needed then
-    print("clean: there is nothing to repair")
-  else
-    print(string.format("kept %d records, %d workloads, %d tensor intrinsics; dropped %d that are damaged; %d damaged pages; the file as it was is %s",
-                        done.records, done.workloads, done.intrinsics, done.dropped, done.pages, done.backup))
-  end
-  return DONE
-end
-
-function commands.db(options, words)
-  local action = words[1]
-  if action == "check" then
-    local problems = ms.check_pages(options.db)
-    if problems == 0 then problems = open_store(options.db, true):check() end
-    if options.json then put_json {problems = problems} else print(problems == 0 and "clean" or problems .. " problems") end
-    return problems == 0 and DONE or FAILED
-  elseif action == "list" then
-    local store = open_store(options.db, true)
-    for _, w in ipairs(store:workloads()) do
-      if options.json then put_json {task = w.name, records = w.records} else print(string.format("%-32s %d records", w.name, w.records)) end
-    end
-    return DONE
-  elseif action == "delete" then
-    if not words[2] then misuse("say which record's ID; `msched top` lists them") end
-    local store = open_store(options.db)
-    for i = 2, #words do
-      local id = store:delete(words[i])
-      if options.json then put_json {deleted = id} else print("record " .. id .. " deleted") end
-    end
-    return DONE
-  elseif action == "repair" then
-    return repair(options)
-  elseif action == "compact" then
-    open_store(options.db):compact()
-    return DONE
-  elseif action == "export" then
-    local store = open_store(options.db, true)
-    if options.tvm then return ms.load "lua.exchange".export(store, options.tvm, options.json) end
-    store:export(words[2] or "-")
-    return DONE
-  elseif action == "import" then
-    if not words[2] then misuse("say which file; - is standard input") end
-    return ms.load "lua.exchange".import(options, words[2])
-  end
-  misuse("db list, db check, db repair, db delete ID…, db compact, db export [FILE] or db import FILE")
-end
+commands.top, commands.diff, commands.db = stores.top, stores.diff, stores.db
 
 -- ---- space, doctor ---------------------------------------------------------------------------------------------
 

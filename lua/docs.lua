@@ -232,6 +232,8 @@ store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.
 store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy.
+store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
+store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises.
 store:fail(id: string, reason: string) | A record counts as failed from now on.
 store:find(id: string): table? | The record whose id starts so.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.

@@ -32,7 +32,7 @@ function exchange.export(store, folder, json)
       ids[#ids + 1], lines[#lines + 1] = w.id, line .. "\n"
       scripts[#scripts + 1] = func:script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
     else
-      warn("%s, with %d records, is left out: %s", w.name, w.records, line)
+      warn("%s, with %s, is left out: %s", w.name, cli.count_text(w.records, "record"), line)
       without = without + w.records
     end
   end
@@ -41,7 +41,7 @@ function exchange.export(store, folder, json)
   for i, script in ipairs(scripts) do write_file(numbered(folder, i - 1), script .. "\n") end
   left_out = left_out + without
   if json then cli.put_json {written = written, left_out = left_out}
-  else print(string.format("%d records of %d functions written, %d left out", written, #ids, left_out)) end
+  else print(string.format("%s of %s written, %d left out", cli.count_text(written, "record"), cli.count_text(#ids, "function"), left_out)) end
   return cli.DONE
 end
 
@@ -106,7 +106,7 @@ local function read_workloads(options, folder)
 end
 
 -- The lines of the file; the first of those refused are shown.
-local function import_records(store, path, options)
+function exchange.import_records(store, path, options)
   local added, refused, why = store:import(path, options)
   local shown = 0
   for line in why:gmatch "[^\n]+" do
@@ -114,7 +114,7 @@ local function import_records(store, path, options)
     if first then shown = shown + 1 end
     if first then warn("%s", line) else io.stderr:write(line, "\n") end
   end
-  if shown < refused then warn("%d more lines were refused", refused - shown) end
+  if shown < refused then warn("%s more refused", cli.count_text(refused - shown, "line")) end
   return added, refused
 end
 
@@ -132,11 +132,11 @@ function exchange.import(options, path)
     end
   end
   if folder then path = folder .. "/" .. RECORDS end
-  if not folder or exists(path) then added, others = import_records(store, path, {workloads = workloads, target = target}) end
+  if not folder or exists(path) then added, others = exchange.import_records(store, path, {workloads = workloads, target = target}) end
   refused = refused + others
   if options.json then cli.put_json {added = added, functions = kept, refused = refused}
   else
-    print(added .. " records added" .. (folder and string.format(" of %d functions", kept) or "") .. (refused > 0 and ", " .. refused .. " lines refused" or ""))
+    print(cli.count_text(added, "record") .. " added" .. (folder and " of " .. cli.count_text(kept, "function") or "") .. (refused > 0 and ", " .. cli.count_text(refused, "line") .. " refused" or ""))
   end
   return refused > 0 and cli.FAILED or cli.DONE
 end

@@ -2,7 +2,7 @@
 local ms = msched
 local explain = {}
 
-local function lines_of(text)
+function explain.lines_of(text)
   local list = {}
   for line in text:gmatch "[^\n]+" do list[#list + 1] = line end
   return list
@@ -36,7 +36,7 @@ end
 
 -- The difference of two lists of lines: a list of {mark, line}, mark "-", "+" or " ". What an instruction changes lies
 -- close together: the lines around it are separated first.
-local function difference(a, b)
+function explain.difference(a, b)
   local list, head, tail = {}, 0, 0
   local most = math.min(#a, #b)
   while head < most and a[head + 1] == b[head + 1] do head = head + 1 end
@@ -50,7 +50,7 @@ end
 -- The instructions of a trace as lines of Lua, from number 0.
 local function instructions_of(trace)
   local list = {}
-  for i, line in ipairs(lines_of(trace:text())) do list[i - 2] = line:gsub("^%s+", "") end
+  for i, line in ipairs(explain.lines_of(trace:text())) do list[i - 2] = line:gsub("^%s+", "") end
   list[#trace], list[-1] = nil, nil -- the chunk's own first and last line
   return list
 end
@@ -71,13 +71,13 @@ end
 -- being one. changes: {mark, line}….
 function explain.steps(func, trace, wanted)
   local texts, steps, i, before = instructions_of(trace), {}, 0, nil
-  local function module_of(count) return lines_of(ms.apply(func, trace:head(count)):script()) end
+  local function module_of(count) return explain.lines_of(ms.apply(func, trace:head(count)):script()) end
   while i < #trace do
     local last = end_of(texts, i)
     if not wanted or i <= wanted and wanted <= last then
       before = before or module_of(i)
       local after = module_of(last + 1)
-      steps[#steps + 1] = {first = i, last = last, texts = table.move(texts, i, last, 1, {}), changes = difference(before, after)}
+      steps[#steps + 1] = {first = i, last = last, texts = table.move(texts, i, last, 1, {}), changes = explain.difference(before, after)}
       before = after
     end
     i = last + 1

@@ -48,6 +48,7 @@ if [ -c /dev/full ]; then
     run | lower | space) full $each "$dir/add.py" ;;
     bench) full bench replay C1D --count 1 ;;
     tune) full tune "$dir/add.py" --simulate --trials 1 --policy replay_trace --db "$dir/simulated.db" ;;
+    diff) full diff "$record" "$record" --db "$dir/full.db" ;;
     report) full report -o "$dir/page.html" --db "$dir/full.db" ;;
     top | show | replay) full $each $([ $each = top ] || echo "$record") --db "$dir/full.db" ;;
     export) ;; # prints nothing

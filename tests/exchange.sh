@@ -130,12 +130,12 @@ line "$tile" '[2,[2,4]]' '[2]' >>"$work/assert"
 line "$tile" '[2,[8,1]]' '[1e10]' >>"$work/assert"
 import 0 "3 records added" "" "$work/assert" --workload "$work/add.py" --db "$work/assert.db"
 "$msched" top --db "$work/assert.db" | grep -q "failed: the record has no time" || fail "a failure is not listed"
-"$msched" db export --tvm "$work/some" --db "$work/assert.db" | grep -q "2 records of 1 functions written, 1 left out" || fail "left out"
+"$msched" db export --tvm "$work/some" --db "$work/assert.db" | grep -q "2 records of 1 function written, 1 left out" || fail "left out"
 grep -q '\[10000000000.0\]' "$work/some/database_tuning_record.json" || fail "a failure is not written as one"
 
 # ---- A decision that does not fit is repaired, as TVM does
 line "$tile" '[2,[3,4]]' '[1]' >"$work/repair"
-import 0 "1 records added" "" "$work/repair" --workload "$work/add.py" --db "$work/repair.db"
+import 0 "1 record added" "" "$work/repair" --workload "$work/add.py" --db "$work/repair.db"
 "$msched" show "$("$msched" top --db "$work/repair.db" --json | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')" --trace --db "$work/repair.db" |
   grep -q '\[\[2,\[2,4\]\]\]' || fail "not repaired"
 
@@ -143,7 +143,7 @@ import 0 "1 records added" "" "$work/repair" --workload "$work/add.py" --db "$wo
 spoiled() { # words of the message, the line
   { line "$tile" '[2,[4,2]]' '[1]'; printf '%s\n' "$2"; line "$tile" '[2,[2,4]]' '[2]'; } >"$work/spoiled"
   rm -f "$work/spoiled.db"
-  import 1 "2 records added, 1 lines refused" "msched db: $work/spoiled:2: " "$work/spoiled" --workload "$work/add.py" --db "$work/spoiled.db"
+  import 1 "2 records added, 1 line refused" "msched db: $work/spoiled:2: " "$work/spoiled" --workload "$work/add.py" --db "$work/spoiled.db"
   grep -qF -- "$1" "$work/err" || fail "no \`$1\` in: $(cat "$work/err"), of: $2"
   [ "$(grep -c "^msched" "$work/err")" = 1 ] || fail "not one message: $(cat "$work/err")"
   "$msched" db check --db "$work/spoiled.db" | grep -qx clean || fail "check after: $2"
@@ -170,11 +170,11 @@ spoiled "of a function of 1 arguments" "$(printf '%s' "$whole" | sed 's/null]]$/
 spoiled "maximum parsing depth" "$(head -c 100000 /dev/zero | tr '\0' '[')"
 spoiled "a value is nested too deep" "$(line ",[\"Annotate\",[\"l1\",$(head -c 100 /dev/zero | tr '\0' '[')1$(head -c 100 /dev/zero | tr '\0' ']')],[\"a\"],[]]" '' '[1]')"
 printf '[0,[[[[\0]]]]]\n' >"$work/zero"
-import 1 "0 records added, 1 lines refused" "zero:1: a byte of the line is zero" "$work/zero" --workload "$work/add.py" --db "$work/spoiled.db"
+import 1 "0 records added, 1 line refused" "zero:1: a byte of the line is zero" "$work/zero" --workload "$work/add.py" --db "$work/spoiled.db"
 
 # Many are counted; a workload is needed, and one that cannot be read ends it.
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do echo "[$i"; done >"$work/many"
-import 1 "0 records added, 25 lines refused" "5 more lines were refused" "$work/many" --workload "$work/add.py" --db "$work/spoiled.db"
+import 1 "0 records added, 25 lines refused" "5 lines more refused" "$work/many" --workload "$work/add.py" --db "$work/spoiled.db"
 import 1 "0 records added, 3 lines refused" "workload 0, and 0 given" "$data/GMM.records.jsonl" --db "$work/spoiled.db"
 import 1 "" "none.py: No such file" "$data/GMM.records.jsonl" --workload "$work/none.py" --db "$work/spoiled.db"
 import 1 "" "toaster" "$data/GMM.records.jsonl" --workload "$gmm" --target toaster --db "$work/spoiled.db"

@@ -91,7 +91,7 @@ cmp "$db" "$work/whole" || fail "repair changed a sound store"
 spoil_record "$db" "$second"
 cp "$db" "$work/before"
 "$msched" db repair --db "$db" >"$work/out" 2>"$work/err" || fail "repair: $(cat "$work/err")"
-grep -q "kept 2 records, 1 workloads, 0 tensor intrinsics; dropped 1 that are damaged; 0 damaged pages; the file as it was is $db.bak" "$work/out" ||
+grep -q "kept 2 records, 1 workload, 0 tensor intrinsics; dropped 1 that are damaged; 0 damaged pages; the file as it was is $db.bak" "$work/out" ||
   fail "repair: $(cat "$work/out")"
 grep -qx "record $second: dropped: its checksum is wrong" "$work/err" || fail "repair: $(cat "$work/err")"
 cmp "$db.bak" "$work/before" || fail "the backup is another"

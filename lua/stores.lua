@@ -1,0 +1,339 @@
+-- The store for people: `msched top`, `diff`, `db`; which of its workloads and records are meant, what is said of each.
+local ms = msched
+local cli = ms.load "lua.cli"
+local stores = {}
+
+local DONE, FAILED = cli.DONE, cli.FAILED
+local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json, cli.time_text, cli.rate_text, cli.count_text, cli.open_store
+
+-- ---- One record ------------------------------------------------------------------------------------------------------
+
+local function find(store, id)
+  local ok, r = pcall(store.find, store, id)
+  if not ok then refuse("%s", tostring(r)) end
+  return r or refuse("no record `%s` in %s", id, store:path())
+end
+
+-- The record that a command's only argument names.
+function stores.record_of(store, ids)
+  if not ids[1] then misuse("a record's ID is expected; `msched top` lists them") end
+  if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
+  return find(store, ids[1])
+end
+
+-- A record's function, its trace and what that makes, by the intrinsics that the record was measured with.
+function stores.schedule_of(store, r)
+  store:take_intrinsics(r.id)
+  local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
+  return func, trace, ms.apply(func, trace)
+end
+
+-- What is to be known of a record besides its time.
+function stores.remarks_on(r)
+  local list = cli.list {}
+  if r.pinned then list[#list + 1] = "pinned" end
+  if r.unsafe then list[#list + 1] = "unsafe" end
+  if r.busy then list[#list + 1] = "busy machine" end
+  if r.versions ~= ms.versions() then list[#list + 1] = "by " .. r.versions end
+  return list
+end
+
+-- ---- Which are meant -------------------------------------------------------------------------------------------------
+
+-- The operator that a name as matmul_64x64x64 is of: what stands before its numbers.
+local function operator_of(name) return name:match "^(%a[%w_]-)_%d[%w_]*$" or name end
+
+local function shape_text(p) return table.concat(p.shape or {}, "x") end
+
+local function has_shape(func, shape)
+  for _, p in ipairs(func:params()) do if shape_text(p) == shape then return true end end
+  return false
+end
+
+-- The start of a day written as 2026-11-30, in seconds since 1970.
+local function day_of(text)
+  local year, month, day = text:match "^(%d%d%d%d)%-(%d%d)%-(%d%d)$"
+  local made = year and os.time {year = tonumber(year), month = tonumber(month), day = tonumber(day), hour = 0}
+  if not made or os.date("%Y-%m-%d", made) ~= text then misuse("--since: a day as 2026-11-30 is expected, not \"%s\"", text) end
+  return made
+end
+
+-- The function of a workload that the store lists; nil and why, where it cannot be read.
+local function function_of(store, w)
+  local ok, func = pcall(store.get_workload, store, w.id)
+  if ok then return func end
+  return nil, tostring(func)
+end
+
+-- Records of a target, by its own text or by another that means the same; all without one.
+local function records_of(store, workload, target)
+  local records = store:records {workload = workload, target = target}
+  if not target or #records > 0 then return records end
+  local known, meant = pcall(ms.target, target)
+  return known and store:records {workload = workload, target = meant.text} or records
+end
+
+-- The workloads that --operator, --shape and a name choose, {id, name, func, why, records}, in order of name: records those that
+-- --target and --since choose, the fastest first. Workloads without such a record are left out where either is given.
+local function selected(store, options, name)
+  local since, list = options.since and day_of(options.since), {}
+  for _, w in ipairs(store:workloads()) do
+    local func, why = function_of(store, w)
+    if (not name or w.name == name) and (not options.operator or operator_of(w.name) == options.operator)
+       and (not options.shape or func and has_shape(func, options.shape)) then
+      local records = {}
+      for _, r in ipairs(records_of(store, w.id, options.target)) do
+        if not since or r.when >= since then records[#records + 1] = r end
+      end
+      if #records > 0 or not since and not options.target then list[#list + 1] = {id = w.id, name = w.name, func = func, why = why, records = records} end
+    end
+  end
+  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)
+  return list
+end
+
+-- Lists of a workload's records by their target: {target, records}, in order of the target's text.
+local function by_target(records)
+  local list, of = {}, {}
+  for _, r in ipairs(records) do
+    if not of[r.target] then
+      of[r.target] = {target = r.target, records = {}}
+      list[#list + 1] = of[r.target]
+    end
+    table.insert(of[r.target].records, r)
+  end
+  table.sort(list, function(a, b) return a.target < b.target end)
+  return list
+end
+
+-- ---- top -------------------------------------------------------------------------------------------------------------
+
+local function result_text(work, r)
+  if r.status == "failed" then return "failed: " .. r.reason end
+  if r.status == "unmeasured" then return "not measured  " .. r.target end
+  return string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), r.target)
+end
+
+function stores.top(options, rest)
+  local store, most = open_store(options.db, true), options.k or 10
+  if most < 1 then misuse("-k: a number of at least 1 is expected") end
+  for _, w in ipairs(selected(store, options, rest[1])) do
+    local work = w.func and cli.work_of(w.func) or {0, ""}
+    if not options.json then print(w.name .. ": " .. count_text(#w.records, "record")) end
+    for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
+      local short = store:short_id(r.key)
+      if options.json then
+        put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when,
+                  remarks = stores.remarks_on(r)}
+      else
+        local remarks = table.concat(stores.remarks_on(r), ", ")
+        print(string.format("  %3d  %s  %s%s", i, short, result_text(work, r), remarks ~= "" and "  (" .. remarks .. ")" or ""))
+      end
+    end
+  end
+  return DONE
+end
+
+-- ---- diff ------------------------------------------------------------------------------------------------------------
+
+local function changes_of(a, b)
+  local explain, list = ms.load "lua.explain", cli.list {}
+  local all = explain.difference(explain.lines_of(a), explain.lines_of(b))
+  for _, c in ipairs(all) do if c[1] ~= " " then list[#list + 1] = c[1] .. c[2] end end
+  return list, all
+end
+
+local function print_difference(what, all, count)
+  print(what .. (count == 0 and ": the same" or ":"))
+  if count > 0 then ms.load "lua.explain".print_changes(all, 1, ms.is_terminal() and not os.getenv "NO_COLOR") end
+end
+
+function stores.diff(options, ids)
+  if #ids ~= 2 then misuse("two records' IDs are expected; `msched top` lists them") end
+  local store = open_store(options.db, true)
+  local records, traces, scripts, works = {}, {}, {}, {}
+  for i = 1, 2 do
+    local r = find(store, ids[i])
+    local func, trace, sch = stores.schedule_of(store, r)
+    records[i], traces[i], scripts[i], works[i] = r, trace:text(), sch:script(), cli.work_of(func)
+  end
+  local trace, all_of_trace = changes_of(traces[1], traces[2])
+  local module, all_of_module = changes_of(scripts[1], scripts[2])
+  if options.json then
+    put_json {a = records[1].id, b = records[2].id, seconds_a = records[1].seconds, seconds_b = records[2].seconds, trace = trace, module = module}
+    return DONE
+  end
+  for i, mark in ipairs {"-", "+"} do print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i]))) end
+  if records[1].workload ~= records[2].workload then print "they are records of different workloads" end
+  print_difference("trace", all_of_trace, #trace)
+  print_difference("module", all_of_module, #module)
+  return DONE
+end
+
+-- ---- db --------------------------------------------------------------------------------------------------------------
+
+local actions = {}
+
+function actions.check(options)
+  local problems = ms.check_pages(options.db)
+  if problems == 0 then problems = open_store(options.db, true):check() end
+  if options.json then put_json {problems = problems} else print(problems == 0 and "clean" or count_text(problems, "problem")) end
+  return problems == 0 and DONE or FAILED
+end
+
+local function arguments_of(func)
+  local list = cli.list {}
+  for i, p in ipairs(func and func:params() or {}) do list[i] = p.type .. (p.shape and "[" .. table.concat(p.shape, ", ") .. "]" or "") end
+  return list
+end
+
+-- What is known of a workload on a target: best, pinned (ids), records, last (seconds since 1970).
+local function summary_of(store, t)
+  local best, last, pinned = t.records[1].status == "measured" and t.records[1] or nil, 0, nil
+  for _, r in ipairs(t.records) do
+    last = math.max(last, r.when)
+    if r.pinned then pinned = r end
+  end
+  return {target = t.target, records = #t.records, best = best and best.id, seconds = best and best.seconds, last = last, pinned = pinned and pinned.id,
+          short = best and store:short_id(best.key), short_pinned = pinned and store:short_id(pinned.key)}
+end
+
+local function print_summary(work, s)
+  local parts = {s.target, count_text(s.records, "record"), s.seconds and string.format("best %s %s %s", s.short, time_text(s.seconds), rate_text(work, s.seconds)) or "nothing was measured"}
+  if s.short_pinned then parts[#parts + 1] = "pinned " .. s.short_pinned end
+  parts[#parts + 1] = "last of " .. os.date("%Y-%m-%d", s.last)
+  print("  " .. table.concat(parts, ", "))
+end
+
+function actions.list(options)
+  local store = open_store(options.db, true)
+  for _, w in ipairs(selected(store, options)) do
+    local targets, work = cli.list {}, w.func and cli.work_of(w.func) or {0, ""}
+    for i, t in ipairs(by_target(w.records)) do targets[i] = summary_of(store, t) end
+    if options.json then
+      for _, s in ipairs(targets) do s.short, s.short_pinned = nil, nil end
+      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work[1], records = #w.records, targets = targets}
+    else
+      print(string.format("%s: %s; %s", w.name, count_text(#w.records, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
+      for _, s in ipairs(targets) do print_summary(work, s) end
+    end
+  end
+  return DONE
+end
+
+function actions.delete(options, ids)
+  if not ids[1] then misuse("say which record's ID; `msched top` lists them") end
+  local store = open_store(options.db)
+  for _, each in ipairs(ids) do
+    local id = store:delete(each)
+    if options.json then put_json {deleted = id} else print("record " .. id .. " deleted") end
+  end
+  return DONE
+end
+
+-- The one to use of its workload on its target: another that was is so no more.
+local function pin(store, r)
+  for _, other in ipairs(store:records {workload = r.workload, target = r.target}) do
+    if other.pinned and other.id ~= r.id then store:pin(other.id, false) end
+  end
+  store:pin(r.id, true)
+end
+
+local function set_pins(options, ids, pinned)
+  if not ids[1] then misuse("say which record's ID; `msched top` lists them") end
+  local store = open_store(options.db)
+  for _, each in ipairs(ids) do
+    local r = find(store, each)
+    if pinned and r.status == "failed" then refuse("record %s failed: %s", r.id:sub(1, 12), r.reason) end
+    store:batch(function()
+      if pinned then pin(store, r) else store:pin(r.id, false) end
+    end)
+    if options.json then put_json {record = r.id, pinned = pinned} else print(string.format("record %s is %s", r.id, pinned and "pinned" or "pinned no more")) end
+  end
+  return DONE
+end
+
+function actions.pin(options, ids) return set_pins(options, ids, true) end
+function actions.unpin(options, ids) return set_pins(options, ids, false) end
+
+-- Deletes all but the fastest of each workload on each target, and what is pinned.
+function actions.prune(options)
+  local most = options.k or 10
+  if most < 1 then misuse("-k: a number of at least 1 is expected") end
+  local store, kept, deleted = open_store(options.db), 0, 0
+  for _, w in ipairs(selected(store, options)) do
+    store:batch(function()
+      for _, t in ipairs(by_target(w.records)) do
+        for i, r in ipairs(t.records) do
+          if i <= most and r.status == "measured" or r.pinned then kept = kept + 1
+          else
+            store:delete(r.id)
+            deleted = deleted + 1
+          end
+        end
+      end
+    end)
+  end
+  if options.json then put_json {kept = kept, deleted = deleted}
+  else print(string.format("%s kept, %d deleted; `msched db compact` gives the room back", count_text(kept, "record"), deleted)) end
+  return DONE
+end
+
+-- Takes all of other stores in; of a record that is in several, the latest.
+function actions.merge(options, paths)
+  if not paths[1] then misuse("say which stores") end
+  local store, exchange, added, refused = open_store(options.db), ms.load "lua.exchange", 0, 0
+  for _, path in ipairs(paths) do
+    local from, text = open_store(path, true), os.tmpname()
+    local ok, message = pcall(function()
+      from:export(text)
+      local more, others = exchange.import_records(store, text, {})
+      added, refused = added + more, refused + others
+    end)
+    os.remove(text)
+    from:close()
+    if not ok then refuse("%s: %s", path, tostring(message)) end
+  end
+  if options.json then put_json {added = added, refused = refused}
+  else print(count_text(added, "record") .. " added" .. (refused > 0 and ", " .. count_text(refused, "line") .. " refused" or "")) end
+  return refused > 0 and FAILED or DONE
+end
+
+function actions.repair(options)
+  local done = ms.repair(options.db)
+  if options.json then
+    put_json {repaired = done.needed, pages = done.pages, records = done.records, workloads = done.workloads, intrinsics = done.intrinsics,
+              dropped = done.dropped, backup = done.backup}
+  elseif not done.needed then
+    print("clean: there is nothing to repair")
+  else
+    print(string.format("kept %s, %s, %s; dropped %d that are damaged; %s; the file as it was is %s", count_text(done.records, "record"), count_text(done.workloads, "workload"),
+                        count_text(done.intrinsics, "tensor intrinsic"), done.dropped, count_text(done.pages, "damaged page"), done.backup))
+  end
+  return DONE
+end
+
+function actions.compact(options)
+  open_store(options.db):compact()
+  return DONE
+end
+
+function actions.export(options, files)
+  local store = open_store(options.db, true)
+  if options.tvm then return ms.load "lua.exchange".export(store, options.tvm, options.json) end
+  store:export(files[1] or "-")
+  return DONE
+end
+
+function actions.import(options, files)
+  if not files[1] then misuse("say which file; - is standard input") end
+  return ms.load "lua.exchange".import(options, files[1])
+end
+
+function stores.db(options, words)
+  local action = actions[words[1] or ""]
+  if not action then misuse("what to do is one of %s", table.concat(ms.sorted_keys(actions), ", ")) end
+  return action(options, table.move(words, 2, #words, 1, {}))
+end
+
+return stores

@@ -1,0 +1,69 @@
+-- Stores of records whose times are made up.  usage: stores.lua A B: two; stores.lua A again: a record of A again, slower;
+-- stores.lua A many: thousands in A
+local ms = require "msched"
+local te = ms.te
+local a, what = ...
+
+-- The outer loop of the product split by factors; without any, the function as it is.
+local function schedule(func, factors)
+  local sch = ms.schedule(func)
+  if factors then sch:split((sch:get_loops(sch:get_sblock "C")), factors) end
+  return sch
+end
+
+local matmul = ms.ops.func("matmul", {8, 8, 4})
+local relu = ms.ops.func("relu", {"16"})
+local V3, V4 = "llvm -mcpu=x86-64-v3 -num-cores=1", "llvm -mcpu=x86-64-v4 -num-cores=1"
+local DAY = {}
+for day = 1, 9 do DAY[day] = os.time {year = 2024, month = 5, day = day, hour = 12} end
+
+-- A line of `db export`, its time another.
+local function import(store, lines)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(table.concat(lines, "\n"), "\n")
+  file:close()
+  local _, refused, why = store:import(path)
+  os.remove(path)
+  assert(refused == 0, why)
+end
+
+-- Records {func, factors, target, milliseconds, day, status}, put into a store as lines of an export whose days are changed.
+local function fill(path, records)
+  local made, text, lines = os.tmpname(), os.tmpname(), {}
+  os.remove(made)
+  local store = ms.store(made .. ".db")
+  local days = {}
+  store:batch(function()
+    for _, r in ipairs(records) do
+      local sch = schedule(r[1], r[2])
+      local id = store:put {workload = store:put_workload(r[1]), target = r[3], trace = sch.trace, hash = r.hash or sch:hash(), status = r[6] or "measured", seconds = r[4] / 1e3,
+                            low = r[4] / 1e3, high = r[4] / 1e3, runs = 3, reason = r[6] == "failed" and "wrong result" or ""}
+      days[id] = DAY[r[5]]
+    end
+  end)
+  store:export(text)
+  store:close()
+  for line in io.lines(text) do
+    local id = line:match '"record":"(%x+)"'
+    lines[#lines + 1] = id and line:gsub('"when":%d+', '"when":' .. days[id]) or line
+  end
+  for _, name in ipairs {text, made .. ".db", made .. ".db-lock"} do os.remove(name) end
+  store = ms.store(path)
+  import(store, lines)
+  store:close()
+end
+
+if what == "again" then -- a record that is pinned is measured again
+  local store = ms.store(a)
+  local sch = schedule(matmul, {4, 2})
+  store:put {workload = store:put_workload(matmul), target = V3, trace = sch.trace, hash = sch:hash(), status = "measured", seconds = 2.5e-3, low = 2e-3, high = 3e-3, runs = 3}
+  store:close()
+elseif what == "many" then
+  local records = {}
+  for i = 1, 3000 do records[i] = {matmul, i % 2 == 0 and {2, 4} or {4, 2}, V3, i, 1 + i % 9, hash = string.format("%016x", i)} end
+  fill(a, records)
+else
+  fill(a, {{matmul, {2, 4}, V3, 1, 1}, {matmul, {4, 2}, V3, 2, 2}, {matmul, {8, 1}, V3, 3, 3}, {matmul, nil, V4, 0, 4, "failed"}, {relu, nil, V3, 1, 1}})
+  fill(what, {{matmul, {2, 4}, V3, 0.5, 5}})
+end

@@ -1,0 +1,102 @@
+#!/bin/sh
+# The store for people: what is listed and chosen, pinned, pruned, merged, compared.  usage: stores.sh MSCHED ROOT
+set -eu
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "stores.sh: $*" >&2; exit 1; }
+has() { grep -qe "$2" "$1" || fail "no \"$2\" in: $(cat "$1")"; }
+lacks() { ! grep -qe "$2" "$1" || fail "\"$2\" is in: $(cat "$1")"; }
+refused() { # STATUS WHAT WORDS…
+  status=$1 what=$2 got=0
+  shift 2
+  "$msched" "$@" >"$work/out" 2>"$work/err" || got=$?
+  [ "$got" = "$status" ] && grep -q -e "$what" "$work/err" || fail "$*: $got, $(cat "$work/err")"
+}
+
+# Two operators; times, days and targets that are made up.
+"$msched" "$root/tests/lua/stores.lua" "$work/a.db" "$work/b.db"
+db=$work/a.db
+id() { "$msched" top --db "$db" --json "$1" | sed -nE "$2"'s/.*"id":"([0-9a-f]*)".*/\1/p'; }
+
+"$msched" db list --db "$db" >"$work/list"
+has "$work/list" '^matmul_8x8x4: 4 records; float32\[8, 4\], float32\[4, 8\], float32\[8, 8\]$'
+has "$work/list" '^  llvm -mcpu=x86-64-v3 -num-cores=1, 3 records, best [0-9a-f]* 1.000 ms .*, last of 2024-05-03$'
+has "$work/list" '^  llvm -mcpu=x86-64-v4 -num-cores=1, 1 record, nothing was measured, last of 2024-05-04$'
+has "$work/list" '^relu_16: 1 record; float32\[16\], float32\[16\]$'
+"$msched" db list --db "$db" --json | grep -q '"arguments":\["float32\[16\]","float32\[16\]"\],"operations":16,"operator":"relu","records":1,' || fail "list --json"
+
+# What is chosen.
+chosen() { expected=$1; shift; got=$("$msched" top --json --db "$db" "$@" | wc -l); [ "$got" = "$expected" ] || fail "top $* shows $got records, not $expected"; }
+chosen 5
+chosen 4 --operator matmul
+chosen 0 --operator mat
+chosen 4 --shape 8x4
+chosen 1 --shape 16
+chosen 1 --target "llvm -mcpu=x86-64-v4 -num-cores=1"
+chosen 2 --since 2024-05-03
+chosen 1 --since 2024-05-03 --target "llvm -mcpu=x86-64-v3 -num-cores=1"
+chosen 2 -k 1
+refused 2 'a day as 2026-11-30 is expected, not "yesterday"' top --since yesterday --db "$db"
+refused 2 'a day as' top --since 2024-02-31 --db "$db"
+refused 2 'what to do is one of check, compact, delete' db fly --db "$db"
+
+# What differs.
+first=$(id matmul_8x8x4 1) second=$(id matmul_8x8x4 2)
+"$msched" diff "$first" "$second" --db "$db" >"$work/diff"
+has "$work/diff" '^- .*1.000 ms'
+has "$work/diff" '^+ .*2.000 ms'
+has "$work/diff" '^    - .*sch:split(v.l1, {2, 4}'
+has "$work/diff" '^    + .*sch:split(v.l1, {4, 2}'
+has "$work/diff" '^    + .*range(2)\|T.grid(4, 2'
+"$msched" diff "$first" "$first" --db "$db" >"$work/diff"
+has "$work/diff" '^module: the same$'
+refused 2 "two records' IDs are expected" diff "$first" --db "$db"
+refused 1 "no record .0000" diff "$first" 00000000 --db "$db"
+
+# One of a workload on a target is pinned; it stays so when it is measured again, pruned, and in another store.
+"$msched" db pin "$first" --db "$db" >/dev/null
+"$msched" db pin "$second" --db "$db" >"$work/out"
+has "$work/out" "record $second is pinned"
+[ "$("$msched" top --db "$db" | grep -c pinned)" = 1 ] || fail "two are pinned"
+"$msched" db list --db "$db" | grep -q ", pinned $(printf %.7s "$second")" || fail "what is pinned is not listed"
+"$msched" "$root/tests/lua/stores.lua" "$db" again
+"$msched" top --db "$db" >"$work/top"
+has "$work/top" "$(printf %.7s "$second").*pinned"
+failed=$("$msched" top --db "$db" --json | sed -nE 's/.*"id":"([0-9a-f]*)".*"status":"failed".*/\1/p')
+refused 1 "failed: wrong result" db pin "$failed" --db "$db"
+
+# Of two stores that have a record, the later one's is kept; a pin is kept too.
+refused 1 "there is no store" db merge "$work/none.db" --db "$work/all.db"
+"$msched" db merge "$db" "$work/b.db" --db "$work/all.db" >/dev/null
+"$msched" db check --db "$work/all.db" | grep -qx clean || fail "the merged store is not clean"
+"$msched" db merge "$work/b.db" "$db" --db "$work/turned.db" >/dev/null
+for each in all turned; do
+  "$msched" top --db "$work/$each.db" --json | sort >"$work/$each"
+  grep -q '"seconds":0.0005' "$work/$each" || fail "$each: the later record is not kept"
+  grep -q 'pinned' "$work/$each" || fail "$each: the pin is lost"
+done
+cmp -s "$work/all" "$work/turned" || fail "the order of stores shows: $(diff "$work/all" "$work/turned")"
+
+"$msched" db prune -k 1 --db "$db" >"$work/out"
+has "$work/out" '^3 records kept, 2 deleted'
+"$msched" top --db "$db" >"$work/top"
+has "$work/top" "pinned"
+lacks "$work/top" "failed"
+"$msched" db prune -k 1 --operator relu --db "$work/b.db" | grep -q '^0 records kept, 0 deleted' || fail "prune chooses others"
+refused 2 "at least 1" db prune -k 0 --db "$db"
+
+# An import is written in batches: what is in one is seen by the lines after it, also while the file grows.
+"$msched" "$root/tests/lua/stores.lua" "$work/many.db" many
+"$msched" db export "$work/lines" --db "$work/many.db"
+lines=$(grep -c '"record"' "$work/lines")
+[ "$lines" -gt 2500 ] || fail "only $lines records"
+"$msched" db import "$work/lines" --db "$work/copy.db" | grep -qx "$lines records added" || fail "not all are taken"
+"$msched" db check --db "$work/copy.db" | grep -qx clean || fail "the imported store is not clean"
+"$msched" db export "$work/copied" --db "$work/copy.db"
+cmp -s "$work/lines" "$work/copied" || fail "the import is another"
+sed -n '1,2000p' "$work/lines" >"$work/cut"
+echo '{"record":"x"}' >>"$work/cut"
+got=0
+"$msched" db import "$work/cut" --db "$work/part.db" >"$work/out" 2>&1 || got=$?
+[ "$got" = 1 ] && grep -q "1999 records added, 1 line refused" "$work/out" || fail "a spoiled line: $got, $(cat "$work/out")"
