@@ -166,7 +166,15 @@ static int named_options(lua_State *L, int top, const struct vm_signature *sig) 
 static void check_names(lua_State *L, int options, const struct vm_signature *sig) {
   if (!find_stranger(L, options, sig)) return;
   const char *key = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-  bind_refuse(L, "there is no option `%s` here; see help", key);
+  luaL_Buffer known;
+  luaL_buffinit(L, &known);
+  for (int i = 0; i < sig->inputs + sig->attrs; i++) {
+    luaL_addlstring(&known, sig->at[sig->order[i]].name, sig->at[sig->order[i]].name_length);
+    luaL_addstring(&known, ", ");
+  }
+  luaL_addstring(&known, "decision");
+  luaL_pushresult(&known);
+  bind_refuse(L, "there is no option `%s` here; known are %s", key, lua_tostring(L, -1));
 }
 
 static int missing_argument(lua_State *L, const struct vm_param *p, const char *expected) {

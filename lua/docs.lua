@@ -191,6 +191,7 @@ schedule:try(instruction: string, ...: any): boolean, any | As the instruction's
 schedule:undo(count?: integer) | Takes back the last instructions, one if no number is given.
 schedule:explain(n?: integer) | Prints what the instruction numbered n from 0, or each, did and what builds on it.
 schedule:split_factor(loop: msched.handle): msched.handle|integer|nil | What a split made a loop by: the handle of a number that was drawn, or a number.
+schedule:draw(): string | Its loop nest as a picture in text, with the bytes that one run of each loop touches and the nearest place that holds as many.
 schedule:assert(condition: string|function, ...: any) | Refuses unless a condition over drawn numbers holds: a text and a table of the handles that it names, or a function and its handles.
 schedule:if_(condition: string|function, ...: any) | What the first function does with the schedule holds where the condition does, what the second does elsewhere; the condition as assert takes it. Without functions, up to else_ or end_.
 schedule:for_(count: integer|msched.handle, body?: fun(sch: msched.schedule, iteration: msched.handle)): msched.handle? | Does so many times what body does; without it, what follows up to end_, and gives the number of the iteration.

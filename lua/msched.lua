@@ -140,6 +140,13 @@ function schedule.explain(...)
   return schedule.explain(...)
 end
 
+-- schedule:draw() gives its loop nest as a picture in text; likewise.
+function schedule.draw(...)
+  schedule.draw = nil
+  ms.load "lua.draw"
+  return schedule.draw(...)
+end
+
 -- ms.tune(function, options) gives the best kernel; what it needs is loaded when it is first called.
 function ms.tune(...)
   ms.tune = nil

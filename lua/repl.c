@@ -17,7 +17,7 @@ struct session {
   char *text; /* the input so far: lines that together are no chunk yet */
   size_t length;
   uint32_t capacity;
-  int show; /* in the registry */
+  int show, hint, ask; /* in the registry */
   bool failed;
 };
 
@@ -98,9 +98,23 @@ static size_t leading_local(const struct session *s) {
   return word;
 }
 
+/* What `?name` asks, with the text of the input. */
+static int ask(lua_State *L) {
+  const struct session *s = lua_touserdata(L, lua_upvalueindex(1));
+  lua_rawgeti(L, LUA_REGISTRYINDEX, s->ask);
+  lua_pushlstring(L, s->text, s->length);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
 /* Leaves a function or, for WRONG, a message on the stack. */
 static enum compiled compile(struct session *s) {
   lua_State *L = s->L;
+  if (*s->text == '?') {
+    lua_pushlightuserdata(L, s);
+    lua_pushcclosure(L, ask, 1);
+    return RUNNABLE;
+  }
   if (load(s, "return ", 0)) return RUNNABLE;
   lua_pop(L, 1);
   size_t skipped = leading_local(s);
@@ -125,6 +139,9 @@ static int as_message(lua_State *L) {
 
 /* The message on the stack, popped. Lines of the input are numbered where there are several. */
 static void report(struct session *s) {
+  lua_rawgeti(s->L, LUA_REGISTRYINDEX, s->hint);
+  lua_insert(s->L, -2);
+  if (lua_pcall(s->L, 1, 1, 0) != LUA_OK) lua_settop(s->L, 1);
   const char *message = lua_tostring(s->L, -1);
   if (!message) message = "an error without a message";
   bool one = !memchr(s->text, '\n', s->length ? s->length - 1 : 0);
@@ -151,7 +168,7 @@ static void run(struct session *s) {
   script_resume();
   bool done = call(L, 0);
   int results = lua_gettop(L);
-  if (done && results) {
+  if (done) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, s->show);
     lua_insert(L, 1);
     done = lua_checkstack(L, 8) && call(L, results);
@@ -226,6 +243,10 @@ static int open_session(lua_State *L) {
   lua_setglobal(L, "print");
   lua_getfield(L, -1, "show");
   s->show = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_getfield(L, -1, "hint");
+  s->hint = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_getfield(L, -1, "ask");
+  s->ask = luaL_ref(L, LUA_REGISTRYINDEX);
   if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
     lua_getfield(L, -1, "complete");
     s->editor = repl_editor_new(L, luaL_ref(L, LUA_REGISTRYINDEX));

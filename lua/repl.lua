@@ -65,9 +65,11 @@ return function(host)
     return tostring(x)
   end
 
-  -- What an input gave, a line each.
+  -- What an input gave, a line each; the first is `_` afterwards.
   function repl.show(...)
+    if select("#", ...) > 0 then _G._ = (...) end
     for i = 1, select("#", ...) do stdout:write(show((select(i, ...)), 0), "\n") end
+    if ms.show_diff then repl.show_changes() end
   end
 
   -- print, with our values as they are shown.
@@ -122,6 +124,18 @@ return function(host)
       if host.kind(x) == "schedule" then list[#list + 1] = x end
     end
     return list
+  end
+
+  local shown = setmetatable({}, {__mode = "k"}) -- the text of each schedule as it was last compared
+
+  -- What the input changed in the schedules that have a name.
+  function repl.show_changes()
+    local explain = ms.load "lua.explain"
+    for _, sch in ipairs(schedules()) do
+      local before, now = shown[sch] or sch:workload():script(), sch:script()
+      if before ~= now then explain.print_changes(explain.difference(explain.lines_of(before), explain.lines_of(now)), 1, host.colour) end
+      shown[sch] = now
+    end
   end
 
   local function block_names(path, start)
@@ -201,6 +215,10 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value
   help(sch.split) one function or method; help "split" is the same
   help "commands" the program's commands; also "instructions", "queries"
+  ?name           the same; ??name says where it is made, too
+  sch:draw()      the loops of a schedule as a picture; sch:explain() what each instruction did
+  ms.show_diff = true   shows after each input what it changed in the schedules
+  _               the last value
   help "ops"      operators, and those that are named: help "ops:conv2d"
 ]]
 
@@ -231,6 +249,59 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
       if rawequal(docs.value(d, host.methods), f) then docs.explain_member(d, print_line) return true end
     end
     return false
+  end
+
+  -- ---- Mistakes ------------------------------------------------------------------------------------------------
+
+  -- Names of methods of our values, or of members of our modules.
+  local function known_names(is_method)
+    local names = {}
+    for _, d in ipairs(docs.list) do
+      if (d.mark == ":") == is_method then names[#names + 1] = d.name end
+    end
+    if is_method then
+      for k in next, ms.schedule_methods do names[#names + 1] = k end
+    end
+    return names
+  end
+
+  -- What was meant by a name in a message that there is none of.
+  local function meant(message)
+    local kind, name = message:match "attempt to call a nil value %((%a+) '([%w_]+)'%)"
+    if kind == "method" or kind == "field" then return name, known_names(kind == "method") end
+    local known
+    name, known = message:match "there is no option `([^`]*)` ?%a*; %a+ are ([%w_, ]+)"
+    if not name then return nil end
+    local names = {}
+    for each in known:gmatch "[%w_]+" do names[#names + 1] = each end
+    return name, names
+  end
+
+  -- A message, and what may have been meant where it is of a name.
+  function repl.hint(message)
+    local name, names = meant(type(message) == "string" and message or "")
+    local nearest = name and ms.load "lua.nearest".of(name, names)
+    return nearest and message .. "; did you mean `" .. nearest .. "`?" or message
+  end
+
+  -- Where a function or a method of a schedule is made.
+  local function print_place(name)
+    local found, x = pcall(value_of, name)
+    if not found or x == nil then x = ms.schedule_methods[name:match "[%w_]+$"] end
+    local info = type(x) == "function" and debug.getinfo(x, "S")
+    if info and info.what ~= "C" then print_line(string.format("%s:%d", info.short_src, info.linedefined))
+    elseif info then print_line(ms.schedule_methods[name:match "[%w_]+$"] and "in the tables: vm/instructions.def or vm/queries.def" or "in C")
+    else print_line(string.format("no function is named %q now", name)) end
+  end
+
+  -- `?name` explains, `??name` says where it is made.
+  function repl.ask(text)
+    local marks, name = text:match "^(%?+)%s*(.-)%s*$"
+    if name == "" then return repl.help() end
+    local owner, method = name:match "^([%w_]+):([%w_]+)$"
+    local x = value_of(name)
+    if owner and not docs.about[owner] then repl.help(method) elseif x ~= nil and not docs.about[name] then repl.help(x) else repl.help(name) end
+    if #marks > 1 then print_place((name:gsub(":", "."))) end
   end
 
   function repl.help(...)

@@ -95,6 +95,53 @@ ms.rest
 {loop i}
 {<schedule>}' <"$work/in"
 ask 'i0, i1 = sch:split(i, {2, ms.rest})' 'print(sch)'
+says "what was meant" 1 'block root
+msched: attempt to call a nil value (method '"'get_sbloc'"'); did you mean `get_sblock`?
+msched: there is no option `preserve_unit_iter` here; known are loop, factors, preserve_unit_iters, disable_predication, decision; did you mean `preserve_unit_iters`?
+msched: attempt to call a nil value (field '"'tunee'"'); did you mean `tune`?
+msched: relu: there is no option `nam`; there are name; did you mean `name`?
+msched: attempt to call a nil value (method '"'zzzzzzzz'"')' <<'L'
+local A = te.placeholder({4, 4}, "float32", "A")
+f = te.func("f", {A, ms.ops.sum(A, 1, {name = "total"})})
+sch = ms.schedule(f)
+sch:get_sblock "root"
+sch:get_sbloc "total"
+sch:split((sch:get_loops(sch:get_sblock "total")), {2, ms.rest}, {preserve_unit_iter = true})
+ms.tunee(f)
+error("relu: there is no option `nam`; there are name", 0)
+sch:zzzzzzzz()
+L
+says "the last value, pictures, differences, questions" 0 '6
+7
+f
+└ i × 4   80 B, registers
+  └ k × 4   20 B, registers
+    └ block B
+      ├ with T.init()
+      │ └ B[v_i] = T.float32(0.0)
+      └ B[v_i] = B[v_i] + A[v_i, v_k]
+              # with T.sblock("root"):
+    -         for i, k in T.grid(4, 4):
+    +         for i_0, i_1, k in T.grid(2, 2, 4):
+                  with T.sblock("B"):
+    -                 v_i, v_k = T.axis.remap("SR", [i, k])
+    +                 v_i = T.axis.spatial(4, i_0 * 2 + i_1)
+    +                 v_k = T.axis.reduce(4, k)
+                      T.reads(A[v_i, v_k])
+te.lt(a: msched.expression|number, b: msched.expression|number)  ->  msched.expression
+  a < b.
+nothing is named "fly"; help() says where to look' <<'L'
+2 * 3
+_ + 1
+local A, k = te.placeholder({4, 4}, "float32", "A"), te.reduce_axis(4, "k")
+sch = ms.schedule(te.func("f", {A, te.compute({4}, function(i) return te.sum(A[{i, k}], k) end, "B")}))
+sch:draw()
+ms.show_diff = true
+i0, i1 = sch:split((sch:get_loops(sch:get_sblock "B")), {2, 2})
+ms.show_diff = nil
+?te.lt
+?fly
+L
 holds "a schedule" 'for i_0, i_1, j in T.grid(2, 4, 8):' <"$work/in"
 grep -q "$(printf '\033')" "$work/out" && fail "colour on a pipe"
 ask 'sch.trace'

@@ -1,0 +1,32 @@
+-- The name that was meant by one that is none.
+local nearest = {}
+
+-- How many letters must be added, left out, changed or exchanged with the next to make b of a (Damerau's distance).
+local function distance(a, b)
+  local rows = {[0] = {}}
+  for j = 0, #b do rows[0][j] = j end
+  for i = 1, #a do
+    rows[i] = {[0] = i}
+    for j = 1, #b do
+      local same = a:byte(i) == b:byte(j)
+      local least = math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (same and 0 or 1))
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then least = math.min(least, rows[i - 2][j - 2] + 1) end
+      rows[i][j] = least
+    end
+  end
+  return rows[#a][#b]
+end
+
+local LONGEST = 64 -- letters of a name that is looked for
+
+-- The name of the list that is nearest, the first in order of names; nil: none is near.
+function nearest.of(name, names)
+  local best, least = nil, math.max(1, #name // 3) + 1
+  for _, other in ipairs(#name <= LONGEST and names or {}) do
+    local far = math.abs(#other - #name) < least and distance(name, other) or math.huge
+    if far < least or far == least and best and other < best then best, least = other, far end
+  end
+  return best
+end
+
+return nearest
