@@ -60,14 +60,9 @@ static void *allocate(void *data, void *at, size_t old_size, size_t size) {
   struct script *s = data;
   size_t old = at ? old_size : 0;
   assert(s->used >= old);
-  if (size == 0) {
-    free(at);
-    s->used -= old;
-    return NULL;
-  }
   if (s->limits.bytes && size > old && s->used - old + size > s->limits.bytes) return NULL;
-  void *to = realloc(at, size);
-  if (to) s->used += size - old;
+  void *to = cells_resize(&s->cells, at, old, size);
+  if (to || !size) s->used += size - old;
   return to;
 }
 
@@ -255,6 +250,7 @@ lua_State *script_new(const struct script_limits *limits, ms_error *err) {
   struct script *s = calloc(1, sizeof *s);
   lua_State *L = s ? lua_newstate(allocate, s) : NULL;
   if (!L) {
+    if (s) cells_clear(&s->cells);
     free(s);
     ms_fail(err, MS_SCRIPT, "no memory for a Lua state");
     return NULL;
@@ -273,6 +269,7 @@ void script_close(lua_State *L) {
   if (!L) return;
   struct script *s = script_of(L);
   lua_close(L);
+  cells_clear(&s->cells);
   free(s);
 }
 

@@ -3,6 +3,7 @@
 #define MSCHED_LUA_STATE_H
 
 #include "bind.h"
+#include "cells.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@ struct script { /* found through the allocator's data */
   size_t used;     /* by Lua, and by what C holds for it */
   double deadline; /* of the call that runs; 0: none */
   uint32_t looks;  /* of script_look */
+  struct cells cells;
 };
 struct script *script_of(lua_State *L);
 bool script_is_late(const struct script *s);
