@@ -65,6 +65,12 @@ function cli.rate_text(work, seconds)
   return string.format(rate >= 100 and "%.0f %s" or rate >= 0.1 and "%.1f %s" or "%.2g %s", rate, work[2])
 end
 
+-- A word as a shell reads it back.
+function cli.shell_word(text)
+  if text:find "^[%w_@%+=:,%./-]+$" then return text end
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
 -- "1 record", "2 records".
 function cli.count_text(count, noun) return string.format("%d %s%s", count, noun, count == 1 and "" or "s") end
 

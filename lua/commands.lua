@@ -20,16 +20,10 @@ end
 
 -- ---- tune ------------------------------------------------------------------------------------------------------
 
--- A word as a shell reads it back.
-local function shell_word(text)
-  if text:find "^[%w_@%+=:,%./-]+$" then return text end
-  return "'" .. text:gsub("'", "'\\''") .. "'"
-end
-
 -- What to type next with the best record.
 local function next_commands(task, options)
-  local id, db = task.fastest.id, options.db and " --db " .. shell_word(options.db) or ""
-  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, shell_word(task.func:name() .. ".so"))}
+  local id, db = task.fastest.id, options.db and " --db " .. cli.shell_word(options.db) or ""
+  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, cli.shell_word(task.func:name() .. ".so"))}
   for i, c in ipairs(commands_) do commands_[i] = "msched " .. c .. db end
   return "next:  " .. table.concat(commands_, "    ")
 end
@@ -174,6 +168,10 @@ function commands.export(options, ids)
   local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
   local store = open_store(options.db, true)
+  if options.pinned then
+    if ids[1] then misuse("--pinned takes what is pinned, and not an ID") end
+    return ms.load "lua.library".export(store, options)
+  end
   local r = stores.record_of(store, ids)
   if not options.force then ms.load "lua.recheck".export(store, r, target_of(r, options)) end
   local _, _, sch = stores.schedule_of(store, r)

@@ -1,0 +1,61 @@
+#!/bin/sh
+# All pinned kernels of a store as one library, used from C by its header and its table.  usage: library.sh MSCHED ROOT
+set -eu
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "library.sh: $*" >&2; exit 1; }
+db=$work/store.db
+refused() { # STATUS WHAT WORDS…
+  status=$1 what=$2 got=0
+  shift 2
+  "$msched" "$@" >"$work/out" 2>"$work/err" || got=$?
+  [ "$got" = "$status" ] && grep -q -e "$what" "$work/err" || fail "$*: $got, $(cat "$work/err")"
+}
+"$msched" tune ops:matmul --no-tune --db "$db" -- 16 8 4 >/dev/null
+"$msched" tune ops:relu --no-tune --db "$db" -- 32 >/dev/null
+"$msched" tune "$root/tests/support/add.py" --no-tune --db "$db" >/dev/null
+refused 1 "no record of .* is pinned; .msched db pin ID. does" export --pinned -o "$work/kernels.so" --db "$db"
+for id in $("$msched" top -k 1 --json --db "$db" | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/'); do "$msched" db pin "$id" --db "$db" >/dev/null; done
+refused 2 "FILE ends with .so or .a" export --pinned -o "$work/kernels.o" --db "$db"
+refused 2 "not an ID" export "$id" --pinned -o "$work/kernels.so" --db "$db"
+refused 1 "is pinned for x86-64-v2" export --pinned --target x86-64-v2 -o "$work/kernels.so" --db "$db"
+
+cat >"$work/use.c" <<'C'
+#include "kernels.h"
+#include <stdio.h>
+#include <string.h>
+int main(void) {
+  int count = 0;
+  for (const struct kernels_kernel *k = kernels_kernels; k->name; k++) printf("%s %zu %u\n", k->name, strlen(k->record), k->workspace), count++;
+  static float a[16 * 4], b[4 * 8], c[16 * 8];
+  for (int i = 0; i < 64; i++) a[i] = (float)(i % 5);
+  for (int i = 0; i < 32; i++) b[i] = (float)(i % 3);
+  void *args[] = {a, b, c};
+  static char workspace[1 << 16] __attribute__((aligned(64)));
+  for (const struct kernels_kernel *k = kernels_kernels; k->name; k++)
+    if (!strcmp(k->name, "matmul_16x8x4") && (k->workspace > sizeof workspace || k->run(args, workspace) != 0)) return 1;
+  for (int i = 0; i < 16; i++)
+    for (int j = 0; j < 8; j++) {
+      float sum = 0;
+      for (int k = 0; k < 4; k++) sum += a[i * 4 + k] * b[k * 8 + j];
+      if (sum != c[i * 8 + j]) return 2;
+    }
+  return count == 3 ? 0 : 3;
+}
+C
+for form in so a; do
+  "$msched" export --pinned -o "$work/lib kernels.$form" --db "$db" | grep -q "lib kernels.h: 3 kernels$" || fail "it says something else"
+  rm -f "$work/lib kernels.h"
+  "$msched" export --pinned --force -o "$work/libkernels.$form" --db "$db" >/dev/null
+  mv "$work/libkernels.h" "$work/kernels.h"
+  "${CC:-cc}" -Wall -Werror -O1 -o "$work/use" "$work/use.c" "$work/libkernels.$form" -lgomp -lm
+  "$work/use" >"$work/table" || fail "$form: the kernels are wrong: $?"
+  grep -q "^relu_32 32 0$" "$work/table" || fail "$form: the table is another: $(cat "$work/table")"
+done
+
+# Two of a name: one must be chosen.
+"$msched" tune ops:relu --no-tune --target x86-64-v2 --db "$db" -- 32 >/dev/null
+for id in $("$msched" top --operator relu --json --db "$db" | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/'); do "$msched" db pin "$id" --db "$db" >/dev/null; done
+refused 1 "two pinned kernels are called relu_32" export --pinned -o "$work/kernels.so" --db "$db"
+[ ! -e "$work/kernels.so" ] || fail "a library is written all the same"
