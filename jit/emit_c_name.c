@@ -79,8 +79,19 @@ const char *emit_c_declare_var(struct emit_c *e, tir_var v) {
   return e->vars[v] = declare(e, wish);
 }
 
+/* Elements of other sizes than C's have no type to be stored in. */
+static void check_elements(struct emit_c *e, tir_buffer b) {
+  struct c_type t = emit_c_stored(tir_buffer_at(e->ir, b)->type, 1);
+  bool fits = t.bits == 32 || t.bits == 64 || (t.code != TIR_FLOAT && (t.bits == 8 || t.bits == 16));
+  char text[24];
+  if (!fits)
+    emit_c_refuse(e, "buffer %s: %s has no type in C", tir_text(e->ir, tir_buffer_at(e->ir, b)->name),
+                  tir_type_text(tir_buffer_at(e->ir, b)->type, text));
+}
+
 const char *emit_c_declare_buffer(struct emit_c *e, tir_buffer b) {
   assert(tir_is_buffer(e->ir, b) && !e->buffers[b]);
+  check_elements(e, b);
   return e->buffers[b] = declare(e, tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
 }
 

@@ -1,0 +1,175 @@
+/* Mistakes that other compilers for GPUs made, by the pass that made them, on extents that do not divide. What lower_kernels.c
+ * has of them is not here again: barriers and several threads of one element, copies that are filled, threads that load in part;
+ * reductions along threadIdx.y, of 8 and 16 bits, and lanes beyond the extent; memory of one time; vectors at odd elements. */
+#define _GNU_SOURCE
+#include "kernels.h"
+
+#define A_C_60 "A: T.Buffer((60,), \"float32\"), C: T.Buffer((60,), \"float32\")"
+
+/* ---- Barriers (TVM: thread sync) ---- */
+
+/* Equal text of an index with the innermost thread in it was taken for one thread's element. */
+static void a_thread_in_an_index_is_no_proof(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C_60, BX(3), S(20), TX(20), "        S[tx] = A[bx * 20 + tx]", TX(20),
+                               "        C[bx * 20 + tx] = S[tx // 3] + S[tx % 7]"),
+                 1, NULL);
+}
+
+/* Writes after writes were never compared. */
+static void a_write_after_a_write_is_kept_apart(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C_60, BX(3), S(20), TX(20), "        S[tx] = A[bx * 20 + tx]", TX(13),
+                               "        S[19 - tx] = T.float32(7)", TX(20), "        C[bx * 20 + tx] = S[tx]"),
+                 2, NULL);
+}
+
+/* A barrier within a condition was an assertion's failure, or was erased with it. */
+static void a_condition_of_threads_keeps_its_barrier(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((40,), \"float32\"), C: T.Buffer((40,), \"float32\")", BX(1), S(40),
+                               "    for ty in T.thread_binding(3, thread=\"threadIdx.y\"):", "        if ty < 2:",
+                               "            for tx in T.thread_binding(20, thread=\"threadIdx.x\"):",
+                               "                S[ty * 20 + tx] = A[ty * 20 + tx]",
+                               "            for tx in T.thread_binding(13, thread=\"threadIdx.x\"):",
+                               "                C[ty * 20 + tx] = S[ty * 20 + 19 - tx]"),
+                 1, "if ty < 2:");
+}
+
+/* Two threads' axes: rows of 5, of which others' elements are read. */
+static void two_axes_of_threads_are_told_apart(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C_60, BX(4), S(15), "    for ty in T.thread_binding(3, thread=\"threadIdx.y\"):",
+                               "    " TX(5), "            S[ty * 5 + tx] = A[bx * 15 + ty * 5 + tx]",
+                               "    for ty in T.thread_binding(3, thread=\"threadIdx.y\"):", "    " TX(5),
+                               "            C[bx * 15 + ty * 5 + tx] = S[tx * 3 + ty]"),
+                 1, NULL);
+}
+
+/* ---- Reductions across threads ---- */
+
+/* The memory in which warps leave what they have was used again before all had read it. */
+static void a_reduction_in_a_loop_waits_for_the_one_before(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function("A: T.Buffer((14, 70), \"float32\"), C: T.Buffer((14,), \"float32\")",
+                    "for i in T.thread_binding(2, thread=\"blockIdx.x\"):", "    for j in range(7):",
+                    "        for k in T.thread_binding(70, thread=\"threadIdx.x\"):",
+                    "            with T.sblock(\"C\"):", "                vi = T.axis.spatial(14, i * 7 + j)",
+                    "                vk = T.axis.reduce(70, k)", "                with T.init():",
+                    "                    C[vi] = T.float32(0)", "                C[vi] = C[vi] + A[vi, vk]"),
+      2, "tvm_warp_shuffle_xor");
+}
+
+/* Masks that were computed named lanes that did not come: ours name all, always. */
+static void shuffles_are_of_all_lanes(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((5, 7, 3), \"float32\"), C: T.Buffer((5,), \"float32\")",
+                               "for i in T.thread_binding(5, thread=\"blockIdx.x\"):",
+                               "    for k in T.thread_binding(7, thread=\"threadIdx.x\"):",
+                               "        for r in range(3):", "            with T.sblock(\"C\"):",
+                               "                vi, vk, vr = T.axis.remap(\"SRR\", [i, k, r])",
+                               "                with T.init():", "                    C[vi] = T.float32(0)",
+                               "                C[vi] = C[vi] + A[vi, vk, vr]"),
+                 0, "T.uint32(4294967295)");
+}
+
+/* ---- Shared memory ---- */
+
+/* What a loop touches was looked for in one iteration only: a buffer that is read in the next one was laid over. */
+static void what_the_next_iteration_reads_is_not_laid_over(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C_60, BX(3), S(20), "    U = T.alloc_buffer((13,), scope=\"shared\")", TX(20),
+                               "        S[tx] = A[bx * 20 + tx]", "    for k in range(20):", "    " TX(13),
+                               "            U[tx] = S[19 - tx]", "    " TX(13),
+                               "            S[tx] = U[12 - tx] + T.float32(1)", TX(20),
+                               "        C[bx * 20 + tx] = S[tx]"),
+                 2, "shared[80]");
+}
+
+/* A buffer behind one of an odd size begins where its vectors do. */
+static void a_buffer_behind_an_odd_one_is_aligned(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function("A: T.Buffer((96,), \"float32\"), C: T.Buffer((60,), \"float32\")", BX(3), S(27),
+                    "    U = T.alloc_buffer((20,), scope=\"shared\")", TX(27), "        S[tx] = A[tx]", TX(5),
+                    "        for v in T.vectorized(4):", "            U[tx * 4 + v] = A[bx * 32 + tx * 4 + v]", TX(20),
+                    "        C[bx * 20 + tx] = U[19 - tx] + S[tx % 7]"),
+      1, "shared[112]");
+}
+
+/* ---- Loops that overwrite what they read (software pipelines) ---- */
+
+static void what_an_iteration_overwrites_was_read(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((20, 60), \"float32\"), C: T.Buffer((60,), \"float32\")", BX(3), S(20),
+                               "    L = T.alloc_buffer((20,), scope=\"local\")", TX(20), "        L[tx] = T.float32(0)",
+                               "    for k in T.serial(20, annotations={\"software_pipeline_stage\": [0, 1], "
+                               "\"software_pipeline_order\": [0, 1]}):",
+                               "    " TX(20), "            S[tx] = A[k, bx * 20 + tx]", "    " TX(13),
+                               "            L[tx] = L[tx] + S[19 - tx]", TX(20), "        C[bx * 20 + tx] = L[tx]"),
+                 2, NULL);
+}
+
+/* ---- Vectors ---- */
+
+#define HALVES "A: T.Buffer((62,), \"float16\"), C: T.Buffer((60,), \"float16\")"
+
+/* A pair of 16-bit floats was loaded from an odd element. */
+static void pairs_begin_at_even_elements(void **state) {
+  (void)state;
+  expect_lowered(read_function(HALVES, BX(3), TX(10), "        for v in T.vectorized(2):",
+                               "            C[bx * 20 + tx * 2 + v] = A[bx * 20 + tx * 2 + v + 1]"),
+                 0, "C[bx * 20 + tx * 2] = A[");
+  expect_lowered(read_function(HALVES, BX(3), TX(10), "        for v in T.vectorized(2):",
+                               "            C[bx * 20 + tx * 2 + v] = A[bx * 20 + tx * 2 + v + 2]"),
+                 0, "C[bx * 20 + tx * 2:bx * 20 + tx * 2 + 2] = A[");
+}
+
+/* ---- Virtual threads ---- */
+
+/* One reached the source as a variable that nothing declares. */
+static void a_virtual_thread_of_a_tail_is_written_out(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function(A_C_60, BX(3), "    for v in T.thread_binding(3, thread=\"vthread.x\"):",
+                    "        for tx in T.thread_binding(7, thread=\"threadIdx.x\"):", "            if v * 7 + tx < 20:",
+                    "                C[bx * 20 + v * 7 + tx] = A[bx * 20 + 19 - v * 7 - tx]"),
+      0, "if tx < 6:");
+}
+
+/* ---- Types of less than a byte ---- */
+
+/* Their bytes were rounded down, to an array of none. */
+static void elements_of_half_bytes_are_refused(void **state) {
+  (void)state;
+  struct tir *ir = read_function("A: T.Buffer((60,), \"int4\"), C: T.Buffer((60,), \"int4\")", BX(3),
+                                 "    S = T.alloc_buffer((1,), \"int4\", scope=\"shared\")", TX(1),
+                                 "        S[0] = A[bx]", TX(1), "        C[bx] = S[0]");
+  struct tir *lowered = lowered_copy(ir);
+  ms_error err = {0};
+  char *source = witness_source(lowered, tir_find_func(lowered, "main"), "kernels", &err);
+  assert_null(source);
+  assert_string_equal(ms_code_name(err.code), ms_code_name(MS_NOT_COMPILABLE));
+  tir_free(lowered);
+  tir_free(ir);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_thread_in_an_index_is_no_proof),
+      cmocka_unit_test(a_write_after_a_write_is_kept_apart),
+      cmocka_unit_test(a_condition_of_threads_keeps_its_barrier),
+      cmocka_unit_test(two_axes_of_threads_are_told_apart),
+      cmocka_unit_test(a_reduction_in_a_loop_waits_for_the_one_before),
+      cmocka_unit_test(shuffles_are_of_all_lanes),
+      cmocka_unit_test(what_the_next_iteration_reads_is_not_laid_over),
+      cmocka_unit_test(a_buffer_behind_an_odd_one_is_aligned),
+      cmocka_unit_test(what_an_iteration_overwrites_was_read),
+      cmocka_unit_test(pairs_begin_at_even_elements),
+      cmocka_unit_test(a_virtual_thread_of_a_tail_is_written_out),
+      cmocka_unit_test(elements_of_half_bytes_are_refused),
+      cmocka_unit_test(sources_compute_the_same_on_the_cpu),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
