@@ -33,9 +33,11 @@ function common.lengths(sch, block)
   return spatial, reduce
 end
 
+function common.is_register_tile(sch, block) return sch:annotation(block, "msched.register_tile") ~= nil end
+
 -- A rule has given the block its loops.
 function common.is_tiled(sch, block)
-  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or sch:annotation(block, "msched.register_tile") ~= nil
+  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block)
 end
 
 -- Tiling pays in a reduction where a region read leaves out a spatial iteration of more than one value: its elements are

@@ -4,10 +4,18 @@ local common = msched.load "rules.common"
 
 local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor
 
+-- What tiles read whose rows go on from line to line is no window of a constant size.
+local function has_windows(sch, block)
+  for _, name in ipairs(sch:consumers(block)) do
+    if sch:annotation(sch:get_sblock(name), "msched.rows_of_lines") ~= nil then return false end
+  end
+  return true
+end
+
 local function can_move(sch, block)
   if common.is_tiled(sch, block) or #sch:consumers(block) == 0 or sch:scope(block) ~= "root" then return false end
   local outer = sch:get_loops(block)
-  return outer ~= nil and sch:child_count(outer) == 1
+  return outer ~= nil and sch:child_count(outer) == 1 and has_windows(sch, block)
 end
 
 local function compute_somewhere(sch, block)

@@ -8,15 +8,18 @@
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common = msched.load "rules.common"
 
--- The loops with those of `outer`, which will be fused, in front; nil: they follow one another as they are.
-local function outer_first(loops, outer)
-  local is_outer, order, together = {}, table.move(outer, 1, #outer, 1, {}), true
-  for _, l in ipairs(outer) do is_outer[l] = true end
-  for i, l in ipairs(loops) do
-    if not is_outer[l] then order[#order + 1] = l
-    elseif l ~= outer[1] and not is_outer[loops[i - 1]] then together = false end
+-- The loops with those of each of the lists, which will be fused, next to one another in front; nil: they follow one another
+-- as they are.
+local function together(loops, lists)
+  local listed, order, apart = {}, {}, false
+  for _, list in ipairs(lists) do
+    for _, l in ipairs(list) do listed[l], order[#order + 1] = list, l end
   end
-  return not together and order or nil
+  for i, l in ipairs(loops) do
+    if not listed[l] then order[#order + 1] = l
+    elseif l ~= listed[l][1] and listed[loops[i - 1]] ~= listed[l] then apart = true end
+  end
+  return apart and order or nil
 end
 
 -- Reads of the block that move by one along the vectorized iteration: those are worth a panel.
@@ -43,24 +46,78 @@ local function choose_rows(sch, block, spatial, inner)
   return best
 end
 
--- The iteration along which the written buffer is contiguous, and whether it is a product of two reads summed over
--- reductions: what a register tile serves.
-local function analyze(sch, block)
-  if common.is_root(sch, block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return nil end
+local LONG = 64 -- iterations of a loop of which tiles of rows leave few over
+local FEW = 4 -- rows in all, too few to be in chunks
+
+-- The loops of rows: a long one alone; of several that share all that is read along the vectors, where the best is short,
+-- all, as one: tiles go on from one line of an image to the next. What writes the result out needs whole windows, and so no
+-- such tiles.
+local function loops_of_rows(sch, block, spatial, inner)
+  local rows, reads = choose_rows(sch, block, spatial, inner), panels(sch, block, inner)
+  if not rows then return {} end
+  local function shares_all(l)
+    for _, index in ipairs(reads) do if sch:read_stride(block, index, l) ~= 0 then return false end end
+    return #reads > 0
+  end
+  if sch:extent(rows) >= LONG or not shares_all(rows) or common.only_consumer(sch, block) then return {rows} end
+  local list, count = {}, 1
+  for _, l in ipairs(spatial) do
+    if l ~= inner and shares_all(l) then list[#list + 1], count = l, count * sch:extent(l) end
+  end
+  return count >= FEW and list or {rows}
+end
+
+-- The spatial loops and those that reduce; nil where there are others, or none of a kind.
+local function loops_by_kind(sch, block)
   local kinds, loops = common.loop_kinds(sch, block)
   local spatial, reduce = {}, {}
-  for i, l in ipairs(loops) do table.insert(kinds[i] == "spatial" and spatial or reduce, l) end
-  if #spatial < 1 or #reduce < 1 then return nil end
-  for i, l in ipairs(loops) do if not sch:extent(l) or (kinds[i] ~= "spatial" and kinds[i] ~= "reduce") then return nil end end
+  for i, l in ipairs(loops) do
+    if not sch:extent(l) or (kinds[i] ~= "spatial" and kinds[i] ~= "reduce") then return nil end
+    table.insert(kinds[i] == "spatial" and spatial or reduce, l)
+  end
+  if #spatial > 0 and #reduce > 0 then return spatial, reduce, loops end
+end
+
+-- The iteration along which the written buffer is contiguous: of those the longest.
+local function contiguous(sch, block, spatial)
   local inner
   for _, l in ipairs(spatial) do
     if sch:write_stride(block, 0, l) == 1 and (not inner or sch:extent(l) > sch:extent(inner)) then inner = l end
   end
-  if not inner then return nil end
-  local a = {outer = {}, reduce = reduce, inner = inner}
-  a.rows = choose_rows(sch, block, spatial, inner)
-  for _, l in ipairs(spatial) do if l ~= inner and l ~= a.rows then table.insert(a.outer, l) end end
-  a.apart = outer_first(loops, a.outer)
+  return inner
+end
+
+-- Whether it is a reduction that a register tile serves.
+local function applies(sch, block)
+  if common.is_root(sch, block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return false end
+  local spatial = loops_by_kind(sch, block)
+  return spatial and contiguous(sch, block, spatial) ~= nil
+end
+
+-- Where remainders of a loop choose what is read (the taps of a transposed convolution that meet an element), its iterations
+-- of one remainder follow one another: the remainder is a loop of its own, outside.
+local function split_phases(sch, block)
+  local phases, rest = {}, {}
+  for _, l in ipairs {sch:get_loops(block)} do
+    local period = sch:loop_iter_kind(l) == "spatial" and sch:period(block, l) or 1
+    if period > 1 and period < sch:extent(l) and sch:extent(l) % period == 0 then
+      rest[#rest + 1], phases[#phases + 1] = sch:split(l, {msched.rest, period})
+    else
+      rest[#rest + 1] = l
+    end
+  end
+  if #phases > 0 then sch:reorder(table.move(rest, 1, #rest, #phases + 1, phases)) end
+end
+
+-- What of the block's loops becomes what of the tile.
+local function analyze(sch, block)
+  local spatial, reduce, loops = loops_by_kind(sch, block)
+  local inner = contiguous(sch, block, spatial)
+  local a = {outer = {}, rows = loops_of_rows(sch, block, spatial, inner), most_rows = 1, reduce = reduce, inner = inner}
+  local is_row = {}
+  for _, l in ipairs(a.rows) do is_row[l], a.most_rows = true, a.most_rows * sch:extent(l) end
+  for _, l in ipairs(spatial) do if l ~= inner and not is_row[l] then table.insert(a.outer, l) end end
+  a.apart = together(loops, {a.outer, a.rows})
   for _, l in ipairs(reduce) do if not a.longest or sch:extent(l) > sch:extent(a.longest) then a.longest = l end end
   return a
 end
@@ -77,13 +134,18 @@ local function rows_for(context, vectors, extent)
   return #list > 0 and list or few
 end
 
-local function equal(list)
-  local chances = {}
-  for i = 1, #list do chances[i] = 1 / #list end
-  return chances
-end
+local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
 
 local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
+
+-- Of lines no chunk is one tile, nor far more than there are: quotients that tell lines apart would hide how the loops go.
+local function chunks_of(a)
+  if #a.rows < 2 then return CHUNKS end
+  local list = {}
+  for _, n in ipairs(CHUNKS) do if n > 1 and 2 * n <= a.most_rows then list[#list + 1] = n end end
+  return list
+end
+
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the longest
 -- reduction; what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
@@ -93,11 +155,11 @@ local function tile(sch, block, a, columns, rows)
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
   local outer, outer_rest, chunk, rows_outer, rows_inner
   if #a.outer > 0 then
-    local all = #a.outer > 1 and sch:fuse(a.outer) or a.outer[1]
+    local all = fused(sch, a.outer)
     outer, outer_rest = sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
   end
-  if a.rows then
-    chunk, rows_outer, rows_inner = sch:split(a.rows, {msched.rest, sch:sample_categorical(CHUNKS, equal(CHUNKS)), sch:sample_categorical(rows, equal(rows))})
+  if #a.rows > 0 then
+    chunk, rows_outer, rows_inner = sch:split(fused(sch, a.rows), {msched.rest, common.sample_equal(sch, chunks_of(a)), common.sample_equal(sch, rows)})
   end
   local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
   local order = {}
@@ -107,6 +169,7 @@ local function tile(sch, block, a, columns, rows)
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
   sch:annotate(block, "msched.register_tile", 1)
+  if #a.rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
   return blocks, columns_outer
 end
 
@@ -122,17 +185,18 @@ end
 return msched.rule {
   name = "register_tile",
   apply = function(sch, block, context)
-    if not analyze(sch, block) then return {sch} end
+    if not applies(sch, block) then return {sch} end
     local results = {sch}
     for _, vectors in ipairs {1, 2, 3, 4} do
       for _, pack in ipairs {true, false} do
         local s = sch:copy()
         local b = s:handle(block)
+        split_phases(s, b)
         local a = analyze(s, b)
         local columns = vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes)
-        local rows = rows_for(context, vectors, a.rows and s:extent(a.rows) or 1)
+        local rows = rows_for(context, vectors, a.most_rows)
         local reads = panels(s, b, a.inner)
-        if columns <= s:extent(a.inner) and (#rows > 0 or not a.rows) and (not pack or #reads > 0) then
+        if columns <= s:extent(a.inner) and (#rows > 0 or #a.rows == 0) and (not pack or #reads > 0) then
           local caches = {}
           if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
           local packed_under, written_under = tile(s, b, a, columns, rows)

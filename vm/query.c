@@ -291,6 +291,7 @@ static bool slope_of(struct tir *ir, tir_expr e, tir_var v, int64_t *out) {
 /* An iteration variable whose binding the loop stands in. */
 struct moved {
   tir_var var;
+  tir_expr binding;
   int64_t slope;
   bool known; /* that it moves by a constant */
 };
@@ -306,9 +307,19 @@ static uint32_t find_moved(struct tir *ir, tir_block block, tir_var loop_var, st
     if (count == MOST_MOVED) return MOST_MOVED + 1;
     struct moved *m = &out[count++];
     m->var = iter.var;
+    m->binding = iter.binding;
     m->known = slope_of(ir, iter.binding, loop_var, &m->slope);
   }
   return count;
+}
+
+/* As slope_of, where iteration variables stand in quotients: of what they are bound to. */
+static bool slope_when_bound(struct tir *ir, tir_expr e, tir_var loop_var, const struct moved *moved, uint32_t count,
+                             int64_t *out) {
+  for (uint32_t i = 0; i < count; i++) tir_subst_var(ir, moved[i].var, moved[i].binding);
+  tir_expr bound = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  return slope_of(ir, bound, loop_var, out);
 }
 
 /* As slope_of, through a block's bindings: its region speaks of iteration variables, the loop stands in what they are
@@ -318,7 +329,8 @@ static bool slope_through(struct tir *ir, tir_expr e, tir_var loop_var, const st
   if (!slope_of(ir, e, loop_var, out)) return false;
   for (uint32_t i = 0; i < count; i++) {
     int64_t inner;
-    if (!slope_of(ir, e, moved[i].var, &inner) || (inner && !moved[i].known)) return false;
+    if (!slope_of(ir, e, moved[i].var, &inner)) return slope_when_bound(ir, e, loop_var, moved, count, out);
+    if (inner && !moved[i].known) return false;
     if (inner) *out += inner * moved[i].slope;
   }
   return true;

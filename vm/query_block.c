@@ -20,6 +20,54 @@ bool vm_ask_shared_loops(struct vm_ask *q) {
   return true;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+struct period {
+  struct tir *ir;
+  tir_var v;
+  int64_t period;
+};
+
+static bool find_remainder(void *data, tir_expr e) {
+  struct period *p = data;
+  const struct tir_expr_node n = *tir_at(p->ir, e);
+  if (n.kind != TIR_FLOORMOD || !tir_is_int(p->ir, n.b)) return true;
+  int64_t of = tir_at(p->ir, n.b)->imm;
+  struct tir_linear l = tir_linear_of(p->ir, n.a);
+  for (uint32_t i = 0; i < l.count && of > 0; i++) {
+    struct tir_term t = tir_terms(p->ir, l)[i];
+    if (t.atom != tir_var_expr(p->ir, p->v)) continue;
+    int64_t own = of / common_divisor(of, llabs(t.coefficient % of));
+    if (__builtin_mul_overflow(p->period, own / common_divisor(own, p->period), &p->period)) p->period = INT64_MAX;
+  }
+  return true;
+}
+
+bool vm_ask_period(struct vm_ask *q) {
+  const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  struct tir_span reads = record->reads, iters = record->iters;
+  tir_expr loop = tir_var_expr(q->ir, tir_as(q->ir, q->args[1].statement, TIR_LOOP)->loop.var);
+  struct period p = {q->ir, TIR_NONE, 1};
+  for (uint32_t i = 0; i < iters.count; i++) {
+    if (q->ir->iters.at[iters.first + i].binding != loop) continue;
+    p.v = q->ir->iters.at[iters.first + i].var;
+    for (uint32_t r = 0; r < reads.count; r++) {
+      struct tir_region region = q->ir->regions.at[reads.first + r];
+      for (uint32_t d = 0; d < tir_buffer_at(q->ir, region.buffer)->rank; d++)
+        tir_walk_expr(q->ir, tir_operands(q->ir, region.ranges)[2 * d], find_remainder, &p);
+    }
+  }
+  q->answer = vm_int(p.period);
+  return true;
+}
+
 /* The dimension that a written region has at this iteration variable, or -1: the only one that is at it plainly. */
 static int written_at(const struct tir *ir, const struct tir_region *write, tir_expr var) {
   uint32_t rank = tir_buffer_at(ir, write->buffer)->rank;

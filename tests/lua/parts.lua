@@ -248,6 +248,56 @@ function tests.register_tile()
   check(func, made[2])
 end
 
+-- An image's lines and columns are rows of one tile, which go on from a line to the next; the edge is masked or cut off.
+function tests.register_tile_of_an_image()
+  local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
+  local func = te.func("image", {X, W, ms.ops.conv2d(X, W)})
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made == 5)
+  for i = 2, #made do
+    assert(has(made[i], "n_h_w_fused"), tostring(made[i]))
+    check(func, made[i])
+  end
+end
+
+-- What remainders choose is taken apart: in a tile of rows of a transposed convolution every element takes the same taps.
+function tests.register_tile_of_phases()
+  local X, W = te.placeholder({1, 5, 4, 8}, "float32", "X"), te.placeholder({4, 4, 8, 32}, "float32", "W")
+  local func = te.func("phases", {X, W, ms.ops.conv2d_transpose(X, W, {stride = 2, pad = 1})})
+  local whole = ms.schedule(func)
+  local block = whole:get_sblock "conv2d_transpose"
+  local _, h, w, o = whole:get_loops(block)
+  assert(whole:period(block, h) == 2 and whole:period(block, w) == 2 and whole:period(block, o) == 1)
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made == 5)
+  for i = 2, #made do
+    assert(has(made[i], "h_1_w_1_fused") and has(made[i], "n_h_0_w_0_fused"), tostring(made[i]))
+    check(func, made[i])
+  end
+end
+
+-- What tiles of several lines read is left where it is: no place inside has a window of constant size.
+function tests.what_tiles_of_lines_read_stays()
+  local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
+  local func = te.func("image", {X, W, ms.ops.conv2d(X, W, {pad = 1})})
+  for i, sch in ipairs(sketches(func, CPU, {rules = {"register_tile", "random_compute_location"}})) do
+    local drawn = tostring(sch.trace):find("sample_compute_location", 1, true)
+    assert((drawn ~= nil) == (i == 1), tostring(sch.trace))
+  end
+end
+
+-- Where the loop over blocks of the reduction runs once, each tile begins at its own init.
+function tests.a_register_tile_begins_at_its_init()
+  local func = product(24, 64, 64)
+  for seed = 1, 4 do
+    local sch = space.generate(func, parts_of(CPU, {rules = {"register_tile"}}), seed)[2]
+    local blocks = extents(sch, "C")[3]
+    space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_reduction_block"}}))
+    assert(sch:shared_loops(sch:get_sblock "C_init", sch:get_sblock "C_update") == (blocks == 1 and 4 or 2), tostring(sch))
+    check(func, sch)
+  end
+end
+
 -- ---- Postprocessors --------------------------------------------------------------------------------------------
 
 local function postprocessed(sch, target, changes) return space.postprocess(sch, parts_of(target, changes)) end

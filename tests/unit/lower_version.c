@@ -63,6 +63,19 @@ static void tiles_are_not_cut(void **state) {
   free(text);
 }
 
+/* Tiles under another loop that adds to them are cut from what is left of them: registers hold each between. */
+static void tiles_within_blocks_of_a_sum_are_parted(void **state) {
+  (void)state;
+  struct tir *ir = read_function(PARAMS, "for b in range(2):", "    for p in range(3):", "        for k in range(3):",
+                                 "            for i in range(4):", "                if p * 4 + i < 10:",
+                                 "                    C[p * 4 + i, 0] = C[p * 4 + i, 0] + A[p * 4 + i, b * 3 + k]");
+  char *text = text_after(ir, "promote");
+  assert_int_equal(count_of(text, "if "), 0);
+  assert_non_null(strstr(text, "for p in range(2)"));
+  assert_int_equal(count_of(text, "C_register = T.alloc_buffer"), 2);
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(whole_tiles_run_without_conditions),
@@ -70,6 +83,7 @@ int main(void) {
       cmocka_unit_test(a_barrier_stands_under_no_test),
       cmocka_unit_test(edges_everywhere_get_no_test),
       cmocka_unit_test(tiles_are_not_cut),
+      cmocka_unit_test(tiles_within_blocks_of_a_sum_are_parted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

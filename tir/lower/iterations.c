@@ -103,11 +103,18 @@ bool lower_indices_use(const struct tir *ir, tir_stmt store, tir_var v) {
   return false;
 }
 
+/* A loop between the two adds into the same elements: the tile of the store is inside of it. */
+static bool repeats_between(const struct tir *ir, tir_stmt store, tir_stmt loop) {
+  for (tir_stmt p = store; p != loop; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && !lower_indices_use(ir, store, tir_as(ir, p, TIR_LOOP)->loop.var)) return true;
+  return false;
+}
+
 bool lower_is_tile(struct tir *ir, tir_stmt loop) {
   for (tir_stmt s = loop; s; s = tir_next(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
-    if (!tir_uses_buffer(ir, n.store.value, n.store.buffer)) continue;
+    if (!tir_uses_buffer(ir, n.store.value, n.store.buffer) || repeats_between(ir, s, loop)) continue;
     for (tir_stmt p = tir_stmt_at(ir, loop)->parent; p; p = tir_stmt_at(ir, p)->parent)
       if (tir_is(ir, p, TIR_LOOP) && !lower_indices_use(ir, s, tir_as(ir, p, TIR_LOOP)->loop.var)) return true;
   }

@@ -117,8 +117,8 @@ bool lower_find_windows(struct tir *ir, tir_stmt site, tir_buffer buffer, struct
 /* What is written moves with v, and in one iteration more is read, as far as is known. */
 bool lower_reads_other_iterations(struct tir *ir, const struct lower_windows *windows, tir_var v);
 bool lower_indices_use(const struct tir *ir, tir_stmt store, tir_var v);
-/* Whether a loop around this one adds into the same elements again and again: what is inside belongs in registers, and
- * parts of it, or tests in it, keep it from there. */
+/* Whether a loop around this one, and none inside of it, adds into the same elements again and again: what is inside
+ * belongs in registers, and parts of it, or tests in it, keep it from there. */
 bool lower_is_tile(struct tir *ir, tir_stmt loop);
 uint32_t lower_size(const struct tir *ir, tir_stmt top); /* statements, with the topmost */
 /* A linear comparison as a sum that is at most 0, which is open then; false: it is none. (partition.c) */

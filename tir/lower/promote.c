@@ -128,34 +128,65 @@ static bool is_number(const struct tir *ir, struct tir_term *terms, uint32_t cou
   return true;
 }
 
+enum { MOST_TERMS = 64 };
+
+/* The terms of a sum that depend on the tile's loops: what does not is the same for all its elements. False: too many. */
+static bool terms_of_tile(struct tir *ir, tir_expr e, const struct nest *nest, struct tir_term *terms,
+                          uint32_t *count) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  *count = 0;
+  for (uint32_t k = 0; k < l.count && l.count <= MOST_TERMS; k++) {
+    struct tir_term t = ir->terms.at[l.first + k];
+    bool used = false;
+    for (uint32_t v = 0; v < nest->tiles && !used; v++)
+      used = tir_uses_var(ir, t.atom, tir_as(ir, nest->tile[v], TIR_LOOP)->loop.var);
+    if (used) terms[(*count)++] = t;
+  }
+  return l.count <= MOST_TERMS;
+}
+
+/* What y // c and z % c tell together: y, where z is y, or y is z % (a multiple of c); TIR_NONE: they are no such pair. */
+static tir_expr join(const struct tir *ir, tir_expr quotient, tir_expr remainder) {
+  const struct tir_expr_node *q = tir_at(ir, quotient), *r = tir_at(ir, remainder);
+  if (q->kind != TIR_FLOORDIV || r->kind != TIR_FLOORMOD || q->b != r->b || !tir_is_int(ir, q->b)) return TIR_NONE;
+  const struct tir_expr_node *y = tir_at(ir, q->a);
+  bool within = y->kind == TIR_FLOORMOD && y->a == r->a && tir_is_int(ir, y->b) &&
+                tir_at(ir, y->b)->imm % tir_at(ir, q->b)->imm == 0;
+  return q->a == r->a || within ? q->a : TIR_NONE;
+}
+
+/* Rows of a tile may go on from one line of the buffer to the next: a quotient and a remainder of one sum are the sum. */
+static void join_digits(const struct tir *ir, tir_expr *indices, uint32_t *count) {
+  for (uint32_t i = 0; i < *count; i++)
+    for (uint32_t k = 0; k < *count; k++) {
+      tir_expr both = join(ir, indices[i], indices[k]);
+      if (!both) continue;
+      indices[i] = both;
+      indices[k] = indices[--*count];
+      i = k = 0; /* again from the first pair */
+    }
+}
+
 static bool is_one_to_one(struct tir *ir, const struct nest *nest) {
   struct tir_stmt_node n = *tir_stmt_at(ir, nest->store);
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
   tir_var vars[MOST_TILE_LOOPS];
   tir_expr indices[TIR_MOST_RANK];
+  struct tir_term terms[MOST_TERMS];
   if (nest->tiles == 0) return true;
   if (rank > TIR_MOST_RANK) return false;
   for (uint32_t i = 0; i < nest->tiles; i++) vars[i] = tir_as(ir, nest->tile[i], TIR_LOOP)->loop.var;
-  /* What does not run in the tile is the same for all its elements. */
-  uint32_t used = 0, seen = 0;
-  bool numbers = true;
+  uint32_t used = 0, seen = 0, count;
   for (uint32_t i = 0; i < rank; i++) {
     tir_expr e = ir->operands.at[n.store.indices + i];
-    struct tir_linear l = tir_linear_of(ir, e);
-    struct tir_term terms[64];
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < l.count && l.count <= 64; k++) {
-      struct tir_term t = ir->terms.at[l.first + k];
-      for (uint32_t v = 0; v < nest->tiles; v++)
-        if (tir_uses_var(ir, t.atom, vars[v])) {
-          terms[count++] = t;
-          break;
-        }
-    }
-    if (l.count > 64) return false;
+    if (!terms_of_tile(ir, e, nest, terms, &count)) return false;
+    if (count == 1) terms[0].coefficient = 1; /* as one-to-one as before */
     if (count) indices[used++] = tir_from_terms(ir, tir_type_of(ir, e), 0, terms, count);
-    numbers = numbers && is_number(ir, terms, count, nest, &seen);
   }
+  join_digits(ir, indices, &used);
+  bool numbers = true;
+  for (uint32_t i = 0; i < used && numbers; i++)
+    numbers = terms_of_tile(ir, indices[i], nest, terms, &count) && is_number(ir, terms, count, nest, &seen);
   if (numbers && seen == (1u << nest->tiles) - 1) return true;
   return tir_detect_iter_map(ir, indices, used, vars, nest->tiles, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
 }

@@ -157,37 +157,67 @@ static uint32_t position_of(const struct plan *plan, tir_loop loop) {
   return i;
 }
 
-/* The digits of a loop, counted from 1, that some binding uses: from `low` on, below `high`. */
+/* The digits of a sum, counted from 1, that some binding uses: from `low` on, below `high`; and the coefficient of a loop
+ * in the sum. */
 struct digits {
-  int64_t low, high;
+  tir_expr sum;
+  int64_t coefficient, low, high;
 };
 
-/* The digits of v that `atom` uses: a quotient its upper ones, a remainder the lower ones. False: not known. */
+/* The digits that `atom` uses of a sum with v in it: a quotient its upper ones, a remainder the lower ones. False: not
+ * known. */
 static bool find_digits(struct tir *ir, tir_expr atom, tir_var v, struct digits *out) {
   struct tir_expr_node n = *tir_at(ir, atom), inner = *tir_at(ir, n.a);
   if ((n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) || !tir_is_int(ir, n.b)) return false;
   bool quotient = n.kind == TIR_FLOORDIV;
-  int64_t by = tir_at(ir, n.b)->imm, low = quotient ? by : 1, high = quotient ? INT64_MAX : by;
+  int64_t by = tir_at(ir, n.b)->imm;
+  *out = (struct digits){n.a, 0, quotient ? by : 1, quotient ? INT64_MAX : by};
   if (inner.kind == (quotient ? TIR_FLOORMOD : TIR_FLOORDIV) && tir_is_int(ir, inner.b)) {
     int64_t other = tir_at(ir, inner.b)->imm;
     if (quotient)
-      high = other;
-    else if (low = other, __builtin_mul_overflow(by, other, &high))
+      out->high = other;
+    else if (out->low = other, __builtin_mul_overflow(by, other, &out->high))
       return false;
-    n.a = inner.a;
+    out->sum = inner.a;
   }
-  struct tir_linear l = tir_linear_of(ir, n.a);
+  struct tir_linear l = tir_linear_of(ir, out->sum);
   for (uint32_t t = 0; t < l.count; t++) {
     struct tir_term term = ir->terms.at[l.first + t];
     if (tir_at(ir, term.atom)->kind != TIR_VAR || tir_at(ir, term.atom)->ref != v || term.coefficient <= 0) continue;
-    out->low = low <= term.coefficient ? 1 : (low - 1) / term.coefficient + 1;
-    out->high = high / term.coefficient;
+    out->coefficient = term.coefficient;
     return true;
   }
   return false;
 }
 
 enum { MOST_DIGITS = 16 };
+
+/* How many values of the loop its digits tell apart, whatever sums they are of. */
+static int64_t told_by_digits(const struct digits *used, uint32_t count) {
+  int64_t reach = 1, before;
+  do {
+    before = reach;
+    for (uint32_t i = 0; i < count; i++) {
+      int64_t unit = used[i].coefficient, high = used[i].high / unit;
+      if ((used[i].low - 1) / unit < reach && high > reach) reach = high;
+    }
+  } while (reach != before);
+  return reach;
+}
+
+/* How many the digits of one sum tell apart: they join where one begins at a whole multiple of what is told so far. The
+ * loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is used, so all of v. */
+static int64_t told_by_sum(const struct digits *used, uint32_t count, const struct digits *of) {
+  int64_t reach = 1, before;
+  do {
+    before = reach;
+    for (uint32_t i = 0; i < count; i++)
+      if (used[i].sum == of->sum && reach % used[i].low == 0 && used[i].high > reach &&
+          (used[i].high == INT64_MAX || used[i].high % reach == 0))
+        reach = used[i].high;
+  } while (reach != before);
+  return reach / of->coefficient;
+}
 
 /* The bindings of the block do not use some digits of the loop: for these it repeats what is inside. */
 static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
@@ -203,13 +233,10 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
       if (count == MOST_DIGITS || !find_digits(ir, atom, v, &used[count++])) return false;
     }
   }
-  int64_t reach = 1, before;
-  do {
-    before = reach;
-    for (uint32_t i = 0; i < count; i++)
-      if (used[i].low <= reach && used[i].high > reach) reach = used[i].high;
-  } while (reach != before);
-  return reach < tir_loop_extent(ir, loop);
+  int64_t extent = tir_loop_extent(ir, loop);
+  bool leaves = told_by_digits(used, count) < extent;
+  for (uint32_t i = 0; i < count && leaves; i++) leaves = told_by_sum(used, count, &used[i]) < extent;
+  return leaves;
 }
 
 /* Loops that are terms of bindings as they are, so that all their digits are used: by variable mod 64. */
