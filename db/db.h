@@ -30,7 +30,7 @@ typedef void db_damage_report(void *data, const char *line);
 void db_on_damage(struct db *db, db_damage_report *report, void *data);
 
 /* What is put and deleted from here to the end is one transaction, but where the file grows between: faster, and lost
- * together where the process dies. Begin and end in turn, never nested. */
+ * together where the process dies. A batch is refused where one is open, as imports have their own. */
 bool db_begin_batch(struct db *db, ms_error *err);
 bool db_end_batch(struct db *db, ms_error *err);
 

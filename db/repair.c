@@ -22,6 +22,7 @@ static bool copy_alone(const char *path, const char *copy, ms_error *err) {
 
 bool db_compact(struct db *db, ms_error *err) {
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open", db->path);
   char *copy = NULL;
   if (asprintf(&copy, "%s.compact", db->path) < 0) abort();
   unlink(copy);

@@ -161,7 +161,7 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
 }
 
 bool db_begin_batch(struct db *db, ms_error *err) {
-  assert(!db->batch);
+  if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open already", db->path);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   int code = mdb_txn_begin(db->env, NULL, 0, &db->batch);
   if (code == MDB_MAP_RESIZED) {

@@ -1,5 +1,5 @@
 -- Stores of records whose times are made up.  usage: stores.lua A B: two; stores.lua A again: a record of A again, slower;
--- stores.lua A many: thousands in A
+-- stores.lua A many: thousands in A; stores.lua A batch: what batches keep
 local ms = require "msched"
 local te = ms.te
 local a, what = ...
@@ -58,6 +58,34 @@ if what == "again" then -- a record that is pinned is measured again
   local store = ms.store(a)
   local sch = schedule(matmul, {4, 2})
   store:put {workload = store:put_workload(matmul), target = V3, trace = sch.trace, hash = sch:hash(), status = "measured", seconds = 2.5e-3, low = 2e-3, high = 3e-3, runs = 3}
+  store:close()
+elseif what == "batch" then -- batches: larger than the file, with an error, within each other
+  local store = ms.store(a)
+  local workload, sch = store:put_workload(matmul), schedule(matmul)
+  local function put(n, bytes)
+    store:put {workload = workload, target = V3, trace = sch.trace, hash = string.format("%016x", n), status = "failed", reason = string.rep("x", bytes)}
+  end
+  local function count() return #store:records {workload = workload} end
+  store:batch(function()
+    for n = 1, 400 do
+      put(n, 1 << 16)
+      assert(n % 100 > 0 or count() == n, "a batch does not see what it has put")
+    end
+  end)
+  assert(count() == 400)
+  local ok, why = pcall(store.batch, store, function()
+    put(1000, 1)
+    error("oh", 0)
+  end)
+  assert(not ok and why == "oh" and count() == 401, "what was put before an error is lost")
+  for _, f in ipairs {function() store:batch(print) end, function() store:import "/dev/null" end, function() store:compact() end} do
+    ok, why = pcall(store.batch, store, f)
+    assert(not ok and why:find "a batch is open", tostring(why))
+  end
+  ok, why = pcall(store.batch, store, function() store:close() end)
+  assert(not ok and why:find "the store was closed in its batch", tostring(why))
+  store = ms.store(a)
+  assert(store:check() == 0 and count() == 401)
   store:close()
 elseif what == "many" then
   local records = {}

@@ -86,7 +86,9 @@ lacks "$work/top" "failed"
 "$msched" db prune -k 1 --operator relu --db "$work/b.db" | grep -q '^0 records kept, 0 deleted' || fail "prune chooses others"
 refused 2 "at least 1" db prune -k 0 --db "$db"
 
-# An import is written in batches: what is in one is seen by the lines after it, also while the file grows.
+"$msched" "$root/tests/lua/stores.lua" "$work/batch.db" batch
+
+# An import is written in batches: what is in one is seen by the lines after it.
 "$msched" "$root/tests/lua/stores.lua" "$work/many.db" many
 "$msched" db export "$work/lines" --db "$work/many.db"
 lines=$(grep -c '"record"' "$work/lines")
