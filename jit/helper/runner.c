@@ -101,7 +101,7 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
 static const struct patience {
   double seconds, runs, tolerance;
   uint32_t least, again;
-} close_ones = {0.2, 5, 0, 3, 1}, far_ones = {0.08, 2, 0.1, 2, 0};
+} close_ones = {0.1, 5, 0, 3, 1}, far_ones = {0.08, 2, 0.1, 2, 0};
 static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
