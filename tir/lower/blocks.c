@@ -1,5 +1,6 @@
 /* Blocks: each becomes its body, under its predicate, with its iteration variables replaced by their bindings; its init
- * runs where every reduction binding is at its least value. Matched buffers become the buffers they are matched on.
+ * runs where every reduction binding is at its least value. Matched buffers become the buffers they are matched on; those
+ * of GPUs have shrunk before that (compact.c), as pointers have no dimensions afterwards.
  * Requires: no allocations in blocks (place.c). Gives: no blocks. Keeps: loops and flat allocations. */
 #include "lower.h"
 
@@ -117,6 +118,7 @@ static void point_to_sources(struct tir *ir, tir_stmt body, const struct matched
 
 bool lower_blocks(struct lowering *low) {
   struct tir *ir = low->ir;
+  if (low->options && low->options->device == TIR_GPU) lower_compact_matched(low);
   struct matched m = {ir, calloc(ir->buffers.count, sizeof(tir_buffer)), calloc(ir->buffers.count, sizeof(uint32_t)),
                       ir->buffers.count};
   if (!m.to || !m.region) abort();

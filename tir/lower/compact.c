@@ -1,12 +1,15 @@
 /* Compact: an allocated buffer shrinks to the box that is touched while it lives; its indices count from the box's
  * corner. A cache of a panel thus becomes a packed panel.
- * Requires: flat allocations, no blocks. Gives: smaller allocations. Keeps: everything else. A dimension whose touched
- * range is not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. */
+ * Requires: flat allocations. Gives: smaller allocations. Keeps: everything else. A dimension whose touched range is not
+ * known, or no constant extent, stays whole; so does a buffer that views or pointers reach.
+ * Buffers that blocks match others on, which calls have pointers to, shrink while there are blocks: what is matched is
+ * touched. Their rows are set apart as StorageAlign says. */
 #include "../analysis/analysis.h"
 #include "../arith/linear.h"
 #include "lower.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct compaction {
   struct tir *ir;
@@ -22,31 +25,132 @@ static bool is_outer(struct tir *ir, tir_expr e, const tir_var *inner, uint32_t 
 
 enum { MOST_LOOPS = 128 };
 
-static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct compaction *c = data;
-  (void)writes;
-  if (a->buffer != c->buffer) return;
-  tir_var vars[MOST_LOOPS];
+/* The loops that run while the buffer lives, down to s; and loops of one iteration, which some indices leave out. Gives
+ * their number, which may be more than MOST_LOOPS. */
+static uint32_t loops_while_alive(const struct compaction *c, tir_stmt s, tir_var *vars) {
+  const struct tir *ir = c->ir;
   tir_stmt list = tir_stmt_at(ir, c->alloc)->parent;
-  tir_symbol memory = tir_buffer_at(ir, c->buffer)->scope;
-  uint32_t count = tir_running_loops(ir, s, list, memory, vars, MOST_LOOPS);
-  for (uint32_t i = 0; i < a->count; i++) {
+  uint32_t count = tir_running_loops(ir, c->alloc, list, tir_buffer_at(ir, c->buffer)->scope, vars, MOST_LOOPS);
+  bool alive = true;
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent) {
+    alive &= p != list;
+    if (!tir_is(ir, p, TIR_LOOP) || !(alive || tir_loop_extent(ir, p) == 1)) continue;
+    if (count < MOST_LOOPS) vars[count] = tir_as(ir, p, TIR_LOOP)->loop.var;
+    count++;
+  }
+  return count;
+}
+
+/* Statement s touches a box of the buffer, from first to last. */
+static void widen(struct compaction *c, tir_stmt s, const tir_expr *first, const tir_expr *last, uint32_t rank) {
+  struct tir *ir = c->ir;
+  tir_var vars[MOST_LOOPS];
+  uint32_t count = loops_while_alive(c, s, vars);
+  for (uint32_t i = 0; i < rank; i++) {
     struct tir_interval now = {TIR_NONE, TIR_NONE, false};
-    if (count <= MOST_LOOPS && tir_is_index(ir, a->indices[i])) now = tir_relax(ir, a->indices[i], vars, count);
+    if (count <= MOST_LOOPS && tir_is_index(ir, first[i]) && tir_is_index(ir, last[i])) {
+      now = tir_relax(ir, lower_over_loops(ir, s, first[i]), vars, count);
+      if (last[i] != first[i]) now.max = tir_relax(ir, lower_over_loops(ir, s, last[i]), vars, count).max;
+    }
     bool outer = (!now.min || is_outer(ir, now.min, vars, count)) && (!now.max || is_outer(ir, now.max, vars, count));
     tir_touch(ir, &c->touched[i], outer ? now : (struct tir_interval){TIR_NONE, TIR_NONE, false});
   }
 }
 
+static void widen_by_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct compaction *c = data;
+  (void)ir, (void)writes;
+  if (a->buffer == c->buffer) widen(c, s, a->indices, a->indices, a->count);
+}
+
+static tir_expr from_corner(struct compaction *c, uint32_t dim, tir_expr at) {
+  struct tir *ir = c->ir;
+  if (c->touched[dim].whole) return at;
+  return tir_sub(ir, at,
+                 tir_cast(ir, tir_type_of(ir, at), c->touched[dim].at.min)); /* indices may be of several types */
+}
+
 static bool move_to_corner(struct tir *ir, void *data, struct access *a) {
   struct compaction *c = data;
+  (void)ir;
   if (a->buffer != c->buffer) return false;
-  for (uint32_t i = 0; i < a->count; i++) { /* indices may be of several types */
-    tir_expr at = a->indices[i];
-    if (!c->touched[i].whole) a->indices[i] = tir_sub(ir, at, tir_cast(ir, tir_type_of(ir, at), c->touched[i].at.min));
-  }
+  for (uint32_t i = 0; i < a->count; i++) a->indices[i] = from_corner(c, i, a->indices[i]);
   return true;
 }
+
+/* ---- Blocks, that match others on the buffer ---- */
+
+static void widen_by_match(struct compaction *c, tir_block block) {
+  struct tir *ir = c->ir;
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  uint32_t rank = tir_buffer_at(ir, c->buffer)->rank;
+  for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+    struct tir_region source = ir->matches.at[i].source;
+    tir_expr first[TIR_MOST_RANK], last[TIR_MOST_RANK];
+    if (source.buffer != c->buffer) continue;
+    for (uint32_t d = 0; d < rank; d++) {
+      tir_expr extent = ir->operands.at[source.ranges + 2 * d + 1];
+      first[d] = ir->operands.at[source.ranges + 2 * d];
+      last[d] = tir_add(ir, first[d], tir_sub(ir, extent, tir_int(ir, tir_type_of(ir, extent), 1)));
+    }
+    widen(c, block, first, last, rank);
+  }
+}
+
+static void move_region(struct compaction *c, struct tir_region *region) {
+  struct tir *ir = c->ir;
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, c->buffer)->rank;
+  if (region->buffer != c->buffer) return;
+  memcpy(ranges, ir->operands.at + region->ranges, 2 * rank * sizeof *ranges);
+  for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = from_corner(c, d, ranges[2 * d]);
+  region->ranges = tir_add_operands(ir, ranges, 2 * rank);
+}
+
+static void move_block(struct compaction *c, tir_block block) {
+  struct tir *ir = c->ir;
+  struct tir_block_record b = *tir_block_at(ir, block);
+  for (uint32_t i = 0; i < b.reads.count; i++) move_region(c, &ir->regions.at[b.reads.first + i]);
+  for (uint32_t i = 0; i < b.writes.count; i++) move_region(c, &ir->regions.at[b.writes.first + i]);
+  for (uint32_t i = 0; i < b.matches.count; i++) move_region(c, &ir->matches.at[b.matches.first + i].source);
+}
+
+/* Number i of an entry of StorageAlign's annotation. */
+static int64_t entry_at(const struct tir *ir, tir_expr entry, uint32_t i) {
+  return tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[i])->imm;
+}
+
+/* Makes rows longer, until as many elements lie between two along the axis as the entry asks for, where that can be. */
+static void pad(struct tir *ir, tir_expr entry, tir_expr *shape, uint32_t rank) {
+  int64_t axis = entry_at(ir, entry, 1), factor = entry_at(ir, entry, 2), offset = entry_at(ir, entry, 3), inner = 1;
+  if (axis < 0 || axis + 1 >= rank || factor <= 0) return;
+  for (uint32_t d = (uint32_t)axis + 1; d < rank; d++) {
+    if (!tir_is_int(ir, shape[d])) return;
+    if (d > axis + 1) inner *= tir_at(ir, shape[d])->imm;
+  }
+  tir_expr *row = &shape[axis + 1];
+  for (int64_t more = 0; more < factor; more++) {
+    int64_t extent = tir_at(ir, *row)->imm + more;
+    if ((extent * inner - offset) % factor) continue;
+    *row = tir_int(ir, tir_type_of(ir, *row), extent);
+    return;
+  }
+}
+
+/* As the block that writes the buffer is annotated. */
+static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uint32_t rank) {
+  struct tir *ir = c->ir;
+  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
+    tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
+    int64_t index = entry_at(ir, entry, 0);
+    if (index >= 0 && index < writes.count && ir->regions.at[writes.first + index].buffer == c->buffer)
+      pad(ir, entry, shape, rank);
+  }
+}
+
+/* ---- */
 
 static void compact_one(struct lowering *low, tir_stmt alloc) {
   struct tir *ir = low->ir;
@@ -54,22 +158,50 @@ static void compact_one(struct lowering *low, tir_stmt alloc) {
   uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
   if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
   tir_stmt scope = tir_stmt_at(ir, alloc)->parent;
-  lower_visit(ir, scope, widen, &c);
-  bool smaller = false;
+  lower_visit(ir, scope, widen_by_access, &c);
+  for (tir_stmt s = scope; s; s = tir_next(ir, s, scope))
+    if (tir_is(ir, s, TIR_BLOCK)) widen_by_match(&c, s);
   tir_expr shape[TIR_MOST_RANK];
   for (uint32_t i = 0; i < rank; i++) {
     shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
     if (!c.touched[i].any) return;
     int64_t extent = tir_touched_extent(ir, &c.touched[i], shape[i]);
     c.touched[i].whole |= tir_is_const(ir, shape[i], extent);
-    if (c.touched[i].whole) continue;
-    shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), extent);
-    smaller = true;
+    if (!c.touched[i].whole) shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), extent);
   }
-  if (!smaller) return;
   lower_rewrite(ir, scope, move_to_corner, &c);
+  for (tir_stmt s = scope; s; s = tir_next(ir, s, scope)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    move_block(&c, s);
+    pad_rows(&c, s, shape, rank);
+  }
   uint32_t first = tir_add_operands(ir, shape, rank);
   tir_buffer_at(ir, c.buffer)->shape = first;
+}
+
+/* A byte a buffer: 1 where a block matches another on it that calls have a pointer to. free() it. */
+static uint8_t *find_matched(const struct tir *ir, tir_stmt top, const uint8_t *pointers) {
+  uint8_t *matched = calloc(ir->buffers.count, 1);
+  if (!matched) abort();
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+      if (pointers[ir->matches.at[i].buffer]) matched[ir->matches.at[i].source.buffer] = 1;
+  }
+  return matched;
+}
+
+void lower_compact_matched(struct lowering *low) {
+  struct tir *ir = low->ir;
+  uint8_t *pointers = lower_pointers(ir, low->body), *matched = find_matched(ir, low->body, pointers);
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_ALLOC)) continue;
+    tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
+    if (matched[buffer] && !pointers[buffer]) compact_one(low, s);
+  }
+  free(matched);
+  free(pointers);
 }
 
 bool lower_compact(struct lowering *low) {

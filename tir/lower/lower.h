@@ -82,6 +82,10 @@ bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
 /* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */
 uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 
+/* Of buffers that blocks match others on, to which calls have pointers: their regions, matches and accesses move too, by
+ * loops around the blocks, which only substituting the blocks' iterations makes sound (compact.c, for blocks.c). */
+void lower_compact_matched(struct lowering *low);
+
 /* ---- Threads of a block ---- */
 
 #define LOWER_INDEX_BITS "index_bits" /* of a function: 32 where no index in it needs more, else 64 (indices.c) */

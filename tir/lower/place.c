@@ -78,7 +78,14 @@ static void find_site(struct tir *ir, void *data, tir_stmt s, const struct acces
   if (writes) add_writer(site, tir_parent_block(ir, s));
 }
 
-/* A block that views the buffer may write it through the view. */
+/* Statements below the block store to the buffer. */
+static bool stores_to(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
+  return false;
+}
+
+/* A block that views the buffer may write it through the view: it stores there, or declares what its calls write. */
 static void find_views(struct site *site) {
   struct tir *ir = site->ir;
   for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
@@ -87,7 +94,8 @@ static void find_views(struct site *site) {
     for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
       if (ir->matches.at[i].source.buffer != site->buffer) continue;
       add_site(site, s);
-      add_writer(site, s);
+      bool declares = tir_region_of(ir, tir_block_at(ir, s)->writes, site->buffer);
+      if (declares || stores_to(ir, s, ir->matches.at[i].buffer)) add_writer(site, s);
     }
   }
 }
