@@ -61,11 +61,28 @@ struct gathering {
   tir_stmt stmt;
 };
 
+/* tvm_access_ptr(type, data, offset, extent, mask) says what a call does with a buffer: it reads (1), writes (2). */
+static bool gather_pointer(const struct gathering *g, const struct tir_expr_node *n) {
+  enum { ARGUMENTS = 5, DATA = 1, MASK = 4, READS = 1, WRITES = 2 };
+  const struct tir *ir = g->pass->low->ir;
+  const tir_expr *args = tir_operands(ir, n->operands);
+  if (n->kind != TIR_CALL || strcmp(tir_text(ir, n->ref), "tvm_access_ptr") != 0 || n->count != ARGUMENTS) return false;
+  if (tir_at(ir, args[DATA])->kind != TIR_DATA || !tir_is_int(ir, args[MASK])) return false;
+  tir_buffer buffer = tir_at(ir, args[DATA])->ref;
+  int64_t mask = tir_at(ir, args[MASK])->imm;
+  if (mask & READS) add_use(g->uses, (struct lower_use){.stmt = g->stmt, .buffer = buffer, .anywhere = true});
+  if (mask & WRITES)
+    add_use(g->uses, (struct lower_use){.stmt = g->stmt, .buffer = buffer, .anywhere = true, .writes = true});
+  return true;
+}
+
 static bool gather_load(void *data, tir_expr e) {
   struct gathering *g = data;
   const struct tir *ir = g->pass->low->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
-  /* Whoever has a pointer may read and write what it leads to. */
+  if (gather_pointer(g, n)) return false;
+  if (n->kind == TIR_DATA && lower_memory_of(ir, n->ref) == LOWER_THREAD) return false; /* of a warp, at most */
+  /* Whoever has another pointer may read and write what it leads to. */
   if (n->kind == TIR_DATA || (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of")))
     add_use(g->uses, (struct lower_use){.stmt = g->stmt, .writes = true});
   if (n->kind == TIR_LOAD && g->pass->watched[n->ref])
@@ -102,6 +119,7 @@ static bool conflict(struct pass *p, const struct lower_use *a, const struct low
   if (a->stmt == b->stmt && a->writes && b->writes && a->buffer) return false;
   if (!a->buffer || !b->buffer) return true;
   if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
+  if (a->anywhere || b->anywhere) return true;
   return !lower_is_one_thread(ir, &p->threads, a, b, around) && lower_may_meet(ir, &p->threads, a, b, around);
 }
 

@@ -10,6 +10,7 @@ struct lower_use {
   tir_stmt stmt;
   tir_buffer buffer; /* TIR_NONE: any memory */
   bool writes;
+  bool anywhere;           /* in the buffer: by a pointer */
   uint32_t count, indices; /* in tir.operands */
 };
 
