@@ -105,6 +105,8 @@ static inline bool emit_c_is_short(tir_type t) { return tir_type_is_float(t) && 
 struct c_type emit_c_stored(tir_type t, int width); /* as in memory: floats of 16 bits as uint16_t, bool as uint8_t */
 /* The name of helper function `name` for a type; what it needs is written first. `word`: put for $M in its template. */
 const char *emit_c_helper(struct emit_c *e, const char *name, struct c_type t, const char *word, char out[64]);
+/* Whether a function of this name is still to be written into `helpers`: once. */
+bool emit_c_needs(struct emit_c *e, const char *name);
 const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_type to, char out[64]); /* saturating */
 
 /* emit_c_index.c */
@@ -132,6 +134,9 @@ void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a l
 void emit_c_buffer(struct emit_c *e, tir_buffer b);   /* its name */
 /* emit_c_call.c */
 void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
+/* emit_c_tensor.c: fragments of tensor units, for CUDA */
+bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements); /* declares it; false: it is none */
+bool emit_c_tensor_call(struct emit_c *e, tir_expr call);                     /* writes it; false: it is none */
 /* emit_c_stmt.c */
 void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */

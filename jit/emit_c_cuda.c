@@ -2,14 +2,14 @@
  * in order, for nvcc, is a function of the host's.
  *
  * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
- * Tensor units have no form here: memory and calls of theirs are refused. */
+ * Of tensor units, fragments of wmma have a form (emit_c_tensor.c); others are refused. */
 #include "emit_c.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE_ALIGNMENT = 256 };
+enum { DEVICE_ALIGNMENT = 256, SHARED_ALIGNMENT = 32 }; /* fragments are loaded from multiples of 32 bytes */
 
 /* ---- Templates: conversions that the GPU has ---- */
 
@@ -44,6 +44,7 @@ static bool write_call(struct emit_c *e, tir_expr x) {
     fputs("__syncthreads()", e->out);
     return true;
   }
+  if (emit_c_tensor_call(e, x)) return true;
   if (strcmp(name, "tvm_warp_shuffle_xor") != 0 || n->count != 5) return false;
   fputs("__shfl_xor_sync(0xffffffffu, ", e->out);
   emit_c_value(e, args[1], C_SCALAR);
@@ -94,6 +95,7 @@ static void allocate_on_device(struct emit_c *e, const char *name, const char *t
 }
 
 static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {
+  if (emit_c_fragment(e, buffer, elements)) return;
   const char *scope = scope_of(e, buffer), *name = emit_c_declare_buffer(e, buffer);
   char type[32];
   uint64_t bytes = elements * ((unsigned)t.bits / 8);
@@ -101,13 +103,13 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
   if (!e->parallel) {
     allocate_on_device(e, name, type, bytes);
   } else if (!strcmp(scope, "shared.dyn")) {
-    emit_c_line(e, "extern __shared__ __align__(16) unsigned char ms_shared[]; /* %llu bytes */",
+    emit_c_line(e, "extern __shared__ __align__(%d) unsigned char ms_shared[]; /* %llu bytes */", SHARED_ALIGNMENT,
                 (unsigned long long)bytes);
     emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
     e->asked.dynamic_bytes = (int64_t)bytes;
     e->asked.shared_bytes += (int64_t)bytes;
   } else if (!strcmp(scope, "shared")) {
-    emit_c_line(e, "__shared__ __align__(16) %s %s[%llu];", type, name, (unsigned long long)elements);
+    emit_c_line(e, "__shared__ __align__(%d) %s %s[%llu];", SHARED_ALIGNMENT, type, name, (unsigned long long)elements);
     e->asked.shared_bytes += (int64_t)bytes;
   } else if (!strcmp(scope, "local")) {
     emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);

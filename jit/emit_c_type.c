@@ -51,6 +51,8 @@ static bool is_known(struct emit_c *e, const char *name) {
   return false;
 }
 
+bool emit_c_needs(struct emit_c *e, const char *name) { return !is_known(e, name); }
+
 const char *emit_c_type_name(struct emit_c *e, struct c_type t, char out[32]) {
   char scalar[32];
   scalar_name(t, scalar);

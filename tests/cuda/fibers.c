@@ -100,6 +100,8 @@ static void wait_at(enum state state, int line) {
   swapcontext(&f->context, &scheduler);
 }
 
+unsigned fibers_thread(void) { return (unsigned)(running - fibers); }
+
 void fibers_barrier(int line) { wait_at(AT_BARRIER, line); }
 
 uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line) {

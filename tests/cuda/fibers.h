@@ -28,7 +28,9 @@ struct fibers_launch {
 };
 void fibers_launch(const struct fibers_launch *launch);
 
-/* What a thread calls; line: of the source. */
+/* What a thread calls; line: of the source, or one number a kind of call. */
+enum { FIBERS_MOST_THREADS = 1024 };
+unsigned fibers_thread(void); /* its number in the block */
 void fibers_barrier(int line);
 /* The value of the lane whose number differs in the bits of `distance`, as __shfl_xor_sync gives it. */
 uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line);

@@ -22,6 +22,8 @@ extern thread_local unsigned char ms_shared[];
 [[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
 [[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }
 
+#include "shim_wmma.h"
+
 /* ---- What nvcc knows without headers ---- */
 
 #define __syncthreads()      fibers_barrier(__LINE__)

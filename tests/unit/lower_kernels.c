@@ -194,7 +194,7 @@ static void much_shared_memory_is_asked_for(void **state) {
                  1, "scope=\"shared.dyn\"");
   expect_refused(read_function(A_C, BX(2), S(20000), TX(32), "        S[tx * 400] = A[bx * 32 + tx]", TX(32),
                                "        C[bx * 32 + tx] = S[tx * 600]"),
-                 MS_LOWER_SHARED, "74416 bytes");
+                 MS_LOWER_SHARED, "74432 bytes");
 }
 
 /* ---- Indices ---- */
