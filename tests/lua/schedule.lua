@@ -130,6 +130,16 @@ refuses("is no longer in the module", function() tried:try("parallel", ti) end)
 refuses("argument `loop` is missing", function() tried:try "parallel" end)
 local inner = ms.schedule(gemm, {seed = 1})
 local rows, columns = inner:get_loops(inner:get_sblock "C")
+-- A quotient that is one number in a tile does not move there.
+do
+  local G = te.placeholder({4, 4}, "float32", "G")
+  local sch = ms.schedule(te.func("groups", {G, te.compute({4, 64}, function(i, j) return G[{i, j // 16}] * 2.0 end, "C")}))
+  local block = sch:get_sblock "C"
+  local _, j = sch:get_loops(block)
+  local _, j1, j2, j3 = sch:split(j, {ms.rest, 2, 4, 4})
+  assert(sch:read_stride(block, 0, j3) == 0 and sch:read_stride(block, 0, j2) == 0 and sch:read_stride(block, 0, j1) == 1)
+  assert(sch:data_parallel_loops(block, 0, 16, 0).vector == 2)
+end
 local found = inner:data_parallel_loops(inner:get_sblock "C", 8, 0, 0)
 assert(found.parallel == 1 and found.vector == 0 and found.whole == false)
 found = inner:data_parallel_loops(inner:get_sblock "C", 0, 64, 0) -- the innermost reduces
