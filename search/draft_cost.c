@@ -264,6 +264,19 @@ static double guarded_part(const struct shape *s) {
   return part;
 }
 
+/* The part of the tiles that have an element on both sides of a condition: those at the two ends of what it depends on. */
+static double undecided_part(const struct shape *s, uint32_t first) {
+  const struct draft_nest *nest = s->nest;
+  double decided = 1;
+  for (uint32_t k = 0; k < nest->iter_count; k++) {
+    double tiles = 1, inside = 1;
+    for (uint32_t i = 0; i < nest->loop_count; i++)
+      if (nest->loops[i].iters >> k & nest->decides >> k & 1) *(i < first ? &tiles : &inside) *= s->trips[i];
+    if (!nest->iters[k].reduces && inside > 1) decided *= 1 - fmin(1, 2 / tiles);
+  }
+  return 1 - decided;
+}
+
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
  * enough, and then a few do not hide the latency of adding to them; what is not in registers is loaded and stored at
  * each step. */
@@ -279,7 +292,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct shape *s
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
   double step = fmax(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
   if (t.reduces) step = fmax(step, t.held ? m->latency : m->latency + m->reload);
-  step *= 1 + guarded_part(s) * (m->guarded - 1);
+  step *= 1 + fmax(guarded_part(s), t.reduces ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);
   double enter = t.held ? 2 * results / m->loads + m->latency : 0;
   if (s->summed > 1) enter += results * log2(s->summed) * m->latency; /* its lanes are added up */

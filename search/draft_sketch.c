@@ -186,8 +186,17 @@ struct walk {
   struct draft_nest *nest;
   tir_block block;
 };
+static void count_branch(struct walk *w, tir_expr condition) {
+  const struct tir *ir = w->reading->made->ir;
+  w->nest->branches++;
+  for (uint32_t k = 0; k < w->nest->iter_count; k++)
+    if (tir_uses_var(ir, condition, tir_iters(ir, w->block)[k].var)) w->nest->decides |= 1u << k;
+}
+
 /* A product that is added is a multiply-add: the addition counts, and the product not again. */
-static void count_operation(struct draft_nest *nest, const struct tir *ir, tir_expr e) {
+static void count_operation(struct walk *w, tir_expr e) {
+  const struct tir *ir = w->reading->made->ir;
+  struct draft_nest *nest = w->nest;
   const struct tir_expr_node *n = tir_at(ir, e);
   switch (n->kind) {
   case TIR_ADD:
@@ -197,7 +206,12 @@ static void count_operation(struct draft_nest *nest, const struct tir *ir, tir_e
   case TIR_MAX:
   case TIR_SELECT: nest->simple++; break;
   case TIR_DIV: nest->divisions++; break;
-  case TIR_CALL: *(strcmp(tir_text(ir, n->ref), "if_then_else") ? &nest->calls : &nest->branches) += 1; break;
+  case TIR_CALL:
+    if (strcmp(tir_text(ir, n->ref), "if_then_else"))
+      nest->calls++;
+    else
+      count_branch(w, tir_operands(ir, n->operands)[0]);
+    break;
   default: break;
   }
 }
@@ -207,7 +221,7 @@ static bool read_load(void *data, tir_expr e) {
   struct tir *ir = w->reading->made->ir;
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind != TIR_LOAD) {
-    count_operation(w->nest, ir, e);
+    count_operation(w, e);
     return true;
   }
   tir_expr indices[DRAFT_RANK];
@@ -425,7 +439,7 @@ bool draft_read_sketch(struct search_draft *d, struct tir *workload, const struc
   if (!r.numbers) abort();
   bool ok = read_numbers(&r, err);
   if (ok) read_nests(&r);
-  for (uint32_t i = 0; ok && i < r.steps->count; i++) {
+  for (uint32_t i = 0; ok && !d->as_is && i < r.steps->count; i++) {
     const struct vm_instruction *in = &r.steps->instructions[i];
     if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(&r, in);
   }

@@ -56,6 +56,25 @@ local whole, parts = blocked(4096)
 assert(parts < 0.8 * whole, string.format("in blocks %g, without %g", parts, whole))
 
 
+-- Where padding is inlined, tiles at its ends are dearer: of two tiles in a row both, of eight two.
+local function filtered(size, pad, columns)
+  local D, W = te.placeholder({1, size, size, 64}, "float32", "D"), te.placeholder({3, 3, 64}, "float32", "W")
+  local func = te.func("filter", {D, W, ms.ops.depthwise_conv2d(D, W, {pad = pad})})
+  local sch = ms.schedule(func)
+  if pad > 0 then sch:compute_inline(sch:get_sblock "pad") end
+  local names = sch:block_names()
+  local block = sch:get_sblock(names[#names])
+  local n, h, w, c, rh, rw = sch:get_loops(block)
+  local w0, w1 = sch:split(w, {ms.rest, columns})
+  local c0, c1 = sch:split(c, {ms.rest, 16})
+  sch:reorder {n, h, c0, w0, rh, rw, w1, c1}
+  sch:annotate(block, "msched.register_tile", 1)
+  sch:annotate(sch:get_sblock "root", "meta_schedule.vectorize", 64)
+  return (ms.estimate(func, sch.trace, machine))
+end
+assert(filtered(32, 1, 16) > 1.3 * filtered(32, 1, 4), "both ends are as cheap as what lies between them")
+assert(filtered(34, 0, 16) < 1.1 * filtered(34, 0, 4), "without padding there are no ends")
+
 -- ---- The best of many --------------------------------------------------------------------------------------------
 
 local function same(x, y)
