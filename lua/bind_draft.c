@@ -70,16 +70,23 @@ static int new_draft(lua_State *L) {
   return *d ? 1 : bind_raise_refused(L, &err);
 }
 
-/* estimate(function, trace, machine): cycles of the trace as it is */
+static void push_tile(lua_State *L, uint64_t tile) {
+  char name[20];
+  snprintf(name, sizeof name, "%016llx", (unsigned long long)tile);
+  lua_pushstring(L, name);
+}
+
+/* estimate(function, trace, machine): cycles of the trace as it is, and its register tile's name */
 static int estimate(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   const struct vm_trace *trace = bind_check_trace(L, 2);
   struct search_machine machine = read_machine(L, 3);
   ms_error err = {.instruction = -1};
-  double cycles;
-  if (!search_estimate(f->ir, trace, bind_intrinsics(L), &machine, &cycles, &err)) return bind_raise_refused(L, &err);
-  lua_pushnumber(L, cycles);
-  return 1;
+  struct search_estimated e;
+  if (!search_estimate(f->ir, trace, bind_intrinsics(L), &machine, &e, &err)) return bind_raise_refused(L, &err);
+  lua_pushnumber(L, e.cycles);
+  push_tile(L, e.tile);
+  return 2;
 }
 
 static int draft_size(lua_State *L) {
@@ -122,7 +129,6 @@ static int draft_best(lua_State *L) {
                                each > most ? (uint32_t)most : (uint32_t)each, r->list);
   lua_createtable(L, (int)r->count, 0);
   for (uint32_t i = 0; i < r->count; i++) {
-    char tile[20];
     lua_createtable(L, 0, 3);
     struct vm_trace *trace = r->list[i].trace;
     r->list[i].trace = NULL;
@@ -130,8 +136,7 @@ static int draft_best(lua_State *L) {
     lua_setfield(L, -2, "trace");
     lua_pushnumber(L, r->list[i].cost);
     lua_setfield(L, -2, "cost");
-    snprintf(tile, sizeof tile, "%016llx", (unsigned long long)r->list[i].tile);
-    lua_pushstring(L, tile);
+    push_tile(L, r->list[i].tile);
     lua_setfield(L, -2, "tile");
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }

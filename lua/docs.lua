@@ -74,7 +74,7 @@ ms.pool(func: msched.function, options: table): msched.pool | Replay workers, fo
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
 ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, lessons) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
-ms.estimate(func: msched.function, trace: msched.trace, machine: table): number | The cycles, as estimated, of a trace as it is, all decided. machine: as for ms.draft.
+ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace as it is, all decided, and a name that candidates with the same innermost loops share. machine: as for ms.draft.
 ms.draft(func: msched.function, sketch: msched.trace, machine: table): msched.draft | Estimates of what candidates of a sketch cost. machine: numbers that search/draft.lua makes of a target.
 ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.

@@ -32,10 +32,11 @@ struct search_draft *search_draft_new(struct tir *workload, const struct vm_trac
 }
 
 bool search_estimate(struct tir *workload, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
-                     const struct search_machine *machine, double *cycles, ms_error *err) {
-  assert(cycles);
+                     const struct search_machine *machine, struct search_estimated *out, ms_error *err) {
+  assert(out);
   struct search_draft *d = new_draft(workload, trace, intrinsics, machine, true, err);
-  if (d) *cycles = search_draft_cost(d, d->sketch->decisions);
+  if (d)
+    *out = (struct search_estimated){search_draft_cost(d, d->sketch->decisions), draft_tile(d, d->sketch->decisions)};
   search_draft_free(d);
   return d != NULL;
 }

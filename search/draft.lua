@@ -1,10 +1,12 @@
 -- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (draft_cost.c). First
 -- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
-local targets = msched.load "rules.targets"
+local targets, steps = msched.load "rules.targets", msched.load "search.steps"
 
 local draft = {}
 
 local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not enumerated
+local SHARED = 8 -- sketches that have the whole budget each; more share what these have
+local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one step away is estimated too
 
 -- The machine of a target, as drafts see it: what the target knows, and the numbers of rules/targets.lua. nil: there are
 -- none for its kind.
@@ -39,15 +41,17 @@ end
 
 -- The cheapest candidates of each sketch by their decisions, about `most` of all, and `each` of one register tile, of about
 -- `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known of the
--- target, or no sketch can be read. Sketches have equal shares: their costs are not compared before they are replayed.
+-- target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares: their costs are
+-- not compared before they are replayed.
 function draft.best(func, target, sketches, options)
   local machine, all = draft.machine(target), {}
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
+  local budget = options.budget * SHARED // math.max(#sketches, SHARED)
   for i, sketch in ipairs(machine and sketches or {}) do
     local placed = placings(func, sketch, seed)
     for _, trace in ipairs(placed) do
       local ok, reading = pcall(msched.draft, func, trace, machine)
-      local best = ok and reading:best {seed = seed, budget = math.max(1, options.budget // #placed), most = math.ceil(share / #placed), each = options.each}
+      local best = ok and reading:best {seed = seed, budget = math.max(1, budget // #placed), most = math.ceil(share / #placed), each = options.each}
       for _, c in ipairs(best or {}) do
         c.sketch, c.place = i, #all
         all[#all + 1] = c
@@ -58,20 +62,24 @@ function draft.best(func, target, sketches, options)
   return all
 end
 
--- Estimates candidates as they are: their cost; none where it cannot be estimated.
-function draft.estimate(func, target, candidates)
+-- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated.
+local function estimate(func, target, candidates)
   local machine = draft.machine(target)
   for _, c in ipairs(machine and candidates or {}) do
-    local ok, cost = pcall(msched.estimate, func, c.sketch_trace, machine)
-    c.cost = ok and cost or nil
+    local ok, cost, tile = true, c.cost, c.tile
+    if not cost then ok, cost, tile = pcall(msched.estimate, func, c.sketch_trace, machine) end
+    if ok then c.cost, c.tile = cost, tile end
   end
 end
 
--- Replayed candidates, false among them, by what they cost as they are, the cheapest first; those that cannot be estimated last.
+-- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that cannot be
+-- estimated last.
 function draft.ranked(func, target, candidates)
-  local list = {}
-  for _, c in ipairs(candidates) do if c then list[#list + 1] = c end end
-  draft.estimate(func, target, list)
+  local list, seen = {}, {}
+  for _, c in ipairs(candidates) do
+    if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c, true end
+  end
+  estimate(func, target, list)
   table.sort(list, function(a, b)
     local x, y = a.cost or math.huge, b.cost or math.huge
     return x ~= y and x < y or x == y and a.hash < b.hash
@@ -79,20 +87,41 @@ function draft.ranked(func, target, candidates)
   return list
 end
 
--- Candidates of a task, by what they cost as they are, the cheapest first: drafts, each with its register tile, and `drawn`
--- of all sketches. Their numbers count from 1 whenever it is asked, so that they are the same in a run that goes on again.
+-- The cheapest that were not looked around yet, of those that cost the same the first.
+local function cheapest(list, looked)
+  local few, costs = {}, {}
+  for _, c in ipairs(list) do
+    if c.cost and #few < AROUND and not costs[c.cost] then
+      costs[c.cost] = true
+      if not looked[c.hash] then few[#few + 1], looked[c.hash] = c, true end
+    end
+  end
+  return few
+end
+
+-- Candidates of a task, by what they cost as they are, the cheapest first: drafts, `drawn` of all sketches, and what is one
+-- step away from the cheapest of them, again and again: drafts leave blocks where the sketch has them. Their numbers count
+-- from 1 whenever it is asked, so that they are the same in a run that goes on again.
 function draft.candidates(task, options, drawn)
-  local drafts, jobs = draft.best(task.func, task.target, task.sketches, options), {}
-  for i, d in ipairs(drafts) do jobs[i] = {trace = d.trace, candidate = i} end
+  local drafts, jobs, count, looked = draft.best(task.func, task.target, task.sketches, options), {}, 0, {}
+  local function add(trace, anew)
+    count = count + 1
+    jobs[#jobs + 1] = {trace = trace, anew = anew, candidate = count}
+  end
+  for _, d in ipairs(drafts) do add(d.trace) end
   for i = 1, drawn do
     local sketch = task:sketch(i - 1)
-    if sketch then jobs[#jobs + 1] = {trace = sketch, anew = true, candidate = #drafts + i} end
+    if sketch then add(sketch, true) end
   end
-  local made = task:replay(jobs)
-  for i, c in ipairs(made) do
-    if c and drafts[i] then c.tile = drafts[i].sketch .. " " .. drafts[i].tile end
+  local list = draft.ranked(task.func, task.target, task:replay(jobs))
+  for _ = 1, DOWNHILL do
+    jobs = {}
+    for _, c in ipairs(cheapest(list, looked)) do
+      for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
+    end
+    list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list))
   end
-  return draft.ranked(task.func, task.target, made), #drafts
+  return list, #drafts
 end
 
 return draft

@@ -1,13 +1,14 @@
 -- Draft and verify: candidates that are cheap by estimate (draft.lua) are replayed, and estimated again as they are; the
 -- model, which learns from what was measured, has the more say the more it has seen. Each iteration measures a few: the best
 -- of what is one step away from the fastest, and the best of the drafts and of some that are drawn, of distinct register
--- tiles. Where the target's sketches cannot be estimated, it is evolution.
+-- tiles and distinct estimates. Where the target's sketches cannot be estimated, it is evolution.
 -- Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhang et al., "Droplet search", TACO 2023.
 local steps, draft, evolutionary = msched.load "search.steps", msched.load "search.draft", msched.load "search.evolutionary"
 
-local DRAFTS, DRAWN = {budget = 20000, most = 600, each = 4}, 200 -- of a sketch, of all, of a register tile; drawn beside them
+local DRAFTS, DRAWN = {budget = 20000, most = 600, each = 4}, 200 -- as draft.best takes them; drawn beside them
 local FIRST, ROUND, NEAR, TILES, MORE = 16, 8, 4, 2, 32 -- measured at first, and then at a time; of them one step away; of one tile; drawn for each
 local FASTEST, GAIN, IDLE, ENOUGH = 3, 0.98, 2, 0.95
+local APART = 0.05 -- of the logarithm of what they cost
 local LEARNED = 32 -- results after which model and estimate have the same say
 
 -- Those that are new, the most promising first: by the logarithm of what model and estimate say of their speed.
@@ -23,27 +24,57 @@ local function promising(env, candidates, known, least)
   return fresh
 end
 
--- Adds the first of the list that are not among the chosen, at most TILES of a tile, until there are `most`.
-local function take(list, most, chosen)
-  local counts, taken = {}, {}
+-- Adds the first of the list that are not among the chosen and that pass, until there are `most`.
+local function take(list, most, chosen, passes)
+  local taken = {}
   for _, c in ipairs(chosen) do taken[c.hash] = true end
   for _, c in ipairs(list) do
-    local tile = c.tile or c.hash
-    if #chosen < most and not taken[c.hash] and (counts[tile] or 0) < TILES then
-      counts[tile], taken[c.hash] = (counts[tile] or 0) + 1, true
-      chosen[#chosen + 1] = c
-    end
+    if #chosen == most then return end
+    if not taken[c.hash] and passes(c) then chosen[#chosen + 1] = c end
   end
 end
 
+-- The same for candidates of one register tile that the estimate does not tell apart.
+local function class_of(c) return c.cost and c.tile .. " " .. math.floor(math.log(c.cost) / APART) or c.hash end
+
+-- Passes of a tile at most TILES, and one of a class. tried: classes that were tried.
+local function spread(tried)
+  local tiles, classes = {}, setmetatable({}, {__index = tried})
+  return function(c)
+    local tile, class = c.tile or c.hash, class_of(c)
+    if classes[class] or tiles[tile] == TILES then return false end
+    tiles[tile], classes[class] = (tiles[tile] or 0) + 1, true
+    return true
+  end
+end
+local function any() return true end
+
+-- How many of the last iterations brought no gain. Told by what was measured, so that a run that goes on again knows it.
+local function idle_of(env)
+  local bests, least, idle = {}, math.huge, 0
+  for _, m in ipairs(env:best(math.huge)) do
+    local iteration = m.candidate >> env.NUMBERS
+    bests[iteration] = math.min(bests[iteration] or math.huge, m.seconds)
+  end
+  for iteration = 0, env.iteration - 1 do
+    local best = math.min(bests[iteration] or math.huge, least)
+    idle = best > GAIN * least and idle + 1 or 0
+    least = best
+  end
+  return idle
+end
+
 -- What is measured now. Without gain it looks around more of the fastest.
-local function choose(env, drafts, idle)
+local function choose(env, drafts)
   local known, chosen, most = #env:best(math.huge), {}, env.iteration == 1 and FIRST or ROUND
-  local least = drafts[1].cost or 1
-  local around = draft.ranked(env.func, env.target, env:replay(steps.around_best(env, FASTEST * (1 + idle))))
+  local least, tried = drafts[1].cost or 1, {}
+  for _, c in ipairs(drafts) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
+  local around = draft.ranked(env.func, env.target, env:replay(steps.around_best(env, FASTEST * (1 + idle_of(env)))))
   local others = draft.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)))
-  take(promising(env, around, known, least), NEAR, chosen)
-  take(promising(env, table.move(drafts, 1, #drafts, #others + 1, others), known, least), most, chosen)
+  take(promising(env, around, known, least), NEAR, chosen, spread {})
+  others = promising(env, table.move(drafts, 1, #drafts, #others + 1, others), known, least)
+  take(others, most, chosen, spread(tried))
+  take(others, most, chosen, any) -- where the space has few more
   local traces = {}
   for i, c in ipairs(chosen) do traces[i] = c.sketch_trace end
   return env:unmeasured(env:replay(steps.jobs(traces)), most)
@@ -55,13 +86,10 @@ return msched.policy {
   run = function(env)
     local drafts, estimated = draft.candidates(env, DRAFTS, DRAWN)
     if estimated == 0 or #drafts == 0 then return evolutionary.run(env) end
-    local idle, last = 0, math.huge
-    while env:remaining() > 0 and (env.asked or idle < IDLE) do
-      env:measure(choose(env, drafts, idle))
+    while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
+      env:measure(choose(env, drafts))
       local best = env:best(1)[1]
-      idle = best and best.seconds > GAIN * last and idle + 1 or 0
-      last = math.min(last, best and best.seconds or math.huge)
-      if last * ENOUGH <= env.bound then return end
+      if best and best.seconds * ENOUGH <= env.bound then return end
     end
   end,
 }

@@ -136,13 +136,17 @@ double search_draft_size(const struct search_draft *draft); /* candidates that t
 bool search_draft_has(const struct search_draft *draft, const struct vm_trace *trace);
 /* Estimated cycles of the candidate with these decisions, laid out as the sketch's; in range. */
 double search_draft_cost(const struct search_draft *draft, const int64_t *decisions);
-/* Estimated cycles of a trace as it is, all decided: where blocks are computed, and the loops that this makes, count as
- * they are there. workload as above. False: the trace is refused. */
+/* Estimates a trace as it is, all decided: where blocks are computed, and the loops that this makes, count as they are
+ * there. workload as above. False: the trace is refused. */
+struct search_estimated {
+  double cycles;
+  uint64_t tile; /* the same for candidates whose innermost loops are the same */
+};
 bool search_estimate(struct tir *workload, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
-                     const struct search_machine *machine, double *cycles, ms_error *err);
+                     const struct search_machine *machine, struct search_estimated *out, ms_error *err);
 struct search_drafted {
   double cost;
-  uint64_t tile;          /* the same for candidates whose innermost loops are the same */
+  uint64_t tile;
   struct vm_trace *trace; /* the caller's */
 };
 /* The cheapest, at most `most` and `each` of one tile, in rising order: of all candidates where they are no more than

@@ -46,13 +46,19 @@ local function least_prime(n)
   for p = 2, n do if n % p == 0 then return p end end
 end
 
--- Decisions one step away: the choice before or after; the least prime factor of one part moved to another.
+-- Decisions one step away: the choice before or after; the least prime factor of one part moved to another; of places, the
+-- one before or after, the outermost loop, and the two that are none.
 local function near(draw)
   local list = {}
   if draw.kind == "SampleCategorical" and draw.decision then
     local at = draw.decision[1]
     if at > 0 then list[1] = {at - 1} end
     if at + 1 < #draw.attrs[1] then list[#list + 1] = {at + 1} end
+  elseif draw.kind == "SampleComputeLocation" and draw.decision then
+    local at = draw.decision[1]
+    for place = -2, math.max(at + 1, 0) do
+      if place ~= at and (place <= 0 or place >= at - 1) then list[#list + 1] = {place} end
+    end
   elseif draw.kind == "SamplePerfectTile" and draw.decision then
     for from, factor in ipairs(draw.decision) do
       for to = 1, factor > 1 and #draw.decision or 0 do

@@ -73,11 +73,36 @@ end
 local drafted = run({small}, {policy = "draft_verify", trials = 16, measuring = {time = lines_time}})
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
 assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "drafts are no better than draws")
+
+-- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper.
+do
+  local X, v4 = te.placeholder({64, 48}, "float32", "X"), ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
+  local softmax = te.func("softmax", {X, ops.softmax(X)})
+  local _, tasks = run({softmax}, {policy = "draft_verify", trials = 1, target = v4.text})
+  local machine, first, moved = ms.load("search.draft").machine(v4), tasks[1]:best(1)[1].sketch, 0
+  local cost = ms.estimate(softmax, first, machine)
+  for _, trace in ipairs(ms.load("search.steps").neighbours(tasks[1], first)) do
+    local ok, sch = pcall(ms.apply, softmax, trace, {repair = true})
+    assert(not ok or ms.estimate(softmax, sch.trace, machine) >= cost, "a step away is cheaper")
+    for i, d in ipairs(first:draws()) do
+      if d.kind == "SampleComputeLocation" and trace:draws()[i].decision[1] ~= d.decision[1] then moved = moved + 1 end
+    end
+  end
+  assert(moved >= 4, "blocks stay where they are")
+end
+
 local function flat_time() return 1e-3 end
 local flat, ended = run({small}, {policy = "draft_verify", trials = false, measuring = {time = flat_time}}) -- without a number
 assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 16 + 8 + 8, #flat.asked[1])
 flat, ended = run({small}, {policy = "draft_verify", trials = 40, measuring = {time = flat_time}})
 assert(ended[1].ended_as.why == "trials" and #flat.asked[1] == 40, "those that were asked for are had")
+do -- what it looks around grows without gain: of a run that goes on again too
+  local path, m = new_path(), measurer {most = 29, time = flat_time}
+  assert(not pcall(tune.all, {small}, {measurer = m, trials = 40, db = path, policy = "draft_verify"}))
+  collectgarbage() -- closes the store
+  local rest = run({small}, {policy = "draft_verify", trials = 40 - 29, db = path, measuring = {time = flat_time}})
+  same(support.joined(table.move(m.asked[1], 1, 29, 1, {}), rest.asked[1]), flat.asked[1], "without gain, stopped and resumed")
+end
 _, ended = run({small}, {policy = "draft_verify", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
 assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the bound it ends")
 local tiles = {} -- and they are spread: over the innermost parts of their tiles
