@@ -3,7 +3,7 @@
 local policies = {}
 
 local SHIPPED = {"annealing", "coordinate", "draft_verify", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
-local DEFAULT = "evolutionary"
+local DEFAULT = "draft_verify"
 
 -- A policy's file asks for pools and measuring, so it runs with the rights of the program.
 local function load_file(path)

@@ -17,18 +17,50 @@ local same, joined, mean = support.same, support.joined, support.mean
 
 -- ---- The same seed and results: the same candidates --------------------------------------------------------------
 
-local learned = 0
-local whole, tasks = run({small}, {jobs = 1, listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
-assert(#whole.asked[1] == 32 and tasks[1].done == 32 and learned == 32)
-same(run({small}, {jobs = 2}).asked[1], whole.asked[1], "again, with 2 jobs")
-assert(table.concat(run({small}, {seed = 2}).asked[1]) ~= table.concat(whole.asked[1]), "the seed does not show")
+local TRIALS = 40
+
+-- Of a run that is stopped after so many results, again and again, all candidates in turn.
+local function stopped_after(counts, policy)
+  local path, all = new_path(), {}
+  for _, count in ipairs(counts) do
+    local m = measurer {most = count}
+    local ok, message = pcall(tune.all, {small}, {measurer = m, batch = 16, trials = TRIALS - #all, db = path, jobs = 2, policy = policy})
+    assert(not ok and message == "the measurer is gone", tostring(message))
+    all = joined(all, table.move(m.asked[1], 1, count, 1, {}))
+    collectgarbage() -- closes the store
+  end
+  local known
+  local m = run({small}, {trials = TRIALS - #all, db = path, policy = policy, listen = function(e) if e.event == "start" then known = e.known end end})
+  assert(known == #all)
+  return joined(all, m.asked[1])
+end
+
+assert(ms.load("search.policy").find().name == "draft_verify", "the default")
+for _, policy in ipairs {"draft_verify", "evolutionary"} do
+  local learned = 0
+  local whole, tasks = run({small}, {policy = policy, trials = TRIALS, jobs = 1, listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
+  assert(#whole.asked[1] == TRIALS and tasks[1].done == TRIALS and learned == TRIALS)
+  same(run({small}, {policy = policy, trials = TRIALS, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
+  assert(table.concat(run({small}, {policy = policy, trials = TRIALS, seed = 2}).asked[1]) ~= table.concat(whole.asked[1]), "the seed does not show")
+
+  -- Stopped between iterations, in the middle of the second, and of the first and of a later one: the candidates are those
+  -- of a run that was not stopped.
+  for _, counts in ipairs {{16}, {21}, {3, 24}} do
+    same(stopped_after(counts, policy), whole.asked[1], policy .. ", stopped after " .. table.concat(counts, " and "))
+  end
+
+  -- Beside another task, in turn, each has the candidates that it has alone.
+  local both = run({small, wide}, {policy = policy, trials = TRIALS, scheduler = "round-robin"})
+  same(both.asked[1], whole.asked[1], policy .. " beside another")
+  same(both.asked[2], run({wide}, {policy = policy, trials = TRIALS}).asked[1], policy .. " beside another")
+end
 
 -- What the model chose is better than what was drawn before it knew anything, and better than what is drawn; it is worse
 -- where its scores are reversed.
-local drawn = run({small}, {policy = "replay_trace"})
+local whole, drawn = run({small}, {policy = "evolutionary"}), run({small}, {policy = "replay_trace"})
 assert(mean(whole.times[1], 17, 32) < 0.7 * mean(whole.times[1], 1, 16), "the model learned nothing")
 assert(mean(whole.times[1], 17, 32) < 0.7 * mean(drawn.times[1], 1, 32), "the model is no better than drawing")
-local reversed = run({small}, {model = ms.model {
+local reversed = run({small}, {policy = "evolutionary", model = ms.model {
   name = "reversed",
   update = function(self, candidates)
     self.model = self.model or ms.model("xgboost", self.seed)
@@ -41,31 +73,6 @@ local reversed = run({small}, {model = ms.model {
   end,
 }})
 assert(mean(reversed.times[1], 17, 32) > 2 * mean(whole.times[1], 17, 32), "reversed, it is as good")
-
--- Stopped between iterations, in the middle of the second, of the first and again of the second: the candidates are those of a run that was
--- not stopped.
-local function stopped_after(counts)
-  local path, all = new_path(), {}
-  for _, count in ipairs(counts) do
-    local m = measurer {most = count}
-    local ok, message = pcall(tune.all, {small}, {measurer = m, batch = 16, trials = 32 - #all, db = path, jobs = 2})
-    assert(not ok and message == "the measurer is gone", tostring(message))
-    all = joined(all, table.move(m.asked[1], 1, count, 1, {}))
-    collectgarbage() -- closes the store
-  end
-  local known
-  local m = run({small}, {trials = 32 - #all, db = path, listen = function(e) if e.event == "start" then known = e.known end end})
-  assert(known == #all)
-  return joined(all, m.asked[1])
-end
-for _, counts in ipairs {{16}, {21}, {3, 17}} do
-  same(stopped_after(counts), whole.asked[1], "stopped after " .. table.concat(counts, " and "))
-end
-
--- Beside another task, in turn, each has the candidates that it has alone.
-local both = run({small, wide}, {scheduler = "round-robin"})
-same(both.asked[1], whole.asked[1], "beside another")
-same(both.asked[2], run({wide}, {}).asked[1], "beside another")
 
 -- ---- The scheduler -----------------------------------------------------------------------------------------------
 
