@@ -50,7 +50,7 @@ static bool build_and_run(const struct tir *ir, tir_func f, const struct jit_tar
                           const struct tir_arguments *arguments, double *seconds, ms_error *err) {
   const struct jit_options options = {.no_fast_math = !fast};
   struct jit_target own;
-  if (!jit_backend_of(target)->reference(target, &own, err)) return false;
+  if (!jit_target_reference(target, &own, err)) return false;
   struct jit_code *code = jit_compile(ir, f, &own, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
   bool ok = kernel && run_kernel(kernel, ir, f, arguments, seconds, err);

@@ -41,6 +41,10 @@ void jit_target_text(const struct jit_target *target, char *out, size_t size) {
   jit_backend_of(target)->text(target, out, size);
 }
 
+bool jit_target_reference(const struct jit_target *target, struct jit_target *out, ms_error *err) {
+  return jit_backend_of(target)->reference(target, out, err);
+}
+
 uint32_t jit_target_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]) {
   return jit_backend_of(target)->numbers(target, out);
 }

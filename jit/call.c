@@ -53,12 +53,11 @@ static bool place_arguments(struct jit_call *call, const struct tir *ir, tir_fun
 
 static bool place_workspace(struct jit_call *call, ms_error *err) {
   size_t bytes = jit_kernel_workspace(call->kernel);
+  const struct jit_memory *memory = memory_of(call);
   if (!bytes) return true;
-  call->workspace = memory_of(call)->in_place ? aligned_alloc(64, (bytes + 63) & ~(size_t)63)
-                                              : memory_of(call)->get(call->kernel->device, bytes, err);
-  return call->workspace ||
-         (!memory_of(call)->in_place ? false
-                                     : ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes));
+  if (!memory->in_place) return (call->workspace = memory->get(call->kernel->device, bytes, err)) != NULL;
+  call->workspace = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+  return call->workspace || ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes);
 }
 
 struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
@@ -125,7 +124,11 @@ bool jit_call_time(const struct jit_call *call, double tolerance, double limit, 
   ms_error why = {.instruction = -1};
   struct jit_running running = {call->kernel, call->args, call->workspace, &why};
   const struct timing_subject subject = {jit_sample, &running};
-  struct timing_plan plan = {.tolerance = tolerance, .limit = limit, .once = jit_sample(&running, 1), .again = 2};
+  struct timing_plan plan = {.tolerance = tolerance,
+                             .limit = limit,
+                             .once = jit_sample(&running, 1),
+                             .again = 2,
+                             .clock = call->kernel->backend->apart ? &timing_apart : NULL};
   if (plan.once >= 0 && timing_measure(&subject, &plan, out)) return true;
   return *why.message ? ms_fail(err, why.code, "%s", why.message)
                       : ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");

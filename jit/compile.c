@@ -211,6 +211,7 @@ struct jit_code *jit_code_of_object(const void *object, size_t bytes, const stru
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
   code->target = *target;
+  code->is_assembled = true;
   code->workspace = *workspace;
   snprintf(code->name, sizeof code->name, "%s", name);
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
@@ -221,6 +222,7 @@ void jit_code_free(struct jit_code *code) {
   if (!code) return;
   LLVMDisposeMemoryBuffer(code->object);
   free(code->kernels.at);
+  cuda_plan_free(&code->plan);
   free(code);
 }
 

@@ -10,4 +10,15 @@ void cuda_text(const struct jit_target *target, char *out, size_t size);
 uint32_t cuda_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
 struct tir_lower_options cuda_lower(const struct jit_target *target);
 
+/* cuda_run.c: devices, their memory, kernels on them. bytes: of a plan and its code (cuda_launch.h) */
+uint32_t cuda_count(const struct jit_target *target);
+bool cuda_runs_here(const struct jit_target *target, ms_error *err);
+bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err);
+void cuda_prepare(const struct jit_target *target);
+extern const struct jit_memory cuda_memory;
+bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_error *err);
+void cuda_unload(struct jit_kernel *kernel);
+bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err);
+double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err);
+
 #endif

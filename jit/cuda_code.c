@@ -17,14 +17,41 @@ static bool compile(const struct tir *lowered, tir_func f, const struct jit_opti
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "kernels");
   jit_clock_pass(clock, "emit");
   free(text);
+  cuda_plan_make(lowered, f, &code->kernels, &code->plan);
+  code->workspace = (struct tir_workspace){.bytes = code->plan.workspace};
   return true;
 }
 
-static bool assemble(struct jit_code *code, ms_error *err) {
+/* The plan and the cubin of a source, as bytes; free(). NULL: err is filled. */
+static void *assembled(const struct jit_code *code, size_t *bytes, ms_error *err) {
   struct nvrtc_code made;
-  bool ok = nvrtc_compile(LLVMGetBufferStart(code->object), &code->target, code->no_fast_math, false, &made, err) &&
-            resources_note(made.log, &code->target, code->kernels.at, code->kernels.count, err);
+  void *out = NULL;
+  if (nvrtc_compile(LLVMGetBufferStart(code->object), &code->target, code->no_fast_math, false, &made, err) &&
+      resources_note(made.log, &code->target, code->kernels.at, code->kernels.count, err))
+    out = cuda_plan_write(&code->plan, made.bytes, made.size, bytes);
   nvrtc_code_free(&made);
+  return out;
+}
+
+static bool assemble(struct jit_code *code, ms_error *err) {
+  size_t bytes;
+  if (code->is_assembled) return true;
+  void *both = assembled(code, &bytes, err);
+  if (!both) return false;
+  LLVMDisposeMemoryBuffer(code->object);
+  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(both, bytes, "cubin");
+  code->is_assembled = true;
+  free(both);
+  return true;
+}
+
+static bool load(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
+  size_t bytes;
+  const void *object = jit_code_object(code, &bytes);
+  if (code->is_assembled) return cuda_load(object, bytes, kernel, err);
+  void *both = assembled(code, &bytes, err);
+  bool ok = both && cuda_load(both, bytes, kernel, err);
+  free(both);
   return ok;
 }
 
@@ -53,14 +80,6 @@ static bool export(const struct tir *ir, tir_func f, const struct jit_target *ta
   return ok;
 }
 
-static bool runs_here(const struct jit_target *target, ms_error *err) {
-  return ms_fail(err, MS_UNKNOWN_TARGET,
-                 "target: kernels for cuda -arch=%s are not launched yet: `msched space` opens its design space, "
-                 "`msched apply` and `msched show` take its traces, `msched lower` shows kernels, `kernel:export` "
-                 "writes them",
-                 target->cpu);
-}
-
 /* What kernels compute is said by this machine's processor. */
 static bool refer_to_host(const struct jit_target *target, struct jit_target *out, ms_error *err) {
   (void)target;
@@ -73,11 +92,21 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .parse = cuda_parse,
                                          .text = cuda_text,
                                          .numbers = cuda_numbers,
-                                         .runs_here = runs_here,
+                                         .runs_here = cuda_runs_here,
                                          .reference = refer_to_host,
                                          .lower = cuda_lower,
                                          .compile = compile,
                                          .assemble = assemble,
                                          .dialect = &emit_c_cuda,
                                          .forms = forms,
-                                         .export = export};
+                                         .export = export,
+                                         .count = cuda_count,
+                                         .open = cuda_open,
+                                         .prepare = cuda_prepare,
+                                         .memory = &cuda_memory,
+                                         .load = load,
+                                         .unload = cuda_unload,
+                                         .run = cuda_run,
+                                         .sample = cuda_sample,
+                                         .apart = true,
+                                         .settling = 1};

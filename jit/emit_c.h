@@ -78,7 +78,9 @@ struct emit_c {
 struct c_kernels {
   struct jit_resources *at;
   uint32_t count, capacity;
+  uint64_t device_bytes; /* of buffers between them, each from a multiple of C_DEVICE_ALIGNMENT on */
 };
+enum { C_DEVICE_ALIGNMENT = 256 };
 
 /* Writes function f as source of a function `name`, in the dialect of the target: int32_t name(void **args, void
  * *workspace), or kernels and what launches them. Text: the caller's to free(). NULL: err is filled.

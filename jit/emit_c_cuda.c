@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE_ALIGNMENT = 256, SHARED_ALIGNMENT = 32 }; /* fragments are loaded from multiples of 32 bytes */
+enum { SHARED_ALIGNMENT = 32 }; /* fragments are loaded from multiples of 32 bytes */
 
 /* ---- Templates: conversions that the GPU has ---- */
 
@@ -91,7 +91,7 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
 
 static void allocate_on_device(struct emit_c *e, const char *name, const char *type, uint64_t bytes) {
   emit_c_line(e, "%s *%s = (%s *)((char *)workspace + %llu);", type, name, type, (unsigned long long)e->device_bytes);
-  e->device_bytes += (bytes + DEVICE_ALIGNMENT - 1) / DEVICE_ALIGNMENT * DEVICE_ALIGNMENT;
+  e->device_bytes += (bytes + C_DEVICE_ALIGNMENT - 1) / C_DEVICE_ALIGNMENT * C_DEVICE_ALIGNMENT;
 }
 
 static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {
@@ -283,6 +283,7 @@ static void write_function(struct emit_c *e) {
   e->indent = 0;
   fputs("}\n#endif\n", e->out);
   emit_c_leave(e, mark);
+  if (e->kernels) e->kernels->device_bytes = e->device_bytes;
 }
 
 static void write_head(const struct emit_c *e, FILE *out) {

@@ -51,6 +51,8 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 /* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
  * features it has those by which the target differs from its cpu's name. */
 void jit_target_text(const struct jit_target *target, char *out, size_t size);
+/* The target whose code says what functions compute that kernels are compared with: itself, or this machine's. */
+bool jit_target_reference(const struct jit_target *target, struct jit_target *out, ms_error *err);
 /* The limits that its kind of target has, by name. */
 enum { JIT_MOST_NUMBERS = 8 };
 struct jit_number {
@@ -72,6 +74,19 @@ struct jit_host {
   enum { JIT_TILES_NONE, JIT_TILES_REFUSED, JIT_TILES_LENT } tiles; /* AMX's, by the CPU and by the kernel */
 };
 void jit_describe_host(struct jit_host *out);
+
+/* A GPU that CUDA's driver finds. */
+struct jit_device_info {
+  char name[96];
+  int arch;                               /* 90: of sm_90 */
+  int processors, l2_bytes, shared_bytes; /* shared_bytes: a block that asks for them */
+  uint64_t memory;
+  double clock; /* hertz, at most */
+};
+/* Their number, at most `most`; 0: none, or err says what is missing. The driver is MSCHED_LIBCUDA, or found by its name. */
+uint32_t jit_devices(struct jit_device_info *out, uint32_t most, ms_error *err);
+int jit_driver_version(ms_error *err); /* the newest CUDA that it knows: 12040 for 12.4; 0: err says what is missing */
+int jit_nvrtc_version(ms_error *err);  /* NVRTC's, alike */
 
 unsigned jit_instructions(const struct jit_target *target); /* as tir_lower_options has them */
 /* What a function is lowered with for the target: what the target decides of it. */

@@ -2,6 +2,7 @@
 #ifndef MSCHED_JIT_MACHINE_H
 #define MSCHED_JIT_MACHINE_H
 
+#include "cuda_launch.h"
 #include "emit_c.h"
 #include "pipeline.h"
 
@@ -33,6 +34,8 @@ struct jit_code {
   char name[128]; /* of the entry */
   bool no_fast_math;
   struct c_kernels kernels; /* of a GPU; the object is their source */
+  struct cuda_plan plan;    /* what launches them */
+  bool is_assembled;        /* the object is what is loaded: the plan and their code */
   struct jit_clock clock;
 };
 /* What another process compiled; the object is copied. */

@@ -58,7 +58,7 @@ const char *jit_outcome_text(enum jit_outcome outcome) {
 enum jit_outcome jit_outcome_of(enum ms_code code) {
   switch (code) {
   case MS_NOT_LAUNCHED: return JIT_NOT_LAUNCHED;
-  case MS_TOO_MANY_RESOURCES: return JIT_RESOURCES;
+  case MS_EXCEEDS_DEVICE: return JIT_RESOURCES;
   case MS_MISALIGNED: return JIT_MISALIGNED;
   case MS_ILLEGAL_ADDRESS: return JIT_ILLEGAL_ADDRESS;
   case MS_ILLEGAL_INSTRUCTION: return JIT_ILLEGAL_INSTRUCTION;

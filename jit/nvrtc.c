@@ -19,6 +19,7 @@ static struct {
   int (*cubin_size)(void *program, size_t *bytes);
   int (*cubin)(void *program, char *bytes);
   int (*destroy)(void **program);
+  int (*version)(int *major, int *minor);
   const char *(*error)(int result);
   char missing[300]; /* why there is none; "": there is */
 } nvrtc;
@@ -30,7 +31,8 @@ static const struct {
                  {"nvrtcGetProgramLogSize", &nvrtc.log_size}, {"nvrtcGetProgramLog", &nvrtc.log},
                  {"nvrtcGetPTXSize", &nvrtc.ptx_size},        {"nvrtcGetPTX", &nvrtc.ptx},
                  {"nvrtcGetCUBINSize", &nvrtc.cubin_size},    {"nvrtcGetCUBIN", &nvrtc.cubin},
-                 {"nvrtcDestroyProgram", &nvrtc.destroy},     {"nvrtcGetErrorString", &nvrtc.error}};
+                 {"nvrtcDestroyProgram", &nvrtc.destroy},     {"nvrtcVersion", &nvrtc.version},
+                 {"nvrtcGetErrorString", &nvrtc.error}};
 
 static void *open_library(void) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
@@ -60,6 +62,16 @@ static bool find_nvrtc(ms_error *err) {
          ms_fail(err, MS_NO_LIBRARY,
                  "NVRTC is missing (%s): install CUDA's libnvrtc, or set MSCHED_NVRTC to its path; .cu needs none",
                  nvrtc.missing);
+}
+
+bool nvrtc_version(int *major, int *minor, ms_error *err) {
+  if (!find_nvrtc(err)) return false;
+  return nvrtc.version(major, minor) == 0 || ms_fail(err, MS_NO_LIBRARY, "NVRTC does not say its version");
+}
+
+int jit_nvrtc_version(ms_error *err) {
+  int major, minor;
+  return nvrtc_version(&major, &minor, err) ? 1000 * major + 10 * minor : 0;
 }
 
 /* ---- Compiling ---- */

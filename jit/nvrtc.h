@@ -13,6 +13,7 @@ struct nvrtc_code {
  * false: it is not there, or refuses the source: err says which. nvrtc_code_free in either case. */
 bool nvrtc_compile(const char *source, const struct jit_target *target, bool no_fast_math, bool ptx,
                    struct nvrtc_code *out, ms_error *err);
+bool nvrtc_version(int *major, int *minor, ms_error *err); /* false: there is none */
 void nvrtc_code_free(struct nvrtc_code *code);
 
 #endif

@@ -23,6 +23,7 @@ struct timing_plan {
   uint32_t again;                   /* how often all is sampled anew where the machine was busy */
   const struct timing_clock *clock; /* NULL: the machine's */
 };
+extern const struct timing_clock timing_apart; /* of calls whose time is a device's: this process may be interrupted */
 /* Calls the subject until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
  * the call that warmed the caches among them, of that call and another that nothing was seen to interrupt, or of fewer
  * that exceed the limit by more than any interruption takes. false: no memory, or a call failed. */

@@ -310,7 +310,7 @@ static int text(lua_State *L) {
 /* target([text [, {runs = true}]]): what a target is, as a table, with its numbers. Where kernels are to be run, it raises
  * if this machine does not run them. */
 static int target(lua_State *L) {
-  struct jit_target t;
+  struct jit_target t, reference;
   char text[JIT_TARGET_TEXT];
   ms_error err = {.instruction = -1};
   bind_check_options(L, 2, "runs:boolean");
@@ -319,6 +319,9 @@ static int target(lua_State *L) {
   jit_target_text(&t, text, sizeof text);
   lua_newtable(L);
   lua_pushstring(L, text), lua_setfield(L, -2, "text");
+  if (!jit_target_reference(&t, &reference, &err)) return bind_raise(L, &err);
+  jit_target_text(&reference, text, sizeof text);
+  lua_pushstring(L, text), lua_setfield(L, -2, "reference");
   lua_pushstring(L, t.kind), lua_setfield(L, -2, "kind");
   lua_pushstring(L, t.cpu), lua_setfield(L, -2, "cpu");
   struct jit_number numbers[JIT_MOST_NUMBERS];
@@ -372,10 +375,42 @@ void bind_kernels(lua_State *L) {
   luaL_setfuncs(L, functions, 0);
 }
 
+static void set_version(lua_State *L, const char *name, int version, const ms_error *why) {
+  if (version)
+    lua_pushfstring(L, "%d.%d", version / 1000, version % 1000 / 10);
+  else
+    lua_pushstring(L, why->message);
+  lua_setfield(L, -2, name);
+}
+
+/* devices(): GPUs, a list of tables; driver and nvrtc: their versions, or what is missing */
+static int devices(lua_State *L) {
+  struct jit_device_info all[16];
+  ms_error err = {.instruction = -1};
+  uint32_t count = jit_devices(all, sizeof all / sizeof *all, NULL);
+  lua_createtable(L, (int)count, 2);
+  set_version(L, "driver", jit_driver_version(&err), &err);
+  set_version(L, "nvrtc", jit_nvrtc_version(&err), &err);
+  for (uint32_t i = 0; i < count; i++) {
+    lua_newtable(L);
+    lua_pushstring(L, all[i].name), lua_setfield(L, -2, "name");
+    lua_pushinteger(L, all[i].arch), lua_setfield(L, -2, "arch");
+    lua_pushinteger(L, all[i].processors), lua_setfield(L, -2, "processors");
+    lua_pushinteger(L, all[i].l2_bytes), lua_setfield(L, -2, "l2_bytes");
+    lua_pushinteger(L, all[i].shared_bytes), lua_setfield(L, -2, "shared_bytes");
+    lua_pushinteger(L, (lua_Integer)all[i].memory), lua_setfield(L, -2, "memory");
+    lua_pushnumber(L, all[i].clock), lua_setfield(L, -2, "clock");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 void bind_targets(lua_State *L) {
   assert(lua_istable(L, -1));
   lua_pushcfunction(L, target);
   lua_setfield(L, -2, "target");
   lua_pushcfunction(L, host);
   lua_setfield(L, -2, "host");
+  lua_pushcfunction(L, devices);
+  lua_setfield(L, -2, "devices");
 }

@@ -20,10 +20,12 @@ end
 
 -- ---- tune ------------------------------------------------------------------------------------------------------
 
+local LINKED = {llvm = ".so", cuda = ".cu"} -- the form of a kernel that others use most
+
 -- What to type next with the best record.
 local function next_commands(task, options)
   local id, db = task.fastest.id, options.db and " --db " .. cli.shell_word(options.db) or ""
-  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, cli.shell_word(task.func:name() .. ".so"))}
+  local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, cli.shell_word(task.func:name() .. LINKED[task.target.kind]))}
   for i, c in ipairs(commands_) do commands_[i] = "msched " .. c .. db end
   return "next:  " .. table.concat(commands_, "    ")
 end
@@ -149,7 +151,7 @@ function commands.replay(options, ids)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local target = target_of(r, options)
   local kernel = ms.build(sch:func(), {target = target, reference = func})
-  local base = ms.build(func, {target = target})
+  local base = ms.build(func, {target = ms.target(target).reference})
   local most = ms.compare(kernel, function(...) base:run(...) end, 1)
   local sampled, samples = kernel:check {tolerance = math.huge}
   local seconds, low, high, runs = kernel:time(table.unpack(ms.arrays_for(func, 1)))
@@ -166,7 +168,7 @@ end
 
 function commands.export(options, ids)
   local path = options.output
-  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s") end
+  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin") end
   local store = open_store(options.db, true)
   if options.pinned then
     if ids[1] then misuse("--pinned takes what is pinned, and not an ID") end
@@ -228,9 +230,22 @@ local function machine_lines(t, host)
   }
 end
 
+local function device_text(i, d)
+  return string.format("%d: %s, sm_%d, %d processors, %.0f GiB, L2 %d MiB, at most %.2f GHz", i, d.name, d.arch, d.processors,
+                       d.memory / 2 ^ 30, d.l2_bytes >> 20, d.clock / 1e9)
+end
+
+local function device_lines()
+  local found = ms.devices()
+  local texts = {}
+  for i, d in ipairs(found) do texts[i] = device_text(i - 1, d) end
+  return {{"CUDA", found.driver:find "^%d" and "driver " .. found.driver or found.driver}, {"NVRTC", found.nvrtc}, {"GPUs", #texts > 0 and table.concat(texts, "; ") or "none"}}
+end
+
 function commands.doctor(options)
   local t = ms.target("native")
   local lines = machine_lines(t, ms.host())
+  table.move(device_lines(), 1, 3, #lines + 1, lines)
   local peak = ms.load "lua.peak"
   lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all", peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9)}
   lines[#lines + 1] = {"bandwidth", string.format("%.1f GB/s", peak.bandwidth() / 1e9)}

@@ -43,13 +43,8 @@ end
 function recheck.export(store, r, target)
   if r.status == "failed" then cli.refuse("record %s failed: %s; --force exports it all the same", r.id:sub(1, 12), r.reason) end
   if pcall(ms.target, r.target) then target = r.target end
-  local ok, message = pcall(recheck.run, store, r, target)
-  if ok then return end
-  if type(message) == "string" and message:find "this machine lacks" then
-    io.stderr:write("msched export: not checked: ", message, "\n")
-  else
-    error(message, 0)
-  end
+  local runs, why = pcall(ms.target, target, {runs = true})
+  if runs then recheck.run(store, r, target) else io.stderr:write("msched export: not checked: ", tostring(why), "\n") end
 end
 
 return recheck

@@ -16,7 +16,7 @@ function Services:start(tasks)
   local options, target = self.options, self.options.target or "native"
   for _, task in ipairs(tasks) do
     if not self.pool then
-      self.pool = msched.pool(task.func, {jobs = options.jobs or task.target.cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
+      self.pool = msched.pool(task.func, {jobs = options.jobs or msched.target("native").cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
                                              skip_failing = options.skip_failing})
     else
       self.pool:add(task.func)

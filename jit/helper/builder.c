@@ -51,7 +51,7 @@ static struct jit_code *compile(struct building *b, struct measure_built *built)
     jit_code_free(code);
     code = NULL;
   }
-  built->outcome = code ? JIT_MEASURED : JIT_BUILD_FAILED;
+  built->outcome = code ? JIT_MEASURED : err.code == MS_EXCEEDS_DEVICE ? JIT_RESOURCES : JIT_BUILD_FAILED;
   if (!code) snprintf(built->reason, sizeof built->reason, "%.390s", err.message);
   return code;
 }

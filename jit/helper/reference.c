@@ -33,7 +33,7 @@ static bool build_and_run(const struct workload *w, const struct tir *ir, double
   struct arena arena;
   struct jit_target target;
   struct jit_options options = {.no_fast_math = true};
-  if (!jit_backend_of(&w->hello->target)->reference(&w->hello->target, &target, err)) return false;
+  if (!jit_target_reference(&w->hello->target, &target, err)) return false;
   struct jit_code *code = jit_compile(ir, w->f, &target, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
   if (!kernel || !arena_open(&arena, w, kernel->backend, kernel->device, err)) return false;

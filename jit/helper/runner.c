@@ -113,6 +113,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .once = once,
                              .hopeless = c->hopeless,
                              .again = patience.again,
+                             .clock = r->backend->apart ? &timing_apart : NULL,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
   ms_error err = {.instruction = -1};
   struct jit_running running = {c->kernel, r->arena.pointers, c->workspace, &err};

@@ -81,12 +81,13 @@ grep -q vfmadd "$work/older.s" || fail "an old text of a known target makes othe
 "$msched" tune "$gemm" --trials 2 --policy replay_trace --db "$work/old.db" -- 32 32 32 >"$work/tuned" || fail "old records stop tuning"
 "$msched" top --target native --db "$work/old.db" | grep -q "$("$msched" top --target native -k 1 --db "$db" | tail -n 1 | sed 's/.*  \(llvm .*\)/\1/')" ||
   fail "nothing was measured here"
-# ---- A GPU: its design space is opened, its traces are applied and lowered, launches are refused
+# ---- A GPU that is not there: its design space is opened, its traces are applied and lowered, runs are refused
+export MSCHED_LIBCUDA=/nonexistent
 gpu="cuda -arch=sm_80"
 "$msched" space "$root/lua/examples/gemm.py" --target "$gpu" --json >"$work/space" || fail "no space for $gpu"
 grep -q 'blockIdx.x.*threadIdx.x' "$work/space" || fail "nothing is bound in the space for $gpu"
 for command in "tune $gemm --trials 1 --db $work/gpu.db" "run $root/lua/examples/gemm.py"; do
-  refused "kernels for cuda -arch=sm_80 are not launched yet" "$msched" $command --target "$gpu"
+  refused "CUDA's driver is missing" "$msched" $command --target "$gpu"
 done
 refused "the suffix says the form: .cu .ptx .cubin" "$msched" export "$id" -o "$work/gpu.s" --db "$db" --target "$gpu"
 "$msched" export "$id" -o "$work/gpu.cu" --db "$db" --target "$gpu" || fail "no source for $gpu"

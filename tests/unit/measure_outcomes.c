@@ -56,7 +56,7 @@ static void faults_have_names(void **state) {
     enum ms_code code;
     const char *name;
   } faults[] = {{MS_NOT_LAUNCHED, "not launched"},
-                {MS_TOO_MANY_RESOURCES, "too many resources"},
+                {MS_EXCEEDS_DEVICE, "too many resources"},
                 {MS_LAUNCH_TIMEOUT, "run timeout"},
                 {MS_MISALIGNED, "misaligned"},
                 {MS_ILLEGAL_ADDRESS, "illegal address"},

@@ -21,15 +21,20 @@ static inline void find_helper(void) {
 }
 
 /* A measurer whose task 0 is the workload. */
-static inline struct jit_measurer *start_measurer(struct tir *workload, const struct jit_measurer_options *options) {
+static inline struct jit_measurer *start_measurer_for(const char *text, struct tir *workload,
+                                                      const struct jit_measurer_options *options) {
   struct jit_target target;
   ms_error err = {0};
   find_helper();
-  if (!jit_target_parse("native", &target, &err)) fail_msg("%s", err.message);
+  if (!jit_target_parse(text, &target, &err)) fail_msg("%s", err.message);
   struct jit_measurer *m = jit_measurer_new(&target, options, &err);
   if (!m) fail_msg("%s", err.message);
   assert_int_equal(jit_measurer_add(m, workload, tir_find_func(workload, "main"), NULL), 0);
   return m;
+}
+
+static inline struct jit_measurer *start_measurer(struct tir *workload, const struct jit_measurer_options *options) {
+  return start_measurer_for("native", workload, options);
 }
 
 /* The trace: JSON. */

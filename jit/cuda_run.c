@@ -1,0 +1,249 @@
+/* Kernels on CUDA's devices: loading, memory between zones of a pattern, launching, timing by events. */
+#include "cuda.h"
+#include "cuda_launch.h"
+#include "driver.h"
+#include "nvrtc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* ---- Which devices ---- */
+
+/* Whether code for the architecture runs on a device: the same, or a later one of its generation. */
+static bool runs_on(const struct jit_target *target, const struct jit_device_info *device) {
+  bool exact = strchr(target->cpu, 'a') != NULL;
+  int arch = target->gpu.arch;
+  return exact ? arch == device->arch : arch / 10 == device->arch / 10 && arch <= device->arch;
+}
+
+/* Devices that run the target's code and are of one make: their times are compared. */
+static uint32_t find_devices(const struct jit_target *target, int ordinals[DRIVER_MOST_DEVICES], char *others,
+                             size_t size, ms_error *err) {
+  struct jit_device_info all[DRIVER_MOST_DEVICES];
+  uint32_t count = jit_devices(all, DRIVER_MOST_DEVICES, err), found = 0;
+  if (size) *others = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    size_t length = strlen(others);
+    if (runs_on(target, &all[i]) && (!found || !strcmp(all[i].name, all[ordinals[0]].name)))
+      ordinals[found++] = (int)i;
+    else if (length < size)
+      snprintf(others + length, size - length, "%s%.90s (sm_%d)", length ? ", " : "", all[i].name, all[i].arch);
+  }
+  return found;
+}
+
+uint32_t cuda_count(const struct jit_target *target) {
+  int ordinals[DRIVER_MOST_DEVICES];
+  char others[300];
+  return find_devices(target, ordinals, others, sizeof others, NULL);
+}
+
+/* A driver knows the code of its own generation's compilers, and of those before. */
+static bool knows_code(const struct driver *d, ms_error *err) {
+  int major, minor;
+  if (!nvrtc_version(&major, &minor, err)) return false;
+  return d->known / 1000 >= major ||
+         ms_fail(
+             err, MS_NO_DEVICE,
+             "the driver knows CUDA %d.%d, and NVRTC is of %d.%d: its code is newer than the driver; install a newer "
+             "driver, or NVRTC of CUDA %d and say where by MSCHED_NVRTC",
+             d->known / 1000, d->known % 1000 / 10, major, minor, d->known / 1000);
+}
+
+bool cuda_runs_here(const struct jit_target *target, ms_error *err) {
+  int ordinals[DRIVER_MOST_DEVICES];
+  char others[300];
+  ms_error why = {.instruction = -1};
+  const struct driver *d = driver_find(err);
+  if (!d) return false;
+  if (find_devices(target, ordinals, others, sizeof others, &why)) return knows_code(d, err);
+  if (*why.message) return ms_fail(err, MS_NO_DEVICE, "%s", why.message);
+  return ms_fail(err, MS_NO_DEVICE, "no CUDA device runs code for %s; there %s %s", target->cpu, *others ? "is" : "are",
+                 *others ? others : "are none");
+}
+
+bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err) {
+  int ordinals[DRIVER_MOST_DEVICES];
+  char others[300];
+  ms_error why = {.instruction = -1};
+  uint32_t count = find_devices(target, ordinals, others, sizeof others, &why);
+  if (number >= count)
+    return ms_fail(err, MS_NO_DEVICE, "device %u is gone%s%s", number, *why.message ? ": " : "", why.message);
+  *out = driver_open(ordinals[number], err);
+  if (!*out && err && err->code != MS_DEVICE_MEMORY) err->code = MS_NO_DEVICE;
+  return *out != NULL;
+}
+
+/* A context takes more addresses than the machine has memory. */
+void cuda_prepare(const struct jit_target *target) {
+  struct rlimit limit;
+  (void)target;
+  if (getrlimit(RLIMIT_AS, &limit)) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+/* ---- Memory ---- */
+
+enum { ZONE = 512, PATTERN = 0xa5 };
+
+static uint64_t address(const void *at) { return (uint64_t)(uintptr_t)at; }
+
+static void *get(struct jit_device *device, size_t bytes, ms_error *err) {
+  const struct driver *d = device->driver;
+  uint64_t base = 0;
+  if (!driver_enter(device, err) || !driver_check(d->allocate(&base, bytes + 2 * ZONE), "memory for a buffer", err))
+    return NULL;
+  if (driver_check(d->fill(base, PATTERN, ZONE), "writing a guard", err) &&
+      driver_check(d->fill(base + ZONE + bytes, PATTERN, ZONE), "writing a guard", err))
+    return (void *)(uintptr_t)(base + ZONE);
+  d->release(base);
+  return NULL;
+}
+
+static void release(struct jit_device *device, void *at, size_t bytes) {
+  (void)bytes;
+  if (at && driver_enter(device, NULL)) device->driver->release(address(at) - ZONE);
+}
+
+static bool write_to(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err) {
+  return driver_enter(device, err) &&
+         driver_check(device->driver->upload(address(to), from, bytes), "sending a buffer", err);
+}
+static bool read_from(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err) {
+  return driver_enter(device, err) &&
+         driver_check(device->driver->download(to, address(from), bytes), "fetching a buffer", err);
+}
+static bool copy(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err) {
+  return driver_enter(device, err) &&
+         driver_check(device->driver->copy(address(to), address(from), bytes), "copying a buffer", err);
+}
+static bool fill(struct jit_device *device, void *at, uint8_t byte, size_t bytes, ms_error *err) {
+  return driver_enter(device, err) &&
+         driver_check(device->driver->fill(address(at), byte, bytes), "filling a buffer", err);
+}
+
+static bool check_zone(struct jit_device *device, uint64_t at, const char *where, size_t bytes, ms_error *err) {
+  uint8_t zone[ZONE];
+  if (!read_from(device, zone, (void *)(uintptr_t)at, ZONE, err)) return false;
+  for (int i = 0; i < ZONE; i++)
+    if (zone[i] != PATTERN)
+      return ms_fail(err, MS_ILLEGAL_ADDRESS, "a kernel wrote %s a buffer of %zu bytes", where, bytes);
+  return true;
+}
+
+static bool check_guards(struct jit_device *device, const void *at, size_t bytes, ms_error *err) {
+  return check_zone(device, address(at) - ZONE, "before", bytes, err) &&
+         check_zone(device, address(at) + bytes, "past", bytes, err);
+}
+
+const struct jit_memory cuda_memory = {.get = get,
+                                       .release = release,
+                                       .write = write_to,
+                                       .read = read_from,
+                                       .copy = copy,
+                                       .fill = fill,
+                                       .check_guards = check_guards};
+
+/* ---- Loading ---- */
+
+struct loaded {
+  struct cuda_plan plan; /* its lists lie in `bytes` */
+  void *bytes, *module, **functions;
+  void *start, *end; /* events */
+};
+
+enum { MAX_DYNAMIC_SHARED_BYTES = 8, PLAIN_SHARED_BYTES = 48 << 10 };
+
+static bool find_functions(const struct driver *d, struct loaded *l, ms_error *err) {
+  l->functions = calloc(l->plan.launch_count + 1, sizeof *l->functions);
+  if (!l->functions) abort();
+  for (uint32_t i = 0; i < l->plan.launch_count; i++) {
+    const struct cuda_launch *launch = &l->plan.launches[i];
+    if (!driver_check(d->function(&l->functions[i], l->module, launch->name), launch->name, err)) return false;
+    if (launch->shared_bytes > PLAIN_SHARED_BYTES &&
+        !driver_check(d->set_attribute(l->functions[i], MAX_DYNAMIC_SHARED_BYTES, (int)launch->shared_bytes),
+                      launch->name, err))
+      return false;
+  }
+  return driver_check(d->new_event(&l->start, 0), "making an event", err) &&
+         driver_check(d->new_event(&l->end, 0), "making an event", err);
+}
+
+void cuda_unload(struct jit_kernel *kernel) {
+  struct loaded *l = kernel->loaded;
+  const struct driver *d = kernel->device->driver;
+  if (driver_enter(kernel->device, NULL)) {
+    if (l->start) d->free_event(l->start);
+    if (l->end) d->free_event(l->end);
+    if (l->module) d->unload(l->module);
+  }
+  free(l->functions);
+  free(l->bytes);
+  free(l);
+}
+
+bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_error *err) {
+  const struct driver *d = kernel->device->driver;
+  const void *image;
+  struct loaded *l = kernel->loaded = calloc(1, sizeof *l);
+  if (!l || !(l->bytes = malloc(count))) abort();
+  memcpy(l->bytes, bytes, count);
+  bool ok = cuda_plan_read(l->bytes, count, &l->plan, &image) ||
+            ms_fail(err, MS_NOT_COMPILABLE, "what was compiled cannot be read");
+  if (ok && *l->plan.refusal)
+    ok = ms_fail(err, MS_NOT_LAUNCHED, "%s; .cu can be exported, and launched by your own program", l->plan.refusal);
+  ok = ok && driver_enter(kernel->device, err) && driver_check(d->load(&l->module, image), "loading kernels", err) &&
+       find_functions(d, l, err);
+  if (!ok) cuda_unload(kernel);
+  return ok;
+}
+
+/* ---- Launching ---- */
+
+enum { MOST_OPERANDS = 256 };
+
+/* The address of an operand's value, which may be made in *value. */
+static void *operand_of(const struct cuda_operand *o, void **args, const void *workspace, uint64_t *value) {
+  switch (o->kind) {
+  case CUDA_BUFFER: *value = address(args[o->parameter]); return value;
+  case CUDA_WORKSPACE: *value = address(workspace) + o->offset; return value;
+  default: return args[o->parameter];
+  }
+}
+
+static bool launch_all(const struct jit_kernel *kernel, void **args, const void *workspace, ms_error *err) {
+  const struct loaded *l = kernel->loaded;
+  const struct driver *d = kernel->device->driver;
+  for (uint32_t i = 0; i < l->plan.launch_count; i++) {
+    const struct cuda_launch *launch = &l->plan.launches[i];
+    uint64_t values[MOST_OPERANDS];
+    void *operands[MOST_OPERANDS];
+    if (launch->count > MOST_OPERANDS) return ms_fail(err, MS_NOT_LAUNCHED, "%s: too many operands", launch->name);
+    for (uint32_t o = 0; o < launch->count; o++)
+      operands[o] = operand_of(&l->plan.operands[launch->first + o], args, workspace, &values[o]);
+    int result = d->launch(l->functions[i], launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                           launch->block[1], launch->block[2], launch->shared_bytes, NULL, operands, NULL);
+    if (!driver_check(result, launch->name, err)) return false;
+  }
+  return true;
+}
+
+bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err) {
+  (void)outlive; /* a fault is the device's */
+  return driver_enter(kernel->device, err) && launch_all(kernel, args, workspace, err) &&
+         driver_check(kernel->device->driver->synchronize(), "running kernels", err);
+}
+
+double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
+  const struct loaded *l = kernel->loaded;
+  const struct driver *d = kernel->device->driver;
+  float milliseconds = 0;
+  bool ok = driver_enter(kernel->device, err) && driver_check(d->record(l->start, NULL), "timing kernels", err);
+  for (uint32_t i = 0; i < calls && ok; i++) ok = launch_all(kernel, args, workspace, err);
+  ok = ok && driver_check(d->record(l->end, NULL), "timing kernels", err) &&
+       driver_check(d->wait(l->end), "running kernels", err) &&
+       driver_check(d->elapsed(&milliseconds, l->start, l->end), "timing kernels", err);
+  return ok ? 1e-3 * milliseconds / calls : -1;
+}

@@ -1,0 +1,34 @@
+/* CUDA's driver, where it is installed: opened when it is first asked for. Its devices, and one's context in this process.
+ * Internal to jit. */
+#ifndef MSCHED_JIT_DRIVER_H
+#define MSCHED_JIT_DRIVER_H
+
+#include "jit.h"
+
+struct driver {
+#define DRIVER_FUNCTION(field, symbol, parameters) int(*field) parameters;
+#include "driver.def"
+  int known; /* the newest CUDA that it knows: 12040 for 12.4 */
+};
+/* The library is MSCHED_LIBCUDA, or found by its name. NULL: it is not there, or lacks a function, or does not start: err
+ * says which, and what goes without. Thread-safe. */
+const struct driver *driver_find(ms_error *err);
+
+/* Whether a call went well; else err has the fault's own code. doing: what was tried, in words. */
+bool driver_check(int result, const char *doing, ms_error *err);
+
+enum { DRIVER_MOST_DEVICES = 16 };
+/* A device by its number; false: it cannot be asked. */
+bool driver_describe(const struct driver *driver, int ordinal, struct jit_device_info *out, ms_error *err);
+
+/* Makes the context of a device this thread's. */
+struct jit_device {
+  const struct driver *driver;
+  int ordinal;
+  void *context;
+};
+/* One a device in a process, which keeps it. NULL: err is filled. */
+struct jit_device *driver_open(int ordinal, ms_error *err);
+bool driver_enter(const struct jit_device *device, ms_error *err);
+
+#endif

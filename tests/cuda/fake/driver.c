@@ -1,0 +1,254 @@
+/* CUDA's driver without a GPU: the entry points that ours uses, on this CPU. Memory is malloc's; kernels are functions of a
+ * library, whose path the image says (nvrtc.c makes it), run by fibers. What environment variables say, at any time:
+ *   FAKE_CUDA_DEVICES  architectures, as `90 80`; unset: one of 90
+ *   FAKE_CUDA_VERSION  the newest CUDA that it knows, as 13000; an image of a newer one is refused
+ *   FAKE_CUDA_GONE     a path: when a file is there, no device is
+ *   FAKE_CUDA_FAULTS   what becomes of kernels, by the threads of a block, as `64=700 32=hang`: a CUresult, which the
+ *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
+ *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled
+ *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01 */
+#define _GNU_SOURCE
+#include "../fibers.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+  SUCCESS,
+  INVALID_VALUE,
+  OUT_OF_MEMORY,
+  NO_DEVICE = 100,
+  INVALID_DEVICE,
+  INVALID_IMAGE = 200,
+  NO_BINARY = 209,
+  NOT_FOUND = 500,
+  UNKNOWN = 999
+};
+enum { MOST_THREADS = 1024, MOST_DEVICES = 8 };
+
+static int sticky; /* the context's fault */
+static double now; /* milliseconds of the devices' clock */
+
+static const char *setting(const char *name, const char *otherwise) {
+  const char *value = getenv(name);
+  return value && *value ? value : otherwise;
+}
+
+static int is_gone(void) {
+  const char *path = setting("FAKE_CUDA_GONE", NULL);
+  return path && access(path, F_OK) == 0;
+}
+
+/* What a list says for a number of threads: the text after `=`; NULL: nothing. */
+static const char *said_of(const char *name, unsigned threads) {
+  const char *list = setting(name, "");
+  char key[24];
+  snprintf(key, sizeof key, "%u=", threads);
+  for (const char *word = list; word; word = strchr(word, ' ')) {
+    word += strspn(word, " ");
+    if (!strncmp(word, key, strlen(key))) return word + strlen(key);
+  }
+  return NULL;
+}
+
+/* ---- Devices ---- */
+
+static int devices(int archs[MOST_DEVICES]) {
+  const char *at = setting("FAKE_CUDA_DEVICES", "90");
+  int count = 0, length;
+  while (!is_gone() && count < MOST_DEVICES && sscanf(at, "%d%n", &archs[count], &length) == 1) at += length, count++;
+  return count;
+}
+
+int cuInit(unsigned flags) {
+  int archs[MOST_DEVICES];
+  (void)flags;
+  return devices(archs) ? SUCCESS : NO_DEVICE;
+}
+int cuDriverGetVersion(int *version) {
+  *version = atoi(setting("FAKE_CUDA_VERSION", "13000"));
+  return SUCCESS;
+}
+int cuDeviceGetCount(int *count) {
+  int archs[MOST_DEVICES];
+  *count = devices(archs);
+  return SUCCESS;
+}
+int cuDeviceGet(int *device, int ordinal) {
+  int archs[MOST_DEVICES];
+  *device = ordinal;
+  return ordinal < devices(archs) ? SUCCESS : INVALID_DEVICE;
+}
+int cuDeviceGetName(char *name, int size, int device) {
+  int archs[MOST_DEVICES];
+  if (device >= devices(archs)) return INVALID_DEVICE;
+  snprintf(name, (size_t)size, "Fake %d", archs[device]);
+  return SUCCESS;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  int archs[MOST_DEVICES];
+  if (device >= devices(archs)) return INVALID_DEVICE;
+  switch (attribute) {
+  case 13: *value = 1500000; return SUCCESS;
+  case 16: *value = 132; return SUCCESS;
+  case 38: *value = 50 << 20; return SUCCESS;
+  case 75: *value = archs[device] / 10; return SUCCESS;
+  case 76: *value = archs[device] % 10; return SUCCESS;
+  case 97: *value = 232448; return SUCCESS;
+  default: return INVALID_VALUE;
+  }
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  (void)device;
+  *bytes = (size_t)80 << 30;
+  return SUCCESS;
+}
+
+/* ---- Contexts ---- */
+
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  static char contexts[MOST_DEVICES];
+  *context = &contexts[device];
+  return is_gone() ? NO_DEVICE : SUCCESS;
+}
+int cuCtxSetCurrent(void *context) { return context ? SUCCESS : INVALID_VALUE; }
+int cuCtxSynchronize(void) {
+  while (sticky == -1) pause(); /* a kernel that never ends */
+  return is_gone() ? UNKNOWN : sticky;
+}
+
+/* ---- Memory ---- */
+
+static void *host(uint64_t at) { return (void *)(uintptr_t)at; }
+
+int cuMemAlloc_v2(uint64_t *at, size_t bytes) {
+  if (sticky || bytes > (size_t)atoll(setting("FAKE_CUDA_MEMORY", "1000000000")))
+    return sticky ? sticky : OUT_OF_MEMORY;
+  void *got = aligned_alloc(512, (bytes + 511) & ~(size_t)511);
+  *at = (uint64_t)(uintptr_t)got;
+  return got ? SUCCESS : OUT_OF_MEMORY;
+}
+int cuMemFree_v2(uint64_t at) {
+  free(host(at));
+  return sticky;
+}
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
+  memcpy(host(to), from, bytes);
+  return cuCtxSynchronize();
+}
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
+  memcpy(to, host(from), bytes);
+  return cuCtxSynchronize();
+}
+int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
+  memcpy(host(to), host(from), bytes);
+  return sticky;
+}
+int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) {
+  memset(host(at), byte, bytes);
+  return sticky;
+}
+
+/* ---- Kernels ---- */
+
+/* As the image's source has it, for each kernel: the library's function NAME_call. */
+typedef void kernel_call(const unsigned *extents, void **args, unsigned shared_bytes);
+
+int cuModuleLoadData(void **module, const void *image) {
+  int version, length;
+  char path[1000];
+  if (sticky) return sticky;
+  if (sscanf(image, "fake cubin %d %999s%n", &version, path, &length) != 2) return INVALID_IMAGE;
+  if (version > atoi(setting("FAKE_CUDA_VERSION", "13000"))) return NO_BINARY;
+  *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!*module) fprintf(stderr, "fake driver: %s\n", dlerror());
+  return *module ? SUCCESS : INVALID_IMAGE;
+}
+int cuModuleUnload(void *module) {
+  dlclose(module);
+  return sticky;
+}
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+  char symbol[300];
+  snprintf(symbol, sizeof symbol, "%s_call", name);
+  *function = dlsym(module, symbol);
+  return *function ? SUCCESS : NOT_FOUND;
+}
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  (void)attribute;
+  return function && value <= 232448 ? SUCCESS : INVALID_VALUE;
+}
+
+static void make_gone(void) {
+  int file = open(setting("FAKE_CUDA_GONE", "/dev/null"), O_CREAT | O_WRONLY, 0600);
+  if (file >= 0) close(file);
+}
+
+/* After the kernel, its buffer: its first element is another number, or none; or what lies before it is written. */
+static void spoil(const char *fault, void **args) {
+  size_t length = strcspn(fault, "0123456789");
+  unsigned char *at = *(unsigned char **)args[atoi(fault + length)];
+  if (!strncmp(fault, "wrong", length)) at[2] ^= 0x55;
+  if (!strncmp(fault, "nan", length)) memset(at, 0xff, 4);
+  if (!strncmp(fault, "past", length)) at[-1] ^= 0x55;
+}
+
+/* Gives what the launch does. */
+static int fail(const char *fault, void **args) {
+  if (*fault == 'L') return atoi(fault + 1);
+  if (!strncmp(fault, "hang", 4))
+    sticky = -1;
+  else if (!strncmp(fault, "gone", 4))
+    make_gone();
+  else if (*fault >= '0' && *fault <= '9')
+    sticky = atoi(fault);
+  else
+    spoil(fault, args);
+  return SUCCESS;
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **args, void **extra) {
+  const unsigned extents[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
+  unsigned threads = block_x * block_y * block_z;
+  (void)stream, (void)extra;
+  if (sticky) return sticky;
+  if (!threads || threads > MOST_THREADS) return INVALID_VALUE;
+  const char *fault = said_of("FAKE_CUDA_FAULTS", threads), *time = said_of("FAKE_CUDA_TIMES", threads);
+  now += time ? atof(time) : 0.01;
+  if (!fault || *fault > '9') {
+    kernel_call *call;
+    memcpy(&call, &function, sizeof call);
+    call(extents, args, shared_bytes);
+  }
+  return fault ? fail(fault, args) : SUCCESS;
+}
+
+/* ---- Events ---- */
+
+int cuEventCreate(void **event, unsigned flags) {
+  (void)flags;
+  *event = calloc(1, sizeof(double));
+  return sticky;
+}
+int cuEventRecord(void *event, void *stream) {
+  (void)stream;
+  *(double *)event = now;
+  return sticky > 0 ? sticky : SUCCESS;
+}
+int cuEventSynchronize(void *event) {
+  (void)event;
+  return cuCtxSynchronize();
+}
+int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
+  *milliseconds = (float)(*(double *)end - *(double *)start);
+  return sticky;
+}
+int cuEventDestroy_v2(void *event) {
+  free(event);
+  return sticky;
+}

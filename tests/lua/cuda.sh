@@ -1,0 +1,66 @@
+#!/bin/sh
+# Tuning for CUDA end to end without a GPU: a driver and an NVRTC of the tests' own (tests/cuda/fake) run kernels on this
+# CPU. What is found wrong of a machine is one message, and nothing that was measured is lost.
+# usage: cuda.sh MSCHED SOURCES DRIVER NVRTC
+set -eu
+msched=$1 root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "cuda: $*"; exit 1; }
+g++ --version >/dev/null 2>&1 || { echo "cuda: skipped: there is no g++"; exit 77; }
+export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 FAKE_NVRTC_FOLDER=$work
+gemm=$root/lua/examples/gemm.lua target="cuda -arch=sm_90" db=$work/gpu.db
+
+refused() { # words of the message, command…
+  words=$1
+  shift
+  status=0
+  "$@" >"$work/out" 2>"$work/err" || status=$?
+  [ "$status" = 1 ] || fail "exit status $status, not 1: $*"
+  grep -qF -- "$words" "$work/err" || fail "no \`$words\` in: $(cat "$work/err"), of: $*"
+  [ "$(wc -l <"$work/err")" = 1 ] || fail "more than one message: $(cat "$work/err")"
+}
+records() { "$msched" top --db "$db" | grep -c "cuda -arch=sm_90" || true; }
+
+# ---- A machine with a device
+FAKE_CUDA_DEVICES="90 80" "$msched" doctor >"$work/doctor"
+grep -q "^CUDA *driver 13.0" "$work/doctor" && grep -q "^NVRTC *13.0" "$work/doctor" || fail "no versions: $(cat "$work/doctor")"
+grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz; 1: Fake 80, sm_80" "$work/doctor" || fail "no devices"
+
+"$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
+[ "$(records)" = 6 ] || fail "$(records) records, not 6"
+! grep -q busy "$work/tuned" || fail "a busy host is no busy device"
+id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
+"$msched" replay "$id" --db "$db" | grep -q "by 0, everywhere" || fail "the best is not replayed"
+"$msched" export "$id" -o "$work/best.cu" --db "$db" || fail "the best is not exported"
+
+# ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best
+FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$work/faults.db" \
+  --seed 3 -- 32 32 32 >"$work/tuned" 2>&1 || fail "faults end the run: $(cat "$work/tuned")"
+grep -q "failed: .*illegal address" "$work/tuned" || fail "no fault by its name: $(cat "$work/tuned")"
+
+# ---- A device that disappears: what was measured stays
+before=$(records)
+export FAKE_CUDA_GONE=$work/gone
+(sleep 4 && touch "$work/gone") &
+refused "gone" "$msched" tune "$gemm" --target "$target" --trials 400 --db "$db" -- 24 40 20
+wait
+[ "$(records)" -ge "$before" ] || fail "records are lost with the device"
+unset FAKE_CUDA_GONE
+
+# ---- Machines that lack something
+tune() { "$msched" tune "$gemm" --target "$1" --trials 20 --db "$db" -- 24 40 20; }
+before=$(records)
+(FAKE_CUDA_DEVICES=80 refused "no CUDA device runs code for sm_90; there is Fake 80 (sm_80)" tune "$target")
+(FAKE_CUDA_VERSION=12040 refused "the driver knows CUDA 12.4, and NVRTC is of 13.0" tune "$target")
+(FAKE_CUDA_GONE=/dev/null refused "there is no device (CUDA_ERROR_NO_DEVICE)" tune "$target")
+(MSCHED_NVRTC=/nonexistent refused "NVRTC is missing" tune "$target")
+export MSCHED_LIBCUDA=/nonexistent
+refused "CUDA's driver is missing" tune "$target"
+refused "CUDA's driver is missing" "$msched" replay "$id" --db "$db"
+"$msched" show "$id" --db "$db" >/dev/null || fail "a record for CUDA is not shown without CUDA"
+"$msched" export "$id" -o "$work/other.cu" --db "$db" 2>"$work/err" || fail "not exported: $(cat "$work/err")"
+grep -q "not checked: .*CUDA's driver is missing" "$work/err" || fail "it does not say that it was not checked"
+cmp -s "$work/best.cu" "$work/other.cu" || fail "the source is another without CUDA"
+[ "$(records)" = "$before" ] || fail "$(records) records, not $before"
+echo "cuda: ok"

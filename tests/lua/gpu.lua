@@ -1,0 +1,38 @@
+-- Random draws of the CUDA space of the 19 operators, with shapes that do not divide, run on a device: each is compiled by
+-- NVRTC, and compared with what the unscheduled function computes, on small integers and on real numbers.
+-- usage: msched gpu.lua DRAWS SEED
+local ms = require "msched"
+local tune = ms.load "search.tune"
+local workloads = dofile(arg[0]:match "^.*/" .. "../support/workloads.lua")
+
+local draws, seed = math.tointeger(arg[1]), math.tointeger(arg[2])
+local devices = ms.devices()
+if #devices == 0 then
+  print("gpu: skipped: no CUDA device: " .. devices.driver .. "; on a machine that has one, with NVRTC: tests/run gpu")
+  os.exit(77)
+end
+local target = string.format("cuda -arch=sm_%d", devices[1].arch)
+ms.target(target, {runs = true})
+
+local refused = {}
+local function check(func)
+  local opened, count, sketches = tune.open(func, ms.target(target), {}), 0, {}
+  local pool = ms.pool(func, {jobs = 1, target = target})
+  for i, s in ipairs(opened.sketches) do sketches[i] = s.trace:simplified(false) end
+  for _, c in ipairs(workloads.draw(pool, sketches, draws, refused, seed)) do
+    local ok, kernel = pcall(ms.build, ms.apply(func, c.trace):func(), {target = target, reference = func})
+    if ok then
+      kernel:check {seed = seed}
+      count = count + 1
+    else
+      assert(kernel:find("required: ", 1, true), kernel) -- a refusal, with what it requires
+    end
+  end
+  pool:close()
+  return count
+end
+
+local total = 0
+for _, make in ipairs(workloads.small) do total = total + check(make()) end
+assert(2 * total >= draws * #workloads.small, "gpu: too few draws were run")
+print(string.format("gpu: %d kernels ran on %s, and agree", total, devices[1].name))

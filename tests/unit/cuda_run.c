@@ -1,0 +1,121 @@
+/* Kernels for CUDA called from this process, on the fake driver (cuda/fake): several kernels with memory between them,
+ * scalars, what is beside a buffer; which devices run what. */
+#include "cuda.h"
+
+static struct jit_target target_of(const char *text) {
+  struct jit_target target;
+  ms_error err = {0};
+  if (!jit_target_parse(text, &target, &err)) fail_msg("%s", err.message);
+  return target;
+}
+
+/* Runs the function as it stands, its kernels on the device, and compares with the interpreter. */
+static void run_as_interpreted(struct tir *ir) {
+  struct jit_target target = target_of(CUDA_TARGET);
+  struct tir_arguments expected, actual;
+  ms_error err = {0};
+  tir_func f = tir_find_func(ir, "main");
+  assert_true(tir_make_arguments(ir, f, 1, &expected, &err));
+  tir_copy_arguments(ir, f, &expected, &actual);
+  assert_true(tir_run(ir, f, expected.args, expected.count, NULL, &err));
+  if (!jit_run(ir, f, &target, NULL, actual.args, &err)) fail_msg("%s", err.message);
+  if (!tir_same_arguments(ir, f, &expected, &actual, 0, &err)) fail_msg("%s", err.message);
+  tir_arguments_free(&expected);
+  tir_arguments_free(&actual);
+  tir_free(ir);
+}
+
+static void kernels_with_memory_between(void **state) {
+  (void)state;
+  run_as_interpreted(read_function(
+      "A: T.Buffer((96,), \"float32\"), C: T.Buffer((96,), \"float32\")",
+      "B = T.sblock_alloc_buffer((96,), \"float32\")", "for bx in T.thread_binding(3, thread=\"blockIdx.x\"):",
+      "    for tx in T.thread_binding(32, thread=\"threadIdx.x\"):", "        with T.sblock(\"B\"):",
+      "            v = T.axis.spatial(96, bx * 32 + tx)", "            B[v] = A[v] + T.float32(1)",
+      "for bx in T.thread_binding(6, thread=\"blockIdx.x\"):",
+      "    for tx in T.thread_binding(16, thread=\"threadIdx.x\"):", "        with T.sblock(\"C\"):",
+      "            v = T.axis.spatial(96, bx * 16 + tx)", "            C[v] = B[95 - v] * T.float32(2)"));
+}
+
+static void scalars_reach_kernels(void **state) {
+  (void)state;
+  run_as_interpreted(read_function(
+      "C: T.Buffer((64,), \"int32\"), n: T.int32", "for tx in T.thread_binding(64, thread=\"threadIdx.x\"):",
+      "    with T.sblock(\"C\"):", "        v = T.axis.spatial(64, tx)", "        C[v] = v + n"));
+}
+
+static void agrees_on_real_numbers(void **state) {
+  (void)state;
+  struct jit_target target = target_of(CUDA_TARGET);
+  struct tir *ir = doubling();
+  struct jit_expected expected;
+  ms_error err = {0};
+  tir_func f = tir_find_func(ir, "main");
+  if (jit_expect(ir, f, &target, JIT_REAL, 1, &expected, &err) != 1) fail_msg("%s", err.message);
+  struct jit_code *code = jit_compile(ir, f, &target, NULL, &err);
+  struct jit_kernel *kernel = code ? jit_load(code, &err) : NULL;
+  if (!kernel || !jit_kernel_agrees(&expected, ir, f, kernel, NULL, &err)) fail_msg("%s", err.message);
+  assert_null(jit_kernel_entry(kernel));
+  jit_kernel_free(kernel);
+  jit_code_free(code);
+  jit_expected_free(&expected);
+  tir_free(ir);
+}
+
+static void a_call_is_timed_by_events(void **state) {
+  (void)state;
+  struct jit_target target = target_of(CUDA_TARGET);
+  struct tir *ir = doubling();
+  struct tir_arguments args;
+  struct jit_timing timing;
+  ms_error err = {0};
+  tir_func f = tir_find_func(ir, "main");
+  setenv("FAKE_CUDA_TIMES", "1=0.125", 1);
+  assert_true(tir_make_arguments(ir, f, 1, &args, &err));
+  struct jit_code *code = jit_compile(ir, f, &target, NULL, &err);
+  struct jit_kernel *kernel = code ? jit_load(code, &err) : NULL;
+  struct jit_call *call = kernel ? jit_call_new(kernel, ir, f, args.args, &err) : NULL;
+  if (!call || !jit_call_time(call, 0.02, 1, &timing, &err)) fail_msg("%s", err.message);
+  assert_true(timing.seconds > 0.124e-3 && timing.seconds < 0.126e-3);
+  jit_call_free(call);
+  jit_kernel_free(kernel);
+  jit_code_free(code);
+  tir_arguments_free(&args);
+  tir_free(ir);
+  unsetenv("FAKE_CUDA_TIMES");
+}
+
+static void expect_refused(const char *text, const char *why) {
+  struct jit_target target = target_of(text);
+  ms_error err = {0};
+  assert_false(jit_target_runs_here(&target, &err));
+  assert_int_equal(err.code, MS_NO_DEVICE);
+  if (!strstr(err.message, why)) fail_msg("\"%s\" does not say \"%s\"", err.message, why);
+}
+
+static void devices_run_their_generation(void **state) {
+  (void)state;
+  struct jit_device_info all[4];
+  ms_error err = {0};
+  setenv("FAKE_CUDA_DEVICES", "80 86", 1);
+  assert_int_equal(jit_devices(all, 4, &err), 2);
+  assert_string_equal(all[1].name, "Fake 86");
+  assert_int_equal(all[1].arch, 86);
+  struct jit_target older = target_of("cuda -arch=sm_80");
+  assert_true(jit_target_runs_here(&older, &err));
+  expect_refused("cuda -arch=sm_90", "there is Fake 80 (sm_80), Fake 86 (sm_86)");
+  expect_refused("cuda -arch=sm_75", "no CUDA device runs code for sm_75");
+  unsetenv("FAKE_CUDA_DEVICES");
+  setenv("FAKE_NVRTC_VERSION", "14020", 1);
+  expect_refused(CUDA_TARGET, "the driver knows CUDA 13.0, and NVRTC is of 14.2");
+  unsetenv("FAKE_NVRTC_VERSION");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_with_memory_between),
+                                     cmocka_unit_test(scalars_reach_kernels), cmocka_unit_test(agrees_on_real_numbers),
+                                     cmocka_unit_test(a_call_is_timed_by_events),
+                                     cmocka_unit_test(devices_run_their_generation)};
+  need_fakes();
+  return cmocka_run_group_tests(tests, open_folder, close_folder);
+}
