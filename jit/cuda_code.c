@@ -1,6 +1,8 @@
 /* Kernels for CUDA as code: their source, what NVRTC makes of it, and the row in the table. */
 #include "cuda.h"
 #include "emit_c.h"
+#include "header.h"
+#include "launcher.h"
 #include "nvrtc.h"
 #include "resources.h"
 
@@ -55,20 +57,49 @@ static bool load(const struct jit_code *code, struct jit_kernel *kernel, ms_erro
   return ok;
 }
 
+/* What NVRTC makes of the source. */
+static bool write_assembled(const char *source, struct c_kernels *kernels, const struct jit_target *target,
+                            const struct jit_options *options, const char *form, const char *path, ms_error *err) {
+  struct nvrtc_code made;
+  bool no_fast_math = options && options->no_fast_math;
+  bool ok = nvrtc_compile(source, target, no_fast_math, !strcmp(form, ".ptx"), &made, err) &&
+            resources_note(made.log, target, kernels->at, kernels->count, err) &&
+            jit_write_file(path, made.bytes, made.size, err);
+  nvrtc_code_free(&made);
+  return ok;
+}
+
+/* C that launches them, or its header; the header's file has the source's name. */
+static bool write_launcher(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
+                           const struct c_kernels *kernels, const char *form, const char *path, ms_error *err) {
+  struct cuda_plan plan;
+  const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+  char header[HEADER_NAME];
+  cuda_plan_make(lowered, f, kernels, &plan);
+  snprintf(header, sizeof header, "%.*s.h", (int)(strlen(file) - strlen(form)), file);
+  char *text = *plan.refusal         ? NULL
+               : !strcmp(form, ".h") ? launcher_header(lowered, f, name, target, &plan)
+                                     : launcher_source(lowered, f, name, target, &plan, header);
+  bool ok = text ? jit_write_file(path, text, strlen(text), err)
+                 : ms_fail(err, MS_NOT_COMPILABLE, "no launcher can be written: %s", plan.refusal);
+  cuda_plan_free(&plan);
+  free(text);
+  return ok;
+}
+
 static bool write_kernels(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
                           const struct jit_options *options, const char *form, const char *path, ms_error *err) {
   struct c_kernels kernels = {0};
-  struct nvrtc_code code = {0};
-  char *text = jit_emit_c(lowered, f, name, target, options, &kernels, err);
-  bool source = !strcmp(form, ".cu"), ok = text != NULL;
-  if (ok && !source)
-    ok = nvrtc_compile(text, target, options && options->no_fast_math, !strcmp(form, ".ptx"), &code, err) &&
-         resources_note(code.log, target, kernels.at, kernels.count, err);
-  ok =
-      ok && (source ? jit_write_file(path, text, strlen(text), err) : jit_write_file(path, code.bytes, code.size, err));
-  nvrtc_code_free(&code);
+  char *source = jit_emit_c(lowered, f, name, target, options, &kernels, err);
+  bool ok = source != NULL;
+  if (ok && !strcmp(form, ".cu"))
+    ok = jit_write_file(path, source, strlen(source), err);
+  else if (ok && (!strcmp(form, ".h") || !strcmp(form, ".c")))
+    ok = write_launcher(lowered, f, name, target, &kernels, form, path, err);
+  else if (ok)
+    ok = write_assembled(source, &kernels, target, options, form, path, err);
   free(kernels.at);
-  free(text);
+  free(source);
   return ok;
 }
 
@@ -86,7 +117,7 @@ static bool refer_to_host(const struct jit_target *target, struct jit_target *ou
   return jit_target_parse("native", out, err);
 }
 
-static const char *const forms[] = {".cu", ".ptx", ".cubin", NULL};
+static const char *const forms[] = {".cu", ".ptx", ".cubin", ".h", ".c", NULL};
 
 const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .parse = cuda_parse,

@@ -156,8 +156,8 @@ jit_entry jit_kernel_entry(const struct jit_kernel *kernel); /* NULL: it runs on
 size_t jit_kernel_workspace(const struct jit_kernel *kernel);
 void jit_kernel_free(struct jit_kernel *kernel);
 
-/* Writes the function as PATH's suffix says: .o .so .c .h .ll .s; kernels of a GPU: .cu, by NVRTC .ptx .cubin. The header declares a typed function of the buffers
- * and states shapes, alignment, workspace and status. A function that no C program could link by its name (main, a
+/* Writes the function as PATH's suffix says: .o .so .c .h .ll .s; kernels of a GPU: .cu, by NVRTC .ptx .cubin,
+ * and .c .h: what launches them through the driver's API. The header declares typed functions of the buffers and states shapes, alignment, workspace and status. A function that no C program could link by its name (main, a
  * keyword, C's library) is named like PATH's file, without the suffix. */
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err);

@@ -168,7 +168,7 @@ end
 
 function commands.export(options, ids)
   local path = options.output
-  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin") end
+  if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin .h .c") end
   local store = open_store(options.db, true)
   if options.pinned then
     if ids[1] then misuse("--pinned takes what is pinned, and not an ID") end

@@ -223,7 +223,7 @@ kernel:check(options?: {seed?: integer, tolerance?: number}): number | The large
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
 kernel:resources(assembled?: boolean): table[] | What each kernel of a GPU takes, in the order of launches: name, threads, shared_bytes, dynamic_bytes and local_bytes as its source asks; where assembled is true, also registers, stack_bytes, spill_stores, spill_loads, barriers, serialized and shared_bytes as NVRTC's assembler says. Raises where there is no NVRTC, or a block takes more than the target has.
-kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s, of a GPU's .cu .ptx .cubin; a name that C cannot have, as main, becomes the file's
+kernel:export(path: string) | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s, of a GPU's .cu .ptx .cubin, and .c and .h that launch them through the driver's API; a name that C cannot have, as main, becomes the file's
 kernel:target(): string | What it is built for.
 kernel:passes(): {pass: string, seconds: number}[] | What each pass took that made its code, in order, in seconds of the processor.
 kernel:func(): msched.function | The function it was built from.

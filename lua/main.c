@@ -37,7 +37,9 @@ const struct cli_command cli_commands[] = {
      cli_lua},
     {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
     {"export", "[ID] -o FILE",
-     "Writes a record's kernel: .o .so .c .h .ll .s by FILE's suffix; or one library of all that is pinned.", cli_lua},
+     "Writes a record's kernel: .o .so .c .h .ll .s, a GPU's .cu .ptx .cubin .h .c, by FILE's suffix; or one library "
+     "of all that is pinned.",
+     cli_lua},
     {"diff", "ID ID", "Shows what differs between two records: their traces and their scheduled modules.", cli_lua},
     {"db",
      "list\npin ID…\nunpin ID…\nprune\nmerge STORE…\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",

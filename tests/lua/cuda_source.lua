@@ -80,7 +80,7 @@ assert(total > #workloads, "cuda_source: too few draws were written")
 
 -- What is not written, and what cannot be run.
 local kernel = ms.build(ms.ops.func("gelu", {"20x30"}), {target = "cuda -arch=sm_80"})
-refuses("the suffix says the form: .cu .ptx .cubin", kernel.export, kernel, path ".o")
+refuses("the suffix says the form: .cu .ptx .cubin .h .c", kernel.export, kernel, path ".o")
 refuses("a kernel for a GPU is expected", ms.build(ms.ops.func("gelu", {"20x30"})).resources, ms.build(ms.ops.func("gelu", {"20x30"})))
 if not missing then
   local function begins(form, bytes)

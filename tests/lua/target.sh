@@ -89,7 +89,7 @@ grep -q 'blockIdx.x.*threadIdx.x' "$work/space" || fail "nothing is bound in the
 for command in "tune $gemm --trials 1 --db $work/gpu.db" "run $root/lua/examples/gemm.py"; do
   refused "CUDA's driver is missing" "$msched" $command --target "$gpu"
 done
-refused "the suffix says the form: .cu .ptx .cubin" "$msched" export "$id" -o "$work/gpu.s" --db "$db" --target "$gpu"
+refused "the suffix says the form: .cu .ptx .cubin .h .c" "$msched" export "$id" -o "$work/gpu.s" --db "$db" --target "$gpu"
 "$msched" export "$id" -o "$work/gpu.cu" --db "$db" --target "$gpu" || fail "no source for $gpu"
 grep -q __global__ "$work/gpu.cu" || fail "no kernel in the source for $gpu"
 "$msched" lower "$root/tests/bench/workloads/GMM_RELU.py" --target "$gpu" --trace "$root/tests/bench/cuda/GMM_RELU.0.json" \

@@ -1,0 +1,139 @@
+#include "header.h"
+
+#include "emit_c.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Parameters ---- */
+
+const char *header_type(tir_type type, char out[32]) {
+  int bits = tir_type_bits(type);
+  switch (tir_type_code(type)) {
+  case TIR_FLOAT: return bits == 64 ? "double" : bits == 32 ? "float" : "uint16_t";
+  case TIR_BFLOAT: return "uint16_t";
+  case TIR_BOOL: return "uint8_t";
+  case TIR_INT: snprintf(out, 32, "int%d_t", bits); return out;
+  case TIR_UINT: snprintf(out, 32, "uint%d_t", bits); return out;
+  default: return "void *"; /* a handle */
+  }
+}
+
+static bool is_written(const struct tir *ir, tir_func f, tir_buffer buffer) {
+  tir_stmt body = ir->funcs.at[f].body;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body))
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == buffer) return true;
+  return false;
+}
+
+static bool is_free(const char *name, const char *function, char (*names)[HEADER_NAME], uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (!strcmp(names[i], name)) return false;
+  return !emit_c_is_reserved(name) && strcmp(name, function) != 0;
+}
+
+char (*header_parameters(const struct tir *ir, struct tir_span params, const char *function))[HEADER_NAME] {
+  char(*names)[HEADER_NAME] = calloc(params.count + 1, sizeof *names);
+  if (!names) abort();
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    char own[HEADER_NAME], base[HEADER_NAME - 16];
+    if (p->buffer)
+      snprintf(own, sizeof own, "%s", tir_text(ir, tir_buffer_at(ir, p->buffer)->name));
+    else
+      tir_name_render(ir, ir->vars.at[p->var].name, own, sizeof own);
+    emit_c_identifier(own, base, sizeof base);
+    snprintf(names[i], HEADER_NAME, "%s", base);
+    for (unsigned n = 2; !is_free(names[i], function, names, i); n++) snprintf(names[i], HEADER_NAME, "%s_%u", base, n);
+  }
+  return names;
+}
+
+static void describe_parameter(FILE *out, const struct tir *ir, const struct tir_param *p, const char *name) {
+  char text[24];
+  if (!p->buffer) {
+    fprintf(out, " *   %s: a scalar of %s\n", name, tir_type_text(ir->vars.at[p->var].type, text));
+    return;
+  }
+  const struct tir_buffer_node *b = tir_buffer_at(ir, p->buffer);
+  fprintf(out, " *   %s: %s[", name, tir_type_text(b->type, text));
+  for (uint32_t i = 0; i < b->rank; i++) {
+    char *extent = tir_print_expr(ir, tir_operands(ir, b->shape)[i]);
+    fprintf(out, i ? ", %s" : "%s", extent ? extent : "?");
+    free(extent);
+  }
+  fprintf(out, "], row-major%s\n",
+          tir_type_bits(b->type) == 16 && tir_type_is_float(b->type) ? ", as 16-bit patterns" : "");
+}
+
+/* ---- What all headers have ---- */
+
+void header_begin(struct header *h, const struct tir *ir, tir_func f, const char *name,
+                  const struct jit_target *target) {
+  char target_text[JIT_TARGET_TEXT];
+  struct tir_span params = ir->funcs.at[f].params;
+  if (!(h->out = open_memstream(&h->text, &h->size))) abort();
+  jit_target_text(target, target_text, sizeof target_text);
+  fprintf(h->out, "/* %s, made by msched for %s.\n", name, target_text);
+  h->names = header_parameters(ir, params, name);
+  for (uint32_t i = 0; i < params.count; i++)
+    describe_parameter(h->out, ir, &ir->params.at[params.first + i], h->names[i]);
+}
+
+void header_declare(struct header *h, const char *name) {
+  char guard[HEADER_NAME + 32];
+  snprintf(guard, sizeof guard, "MSCHED_KERNEL_%s_H", name);
+  for (char *c = guard; *c; c++) *c = (char)toupper((unsigned char)*c);
+  fprintf(h->out, "#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+          guard, guard);
+}
+
+char *header_end(struct header *h) {
+  fprintf(h->out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+  fclose(h->out);
+  free(h->names);
+  return h->text;
+}
+
+/* ---- Of functions for CPUs ---- */
+
+static void print_typed(FILE *out, const struct tir *ir, tir_func f, const char *name, char (*names)[HEADER_NAME]) {
+  struct tir_span params = ir->funcs.at[f].params;
+  fprintf(out, "static inline int32_t %s_run(", name);
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    char type[32];
+    if (p->buffer)
+      fprintf(out, "%s%s *%s, ", is_written(ir, f, p->buffer) ? "" : "const ",
+              header_type(tir_buffer_at(ir, p->buffer)->type, type), names[i]);
+    else
+      fprintf(out, "%s %s, ", header_type(ir->vars.at[p->var].type, type), names[i]);
+  }
+  fprintf(out, "void *workspace) {\n  void *args[] = {");
+  for (uint32_t i = 0; i < params.count; i++) {
+    const struct tir_param *p = &ir->params.at[params.first + i];
+    fprintf(out, "%s(void *)%s%s", i ? ", " : "", p->buffer ? "" : "&", names[i]);
+  }
+  fprintf(out, "%s};\n  return %s(args, workspace);\n}\n", params.count ? "" : "(void *)0", name);
+}
+
+char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                         uint64_t workspace) {
+  struct header h;
+  header_begin(&h, ir, f, name, target);
+  FILE *out = h.out;
+  fprintf(out,
+          " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
+          "NULL\n"
+          " * when that is 0. Returns 0; 1 when an assertion of the function failed; 2 when there are no AMX tiles. "
+          "Link with "
+          "-lgomp -lm. */\n",
+          name);
+  header_declare(&h, name);
+  fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);
+  fprintf(out, "/* args: the address of each argument, in order. */\nint32_t %s(void **args, void *workspace);\n\n",
+          name);
+  print_typed(out, ir, f, name, h.names);
+  return header_end(&h);
+}

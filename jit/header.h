@@ -1,0 +1,29 @@
+/* C headers of what is exported. Internal to jit. */
+#ifndef MSCHED_JIT_HEADER_H
+#define MSCHED_JIT_HEADER_H
+
+#include "jit.h"
+
+enum { HEADER_NAME = 256 }; /* bytes of a function's name, or a parameter's */
+
+/* The header of a function for CPUs; the caller's to free(). */
+char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                         uint64_t workspace);
+
+/* A header being written: its comment names the parameters and stays open, to be ended before what is declared. */
+struct header {
+  FILE *out;
+  char *text;
+  size_t size;
+  char (*names)[HEADER_NAME];
+};
+void header_begin(struct header *h, const struct tir *ir, tir_func f, const char *name,
+                  const struct jit_target *target);
+void header_declare(struct header *h, const char *name);
+char *header_end(struct header *h); /* its text, the caller's to free() */
+
+/* The parameters' names as C's: identifiers, no keywords, each once. The caller's to free(). */
+char (*header_parameters(const struct tir *ir, struct tir_span params, const char *function))[HEADER_NAME];
+const char *header_type(tir_type type, char out[32]); /* of a scalar, or of a buffer's elements */
+
+#endif
