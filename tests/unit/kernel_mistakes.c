@@ -84,7 +84,7 @@ static void what_the_next_iteration_reads_is_not_laid_over(void **state) {
                                "            U[tx] = S[19 - tx]", "    " TX(13),
                                "            S[tx] = U[12 - tx] + T.float32(1)", TX(20),
                                "        C[bx * 20 + tx] = S[tx]"),
-                 2, "shared[80]");
+                 2, "shared[96]");
 }
 
 /* A buffer behind one of an odd size begins where its vectors do. */
@@ -95,7 +95,7 @@ static void a_buffer_behind_an_odd_one_is_aligned(void **state) {
                     "    U = T.alloc_buffer((20,), scope=\"shared\")", TX(27), "        S[tx] = A[tx]", TX(5),
                     "        for v in T.vectorized(4):", "            U[tx * 4 + v] = A[bx * 32 + tx * 4 + v]", TX(20),
                     "        C[bx * 20 + tx] = U[19 - tx] + S[tx % 7]"),
-      1, "shared[112]");
+      1, "shared[128]");
 }
 
 /* ---- Loops that overwrite what they read (software pipelines) ---- */
