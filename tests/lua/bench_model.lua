@@ -13,9 +13,9 @@ local gemm = te.func("gemm", {A, B, te.compute({64, 64}, function(i, j) return t
 
 local path = os.tmpname()
 local store = ms.store(path .. ".db")
-local workload, target = store:put_workload(gemm), ms.target "native"
+local workload, target = store:put_workload(gemm), ms.target "x86-64-v4 -num-cores=2" -- the space is the same on each machine
 local opened = tune.open(gemm, target, {seed = 1})
-local pool = ms.pool(gemm, {jobs = 2, files = {}, target = "native"})
+local pool = ms.pool(gemm, {jobs = 2, files = {}, target = target.text})
 local seen = {}
 for i, c in ipairs(pool:replay(jobs_of(opened, 600), true)) do
   if c and not seen[c.hash] then
@@ -34,7 +34,7 @@ local function report()
   local lines, cli = {}, ms.load "lua.cli"
   local put = cli.put_json
   cli.put_json = function(line) lines[#lines + 1] = line end
-  ms.load "lua.bench_model" {db = path .. ".db", json = true, save = path}
+  ms.load "lua.bench_model" {db = path .. ".db", target = target.text, json = true, save = path}
   cli.put_json = put
   return lines
 end
@@ -46,7 +46,7 @@ for i = 2, #lines do
   features = features + lines[i].features
 end
 assert(features == #ms.feature_names() and whole.features == features, "each feature is of one group")
-assert(groups.vectorized.correlation < whole.correlation - 0.02, groups.vectorized.correlation)
+assert(groups.vectorized.correlation < whole.correlation - 0.01, groups.vectorized.correlation)
 assert(math.abs(groups.threads.correlation - whole.correlation) < 1e-9, "no loop is bound to a thread here")
 for i, line in ipairs(lines) do assert(line.correlation == again[i].correlation and line.recall == again[i].recall, line.without) end
 

@@ -110,7 +110,7 @@ stopped() { # name, words…
   file=$work/$1.lua
   cat >"$file"
   set +e
-  timeout 20 "$msched" tune "$gemm" --rules "$file" --rule-timeout $limit --trials 64 --db "$work/$1.db" -- 32 32 32 >"$work/out" 2>"$work/err"
+  timeout 20 "$msched" tune "$gemm" --rules "$file" --rule-timeout $limit --policy evolutionary --trials 64 --db "$work/$1.db" -- 32 32 32 >"$work/out" 2>"$work/err"
   got=$?
   set -e
   [ $got = 1 ] || fail "$1: status $got: $(cat "$work/err")"
@@ -129,7 +129,7 @@ echo 'require "msched".mutator {name = "odd", weight = 1e9, apply = function(tra
 # With --skip-failing each of these is counted as refused, as `skipped`, and the run goes on.
 skipped() { # name, what stands in the table; the file is on standard input
   cat >"$work/$1.lua"
-  timeout 60 "$msched" tune "$gemm" --rules "$work/$1.lua" --skip-failing --rule-timeout $limit --trials 4 --db "$work/$1.db" --json -- 32 32 32 \
+  timeout 60 "$msched" tune "$gemm" --rules "$work/$1.lua" --skip-failing --rule-timeout $limit --policy evolutionary --trials 4 --db "$work/$1.db" --json -- 32 32 32 \
     >"$work/out" 2>"$work/err" || fail "$1, skipped: $(cat "$work/err")"
   grep -q "\"refused\":.*\"$2: skipped\":[0-9]" "$work/out" || fail "$1, skipped: $(tail -n 1 "$work/out")"
   grep -q '"ended":"trials"' "$work/out" || fail "$1, skipped: not all trials"
@@ -165,7 +165,7 @@ end
 ms.postproc {name = "picky", apply = function(sch) if sch:hash():sub(-1) > "7" then refused(sch, sch:block_names()[2]) end end}
 ms.mutator {name = "vain", weight = 10, apply = function() refused(ms.schedule(f), "B") end}
 L
-"$msched" tune "$gemm" --rules "$work/some.lua" --trials 4 --db "$work/some.db" --json -- 32 32 32 >"$work/out" || fail "some: the run ended"
+"$msched" tune "$gemm" --rules "$work/some.lua" --policy evolutionary --trials 4 --db "$work/some.db" --json -- 32 32 32 >"$work/out" || fail "some: the run ended"
 grep -q '"refused":.*"picky: loop_[a-z_]*":[0-9]*,"vain: loop_not_nested":[0-9]' "$work/out" || fail "some: $(tail -n 1 "$work/out")"
 grep -q '"ended":"trials"' "$work/out" || fail "some: not all trials"
 # Where nothing is left, the run ends, and a table says what was refused by whom.
@@ -220,7 +220,7 @@ local gemm = loadfile(arg[1])(32, 32, 32)[1]
 local seen = {rule = 0, postproc = 0, mutator = 0}
 ms.rule {name = "mine", apply = function(sch, block) seen.rule = seen.rule + 1 return {sch} end}
 ms.postproc {name = "mine", apply = function(sch) seen.postproc = seen.postproc + 1 return os.time() > 0 end}
-local best = ms.tune(gemm, {trials = 8, batch = 4, db = arg[2], mutators = {{name = "mine", weight = 10, apply = function(t) seen.mutator = seen.mutator + 1 return t end}}})
+local best = ms.tune(gemm, {policy = "evolutionary", trials = 8, batch = 4, db = arg[2], mutators = {{name = "mine", weight = 10, apply = function(t) seen.mutator = seen.mutator + 1 return t end}}})
 assert(best.seconds > 0 and seen.rule > 0 and seen.postproc > 0 and seen.mutator > 0)
 assert(not ms.skips_failing())
 ms.tune(gemm, {trials = 2, skip_failing = true, db = arg[2], rules = {{name = "broken", apply = function() error "oh" end}}})
