@@ -15,7 +15,7 @@ struct jit_memory {
   bool in_place;                                                        /* the host reads and writes it as its own */
   void *(*get)(struct jit_device *device, size_t bytes, ms_error *err); /* aligned to 64; NULL: err is filled */
   void (*release)(struct jit_device *device, void *at, size_t bytes);   /* at: NULL, or what was got */
-  bool (*protect)(void *at, size_t bytes); /* it is only read from now on; NULL: guards do not tell */
+  bool (*protect)(void *at, size_t bytes); /* it is only read from now on; NULL: guards cannot show it */
   bool (*write)(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err);
   bool (*read)(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err);
   bool (*copy)(struct jit_device *device, void *to, const void *from, size_t bytes, ms_error *err);

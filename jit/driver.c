@@ -90,7 +90,7 @@ bool driver_describe(const struct driver *d, int ordinal, struct jit_device_info
             driver_check(d->attribute(&major, MAJOR, device), "asking for its architecture", err) &&
             driver_check(d->attribute(&minor, MINOR, device), "asking for its architecture", err) &&
             driver_check(d->memory(&bytes, device), "asking for its memory", err);
-  d->attribute(&out->processors, PROCESSORS, device); /* what follows is told, and decides nothing */
+  d->attribute(&out->processors, PROCESSORS, device); /* what follows is shown, and decides nothing */
   d->attribute(&out->l2_bytes, L2_BYTES, device);
   d->attribute(&out->shared_bytes, SHARED_BYTES, device);
   d->attribute(&kilohertz, CLOCK_RATE, device);

@@ -2,7 +2,7 @@
  * each instruction in a function of its own, so that nothing is included.
  *
  * What lane and register hold which element is the machine's own affair: only such calls touch fragments. A product is
- * told how its operands were loaded, by rows or by columns: the loads of a buffer must agree. */
+ * given how its operands were loaded, by rows or by columns: the loads of a buffer must agree. */
 #include "emit_c.h"
 
 #include <assert.h>

@@ -138,7 +138,7 @@ local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[
 
 local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
 
--- Of lines no chunk is one tile, nor far more than there are: quotients that tell lines apart would hide how the loops go.
+-- Of lines no chunk is one tile, nor far more than there are: quotients that distinguish lines would hide how the loops go.
 local function chunks_of(a)
   if #a.rows < 2 then return CHUNKS end
   local list = {}

@@ -34,7 +34,7 @@ local function take(list, most, chosen, passes)
   end
 end
 
--- The same for candidates of one register tile that the estimate does not tell apart.
+-- The same for candidates of one register tile that the estimate does not distinguish.
 local function class_of(c) return c.cost and c.tile .. " " .. math.floor(math.log(c.cost) / APART) or c.hash end
 
 -- Passes of a tile at most TILES, and one of a class. tried: classes that were tried.
@@ -49,7 +49,7 @@ local function spread(tried)
 end
 local function any() return true end
 
--- How many of the last iterations brought no gain. Told by what was measured, so that a run that goes on again knows it.
+-- How many of the last iterations brought no gain. Known from what was measured, so that a run that goes on again knows it.
 local function idle_of(env)
   local bests, least, idle = {}, math.huge, 0
   for _, m in ipairs(env:best(math.huge)) do

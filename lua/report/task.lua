@@ -4,7 +4,7 @@ local cli, html, chart = ms.load "lua.cli", ms.load "lua.report.html", ms.load "
 local decisions, assembly, steps, boxes, roofline = ms.load "lua.report.decisions", ms.load "lua.report.assembly", ms.load "lua.report.steps", ms.load "lua.report.nest", ms.load "lua.report.roofline"
 local part = {}
 
-local CLASSES = 4 -- kinds of lines that are told apart
+local CLASSES = 4 -- kinds of lines that are distinguished
 
 function part.time(seconds) return html.number(seconds, cli.time_text(seconds)) end
 function part.class(i) return "c" .. (i - 1) % CLASSES + 1 end

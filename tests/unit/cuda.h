@@ -1,5 +1,5 @@
 /* For tests of CUDA without a GPU (tests/cuda/fake): a workload, traces with so many threads a block, and what the fake
- * driver is told. Include in one file a program. */
+ * driver is given. Include in one file a program. */
 #ifndef MSCHED_TEST_CUDA_H
 #define MSCHED_TEST_CUDA_H
 

@@ -1,4 +1,4 @@
-/* What may become of a kernel on a device, each by a real helper on a driver that fails as it is told (cuda/fake): every
+/* What may become of a kernel on a device, each by a real helper on a driver that fails as it is asked (cuda/fake): every
  * fault by its name, after which a fresh process goes on; a kernel that never ends; a device that disappears; two. */
 #include "cuda.h"
 
@@ -72,7 +72,7 @@ static void out_of_memory_by_name(void **state) {
   unsetenv("FAKE_CUDA_MEMORY");
 }
 
-/* What is measured by then stays; the rest is told once that nothing goes on. */
+/* What is measured by then stays; the rest is reported once that nothing goes on. */
 static void a_device_disappears(void **state) {
   (void)state;
   char mark[100];

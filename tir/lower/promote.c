@@ -145,7 +145,7 @@ static bool terms_of_tile(struct tir *ir, tir_expr e, const struct nest *nest, s
   return l.count <= MOST_TERMS;
 }
 
-/* What y // c and z % c tell together: y, where z is y, or y is z % (a multiple of c); TIR_NONE: they are no such pair. */
+/* What y // c and z % c are together: y, where z is y, or y is z % (a multiple of c); TIR_NONE: they are no such pair. */
 static tir_expr join(const struct tir *ir, tir_expr quotient, tir_expr remainder) {
   const struct tir_expr_node *q = tir_at(ir, quotient), *r = tir_at(ir, remainder);
   if (q->kind != TIR_FLOORDIV || r->kind != TIR_FLOORMOD || q->b != r->b || !tir_is_int(ir, q->b)) return TIR_NONE;

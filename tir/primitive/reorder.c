@@ -192,8 +192,8 @@ static bool find_digits(struct tir *ir, tir_expr atom, tir_var v, struct digits 
 
 enum { MOST_DIGITS = 16 };
 
-/* How many values of the loop its digits tell apart, whatever sums they are of. */
-static int64_t told_by_digits(const struct digits *used, uint32_t count) {
+/* How many values of the loop its digits distinguish, whatever sums they are of. */
+static int64_t distinguished_by_digits(const struct digits *used, uint32_t count) {
   int64_t reach = 1, before;
   do {
     before = reach;
@@ -205,9 +205,10 @@ static int64_t told_by_digits(const struct digits *used, uint32_t count) {
   return reach;
 }
 
-/* How many the digits of one sum tell apart: they join where one begins at a whole multiple of what is told so far. The
- * loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is used, so all of v. */
-static int64_t told_by_sum(const struct digits *used, uint32_t count, const struct digits *of) {
+/* How many the digits of one sum distinguish: they join where one begins at a whole multiple of what those before it
+ * distinguish. The loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is used,
+ * so all of v. */
+static int64_t distinguished_by_sum(const struct digits *used, uint32_t count, const struct digits *of) {
   int64_t reach = 1, before;
   do {
     before = reach;
@@ -234,8 +235,8 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
     }
   }
   int64_t extent = tir_loop_extent(ir, loop);
-  bool leaves = told_by_digits(used, count) < extent;
-  for (uint32_t i = 0; i < count && leaves; i++) leaves = told_by_sum(used, count, &used[i]) < extent;
+  bool leaves = distinguished_by_digits(used, count) < extent;
+  for (uint32_t i = 0; i < count && leaves; i++) leaves = distinguished_by_sum(used, count, &used[i]) < extent;
   return leaves;
 }
 
