@@ -121,27 +121,40 @@ void cuda_plan_free(struct cuda_plan *plan) {
 
 /* ---- As bytes ---- */
 
+/* Where the lists and the code lie behind the plan: each at a multiple of eight bytes, as what they hold needs. */
+struct layout {
+  size_t operands, launches, code;
+};
+
+static struct layout layout_of(const struct cuda_plan *plan) {
+  size_t operands = plan->operand_count * sizeof *plan->operands;
+  size_t launches = (plan->launch_count * sizeof *plan->launches + 7) / 8 * 8;
+  return (struct layout){sizeof *plan, sizeof *plan + operands, sizeof *plan + operands + launches};
+}
+
+static_assert(sizeof(struct cuda_plan) % 8 == 0 && sizeof(struct cuda_operand) % 8 == 0, "they are followed by lists");
+
 void *cuda_plan_write(const struct cuda_plan *plan, const void *code, size_t code_bytes, size_t *bytes) {
-  size_t launches = plan->launch_count * sizeof *plan->launches,
-         operands = plan->operand_count * sizeof *plan->operands;
-  *bytes = sizeof *plan + launches + operands + code_bytes;
-  uint8_t *out = malloc(*bytes);
+  struct layout at = layout_of(plan);
+  *bytes = at.code + code_bytes;
+  uint8_t *out = calloc(1, *bytes);
   if (!out) abort();
   memcpy(out, plan, sizeof *plan);
-  if (launches) memcpy(out + sizeof *plan, plan->launches, launches);
-  if (operands) memcpy(out + sizeof *plan + launches, plan->operands, operands);
-  memcpy(out + sizeof *plan + launches + operands, code, code_bytes);
+  if (plan->operand_count) memcpy(out + at.operands, plan->operands, plan->operand_count * sizeof *plan->operands);
+  if (plan->launch_count) memcpy(out + at.launches, plan->launches, plan->launch_count * sizeof *plan->launches);
+  memcpy(out + at.code, code, code_bytes);
   return out;
 }
 
 bool cuda_plan_read(const void *bytes, size_t count, struct cuda_plan *out, const void **code) {
-  const uint8_t *at = bytes;
+  const uint8_t *from = bytes;
+  assert((uintptr_t)bytes % 8 == 0);
   if (count < sizeof *out) return false;
-  memcpy(out, at, sizeof *out);
-  size_t launches = out->launch_count * sizeof *out->launches, operands = out->operand_count * sizeof *out->operands;
-  if (count - sizeof *out < launches + operands) return false;
-  out->launches = (struct cuda_launch *)(at + sizeof *out);
-  out->operands = (struct cuda_operand *)(at + sizeof *out + launches);
-  *code = at + sizeof *out + launches + operands;
+  memcpy(out, from, sizeof *out);
+  struct layout at = layout_of(out);
+  if (count < at.code) return false;
+  out->operands = (struct cuda_operand *)(from + at.operands);
+  out->launches = (struct cuda_launch *)(from + at.launches);
+  *code = from + at.code;
   return true;
 }
