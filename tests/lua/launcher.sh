@@ -1,10 +1,10 @@
 #!/bin/sh
-# usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC: kernels that leave. A GEMM from the space for GPUs, and a function of two
+# usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC [FLAGS]: kernels that leave; FLAGS link what FAKE_CUDA was built with. A GEMM from the space for GPUs, and a function of two
 # kernels with memory between them, much shared memory and scalars, are exported as source, cubin, and C with its header
 # that launches them: it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own
 # computes what it should. nvcc compiles the source, where it is installed.
 set -e
-program=$1 fake_cuda=$2 fake_nvrtc=$3
+program=$1 fake_cuda=$2 fake_nvrtc=$3 flags=${4-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export MSCHED_NVRTC="$fake_nvrtc" FAKE_NVRTC_FOLDER="$folder"
@@ -132,7 +132,8 @@ for file in gemm two; do
   others=$(nm -u "$file.o" | grep -v '^ *U cu' || true)
   [ -z "$others" ] || { echo "$file.c needs more than libcuda: $others"; exit 1; }
 done
-cc -std=c11 -O1 -Wall -Wextra -Werror use.c gemm.o two.o "$fake_cuda" -Wl,-rpath,"$(dirname "$fake_cuda")" -o use
+# shellcheck disable=SC2086
+cc -std=c11 -O1 -Wall -Wextra -Werror $flags use.c gemm.o two.o "$fake_cuda" -Wl,-rpath,"$(dirname "$fake_cuda")" -o use
 ./use
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
