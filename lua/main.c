@@ -50,6 +50,13 @@ const struct cli_command cli_commands[] = {
     {NULL, NULL, NULL, NULL},
 };
 
+/* Help may be asked for anywhere before the arguments of a Lua file. */
+static bool asks_for_help(int argc, char **argv) {
+  for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (!strcmp(argv[i], "--help")) return true;
+  return false;
+}
+
 /* However the program ends, what it printed is out, or it failed. */
 static void finish_output(void) {
   errno = 0;
@@ -68,7 +75,7 @@ int main(int argc, char **argv) {
   if (!strcmp(name, "--version")) return puts("msched " MSCHED_VERSION), CLI_DONE;
   for (const struct cli_command *c = cli_commands; c->name; c++)
     if (!strcmp(c->name, name)) {
-      if (argc > 2 && !strcmp(argv[2], "--help")) return cli_help(c, 1, &argv[1]);
+      if (asks_for_help(argc, argv)) return cli_help(c, 1, &argv[1]);
       return c->run(c, argc - 2, argv + 2);
     }
   size_t length = strlen(name);

@@ -34,6 +34,8 @@ local function needs_of(policy, level)
   return needs
 end
 
+local MOST_WEIGHT = 1e9 -- of a mutator: sums of them stay finite, and a small one beside a large one is drawn at times
+
 local function definer(kind, required)
   return function(t)
     if required[1] == "apply" then t = named(t) end
@@ -44,7 +46,9 @@ local function definer(kind, required)
     end
     if kind == "mutator" then
       if t.weight == nil then t.weight = 0.1 end
-      if type(t.weight) ~= "number" or not (t.weight >= 0) then error(string.format("ms.mutator %s: `weight` is a number of at least 0", t.name), 2) end
+      if type(t.weight) ~= "number" or not (t.weight >= 0 and t.weight <= MOST_WEIGHT) then
+        error(string.format("ms.mutator %s: `weight` is a number from 0 to %g", t.name, MOST_WEIGHT), 2)
+      end
     end
     if kind == "policy" then t.needs = needs_of(t, 3) end
     t.kind = kind

@@ -18,13 +18,24 @@ local function block_names(sch)
   return names
 end
 
--- What is wrong with what a rule gave back; nil: nothing.
-local function find_wrong(rule, made)
+-- What is wrong with what a rule made of a schedule; nil: nothing.
+local function find_wrong(rule, made, sch)
   local function wrong(...) return string.format("rule `%s` %s; a rule returns a list of schedules: {sch}", rule.name, string.format(...)) end
   if type(made) ~= "table" then return wrong("returned %s", made == nil and "nothing" or "a " .. type(made)) end
-  if #made > MOST_OF_A_RULE then return wrong("returned %d schedules, more than %d", #made, MOST_OF_A_RULE) end
-  for i = 1, #made do
-    if type_of(made[i]) ~= "schedule" then return wrong("returned a list whose item %d is a %s", i, type(made[i])) end
+  if getmetatable(made) ~= nil then return wrong("returned a table with a metatable") end
+  local count, keys, at = #made, 0, {}
+  if count > MOST_OF_A_RULE then return wrong("returned %d schedules, more than %d", count, MOST_OF_A_RULE) end
+  for key in pairs(made) do
+    if math.type(key) ~= "integer" or key < 1 or key > count then return wrong("returned a table with the key %s, which no list has", tostring(key)) end
+    keys = keys + 1
+  end
+  if keys ~= count then return wrong("returned a list with holes: %d of %d items", keys, count) end
+  for i = 1, count do
+    local item = made[i]
+    if type_of(item) ~= "schedule" then return wrong("returned a list whose item %d is a %s", i, type(item)) end
+    if not rawequal(item:workload(), sch:workload()) then return wrong("returned a list whose item %d is a schedule of another function", i) end
+    if at[item] then return wrong("returned one schedule twice, as items %d and %d: sch:copy() makes another", at[item], i) end
+    at[item] = i
   end
 end
 
@@ -48,7 +59,7 @@ local function apply_once(rule_for, sch, name, context, report)
   if not found then return drop(msched.code_of(block) or error(block, 0), block) end
   local ok, made, message = limited("rule", rule, sch, block, context, rule)
   if not ok then return drop(made, message) end
-  local wrong = find_wrong(rule, made)
+  local wrong = find_wrong(rule, made, sch)
   if wrong then return drop(fail_part(wrong)) end
   if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
   return made
@@ -206,7 +217,7 @@ local function schedules_of(described, func, context, report)
   end
   if made == nil then return {sch} end
   if type_of(made) == "schedule" then return {made} end
-  local wrong = find_wrong(described, made)
+  local wrong = find_wrong(described, made, sch)
   if wrong then error(wrong, 0) end
   return made
 end

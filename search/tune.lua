@@ -105,11 +105,15 @@ end
 
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
 
+local MOST_WEIGHT = 1e9 -- of a task
+
 -- A function, or {function, weight = w}; the weight is 1 where it is not said.
 local function weighed(item)
   if type(item) ~= "table" then return item, 1 end
   local weight = item.weight or 1
-  if type(weight) ~= "number" or not (weight > 0 and weight < math.huge) then error("a task's `weight` is a number above 0", 0) end
+  if type(weight) ~= "number" or not (weight > 0 and weight <= MOST_WEIGHT) then
+    error(string.format("a task's `weight` is a number above 0, of at most %g", MOST_WEIGHT), 0)
+  end
   return item[1], weight
 end
 

@@ -117,6 +117,7 @@ check "unknown option" 2 "unknown option --fly" "$msched" apply --fly
 check "no number" 2 '--seed takes a whole number, not "x"' "$msched" apply --seed x "$dir/add.py" "$dir/good.json"
 check "no trace" 2 "usage: msched apply" "$msched" apply "$dir/add.py"
 check "help of a command" 0 "usage: msched apply" "$msched" apply --help
+check "help after other words" 0 "usage: msched apply" "$msched" apply "$dir/add.py" --seed 3 --help
 check "bench replay of a workload" 0 "cuda/NRM" "$msched" bench replay cuda/NRM --count 10
 check "bench replay of growth" 0 "growth/GMMx16" "$msched" bench replay growth --count 2
 check "bench replay of nothing" 1 "No such file" "$msched" bench replay fly --count 1

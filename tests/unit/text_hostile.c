@@ -41,6 +41,28 @@ static void cut_anywhere(void **state) {
   }
 }
 
+/* A byte order mark is no part of the text. */
+static void marked(void **state) {
+  (void)state;
+  char path[1024];
+  snprintf(path, sizeof path, "%s%s", TEST_ROOT, files[0]);
+  char *text = read_file(path, NULL), why[400];
+  size_t length = strlen(text);
+  char *with = malloc(length + 4);
+  assert_non_null(with);
+  memcpy(with, "\xef\xbb\xbf", 3);
+  memcpy(with + 3, text, length + 1);
+  ms_error err = {.message = ""};
+  struct tir *plain = tir_read(text, length, "f.py", &err), *read = tir_read(with, length + 3, "f.py", &err);
+  if (!plain || !read) fail_msg("%s", err.message);
+  assert_true(tir_structural_equal(plain, TIR_NONE, read, TIR_NONE, why, sizeof why));
+  assert_null(tir_read(with, 2, "f.py", &err)); /* two bytes of one */
+  tir_free(plain);
+  tir_free(read);
+  free(with);
+  free(text);
+}
+
 /* Each byte in turn becomes another one. */
 static void spoiled_anywhere(void **state) {
   (void)state;
@@ -128,8 +150,8 @@ static void cut_in_a_literal(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere), cmocka_unit_test(cut_in_a_literal),
-                                     cmocka_unit_test(spoiled_anywhere), cmocka_unit_test(nested_without_end),
-                                     cmocka_unit_test(indented_without_end)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere),       cmocka_unit_test(marked),
+                                     cmocka_unit_test(cut_in_a_literal),   cmocka_unit_test(spoiled_anywhere),
+                                     cmocka_unit_test(nested_without_end), cmocka_unit_test(indented_without_end)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,6 +284,8 @@ static bool lex_token(struct lexer *l) {
 static bool run(struct lexer *l) {
   l->indents[0] = 0;
   l->indent_count = 1;
+  if (l->length >= 3 && !memcmp(l->text, "\xef\xbb\xbf", 3))
+    l->at = 3; /* a byte order mark, which some editors write */
   if (!start_line(l)) return false;
   while (l->at < l->length)
     if (!lex_token(l)) return false;
