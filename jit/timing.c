@@ -66,6 +66,11 @@ static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t
   return n + first_was >= 3 || (first_was && !interrupted) || n * (fastest - plan->hopeless) > LONGEST_INTERRUPTION;
 }
 
+/* It cannot be the best: how far it is from it need not be known well. */
+static bool is_beaten(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
+  return plan->beaten > 0 && n >= 2 && !interrupted && fastest > plan->beaten;
+}
+
 /* Whether other programs ran: threads were interrupted so often that a tenth of the time may be lost, each losing some
  * three milliseconds, or half of the calls took a quarter longer than the fastest. */
 static bool was_disturbed(const double *sorted, const struct jit_timing *t, uint64_t interruptions, double seconds) {
@@ -97,11 +102,12 @@ static bool sample(const struct timed *t, uint32_t calls, struct jit_timing *out
     spent = t->clock->now() - start;
     interruptions = t->clock->interruptions() - before;
     bool out_of_time = spent > plan->limit;
-    if (n < least && !out_of_time && !(plan->hopeless > 0)) continue;
+    if (n < least && !out_of_time && !(plan->hopeless > 0 || plan->beaten > 0)) continue;
     timing_summarize(t->samples, n, out);
     bool slow = plan->hopeless > 0 && t->samples[0] > plan->hopeless;
     out->censored = slow && is_hopeless(plan, t->samples[0], n, interruptions > 0);
     if (out->censored || (out_of_time && !slow)) break;
+    if (!slow && is_beaten(plan, t->samples[0], n, interruptions > 0)) break;
     if (n >= least && out->high - out->low <= 2 * plan->tolerance * out->seconds) break;
   }
   out->busy = was_disturbed(t->samples, out, interruptions, spent);
@@ -137,7 +143,7 @@ bool timing_measure(const struct timing_subject *subject, const struct timing_pl
 /* In seconds. Threads that wait for work spin for some milliseconds before they sleep. */
 static const double SLICE = 0.03;
 static const struct timespec rest = {.tv_nsec = 20 * 1000 * 1000};
-enum { WARMING_CALLS = 2, LEAST_SLICES = 8 };
+enum { WARMING_CALLS = 2, LEAST_SLICES = 5 };
 
 struct samples {
   double *at, seconds; /* of all slices */

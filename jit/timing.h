@@ -15,12 +15,13 @@ struct timing_clock {
   uint64_t (*interruptions)(void); /* how often this process's threads lost a processor that they still wanted */
 };
 struct timing_plan {
-  double tolerance;                 /* relative half width of the 95 % interval of the median */
-  uint32_t least;                   /* samples, however well they agree; 0: three */
-  double limit;                     /* seconds; the interval may then be wider */
-  double once;                      /* what a call took that warmed the caches */
-  double hopeless;                  /* 0, or: stop, censored, when the fastest of the samples is slower */
-  uint32_t again;                   /* how often all is sampled anew where the machine was busy */
+  double tolerance; /* relative half width of the 95 % interval of the median */
+  uint32_t least;   /* samples, however well they agree; 0: three */
+  double limit;     /* seconds; the interval may then be wider */
+  double once;      /* what a call took that warmed the caches */
+  double hopeless;  /* 0, or: stop, censored, when the fastest of the samples is slower */
+  double beaten;    /* 0, or: two samples are enough where both are slower, and nothing interrupted them */
+  uint32_t again;   /* how often all is sampled anew where the machine was busy */
   const struct timing_clock *clock; /* NULL: the machine's */
 };
 extern const struct timing_clock timing_apart; /* of calls whose time is a device's: this process may be interrupted */

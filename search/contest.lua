@@ -2,7 +2,7 @@
 -- disturbs the machine disturbs all alike; the fastest of them is the best.
 local contest = {}
 
-local FEW, CLOSE, SECONDS = 5, 1.15, 0.3 -- so many; within this of the best; for each
+local FEW, CLOSE, SECONDS = 5, 1.15, 0.15 -- so many; within this of the best; for each
 
 -- Those that are close to the best, as the store has them.
 local function contenders_of(task)

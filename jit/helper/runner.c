@@ -101,8 +101,9 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
 static const struct patience {
   double seconds, runs, tolerance;
   uint32_t least, again;
-} close_ones = {0.1, 5, 0, 3, 1}, far_ones = {0.08, 2, 0.1, 2, 0};
+} close_ones = {0.06, 3, 0, 3, 1}, far_ones = {0.08, 2, 0.1, 2, 0};
 static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
+static const double BEATEN = 1.06;             /* times the best: slower by more than what the end times again */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
   double most = r->w->hello->options.run_timeout;
@@ -112,6 +113,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .least = patience.least,
                              .once = once,
                              .hopeless = c->hopeless,
+                             .beaten = BEATEN * c->best,
                              .again = patience.again,
                              .clock = r->backend->apart ? &timing_apart : NULL,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};

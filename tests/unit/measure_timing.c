@@ -103,6 +103,24 @@ static void as_few_samples_as_the_plan_allows(void **state) {
   assert_true(t.runs > 2);
 }
 
+/* What is slower than the best twice, and was not interrupted, need not be known better; what is as fast is. */
+static void two_samples_tell_what_is_beaten(void **state) {
+  (void)state;
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 2e-3, .beaten = 5e-3, .clock = &fake_clock};
+  struct jit_timing t;
+  CALLS(0.006, 0.009, 0.001);
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_int_equal(t.runs, 2);
+  assert_false(t.censored);
+  CALLS(0.006, 0.004);
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(0.006, 0.009, 0.004);
+  fake.more = 1;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+}
+
 /* Slower than the limit by more than any interruption: once is enough. */
 static void one_that_takes_enormously_long_does(void **state) {
   (void)state;
@@ -162,6 +180,7 @@ int main(void) {
       cmocka_unit_test(three_slow_calls_do),
       cmocka_unit_test(the_first_call_is_a_witness),
       cmocka_unit_test(as_few_samples_as_the_plan_allows),
+      cmocka_unit_test(two_samples_tell_what_is_beaten),
       cmocka_unit_test(one_that_takes_enormously_long_does),
       cmocka_unit_test(a_quiet_machine_is_not_busy),
       cmocka_unit_test(a_busy_machine_is_sampled_again),
