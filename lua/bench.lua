@@ -11,21 +11,13 @@ end
 
 -- Tunes as `msched tune` does. Gives the task, and what was counted: trials whose interval was
 -- within 2 % of the median, and those that were stopped as hopeless.
-local function tune_gemm(func, options, progress)
-  return tools.with_store(function(store)
-    local tight, censored = 0, 0
-    local env = tune.run(func, {
-      trials = options.trials, seed = options.seed, target = options.target, store = store,
-      listen = function(e)
-        if e.event == "trial" and e.status == "measured" and e.high - e.low <= 0.04 * e.seconds then tight = tight + 1 end
-        if e.event == "trial" and e.status == "censored" then censored = censored + 1 end
-        progress(e)
-      end,
-    })
-    if ms.interrupted() then cli.refuse("interrupted") end
-    if not env.fastest then cli.refuse("%s", tune.why(env)) end
-    return env, tight, censored
+local function tune_gemm(func, options, name)
+  local tight, censored = 0, 0
+  local task = tools.tune_alone(name, func, {trials = options.trials, seed = options.seed, target = options.target}, function(e)
+    if e.event == "trial" and e.status == "measured" and e.high - e.low <= 0.04 * e.seconds then tight = tight + 1 end
+    if e.event == "trial" and e.status == "censored" then censored = censored + 1 end
   end)
+  return task, tight, censored
 end
 
 -- ---- bench gemm ------------------------------------------------------------------------------------------------
@@ -37,7 +29,7 @@ local function bench_shape(shape, options, vendors)
   local m, n, k = table.unpack(shape)
   local name = string.format("%dx%dx%d", m, n, k)
   local func = gemm(m, n, k)
-  local env = tune_gemm(func, options, tools.progress_line(name))
+  local env = tune_gemm(func, options, name)
   local kernel = ms.build(ms.apply(func, env.fastest.trace):func(), {target = env.target.text, reference = func})
   local arrays, other = ms.arrays_for(func, 1), ms.array({m, n})
   local calls = {kernel:prepare(table.unpack(arrays))}
@@ -82,7 +74,7 @@ end
 local function bench_tune(options)
   local m, n, k = table.unpack(options.shapes[1])
   local func = gemm(m, n, k)
-  local env, tight, censored = tune_gemm(func, options, tools.progress_line "tune")
+  local env, tight, censored = tune_gemm(func, options, "tune")
   local each = env.seconds / env.done
   local peer = options.peer and tools.ask_peer(options, "peer_tune.py", m, n, k, env.done).seconds_per_trial
   if options.json then
@@ -114,12 +106,14 @@ end
 
 local benchmarks = {gemm = bench_gemm, tune = bench_tune, model = function(options) ms.load "lua.bench_model"(options) end}
 
+-- Those with a file of their own, which takes names.
+local OWN = {ops = "lua.bench_ops", policies = "lua.bench_policies", quality = "lua.bench_quality", search = "lua.bench_search"}
+
 return function(options, names, rest)
   options.data = options.data or ms.bench_data
-  if names[1] == "ops" then return ms.load "lua.bench_ops"(options, table.move(names, 2, #names, 1, {})) end
-  if names[1] == "search" then return ms.load "lua.bench_search"(options, table.move(names, 2, #names, 1, {})) end
+  if OWN[names[1]] then return ms.load(OWN[names[1]])(options, table.move(names, 2, #names, 1, {})) end
   local run = benchmarks[names[1]]
-  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, search, ops, gemm, tune or model") end
+  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, search, policies, quality, ops, gemm, tune or model") end
   options.trials = options.trials or 128
   options.shapes = shapes_of(rest)
   run(options)

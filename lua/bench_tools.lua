@@ -1,6 +1,6 @@
 -- What the benchmarks that are written in Lua share: stores of their own, progress, the peer.
 local ms = msched
-local cli = ms.load "lua.cli"
+local cli, tune = ms.load "lua.cli", ms.load "search.tune"
 
 local tools = {}
 
@@ -22,6 +22,23 @@ function tools.progress_line(name)
     if e.event == "end" then io.stderr:write("\r\27[K")
     elseif e.best_seconds then io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds))) end
   end
+end
+
+-- Tunes as `msched tune` does, in a store of its own, shown under this name; events go to listen (log.lua), if there is one. Gives
+-- the task, which has a fastest.
+function tools.tune_alone(name, func, options, listen)
+  return tools.with_store(function(store)
+    local progress, own = tools.progress_line(name), {store = store}
+    for key, value in pairs(options) do own[key] = value end
+    function own.listen(e)
+      if listen then listen(e) end
+      progress(e)
+    end
+    local task = tune.run(func, own)
+    if ms.interrupted() then cli.refuse("interrupted") end
+    if not task.fastest then cli.refuse("%s: %s", name, tune.why(task)) end
+    return task
+  end)
 end
 
 -- Runs a script of tests/bench with the peer's Python; the last line that is an object is its answer: its numbers by name.

@@ -15,10 +15,13 @@ const struct cli_command cli_commands[] = {
     {"run", "FILE",
      "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it.", cli_run},
     {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
-    {"bench", "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | all]\nops [NAME…]\ngemm\ntune",
+    {"bench",
+     "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | all]\npolicies [NAME…]\nquality [NAME…]\nops "
+     "[NAME…]\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, what "
-     "candidates "
-     "and runs of the search cost; ops, a suite's tuned operators beside vendors' routines; gemm, tuned matrix "
+     "candidates and runs of the search cost; policies, what each policy finds with as many trials; quality, how soon "
+     "the "
+     "peer's best is reached; ops, a suite's tuned operators beside vendors' routines; gemm, tuned matrix "
      "products beside vendors'; tune, seconds a trial.",
      cli_bench},
     {"tune", "FILE…",

@@ -1,0 +1,63 @@
+-- msched bench policies and bench quality: their figures follow from the seconds they name; a peer that is faster than anything
+-- is not reached; what is asked wrongly is refused before anything is tuned.
+-- usage: msched bench_policies.lua DATA
+local ms = require "msched"
+local cli = ms.load "lua.cli"
+local data = arg[1]
+ms.is_terminal = function() return false end -- as commands have it
+
+-- What a benchmark prints: objects, or the lines of its text.
+local function run(file, options, names)
+  local lines, put, show = {}, cli.put_json, print
+  cli.put_json, print = function(line) lines[#lines + 1] = line end, function(text) lines[#lines + 1] = text end
+  options.data = data
+  local ok, message = pcall(ms.load(file), options, names)
+  cli.put_json, print = put, show
+  if not ok then return nil, type(message) == "table" and message.message or tostring(message) end
+  return lines
+end
+local function is_about(x, y) return math.abs(x - y) < 1e-9 * y end
+
+-- ---- policies ----------------------------------------------------------------------------------------------------
+
+local lines = assert(run("lua.bench_policies", {json = true, trials = 2, seeds = 2, policy = {"random", "draft_verify"}}, {"GMM"}))
+local row, total = lines[1], lines[2]
+assert(#lines == 2 and row.workload == "GMM" and row.trials == 2 and #row.policies == 2)
+for _, p in ipairs(row.policies) do
+  assert(#p.seconds == 2 and p.seconds[1] > 0 and p.seconds[2] > 0)
+  assert(is_about(p.mean, math.sqrt(p.seconds[1] * p.seconds[2])))
+  assert(is_about(p.spread, math.max(p.seconds[1], p.seconds[2]) / math.min(p.seconds[1], p.seconds[2])))
+end
+assert(row.policies[1].policy == "random" and row.policies[1].ratio == 1)
+assert(is_about(row.policies[2].ratio, row.policies[2].mean / row.policies[1].mean))
+assert(total.rows == 1 and is_about(total.policies[2].ratio, row.policies[2].ratio) and total.policies[2].spread == row.policies[2].spread)
+
+local text = table.concat(assert(run("lua.bench_policies", {trials = 1, seeds = 1, policy = {"random", "grid"}}, {"GMM"})), "\n")
+assert(text:find "GMM +grid .- times as long as random" and text:find "all of 1 +random +1%.00" and not text:find "spread", text)
+
+for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"}} do
+  local none, message = run("lua.bench_policies", c[1], {"GMM"})
+  assert(not none and message:find(c[2], 1, true), message)
+end
+
+-- ---- quality -----------------------------------------------------------------------------------------------------
+
+-- Stands for the peer's Python: what it is asked, and what it answers.
+local path = os.tmpname()
+local function peer(seconds)
+  local file <close> = assert(io.open(path, "w"))
+  file:write("#!/bin/sh\n", string.format([[case "$1 $3 $5" in */peer_quality.py\ GMM\ 3) echo "{\"seconds\": 90.0, \"best_seconds\": %s}";; esac]], seconds), "\n")
+  file:close()
+  assert(os.execute("chmod +x " .. path))
+  return path
+end
+local slow = assert(run("lua.bench_quality", {json = true, trials = 3, peer = peer "1e+3"}, {"GMM"}))[1]
+assert(slow.peer_seconds == 1000 and slow.peer_tuning_seconds == 90 and slow.reached_trials == 1)
+assert(slow.reached_seconds > 0 and slow.reached_seconds <= slow.tuning_seconds and slow.best_seconds > 0)
+local fast = assert(run("lua.bench_quality", {json = true, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
+assert(fast.reached_seconds == nil and fast.reached_trials == nil and fast.best_seconds > 0)
+text = assert(run("lua.bench_quality", {trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
+assert(text:find "^GMM +peer " and text:find("not reached", 1, true), text)
+os.remove(path)
+local none, message = run("lua.bench_quality", {trials = 3}, {"GMM"})
+assert(not none and message:find("--peer PYTHON is needed", 1, true), message)
