@@ -36,12 +36,36 @@ static const char *scope_of(const struct emit_c *e, tir_buffer buffer) {
   return scope ? tir_text(e->ir, scope) : "global";
 }
 
+/* Groups of copies that go on by themselves: how many may be under way is part of the instruction. */
+static void write_group(struct emit_c *e, const char *name, const tir_expr *args) {
+  enum { MOST_LEFT = 8 };
+  bool waits = !strcmp(name, TIR_WAIT_GROUP);
+  const char *function = waits ? "ms_copy_wait" : "ms_copy_commit";
+  if (emit_c_needs(e, function)) {
+    fprintf(e->helpers, "MS_PTX(void, %s, (%s)) {\n", function, waits ? "int left" : "void");
+    for (int left = 0; waits && left < MOST_LEFT; left++)
+      fprintf(e->helpers, "  if (left == %d) asm volatile(\"cp.async.wait_group %d;\" : : : \"memory\");\n", left,
+              left);
+    if (waits)
+      fprintf(e->helpers, "  if (left >= %d) asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n}\n", MOST_LEFT);
+    else
+      fputs("  asm volatile(\"cp.async.commit_group;\" : : : \"memory\");\n}\n", e->helpers);
+  }
+  fprintf(e->out, "%s(", function);
+  if (waits) emit_c_index(e, args[0]);
+  fputc(')', e->out);
+}
+
 static bool write_call(struct emit_c *e, tir_expr x) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   const char *name = tir_text(e->ir, n->ref);
   const tir_expr *args = tir_operands(e->ir, n->operands);
   if (!strcmp(name, "tvm_storage_sync")) {
     fputs("__syncthreads()", e->out);
+    return true;
+  }
+  if (!strcmp(name, TIR_WAIT_GROUP) || !strcmp(name, TIR_COMMIT_GROUP)) {
+    write_group(e, name, args);
     return true;
   }
   if (emit_c_tensor_call(e, x)) return true;
@@ -67,12 +91,66 @@ static const char *wide_type(int64_t bytes) {
   }
 }
 
+static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
+  snprintf(name, 32, "ms_copy_%d", bytes);
+  if (emit_c_needs(e, name))
+    fprintf(
+        e->helpers,
+        "MS_PTX(void, %s, (void *to, const void *from, uint32_t bytes)) {\n"
+        "  asm volatile(\"{\\n  .reg .u64 to;\\n  cvta.to.shared.u64 to, %%0;\\n\"\n"
+        "               \"  cp.async.%s.shared.global [to], [%%1], %d, %%2;\\n}\"\n"
+        "               :\n               : \"l\"(to), \"l\"(from), \"r\"(bytes)\n               : \"memory\");\n}\n",
+        name, bytes == 16 ? "cg" : "ca", bytes);
+  return name;
+}
+
+static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  emit_c_buffer(e, buffer);
+  fputs(" + (", e->out);
+  emit_c_index(e, n->kind == TIR_RAMP ? n->a : index);
+  fputs(")", e->out);
+}
+
+/* A copy that goes on by itself (lower/copies.c). Where its condition does not hold none of its bytes is loaded, and all of
+ * them are zero: no branch. */
+static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const struct tir_expr_node *call) {
+  tir_expr value = tir_operands(e->ir, call->operands)[0], condition = TIR_NONE;
+  const struct tir_expr_node *load = tir_at(e->ir, value);
+  char name[32];
+  if (load->kind == TIR_CALL && load->count == 3) {
+    condition = tir_operands(e->ir, load->operands)[0];
+    load = tir_at(e->ir, tir_operands(e->ir, load->operands)[1]);
+  }
+  assert(load->kind == TIR_LOAD && load->count == 1 && !load->a && !s->store.predicate);
+  int bytes = tir_type_bits(call->type) * tir_type_lanes(call->type) / 8;
+  assert(bytes == 4 || bytes == 8 || bytes == 16);
+  emit_c_begin(e);
+  fprintf(e->out, "%s(", copy_function(e, bytes, name));
+  write_first(e, s->store.buffer, tir_operands(e->ir, s->store.indices)[0]);
+  fputs(", ", e->out);
+  write_first(e, load->ref, tir_operands(e->ir, load->operands)[0]);
+  fputs(", ", e->out);
+  if (condition) {
+    fputc('(', e->out);
+    emit_c_value(e, condition, C_SCALAR);
+    fprintf(e->out, ") ? %d : 0", bytes);
+  } else {
+    fprintf(e->out, "%d", bytes);
+  }
+  fputs(");\n", e->out);
+}
+
 /* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
  * and one store, at multiples of their size (lower/vectors.c). */
 static bool copy_vector(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
   tir_expr to = tir_operands(e->ir, s->store.indices)[0];
+  if (value->kind == TIR_CALL && !strcmp(tir_text(e->ir, value->ref), TIR_ASYNC_COPY)) {
+    begin_copy(e, s, value);
+    return true;
+  }
   if (value->kind != TIR_LOAD || value->count != 1 || value->a || s->store.predicate) return false;
   tir_expr from = tir_operands(e->ir, value->operands)[0];
   struct c_type t = emit_c_stored(value->type, 1);

@@ -380,8 +380,9 @@ void emit_c_store(struct emit_c *e, tir_stmt store) {
   }
   tir_expr index = tir_operands(e->ir, s->store.indices)[0];
   int lanes = tir_type_lanes(tir_type_of(e->ir, index));
+  if (e->dialect->copy && e->dialect->copy(e, store)) return;
   if (lanes == 1)
     store_chunk(e, s, index, C_SCALAR, NULL);
-  else if (!e->dialect->copy || !e->dialect->copy(e, store))
+  else
     store_vector(e, s, index, lanes);
 }

@@ -15,6 +15,7 @@ struct tir_lower_options {
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
   uint32_t block_threads;            /* GPU: of a block at most; 0: 1024 */
   uint64_t shared_bytes;             /* GPU: of a block at most; 0: 48 KiB */
+  bool async_copies;                 /* GPU: copies to shared memory can go on by themselves */
   bool verify;                       /* the verifier between passes */
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
   FILE *dump;
@@ -34,6 +35,14 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
 enum { TIR_WARP = 32 }; /* threads with consecutive numbers that run as one; threadIdx.x counts fastest */
 #define TIR_ONE_THREAD "one_thread"
 enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vectors lie at multiples of their size */
+
+/* Copies from the device's memory to shared memory that go on by themselves:
+ *   S[i] = async_copy(A[j]), or async_copy(if_then_else(condition, A[j], 0)): of 4, 8 or 16 bytes
+ *   ptx_commit_group()   those begun since the last are a group
+ *   ptx_wait_group(n)    all groups of this thread but the last n have arrived */
+#define TIR_ASYNC_COPY   "async_copy"
+#define TIR_COMMIT_GROUP "ptx_commit_group"
+#define TIR_WAIT_GROUP   "ptx_wait_group"
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 

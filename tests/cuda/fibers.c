@@ -13,6 +13,12 @@
 
 enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, GUARD = 64 << 10, SHARED = 232448, PAST_SHARED = 256 };
 
+struct copy {
+  void *to;
+  const void *from;
+  uint32_t bytes, width, group;
+};
+
 enum state { READY, AT_BARRIER, AT_SHUFFLE, ENDED };
 struct fiber {
   ucontext_t context;
@@ -23,6 +29,8 @@ struct fiber {
   uint32_t mask;
   uint64_t value; /* what it brings to a shuffle, and takes from it */
   int distance, width;
+  struct copy *copies; /* that have not arrived */
+  uint32_t copy_count, copy_room, groups;
 };
 
 struct fibers_index threadIdx, blockIdx;
@@ -87,6 +95,7 @@ static void start(struct fiber *f, struct fibers_index at) {
   f->context.uc_link = &scheduler;
   makecontext(&f->context, begin, 0);
   f->at = at, f->state = READY;
+  f->copy_count = f->groups = 0;
 }
 
 static void resume(struct fiber *f) {
@@ -109,6 +118,41 @@ uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, 
   f->mask = mask, f->value = value, f->distance = distance, f->width = width;
   wait_at(AT_SHUFFLE, line);
   return f->value;
+}
+
+/* ---- Copies ---- */
+
+enum { POISON = 0xff }; /* of floats: NaN */
+
+void fibers_copy(void *to, const void *from, uint32_t bytes, uint32_t width) {
+  struct fiber *f = running;
+  if ((uintptr_t)to % width || (bytes && (uintptr_t)from % width))
+    fibers_fail("a copy of %u bytes is misaligned", width);
+  if (bytes > width) fibers_fail("a copy of %u bytes reads %u", width, bytes);
+  if (f->copy_count == f->copy_room) {
+    f->copy_room = 2 * f->copy_room + 16;
+    f->copies = realloc(f->copies, f->copy_room * sizeof *f->copies);
+    if (!f->copies) fibers_fail("no memory for %u copies", f->copy_room);
+  }
+  f->copies[f->copy_count++] = (struct copy){to, from, bytes, width, f->groups};
+  memset(to, POISON, width);
+}
+
+void fibers_commit(void) { running->groups++; }
+
+void fibers_wait(int left) {
+  struct fiber *f = running;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < f->copy_count; i++) {
+    struct copy c = f->copies[i];
+    if ((int64_t)c.group + left >= (int64_t)f->groups) {
+      f->copies[kept++] = c;
+      continue;
+    }
+    memset(c.to, 0, c.width);
+    memcpy(c.to, c.from, c.bytes);
+  }
+  f->copy_count = kept;
 }
 
 /* ---- Meeting ---- */
@@ -169,8 +213,6 @@ static void meet(void) {
 }
 
 /* ---- Shared memory: of no value when a block begins ---- */
-
-enum { POISON = 0xff }; /* of floats: NaN */
 
 static int poison_library(struct dl_phdr_info *info, size_t size, void *data) {
   const char *variable = data, *memory = info->dlpi_tls_data;

@@ -34,6 +34,11 @@ unsigned fibers_thread(void); /* its number in the block */
 void fibers_barrier(int line);
 /* The value of the lane whose number differs in the bits of `distance`, as __shfl_xor_sync gives it. */
 uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line);
+/* Copies that go on by themselves arrive when their thread waits for their group, and no sooner; until then what they write
+ * has no value. From byte `bytes` on they write zeros. */
+void fibers_copy(void *to, const void *from, uint32_t bytes, uint32_t width);
+void fibers_commit(void);
+void fibers_wait(int left);
 void fibers_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Conversions that a GPU has instructions for. */

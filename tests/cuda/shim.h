@@ -22,6 +22,14 @@ extern thread_local unsigned char ms_shared[];
 [[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
 [[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }
 
+[[maybe_unused]] static void ms_copy_4(void *to, const void *from, uint32_t bytes) { fibers_copy(to, from, bytes, 4); }
+[[maybe_unused]] static void ms_copy_8(void *to, const void *from, uint32_t bytes) { fibers_copy(to, from, bytes, 8); }
+[[maybe_unused]] static void ms_copy_16(void *to, const void *from, uint32_t bytes) {
+  fibers_copy(to, from, bytes, 16);
+}
+[[maybe_unused]] static void ms_copy_commit(void) { fibers_commit(); }
+[[maybe_unused]] static void ms_copy_wait(int left) { fibers_wait(left); }
+
 #include "shim_wmma.h"
 
 /* ---- What nvcc knows without headers ---- */

@@ -73,6 +73,16 @@ struct bug {
   "A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int32\")",                                                      \
       LINES(BX, TX(32), "        C[bx * 32 + tx] = A[bx * 32 + tx] // 4 + T.min(A[63 - bx * 32 - tx], 3) // 5 * 2")
 
+/* Copies that go on by themselves, two iterations ahead of what uses them; past the 50th column there is nothing to copy. */
+#define PIPELINE                                                                                                       \
+  "A: T.Buffer((40, 50), \"float32\"), C: T.Buffer((64,), \"float32\")",                                               \
+      LINES(BX, "    L = T.alloc_buffer((32,), scope=\"local\")", TX(32), "        L[tx] = T.float32(0)",              \
+            "    for k in T.serial(40, annotations={\"software_pipeline_stage\": [0, 2], "                             \
+            "\"software_pipeline_order\": [0, 1], \"software_pipeline_async_stages\": [0]}):",                         \
+            "    " SHARED("S", 32), "    " TX(32),                                                                     \
+            "            S[tx] = T.if_then_else(bx * 32 + tx < 50, A[k, bx * 32 + tx], T.float32(0))", "    " TX(32),  \
+            "            L[tx] = L[tx] + S[31 - tx]", TX(32), "        C[bx * 32 + tx] = L[tx]")
+
 #define BARRIER "T.tvm_storage_sync(\"shared\", T.bool(False), -1)"
 
 static const struct bug bugs[] = {
@@ -87,6 +97,7 @@ static const struct bug bugs[] = {
     {NULL, BLOCKS, .caught = NOBODY},
     {NULL, KERNELS, .caught = NOBODY},
     {NULL, INTEGERS, .caught = NOBODY},
+    {NULL, PIPELINE, .caught = NOBODY},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -110,6 +121,14 @@ static const struct bug bugs[] = {
     {"arguments change places", KERNELS, IN_SOURCE, "{(void *)&C, (void *)&G}", "{(void *)&G, (void *)&C}", SHIM},
     {"a scalar's bits are another type's", HALF, IN_SOURCE, "ms_of_half_f32(ms_h)", "ms_of_bfloat_f32(ms_h)", SHIM},
     {"a remainder becomes a quotient", INTEGERS, IN_LOWERED, "T.truncmod(", "T.truncdiv(", INTERPRETER | SHIM},
+    {"a stage too few", PIPELINE, IN_LOWERED, "T.truncmod(k + 1, 3)", "T.truncmod(k + 2, 3)", INTERPRETER | SHIM},
+    {"a version modulo wrong", PIPELINE, IN_LOWERED, "S[T.truncmod(k, 3)", "S[T.truncmod(k, 2)", INTERPRETER | SHIM},
+    {"a wait too few", PIPELINE, IN_LOWERED, "T.ptx_wait_group(1)", "T.ptx_wait_group(2)", INTERPRETER | SHIM},
+    {"a step ends no group", PIPELINE, IN_LOWERED, "T.ptx_commit_group()", "T.evaluate(0)", INTERPRETER | SHIM},
+    {"no barrier follows a wait", PIPELINE, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
+    {"a copy that there is nothing for is made", PIPELINE, IN_SOURCE, "? 4 : 0", "? 4 : 4", SHIM},
+    {"a copy is of more than is there", PIPELINE, IN_SOURCE, "? 4 : 0", "? 8 : 0", SHIM},
+    {"a copy of 6 bytes", PIPELINE, IN_SOURCE, "[to], [%1], 4, %2", "[to], [%1], 6, %2", NVRTC},
     {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
     {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
     {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},
@@ -127,7 +146,7 @@ static char *put_in(const struct bug *bug, char *text) {
 
 static struct tir *lowered_with(const struct bug *bug, const struct tir *ir) {
   const struct tir_lower_options options = {
-      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536};
+      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536, .async_copies = true};
   struct tir *lowered = tir_new();
   ms_error err = {0};
   tir_copy(lowered, ir);

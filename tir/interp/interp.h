@@ -42,11 +42,11 @@ enum op {
   OP_WRAP, OP_FROM_INT, OP_FROM_UINT, OP_TO_INT, OP_ROUND, OP_INT_TO_BOOL, OP_FLOAT_TO_BOOL, OP_REINTERPRET,
   OP_ABS_INT, OP_CLZ, OP_POPCOUNT, OP_IS_NAN, OP_IS_INF, OP_IS_FINITE, OP_MATH1, OP_MATH2, OP_FMA,
   OP_LOAD1, OP_LOAD2, OP_LOAD3, OP_LOAD1_F32, OP_LOAD2_F32, OP_LOAD3_F32, OP_LOAD,
-  OP_STORE1, OP_STORE2, OP_STORE3, OP_STORE1_F32, OP_STORE2_F32, OP_STORE3_F32, OP_STORE, OP_COPIED,
+  OP_STORE1, OP_STORE2, OP_STORE3, OP_STORE1_F32, OP_STORE2_F32, OP_STORE3_F32, OP_STORE, OP_COPIED, OP_BEGIN_COPY,
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_BARRIER, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
+  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_BARRIER, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
   OP_THREAD_NUMBER
 };
 // clang-format on
@@ -135,8 +135,8 @@ enum { MANY_THREADS = UINT32_MAX - 1 };
 /* A piece of memory. A byte is written when its shadow equals the generation, which grows with each new life. Of an
  * unwritten byte the shadow is anything else. LENT: it is a copy of an argument's unwritten contents, which may be
  * copied back. SPOILED: an argument's own, where unwritten memory of the function was copied; none may be left at the
- * end. */
-enum { SPOILED = 254, LENT = 255 };
+ * end. COMING: a copy that goes on by itself has not arrived. */
+enum { COMING = 253, SPOILED = 254, LENT = 255 };
 struct object {
   uint8_t *data, *shadow;
   size_t bytes, capacity;
@@ -205,6 +205,16 @@ extern _Thread_local unsigned interp_rounded;
 
 /* ---- Execution ---- */
 
+/* A copy that goes on by itself: it arrives when its thread waits for its group, and no sooner. */
+struct coming {
+  struct object *object;
+  int64_t element, byte; /* of the object */
+  uint64_t value;
+  uint32_t group;
+  tir_buffer buffer;
+  uint8_t size, written; /* what the shadow becomes */
+};
+
 enum { WARP = TIR_WARP }; /* threads of a block with consecutive numbers */
 enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_WARP, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
 struct thread {
@@ -216,7 +226,9 @@ struct thread {
   uint32_t number; /* of the thread that runs the iteration of a parallel loop */
   uint8_t status;
   int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
-  struct thread *leader;   /* in a kernel: the first of its warp, which owns what the warp shares */
+  INTERP_LIST(struct coming, coming);
+  uint32_t groups;       /* of such copies, ended so far */
+  struct thread *leader; /* in a kernel: the first of its warp, which owns what the warp shares */
 };
 
 /* A plain copy loaded an unwritten element. */
@@ -273,6 +285,8 @@ bool interp_make_param(struct machine *m, struct thread *t, const struct site *s
 bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *site);
 bool interp_make_match(struct machine *m, struct thread *t, const struct site *site);
 bool interp_make_declare(struct machine *m, struct thread *t, const struct site *site);
+void interp_begin_copy(struct thread *t, const struct view *v, int64_t element, tir_buffer buffer);
+bool interp_wait_copies(struct machine *m, struct thread *t, int64_t left); /* groups that need not have arrived */
 void *interp_take_memory(struct machine *m, const struct thread *t, uint64_t bytes); /* zeroed; NULL: refused */
 void interp_objects_free(struct machine *m, uint32_t first);                         /* from `first` on */
 /* From here on (first to last object) it is noted which thread, or iteration of a parallel loop, touches what; until

@@ -8,7 +8,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
+  FORM_ZERO, FORM_GROUP, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
 };
 // clang-format on
 static const struct builtin {
@@ -17,6 +17,9 @@ static const struct builtin {
   int arity, which;
 } builtins[] = {
     {"likely", FORM_SAME, 1, 0},
+    {TIR_ASYNC_COPY, FORM_SAME, 1, 0},
+    {TIR_COMMIT_GROUP, FORM_GROUP, 0, OP_COMMIT},
+    {TIR_WAIT_GROUP, FORM_GROUP, 1, OP_WAIT},
     {"if_then_else", FORM_CHOOSE, 3, 0},
     {"isnan", FORM_UNARY, 1, OP_IS_NAN},
     {"isinf", FORM_UNARY, 1, OP_IS_INF},
@@ -110,6 +113,13 @@ static operand assume(struct compiler *c, tir_expr condition) {
   operand a = interp_expr(c, condition, 0);
   interp_emit(c, OP_ASSERT, 0, a, 0, 0, 0);
   return a;
+}
+
+/* Of copies that go on by themselves, which those outside of kernels do not. */
+static operand group(struct compiler *c, enum op op, const tir_expr *args, uint32_t count) {
+  operand left = count ? interp_expr(c, args[0], 0) : interp_int(c, 0);
+  if (c->in_kernel) interp_emit(c, op, 0, left, 0, 0, 0);
+  return interp_int(c, 0);
 }
 
 static operand barrier(struct compiler *c) {
@@ -399,6 +409,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_REINTERPRET: return reinterpret(c, of, n->type, interp_expr(c, args[n->count - 1], lane));
   case FORM_ASSUME: return assume(c, args[0]);
   case FORM_ZERO: return interp_int(c, 0);
+  case FORM_GROUP: return group(c, (enum op)known->which, args, n->count);
   case FORM_BARRIER: return barrier(c);
   case FORM_SHUFFLE: return shuffle(c, args);
   case FORM_REDUCE: return allreduce(c, n);

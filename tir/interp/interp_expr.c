@@ -305,10 +305,10 @@ void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t 
   if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
 }
 
-void interp_emit_copied(struct compiler *c, operand value, operand predicate, uint32_t slot, const operand *indices,
-                        uint32_t rank) {
+void interp_emit_after_store(struct compiler *c, enum op op, operand value, operand predicate, uint32_t slot,
+                             const operand *indices, uint32_t rank) {
   operand first = (operand)interp_list(c, indices, rank);
-  uint32_t at = interp_emit(c, OP_COPIED, value, (operand)slot, first, predicate, 0);
+  uint32_t at = interp_emit(c, op, value, (operand)slot, first, predicate, 0);
   if (!c->failed) c->program->code.at[at].rank = (uint8_t)rank;
 }
 

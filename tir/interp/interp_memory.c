@@ -67,7 +67,7 @@ static bool renew(struct machine *m, const struct thread *t, struct object *o, u
   o->bytes = bytes;
   o->size = size;
   if (o->touches) memset(o->touches, 0, (o->capacity / size + 1) * sizeof *o->touches);
-  if (++o->generation == SPOILED || o->lends) {
+  if (++o->generation == COMING || o->lends) {
     memset(o->shadow, 0, o->capacity);
     o->generation = 1;
   }
@@ -338,5 +338,44 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
   if (read && !same) return race(m, t, o, "writes what another reads without a barrier between:", element, buffer);
   touch->writer = written ? MANY_THREADS : who;
   touch->write_epoch = m->epoch;
+  return true;
+}
+
+/* ---- Copies that go on by themselves ---- */
+
+/* The element was stored; until the copy arrives nobody may read it. */
+void interp_begin_copy(struct thread *t, const struct view *v, int64_t element, tir_buffer buffer) {
+  struct coming c = {.object = v->object, .group = t->groups, .buffer = buffer, .size = v->size};
+  assert(v->size <= sizeof c.value);
+  c.byte = (v->offset + element) * v->size;
+  c.element = c.byte / v->object->size;
+  c.written = (uint8_t)v->written;
+  memcpy(&c.value, v->data + element * v->size, v->size);
+  memset(v->shadow + element * v->size, COMING, v->size);
+  INTERP_PUSH(t->coming, c);
+}
+
+/* What another wrote there meanwhile it writes over. */
+static bool arrive(struct machine *m, struct thread *t, const struct coming *c) {
+  uint8_t *data = c->object->data + c->byte, *shadow = c->object->shadow + c->byte;
+  bool same = !memcmp(data, &c->value, c->size), alone = *shadow == COMING;
+  if (!alone && !same)
+    return race(m, t, c->object, "writes, by a copy that it did not wait for,", c->element, c->buffer);
+  memcpy(data, &c->value, c->size);
+  memset(shadow, c->written, c->size);
+  return !c->object->touches || interp_touch_write(m, t, c->object, c->element, !alone, c->buffer);
+}
+
+bool interp_wait_copies(struct machine *m, struct thread *t, int64_t left) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < t->coming.count; i++) {
+    struct coming c = t->coming.at[i];
+    if ((int64_t)c.group + left < (int64_t)t->groups) {
+      if (!arrive(m, t, &c)) return false;
+    } else {
+      t->coming.at[kept++] = c;
+    }
+  }
+  t->coming.count = kept;
   return true;
 }

@@ -14,7 +14,8 @@ static const char *buffer_name(const struct machine *m, tir_buffer b) { return t
 /* The index operands of an access. */
 static uint32_t access_indices(const struct machine *m, const struct thread *t, const struct instruction *in,
                                int64_t *out) {
-  bool listed = in->op == OP_LOAD || in->op == OP_STORE || in->op == OP_COPIED || in->op == OP_ADDRESS;
+  bool listed =
+      in->op == OP_LOAD || in->op == OP_STORE || in->op == OP_COPIED || in->op == OP_ADDRESS || in->op == OP_BEGIN_COPY;
   for (uint32_t d = 0; d < in->rank; d++) {
     operand at = listed ? m->program->lists.at[in->b + (operand)d] : (&in->b)[d];
     out[d] = interp_get(t, at).i;
@@ -53,6 +54,11 @@ static bool fail_outside(struct machine *m, struct thread *t, const struct instr
 static bool unwritten(struct machine *m, struct thread *t, const struct instruction *in, int64_t element) {
   const struct view *v = t->views[in->a];
   if (v->object->tolerant) return v->object->read_first = true;
+  if (v->shadow[element * v->size] == COMING) {
+    char coming[512];
+    describe_access(m, t, in, coming, sizeof coming);
+    return interp_fail(m, t, MS_RUN_RACE, "%s is read before the copy that writes it has arrived", coming);
+  }
   if (in->copies) {
     uint8_t shadow = v->shadow[element * v->size];
     bool lent = v->object->owned ? shadow == LENT : shadow != SPOILED;
@@ -144,7 +150,7 @@ static bool store_slow(struct machine *m, struct thread *t, const struct instruc
   unsigned char before[8];
   if (!v->whole && !is_inside(v, element)) return fail_outside(m, t, in);
   uint8_t *at = v->data + element * v->size;
-  bool was_written = v->object->touches && is_written(v, element);
+  bool was_written = v->object->touches && (is_written(v, element) || v->shadow[element * v->size] == COMING);
   memcpy(before, at, v->size);
   interp_put((enum format)v->format, at, value);
   memset(v->shadow + element * v->size, (uint8_t)v->written, v->size);
@@ -404,6 +410,13 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       if (m->missing.count) copied(m, t, in);
       NEXT;
 
+    case OP_BEGIN_COPY: {
+      int64_t element;
+      if (C.i && locate(m, t, in, &element))
+        interp_begin_copy(t, t->views[in->a], element, m->program->slots.at[in->a]);
+      NEXT;
+    }
+
     case OP_CHECK_DOMAIN:
       if (A.i < B.i || A.i - B.i >= C.i) FAIL(fail_domain(m, t, in));
       NEXT;
@@ -458,6 +471,8 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       t->number = 0;
       m->epoch++;
       NEXT;
+    case OP_COMMIT: t->groups++; NEXT;
+    case OP_WAIT: TRY(interp_wait_copies(m, t, A.i)); NEXT;
     case OP_BARRIER:
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_BARRIER;

@@ -250,6 +250,8 @@ static void store(struct compiler *c, const struct tir_stmt_node *n) {
   uint32_t slot = interp_slot(c, n->store.buffer), rank = 0;
   operand *values = calloc((size_t)lanes * (2 + INTERP_MOST_RANK), sizeof(operand));
   if (!values) abort();
+  const struct tir_expr_node *call = tir_at(c->ir, n->store.value);
+  bool begins = c->in_kernel && call->kind == TIR_CALL && !strcmp(tir_text(c->ir, call->ref), TIR_ASYNC_COPY);
   bool copies = false;
   /* A vector is read whole before any of it is written. */
   for (int lane = 0; lane < lanes && !c->failed; lane++) {
@@ -269,7 +271,8 @@ static void store(struct compiler *c, const struct tir_stmt_node *n) {
     if (n->store.predicate) chain(c, &skip, interp_emit(c, OP_JUMP_IF_NOT, 0, at[1], 0, 0, 0));
     interp_emit_access(c, true, at[0], slot, buffer->type, at + 2, rank);
     patch(c, &skip);
-    if (copies) interp_emit_copied(c, at[0], at[1], slot, at + 2, rank);
+    if (copies) interp_emit_after_store(c, OP_COPIED, at[0], at[1], slot, at + 2, rank);
+    if (begins) interp_emit_after_store(c, OP_BEGIN_COPY, at[0], at[1], slot, at + 2, rank);
   }
   free(values);
 }

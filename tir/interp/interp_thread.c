@@ -42,6 +42,7 @@ void interp_thread_free(struct machine *m, struct thread *t) {
   free(t->views);
   free(t->own_views);
   free(t->own);
+  free(t->coming.at);
   memset(t, 0, sizeof *t);
 }
 
@@ -54,6 +55,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->index = index;
   t->leader = t - index % WARP;
   t->status = THREAD_RUNNING;
+  t->coming.count = t->groups = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
     t->at[d] = index % m->extents[d];

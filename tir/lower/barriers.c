@@ -8,7 +8,11 @@
  * it a barrier is put, at the level of the list: that separates all that stands before from all that stands after. A
  * loop begins with one where an iteration may meet what the one before touched last. A statement that by itself both
  * reads and writes what threads share cannot be separated, and is refused. Two threads that store one element by one
- * statement store one value, as iterations of blocks do. */
+ * statement store one value, as iterations of blocks do.
+ *
+ * A copy that goes on by itself writes from where it begins until its thread has waited for it: what was touched before it
+ * is kept apart from where it begins, what comes after the wait from the wait. What comes between touches other versions
+ * of the buffer (pipeline.c). */
 #include "footprint.h"
 
 #include <stdlib.h>
@@ -29,6 +33,7 @@ struct pass {
   struct lowering *low;
   struct lower_threads threads;
   uint8_t *watched; /* by buffer: threads share it, and one of them writes it */
+  uint8_t *copied;  /* by buffer: copies that go on by themselves write it */
   tir_stmt top;     /* the innermost of the kernel's loops */
   tir_stmt divided; /* the condition to be taken apart, which keeps a barrier from standing where it should */
   bool failed;
@@ -130,6 +135,17 @@ static bool conflicts(struct pass *p, const struct uses *a, const struct uses *b
   return false;
 }
 
+/* Of an iteration, after its last barrier, and the next one, before its first. */
+static bool conflicts_next(struct pass *p, const struct uses *last, const struct uses *first, tir_stmt loop) {
+  struct tir *ir = p->low->ir;
+  for (uint32_t i = 0; i < last->count; i++)
+    for (uint32_t k = 0; k < first->count; k++)
+      if (conflict(p, &last->at[i], &first->at[k], tir_stmt_at(ir, loop)->parent) &&
+          !lower_are_apart_in_next(ir, &p->threads, &last->at[i], &first->at[k], loop))
+        return true;
+  return false;
+}
+
 /* All threads come to what is in the statement; else what keeps some from it is noted. */
 static bool is_reached_by_all(struct pass *p, tir_stmt s) {
   p->divided = lower_find_divergence(p->low->ir, &p->threads, s, p->top);
@@ -182,11 +198,30 @@ static bool walk_list(struct pass *p, tir_stmt parent, enum tir_list list, struc
   return ok;
 }
 
+/* Uses of one iteration of the loop. */
+static void settle(struct tir *ir, struct uses *uses, tir_stmt loop, tir_expr iteration) {
+  tir_subst_var(ir, tir_as(ir, loop, TIR_LOOP)->loop.var, iteration);
+  for (uint32_t i = 0; i < uses->count; i++)
+    if (uses->at[i].count) uses->at[i].indices = tir_subst_operands(ir, uses->at[i].indices, uses->at[i].count);
+  tir_subst_clear(ir);
+}
+
+/* Where each iteration has a barrier, what comes before the first is the first iteration's, what comes after the last is
+ * the last one's. */
+static void settle_ends(struct tir *ir, struct summary *body, tir_stmt loop) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  tir_expr one = tir_int(ir, tir_type_of(ir, n.loop.extent), 1);
+  settle(ir, &body->first, loop, n.loop.min);
+  settle(ir, &body->last, loop, tir_add(ir, n.loop.min, tir_sub(ir, n.loop.extent, one)));
+}
+
 static bool walk_loop(struct pass *p, tir_stmt loop, struct summary *out) {
   struct tir *ir = p->low->ir;
   struct summary body = {0};
   bool ok = walk_list(p, loop, TIR_BODY, &body);
-  if (ok && conflicts(p, &body.last, &body.first, tir_stmt_at(ir, loop)->parent)) {
+  bool meets = body.barrier ? conflicts_next(p, &body.last, &body.first, loop)
+                            : conflicts(p, &body.last, &body.first, tir_stmt_at(ir, loop)->parent);
+  if (ok && meets) {
     ok = is_reached_by_all(p, loop);
     if (ok) tir_insert_before(ir, tir_stmt_at(ir, loop)->first[TIR_BODY], new_barrier(ir));
     body.barrier = true;
@@ -194,6 +229,7 @@ static bool walk_loop(struct pass *p, tir_stmt loop, struct summary *out) {
   }
   bool runs = tir_is(ir, loop, TIR_LOOP) && tir_loop_extent(ir, loop) > 0;
   out->barrier = body.barrier && runs;
+  if (body.barrier && tir_is(ir, loop, TIR_LOOP)) settle_ends(ir, &body, loop);
   add_uses(&out->first, &body.first);
   add_uses(&out->last, &body.last);
   free_summary(&body);
@@ -213,10 +249,17 @@ static bool walk_if(struct pass *p, tir_stmt test, struct summary *out) {
   return ok;
 }
 
+/* What a wait waits for is there for others only behind a barrier. */
+static void add_arrivals(const struct pass *p, tir_stmt wait, struct uses *uses) {
+  for (tir_buffer b = 1; b < p->low->ir->buffers.count; b++)
+    if (p->copied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true, .writes = true});
+}
+
 /* Of one statement, what it reads is there before any thread has written. */
 static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   struct tir *ir = p->low->ir;
   if (is_barrier(ir, s)) return out->barrier = true;
+  if (lower_calls(ir, s, TIR_WAIT_GROUP)) return add_arrivals(p, s, &out->last), true;
   gather(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
@@ -303,15 +346,16 @@ static void drop_barriers(struct tir *ir, tir_stmt top) {
 
 static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
   struct pass *p = data;
-  (void)s;
+  if (writes && lower_is_async(ir, s)) p->copied[access->buffer] = 1;
   enum lower_memory memory = lower_memory_of(ir, access->buffer);
   if (memory == LOWER_BLOCK || (memory == LOWER_DEVICE && writes)) p->watched[access->buffer] = 1;
 }
 
 static bool set_barriers(struct lowering *low, tir_stmt kernel) {
   struct tir *ir = low->ir;
-  struct pass p = {.low = low, .watched = calloc(ir->buffers.count, 1)};
+  struct pass p = {.low = low, .watched = calloc(2, ir->buffers.count)};
   if (!p.watched) abort();
+  p.copied = p.watched + ir->buffers.count;
   p.threads = lower_threads_of(ir, kernel, &p.top);
   lower_visit(ir, kernel, watch, &p);
   for (bool done = false; !done && !p.failed;) {

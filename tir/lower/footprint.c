@@ -307,6 +307,44 @@ static bool do_meet(const struct footprint *a, const struct footprint *b) {
   return false;
 }
 
+/* Remainders by one number, of what differs by a constant that is no multiple of it; or two constants. */
+static bool never_equal(struct tir *ir, tir_expr a, tir_expr b) {
+  struct tir_expr_node x = *tir_at(ir, a), y = *tir_at(ir, b);
+  if (x.kind == TIR_INT_IMM && y.kind == TIR_INT_IMM) return x.imm != y.imm;
+  if (x.kind != TIR_FLOORMOD || y.kind != TIR_FLOORMOD || x.b != y.b || !tir_is_int(ir, x.b)) return false;
+  tir_expr apart = tir_type_of(ir, x.a) == tir_type_of(ir, y.a) ? tir_sub(ir, x.a, y.a) : a;
+  return tir_is_int(ir, apart) && tir_at(ir, x.b)->imm > 0 && tir_at(ir, apart)->imm % tir_at(ir, x.b)->imm != 0;
+}
+
+/* In the same iterations of all loops around both, the two touch different versions: what neither threads nor loops of
+ * their own decide keeps them apart. */
+static bool are_versions(const struct footprint *a, const struct footprint *b, uint32_t rank) {
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr x = tir_operands(a->ir, a->use->indices)[d], y = tir_operands(a->ir, b->use->indices)[d];
+    if (tir_any_var(a->ir, x, is_own, a) || tir_any_var(a->ir, y, is_own, b)) continue;
+    if (tir_any_var(a->ir, x, is_bound_below, a) || tir_any_var(a->ir, y, is_bound_below, b)) continue;
+    if (never_equal(a->ir, x, y)) return true;
+  }
+  return false;
+}
+
+bool lower_are_apart_in_next(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
+                             const struct lower_use *b, tir_stmt loop) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  struct lower_use next = *b;
+  tir_expr indices[TIR_MOST_RANK];
+  if (n.kind != TIR_LOOP || a->buffer != b->buffer || a->anywhere || b->anywhere || b->count > TIR_MOST_RANK)
+    return false;
+  tir_expr var = tir_var_expr(ir, n.loop.var), one = tir_int(ir, tir_type_of(ir, var), 1);
+  tir_subst_var(ir, n.loop.var, tir_add(ir, var, one));
+  for (uint32_t d = 0; d < b->count; d++) indices[d] = tir_subst(ir, ir->operands.at[b->indices + d]);
+  tir_subst_clear(ir);
+  next.indices = tir_add_operands(ir, indices, b->count);
+  struct footprint fa = {.ir = ir, .threads = threads, .use = a, .around = loop}, fb = fa;
+  fb.use = &next;
+  return are_versions(&fa, &fb, a->count);
+}
+
 bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                     const struct lower_use *b, tir_stmt around) {
   assert(a->buffer && a->buffer == b->buffer && a->count == b->count);
@@ -314,6 +352,7 @@ bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const s
   struct footprint fa = {0}, fb = {0};
   bool known =
       find_shape(ir, a->buffer, shape) && prepare(&fa, ir, threads, a, around) && prepare(&fb, ir, threads, b, around);
+  if (known && are_versions(&fa, &fb, a->count)) return false;
   for (uint32_t d = 0; known && d < a->count; d++)
     known = tir_type_of(ir, fa.common[d]) == tir_type_of(ir, fb.common[d]) &&
             tir_prove_equal(ir, fa.common[d], fb.common[d]);

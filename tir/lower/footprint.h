@@ -30,6 +30,9 @@ tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads 
  * of one element: the indices keep threads apart. */
 bool lower_is_one_thread(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                          const struct lower_use *b, tir_stmt around);
+/* What a touches in one iteration of the loop, and b in the next one, are different versions of the buffer. */
+bool lower_are_apart_in_next(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
+                             const struct lower_use *b, tir_stmt loop);
 /* Whether a thread may touch by `a` what another touches by `b`, both below `around`, whose loops are in one iteration
  * for both; the loop `carried`, if any, and those below may be in any. True unless the opposite is shown: by running
  * through all threads and iterations, where indices are known. Uses of one buffer. */

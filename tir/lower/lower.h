@@ -26,6 +26,9 @@ bool lower_offer(struct lowering *low);       /* instruction.c */
 bool lower_threads(struct lowering *low);     /* threads.c */
 bool lower_place(struct lowering *low);       /* place.c */
 bool lower_order(struct lowering *low);       /* order.c */
+bool lower_stages(struct lowering *low);      /* stages.c */
+bool lower_pipeline(struct lowering *low);    /* pipeline.c */
+bool lower_copies(struct lowering *low);      /* copies.c */
 bool lower_blocks(struct lowering *low);      /* blocks.c */
 bool lower_kernels(struct lowering *low);     /* kernels.c */
 bool lower_vthreads(struct lowering *low);    /* vthreads.c */
@@ -106,6 +109,21 @@ bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
 void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition);
 /* Whether two buffers may have a byte in common: views of one (shared.c). */
 bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
+
+/* ---- Software pipelines ---- */
+
+#define LOWER_PIPELINE_STAGE "software_pipeline_stage" /* of a loop: in which iteration later each statement runs */
+#define LOWER_PIPELINE_ORDER "software_pipeline_order" /* at which place among the others */
+#define LOWER_PIPELINE_ASYNC "software_pipeline_async_stages" /* stages whose copies go on by themselves */
+/* An attribute around a statement of such a loop; its value says what the statement asks for. (stages.c) */
+#define LOWER_STAGE "pipeline_stage"
+enum { LOWER_STAGE_BY_REGISTERS = 1, LOWER_STAGE_DOUBLES = 2 };
+bool lower_is_stage(const struct tir *ir, tir_stmt s);
+tir_stmt lower_new_stage(struct tir *ir, int64_t wishes);
+
+bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of a copy that goes on by itself (copies.c) */
+bool lower_calls(const struct tir *ir, tir_stmt s,
+                 const char *function); /* it evaluates a call of this name (copies.c) */
 
 /* ---- Iterations of a loop (iterations.c) ---- */
 

@@ -65,6 +65,11 @@ static bool is_decided_alike(const struct spread *s, tir_stmt stmt) {
   return true;
 }
 
+/* Groups of copies are a thread's, and begun once for all its virtual threads. */
+static bool is_group(const struct tir *ir, tir_stmt t) {
+  return lower_calls(ir, t, TIR_COMMIT_GROUP) || lower_calls(ir, t, TIR_WAIT_GROUP);
+}
+
 /* The statements that are known here: stores, and loops and conditions around them. */
 static bool find_moving(struct spread *s) {
   const struct tir *ir = s->ir;
@@ -72,7 +77,8 @@ static bool find_moving(struct spread *s) {
     again = false;
     for (tir_stmt t = tir_next(ir, s->loop, s->loop); t; t = tir_next(ir, t, s->loop)) {
       const struct tir_stmt_node *n = tir_stmt_at(ir, t);
-      if (n->kind != TIR_STORE && n->kind != TIR_LOOP && n->kind != TIR_IF && n->kind != TIR_ALLOC) return false;
+      if (n->kind != TIR_STORE && n->kind != TIR_LOOP && n->kind != TIR_IF && n->kind != TIR_ALLOC && !is_group(ir, t))
+        return false;
       if (n->kind == TIR_ALLOC) s->inner[n->alloc.buffer] = 1;
       if (n->kind != TIR_STORE || s->moves[n->store.buffer]) continue;
       s->stored[n->store.buffer] = 1;

@@ -63,6 +63,8 @@ static const struct {
              {"tvm_mma_sync", TIR_CALL_NOTHING},
              {"tvm_bmma_sync", TIR_CALL_NOTHING},
              {"tvm_storage_sync", TIR_CALL_NOTHING},
+             {"ptx_commit_group", TIR_CALL_NOTHING},
+             {"ptx_wait_group", TIR_CALL_NOTHING},
              {"tvm_tuple", TIR_CALL_NOTHING},
              {"tvm_throw_last_error", TIR_CALL_NOTHING},
              {"start_profile_intrinsic", TIR_CALL_NOTHING},

@@ -1,0 +1,60 @@
+/* Copies: those that are to go on by themselves do where the machine has such a copy: of 4, 8 or 16 bytes, side
+ * by side, or as many zeros.
+ * Requires: vectors. Gives: stores of TIR_ASYNC_COPY that are one instruction; of a kernel without any, no groups. Keeps:
+ * what is computed: a copy that is done where it begins has arrived when it is waited for. */
+#include "../analysis/loads.h"
+#include "lower.h"
+
+#include <string.h>
+
+static bool is_call(const struct tir *ir, tir_expr e, const char *name) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), name);
+}
+
+bool lower_is_async(const struct tir *ir, tir_stmt s) {
+  return tir_is(ir, s, TIR_STORE) && is_call(ir, tir_as(ir, s, TIR_STORE)->store.value, TIR_ASYNC_COPY);
+}
+
+bool lower_calls(const struct tir *ir, tir_stmt s, const char *function) {
+  return tir_is(ir, s, TIR_EVALUATE) && is_call(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value, function);
+}
+
+/* A load, or a choice, for all that is copied, between that and zero: a choice that became certain may have left zero. */
+static bool is_one_copy(const struct tir *ir, tir_stmt store) {
+  const struct tir_expr_node *call = tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value);
+  const struct tir_expr_node *load = tir_at(ir, tir_operands(ir, call->operands)[0]);
+  int bits = tir_type_bits(call->type) * tir_type_lanes(call->type);
+  if (tir_is_choice(ir, load)) {
+    const tir_expr *args = tir_operands(ir, load->operands);
+    if (tir_type_lanes(tir_type_of(ir, args[0])) > 1) return false;
+    load = tir_at(ir, args[1]);
+  }
+  return load->kind == TIR_LOAD && !load->a && !tir_as(ir, store, TIR_STORE)->store.predicate &&
+         (bits == 32 || bits == 64 || bits == 128);
+}
+
+static void drop_groups(struct tir *ir, tir_stmt kernel) {
+  for (tir_stmt s = kernel, next; s; s = next) {
+    next = tir_next(ir, s, kernel);
+    if (lower_calls(ir, s, TIR_COMMIT_GROUP) || lower_calls(ir, s, TIR_WAIT_GROUP)) tir_kill(ir, s);
+  }
+}
+
+bool lower_copies(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt k = tir_stmt_at(ir, low->body)->first[TIR_BODY]; k; k = tir_stmt_at(ir, k)->next) {
+    bool any = false;
+    for (tir_stmt s = k; s; s = tir_next(ir, s, k)) {
+      if (!lower_is_async(ir, s)) continue;
+      if (is_one_copy(ir, s)) {
+        any = true;
+        continue;
+      }
+      const struct tir_expr_node *call = tir_at(ir, tir_as(ir, s, TIR_STORE)->store.value);
+      tir_as(ir, s, TIR_STORE)->store.value = tir_operands(ir, call->operands)[0];
+    }
+    if (!any) drop_groups(ir, k);
+  }
+  return true;
+}

@@ -1,0 +1,418 @@
+/* Pipeline: a loop annotated as a software pipeline runs its statements for several iterations side by side.
+ *
+ *   for k in range(9), stages 0 and 2:    S[0] = A[0]; S[1] = A[1]
+ *     S = A[k]                            for k in range(2, 9): S[k % 3] = A[k]; C += S[(k - 2) % 3]
+ *     C += S                              C += S[1]; C += S[2]
+ *
+ * Requires: kernels; buffers that are no larger than they need be; attributes around the statements (stages.c). Gives:
+ * no such loop or attribute. Keeps: everything else.
+ * In step t the statement of stage s does iteration t - s, in the places that the order names: steps before the deepest
+ * stage is reached stand before the loop, those after the last iteration behind it. An extent that is no constant guards
+ * them. What the loop allocates has as many versions as iterations are under way; iteration k has number k modulo that
+ * (versions.c). Memory from outside of the loop has one, so its uses keep their order, or the pipeline is refused.
+ *
+ * A loop of one iteration, if it is no statement of another pipeline, is done as it stands.
+ *
+ * In an asynchronous stage, copies from the device's memory to shared memory go on by themselves. Each run of such
+ * statements ends its group, in every step, whether or not something was copied in it: so it is known how many groups may
+ * be on their way when an earlier step's must have arrived. What needs those waits for them as its step begins: threads
+ * then meet but once a step.
+ * Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
+#include "pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool refuse(const struct pipeline *p, const char *what) {
+  return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop, "%s", what);
+}
+
+/* ---- Statements ---- */
+
+/* The loops between a statement and the stage it is in, outermost first: how often each runs, and which time it is.
+ * False: some are too many, or not constant. */
+static bool iterations_of(struct tir *ir, tir_stmt s, tir_stmt stage, struct access *at, tir_expr *extents) {
+  at->count = 0;
+  for (tir_stmt l = s; l != stage; l = tir_stmt_at(ir, l)->parent) {
+    if (!tir_is(ir, l, TIR_LOOP)) continue;
+    struct tir_stmt_node n = *tir_stmt_at(ir, l);
+    if (!tir_is_int(ir, n.loop.extent) || at->count == TIR_MOST_RANK) return false;
+    memmove(at->indices + 1, at->indices, at->count * sizeof *at->indices);
+    memmove(extents + 1, extents, at->count * sizeof *extents);
+    at->indices[0] = tir_sub(ir, tir_var_expr(ir, n.loop.var), n.loop.min);
+    extents[0] = n.loop.extent;
+    at->count++;
+  }
+  return at->count > 0;
+}
+
+/* TIR_NONE: it stores nothing, or by several statements. */
+static tir_stmt only_store(const struct tir *ir, tir_stmt stage) {
+  tir_stmt store = TIR_NONE;
+  for (tir_stmt s = stage; s; s = tir_next(ir, s, stage)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    if (store) return TIR_NONE;
+    store = s;
+  }
+  return store;
+}
+
+/* What a copy moves goes by registers: a statement that loads comes before the one that stores. */
+static void go_by_registers(struct pipeline *p, tir_stmt stage) {
+  struct tir *ir = p->low->ir;
+  struct access to, from;
+  tir_expr shape[TIR_MOST_RANK];
+  tir_stmt store = only_store(ir, stage);
+  if (!store || !iterations_of(ir, store, stage, &from, shape)) return;
+  tir_stmt before = tir_clone_stmt(ir, stage), alloc = tir_new_stmt(ir, TIR_ALLOC), old = only_store(ir, before);
+  iterations_of(ir, old, before, &to, shape);
+  tir_type type = tir_type_of(ir, tir_as(ir, store, TIR_STORE)->store.value);
+  tir_symbol name = tir_symbol_of(ir, "in_registers"), scope = tir_symbol_of(ir, "local");
+  tir_buffer registers = tir_new_buffer(ir, name, type, shape, to.count, scope);
+  tir_as(ir, alloc, TIR_ALLOC)->alloc.buffer = registers;
+  tir_buffer_at(ir, registers)->where = alloc;
+  p->own[registers] = 1;
+  tir_expr none = tir_int(ir, TIR_T_I32, 0);
+  tir_as(ir, before, TIR_ATTR)->attr.value = none;
+  tir_replace(ir, old, tir_new_store(ir, registers, to.indices, tir_as(ir, old, TIR_STORE)->store.value));
+  tir_expr loaded = tir_load(ir, registers, from.indices, from.count, TIR_NONE);
+  tir_as(ir, store, TIR_STORE)->store.value = loaded;
+  tir_insert_before(ir, stage, before);
+  tir_insert_before(ir, tir_stmt_at(ir, p->loop)->first[TIR_BODY], alloc);
+}
+
+static int64_t wishes(const struct tir *ir, tir_stmt stage) {
+  return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
+}
+
+static bool gather(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  uint32_t stages = 0;
+  for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
+    stages += lower_is_stage(ir, s);
+  if (stages > PIPELINE_MOST / 2) return refuse(p, "it has too many statements");
+  for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY], next; s; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    if (tir_is(ir, s, TIR_ALLOC)) {
+      p->own[tir_stmt_at(ir, s)->alloc.buffer] = 1;
+    } else if (!lower_is_stage(ir, s)) {
+      return refuse(p, "its body names a value or a view for the statements behind it");
+    } else if (wishes(ir, s) & LOWER_STAGE_BY_REGISTERS) {
+      go_by_registers(p, s);
+    }
+  }
+  for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
+    if (tir_is(ir, s, TIR_ALLOC)) continue;
+    assert(p->count < PIPELINE_MOST);
+    p->parts[p->count++] = (struct part){.stmt = s, .doubles = (wishes(ir, s) & LOWER_STAGE_DOUBLES) != 0, .run = -1};
+  }
+  return true;
+}
+
+/* ---- Annotations ---- */
+
+static const struct tir_expr_node *numbers(const struct pipeline *p, const char *key) {
+  const struct tir *ir = p->low->ir;
+  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, key);
+  const struct tir_expr_node *n = value ? tir_at(ir, value) : NULL;
+  for (uint32_t i = 0; n && n->kind == TIR_LIST && i < n->count; i++)
+    if (!tir_is_int(ir, tir_operands(ir, n->operands)[i])) return NULL;
+  return n && n->kind == TIR_LIST ? n : NULL;
+}
+
+static int64_t number_at(const struct pipeline *p, const struct tir_expr_node *list, uint32_t i) {
+  return tir_at(p->low->ir, tir_operands(p->low->ir, list->operands)[i])->imm;
+}
+
+static bool read_annotations(struct pipeline *p) {
+  const struct tir_expr_node *stages = numbers(p, LOWER_PIPELINE_STAGE), *order = numbers(p, LOWER_PIPELINE_ORDER);
+  const struct tir_expr_node *async = numbers(p, LOWER_PIPELINE_ASYNC);
+  bool taken[PIPELINE_MOST] = {false};
+  if (!stages || !order || stages->count != p->count || order->count != p->count)
+    return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
+                      "its body has %u statements, and is given %u stages and %u places", p->count,
+                      stages ? stages->count : 0, order ? order->count : 0);
+  int64_t first = INT64_MAX;
+  for (uint32_t i = 0; i < p->count; i++)
+    if (number_at(p, stages, i) < first) first = number_at(p, stages, i);
+  for (uint32_t i = 0; i < p->count; i++) {
+    int64_t at = number_at(p, order, i), stage = number_at(p, stages, i);
+    if (at < 0 || at >= p->count || taken[at])
+      return refuse(p, "two of its statements are given one place, or one none");
+    taken[at] = true;
+    p->parts[i].order = (uint32_t)at, p->by_order[at] = i;
+    if (stage - first > PIPELINE_DEEPEST) return refuse(p, "it has more stages than are written out");
+    p->parts[i].stage = stage - first;
+    if (p->parts[i].stage > p->depth) p->depth = p->parts[i].stage;
+    for (uint32_t k = 0; async && k < async->count; k++) p->parts[i].async |= number_at(p, async, k) == stage;
+  }
+  return true;
+}
+
+/* ---- Copies that go on by themselves ---- */
+
+/* A load from the device's memory, or zero where there is nothing to load. */
+static bool is_copied(const struct tir *ir, tir_expr value) {
+  const struct tir_expr_node *n = tir_at(ir, value);
+  if (tir_is_choice(ir, n)) {
+    const tir_expr *args = tir_operands(ir, n->operands);
+    const struct tir_expr_node *zero = tir_at(ir, args[2]);
+    bool is_zero = (zero->kind == TIR_INT_IMM && zero->imm == 0) || (zero->kind == TIR_FLOAT_IMM && zero->real == 0);
+    return is_zero && !(tir_at(ir, args[0])->flags & TIR_HAS_LOAD) && tir_at(ir, args[1])->kind == TIR_LOAD &&
+           is_copied(ir, args[1]);
+  }
+  return n->kind == TIR_LOAD && !n->a && lower_memory_of(ir, n->ref) == LOWER_DEVICE &&
+         tir_type_of(ir, value) == tir_buffer_at(ir, n->ref)->type;
+}
+
+/* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
+static bool is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
+  bool needed = false;
+  for (uint32_t i = 0; i < p->count; i++) {
+    if (i == part || !uses_of(p, i, buffer)) continue;
+    if (p->parts[i].async && (uses_of(p, i, buffer) & PIPELINE_WRITES)) return false;
+    needed = true;
+  }
+  return needed && uses_of(p, part, buffer) == (PIPELINE_WRITES | PIPELINE_BY_INDEX);
+}
+
+static void begin_copies(struct pipeline *p, uint32_t part) {
+  struct tir *ir = p->low->ir;
+  tir_stmt top = p->parts[part].stmt;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    bool moves = p->own[n.store.buffer] && lower_memory_of(ir, n.store.buffer) == LOWER_BLOCK && !n.store.predicate &&
+                 is_copied(ir, n.store.value) &&
+                 tir_type_of(ir, n.store.value) == tir_buffer_at(ir, n.store.buffer)->type;
+    if (!moves || !is_for_others(p, part, n.store.buffer)) continue;
+    tir_expr value = tir_call(ir, tir_type_of(ir, n.store.value), tir_symbol_of(ir, TIR_ASYNC_COPY), &n.store.value, 1);
+    tir_as(ir, s, TIR_STORE)->store.value = value;
+    *uses_at(p, part, n.store.buffer) |= PIPELINE_COPIES;
+    p->parts[part].copies = true;
+  }
+}
+
+/* The part touches what the other copies. */
+static bool needs(const struct pipeline *p, uint32_t part, uint32_t other) {
+  bool any = false;
+  for (tir_buffer b = 1; b < p->buffers && part != other; b++)
+    any |= (uses_of(p, other, b) & PIPELINE_COPIES) && uses_of(p, part, b);
+  return any;
+}
+
+/* Statements side by side whose copies are one group. */
+static void number_runs(struct pipeline *p) {
+  uint32_t first = 0; /* of the run */
+  for (uint32_t at = 0; at < p->count; at++) {
+    struct part *part = &p->parts[p->by_order[at]];
+    if (!part->copies) continue;
+    bool joins = at && p->parts[p->by_order[at - 1]].copies;
+    for (uint32_t k = first; k < at; k++) joins &= !needs(p, p->by_order[at], p->by_order[k]);
+    if (!joins) first = at;
+    part->run = joins ? (int)p->runs - 1 : (int)p->runs++;
+  }
+}
+
+/* How many groups may still be on their way where the part begins, -1: any. `early`: of copies of steps before its own,
+ * as the step begins; else of its own step. */
+static int64_t groups_left(const struct pipeline *p, uint32_t part, bool early) {
+  int64_t least = -1, before = 0;
+  for (uint32_t at = 0; at < p->parts[part].order; at++) {
+    const struct part *q = &p->parts[p->by_order[at]];
+    if (q->copies && q->run + 1 > before) before = q->run + 1;
+  }
+  for (uint32_t i = 0; i < p->count; i++) {
+    int64_t apart = p->parts[part].stage - p->parts[i].stage;
+    if (!needs(p, part, i) || (apart > 0) != early) continue;
+    int64_t left = early ? apart * p->runs - 1 - p->parts[i].run : before - 1 - p->parts[i].run;
+    assert(apart >= 0 && left >= 0);
+    if (least < 0 || left < least) least = left;
+  }
+  return least;
+}
+
+/* ---- Steps ---- */
+
+static void evaluate(struct tir *ir, tir_stmt to, const char *function, int64_t number) {
+  tir_expr argument = tir_int(ir, TIR_T_I32, number);
+  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
+  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, function), &argument, number < 0 ? 0 : 1);
+  tir_as(ir, s, TIR_EVALUATE)->evaluate.value = call;
+  tir_append(ir, to, TIR_BODY, s);
+}
+
+/* Whether the part has something to do in step t: TIR_NONE: certainly; else a condition. */
+static tir_expr condition_in(struct pipeline *p, uint32_t part, tir_expr t) {
+  struct tir *ir = p->low->ir;
+  tir_type type = tir_type_of(ir, p->extent);
+  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->parts[part].stage));
+  tir_expr within =
+      tir_and(ir, tir_make(ir, TIR_GE, iteration, tir_int(ir, type, 0)), tir_make(ir, TIR_LT, iteration, p->extent));
+  if (!within) return TIR_NONE;
+  within = tir_simplify(ir, within);
+  return tir_is_const(ir, within, 1) ? TIR_NONE : within;
+}
+
+static void do_part(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
+  struct tir *ir = p->low->ir;
+  tir_type type = tir_type_of(ir, p->extent);
+  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->parts[part].stage));
+  tir_stmt copy = tir_clone_stmt(ir, p->parts[part].stmt);
+  tir_subst_var(ir, p->var, tir_add(ir, p->min, iteration));
+  tir_subst_stmt(ir, copy);
+  tir_subst_clear(ir);
+  tir_append(ir, to, TIR_BODY, copy);
+  if (condition) {
+    tir_stmt test = tir_new_stmt(ir, TIR_IF);
+    tir_as(ir, test, TIR_IF)->test.condition = condition;
+    tir_wrap(ir, copy, test);
+  }
+  tir_kill_alone(ir, copy);
+}
+
+/* Appends what is done in step t, counted from the first. whole: by every part. */
+static void do_step(struct pipeline *p, tir_expr t, bool whole, tir_stmt to) {
+  struct tir *ir = p->low->ir;
+  tir_expr when[PIPELINE_MOST];
+  int64_t early = -1;
+  for (uint32_t i = 0; i < p->count; i++) {
+    when[i] = whole ? TIR_NONE : condition_in(p, i, t);
+    int64_t left = groups_left(p, i, true);
+    if (left < 0 || (when[i] && tir_is_const(ir, when[i], 0))) continue;
+    if (early < 0 || left < early) early = left;
+  }
+  if (early >= 0) evaluate(ir, to, TIR_WAIT_GROUP, early);
+  for (uint32_t at = 0; at < p->count; at++) {
+    uint32_t i = p->by_order[at];
+    bool none = when[i] && tir_is_const(ir, when[i], 0);
+    int64_t left = none ? -1 : groups_left(p, i, false);
+    if (left >= 0) evaluate(ir, to, TIR_WAIT_GROUP, left);
+    if (!none) do_part(p, i, t, when[i], to);
+    bool ends = p->parts[i].copies && (at + 1 == p->count || p->parts[p->by_order[at + 1]].run != p->parts[i].run);
+    if (ends) evaluate(ir, to, TIR_COMMIT_GROUP, -1);
+  }
+}
+
+/* The steps in which every stage has an iteration. What its versions are in registers is indexed by constants. */
+static tir_stmt main_loop(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, p->loop);
+  struct tir_var_node v = ir->vars.at[p->var];
+  tir_expr depth = tir_int(ir, v.type, p->depth), zero = tir_int(ir, v.type, 0);
+  tir_expr count = tir_sub(ir, p->extent, depth), min = tir_add(ir, p->min, depth);
+  if (!tir_is_int(ir, p->extent)) count = tir_make(ir, TIR_MAX, count, zero);
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, min, count);
+  bool in_registers =
+      tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_versions(p);
+  tir_stmt loop = tir_new_loop(ir, var, min, count, in_registers ? TIR_UNROLLED : (enum tir_loop_kind)n.loop_kind);
+  static const char *const done[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC};
+  for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
+    struct tir_annotation a = ir->annotations.at[i];
+    bool keep = true;
+    for (int k = 0; k < 3; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
+    if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
+  }
+  do_step(p, tir_sub(ir, tir_var_expr(ir, var), p->min), true, loop);
+  return loop;
+}
+
+/* Three statements take the loop's place: steps before all stages run, while they do, after that. In a statement of a
+ * pipeline around it, they are statements of that. */
+static void rotate(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  tir_stmt pieces[3];
+  tir_type type = tir_type_of(ir, p->extent);
+  int64_t extent = tir_is_int(ir, p->extent) ? tir_at(ir, p->extent)->imm : -1;
+  for (int i = 0; i < 3; i++) {
+    pieces[i] = lower_new_stage(ir, 0);
+    tir_insert_before(ir, p->loop, pieces[i]);
+  }
+  for (int64_t t = 0; t < p->depth; t++) do_step(p, tir_int(ir, type, t), false, pieces[0]);
+  if (extent < 0 || extent > p->depth) tir_append(ir, pieces[1], TIR_BODY, main_loop(p));
+  tir_expr depth = tir_int(ir, type, p->depth), from = tir_make(ir, TIR_MAX, p->extent, depth);
+  for (int64_t t = 0; t < p->depth; t++) do_step(p, tir_add(ir, from, tir_int(ir, type, t)), false, pieces[2]);
+  tir_stmt around = tir_stmt_at(ir, p->loop)->parent;
+  tir_kill(ir, p->loop);
+  if (lower_is_stage(ir, around))
+    tir_kill_alone(ir, around);
+  else
+    for (int i = 0; i < 3; i++) tir_kill_alone(ir, pieces[i]);
+}
+
+/* ---- A loop ---- */
+
+/* It is done as it stands. */
+static void drop(struct tir *ir, tir_stmt loop) {
+  static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC};
+  for (int i = 0; i < 3; i++)
+    tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, keys[i]), TIR_NONE);
+  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY], next; s; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    if (lower_is_stage(ir, s)) tir_kill_alone(ir, s);
+  }
+}
+
+static bool is_in_order(const struct pipeline *p) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->parts[i].order != i) return false;
+  return !p->depth && !p->runs;
+}
+
+static void hoist_allocations(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY], next; s; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    if (!tir_is(ir, s, TIR_ALLOC)) continue;
+    tir_detach(ir, s);
+    tir_insert_before(ir, p->loop, s);
+  }
+}
+
+static bool run_ahead(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  bool once = tir_is_int(ir, p->extent) && tir_at(ir, p->extent)->imm <= 1;
+  if (once && !lower_is_stage(ir, tir_stmt_at(ir, p->loop)->parent)) return drop(ir, p->loop), true;
+  if (!gather(p) || !read_annotations(p)) return false;
+  pipeline_find_uses(p);
+  if (!pipeline_check_order(p)) return false;
+  for (uint32_t i = 0; i < p->count && p->low->options && p->low->options->async_copies; i++)
+    if (p->parts[i].async) begin_copies(p, i);
+  number_runs(p);
+  if (is_in_order(p)) return drop(ir, p->loop), true;
+  if (!pipeline_make_versions(p)) return false;
+  hoist_allocations(p);
+  rotate(p);
+  return true;
+}
+
+static bool start(struct lowering *low, tir_stmt loop) {
+  struct tir *ir = low->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  struct pipeline p = {.low = low, .loop = loop, .var = n.loop.var, .min = n.loop.min, .extent = n.loop.extent};
+  p.buffers = ir->buffers.count + PIPELINE_MOST; /* those that go by registers come to them */
+  p.own = calloc(p.buffers, PIPELINE_MOST + 1);
+  p.versions = calloc(p.buffers, sizeof *p.versions);
+  if (!p.own || !p.versions) abort();
+  p.uses = p.own + p.buffers;
+  bool ok = run_ahead(&p);
+  free(p.versions);
+  free(p.own);
+  return ok;
+}
+
+bool lower_pipeline(struct lowering *low) {
+  struct tir *ir = low->ir;
+  tir_stmt *loops = NULL;
+  uint32_t count = 0, capacity = 0;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_LOOP) || !tir_annotation(ir, tir_stmt_at(ir, s)->annotations, LOWER_PIPELINE_STAGE))
+      continue;
+    loops = tir_enlarge(loops, &capacity, (uint64_t)count + 1, sizeof *loops);
+    loops[count++] = s;
+  }
+  bool ok = true;
+  while (ok && count) ok = start(low, loops[--count]); /* inner ones first */
+  free(loops);
+  return ok;
+}

@@ -1,0 +1,55 @@
+/* A software pipeline while it is made (pipeline.c), and the versions of what it holds (versions.c). */
+#ifndef MSCHED_TIR_PIPELINE_H
+#define MSCHED_TIR_PIPELINE_H
+
+#include "../analysis/loads.h"
+#include "lower.h"
+
+enum { PIPELINE_MOST = 64, PIPELINE_DEEPEST = 8, PIPELINE_WRITTEN_OUT = 16 };
+enum {
+  PIPELINE_READS = 1,
+  PIPELINE_WRITES = 2,
+  PIPELINE_COPIES = 4, /* by copies that go on by themselves */
+  PIPELINE_BY_POINTER = 8,
+  PIPELINE_BY_INDEX = 16
+};
+
+struct part {
+  tir_stmt stmt;  /* with its attribute */
+  int64_t stage;  /* from 0 */
+  uint32_t order; /* its place in a step */
+  bool doubles;   /* asks for two versions of what it writes, at least */
+  bool async;     /* its stage is */
+  bool copies;    /* by copies that go on by themselves */
+  int run;        /* of such statements: which */
+};
+
+struct pipeline {
+  struct lowering *low;
+  tir_stmt loop;
+  tir_var var;
+  tir_expr min, extent;
+  struct part parts[PIPELINE_MOST];
+  uint32_t count, by_order[PIPELINE_MOST]; /* the part at each place */
+  int64_t depth;                           /* the last stage */
+  uint32_t runs;                           /* groups of copies in a step */
+  uint32_t buffers;                        /* that there may be */
+  uint8_t *own;                            /* by buffer: the loop allocates it */
+  uint8_t *uses;                           /* by part and buffer */
+  uint32_t *versions;                      /* by buffer of its own */
+};
+
+static inline uint8_t *uses_at(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
+  assert(part < p->count && buffer < p->buffers);
+  return &p->uses[(size_t)part * p->buffers + buffer];
+}
+static inline unsigned uses_of(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
+  return *uses_at(p, part, buffer);
+}
+
+void pipeline_find_uses(struct pipeline *p);
+bool pipeline_check_order(const struct pipeline *p);
+bool pipeline_make_versions(struct pipeline *p); /* accesses name them, and allocations have room for them */
+bool has_register_versions(const struct pipeline *p);
+
+#endif

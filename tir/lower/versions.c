@@ -1,0 +1,278 @@
+/* Versions: what a software pipeline's statements touch, whether they keep its order, and how many iterations' contents a
+ * buffer of the loop's own must hold at a time. */
+#include "pipeline.h"
+
+#include <string.h>
+
+/* ---- Uses ---- */
+
+struct search {
+  struct pipeline *p;
+  uint32_t part;
+};
+
+/* tvm_access_ptr(type, data, offset, extent, mask) says what a call does with a buffer. */
+enum { POINTER_ARGUMENTS = 5, POINTER_DATA = 1, POINTER_OFFSET = 2, POINTER_MASK = 4 };
+
+static bool is_pointer(const struct tir *ir, const struct tir_expr_node *n) {
+  return n->kind == TIR_CALL && n->count == POINTER_ARGUMENTS && !strcmp(tir_text(ir, n->ref), "tvm_access_ptr") &&
+         tir_at(ir, tir_operands(ir, n->operands)[POINTER_DATA])->kind == TIR_DATA;
+}
+
+static bool find_use(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir *ir = s->p->low->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  const tir_expr *args = tir_operands(ir, n->operands);
+  if (n->kind == TIR_LOAD) *uses_at(s->p, s->part, n->ref) |= PIPELINE_READS | PIPELINE_BY_INDEX;
+  if (n->kind == TIR_DATA) *uses_at(s->p, s->part, n->ref) |= PIPELINE_BY_POINTER | PIPELINE_READS | PIPELINE_WRITES;
+  if (n->kind == TIR_CALL && n->count == 1 && !strcmp(tir_text(ir, n->ref), "address_of") &&
+      tir_at(ir, args[0])->kind == TIR_LOAD)
+    *uses_at(s->p, s->part, tir_at(ir, args[0])->ref) |= PIPELINE_BY_POINTER | PIPELINE_READS | PIPELINE_WRITES;
+  if (!is_pointer(ir, n) || !tir_is_int(ir, args[POINTER_MASK])) return true;
+  *uses_at(s->p, s->part, tir_at(ir, args[POINTER_DATA])->ref) |=
+      (uint8_t)(PIPELINE_BY_POINTER | (tir_at(ir, args[POINTER_MASK])->imm & (PIPELINE_READS | PIPELINE_WRITES)));
+  tir_walk_expr(ir, args[POINTER_OFFSET], find_use, s);
+  return false;
+}
+
+void pipeline_find_uses(struct pipeline *p) {
+  const struct tir *ir = p->low->ir;
+  assert(ir->buffers.count <= p->buffers);
+  for (uint32_t i = 0; i < p->count; i++) {
+    struct search search = {p, i};
+    for (tir_stmt s = p->parts[i].stmt; s; s = tir_next(ir, s, p->parts[i].stmt)) {
+      tir_expr all[4];
+      const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+      uint32_t count = n->kind == TIR_ALLOC ? 0 : tir_stmt_exprs(ir, s, all);
+      for (uint32_t k = 0; k < count; k++) tir_walk_expr(ir, all[k], find_use, &search);
+      if (n->kind != TIR_STORE) continue;
+      *uses_at(p, i, n->store.buffer) |= PIPELINE_WRITES | PIPELINE_BY_INDEX;
+      for (uint32_t d = 0; d < tir_buffer_at(ir, n->store.buffer)->rank; d++)
+        tir_walk_expr(ir, ir->operands.at[n->store.indices + d], find_use, &search);
+    }
+  }
+}
+
+/* ---- Order ---- */
+
+/* In one iteration, `first` still comes before `then`. */
+static bool comes_first(const struct part *first, const struct part *then) {
+  return first->stage < then->stage || (first->stage == then->stage && first->order < then->order);
+}
+
+/* Of what has one version, `then` of an iteration also comes before `first` of the next one. */
+static bool ends_first(const struct part *first, const struct part *then) {
+  return then->stage < first->stage + 1 || (then->stage == first->stage + 1 && then->order < first->order);
+}
+
+bool pipeline_check_order(const struct pipeline *p) {
+  const struct tir *ir = p->low->ir;
+  for (tir_buffer b = 1; b < ir->buffers.count; b++)
+    for (uint32_t i = 0; i < p->count; i++)
+      for (uint32_t k = i + 1; k < p->count && uses_of(p, i, b); k++) {
+        if (!uses_of(p, k, b) || !((uses_of(p, i, b) | uses_of(p, k, b)) & PIPELINE_WRITES)) continue;
+        if (!comes_first(&p->parts[i], &p->parts[k]))
+          return tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
+                            "statement %u touches %s before statement %u of the same iteration", k,
+                            tir_buffer_name(ir, b), i);
+        if (!p->own[b] && !ends_first(&p->parts[i], &p->parts[k]))
+          return tir_refuse(
+              ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
+              "statement %u touches %s, which is not the loop's own, before statement %u of the iteration "
+              "before is done",
+              i, tir_buffer_name(ir, b), k);
+      }
+  return true;
+}
+
+/* ---- How many ---- */
+
+/* What two statements touch of the buffer, in whatever iterations, has nothing in common. */
+static bool is_apart(struct pipeline *p, uint32_t i, uint32_t k, tir_buffer buffer) {
+  struct tir *ir = p->low->ir;
+  struct lower_windows a, b;
+  if ((uses_of(p, i, buffer) | uses_of(p, k, buffer)) & PIPELINE_BY_POINTER) return false;
+  if (!lower_find_windows(ir, p->parts[i].stmt, buffer, &a) || !lower_find_windows(ir, p->parts[k].stmt, buffer, &b))
+    return false;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
+    struct tir_interval x = tir_interval_union(ir, a.read[d], a.written[d]);
+    struct tir_interval y = tir_interval_union(ir, b.read[d], b.written[d]);
+    if (x.empty || y.empty || !x.min || !x.max || !y.min || !y.max) return false;
+    bool moves = tir_uses_var(ir, x.min, p->var) || tir_uses_var(ir, x.max, p->var) ||
+                 tir_uses_var(ir, y.min, p->var) || tir_uses_var(ir, y.max, p->var);
+    if (!moves &&
+        (tir_prove(ir, tir_make(ir, TIR_LT, x.max, y.min)) || tir_prove(ir, tir_make(ir, TIR_LT, y.max, x.min))))
+      return true;
+  }
+  return false;
+}
+
+/* With n versions, iteration k + n writes where iteration k has read: that use comes first, in a step before or earlier in
+ * the same. */
+static uint32_t versions_for(struct pipeline *p, tir_buffer buffer) {
+  int64_t most = 1;
+  for (uint32_t w = 0; w < p->count; w++) {
+    if (!(uses_of(p, w, buffer) & PIPELINE_WRITES)) continue;
+    if (p->parts[w].doubles && most < 2) most = 2;
+    for (uint32_t u = 0; u < p->count; u++) {
+      if (u == w || !uses_of(p, u, buffer)) continue;
+      int64_t apart = p->parts[u].stage - p->parts[w].stage;
+      int64_t needed = p->parts[w].order > p->parts[u].order ? apart : apart + 1;
+      if (needed > most && !is_apart(p, w, u, buffer)) most = needed;
+    }
+  }
+  return (uint32_t)most;
+}
+
+bool has_register_versions(const struct pipeline *p) {
+  const struct tir *ir = p->low->ir;
+  for (tir_buffer b = 1; b < ir->buffers.count; b++)
+    if (p->versions[b] > 1 && lower_memory_of(ir, b) == LOWER_THREAD) return true;
+  return false;
+}
+
+/* ---- Naming them ---- */
+
+static tir_expr version_of(struct pipeline *p, tir_buffer buffer) {
+  struct tir *ir = p->low->ir;
+  tir_expr iteration = tir_sub(ir, tir_var_expr(ir, p->var), p->min);
+  return tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->versions[buffer]));
+}
+
+static bool has_versions(const struct pipeline *p, tir_buffer buffer) {
+  return buffer < p->buffers && p->versions[buffer] > 1;
+}
+
+static bool add_version(struct tir *ir, void *data, struct access *a) {
+  struct pipeline *p = data;
+  assert(ir == p->low->ir);
+  if (!has_versions(p, a->buffer)) return false;
+  memmove(a->indices + 1, a->indices, a->count++ * sizeof *a->indices);
+  a->indices[0] = version_of(p, a->buffer);
+  return true;
+}
+
+/* Elements of one version: what shapes of the loop's own are is constant. 0: it is not. */
+static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
+  int64_t product = 1;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
+    tir_expr extent = ir->operands.at[tir_buffer_at(ir, buffer)->shape + d];
+    if (!tir_is_int(ir, extent)) return 0;
+    product *= tir_at(ir, extent)->imm;
+  }
+  return product;
+}
+
+/* Calls that name a fragment by its buffer and its number there, or by the first of its registers: where both stand, and
+ * how many elements of the buffer one is counted as. */
+static const struct {
+  const char *name;
+  uint32_t count, first, apart, pairs; /* arguments; the first buffer; from it to its number; how many, side by side */
+  int64_t elements;
+} by_number[] = {{"tvm_fill_fragment", 6, 0, 4, 1, 256},     {"tvm_load_matrix_sync", 8, 0, 4, 1, 256},
+                 {"tvm_store_matrix_sync", 8, 0, 4, 1, 256}, {"tvm_mma_sync", 8, 0, 1, 4, 256},
+                 {"ptx_ldmatrix", 7, 3, 1, 1, TIR_WARP},     {"ptx_mma", 13, 6, 1, 3, TIR_WARP}};
+
+enum { MOST_ARGUMENTS = 16 };
+
+static tir_expr moved(struct pipeline *p, tir_buffer buffer, tir_expr at, int64_t unit) {
+  struct tir *ir = p->low->ir;
+  tir_type type = tir_type_of(ir, at);
+  tir_expr step = tir_int(ir, type, elements_of(ir, buffer) / unit);
+  return tir_add(ir, at, tir_mul(ir, tir_cast(ir, type, version_of(p, buffer)), step));
+}
+
+static tir_expr move_pointer(struct tir *ir, void *data, tir_expr before, tir_expr made) {
+  struct pipeline *p = data;
+  struct tir_expr_node n = *tir_at(ir, made);
+  tir_expr args[MOST_ARGUMENTS];
+  (void)before;
+  if (n.kind != TIR_CALL || n.count > MOST_ARGUMENTS) return made;
+  memcpy(args, tir_operands(ir, n.operands), n.count * sizeof *args);
+  const char *name = tir_text(ir, n.ref);
+  if (is_pointer(ir, &n)) {
+    tir_buffer buffer = tir_at(ir, args[POINTER_DATA])->ref;
+    if (has_versions(p, buffer)) args[POINTER_OFFSET] = moved(p, buffer, args[POINTER_OFFSET], 1);
+  }
+  for (size_t i = 0; i < sizeof by_number / sizeof *by_number; i++) {
+    if (strcmp(by_number[i].name, name) != 0 || n.count != by_number[i].count) continue;
+    for (uint32_t k = 0; k < by_number[i].pairs; k++) {
+      uint32_t at = by_number[i].first + 2 * k;
+      if (tir_at(ir, args[at])->kind != TIR_DATA || !has_versions(p, tir_at(ir, args[at])->ref)) continue;
+      tir_expr *number = &args[at + by_number[i].apart];
+      *number = moved(p, tir_at(ir, args[at])->ref, *number, by_number[i].elements);
+    }
+  }
+  return tir_call(ir, n.type, n.ref, args, n.count);
+}
+
+/* Pointers that stand elsewhere lead to the first version only. */
+struct pointing {
+  const struct pipeline *p;
+  tir_buffer lost;
+};
+
+static bool find_lost(void *data, tir_expr e) {
+  struct pointing *s = data;
+  const struct tir *ir = s->p->low->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_DATA && has_versions(s->p, n->ref)) s->lost = n->ref;
+  if (is_pointer(ir, n)) return false;
+  for (size_t i = 0; n->kind == TIR_CALL && i < sizeof by_number / sizeof *by_number; i++) {
+    if (strcmp(by_number[i].name, tir_text(ir, n->ref)) != 0 || n->count != by_number[i].count) continue;
+    for (uint32_t k = 0; k < n->count; k++)
+      if (tir_at(ir, tir_operands(ir, n->operands)[k])->kind != TIR_DATA)
+        tir_walk_expr(ir, tir_operands(ir, n->operands)[k], find_lost, s);
+    return false;
+  }
+  return true;
+}
+
+static bool check_pointers(struct pipeline *p) {
+  const struct tir *ir = p->low->ir;
+  struct pointing search = {p, TIR_NONE};
+  for (tir_stmt s = p->loop; s && !search.lost; s = tir_next(ir, s, p->loop)) {
+    tir_expr all[4];
+    uint32_t count = tir_is(ir, s, TIR_ALLOC) ? 0 : tir_stmt_exprs(ir, s, all);
+    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_lost, &search);
+  }
+  return !search.lost || tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
+                                    "%s needs several versions, and a call has a pointer to it that names none",
+                                    tir_buffer_name(ir, search.lost));
+}
+
+/* Room for the versions: in a dimension of their own; where calls alone touch the buffer, which know it as rows, in that of
+ * rows. */
+static void widen(struct pipeline *p, tir_buffer buffer) {
+  struct tir *ir = p->low->ir;
+  struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
+  tir_expr shape[TIR_MOST_RANK];
+  unsigned all = 0;
+  for (uint32_t i = 0; i < p->count; i++) all |= uses_of(p, i, buffer);
+  uint32_t more = n.rank == 0 || (all & PIPELINE_BY_INDEX) ? 1 : 0;
+  memcpy(shape + more, tir_operands(ir, n.shape), n.rank * sizeof *shape);
+  tir_expr count = tir_int(ir, n.rank ? tir_type_of(ir, shape[more]) : TIR_T_I32, p->versions[buffer]);
+  shape[0] = more ? count : tir_mul(ir, shape[0], count);
+  uint32_t first = tir_add_operands(ir, shape, n.rank + more);
+  tir_buffer_at(ir, buffer)->shape = first;
+  tir_buffer_at(ir, buffer)->rank = n.rank + more;
+}
+
+bool pipeline_make_versions(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    if (!p->own[b]) continue;
+    p->versions[b] = versions_for(p, b);
+    const struct tir_buffer_node *n = tir_buffer_at(ir, b);
+    if (p->versions[b] > 1 && (n->strides.count || n->rank + 1 > TIR_MOST_RANK || !elements_of(ir, b)))
+      return tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
+                        "%s needs several versions, and is not compact and of constant size", tir_buffer_name(ir, b));
+  }
+  if (!check_pointers(p)) return false;
+  lower_map(ir, p->loop, TIR_HAS_CALL, move_pointer, p);
+  lower_rewrite(ir, p->loop, add_version, p);
+  for (tir_buffer b = 1; b < ir->buffers.count; b++)
+    if (has_versions(p, b)) widen(p, b);
+  return true;
+}
