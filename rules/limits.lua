@@ -95,6 +95,13 @@ function limits:drawn(at, factors)
   if self.reads and #self.reads > 0 then self.sch:assert(string.format("%s <= %d", self:shared(), self.p.limits.shared_bytes)) end
 end
 
+-- The schedule, in which so many versions of each cache live at a time.
+function limits:hold_versions(sch, versions)
+  if self.reads and #self.reads > 0 then
+    sch:assert(string.format("%d * (%s) <= %d", versions, self:shared(), self.p.limits.shared_bytes))
+  end
+end
+
 -- Threads, virtual threads, and the bytes of a thread's part of the result, in all of its virtual threads.
 function limits:hold_threads(at)
   local p, rest = self.p, 1

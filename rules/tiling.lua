@@ -32,7 +32,7 @@ local function note_threads(sch, block, threads, spatial)
   sch:annotate(block, "meta_schedule.thread_extent_high_inclusive", threads.most)
 end
 
--- Splits and orders the loops; gives those of each level. split(sch, block, loop, count, p, at) gives the tiles of
+-- Splits and orders the loops; gives those of each level, and what the draws are held against. split(sch, block, loop, count, p, at) gives the tiles of
 -- the loop numbered `at`.
 local function tile_nest(sch, block, p, split)
   local kinds, loops = common.loop_kinds(sch, block)
@@ -58,7 +58,7 @@ local function tile_nest(sch, block, p, split)
     tiles[i] = {fused}
   end
   if p.threads then note_threads(sch, block, p.threads, spatial) end
-  return tiles
+  return tiles, held
 end
 
 -- A state is a schedule with its block and tiles, in one copy; fork gives it in another.
@@ -68,7 +68,7 @@ local function fork(state)
     tiles[i] = {}
     for k, l in ipairs(level) do tiles[i][k] = sch:handle(l) end
   end
-  return {sch = sch, block = sch:handle(state.block), tiles = tiles}
+  return {sch = sch, block = sch:handle(state.block), tiles = tiles, held = state.held}
 end
 
 -- The result is written out under the last loop of each level in turn, by the block that does so already or by a new one;
@@ -135,13 +135,15 @@ local function add_read_reuse(state, p)
   return results
 end
 
--- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.
+-- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined. One
+-- version more of each lives than that.
 local function add_pipeline(state, p)
   local level, results = p.structure:find("R", 1, true), {state}
   local outer = level and last(state.tiles[level])
   if not outer or state.sch:child_count(outer) ~= 3 then return results end
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
+    if s.held then s.held:hold_versions(s.sch, stage - 1) end
     local loop = s.sch:fuse(s.tiles[level])
     s.sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
     s.sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
@@ -169,7 +171,8 @@ end
 -- The state of a block whose loops are tiled. split: as tiling.split, in its place.
 function tiling.start(sch, block, p, split)
   sch:annotate(block, "meta_schedule.tiling_structure", p.structure)
-  return {sch = sch, block = block, tiles = tile_nest(sch, block, p, split or tiling.split)}
+  local tiles, held = tile_nest(sch, block, p, split or tiling.split)
+  return {sch = sch, block = block, tiles = tiles, held = held}
 end
 
 -- All schedules that the parameters make of a block that is worth tiling.

@@ -111,6 +111,23 @@ static void tails_are_filled_and_guarded(void **state) {
       3, "if tx < 28:");
 }
 
+/* Of a vector of which nothing is to be copied the zeros are stored. */
+static void vectors_of_nothing_are_zeros(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((33, 16), \"float32\"), C: T.Buffer((64,), \"float32\")", BX(1),
+                               "    L = T.alloc_buffer((64,), scope=\"local\")", TX(16),
+                               "        for i in range(4):", "            L[tx * 4 + i] = T.float32(0)",
+                               K(33, "[0, 2]", "[0, 1]", ASYNC), LOCAL("S", 64), "        for j in T.unroll(2):",
+                               "            for tx in T.thread_binding(8, thread=\"threadIdx.x\"):",
+                               "                for v in T.vectorized(4):",
+                               "                    S[j * 32 + tx * 4 + v] = T.if_then_else(j < 1 and tx < 4, "
+                               "A[k, tx * 4 + v], T.float32(0))",
+                               "    " TX(16), "            for i in range(4):",
+                               "                L[tx * 4 + i] = L[tx * 4 + i] + S[63 - tx * 4 - i]", TX(16),
+                               "        for i in range(4):", "            C[tx * 4 + i] = L[tx * 4 + i]"),
+                 3, "= T.Broadcast(T.float32(0.0), 4)");
+}
+
 /* One of the tables of virtual threads is copied once, one apiece. */
 static void virtual_threads_share_a_pipeline(void **state) {
   (void)state;
@@ -187,6 +204,7 @@ int main(void) {
       cmocka_unit_test(copies_go_on_by_themselves),
       cmocka_unit_test(copies_are_of_four_bytes_at_least),
       cmocka_unit_test(tails_are_filled_and_guarded),
+      cmocka_unit_test(vectors_of_nothing_are_zeros),
       cmocka_unit_test(virtual_threads_share_a_pipeline),
       cmocka_unit_test(pipelines_stand_in_pipelines),
       cmocka_unit_test(what_is_no_pipeline_is_refused),

@@ -58,6 +58,51 @@ static void add_regions(struct tir *ir, struct tir_touched *box, tir_buffer buff
   }
 }
 
+/* ---- Software pipelines ---- */
+
+/* Statements of a software pipeline that one of the loop's children becomes: a copy by way of registers is two, a pipeline
+ * in it three (lower/pipeline.c). */
+static uint32_t statements_of(const struct tir *ir, tir_stmt child) {
+  if (tir_is(ir, child, TIR_LOOP) && tir_annotation(ir, tir_stmt_at(ir, child)->annotations, "software_pipeline_stage"))
+    return 3;
+  tir_block only = TIR_NONE;
+  for (tir_stmt s = child; s; s = tir_next(ir, s, child)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (only) return 1;
+    only = s;
+  }
+  return only && tir_annotation(ir, tir_stmt_at(ir, only)->annotations, "tir.manifest_shared_memory_local_stage") ? 2
+                                                                                                                  : 1;
+}
+
+static bool uses_in(const struct tir *ir, tir_stmt child, uint32_t uses) {
+  for (uint32_t u = uses; u; u = ir->uses.at[u].next)
+    if (is_below(ir, ir->uses.at[u].block, child)) return true;
+  return false;
+}
+
+/* How many iterations' contents of the buffer live at a time, as the loop around all its users is annotated. */
+static int64_t versions_of(const struct tir *ir, tir_buffer buffer, tir_stmt loop) {
+  if (!tir_is(ir, loop, TIR_LOOP) || tir_loop_extent(ir, loop) == 1) return 1;
+  tir_expr stages = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, "software_pipeline_stage");
+  if (!stages || tir_at(ir, stages)->kind != TIR_LIST) return 1;
+  const struct tir_expr_node *list = tir_at(ir, stages);
+  int64_t written = INT64_MAX, used = INT64_MIN;
+  uint32_t at = 0;
+  for (tir_stmt c = tir_stmt_at(ir, loop)->first[TIR_BODY]; c; c = tir_stmt_at(ir, c)->next) {
+    uint32_t count = statements_of(ir, c);
+    bool writes = uses_in(ir, c, tir_buffer_at(ir, buffer)->writers);
+    bool reads = uses_in(ir, c, tir_buffer_at(ir, buffer)->readers);
+    for (uint32_t i = at; i < at + count && i < list->count; i++) {
+      int64_t stage = tir_at(ir, tir_operands(ir, list->operands)[i])->imm;
+      if (writes && i + 1 == at + count && stage < written) written = stage;
+      if ((writes || reads) && stage > used) used = stage;
+    }
+    at += count;
+  }
+  return at != list->count || used <= written ? 1 : used - written + 1;
+}
+
 /* Bytes of the buffer that live at a time below `top`; -1: not known. */
 static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
   tir_stmt high = common_to_users(ir, buffer, top);
@@ -67,7 +112,7 @@ static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK) return -1;
   add_regions(ir, box, buffer, top, high);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
-  int64_t elements = 1;
+  int64_t elements = versions_of(ir, buffer, high);
   for (uint32_t d = 0; d < b.rank; d++) {
     int64_t used = tir_touched_extent(ir, &box[d], tir_operands(ir, b.shape)[d]);
     if (used < 0 || __builtin_mul_overflow(elements, used, &elements)) return -1;

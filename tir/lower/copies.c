@@ -34,6 +34,14 @@ static bool is_one_copy(const struct tir *ir, tir_stmt store) {
          (bits == 32 || bits == 64 || bits == 128);
 }
 
+/* One value for all that is stored is no copy. */
+static void drop_broadcast(struct tir *ir, tir_stmt store) {
+  struct tir_expr_node n = *tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value);
+  if (n.kind != TIR_BROADCAST || !is_call(ir, n.a, TIR_ASYNC_COPY)) return;
+  tir_expr one = tir_operands(ir, tir_at(ir, n.a)->operands)[0], value = tir_unary(ir, TIR_BROADCAST, n.type, one);
+  tir_as(ir, store, TIR_STORE)->store.value = value;
+}
+
 static void drop_groups(struct tir *ir, tir_stmt kernel) {
   for (tir_stmt s = kernel, next; s; s = next) {
     next = tir_next(ir, s, kernel);
@@ -46,6 +54,7 @@ bool lower_copies(struct lowering *low) {
   for (tir_stmt k = tir_stmt_at(ir, low->body)->first[TIR_BODY]; k; k = tir_stmt_at(ir, k)->next) {
     bool any = false;
     for (tir_stmt s = k; s; s = tir_next(ir, s, k)) {
+      if (tir_is(ir, s, TIR_STORE)) drop_broadcast(ir, s);
       if (!lower_is_async(ir, s)) continue;
       if (is_one_copy(ir, s)) {
         any = true;
