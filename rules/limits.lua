@@ -95,11 +95,14 @@ function limits:drawn(at, factors)
   if self.reads and #self.reads > 0 then self.sch:assert(string.format("%s <= %d", self:shared(), self.p.limits.shared_bytes)) end
 end
 
--- The schedule, in which so many versions of each cache live at a time.
-function limits:hold_versions(sch, versions)
-  if self.reads and #self.reads > 0 then
-    sch:assert(string.format("%d * (%s) <= %d", versions, self:shared(), self.p.limits.shared_bytes))
+-- The schedule, in which so many versions of each cache live at a time, if the loops that reduce at the level run more than once.
+function limits:hold_versions(sch, versions, level)
+  if not self.reads or #self.reads == 0 then return end
+  local trips = {}
+  for at in ipairs(self.extents) do
+    if self.kinds[at] == "reduce" then table.move(self:parts(at, function(l) return l == level end), 1, 1, #trips + 1, trips) end
   end
+  sch:assert(string.format("%s <= 1 or %d * (%s) <= %d", product(trips), versions, self:shared(), self.p.limits.shared_bytes))
 end
 
 -- Threads, virtual threads, and the bytes of a thread's part of the result, in all of its virtual threads.

@@ -143,7 +143,7 @@ local function add_pipeline(state, p)
   if not outer or state.sch:child_count(outer) ~= 3 then return results end
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
-    if s.held then s.held:hold_versions(s.sch, stage - 1) end
+    if s.held then s.held:hold_versions(s.sch, stage - 1, level) end
     local loop = s.sch:fuse(s.tiles[level])
     s.sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
     s.sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
