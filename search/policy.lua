@@ -29,8 +29,9 @@ local function by_name()
   return found, names
 end
 
--- A policy by its name, or a file's.
+-- A policy by its name, a file's, or itself.
 function policies.find(name)
+  if type(name) == "table" and name.kind == "policy" then return name end
   name = name or DEFAULT
   if name:find "%.lua$" then return load_file(name) end
   local found, names = by_name()

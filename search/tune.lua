@@ -91,7 +91,7 @@ function tune.open(func, target, options)
   msched.skip_failing(options.skip_failing)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
   local parts = space.parts(targets.context(target))
-  space.add(parts, {space = own("space"), rule = own("rule", options.rules), postproc = {}, mutator = {}})
+  space.add(parts, {space = own("space", options.spaces), rule = own("rule", options.rules), postproc = {}, mutator = {}})
   local sketches, report, product = generate(func, box, parts, options.seed)
   local refused = report.refused
   if #sketches == 0 then
@@ -146,7 +146,7 @@ local function open_task(each, run, shared, policy, options)
   local start, target = msched.clock(), msched.target(options.target or "native", {runs = not options.simulate})
   local seed = options.seed or 1
   local opened = tune.open(each.func, target, {
-    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, seed = seed, rule_timeout = options.rule_timeout,
+    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = seed, rule_timeout = options.rule_timeout,
     skip_failing = options.skip_failing,
   })
   local task = Task.new(each.func, {
@@ -165,7 +165,7 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, policy, policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, reference_timeout, failures (in
+-- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua).
 function tune.all(items, options)
   local policy = policies.find(options.policy)
