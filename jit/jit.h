@@ -320,6 +320,11 @@ bool jit_measurer_submit(struct jit_measurer *measurer, uint32_t task, uint64_t 
 int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_result *out, ms_error *err);
 /* Sets the fastest time known of a task, so that slow candidates are stopped early. */
 void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double seconds);
+/* How many candidates of a task were submitted of which no result was taken yet. */
+uint32_t jit_measurer_waits_for(const struct jit_measurer *measurer, uint32_t task);
+/* Ends a task of which nothing is pending: the memory of its arguments is given back. What is submitted to it later, or
+ * timed again, fails. */
+void jit_measurer_close_task(struct jit_measurer *measurer, uint32_t task);
 
 /* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
  * Refused while results are pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled,

@@ -29,6 +29,7 @@ struct task {
   char *texts; /* the function's, then those of intrinsics */
   double best;
   bool is_known, failed; /* what it computes; failed: that cannot be */
+  bool closed;
   char *failure;
 };
 
@@ -131,6 +132,10 @@ static void send_best(struct jit_measurer *m, uint32_t task) {
   channel_send(&m->channel, MEASURE_BEST, &best, sizeof best, NULL, 0);
 }
 
+static void send_close(struct jit_measurer *m, uint32_t task) {
+  channel_send(&m->channel, MEASURE_CLOSE, &task, sizeof task, NULL, 0);
+}
+
 static void send_candidate(struct jit_measurer *m, const struct pending *p) {
   channel_send(&m->channel, MEASURE_CANDIDATE, &p->head, sizeof p->head, p->trace, p->bytes);
 }
@@ -140,6 +145,7 @@ static void say_hello(struct jit_measurer *m) {
   for (uint32_t i = 0; i < m->task_count; i++) {
     send_task(m, &m->tasks[i]);
     if (m->tasks[i].best > 0) send_best(m, i);
+    if (m->tasks[i].closed) send_close(m, i);
   }
   for (size_t i = 0; i < m->count; i++) send_candidate(m, &m->pending[i]);
 }
@@ -320,6 +326,20 @@ void jit_measurer_set_best(struct jit_measurer *m, uint32_t task, double seconds
   assert(task < m->task_count && seconds >= 0);
   m->tasks[task].best = seconds;
   send_best(m, task);
+}
+
+uint32_t jit_measurer_waits_for(const struct jit_measurer *m, uint32_t task) {
+  assert(task < m->task_count);
+  uint32_t waited = 0;
+  for (size_t i = 0; i < m->count; i++) waited += m->pending[i].head.task == task;
+  return waited;
+}
+
+void jit_measurer_close_task(struct jit_measurer *m, uint32_t task) {
+  assert(!jit_measurer_waits_for(m, task) && !m->contenders);
+  if (m->tasks[task].closed) return;
+  m->tasks[task].closed = true;
+  send_close(m, task);
 }
 
 enum { MOST_RESTARTS = 3 };

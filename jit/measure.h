@@ -48,6 +48,7 @@ enum measure_message {
   MEASURE_CANDIDATE, /* struct measure_candidate, then the trace */
   MEASURE_BEST,      /* struct measure_best */
   MEASURE_CONTEST,   /* struct measure_contest, then each trace: uint64_t bytes, and these */
+  MEASURE_CLOSE,     /* uint32_t task: nothing more comes for it */
   /* helper to host */
   MEASURE_READY,
   MEASURE_FAILED,     /* text: it cannot start, or cannot go on */
@@ -69,7 +70,7 @@ enum measure_message {
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 4, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 5, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */

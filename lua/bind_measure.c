@@ -181,6 +181,15 @@ static int measurer_set_best(lua_State *L) {
   return 0;
 }
 
+/* measurer:close_task(task) */
+static int measurer_close_task(lua_State *L) {
+  struct jit_measurer *m = open_measurer(L);
+  uint32_t task = check_task(L, 2);
+  if (jit_measurer_waits_for(m, task)) return luaL_error(L, "results of the task are waited for still");
+  jit_measurer_close_task(m, task);
+  return 0;
+}
+
 void bind_measurers(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"add", measurer_add},
@@ -190,6 +199,7 @@ void bind_measurers(lua_State *L) {
                                      {"set_best", measurer_set_best},
                                      {"contest", measurer_contest},
                                      {"contested", measurer_contested},
+                                     {"close_task", measurer_close_task},
                                      {"close", collect_measurer},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_measurer}, {NULL, NULL}};

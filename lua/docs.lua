@@ -270,6 +270,7 @@ measurer:next(wait?: number): table? | A result, {task, id, hash, outcome, measu
 measurer:contest(task: integer, traces: table, seconds: number) | Times up to 16 candidates of a task again, in turn, for so many seconds each.
 measurer:contested(wait?: number): table|boolean? | What came of it: {seconds, low, high, runs, busy} for each, in order; false: one could not be run; nil: not yet.
 measurer:set_best(task: integer, seconds: number) | What slower candidates are stopped by.
+measurer:close_task(task: integer) | Gives back the memory of a task's arguments, when all its results were taken: nothing is measured of it any more.
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.

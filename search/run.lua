@@ -85,11 +85,27 @@ function Run:live()
   return live
 end
 
+-- Where a task has nothing left to do, its close ones are timed again, and the memory of its arguments is given back.
+function Run:finish(task)
+  if task.is_closed then return end
+  task.is_closed, task.retimed = true, contest.run(task)
+  if self.services.measurer and task.waiting == 0 then self.services.measurer:close_task(task.number) end
+end
+
+-- Those that have ended while others go on. The measurer times nothing again while it has candidates of any task.
+function Run:finish_ended(live)
+  local is_live = {}
+  for _, t in ipairs(live) do is_live[t] = true end
+  for _, t in ipairs(self.tasks) do if t.waiting > 0 then return end end
+  for _, t in ipairs(self.tasks) do if not is_live[t] then self:finish(t) end end
+end
+
 function Run:search()
   self:begin()
   while not self:is_over() do
     local live = self:live()
     if #live == 0 then return end
+    self:finish_ended(live)
     self.pick(live):step()
     self:wait(function() return false end)
   end
@@ -128,7 +144,7 @@ function Run:go(services)
   for _, task in ipairs(self.tasks) do
     self.cut = self.cut or task.waiting > 0 -- the measurer is busy with what no one waits for
   end
-  for _, task in ipairs(self.tasks) do task.retimed = contest.run(task) end
+  for _, task in ipairs(self.tasks) do self:finish(task) end
 end
 
 -- ---- Telling --------------------------------------------------------------------------------------------------------

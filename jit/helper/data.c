@@ -4,6 +4,7 @@
 
 #include "vm/vm.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,18 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
   tir_copy_arguments(w->ir, w->f, &w->inputs, &w->expected);
   share_arguments(w);
   return true;
+}
+
+static void drop(const struct tir_arg *arg) {
+  if (arg->data && arg->bytes) madvise(arg->data, arg->bytes, MADV_REMOVE);
+}
+
+void workload_drop_arguments(struct workload *w) {
+  assert(w->ir);
+  for (uint32_t i = 0; i < w->inputs.count; i++) {
+    drop(&w->inputs.args[i]);
+    if (w->written[i]) drop(&w->expected.args[i]);
+  }
 }
 
 /* ---- One process's arguments ---- */

@@ -25,6 +25,9 @@ struct workload {
 bool workload_open(struct workload *w, const struct measure_hello *hello, const struct measure_task *task,
                    const char *texts, size_t length, ms_error *err);
 
+/* Nobody reads inputs and expected results any more: their memory is the system's again, whoever still maps it. */
+void workload_drop_arguments(struct workload *w);
+
 struct workloads { /* by number of the task */
   struct workload **at;
   uint32_t count;

@@ -438,6 +438,13 @@ static void take_candidate(struct helper *h, const struct message *m) {
     queue_add(&h->tasks.at[head.task]->queue, &head, m->data + sizeof head, m->bytes - sizeof head);
 }
 
+static void close_task(struct helper *h, const struct message *m) {
+  uint32_t task;
+  if (m->bytes != sizeof task) return;
+  memcpy(&task, m->data, sizeof task);
+  if (task < h->tasks.workloads.count) tasks_close(&h->tasks, task);
+}
+
 static void hear_host(struct helper *h) {
   struct message m;
   channel_fill(&h->host);
@@ -446,6 +453,7 @@ static void hear_host(struct helper *h) {
     if (m.type == MEASURE_BEST) take_best(h, &m);
     if (m.type == MEASURE_CONTEST) start_contest(h, &m);
     if (m.type == MEASURE_CANDIDATE) take_candidate(h, &m);
+    if (m.type == MEASURE_CLOSE) close_task(h, &m);
   }
 }
 

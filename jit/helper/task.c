@@ -108,6 +108,16 @@ void tasks_add(struct tasks *tasks, const struct measure_hello *hello, const str
     settle(tasks, i, err.message, host);
 }
 
+void tasks_close(struct tasks *tasks, uint32_t task) {
+  assert(task < tasks->workloads.count);
+  struct task *t = tasks->at[task];
+  child_end(&t->reference, NULL, 0);
+  tasks->running -= t->state == REFERENCE_RUNS;
+  if (t->state != REFERENCE_FAILED) workload_drop_arguments(&t->w);
+  t->state = REFERENCE_FAILED;
+  snprintf(t->failure, sizeof t->failure, "the task was closed");
+}
+
 void tasks_end(struct tasks *tasks) {
   for (uint32_t i = 0; i < tasks->workloads.count; i++) child_end(&tasks->at[i]->reference, NULL, 0);
 }

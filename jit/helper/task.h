@@ -23,6 +23,8 @@ struct tasks {
 
 /* Reads a task from its message; one that cannot be read has failed. */
 void tasks_add(struct tasks *tasks, const struct measure_hello *hello, const struct message *m, struct channel *host);
+/* Gives back the memory of a task's arguments; its candidates, if any come, have no reference. */
+void tasks_close(struct tasks *tasks, uint32_t task);
 /* Starts references that wait, hears those that run, and ends those that take too long. The host hears what became of
  * each. Returns seconds until the next look. */
 double tasks_watch(struct tasks *tasks, struct channel *host);

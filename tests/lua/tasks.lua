@@ -95,6 +95,21 @@ assert(a == 80 and b == 16, a .. " and " .. b)
 a, b = shares(1e-3, 1, {scheduler = "round-robin"})
 assert(a == 48 and b == 48, a .. " and " .. b)
 
+-- A task that has nothing left to do is closed while the others go on, each once, and nothing is asked of it afterwards.
+do
+  local m, steps = measurer(), {}
+  local submit = m.submit
+  function m:submit(task, ...) steps[#steps + 1] = "submit " .. task return submit(self, task, ...) end
+  function m:close_task(task) steps[#steps + 1] = "close " .. task end
+  tune.all({{small, weight = 1e6}, wide}, {measurer = m, batch = 8, trials = 24, db = new_path(), policy = "replay_trace"})
+  local last, closed = {}, {}
+  for i, step in ipairs(steps) do
+    local what, task = step:match "(%a+) (%d)"
+    if what == "submit" then last[task] = i else assert(not closed[task]) closed[task] = i end
+  end
+  assert(closed["0"] > last["0"] and closed["0"] < last["1"] and closed["1"] > last["1"], table.concat(steps, ", "))
+end
+
 -- ---- Policies ----------------------------------------------------------------------------------------------------
 
 -- A policy's run, as the lines of a file; the message that it ends with.

@@ -36,6 +36,7 @@ local function measurer(options)
   function m:set_best() end
   function m:contest() end
   function m:contested() return false end
+  function m:close_task() end
   function m:close() end
   return m
 end

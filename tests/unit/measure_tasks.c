@@ -71,6 +71,56 @@ static void expect_in_order(struct jit_measurer *m, int count, const enum jit_ou
   }
 }
 
+/* The helper's process, and the memory that it shares with its children, in KiB. */
+static pid_t helper_of_this_process(void) {
+  char command[80], line[40] = "";
+  snprintf(command, sizeof command, "pgrep -P %d msched-helper", (int)getpid());
+  FILE *pipe = popen(command, "r");
+  assert_non_null(pipe);
+  if (!fgets(line, sizeof line, pipe)) line[0] = 0;
+  pclose(pipe);
+  return (pid_t)atoi(line);
+}
+static long shared_kilobytes(pid_t process) {
+  char path[60], line[200];
+  long kilobytes = -1;
+  snprintf(path, sizeof path, "/proc/%d/status", (int)process);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file)) sscanf(line, "RssShmem: %ld", &kilobytes);
+  fclose(file);
+  return kilobytes;
+}
+
+/* A task that has ended takes no memory for its arguments; others go on, with another helper too. */
+static void one_that_is_closed_gives_its_memory_back(void **state) {
+  (void)state;
+  struct jit_measurer *m = start(adding(1 << 21, 1)); /* 8 MiB an argument, and what is expected */
+  assert_int_equal(add(m, adding(64, 2)), 1);
+  struct jit_result r;
+  submit_to(m, 0, 1, SPLIT("2048, 1024"));
+  r = next_result(m);
+  expect(&r, 1, JIT_MEASURED, NULL);
+  pid_t helper = helper_of_this_process();
+  assert_true(helper > 0 && shared_kilobytes(helper) > 16 * 1024);
+  assert_int_equal(jit_measurer_waits_for(m, 0), 0);
+  jit_measurer_close_task(m, 0);
+  jit_measurer_close_task(m, 0);
+  for (int round = 0; round < 2; round++) {
+    submit_to(m, 1, 2, SPLIT("8, 8"));
+    assert_int_equal(jit_measurer_waits_for(m, 1), 1);
+    r = next_result(m);
+    expect(&r, 2, JIT_MEASURED, NULL);
+    assert_true(shared_kilobytes(helper) < 1024);
+    kill(helper, SIGKILL); /* the next one has both tasks, of which one is closed */
+    submit_to(m, 0, 3, SPLIT("2, 1048576"));
+    r = next_result(m);
+    expect(&r, 3, JIT_NO_REFERENCE, "closed");
+    helper = helper_of_this_process();
+  }
+  jit_measurer_free(m);
+}
+
 /* The same traces on functions that differ: what is right of one is wrong of another. */
 static void compares_each_with_its_own(void **state) {
   (void)state;
@@ -172,11 +222,9 @@ static void goes_on_with_all_when_the_helper_is_killed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(compares_each_with_its_own),
-      cmocka_unit_test(takes_tasks_at_any_time),
-      cmocka_unit_test(holds_up_no_other),
-      cmocka_unit_test(gives_up_one_alone),
-      cmocka_unit_test(goes_on_with_all_when_the_helper_is_killed),
+      cmocka_unit_test(compares_each_with_its_own), cmocka_unit_test(one_that_is_closed_gives_its_memory_back),
+      cmocka_unit_test(takes_tasks_at_any_time),    cmocka_unit_test(holds_up_no_other),
+      cmocka_unit_test(gives_up_one_alone),         cmocka_unit_test(goes_on_with_all_when_the_helper_is_killed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
