@@ -139,6 +139,11 @@ void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
 /* emit_c_tensor.c: fragments of tensor units, for CUDA */
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements); /* declares it; false: it is none */
 bool emit_c_tensor_call(struct emit_c *e, tir_expr call);                     /* writes it; false: it is none */
+void emit_c_pointer(struct emit_c *e, tir_expr pointer);                      /* of tvm_access_ptr */
+bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
+/* emit_c_mma.c: the same, of mma.sync */
+bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
+bool emit_c_mma_call(struct emit_c *e, tir_expr call);
 /* emit_c_stmt.c */
 void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */

@@ -54,7 +54,7 @@ static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct frag
 
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements) {
   struct fragment f;
-  if (!find_fragment(e, buffer, &f)) return false;
+  if (!find_fragment(e, buffer, &f)) return emit_c_mma_fragment(e, buffer, elements);
   uint64_t registers = (elements + ELEMENTS - 1) / ELEMENTS * (unsigned)f.registers;
   emit_c_line(e, "%s %s[%llu];", f.type, emit_c_declare_buffer(e, buffer), (unsigned long long)registers);
   return true;
@@ -154,7 +154,7 @@ static const char *fill_function(struct emit_c *e, const struct fragment *f, cha
 
 /* ---- Calls ---- */
 
-static bool is_text(const struct emit_c *e, tir_expr x, const char *text) {
+bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   return n->kind == TIR_STRING_IMM && !strcmp(tir_text(e->ir, n->ref), text);
 }
@@ -173,7 +173,7 @@ static bool find_load(void *data, tir_expr x) {
     return true;
   const tir_expr *args = tir_operands(s->e->ir, n->operands);
   if (tir_at(s->e->ir, args[0])->kind != TIR_DATA || tir_at(s->e->ir, args[0])->ref != s->buffer) return false;
-  const char *layout = is_text(s->e, args[7], "col_major") ? "col" : "row";
+  const char *layout = emit_c_is_text(s->e, args[7], "col_major") ? "col" : "row";
   s->differ |= s->layout && strcmp(s->layout, layout) != 0;
   s->layout = layout;
   return false;
@@ -199,7 +199,7 @@ static void write_fragment(struct emit_c *e, const struct fragment *f, tir_expr 
 }
 
 /* tvm_access_ptr(type, data, offset, extent, mask) */
-static void write_pointer(struct emit_c *e, tir_expr pointer) {
+void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
   const struct tir_expr_node *n = tir_at(e->ir, pointer);
   const tir_expr *args = tir_operands(e->ir, n->operands);
   if (n->kind != TIR_CALL || strcmp(tir_text(e->ir, n->ref), "tvm_access_ptr") != 0 || n->count != 5 ||
@@ -232,10 +232,10 @@ static void load(struct emit_c *e, const tir_expr *args) {
   struct fragment f;
   char name[64];
   if (!fragment_of(e, args[0], &f)) return;
-  fprintf(e->out, "%s(", load_function(e, &f, is_text(e, args[7], "col_major") ? "col" : "row", name));
+  fprintf(e->out, "%s(", load_function(e, &f, emit_c_is_text(e, args[7], "col_major") ? "col" : "row", name));
   write_fragment(e, &f, args[0], args[4]);
   fputs(", ", e->out);
-  write_pointer(e, args[5]);
+  emit_c_pointer(e, args[5]);
   fputs(", ", e->out);
   emit_c_index(e, args[6]);
   fputc(')', e->out);
@@ -246,9 +246,9 @@ static void store(struct emit_c *e, const tir_expr *args) {
   struct fragment f;
   char name[64];
   if (!fragment_of(e, args[0], &f)) return;
-  if (!is_text(e, args[7], "row_major")) emit_c_refuse(e, "a fragment is stored by columns");
+  if (!emit_c_is_text(e, args[7], "row_major")) emit_c_refuse(e, "a fragment is stored by columns");
   fprintf(e->out, "%s(", store_function(e, &f, name));
-  write_pointer(e, args[5]);
+  emit_c_pointer(e, args[5]);
   fputs(", ", e->out);
   write_fragment(e, &f, args[0], args[4]);
   fputs(", ", e->out);
@@ -299,5 +299,5 @@ bool emit_c_tensor_call(struct emit_c *e, tir_expr call) {
       known[i].write(e, args);
     return true;
   }
-  return false;
+  return emit_c_mma_call(e, call);
 }

@@ -3,9 +3,10 @@
 -- product of matrices (the copies that index by them are inlined again); tiles are loaded to shared memory by all threads
 -- of a block, from there to fragments by warps. Opens what each group that fits makes, and the block as it was.
 -- Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k}, scopes = {a, b, c}, fill,
--- load_a, load_b, sync, store, inner = {m, n}, pipeline}: types of the elements, what the extents are multiples of, storage
--- scopes of fragments; how many products' rows and columns a warp loads at once, where it is more than one; whether copies
--- of tiles run ahead of the products.
+-- load_a, load_b, sync, store, by_columns, padding, inner = {m, n}, pipeline}: types of the elements, what the extents are
+-- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
+-- tiles are set apart; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
+-- tiles run ahead of the products.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
@@ -67,11 +68,12 @@ local function members(classes, names)
 end
 
 local A, B, C, ALL = {"batch", "m", "k"}, {"batch", "k", "n"}, {"batch", "m", "n"}, {"batch", "m", "n", "k"}
+local B_BY_COLUMNS = {"batch", "n", "k"}
 
 -- Has the block compute a product of matrices, from and to copies; gives these.
-local function to_product(sch, block, classes)
+local function to_product(sch, block, classes, by_columns)
   local extents, copies = sch:iter_extents(block), {}
-  for i, names in ipairs {A, B} do copies[i] = {sch:reindex(block, classes.inputs[i] - 1, 0), names} end
+  for i, names in ipairs {A, by_columns and B_BY_COLUMNS or B} do copies[i] = {sch:reindex(block, classes.inputs[i] - 1, 0), names} end
   copies[3] = {sch:reindex(block, 0, 1), C}
   for i, copy in ipairs(copies) do
     local map = map_of(members(classes, copy[2]), classes, copy[2], extents)
@@ -104,10 +106,8 @@ local function add_accumulator(state, copy, group, p)
   tensorize(sch, store, group.store)
 end
 
--- Rows of tiles in shared memory are set apart, so that threads which load a fragment meet in no bank.
-local PADDING = {float16 = 8, int8 = 16}
-
--- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions.
+-- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
+-- apart, so that threads which load a fragment meet in no bank.
 local function add_fragments(state, classes, copies, group, p)
   local sch = state.sch
   local caches = tiling.add_read_caches(state, p.read.levels[1], p)
@@ -116,7 +116,7 @@ local function add_fragments(state, classes, copies, group, p)
     sch:compute_at(load, last(state.tiles[5]), {preserve_unit_loops = true})
     tensorize(sch, load, group["load_" .. side])
     sch:compute_inline(copies[side])
-    sch:storage_align(caches[i], 0, -2, 32, PADDING[group.inputs])
+    sch:storage_align(caches[i], 0, -2, 32, group.padding)
   end
   return caches
 end
@@ -145,7 +145,7 @@ local function split_for(group, batch)
 end
 
 local function with_group(sch, block, group, classes, p)
-  local copies = to_product(sch, block, classes)
+  local copies = to_product(sch, block, classes, group.by_columns)
   local product = tiling.blockize_for(sch, block, group.sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", group.sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)

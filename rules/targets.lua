@@ -21,12 +21,64 @@ targets.llvm = {
 
 local LOCAL_BYTES = 4096 -- of a thread: a few times what its registers hold; much of it would lie in memory
 
--- GPUs: MetaSchedule's rules; its draws are held against what a GPU launches.
+-- Products of fragments of 16 x 16 x 16.
+local function wmma(inputs, output, short_inputs, short_output)
+  local shape = "_16x16x16_"
+  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = 16}, padding = 16 // (inputs == "int8" and 1 or 2),
+          scopes = {a = "wmma.matrix_a", b = "wmma.matrix_b", c = "wmma.accumulator"},
+          fill = "wmma_fill" .. shape .. short_output, sync = "wmma_sync" .. shape .. short_inputs:rep(2) .. short_output,
+          load_a = "wmma_load" .. shape .. short_inputs .. "_a_shared_dyn", load_b = "wmma_load" .. shape .. short_inputs .. "_b_shared_dyn",
+          store = "wmma_store" .. shape .. short_output .. "_shared_dyn"}
+end
+
+-- By mma.sync and ldmatrix, of as many products a sum as fill 32 bytes. B by columns where ldmatrix cannot transpose it.
+local function mma_sync(inputs, output, short_inputs, short_output, k)
+  local shape = string.format("_16x16x%d_", k)
+  local by_columns = k ~= 16
+  local transposed = by_columns and "_trans" or ""
+  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, padding = k // 2, by_columns = by_columns,
+          scopes = {a = "mma.matrix_a", b = "mma.matrix_b", c = "mma.accumulator"},
+          fill = "warp_mma_fill_16x16_" .. short_output, sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output .. transposed,
+          load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_shared_dyn", load_b = "warp_mma_load" .. shape .. short_inputs .. "_b" .. transposed .. "_shared_dyn",
+          store = "warp_mma_store_16x16_" .. short_output .. "_shared_dyn"}
+end
+
+-- Of 16 x 8 x 8, of which a warp loads two and four at once: the peer's, which has no form in CUDA's source.
+local function mma(output, short_output)
+  return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true, padding = 8,
+          scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},
+          fill = "mma_init_m16n8k8_" .. short_output, sync = "mma_sync_m16n8k8_f16f16" .. short_output,
+          load_a = "mma_load_m16n8k8_f16_A_shared_dyn", load_b = "mma_load_m16n8k8_f16_B_shared_dyn",
+          store = "mma_store_m16n8k8_" .. short_output .. "_global"}
+end
+
+-- What the tensor cores of an architecture compute without rounding what they are given.
+local function groups_of(arch)
+  local groups = {}
+  local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
+  add(70, wmma("float16", "float32", "f16", "f32"))
+  add(70, wmma("float16", "float16", "f16", "f16"))
+  add(75, wmma("int8", "int32", "s8", "s32"))
+  add(80, mma_sync("float16", "float32", "f16", "f32", 16))
+  add(80, mma_sync("bfloat16", "float32", "bf16", "f32", 16))
+  add(80, mma_sync("int8", "int32", "s8", "s32", 32))
+  return groups
+end
+
+-- Parameters of tiling for tensor cores, with these groups.
+local function tensor_tiling(target, groups)
+  return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
+          vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+          write = {need = "must", levels = {2}, scope = "shared.dyn"}, read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
+end
+
+-- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU launches.
 targets.cuda = {
-  rules = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
+  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
-               "rewrite_reduction_block", "verify_gpu_code"},
+               "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
+  multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target.arch)) end,
   multi_level_tiling = function(target)
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
             threads = {least = target.warp, most = target.max_threads},
@@ -50,43 +102,26 @@ function targets.changed(base, changes)
   return t
 end
 
--- Products of fragments of 16 x 16 x 16.
-local function wmma(inputs, output, short_inputs, short_output)
-  local shape = "_16x16x16_"
-  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = 16},
-          scopes = {a = "wmma.matrix_a", b = "wmma.matrix_b", c = "wmma.accumulator"},
-          fill = "wmma_fill" .. shape .. short_output, sync = "wmma_sync" .. shape .. short_inputs:rep(2) .. short_output,
-          load_a = "wmma_load" .. shape .. short_inputs .. "_a_shared_dyn", load_b = "wmma_load" .. shape .. short_inputs .. "_b_shared_dyn",
-          store = "wmma_store" .. shape .. short_output .. "_shared_dyn"}
-end
-
--- Of 16 x 8 x 8, of which a warp loads two and four at once.
-local function mma(output, short_output)
-  return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true,
-          scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},
-          fill = "mma_init_m16n8k8_" .. short_output, sync = "mma_sync_m16n8k8_f16f16" .. short_output,
-          load_a = "mma_load_m16n8k8_f16_A_shared_dyn", load_b = "mma_load_m16n8k8_f16_B_shared_dyn",
-          store = "mma_store_m16n8k8_" .. short_output .. "_global"}
-end
-
--- GPUs by their tensor cores, where they fit, and as above; for ms.space.
+-- GPUs, with what rounds besides: products of floats of 32 bits as TF32, of 10 bits after the first; for ms.space.
 targets.tensor_core = targets.changed(targets.cuda, {
-  rules = {"multi_level_tiling_tensor_core", table.unpack(targets.cuda.rules)},
-  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
-               "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   multi_level_tiling_tensor_core = function(target)
-    return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
-            vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
-            write = {need = "must", levels = {2}, scope = "shared.dyn"}, read = {levels = {4}, scope = "shared.dyn"},
-            groups = {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"), wmma("int8", "int32", "s8", "s32"),
-                      mma("float32", "f32"), mma("float16", "f16")}}
+    local groups = groups_of(target.arch)
+    if target.arch >= 80 then groups[#groups + 1] = mma_sync("float32", "float32", "tf32", "f32", 8) end
+    return tensor_tiling(target, groups)
   end,
 })
 
 -- MetaSchedule's own, without what is ours.
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
+    rules = table.move(targets.cuda.rules, 2, #targets.cuda.rules, 1, {}),
     multi_level_tiling = function(target) return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false}) end,
+  }),
+  tensor_core = targets.changed(targets.cuda, {
+    multi_level_tiling_tensor_core = function(target)
+      return tensor_tiling(target, {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
+                                    wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")})
+    end,
   }),
   llvm = targets.changed(targets.llvm, {
     rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll", "random_compute_location"},

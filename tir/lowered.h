@@ -44,6 +44,32 @@ enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vect
 #define TIR_COMMIT_GROUP "ptx_commit_group"
 #define TIR_WAIT_GROUP   "ptx_wait_group"
 
+/* ---- Fragments of tensor units ----------------------------------------------------------------------------------- */
+
+bool tir_is_fragment(const struct tir *ir, tir_buffer buffer); /* its scope says so: it has no address */
+
+/* Products d = a * b + c of mma, by a warp: a has 16 rows, b 16 columns, and as many products are summed as fill 32 bytes:
+ * 8 of 32 bits, which are rounded to TF32, 16 of 16, 32 of 8. PTX does it in two halves of 8 columns.
+ *   mma_fill(c, index, value)
+ *   mma_load(d, index, pointer, stride, layout, operand)   "a" or "b"; b may lie in memory by columns, "col_major"
+ *   mma_sync(c, index, a, index, b, index, layout of b)
+ *   mma_store(c, index, pointer, stride)
+ * Scopes say which operand a buffer holds; an index counts whole fragments. */
+#define TIR_MMA_FILL  "mma_fill"
+#define TIR_MMA_LOAD  "mma_load"
+#define TIR_MMA_SYNC  "mma_sync"
+#define TIR_MMA_STORE "mma_store"
+enum { TIR_MMA_SIDE = 16 };
+enum tir_mma_operand { TIR_MMA_A, TIR_MMA_B, TIR_MMA_C };
+bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out); /* false: it is none */
+int tir_mma_depth(int bits); /* products that are summed, of elements of 8, 16 or 32 bits */
+/* What a lane holds: its elements, numbered through its registers from the low bits on, as rows and columns of the
+ * operand. `bits`: of an element of a and b. Source: PTX ISA, "Matrix Fragments for mma.m16n8k8", "k16" and "k32". */
+struct tir_mma_place {
+  int row, column;
+};
+struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int lane, int element);
+
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 
 /* A parallel loop that is in no other, or a kernel, becomes a function of its own in generated code. Around it stands what that takes

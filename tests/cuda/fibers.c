@@ -60,6 +60,16 @@ uint16_t fibers_to_half(float x) {
   return bits;
 }
 
+uint32_t fibers_to_tf32(uint32_t bits) {
+  const uint32_t left_out = 0x1fff, exponent = 0x7f800000;
+  return (bits & exponent) == exponent ? bits : (bits + (left_out + 1) / 2) & ~left_out;
+}
+
+struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element) {
+  struct tir_mma_place p = tir_mma_place((enum tir_mma_operand)operand, bits, lane, element);
+  return (struct fibers_place){p.row, p.column};
+}
+
 /* ---- Order ---- */
 
 void fibers_set_order(uint64_t seed) { order_seed = seed, random_state = seed * 0x9e3779b97f4a7c15u | 1; }

@@ -44,6 +44,13 @@ void fibers_fail(const char *format, ...) __attribute__((format(printf, 1, 2), n
 /* Conversions that a GPU has instructions for. */
 float fibers_of_half(uint16_t bits);
 uint16_t fibers_to_half(float x);
+uint32_t fibers_to_tf32(uint32_t bits); /* of a float */
+
+/* Of operand 0 (a), 1 (b) or 2 (the sums): tir_mma_place. */
+struct fibers_place {
+  int row, column;
+};
+struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element);
 
 #ifdef __cplusplus
 }

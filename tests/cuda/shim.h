@@ -32,6 +32,8 @@ extern thread_local unsigned char ms_shared[];
 
 #include "shim_wmma.h"
 
+#include "shim_mma.h"
+
 /* ---- What nvcc knows without headers ---- */
 
 #define __syncthreads()      fibers_barrier(__LINE__)

@@ -131,7 +131,7 @@ L
 echo 'local ms = require "msched" ms.space(ms.load "rules.targets".tensor_core)' >"$work/tensor_core.lua"
 "$msched" space "$work/half.lua" --target "cuda -arch=sm_80" --rules "$work/tensor_core.lua" >"$work/out" 2>"$work/err" || fail "tensor cores"
 sketches 5 "tensor cores"
-grep -q wmma_sync_16x16x16_f16f16f32 "$work/out" && grep -q mma_sync_m16n8k8_f16f16f32 "$work/out" || fail "tensor cores: no intrinsics"
+grep -q wmma_sync_16x16x16_f16f16f32 "$work/out" && grep -q warp_mma_sync_16x16x16_f16f16f32 "$work/out" || fail "tensor cores: no intrinsics"
 
 # ---- From a script, in its own state
 cat >"$work/script.lua" <<'L'

@@ -184,7 +184,7 @@ function tests.multi_level_tiling_tensor_core()
       return times(X[{n, h + y, w + x, c}], W[{y, x, c, o}], {y, x, c})
     end, "C")})
   end
-  local parts = space.parts(targets.context(GPU, targets.tensor_core))
+  local parts = space.parts(targets.context(GPU, targets.metaschedule.tensor_core))
   for _, make in ipairs {matmul, batch_transposed, conv2d} do
     local func = make()
     local made, report = space.generate(func, parts)
@@ -203,6 +203,28 @@ function tests.multi_level_tiling_tensor_core()
   assert(#made == 5 and has(made[2], "software_pipeline_order") and has(made[2], "double_buffer_scope"))
   assert(space.postprocess(made[2], parts) and has(made[2], "ptx_mma") and has(made[2], "m16n8k8.matrixA"))
   check(func, made[2])
+end
+
+-- What a GPU's architecture has groups for, by the types of a product: in its own space, and where TF32 is asked for.
+function tests.tensor_cores_by_architecture()
+  local groups = {float16 = {float32 = {70, 80}, float16 = {70}}, int8 = {int32 = {75, 80}}, bfloat16 = {float32 = {80}}, float32 = {float32 = {}}}
+  for _, arch in ipairs {70, 75, 80, 90} do
+    for _, case in ipairs {{"float16", "float32"}, {"float16", "float16"}, {"int8", "int32"}, {"bfloat16", "float32"}, {"float32", "float32"}} do
+      local A, B, r = te.placeholder({64, 64}, case[1], "A"), te.placeholder({64, 64}, case[1], "B"), te.reduce_axis(64, "k")
+      local func = te.func("product", {A, B, te.compute({64, 64}, function(i, j)
+        return te.sum(te.cast(A[{i, r}], case[2]) * te.cast(B[{r, j}], case[2]), r)
+      end, "C")})
+      local target, expected = msched.target("cuda -arch=sm_" .. arch), 0
+      local function count(known) return #space.generate(func, space.parts(targets.context(target, known))) end
+      for _, least in ipairs(groups[case[1]][case[2]]) do expected = expected + (arch >= least and 1 or 0) end
+      local plain = count(targets.metaschedule.cuda)
+      local rounded = case[1] == "float32" and arch >= 80 and 1 or 0
+      -- Pipelines are beside what is not for tensor cores, in both.
+      local without = count(targets.changed(targets.cuda, {multi_level_tiling_tensor_core = {groups = {}}}))
+      assert(plain <= without and count() == without + expected, case[1] .. " on " .. arch)
+      assert(count(targets.tensor_core) == without + expected + rounded, case[1] .. " rounded on " .. arch)
+    end
+  end
 end
 
 function tests.parallel_vectorize_unroll_and_its_rewriting()

@@ -1,7 +1,7 @@
--- Products of matrices on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments of
--- 16 x 16 x 16 before three witnesses: the interpreter runs what is lowered, the source compiled for the CPU computes the
--- same (RUN_KERNELS), NVRTC compiles it, where it is installed, to the shared memory that it asks for and no spills.
--- Those with mma, which has no form in CUDA's source yet, are refused by name.
+-- Products of matrices on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments
+-- before three witnesses: the interpreter runs what is lowered, the source compiled for the CPU computes the same
+-- (RUN_KERNELS), NVRTC compiles it, where it is installed, to the shared memory that it asks for and no spills. The peer's
+-- own products, which have no form in CUDA's source, are refused by name.
 -- usage: msched tensor_cores.lua RUN_KERNELS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -10,8 +10,10 @@ local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "jobs
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local TARGET = "cuda -arch=sm_80"
 local PRODUCTS = {
-  {"float16", "float32", 64, 32, 48}, {"float16", "float16", 32, 64, 64}, {"int8", "int32", 48, 32, 64},
+  {"float16", "float32", 64, 32, 48}, {"float16", "float16", 32, 64, 64}, {"bfloat16", "float32", 32, 48, 64},
+  {"float32", "float32", 48, 64, 40}, {"int8", "int32", 48, 32, 64},
 }
+local CALLS = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}} -- and what they are called here
 
 local folder = os.tmpname()
 os.remove(folder)
@@ -26,9 +28,9 @@ local function product(inputs, output, m, n, k)
   return te.func("product", {A, B, te.compute({m, n}, function(i, j) return te.sum(te.cast(A[{i, r}], output) * te.cast(B[{r, j}], output), r) end, "C")})
 end
 
-local function drawn(func)
+local function drawn(func, space)
   local rules = folder .. "/rules.lua"
-  write(rules, 'local ms = require "msched" ms.space(ms.load "rules.targets".tensor_core)')
+  write(rules, 'local ms = require "msched" ms.space(ms.load "rules.targets".' .. space .. ')')
   local opened = tune.open(func, ms.target(TARGET), {files = {rules}})
   local pool = ms.pool(func, {jobs = 1, target = TARGET, files = {rules}})
   local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
@@ -50,28 +52,50 @@ local function compile(kernel)
   assert(got[1].shared_bytes == asked[1].shared_bytes and got[1].spill_stores == 0, "a product spills")
 end
 
--- Gives how many sources were written, and how many candidates with mma were refused.
+-- What was drawn, each once, and applied; with its text.
+local function each(func, space)
+  local list, seen = {}, {}
+  for _, c in ipairs(drawn(func, space)) do
+    if c and not seen[c.hash] then
+      local scheduled = ms.apply(func, c.trace):func()
+      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script()}, true
+    end
+  end
+  return list
+end
+
+-- Gives how many sources were written, in all and by what they call.
 local function check(func)
-  local written, refused, seen = 0, 0, {}
+  local written, by_call = 0, {}
   write(folder .. "/function.py", func:script())
-  for i, c in ipairs(drawn(func)) do
-    local scheduled = c and not seen[c.hash] and ms.apply(func, c.trace):func()
-    local script = scheduled and scheduled:script() or ""
-    if c then seen[c.hash] = true end
-    if script:find "tvm_mma_sync" then
-      ms.check_lowered(func, scheduled, TARGET, i)
-      local kernel = ms.build(scheduled, {target = TARGET})
-      written = written + 1
-      kernel:export(string.format("%s/%d.cu", folder, written))
-      compile(kernel)
-    elseif script:find "ptx_mma" then
-      ms.check_lowered(func, scheduled, TARGET, i)
-      local ok, message = pcall(ms.build, scheduled, {target = TARGET})
+  for i, c in ipairs(each(func, "tensor_core")) do
+    for _, call in ipairs(CALLS) do
+      if c.script:find(call[1], 1, true) then
+        ms.check_lowered(func, c.func, TARGET, i)
+        local kernel = ms.build(c.func, {target = TARGET})
+        written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
+        kernel:export(string.format("%s/%d.cu", folder, written))
+        compile(kernel)
+      end
+    end
+  end
+  return written, by_call
+end
+
+-- The peer's products of 16 x 8 x 8: interpreted, and refused by name.
+local function check_refused()
+  local func, refused = product("float16", "float32", 64, 64, 32), 0
+  assert(os.execute("mkdir " .. folder))
+  for i, c in ipairs(each(func, "metaschedule.tensor_core")) do
+    if c.script:find "ptx_mma" then
+      ms.check_lowered(func, c.func, TARGET, i)
+      local ok, message = pcall(ms.build, c.func, {target = TARGET})
       assert(not ok and tostring(message):find "of scope \"m16n8k8.* in a kernel has no form in CUDA", message)
       refused = refused + 1
     end
   end
-  return written, refused
+  os.execute("rm -r " .. folder)
+  return refused
 end
 
 local function run_on_cpu()
@@ -83,11 +107,17 @@ end
 
 for _, p in ipairs(PRODUCTS) do
   assert(os.execute("mkdir " .. folder))
-  local written, refused = check(product(table.unpack(p)))
+  local written, by_call = check(product(table.unpack(p)))
   local agree, said = run_on_cpu()
   assert(written > 0 and agree == written, said)
-  print(string.format("%s to %s: %d by fragments, %d agree on the CPU, %s; %d by mma, refused", p[1], p[2], written, agree,
-                      missing and "NVRTC skipped" or "compiled by NVRTC", refused))
+  -- Sums of 16 bits have fragments of wmma alone; types that wmma has not, those of mma.sync alone.
+  assert((by_call["mma.sync"] ~= nil) == (p[2] ~= "float16"), p[1])
+  assert((by_call.wmma ~= nil) == (p[1] == "float16" or p[1] == "int8"), p[1])
+  print(string.format("%s to %s: %d by wmma, %d by mma.sync: %d agree on the CPU, %s", p[1], p[2], by_call.wmma or 0,
+                      by_call["mma.sync"] or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
   os.execute("rm -r " .. folder)
 end
+local refused = check_refused()
+assert(refused > 0 or draws < 20, "the peer's products were not drawn")
+print(string.format("%d of the peer's 16 x 8 x 8 refused", refused))
 print(missing and "tensor_cores: NVRTC skipped: " .. missing or "tensor_cores: ok")

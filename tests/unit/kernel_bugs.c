@@ -83,6 +83,23 @@ struct bug {
             "            S[tx] = T.if_then_else(bx * 32 + tx < 50, A[k, bx * 32 + tx], T.float32(0))", "    " TX(32),  \
             "            L[tx] = L[tx] + S[31 - tx]", TX(32), "        C[bx * 32 + tx] = L[tx]")
 
+/* A product of halves by one warp. */
+#define MMA                                                                                                            \
+  "A: T.Buffer((16, 16), \"float16\"), B: T.Buffer((16, 16), \"float16\"), C: T.Buffer((16, 16), \"float32\")",        \
+      LINES("for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                   \
+            "    S = T.alloc_buffer((16, 24), \"float16\", scope=\"shared\")",                                         \
+            "    U = T.alloc_buffer((16, 24), \"float16\", scope=\"shared\")",                                         \
+            "    X = T.alloc_buffer((16, 16), \"float16\", scope=\"mma.matrix_a\")",                                   \
+            "    Y = T.alloc_buffer((16, 16), \"float16\", scope=\"mma.matrix_b\")",                                   \
+            "    Z = T.alloc_buffer((16, 16), \"float32\", scope=\"mma.accumulator\")", TX(32),                        \
+            "        for i in range(8):", "            S[i * 2 + tx // 16, tx % 16] = A[i * 2 + tx // 16, tx % 16]",   \
+            "            U[i * 2 + tx // 16, tx % 16] = B[i * 2 + tx // 16, tx % 16]", TX(32),                         \
+            "        T.mma_fill(Z.data, 0, T.float32(0))",                                                             \
+            "        T.mma_load(X.data, 0, S.access_ptr(\"r\"), 24, \"row_major\", \"a\")",                            \
+            "        T.mma_load(Y.data, 0, U.access_ptr(\"r\"), 24, \"row_major\", \"b\")",                            \
+            "        T.mma_sync(Z.data, 0, X.data, 0, Y.data, 0, \"row_major\")",                                      \
+            "        T.mma_store(Z.data, 0, C.access_ptr(\"w\"), 16)")
+
 #define BARRIER "T.tvm_storage_sync(\"shared\", T.bool(False), -1)"
 
 static const struct bug bugs[] = {
@@ -98,6 +115,7 @@ static const struct bug bugs[] = {
     {NULL, KERNELS, .caught = NOBODY},
     {NULL, INTEGERS, .caught = NOBODY},
     {NULL, PIPELINE, .caught = NOBODY},
+    {NULL, MMA, .caught = NOBODY},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -129,6 +147,15 @@ static const struct bug bugs[] = {
     {"a copy that there is nothing for is made", PIPELINE, IN_SOURCE, "? 4 : 0", "? 4 : 4", SHIM},
     {"a copy is of more than is there", PIPELINE, IN_SOURCE, "? 4 : 0", "? 8 : 0", SHIM},
     {"a copy of 6 bytes", PIPELINE, IN_SOURCE, "[to], [%1], 4, %2", "[to], [%1], 6, %2", NVRTC},
+    {"a product begins before others have copied", MMA, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER},
+    {"rows of a fragment lie elsewhere", MMA, IN_LOWERED, "24, \"row_major\"", "16, \"row_major\"", INTERPRETER | SHIM},
+    {"a fragment is loaded as it lies, and lies by rows", MMA, IN_SOURCE, "  ms_ldmatrix_x4_trans(d,",
+     "  ms_ldmatrix_x4(d,", SHIM},
+    {"lanes name rows of another matrix", MMA, IN_SOURCE, "lane % 8 + 8 * odd + 0 * upper",
+     "lane % 8 + 0 * odd + 8 * upper", SHIM},
+    {"the halves of a product have one b", MMA, IN_SOURCE, "(d + 4, a, b + 2)", "(d + 4, a, b)", SHIM},
+    {"a lane stores to another's row", MMA, IN_SOURCE, "ms_lane() / 4 * stride", "ms_lane() / 8 * stride", SHIM},
+    {"a product of a shape that there is not", MMA, IN_SOURCE, "m16n8k16.row.col", "m16n8k12.row.col", NVRTC},
     {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
     {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
     {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},

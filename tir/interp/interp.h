@@ -191,6 +191,7 @@ static inline int64_t interp_pointer(uint32_t object, int64_t byte) {
 
 double interp_round_to(tir_type t, double x); /* to the nearest value of a float type, ties to even */
 int64_t interp_wrap(tir_type t, int64_t x);
+double interp_to_tf32(double x);             /* ten bits after the first, ties away from zero */
 int64_t interp_to_int(tir_type t, double x); /* truncates; saturates; 0 for NaN */
 uint16_t interp_to_half(double x);
 double interp_from_half(uint16_t h);
@@ -270,6 +271,7 @@ bool interp_call_extern(struct machine *m, struct thread *t, const struct site *
 const struct tir_extern *interp_tensor_call(const char *name);                       /* NULL: there is none */
 struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
+tir_type interp_call_type(const struct tir_extern_call *call, uint32_t arg);  /* of what it leads to */
 bool interp_call_leads(const struct tir_extern_call *call);                   /* the thread is the first of its warp */
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);

@@ -91,11 +91,12 @@ void interp_param(struct compiler *c, const struct tir_param *param, uint32_t in
 
 /* Within a kernel, shared memory belongs to a block of threads, global memory to all, and operands of tensor units to a
  * warp; the rest is each thread's. */
-static enum share share_of(const struct compiler *c, const struct tir_buffer_node *b) {
+static enum share share_of(const struct compiler *c, tir_buffer buffer) {
+  const struct tir_buffer_node *b = tir_buffer_at(c->ir, buffer);
   const char *scope = b->scope ? tir_text(c->ir, b->scope) : "global";
   if (!c->in_kernel) return SHARE_NONE;
   if (!strncmp(scope, "shared", 6)) return SHARE_BLOCK;
-  if (!strncmp(scope, "wmma.", 5) || !strncmp(scope, "m16n8k8.", 8)) return SHARE_WARP;
+  if (tir_is_fragment(c->ir, buffer)) return SHARE_WARP;
   return !strncmp(scope, "global", 6) ? SHARE_GRID : SHARE_NONE;
 }
 
@@ -113,7 +114,7 @@ static uint8_t smallest_element(const struct compiler *c) {
 
 void interp_alloc(struct compiler *c, tir_buffer buffer) {
   assert(tir_is_buffer(c->ir, buffer));
-  enum share share = share_of(c, tir_buffer_at(c->ir, buffer));
+  enum share share = share_of(c, buffer);
   /* No lane sees the memory anew while others still use what it held, nor before it is made. */
   if (share == SHARE_WARP) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
   uint8_t grain = buffer == c->workspace.buffer ? smallest_element(c) : 0;

@@ -136,6 +136,10 @@ int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg) {
   return view && view->rank >= 2 ? view->dim[view->rank - 2].stride : 0;
 }
 
+tir_type interp_call_type(const struct tir_extern_call *call, uint32_t arg) {
+  return tir_type_with_lanes(argument(call, arg).type, 1);
+}
+
 bool interp_call_leads(const struct tir_extern_call *call) {
   return !call->machine->in_kernel || call->thread->leader == call->thread;
 }

@@ -90,6 +90,15 @@ int64_t interp_wrap(tir_type t, int64_t x) {
   return tir_type_code(t) == TIR_INT ? (int64_t)low >> (64 - bits) : (int64_t)(low >> (64 - bits));
 }
 
+double interp_to_tf32(double x) {
+  float single = (float)x;
+  uint32_t bits, half = 1u << 12;
+  memcpy(&bits, &single, sizeof bits);
+  if (isfinite(single)) bits = (bits + half) & ~(2 * half - 1);
+  memcpy(&single, &bits, sizeof bits);
+  return single;
+}
+
 int64_t interp_to_int(tir_type t, double x) {
   if (isnan(x)) return 0;
   if (tir_type_code(t) == TIR_BOOL) return x != 0;

@@ -182,11 +182,102 @@ static bool multiply_registers(struct tir_extern_call *call, void *data) {
          multiply(call, &a, &b, &c, &c, (const int[]){16, 8, 8});
 }
 
+/* ---- mma: fragments in the order of their rows, as they lie in memory ---- */
+
+/* Rows and columns of a fragment. */
+struct tile {
+  tir_type type;
+  int rows, columns;
+};
+
+static bool tile_of(struct tir_extern_call *call, uint32_t arg, enum tir_mma_operand operand, bool by_columns,
+                    struct tile *out) {
+  tir_type type = interp_call_type(call, arg);
+  int bits = tir_type_bits(type);
+  if (bits != 8 && bits != 16 && bits != 32) return tir_call_fail(call, "argument %u: elements of %d bits", arg, bits);
+  if (by_columns && operand != TIR_MMA_B) return tir_call_fail(call, "only b lies by columns");
+  bool deep_rows = operand == TIR_MMA_B && !by_columns, deep_columns = operand != TIR_MMA_C && !deep_rows;
+  out->type = type;
+  out->rows = deep_rows ? tir_mma_depth(bits) : TIR_MMA_SIDE;
+  out->columns = deep_columns ? tir_mma_depth(bits) : TIR_MMA_SIDE;
+  return true;
+}
+
+static struct matrix part_of(const struct tir_extern_call *call, uint32_t arg, const struct tile *t) {
+  return (struct matrix){arg, mul(whole(call, arg + 1), t->rows * t->columns), t->columns, 1};
+}
+
+/* (c, index, value) */
+static bool fill_mma(struct tir_extern_call *call, void *data) {
+  bool skip;
+  struct tile t = {0};
+  (void)data;
+  if (!acts(call, 3, &skip) || skip) return skip;
+  if (!tile_of(call, 0, TIR_MMA_C, false, &t)) return false;
+  struct matrix to = part_of(call, 0, &t);
+  struct tir_value v = tir_call_value(call, 2);
+  if (!tir_type_is_float(v.type)) v.real = (double)v.integer;
+  for (int i = 0; i < t.rows * t.columns; i++)
+    if (!store(call, &to, 0, i, v)) return false;
+  return true;
+}
+
+/* (d, index, pointer, stride, layout, operand) */
+static bool load_mma(struct tir_extern_call *call, void *data) {
+  bool skip;
+  struct tile t = {0};
+  (void)data;
+  if (!acts(call, 6, &skip) || skip) return skip;
+  if (!tile_of(call, 0, says(call, 5, "b") ? TIR_MMA_B : TIR_MMA_A, says(call, 4, "col_major"), &t)) return false;
+  struct matrix to = part_of(call, 0, &t), from = {2, 0, whole(call, 3), 1};
+  struct tir_value v;
+  for (int i = 0; i < t.rows; i++)
+    for (int j = 0; j < t.columns; j++) {
+      if (!load(call, &from, i, j, &v)) return false;
+      if (tir_type_is_float(t.type) && tir_type_bits(t.type) == 32) v.real = interp_to_tf32(v.real);
+      if (!store(call, &to, i, j, v)) return false;
+    }
+  return true;
+}
+
+/* (c, index, pointer, stride) */
+static bool store_mma(struct tir_extern_call *call, void *data) {
+  bool skip;
+  struct tile t = {0};
+  (void)data;
+  if (!acts(call, 4, &skip) || skip) return skip;
+  if (!tile_of(call, 0, TIR_MMA_C, false, &t)) return false;
+  struct matrix from = part_of(call, 0, &t), to = {2, 0, whole(call, 3), 1};
+  return copy(call, &from, &to, t.rows, t.columns);
+}
+
+/* (c, index, a, index, b, index, layout of b) */
+static bool multiply_mma(struct tir_extern_call *call, void *data) {
+  bool skip;
+  struct tile a = {0}, b = {0}, c = {0};
+  (void)data;
+  if (!acts(call, 7, &skip) || skip) return skip;
+  bool by_columns = says(call, 6, "col_major");
+  if (!tile_of(call, 0, TIR_MMA_C, false, &c) || !tile_of(call, 2, TIR_MMA_A, false, &a) ||
+      !tile_of(call, 4, TIR_MMA_B, by_columns, &b))
+    return false;
+  if (a.type != b.type) return tir_call_fail(call, "a and b are of two types");
+  struct matrix x = part_of(call, 2, &a), y = part_of(call, 4, &b), z = part_of(call, 0, &c);
+  if (by_columns) y.row = 1, y.column = b.columns;
+  return multiply(call, &x, &y, &z, &z, (const int[]){TIR_MMA_SIDE, TIR_MMA_SIDE, a.columns});
+}
+
 const struct tir_extern *interp_tensor_call(const char *name) {
-  static const struct tir_extern known[] = {
-      {"tvm_fill_fragment", fill_fragment, NULL},    {"tvm_load_matrix_sync", load_matrix, NULL},
-      {"tvm_store_matrix_sync", store_matrix, NULL}, {"tvm_mma_sync", multiply_fragments, NULL},
-      {INTERP_LANE_CALL, load_matrices, NULL},       {"ptx_mma", multiply_registers, NULL}};
+  static const struct tir_extern known[] = {{"tvm_fill_fragment", fill_fragment, NULL},
+                                            {"tvm_load_matrix_sync", load_matrix, NULL},
+                                            {"tvm_store_matrix_sync", store_matrix, NULL},
+                                            {"tvm_mma_sync", multiply_fragments, NULL},
+                                            {INTERP_LANE_CALL, load_matrices, NULL},
+                                            {"ptx_mma", multiply_registers, NULL},
+                                            {TIR_MMA_FILL, fill_mma, NULL},
+                                            {TIR_MMA_LOAD, load_mma, NULL},
+                                            {TIR_MMA_SYNC, multiply_mma, NULL},
+                                            {TIR_MMA_STORE, store_mma, NULL}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return &known[i];
   return NULL;

@@ -30,16 +30,9 @@ struct layout {
 
 static uint64_t whole_lines(uint64_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
-/* Operands of a GPU's tensor units have no address. */
-static bool is_operand(const struct tir *ir, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  const char *name = scope ? tir_text(ir, scope) : "";
-  return !strncmp(name, "wmma.", 5) || !strncmp(name, "m16n8k8.", 8);
-}
-
 static void place_allocation(struct layout *l, tir_stmt s, enum part part) {
   uint64_t bytes = tir_allocation_bytes(l->ir, tir_stmt_at(l->ir, s)->alloc.buffer);
-  if (is_operand(l->ir, tir_stmt_at(l->ir, s)->alloc.buffer)) return;
+  if (tir_is_fragment(l->ir, tir_stmt_at(l->ir, s)->alloc.buffer)) return;
   if (bytes <= l->stack_bytes) return; /* 0: the code generator refuses it */
   l->placements = tir_enlarge(l->placements, &l->capacity, (uint64_t)l->count + 1, sizeof *l->placements);
   l->placements[l->count++] = (struct placement){s, part, l->used[part]};

@@ -1,0 +1,44 @@
+/* Fragments: what a warp's threads hold of matrices in their registers, for a GPU's tensor units. */
+#include "../tir.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool tir_is_fragment(const struct tir *ir, tir_buffer buffer) {
+  assert(tir_is_buffer(ir, buffer));
+  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
+  const char *name = scope ? tir_text(ir, scope) : "";
+  return !strncmp(name, "wmma.", 5) || !strncmp(name, "m16n8k8.", 8) || !strncmp(name, "mma.", 4);
+}
+
+bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out) {
+  static const char *const scopes[] = {
+      [TIR_MMA_A] = "mma.matrix_a", [TIR_MMA_B] = "mma.matrix_b", [TIR_MMA_C] = "mma.accumulator"};
+  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
+  for (int i = 0; scope && i <= TIR_MMA_C; i++)
+    if (!strcmp(tir_text(ir, scope), scopes[i])) return *out = (enum tir_mma_operand)i, true;
+  return false;
+}
+
+int tir_mma_depth(int bits) {
+  assert(bits == 8 || bits == 16 || bits == 32);
+  return 256 / bits;
+}
+
+/* Eight groups of four lanes: a group holds a row of A or of C, or a column of B; its lanes what follows one upon the
+ * other in it, a register each. */
+struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int lane, int element) {
+  assert(lane >= 0 && lane < TIR_WARP && element >= 0);
+  enum { LANES = 4, GROUPS = 8, PAIR = 2 };
+  int group = lane / LANES, within = lane % LANES;
+  if (operand == TIR_MMA_C) {
+    assert(element < TIR_MMA_SIDE * TIR_MMA_SIDE / TIR_WARP);
+    return (struct tir_mma_place){group + element / PAIR % 2 * GROUPS,
+                                  within * PAIR + element % PAIR + element / PAIR / 2 * GROUPS};
+  }
+  int held = 32 / bits, part = element % held, number = element / held; /* of a register */
+  assert(number < 4);
+  int k = within * held + part, half = tir_mma_depth(bits) / 2;
+  if (operand == TIR_MMA_A) return (struct tir_mma_place){group + number % 2 * GROUPS, k + number / 2 * half};
+  return (struct tir_mma_place){k + number % 2 * half, group + number / 2 * GROUPS};
+}
