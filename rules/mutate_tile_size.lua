@@ -1,5 +1,8 @@
--- Moves a factor between two parts of one tile, or draws how many elements a thread loads at once anew.
+-- Moves a factor between two parts of one tile, or draws anew how many elements a thread loads at once, or where the init of
+-- register tiles goes.
 local common = msched.load "rules.common"
+
+local NOTES = {"meta_schedule.cooperative_fetch", "msched.init_before_tiles"} -- what such numbers are noted as
 
 local function prime_factor(stream, n) -- one of n's prime factors, by the stream
   local primes = {}
@@ -35,8 +38,12 @@ end
 return msched.mutator {
   name = "tile_size",
   apply = function(trace, stream)
-    local choices, loads = trace:changeable "SamplePerfectTile", trace:changeable("SampleCategorical", "meta_schedule.cooperative_fetch")
-    table.sort(table.move(loads, 1, #loads, #choices + 1, choices))
+    local choices = trace:changeable "SamplePerfectTile"
+    for _, note in ipairs(NOTES) do
+      local noted = trace:changeable("SampleCategorical", note)
+      table.move(noted, 1, #noted, #choices + 1, choices)
+    end
+    table.sort(choices)
     if #choices == 0 then return nil end
     local d = trace:draw(choices[stream:below(#choices) + 1])
     local decision

@@ -4,7 +4,9 @@
 -- stay in registers while the innermost reduction runs (lower/promote.c). An input that is read along the vectorized
 -- iteration is copied into a panel, contiguous in the order of use (cache_read under the loop that picks the panel; the
 -- buffer shrinks to it in lower/compact.c). Tiles need not divide the extents: the rest runs under a condition, which
--- lowering moves out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small.
+-- lowering moves out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the
+-- reduction is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn
+-- too, and rewrite_reduction_block does it.
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common = msched.load "rules.common"
 
@@ -169,6 +171,7 @@ local function tile(sch, block, a, columns, rows)
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
   sch:annotate(block, "msched.register_tile", 1)
+  sch:annotate(block, "msched.init_before_tiles", common.sample_equal(sch, {0, 1}))
   if #a.rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
   return blocks, columns_outer
 end

@@ -1,10 +1,12 @@
 -- Takes the init out of each reduction: under the loops that run in parallel or over space only, before the first that
 -- reduces, or the first further in where it can be taken out. A reduction whose init can nowhere be keeps it, and so does
--- one that threads do together: lowering gives each its own. Of a register tile only loops of several iterations count: where
--- the reduction is in one piece, each tile begins at its own init, and its registers are loaded with that.
+-- one that threads do together: lowering gives each its own. Of a register tile only loops of several iterations count, unless
+-- it is noted that its init comes before: where the reduction is in one piece, each tile begins at its own init, and its
+-- registers are loaded with that.
 local common = msched.load "rules.common"
 
 local AUTO, INIT = "meta_schedule.auto_tensorize", "meta_schedule.auto_tensorize_init"
+local BEFORE = "msched.init_before_tiles" -- 1: of a register tile all loops that reduce count
 
 -- What tensorizes the reduction is not what tensorizes its init: that has a note of its own, or runs as it is.
 local function move_notes(sch, block, init)
@@ -20,8 +22,9 @@ end
 
 -- The number of the loop, from 1, that the init goes before at the earliest.
 local function first_that_reduces(sch, block, loops)
-  local first = sch:reducing_loop(block)
-  if first == 0 or not common.is_register_tile(sch, block) then return first end
+  local first, before = sch:reducing_loop(block), sch:annotation(block, BEFORE)
+  if before ~= nil then sch:unannotate(block, BEFORE) end
+  if first == 0 or before == 1 or not common.is_register_tile(sch, block) then return first end
   local kinds = sch:loop_iter_kinds(block)
   for i = first, #loops do if kinds[i] ~= "spatial" and sch:extent(loops[i]) ~= 1 then return i end end
   return first

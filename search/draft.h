@@ -40,6 +40,7 @@ struct draft_nest {
   struct draft_iter iters[DRAFT_ITERS];
   struct draft_access accesses[DRAFT_ACCESSES];
   bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
+  uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t decides;                          /* a bit for each iteration variable in the conditions of branches */
   /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access

@@ -277,6 +277,16 @@ static double undecided_part(const struct shape *s, uint32_t first) {
   return 1 - decided;
 }
 
+/* Whether a register tile begins with its init, and so loads no results: no other loop stands between. */
+static bool begins_in_registers(const struct candidate *c, const struct shape *s, const struct tile *t) {
+  const struct draft_nest *nest = s->nest;
+  if (!nest->promoted || (nest->init_before && c->numbers[nest->init_before] > 0)) return false;
+  uint32_t at = 0;
+  while (at < t->first && !(nest->loops[at].reduces && s->trips[at] > 1)) at++;
+  while (at < t->first && (nest->loops[at].reduces || s->trips[at] <= 1)) at++;
+  return at == t->first;
+}
+
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
  * enough, and then a few do not hide the latency of adding to them; what is not in registers is loaded and stored at
  * each step. */
@@ -294,7 +304,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct shape *s
   if (t.reduces) step = fmax(step, t.held ? m->latency : m->latency + m->reload);
   step *= 1 + fmax(guarded_part(s), t.reduces ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);
-  double enter = t.held ? 2 * results / m->loads + m->latency : 0;
+  double enter = t.held ? (begins_in_registers(c, s, &t) ? 1 : 2) * results / m->loads + m->latency : 0;
   if (s->summed > 1) enter += results * log2(s->summed) * m->latency; /* its lanes are added up */
   return t.entries * (t.steps * step + enter) * (1 + m->overrun * (s->overrun - 1));
 }

@@ -319,9 +319,20 @@ static bool is_init(const struct tir *ir, tir_stmt store, tir_block block) {
   return tir_stmt_at(ir, s)->list == TIR_INIT;
 }
 
+/* The number of what an instruction notes on a block; 0: none does. */
+static uint32_t note_of(struct reading *r, tir_block block, const char *note) {
+  for (uint32_t i = 0; i < r->steps->count; i++) {
+    const struct vm_instruction *in = &r->steps->instructions[i];
+    if (in->kind != VM_Annotate) continue;
+    const struct vm_value *inputs = vm_inputs_of(r->steps, in), *key = vm_attrs_of(r->steps, in);
+    if (!strcmp(r->steps->text + key->first, note) && vm_statement(r->made, inputs[0].ref) == block)
+      return number_of(r, &inputs[1]);
+  }
+  return 0;
+}
+
 /* Returns whether every loop has its number. */
-static bool read_nest(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store,
-                      tir_stmt *loops) {
+static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store, tir_stmt *loops) {
   struct tir *ir = r->made->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
@@ -334,6 +345,7 @@ static bool read_nest(const struct reading *r, struct draft_nest *nest, tir_bloc
   for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
   nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
+  nest->init_before = note_of(r, block, "msched.init_before_tiles");
   return read_nest_loops(r, nest, block, store, loops);
 }
 

@@ -75,6 +75,25 @@ end
 assert(filtered(32, 1, 16) > 1.3 * filtered(32, 1, 4), "both ends are as cheap as what lies between them")
 assert(filtered(34, 0, 16) < 1.1 * filtered(34, 0, 4), "without padding there are no ends")
 
+
+-- A register tile that begins with its init loads no results; where the reduction is in blocks, the note says nothing.
+local function tiled(before, block)
+  local func = product(256, 256, 256)
+  local sch = ms.schedule(func)
+  local b = sch:get_sblock(sch:reduction_blocks()[1])
+  local i, j, k = sch:get_loops(b)
+  local j0, j1 = sch:split(j, {ms.rest, 32})
+  local k0, k1 = sch:split(k, {ms.rest, block})
+  local i0, i1 = sch:split(i, {ms.rest, 8})
+  sch:reorder {j0, k0, i0, k1, i1, j1}
+  sch:annotate(b, "msched.register_tile", 1)
+  sch:annotate(b, "msched.init_before_tiles", before)
+  sch:annotate(sch:get_sblock "root", "meta_schedule.vectorize", 64)
+  return (ms.estimate(func, sch.trace, machine))
+end
+assert(tiled(0, 256) < tiled(1, 256), "results are loaded that the init has in registers")
+assert(tiled(0, 32) == tiled(1, 32), "the reduction is in blocks, and begins elsewhere")
+
 -- ---- The best of many --------------------------------------------------------------------------------------------
 
 local function same(x, y)

@@ -1,10 +1,10 @@
 /* Decompose reduction: the init of a reduction becomes a block of its own, before a loop around the reduction.
  *
  * Requires: a reduction block; the loop is around it, inside the same scope; no reduction iteration is bound to a loop
- *           further out; only loops stand between both, and each of more than one iteration is in a binding (else its
- *           iterations would add up instead of starting anew), and no step is taken in two iterations; the ranges of
- *           the loops copied do not depend on loops that are not; the init touches no buffer that the block itself
- *           allocates or matches, and reads none that another block below the loop writes.
+ *           of several iterations further out; only loops stand between both, and each of more than one iteration is
+ *           in a binding (else its iterations would add up instead of starting anew), and no step is taken in two
+ *           iterations; the ranges of the loops copied do not depend on loops that are not; the init touches no buffer
+ *           that the block itself allocates or matches, and reads none that another block below the loop writes.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
@@ -43,7 +43,7 @@ static bool check_loops_above(struct tir *ir, tir_block block, tir_loop loop, ms
   /* Blocks without iterations bind nothing: those in them see the loops around. */
   for (tir_stmt s = tir_stmt_at(ir, loop)->parent; s; s = tir_stmt_at(ir, s)->parent) {
     if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) break;
-    if (tir_is(ir, s, TIR_LOOP) && (tir_loop_iter_kinds(ir, s, block) & REDUCES))
+    if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1 && (tir_loop_iter_kinds(ir, s, block) & REDUCES))
       return tir_refuse(ir, err, MS_REDUCTION_LOOP_ABOVE, s, "this loop, around the one given, reduces in block `%s`",
                         tir_block_name(ir, block));
   }
