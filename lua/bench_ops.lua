@@ -3,32 +3,10 @@
 local ms = msched
 local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
 local named, suites, work = ms.load "lua.ops.named", ms.load "lua.ops.suites", ms.load "lua.bench_work"
-local peak, tune = ms.load "lua.peak", ms.load "search.tune"
+local peak = ms.load "lua.peak"
 
 local SECONDS = 1 -- of timing, each
 local TOLERANCE = 1e-4 -- of the largest element
-
--- ---- Kernels ---------------------------------------------------------------------------------------------------
-
--- The trace of the fastest record of a function on a target; nil: the store has none.
-local function recorded(store, func, target)
-  for _, w in ipairs(store:workloads()) do
-    if store:get_workload(w.id):hash() == func:hash() then
-      local r = store:records({workload = w.id, target = target.text, most = 1})[1]
-      if r and r.status == "measured" then
-        store:take_intrinsics(r.id)
-        return ms.read_trace(r.trace)
-      end
-    end
-  end
-end
-
-local function tuned(store, func, target, options)
-  local task = tune.run(func, {trials = options.trials, seed = options.seed, target = target.text, store = store,
-                               listen = tools.progress_line(func:name())})
-  if ms.interrupted() then cli.refuse("interrupted") end
-  return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
-end
 
 -- ---- One operator ----------------------------------------------------------------------------------------------
 
@@ -118,7 +96,7 @@ local function bench(members, store, options, target, vendors)
   for _, member in ipairs(members) do
     local func = member.func()
     local trace, trials
-    if options.trials then trace, trials = tuned(store, func, target, options) else trace = recorded(store, func, target) end
+    if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace = tools.recorded(store, func, target) end
     if trace then
       local row = measure(member, func, trace, target, vendors)
       row.trials = trials or 0

@@ -41,6 +41,27 @@ function tools.tune_alone(name, func, options, listen)
   end)
 end
 
+-- The trace of the fastest record of a function on a target; nil: the store has none.
+function tools.recorded(store, func, target)
+  for _, w in ipairs(store:workloads()) do
+    if store:get_workload(w.id):hash() == func:hash() then
+      local r = store:records({workload = w.id, target = target.text, most = 1})[1]
+      if r and r.status == "measured" then
+        store:take_intrinsics(r.id)
+        return ms.read_trace(r.trace)
+      end
+    end
+  end
+end
+
+-- The trace of the fastest that tuning finds, options.trials and options.seed; and how many trials were done.
+function tools.tuned(store, func, target, options)
+  local task = tune.run(func, {trials = options.trials, seed = options.seed, target = target.text, store = store,
+                               listen = tools.progress_line(func:name())})
+  if ms.interrupted() then cli.refuse("interrupted") end
+  return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
+end
+
 -- Runs a script of tests/bench with the peer's Python; the last line that is an object is its answer: its numbers by name.
 function tools.ask_peer(options, script, ...)
   local words = {options.peer, options.data .. "/" .. script, ...}

@@ -17,12 +17,13 @@ const struct cli_command cli_commands[] = {
     {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench",
      "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | all]\npolicies [NAME…]\nquality [NAME…]\nops "
-     "[NAME…]\ngemm\ntune",
+     "[NAME…]\nauto [NAME…]\nlenet [BATCH]\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, what "
      "candidates and runs of the search cost; policies, what each policy finds with as many trials; quality, how soon "
      "the "
-     "peer's best is reached; ops, a suite's tuned operators beside vendors' routines; gemm, tuned matrix "
-     "products beside vendors'; tune, seconds a trial.",
+     "peer's best is reached; ops, a suite's tuned operators beside vendors' routines; auto, what is scheduled at once "
+     "beside what is tuned; lenet, a network scheduled at once; gemm, tuned matrix products beside vendors'; tune, "
+     "seconds a trial.",
      cli_bench},
     {"tune", "FILE…",
      "Searches for the fastest schedules of the functions of Lua or TVMScript files, of operators (ops:conv2d) or of "

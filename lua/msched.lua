@@ -14,6 +14,7 @@ end
 
 ms.te = ms.load "lua.te"
 ms.ops = ms.load "lua.ops"
+ms.heuristics = ms.load "rules.heuristics"
 
 -- ---- What a user's file may define: each call registers, and returns what it was given, checked ----------------
 
@@ -156,6 +157,13 @@ function ms.tune(...)
   ms.tune = nil
   ms.load "search.tune"
   return ms.tune(...)
+end
+
+-- ms.auto_schedule(function, options) gives a schedule without measuring; likewise.
+function ms.auto_schedule(...)
+  ms.auto_schedule = nil
+  ms.load "search.auto_schedule"
+  return ms.auto_schedule(...)
 end
 
 return true

@@ -11,7 +11,7 @@ local MOST_BY_BLOCK = 512 -- schedules, where only one block at a time has its c
 local MOST_OF_A_RULE = 4096 -- that one call may give back
 
 -- Names of the blocks in post order: a block after those below it.
-local function block_names(sch)
+function space.block_names(sch)
   local names = {}
   for _, name in ipairs(sch:block_names()) do if name ~= "root" then names[#names + 1] = name end end
   names[#names + 1] = "root"
@@ -170,7 +170,7 @@ end
 
 local function make(func, context, rules, states, report)
   begin(rules, context)
-  return apply_rules(rules, states, block_names(msched.schedule(func)), context, report), report
+  return apply_rules(rules, states, space.block_names(msched.schedule(func)), context, report), report
 end
 
 -- The states that more rules make of these, {sch, own, marks}, whose sites are these; and a report.
@@ -193,6 +193,19 @@ local function load_part(kind, part, context)
   local found, shipped = pcall(msched.load, (kind == "mutator" and "rules.mutate_" or "rules.") .. part)
   if not found then error(string.format("there is no %s `%s`: %s", kind, part, shipped), 0) end
   return setmetatable({parameters = context[part] or {}}, {__index = shipped})
+end
+
+-- A shipped rule by name, with the parameters that a context has for it; and the schedules that it makes of one at a block,
+-- the schedule as it was where an instruction in it is refused.
+function space.rule(name, context)
+  local users = msched.registered
+  msched.registered = {rule = {}, postproc = {}, mutator = {}}
+  local ok, rule = pcall(load_part, "rule", name, context)
+  msched.registered = users
+  return ok and rule or error(rule, 0)
+end
+function space.apply(rule, sch, name, context)
+  return (apply_once(function() return rule end, sch, name, context, new_report()))
 end
 
 -- The rules, postprocessors and mutators of a context (rules/targets.lua), made ready; users' own come after them, in

@@ -44,7 +44,7 @@ end
 -- target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares: their costs are
 -- not compared before they are replayed.
 function draft.best(func, target, sketches, options)
-  local machine, all = draft.machine(target), {}
+  local machine, all = options.machine or draft.machine(target), {}
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
   local budget = options.budget * SHARED // math.max(#sketches, SHARED)
   for i, sketch in ipairs(machine and sketches or {}) do
@@ -63,8 +63,7 @@ function draft.best(func, target, sketches, options)
 end
 
 -- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated.
-local function estimate(func, target, candidates)
-  local machine = draft.machine(target)
+local function estimate(func, machine, candidates)
   for _, c in ipairs(machine and candidates or {}) do
     local ok, cost, tile = true, c.cost, c.tile
     if not cost then ok, cost, tile = pcall(msched.estimate, func, c.sketch_trace, machine) end
@@ -73,13 +72,13 @@ local function estimate(func, target, candidates)
 end
 
 -- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that cannot be
--- estimated last.
-function draft.ranked(func, target, candidates)
+-- estimated last. machine: in place of the target's.
+function draft.ranked(func, target, candidates, machine)
   local list, seen = {}, {}
   for _, c in ipairs(candidates) do
     if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c, true end
   end
-  estimate(func, target, list)
+  estimate(func, machine or draft.machine(target), list)
   table.sort(list, function(a, b)
     local x, y = a.cost or math.huge, b.cost or math.huge
     return x ~= y and x < y or x == y and a.hash < b.hash
@@ -113,13 +112,13 @@ function draft.candidates(task, options, drawn)
     local sketch = task:sketch(i - 1)
     if sketch then add(sketch, true) end
   end
-  local list = draft.ranked(task.func, task.target, task:replay(jobs))
+  local list = draft.ranked(task.func, task.target, task:replay(jobs), task.machine)
   for _ = 1, DOWNHILL do
     jobs = {}
     for _, c in ipairs(cheapest(list, looked)) do
       for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
     end
-    list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list))
+    list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine)
   end
   return list, #drafts
 end

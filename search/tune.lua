@@ -214,7 +214,7 @@ function Best:export(path)
   kernel:export(path)
 end
 
-local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table rules:table postprocs:table mutators:table " ..
+local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table spaces:table rules:table postprocs:table mutators:table " ..
   "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean " ..
   "rule_timeout:number skip_failing:boolean reference_timeout:number failures:integer listen:function"
 

@@ -1,0 +1,23 @@
+-- What ms.auto_schedule decides by, as data: `ms.heuristics`, which users may change for all calls, or for one by its option
+-- `heuristics`.
+--   rules       in the order they are applied, each with the patterns it is for (patterns.lua), "root" for a whole function
+--   kept        schedules that go on where rules leave a choice: those whose drafts cost least; they make up a template
+--   explored    candidates of a schedule that are estimated while rules are applied, shared by its blocks: each costs as much
+--   filled      and of a template's schedule, when its numbers are chosen, of all blocks together
+--   replayed    drafts of a template that are replayed, and estimated as they are
+--   each        of these, of one register tile
+--   parameters  of rules, by name, in place of the target's (targets.lua)
+--   machine     numbers of the estimate, in place of the target's; search.h has the words
+return {
+  rules = {
+    {"parallel_vectorize_unroll", {"root"}},
+    {"inline_constant_scalars", {"direct_compute"}},
+    {"auto_inline", {"direct_compute"}},
+    {"add_rfactor", {"simple_reduction", "complex_reduction"}},
+    {"register_tile", {"complex_reduction"}},
+    {"multi_level_tiling", {"complex_reduction"}},
+    {"random_compute_location", {"location_tunable", "direct_compute", "simple_reduction"}},
+  },
+  kept = 12, explored = 4000, filled = 20000, replayed = 200, each = 3,
+  parameters = {}, machine = {},
+}

@@ -1,0 +1,212 @@
+-- A schedule at once, without measuring: blocks get what their pattern of reads and writes asks for (rules/patterns.lua),
+-- and where that leaves choices, those whose drafts cost least. What came of a function's structure is a template: functions
+-- of other shapes take it, and only its numbers are chosen again. With trials the template is what is tuned.
+local targets, space, patterns = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.patterns"
+local draft = msched.load "search.draft"
+
+local auto = {}
+
+local KEYS = "rules:table kept:integer explored:integer filled:integer replayed:integer each:integer parameters:table machine:table"
+
+-- The table of all calls with a call's own changes.
+local function heuristics_of(given)
+  local own = msched.options(given, KEYS)
+  for _, name in ipairs {"kept", "explored", "filled", "replayed", "each"} do
+    if own[name] and own[name] < 1 then error(string.format("%sheuristics: `%s` is at least 1", msched.where(), name), 0) end
+  end
+  return targets.changed(msched.heuristics, own)
+end
+
+-- ---- Rules by pattern --------------------------------------------------------------------------------------------
+
+local function is_for(entry, pattern)
+  for _, p in ipairs(entry[2]) do if p == pattern then return true end end
+  return false
+end
+
+local KNOWN = {root = true}
+for _, name in ipairs(patterns.names) do KNOWN[name] = true end
+
+-- The rules of the heuristics, in order, each with the patterns it is for.
+local function load_rules(h, context)
+  local list, where = {}, msched.where()
+  for i, entry in ipairs(h.rules) do
+    if type(entry) ~= "table" or type(entry[1]) ~= "string" or type(entry[2]) ~= "table" then
+      error(string.format("%sheuristics: item %d of `rules` is a rule's name and a list of patterns, as {\"auto_inline\", {\"direct_compute\"}}", where, i), 0)
+    end
+    for _, p in ipairs(entry[2]) do
+      if not KNOWN[p] then error(string.format("%sheuristics: there is no pattern `%s`; there are root, %s", where, tostring(p), table.concat(patterns.names, ", ")), 0) end
+    end
+    list[i] = {space.rule(entry[1], context), entry[2]}
+  end
+  return list
+end
+
+-- ---- Choices by estimate -----------------------------------------------------------------------------------------
+
+local PROBED = 4 -- drafts of a schedule that are estimated as they are
+
+-- What the cheapest drafts of a schedule cost; infinite where it cannot be estimated.
+local function cost_of(work, trace)
+  local least = math.huge
+  local ok, reading = pcall(msched.draft, work.func, trace, work.machine)
+  if not ok then return least end
+  for _, c in ipairs(reading:best {seed = work.seed, budget = math.max(1, work.heuristics.explored // #work.func_blocks), most = PROBED, each = 1}) do
+    local fine, cycles = pcall(msched.estimate, work.func, c.trace, work.machine)
+    if fine then least = math.min(least, cycles) end
+  end
+  return least
+end
+
+-- The cheapest schedules, at most as many as are kept.
+local function choose(work, schedules)
+  local most = work.heuristics.kept
+  if #schedules <= most then return schedules end
+  local list = {}
+  for i, sch in ipairs(schedules) do list[i] = {sch = sch, cost = cost_of(work, sch.trace:simplified(false)), at = i} end
+  table.sort(list, function(a, b) return a.cost ~= b.cost and a.cost < b.cost or a.cost == b.cost and a.at < b.at end)
+  local kept = {}
+  for i = 1, most do kept[i] = list[i].sch end
+  return kept
+end
+
+-- The schedules of a function that its patterns ask for.
+local function analyze(work)
+  local schedules = {msched.schedule(work.func, {seed = work.seed})}
+  local context = work.parts.context
+  for _, entry in ipairs(work.rules) do
+    local rule, names = entry[1], space.block_names(schedules[1])
+    for at = #names, 1, -1 do
+      local made = {}
+      for _, sch in ipairs(schedules) do
+        local found, block = pcall(sch.get_sblock, sch, names[at])
+        local pattern = found and (patterns.of(sch, block, context.auto_inline) or names[at])
+        local list = pattern and is_for(entry, pattern) and space.apply(rule, sch, names[at], context) or {sch}
+        table.move(list, 1, #list, #made + 1, made)
+      end
+      schedules = choose(work, made)
+    end
+  end
+  return schedules
+end
+
+-- ---- Templates ---------------------------------------------------------------------------------------------------
+
+local kept_templates = {}
+
+-- A table's text, keys in order.
+local function text_of(value)
+  if type(value) ~= "table" then return tostring(value) end
+  local parts = {}
+  for i, k in ipairs(msched.sorted_keys(value)) do parts[i] = tostring(k) .. "=" .. text_of(value[k]) end
+  return "{" .. table.concat(parts, " ") .. "}"
+end
+
+-- The template of the function's structure, made to fit its extents; nil: there is none yet, or it does not fit.
+local function known_template(work, key)
+  local traces = {}
+  for _, trace in ipairs(kept_templates[key] or {}) do
+    local ok, sch = pcall(msched.apply, work.func, trace, {anew = true, seed = work.seed})
+    if ok then traces[#traces + 1] = sch.trace end
+  end
+  return #traces > 0 and traces or nil
+end
+
+local function new_template(work, key)
+  local traces = {}
+  for i, sch in ipairs(analyze(work)) do traces[i] = sch.trace:simplified(false) end
+  kept_templates[key] = traces
+  return traces
+end
+
+function auto.forget() kept_templates = {} end
+
+-- ---- Filling -----------------------------------------------------------------------------------------------------
+
+-- What search/draft.lua asks of a task: here candidates are replayed one after the other, by the same postprocessors.
+local Filling = {}
+Filling.__index = Filling
+function Filling:sketch(n) return self.sketches[n % #self.sketches + 1] end
+function Filling.other_choices() return {} end
+function Filling:replay(jobs)
+  local list = {}
+  for i, job in ipairs(jobs) do
+    local ok, sch = pcall(msched.apply, self.func, job.trace, {seed = self.seed, candidate = job.candidate, repair = true, anew = job.anew})
+    local before = ok and sch.trace
+    list[i] = ok and space.postprocess(sch, self.parts) and {trace = sch.trace, sketch_trace = before, hash = sch:hash()} or false
+  end
+  return list
+end
+
+-- The cheapest candidates of a template, replayed, the cheapest first.
+local function fill(work)
+  local h = work.heuristics
+  return (draft.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed, machine = work.machine}, h.kept * 4))
+end
+
+-- ---- The call ----------------------------------------------------------------------------------------------------
+
+local function target_of(options)
+  if options.cores and options.cores < 1 then error(msched.where() .. "ms.auto_schedule: `cores` is at least 1", 0) end
+  local text = options.target or "native"
+  if options.cores or options.vector_bits then
+    text = msched.target(text).text
+    if options.cores then text = text:gsub(" %-num%-cores=%d+", "") .. " -num-cores=" .. options.cores end
+    if options.vector_bits then text = text:gsub(" %-vector%-bits=%d+", "") .. " -vector-bits=" .. options.vector_bits end
+  end
+  return msched.target(text)
+end
+
+local function prepare(func, options)
+  local target = target_of(options)
+  local h = heuristics_of(options.heuristics)
+  local machine = draft.machine(target)
+  if not machine then error(string.format("%sms.auto_schedule estimates for CPUs; for %s use ms.tune", msched.where(), target.kind), 0) end
+  local known = targets.changed(targets[target.kind], h.parameters)
+  local parts = space.parts(targets.context(target, known))
+  return setmetatable({func = func, func_blocks = msched.schedule(func):block_names(), target = target, heuristics = h, machine = targets.changed(machine, h.machine), parts = parts, seed = options.seed or 1,
+                       rules = load_rules(h, parts.context)}, Filling)
+end
+
+local OPTIONS = "target:string vector_bits:integer cores:integer seed:integer heuristics:table trials:integer db:string store:msched.store listen:function"
+
+local STARTS = "auto_schedule" -- the template, as the space that is tuned
+
+local function tune_template(work, options)
+  local function starts()
+    local list = {}
+    for i, trace in ipairs(work.sketches) do list[i] = msched.apply(work.func, trace, {repair = true}) end
+    return list
+  end
+  return msched.tune(work.func, {target = work.target.text, trials = options.trials, seed = options.seed, db = options.db, store = options.store,
+                                 listen = options.listen, spaces = {{name = STARTS, apply = starts}}})
+end
+
+-- The pattern of each block of the function as it was given.
+local function patterns_of(work)
+  local sch, list = msched.schedule(work.func), {}
+  for _, name in ipairs(sch:block_names()) do list[name] = patterns.of(sch, sch:get_sblock(name), work.parts.context.auto_inline) end
+  return list
+end
+
+-- ms.auto_schedule(func, options): a schedule; and what is known of it: target; patterns, of each block; known, whether its template
+-- was; cycles, as estimated; with trials best, as ms.tune gives it.
+function msched.auto_schedule(func, options)
+  if msched.type(func) ~= "function" then error(msched.where() .. "ms.auto_schedule takes a function, as te.func makes it, and options", 0) end
+  options = msched.options(options, OPTIONS)
+  local work = prepare(func, options)
+  local key = table.concat({work.target.text, text_of(work.heuristics), patterns.structure(func, work.target, work.parts.context.auto_inline)}, "\n")
+  local known = known_template(work, key)
+  work.sketches = known or new_template(work, key)
+  local about = {target = work.target.text, patterns = patterns_of(work), known = known ~= nil}
+  if options.trials then
+    about.best = tune_template(work, options)
+    return about.best:schedule(), about
+  end
+  local first = fill(work)[1]
+  if not first then error(string.format("%s`%s`: every candidate of its template was refused", msched.where(), func:name()), 0) end
+  about.cycles = first.cost
+  return msched.apply(func, first.trace), about
+end
+
+return auto
