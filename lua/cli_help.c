@@ -13,7 +13,8 @@ static void list_commands(void) {
          "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
          "`msched help queries` list them; `msched help ms`, `te` and `ops` list the Lua module, `ms.tune` is a "
          "member.\n`ops:NAME` and `suite:NAME` stand for files: `msched help ops` lists them too, `msched help "
-         "ops:conv2d` explains one.\n");
+         "ops:conv2d` explains one.\nThe guide, from a tour in ten minutes on, is in share/doc/msched/guide, or "
+         "lua/guide of a clone.\n");
 }
 
 static void list_instructions(void) {

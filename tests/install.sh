@@ -29,7 +29,8 @@ mv "$here/share/msched/tests/bench" bench.kept
 grep -q 'moved/share/msched/tests/bench.*No such file' refused.txt || fail "not said what is missing: $(cat refused.txt)"
 mv bench.kept "$here/share/msched/tests/bench"
 for file in share/man/man1/msched.1 share/bash-completion/completions/msched share/msched/rules/space.lua \
-  share/msched/search/tune.lua share/msched/annotations/msched.lua share/doc/msched/LICENSE; do
+  share/msched/search/tune.lua share/msched/annotations/msched.lua share/msched/lua/ways/ansor.lua \
+  share/doc/msched/guide/tour.md share/doc/msched/LICENSE; do
   [ -f "$here/$file" ] || fail "no $file"
 done
 strings=$(grep -rlF "$source" "$here/lib/cmake" "$here/lib/pkgconfig" "$here/share" || true)
