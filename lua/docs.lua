@@ -55,7 +55,7 @@ ms.policy(policy: {name: string, needs?: {features?: boolean, model?: boolean, n
 ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a store; without a path, the user's.
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
-ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …
+ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.ways.autotvm", "lua.ways.flextensor" and "lua.ways.ansor" are the ways of other tuners.
 ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (what `type` says, or integer, any, or a class, as msched.function): gives them, or raises with the caller's place.
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
 ms.type(x: any): string? | "function", "schedule", "trace", …; nil for what is not of this module.

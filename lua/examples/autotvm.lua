@@ -23,6 +23,7 @@ autotvm.template("gemm", function(cfg, m, n, k)
   cfg:define_split("tile_k", k, {num_outputs = 2, filter = function(e) return e.size[2] >= 16 end})
   cfg:define_knob("pack", {true, false})
   cfg:define_reorder("order", 2, {policy = "all"})
+  cfg:define_reorder("walk", 2) -- whether a tile stays in the registers for the whole reduction
   cfg:define_annotate("inner", 2, {policy = "candidate", candidate = {{"unroll", "vec"}}})
 
   local panel = cfg.pack.val and sch:cache_read(block, 1, "global")
@@ -30,6 +31,7 @@ autotvm.template("gemm", function(cfg, m, n, k)
   local j0, j1 = cfg.tile_j:apply(sch, j)
   local k0, k1 = cfg.tile_k:apply(sch, r)
   sch:reorder(i0, j0, k0, i1, k1, i2, j1)
+  cfg.walk:apply(sch, {k0, i1})
   local outer = cfg.order:apply(sch, {i0, j0})
   if panel then
     sch:compute_at(panel, k0, true)

@@ -32,6 +32,10 @@ end
 local function new_folder(name)
   local folder = scratch .. "/" .. name
   assert(os.execute(string.format("mkdir -p '%s/bin' '%s/data' && ln -s '%s/lua' '%s/tests' '%s' && ln -s '%s' '%s/bin/msched'", folder, folder, source, source, folder, program, folder)))
+  -- What pkg-config says of an installed tree is what it says here of the build's.
+  local build = program:match "^(.*)/"
+  write(folder .. "/bin/pkg-config", string.format("#!/bin/sh\necho '-I%s -L%s -lmsched -Wl,-rpath,%s'\n", source, build, build))
+  assert(os.execute(string.format("chmod +x '%s/bin/pkg-config'", folder)))
   return folder
 end
 
