@@ -34,9 +34,21 @@ static void read_levels(lua_State *L, int at, const char *name, double out[SEARC
   lua_pop(L, 1);
 }
 
+static struct search_machine read_gpu(lua_State *L, int at) {
+  struct search_machine m = {.cores = 1, .vector_bits = 32};
+#define SEARCH_GPU_NUMBER(name, what) m.gpu.name = number_of(L, at, #name);
+  SEARCH_GPU_NUMBERS(SEARCH_GPU_NUMBER)
+#undef SEARCH_GPU_NUMBER
+  luaL_argcheck(L, m.gpu.sms >= 1 && m.gpu.warp >= 1 && m.gpu.warp <= 64, at, "a GPU has multiprocessors, and warps");
+  return m;
+}
+
 static struct search_machine read_machine(lua_State *L, int at) {
-  struct search_machine m;
+  struct search_machine m = {0};
   luaL_checktype(L, at, LUA_TTABLE);
+  bool is_gpu = lua_getfield(L, at, "sms") != LUA_TNIL;
+  lua_pop(L, 1);
+  if (is_gpu) return read_gpu(L, at);
   const struct {
     const char *name;
     double *to;

@@ -19,6 +19,31 @@ targets.llvm = {
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
+-- GPUs as drafts see them, by architecture, what they share first: search.h has the words. Cycles are of one multiprocessor, bytes
+-- a cycle of memory at its clock. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data sheets.
+local GPU = {warp = 32, own_registers = 255, used_registers = 24, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
+             barrier = 40, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2}
+local GPUS = {
+  sm_70 = {sms = 80, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
+  sm_72 = {sms = 8, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 512 << 10, l2_bytes_a_cycle = 256, dram_bytes_a_cycle = 100, multiply_adds = 2},
+  sm_75 = {sms = 40, sm_threads = 1024, sm_blocks = 16, sm_shared = 65536, l2_bytes = 4 << 20, l2_bytes_a_cycle = 1280, dram_bytes_a_cycle = 200, multiply_adds = 2},
+  sm_80 = {sms = 108, sm_threads = 2048, sm_blocks = 32, sm_shared = 167936, l2_bytes = 40 << 20, l2_bytes_a_cycle = 5120, dram_bytes_a_cycle = 1100, multiply_adds = 2},
+  sm_86 = {sms = 82, sm_threads = 1536, sm_blocks = 16, sm_shared = 102400, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 550},
+  sm_87 = {sms = 16, sm_threads = 1536, sm_blocks = 16, sm_shared = 167936, l2_bytes = 4 << 20, l2_bytes_a_cycle = 512, dram_bytes_a_cycle = 150},
+  sm_89 = {sms = 128, sm_threads = 1536, sm_blocks = 24, sm_shared = 102400, l2_bytes = 72 << 20, l2_bytes_a_cycle = 4096, dram_bytes_a_cycle = 400},
+  sm_90 = {sms = 132, sm_threads = 2048, sm_blocks = 32, sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
+}
+GPUS.sm_90a = GPUS.sm_90
+
+local function draft_gpu(target)
+  local machine = {block_threads = target.max_threads, block_shared = target.shared_bytes}
+  for _, numbers in ipairs {GPU, GPUS[target.text:match "%-arch=(%S+)"]} do
+    for name, number in pairs(numbers) do machine[name] = number end
+  end
+  machine.warp = target.warp
+  return machine
+end
+
 local LOCAL_BYTES = 4096 -- of a thread: a few times what its registers hold; much of it would lie in memory
 
 -- Products of fragments of 16 x 16 x 16.
@@ -79,6 +104,7 @@ targets.cuda = {
                "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target.arch)) end,
+  draft = draft_gpu,
   multi_level_tiling = function(target)
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
             threads = {least = target.warp, most = target.max_threads},

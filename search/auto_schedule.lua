@@ -161,7 +161,7 @@ local function prepare(func, options)
   local target = target_of(options)
   local h = heuristics_of(options.heuristics)
   local machine = draft.machine(target)
-  if not machine then error(string.format("%sms.auto_schedule estimates for CPUs; for %s use ms.tune", msched.where(), target.kind), 0) end
+  if not machine or machine.sms then error(string.format("%sms.auto_schedule estimates for CPUs; for %s use ms.tune", msched.where(), target.kind), 0) end
   local known = targets.changed(targets[target.kind], h.parameters)
   local parts = space.parts(targets.context(target, known))
   return setmetatable({func = func, func_blocks = msched.schedule(func):block_names(), target = target, heuristics = h, machine = targets.changed(machine, h.machine), parts = parts, seed = options.seed or 1,

@@ -1,11 +1,19 @@
 /* What a draft knows of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
- * search; draft_sketch.c fills it, draft_cost.c scores with it, draft.c enumerates. */
+ * search; draft_sketch.c fills it, draft_cost.c and draft_gpu.c score with it, draft.c enumerates. */
 #ifndef MSCHED_SEARCH_DRAFT_H
 #define MSCHED_SEARCH_DRAFT_H
 
 #include "search.h"
 
-enum { DRAFT_LOOPS = 32, DRAFT_ITERS = 16, DRAFT_ACCESSES = 8, DRAFT_RANK = 8, DRAFT_NUMBERS = 512, DRAFT_NESTS = 48 };
+enum {
+  DRAFT_LOOPS = 32,
+  DRAFT_ITERS = 16,
+  DRAFT_ACCESSES = 8,
+  DRAFT_RANK = 8,
+  DRAFT_NUMBERS = 512,
+  DRAFT_NESTS = 48,
+  DRAFT_PARTS = 8
+};
 
 /* A number of a candidate, computed in order: a constant, a decision, one of a table, or made of two before it. */
 struct draft_number {
@@ -18,13 +26,19 @@ struct draft_loop {
   uint32_t extent;     /* a number */
   uint32_t iters;      /* a bit for each iteration variable that it moves */
   bool reduces, alone; /* alone: nothing stands beside its only child */
+  enum { DRAFT_SERIAL, DRAFT_BLOCKS, DRAFT_VIRTUAL, DRAFT_THREADS } axis; /* of a GPU: what it is bound to */
+  uint32_t ahead; /* iterations that a software pipeline runs ahead */
+  /* Of a loop fused of several, outermost first: the extent of each, a number, and the iteration variable it moves. 0: it is
+   * none, or what its parts move is not known. */
+  uint32_t part_count, parts[DRAFT_PARTS], part_iters[DRAFT_PARTS];
 };
 struct draft_access {
   tir_buffer buffer;
   bool written;
-  bool passed;   /* made and used within the function */
-  uint32_t near; /* of what is passed: loops around all nests that touch it */
-  double bytes;  /* of an element */
+  bool passed;                                             /* made and used within the function */
+  enum { DRAFT_DEVICE, DRAFT_SHARED, DRAFT_LOCAL } memory; /* of a GPU */
+  uint32_t near;                                           /* of what is passed: loops around all nests that touch it */
+  double bytes;                                            /* of an element */
   uint32_t rank;
   int64_t extents[DRAFT_RANK];
   int64_t moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
@@ -42,6 +56,7 @@ struct draft_nest {
   bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
+  uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */
   uint32_t decides;                          /* a bit for each iteration variable in the conditions of branches */
   /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access
    * does inside them. */
@@ -67,6 +82,31 @@ struct search_draft {
   int64_t most_vector;   /* elements that are vectorized at most */
   bool as_is;            /* of the decisions that the trace has: loops are as long as they are */
 };
+
+/* ---- Shapes (draft_shape.c) ---- */
+
+/* A nest with the extents that a candidate gives it. */
+struct draft_shape {
+  const struct draft_nest *nest;
+  double trips[DRAFT_LOOPS];
+  double tiles[DRAFT_LOOPS + 1][DRAFT_ITERS];    /* of each iteration variable, in the loops from the i-th on */
+  double bytes[DRAFT_LOOPS + 1][DRAFT_ACCESSES]; /* what they touch, in whole lines */
+  uint32_t parallel, vector; /* loops run in parallel, from outside; the first loop that is vectorized */
+  double overrun;            /* how many times as many iterations as are not cut off */
+  double summed; /* elements that the innermost reduction adds at once, as LLVM vectorizes it; 1: it does not */
+};
+
+void draft_compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out);
+/* Fills trips, tiles and overrun. */
+void draft_shape_loops(const struct draft_nest *nest, const double *numbers, struct draft_shape *s);
+void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+                     double *out);
+/* Elements along a dimension that an access touches in a tile. */
+double draft_width(const struct draft_nest *nest, const struct draft_access *a, const double *tile, uint32_t d);
+bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
+double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
+
+double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions); /* draft_gpu.c */
 
 static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest, uint32_t other) {
   return d->shared[nest * d->nest_count + other];

@@ -8,13 +8,15 @@ local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not e
 local SHARED = 8 -- sketches that have the whole budget each; more share what these have
 local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one step away is estimated too
 
--- The machine of a target, as drafts see it: what the target knows, and the numbers of rules/targets.lua. nil: there are
--- none for its kind.
+-- The machine of a target, as drafts see it: what the target knows, and the numbers of rules/targets.lua, or what a function
+-- there makes of the target. nil: there are none for its kind.
 function draft.machine(target)
-  if not targets[target.kind].draft then return nil end
+  local numbers = targets[target.kind].draft
+  if type(numbers) == "function" then return numbers(target) end
+  if not numbers then return nil end
   local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers,
                    cache_bytes = {target.l1_bytes, target.l2_bytes, target.l3_bytes}}
-  for name, number in pairs(targets[target.kind].draft) do machine[name] = number end
+  for name, number in pairs(numbers) do machine[name] = number end
   return machine
 end
 

@@ -11,72 +11,21 @@
 
 enum { LINE = 64 };
 
-static void compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out) {
-  for (uint32_t i = 0; i < d->number_count; i++) {
-    const struct draft_number *n = &d->numbers[i];
-    switch (n->op) {
-    case DRAFT_CONSTANT: out[i] = (double)n->value; break;
-    case DRAFT_DECISION: out[i] = (double)decisions[n->a]; break;
-    case DRAFT_CHOICE: out[i] = (double)d->tables[n->b + (uint32_t)decisions[n->a]]; break;
-    case DRAFT_TIMES: out[i] = out[n->a] * out[n->b]; break;
-    case DRAFT_CEILING: out[i] = ceil(out[n->a] / out[n->b]); break;
-    }
-  }
-}
-
 /* ---- Footprints ---- */
-
-/* A nest with the extents that a candidate gives it. */
-struct shape {
-  const struct draft_nest *nest;
-  double trips[DRAFT_LOOPS];
-  double tiles[DRAFT_LOOPS + 1][DRAFT_ITERS];    /* of each iteration variable, in the loops from the i-th on */
-  double bytes[DRAFT_LOOPS + 1][DRAFT_ACCESSES]; /* what they touch, in whole lines */
-  uint32_t parallel, vector; /* loops run in parallel, from outside; the first loop that is vectorized */
-  double overrun;            /* how many times as many iterations as are not cut off */
-  double summed; /* elements that the innermost reduction adds at once, as LLVM vectorizes it; 1: it does not */
-};
 
 /* A candidate: its numbers, and the shapes of nests that are no others' copies. */
 struct candidate {
   const struct search_draft *draft;
   double numbers[DRAFT_NUMBERS];
-  struct shape shapes[DRAFT_NESTS];
+  struct draft_shape shapes[DRAFT_NESTS];
 };
-
-/* A loop that moves several iteration variables, as fused ones do, fills the last of them first. */
-static void grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
-                      double *out) {
-  memcpy(out, inner, nest->iter_count * sizeof *out);
-  for (uint32_t k = nest->iter_count; k-- > 0 && trips > 1;) {
-    if (!(loop->iters >> k & 1)) continue;
-    double room = (double)nest->iters[k].extent / inner[k], take = trips < room ? trips : room;
-    out[k] *= take < 1 ? 1 : take;
-    trips = ceil(trips / (take < 1 ? 1 : take));
-  }
-}
-
-/* What runs past the end of its iteration is cut off. */
-static double trips_within(const struct draft_nest *nest, const struct draft_loop *loop, double trips,
-                           const double *inner) {
-  for (uint32_t k = 0; k < nest->iter_count; k++)
-    if (loop->iters == 1u << k) return fmin(trips, ceil((double)nest->iters[k].extent / inner[k]));
-  return trips;
-}
-
-/* Elements along a dimension that an access touches in a tile. */
-static double width_of(const struct draft_nest *nest, const struct draft_access *a, const double *tile, uint32_t d) {
-  double width = 1;
-  for (uint32_t k = 0; k < nest->iter_count; k++) width += fabs((double)a->moves[d][k]) * (tile[k] - 1);
-  return fmin(width, (double)a->extents[d]);
-}
 
 /* Bytes that an access touches, in whole lines. */
 static double touched(const struct draft_nest *nest, const struct draft_access *a, const double *tile) {
   assert(a->rank <= DRAFT_RANK && nest->iter_count <= DRAFT_ITERS);
   double all = a->bytes;
   for (uint32_t d = 0; d < a->rank; d++) {
-    double width = width_of(nest, a, tile, d);
+    double width = draft_width(nest, a, tile, d);
     if (d + 1 == a->rank) width = ceil(width * a->bytes / LINE) * LINE / a->bytes;
     all *= width;
   }
@@ -89,41 +38,25 @@ static double crowding(const struct draft_nest *nest, const struct draft_access 
   assert(span >= LINE);
   int64_t apart = (int64_t)a->bytes;
   if (a->passed || !a->rank) return 1;
-  double row = ceil(width_of(nest, a, tile, a->rank - 1) * a->bytes / LINE) * LINE;
+  double row = ceil(draft_width(nest, a, tile, a->rank - 1) * a->bytes / LINE) * LINE;
   for (uint32_t d = a->rank; d-- > 0; apart *= a->extents[d]) {
-    if (d + 1 == a->rank || width_of(nest, a, tile, d) <= 1) continue;
+    if (d + 1 == a->rank || draft_width(nest, a, tile, d) <= 1) continue;
     int64_t common = apart % span == 0 ? span : apart & -apart; /* a power of two: the greatest that divides both */
     return fmax(1, (double)common / row);
   }
   return 1;
 }
 
-static bool is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop) {
-  assert(loop < nest->loop_count);
-  for (uint32_t k = 0; k < nest->iter_count; k++)
-    for (uint32_t d = 0; d < a->rank && (nest->loops[loop].iters >> k & 1); d++)
-      if (a->moves[d][k]) return true;
-  return false;
-}
-
-static void shape_nest(const struct draft_nest *nest, const double *numbers, struct shape *s) {
-  assert(nest->loop_count <= DRAFT_LOOPS && nest->access_count <= DRAFT_ACCESSES);
-  s->nest = nest;
-  s->overrun = 1;
-  for (uint32_t k = 0; k < nest->iter_count; k++) s->tiles[nest->loop_count][k] = 1;
-  for (uint32_t i = nest->loop_count + 1; i-- > 0;) {
-    if (i < nest->loop_count) {
-      s->trips[i] = trips_within(nest, &nest->loops[i], numbers[nest->loops[i].extent], s->tiles[i + 1]);
-      s->overrun *= numbers[nest->loops[i].extent] / s->trips[i];
-      grow_tile(nest, &nest->loops[i], s->trips[i], s->tiles[i + 1], s->tiles[i]);
-    }
+static void shape_nest(const struct draft_nest *nest, const double *numbers, struct draft_shape *s) {
+  assert(nest->access_count <= DRAFT_ACCESSES);
+  draft_shape_loops(nest, numbers, s);
+  for (uint32_t i = 0; i <= nest->loop_count; i++)
     for (uint32_t a = 0; a < nest->access_count; a++) s->bytes[i][a] = touched(nest, &nest->accesses[a], s->tiles[i]);
-  }
 }
 
 /* ---- What is run in parallel and in vectors: as rules/rewrite_parallel_vectorize_unroll.lua does it ---- */
 
-static void find_parallel(const struct search_draft *d, const double *numbers, struct shape *s) {
+static void find_parallel(const struct search_draft *d, const double *numbers, struct draft_shape *s) {
   double jobs = d->jobs ? numbers[d->jobs] : 0, product = 1;
   s->parallel = 0;
   for (uint32_t i = 0; jobs > 0 && i < s->nest->loop_count; i++) {
@@ -134,7 +67,7 @@ static void find_parallel(const struct search_draft *d, const double *numbers, s
   }
 }
 
-static bool is_dense(const struct shape *s, uint32_t loop) {
+static bool is_dense(const struct draft_shape *s, uint32_t loop) {
   if (s->trips[loop] <= 1) return true;
   for (uint32_t k = 0; k < s->nest->iter_count; k++)
     if (s->nest->loops[loop].iters == 1u << k) return s->nest->iters[k].dense && s->tiles[loop + 1][k] <= 1;
@@ -142,13 +75,13 @@ static bool is_dense(const struct shape *s, uint32_t loop) {
 }
 
 /* Whether LLVM makes vectors of a loop: it is dense, and as long as one. */
-static bool is_left_to_llvm(const struct search_draft *d, const struct shape *s, uint32_t loop) {
+static bool is_left_to_llvm(const struct search_draft *d, const struct draft_shape *s, uint32_t loop) {
   double lanes = d->machine.vector_bits / (8 * s->nest->accesses[0].bytes);
   return loop >= s->parallel && s->trips[loop] >= lanes && s->nest->loops[loop].alone && is_dense(s, loop);
 }
 
 /* What is left to LLVM: the innermost loop, or a reduction around a tile that is written out. */
-static void find_automatic(const struct search_draft *d, struct shape *s) {
+static void find_automatic(const struct search_draft *d, struct draft_shape *s) {
   const struct draft_nest *nest = s->nest;
   double lanes = d->machine.vector_bits / (8 * nest->accesses[0].bytes), tile = 1;
   uint32_t l = nest->loop_count;
@@ -164,7 +97,7 @@ static void find_automatic(const struct search_draft *d, struct shape *s) {
     s->summed = lanes;
 }
 
-static void find_vector(const struct search_draft *d, struct shape *s) {
+static void find_vector(const struct search_draft *d, struct draft_shape *s) {
   double product = 1;
   s->vector = s->nest->loop_count;
   while (s->vector > s->parallel) {
@@ -180,7 +113,7 @@ static void find_vector(const struct search_draft *d, struct shape *s) {
 static void shape_candidate(const struct search_draft *d, const int64_t *decisions, struct candidate *c) {
   assert(d->nest_count <= DRAFT_NESTS && d->number_count <= DRAFT_NUMBERS);
   c->draft = d;
-  compute_numbers(d, decisions, c->numbers);
+  draft_compute_numbers(d, decisions, c->numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     if (d->nests[i].follows) continue;
     shape_nest(&d->nests[i], c->numbers, &c->shapes[i]);
@@ -189,17 +122,10 @@ static void shape_candidate(const struct search_draft *d, const int64_t *decisio
   }
 }
 
-static double product_of(const struct shape *s, uint32_t first, uint32_t end) {
-  assert(end <= s->nest->loop_count);
-  double product = 1;
-  for (uint32_t i = first; i < end; i++) product *= s->trips[i];
-  return product;
-}
-
 /* ---- Arithmetic ---- */
 
 /* The innermost loop that reduces, or the first loop where none does: what is inside is the register tile. */
-static uint32_t tile_begin(const struct shape *s) {
+static uint32_t tile_begin(const struct draft_shape *s) {
   for (uint32_t i = s->nest->loop_count; i-- > 0;)
     if (s->nest->loops[i].reduces && s->trips[i] > 1) return i + 1;
   return s->vector;
@@ -213,14 +139,14 @@ struct tile {
   bool reduces, unrolled, held; /* held: there are registers for it */
 };
 
-static struct tile tile_of(const struct candidate *c, const struct shape *s) {
+static struct tile tile_of(const struct candidate *c, const struct draft_shape *s) {
   const struct search_machine *m = &c->draft->machine;
   const struct draft_nest *nest = s->nest;
   uint32_t begin = tile_begin(s);
   struct tile t = {.first = begin < s->vector ? begin : s->vector, .steps = 1, .entries = 1};
   t.reduces = begin > 0 && nest->loops[begin - 1].reduces;
-  t.rows = product_of(s, t.first, s->vector);
-  t.vectors = ceil(product_of(s, s->vector, nest->loop_count) * 8 * nest->accesses[0].bytes / m->vector_bits);
+  t.rows = draft_product(s, t.first, s->vector);
+  t.vectors = ceil(draft_product(s, s->vector, nest->loop_count) * 8 * nest->accesses[0].bytes / m->vector_bits);
   t.unrolled = nest->promoted || t.rows <= fmax(c->draft->unroll ? c->numbers[c->draft->unroll] : 0, m->unrolled);
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
   bool inside = t.reduces;
@@ -233,11 +159,11 @@ static struct tile tile_of(const struct candidate *c, const struct shape *s) {
 }
 
 /* Vectors of each access that a step of the register tile needs: distinct ones along its loops. */
-static double vectors_of(const struct shape *s, const struct draft_access *a, uint32_t first, double vectors) {
+static double vectors_of(const struct draft_shape *s, const struct draft_access *a, uint32_t first, double vectors) {
   double distinct = 1;
   bool wide = false;
   for (uint32_t i = first; i < s->nest->loop_count; i++) {
-    if (s->trips[i] <= 1 || !is_moved(s->nest, a, i)) continue;
+    if (s->trips[i] <= 1 || !draft_is_moved(s->nest, a, i)) continue;
     if (i < s->vector)
       distinct *= s->trips[i];
     else
@@ -247,7 +173,7 @@ static double vectors_of(const struct shape *s, const struct draft_access *a, ui
 }
 
 /* The part of the vectors that run past the end of what they compute, and so stand under a condition. */
-static double guarded_part(const struct shape *s) {
+static double guarded_part(const struct draft_shape *s) {
   const struct draft_nest *nest = s->nest;
   double part = 0;
   for (uint32_t k = 0; k < nest->iter_count; k++) {
@@ -265,7 +191,7 @@ static double guarded_part(const struct shape *s) {
 }
 
 /* The part of the tiles that have an element on both sides of a condition: those at the two ends of what it depends on. */
-static double undecided_part(const struct shape *s, uint32_t first) {
+static double undecided_part(const struct draft_shape *s, uint32_t first) {
   const struct draft_nest *nest = s->nest;
   double decided = 1;
   for (uint32_t k = 0; k < nest->iter_count; k++) {
@@ -278,7 +204,7 @@ static double undecided_part(const struct shape *s, uint32_t first) {
 }
 
 /* Whether a register tile begins with its init, and so loads no results: no other loop stands between. */
-static bool begins_in_registers(const struct candidate *c, const struct shape *s, const struct tile *t) {
+static bool begins_in_registers(const struct candidate *c, const struct draft_shape *s, const struct tile *t) {
   const struct draft_nest *nest = s->nest;
   if (!nest->promoted || (nest->init_before && c->numbers[nest->init_before] > 0)) return false;
   uint32_t at = 0;
@@ -290,7 +216,7 @@ static bool begins_in_registers(const struct candidate *c, const struct shape *s
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
  * enough, and then a few do not hide the latency of adding to them; what is not in registers is loaded and stored at
  * each step. */
-static double arithmetic_cycles(const struct candidate *c, const struct shape *s) {
+static double arithmetic_cycles(const struct candidate *c, const struct draft_shape *s) {
   const struct search_machine *m = &c->draft->machine;
   const struct draft_nest *nest = s->nest;
   struct tile t = tile_of(c, s);
@@ -311,7 +237,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct shape *s
 
 /* ---- Traffic ---- */
 
-static double bytes_of_buffer(const struct shape *s, uint32_t at, tir_buffer buffer) {
+static double bytes_of_buffer(const struct draft_shape *s, uint32_t at, tir_buffer buffer) {
   for (uint32_t a = 0; a < s->nest->access_count; a++)
     if (s->nest->accesses[a].buffer == buffer) return s->bytes[at][a];
   return 0;
@@ -336,12 +262,12 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
 }
 
 /* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch. */
-static double traffic_of(const struct shape *s, uint32_t access, uint32_t at) {
+static double traffic_of(const struct draft_shape *s, uint32_t access, uint32_t at) {
   const struct draft_access *a = &s->nest->accesses[access];
   double again = 1;
   bool moved = false;
   for (uint32_t i = at; i-- > 0;) {
-    moved = moved || (s->trips[i] > 1 && is_moved(s->nest, a, i));
+    moved = moved || (s->trips[i] > 1 && draft_is_moved(s->nest, a, i));
     if (moved) again *= s->trips[i];
   }
   return again * s->bytes[at][access] * (a->written ? 2 : 1);
@@ -350,7 +276,7 @@ static double traffic_of(const struct shape *s, uint32_t access, uint32_t at) {
 /* Bytes that come from outside of a level: there stays what the loops inside touch, if it fits, and of each access what
  * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside made. */
 static double traffic(const struct candidate *c, uint32_t nest, int level) {
-  const struct shape *s = &c->shapes[nest];
+  const struct draft_shape *s = &c->shapes[nest];
   const struct draft_nest *n = s->nest;
   double capacity = c->draft->machine.cache_bytes[level], bytes = 0;
   int64_t way = (int64_t)c->draft->machine.way_bytes[level];
@@ -370,18 +296,18 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
 /* ---- Together ---- */
 
 /* A nest that follows another's tiles moves what that one touches, each time that the loops around both go on. */
-static double copy_cycles(const struct search_draft *d, const struct shape *s, const struct draft_nest *nest) {
-  return product_of(s, 0, nest->at) * s->bytes[nest->at][nest->access] * d->machine.copy;
+static double copy_cycles(const struct search_draft *d, const struct draft_shape *s, const struct draft_nest *nest) {
+  return draft_product(s, 0, nest->at) * s->bytes[nest->at][nest->access] * d->machine.copy;
 }
 
-static double waves(const struct search_draft *d, const struct shape *s) {
-  double chunks = product_of(s, 0, s->parallel);
+static double waves(const struct search_draft *d, const struct draft_shape *s) {
+  double chunks = draft_product(s, 0, s->parallel);
   return s->parallel ? ceil(chunks / d->machine.cores) / chunks : 1;
 }
 
 static double nest_cycles(const struct candidate *c, uint32_t nest) {
   const struct search_machine *m = &c->draft->machine;
-  const struct shape *s = &c->shapes[nest];
+  const struct draft_shape *s = &c->shapes[nest];
   double most = arithmetic_cycles(c, s), all = most;
   for (int level = 0; level < SEARCH_LEVELS; level++) {
     double cycles = traffic(c, nest, level) / m->bytes_a_cycle[level];
@@ -392,12 +318,13 @@ static double nest_cycles(const struct candidate *c, uint32_t nest) {
 }
 
 double search_draft_cost(const struct search_draft *d, const int64_t *decisions) {
+  if (d->machine.gpu.sms > 0) return draft_gpu_cost(d, decisions);
   struct candidate c;
   double cycles = 0;
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     const struct draft_nest *nest = &d->nests[i];
-    const struct shape *s = &c.shapes[i];
+    const struct draft_shape *s = &c.shapes[i];
     if (nest->follows) continue;
     double own = nest_cycles(&c, i);
     for (uint32_t k = 0; k < d->nest_count; k++)

@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where a loop comes from: the loop of an iteration variable that it is a part of, or several of which it is fused. */
+struct origin {
+  uint32_t count, numbers[DRAFT_PARTS];
+  uint32_t roots[DRAFT_PARTS]; /* variables of the trace */
+};
+
 struct reading {
   struct search_draft *draft;
   struct tir *workload;
@@ -15,6 +21,9 @@ struct reading {
   const struct vm_steps *steps;
   struct vm_schedule *made; /* the sketch, replayed */
   uint32_t *numbers;        /* of each variable; 0: none */
+  struct origin *origins;   /* of each */
+  bool tensorized;          /* warps compute by intrinsics */
+  uint32_t *lanes;          /* of each variable of a block: the number of elements copied at once; 0: none */
 };
 
 /* ---- Numbers ---- */
@@ -69,6 +78,7 @@ static void read_split(struct reading *r, const struct vm_instruction *in) {
   const struct vm_value *inputs = vm_inputs_of(r->steps, in);
   uint32_t product = 0, open = UINT32_MAX;
   for (uint32_t i = 0; i < in->outputs; i++) {
+    if (r->origins[inputs[0].ref].count == 1) r->origins[in->first_output + i] = r->origins[inputs[0].ref];
     uint32_t n = number_of(r, &inputs[i + 1]);
     r->numbers[in->first_output + i] = n;
     if (!n)
@@ -81,9 +91,26 @@ static void read_split(struct reading *r, const struct vm_instruction *in) {
   r->numbers[in->first_output + open] = product ? combine(d, DRAFT_CEILING, whole, product) : whole;
 }
 
+/* What a loop is fused of, so far as that is known; one that is not fused is all of itself. */
+static void join_origins(struct reading *r, const struct vm_instruction *in, struct origin *out) {
+  const struct vm_value *inputs = vm_inputs_of(r->steps, in);
+  for (uint32_t i = 0; i < in->inputs; i++) {
+    const struct origin *o = &r->origins[inputs[i].ref];
+    if (!o->count || out->count + o->count > DRAFT_PARTS) {
+      out->count = 0;
+      return;
+    }
+    for (uint32_t k = 0; k < o->count; k++, out->count++) {
+      out->numbers[out->count] = o->count == 1 ? r->numbers[inputs[i].ref] : o->numbers[k];
+      out->roots[out->count] = o->roots[k];
+    }
+  }
+}
+
 static void read_fuse(struct reading *r, const struct vm_instruction *in) {
   const struct vm_value *inputs = vm_inputs_of(r->steps, in);
   uint32_t product = 0;
+  join_origins(r, in, &r->origins[in->first_output]);
   for (uint32_t i = 0; i < in->inputs; i++) {
     uint32_t n = r->numbers[inputs[i].ref];
     if (!n) return;
@@ -108,8 +135,11 @@ static bool read_loops(struct reading *r, uint32_t at, ms_error *err) {
   for (uint32_t i = in->first_output; i < in->first_output + in->outputs; i++) {
     tir_stmt loop = vm_statement(then, i);
     for (uint32_t v = 0; v < in->first_output && !r->numbers[i]; v++)
-      if (r->steps->types[v] == VM_T_LOOP && vm_statement(then, v) == loop) r->numbers[i] = r->numbers[v];
-    if (!r->numbers[i]) r->numbers[i] = add_constant(r->draft, extent_of(then->ir, loop));
+      if (r->steps->types[v] == VM_T_LOOP && vm_statement(then, v) == loop)
+        r->numbers[i] = r->numbers[v], r->origins[i] = r->origins[v];
+    if (r->numbers[i]) continue;
+    r->numbers[i] = add_constant(r->draft, extent_of(then->ir, loop));
+    r->origins[i] = (struct origin){.count = 1, .roots = {i}};
   }
   vm_schedule_free(then);
   return true;
@@ -118,6 +148,9 @@ static bool read_loops(struct reading *r, uint32_t at, ms_error *err) {
 static void read_note(struct reading *r, const struct vm_instruction *in) {
   const struct vm_value *inputs = vm_inputs_of(r->steps, in), *key = vm_attrs_of(r->steps, in);
   const char *name = r->steps->text + key->first;
+  r->tensorized = r->tensorized || !strcmp(name, "warp_execution");
+  if (!strcmp(name, "meta_schedule.cooperative_fetch") && inputs[0].kind == VM_REF)
+    r->lanes[inputs[0].ref] = number_of(r, &inputs[1]);
   if (!strcmp(name, "meta_schedule.parallel")) r->draft->jobs = number_of(r, &inputs[1]);
   if (!strncmp(name, "meta_schedule.unroll_", 21)) r->draft->unroll = number_of(r, &inputs[1]);
   if (!strcmp(name, "meta_schedule.vectorize") && inputs[1].kind == VM_INT) r->draft->most_vector = inputs[1].integer;
@@ -143,11 +176,45 @@ static bool read_numbers(struct reading *r, ms_error *err) {
 
 /* ---- Nests ---- */
 
-/* The number of a loop of the whole sketch; 0: no instruction gives it. */
-static uint32_t number_of_loop(const struct reading *r, tir_stmt loop) {
+/* The variable of a loop of the whole sketch; UINT32_MAX: no instruction gives it. */
+static uint32_t variable_of_loop(const struct reading *r, tir_stmt loop) {
   for (uint32_t v = 0; v < r->steps->variables; v++)
-    if (r->steps->types[v] == VM_T_LOOP && r->numbers[v] && vm_statement(r->made, v) == loop) return r->numbers[v];
-  return 0;
+    if (r->steps->types[v] == VM_T_LOOP && r->numbers[v] && vm_statement(r->made, v) == loop) return v;
+  return UINT32_MAX;
+}
+
+static uint32_t number_of_loop(const struct reading *r, tir_stmt loop) {
+  uint32_t v = variable_of_loop(r, loop);
+  return v == UINT32_MAX ? 0 : r->numbers[v];
+}
+
+/* The iteration variable that parts of the root loop move: that of a loop of the nest which moves no other. False: there is
+ * none. */
+static bool iter_of_root(const struct reading *r, const struct draft_nest *nest, const tir_stmt *statements,
+                         uint32_t root, uint32_t *iter) {
+  for (uint32_t i = 0; i < nest->loop_count; i++) {
+    uint32_t v = variable_of_loop(r, statements[i]), iters = nest->loops[i].iters;
+    if (v == UINT32_MAX || r->origins[v].count != 1 || r->origins[v].roots[0] != root) continue;
+    if (!iters || (iters & (iters - 1))) continue;
+    *iter = (uint32_t)__builtin_ctz(iters);
+    return true;
+  }
+  return false;
+}
+
+/* What each part of a fused loop moves. */
+static void read_parts(const struct reading *r, struct draft_nest *nest, const tir_stmt *statements) {
+  for (uint32_t i = 0; i < nest->loop_count; i++) {
+    uint32_t v = variable_of_loop(r, statements[i]);
+    struct draft_loop *l = &nest->loops[i];
+    if (v == UINT32_MAX || r->origins[v].count < 2) continue;
+    bool known = true;
+    for (uint32_t k = 0; k < r->origins[v].count; k++) {
+      l->parts[k] = r->origins[v].numbers[k];
+      known = known && iter_of_root(r, nest, statements, r->origins[v].roots[k], &l->part_iters[k]);
+    }
+    if (known) l->part_count = r->origins[v].count;
+  }
 }
 
 static void read_access(const struct reading *r, struct draft_nest *nest, tir_block block, tir_buffer buffer,
@@ -163,6 +230,8 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
   struct draft_access *a = &nest->accesses[nest->access_count++];
   *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank, .passed = b->where != TIR_NONE};
   a->bytes = (tir_type_bits(b->type) + 7) / 8;
+  const char *scope = tir_text(ir, b->scope);
+  a->memory = !strncmp(scope, "shared", 6) ? DRAFT_SHARED : !strncmp(scope, "global", 6) ? DRAFT_DEVICE : DRAFT_LOCAL;
   int64_t stride = 1;
   for (uint32_t d = b->rank; d-- > 0; stride *= a->extents[d]) {
     tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
@@ -253,6 +322,21 @@ static void read_iters(const struct reading *r, struct draft_nest *nest, tir_blo
   }
 }
 
+static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  const char *tag = n->loop_kind == TIR_THREAD_BINDING ? tir_text(ir, n->loop.thread) : "";
+  l->axis = !strncmp(tag, "blockIdx", 8)    ? DRAFT_BLOCKS
+            : !strncmp(tag, "threadIdx", 9) ? DRAFT_THREADS
+            : *tag                          ? DRAFT_VIRTUAL
+                                            : DRAFT_SERIAL;
+  tir_expr stages = tir_annotation(ir, n->annotations, "software_pipeline_stage");
+  const struct tir_expr_node *list = stages ? tir_at(ir, stages) : NULL;
+  for (uint32_t i = 0; list && list->kind == TIR_LIST && i < list->count; i++) {
+    int64_t stage = tir_at(ir, tir_operands(ir, list->operands)[i])->imm;
+    if (stage > l->ahead) l->ahead = (uint32_t)stage;
+  }
+}
+
 /* The loops around a block, outermost first. Returns whether every one has its number. */
 static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt statement,
                             tir_stmt *statements) {
@@ -268,6 +352,7 @@ static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, ti
     struct draft_loop *l = &nest->loops[i];
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     *l = (struct draft_loop){.extent = number_of_loop(r, s), .alone = n->first[TIR_BODY] == n->last[TIR_BODY]};
+    read_axis(ir, s, l);
     if (!l->extent) known = false, l->extent = add_constant(r->draft, extent_of(ir, s));
     for (uint32_t k = 0; k < nest->iter_count; k++) {
       if (!tir_uses_var(ir, tir_iters(ir, block)[k].binding, n->loop.var)) continue;
@@ -275,7 +360,15 @@ static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, ti
       l->reduces = l->reduces || nest->iters[k].reduces;
     }
   }
+  read_parts(r, nest, statements);
   return known;
+}
+
+/* Elements that a thread copies at once, where the block is noted to be shared out among threads. */
+static uint32_t lanes_of(const struct reading *r, tir_block block) {
+  for (uint32_t v = 0; v < r->steps->variables; v++)
+    if (r->lanes[v] && vm_statement(r->made, v) == block) return r->lanes[v];
+  return 0;
 }
 
 /* A nest whose tiles another decides: they share loops, and a buffer that one writes and the other reads. */
@@ -344,6 +437,7 @@ static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block bloc
   tir_walk_expr(ir, n.store.value, read_load, &walk);
   for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
   nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
+  nest->lanes = lanes_of(r, block);
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   nest->init_before = note_of(r, block, "msched.init_before_tiles");
   return read_nest_loops(r, nest, block, store, loops);
@@ -448,14 +542,20 @@ bool draft_read_sketch(struct search_draft *d, struct tir *workload, const struc
   d->sketch = vm_trace_copy(&r.made->trace);
   r.steps = d->sketch->steps;
   r.numbers = calloc(r.steps->variables + 1, sizeof *r.numbers);
-  if (!r.numbers) abort();
+  r.lanes = calloc(r.steps->variables + 1, sizeof *r.lanes);
+  r.origins = calloc(r.steps->variables + 1, sizeof *r.origins);
+  if (!r.numbers || !r.lanes || !r.origins) abort();
   bool ok = read_numbers(&r, err);
+  if (ok && r.tensorized && d->machine.gpu.sms > 0)
+    ok = ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by intrinsics is not estimated");
   if (ok) read_nests(&r);
   for (uint32_t i = 0; ok && !d->as_is && i < r.steps->count; i++) {
     const struct vm_instruction *in = &r.steps->instructions[i];
     if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(&r, in);
   }
   free(r.numbers);
+  free(r.lanes);
+  free(r.origins);
   vm_schedule_free(r.made);
   return ok;
 }

@@ -106,6 +106,37 @@ bool search_model_predict(struct search_model *model, const float *const *featur
 /* ---- Drafts: what candidates of a sketch cost, estimated from their decisions alone. Nothing is replayed: a sketch is
  * read once, and a candidate is arithmetic on its decisions, a microsecond or two. */
 enum { SEARCH_LEVELS = 3 };
+/* A GPU, in cycles of one of its multiprocessors, and bytes: SEARCH_GPU_NUMBER(name, what it is). */
+#define SEARCH_GPU_NUMBERS(X)                                                                                          \
+  X(sms, "multiprocessors")                                                                                            \
+  X(sm_threads, "threads that one has at a time")                                                                      \
+  X(sm_blocks, "blocks")                                                                                               \
+  X(sm_registers, "registers")                                                                                         \
+  X(sm_shared, "bytes of shared memory")                                                                               \
+  X(block_threads, "threads of a block at most")                                                                       \
+  X(block_shared, "bytes of shared memory of a block at most")                                                         \
+  X(warp, "threads that run as one")                                                                                   \
+  X(own_registers, "registers of a thread at most")                                                                    \
+  X(used_registers, "registers of a thread for indices and the like")                                                  \
+  X(multiply_adds, "of a warp's, a cycle")                                                                             \
+  X(latency, "of one of them")                                                                                         \
+  X(shared_latency, "of a load from shared memory")                                                                    \
+  X(memory_latency, "of a load from the device's memory")                                                              \
+  X(barrier, "cycles that threads wait for each other")                                                                \
+  X(call, "multiply-adds that an elementary function takes")                                                           \
+  X(division, "and a division")                                                                                        \
+  X(spill, "cycles of a warp's access to what registers do not hold")                                                  \
+  X(sm_bytes_a_cycle, "from the second level, of one multiprocessor")                                                  \
+  X(l2_bytes_a_cycle, "and of all")                                                                                    \
+  X(l2_bytes, "that it holds")                                                                                         \
+  X(dram_bytes_a_cycle, "from the device's memory")                                                                    \
+  X(launch, "cycles of a kernel's start")                                                                              \
+  X(exposed, "the part of what is not the longest that it does not hide")
+struct search_gpu {
+#define SEARCH_GPU_NUMBER(name, what) double name;
+  SEARCH_GPU_NUMBERS(SEARCH_GPU_NUMBER)
+#undef SEARCH_GPU_NUMBER
+};
 struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua has what the target does not know */
   double cores, vector_bits, registers;
   double cache_bytes[SEARCH_LEVELS];   /* of a core's first and second level, and of the third */
@@ -118,8 +149,9 @@ struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua h
   double overrun;                      /* how much longer an iteration takes for each beside it that is cut off */
   double guarded;                      /* how many times as long a vector takes under a condition */
   double call, division,
-      branch;     /* of a vector: an elementary function, a quotient; of an element: a condition in a value */
-  double exposed; /* the part of arithmetic and traffic that the longest of them does not hide */
+      branch;            /* of a vector: an elementary function, a quotient; of an element: a condition in a value */
+  double exposed;        /* the part of arithmetic and traffic that the longest of them does not hide */
+  struct search_gpu gpu; /* with multiprocessors: the machine is one, and nothing else of it is used */
 };
 struct search_draft;
 /* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the seed

@@ -143,7 +143,7 @@ local function distinct(items)
 end
 
 local function open_task(each, run, shared, policy, options)
-  local start, target = msched.clock(), msched.target(options.target or "native", {runs = not options.simulate})
+  local start, target = msched.clock(), msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)})
   local seed = options.seed or 1
   local opened = tune.open(each.func, target, {
     files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = seed, rule_timeout = options.rule_timeout,

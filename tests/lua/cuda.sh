@@ -36,7 +36,7 @@ id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
 
 # ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best
 FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$work/faults.db" \
-  --seed 3 -- 32 32 32 >"$work/tuned" 2>&1 || fail "faults end the run: $(cat "$work/tuned")"
+  --seed 3 --policy evolutionary -- 32 32 32 >"$work/tuned" 2>&1 || fail "faults end the run: $(cat "$work/tuned")"
 grep -q "failed: .*illegal address" "$work/tuned" || fail "no fault by its name: $(cat "$work/tuned")"
 
 # ---- A device that disappears: what was measured stays

@@ -1,0 +1,377 @@
+/* What a candidate costs a GPU, in cycles of one multiprocessor, from its decisions alone.
+ *
+ * A kernel takes as long as the busiest multiprocessor works, or as what moves from the second level or from the device's
+ * memory, whichever is more, and a part of the rest. A multiprocessor has as many blocks at a time as registers, shared
+ * memory and threads allow; few warps with few sums each do not hide the latency of adding. What is loaded from shared
+ * memory takes as many passes as its banks are asked twice, what comes from memory as many bytes as whole sectors have.
+ * What a block may not have costs infinitely much.
+ * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; CUDA C++ Programming Guide, "Compute Capabilities". */
+#include "draft.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SECTOR = 32, BANK = 4, BANKS = 32, WIDEST = 16, MOST_WARP = 64 };
+
+/* A nest that computes, as a candidate has it. */
+struct work {
+  const struct search_draft *draft;
+  const struct search_gpu *gpu;
+  const struct draft_nest *nest;
+  uint32_t number; /* of the nest */
+  const double *numbers;
+  struct draft_shape shape;
+  double blocks, threads, virtuals, warps; /* warps: of a block */
+  uint32_t tile;                           /* the loops from here on are one step of a thread */
+  double sums, steps;                      /* results of a step, of all virtual threads; steps of a thread */
+  double registers, shared;                /* of a thread, and bytes of a block */
+  double passes;                           /* through shared memory and to the first level, of a warp's step */
+  double loads;                            /* instructions of a warp's step */
+  double fetches;                          /* cycles of a block's copies to shared memory, beside what is waited for */
+  double waits;                            /* of a block, one after the other */
+  double bytes;                            /* that come to a block from the second level */
+};
+
+/* ---- Shape ---- */
+
+/* What a loop covers of the iteration variables, times what is inside; a fused one by its parts, where they are known. */
+static void cover(const struct work *w, uint32_t loop, double *tile) {
+  const struct draft_loop *l = &w->nest->loops[loop];
+  double inner[DRAFT_ITERS];
+  memcpy(inner, tile, w->nest->iter_count * sizeof *inner);
+  if (!l->part_count) draft_grow_tile(w->nest, l, w->shape.trips[loop], inner, tile);
+  for (uint32_t p = 0; p < l->part_count; p++) tile[l->part_iters[p]] *= w->numbers[l->parts[p]];
+}
+
+static double product_along(const struct work *w, int axis) {
+  double product = 1;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++)
+    if ((int)w->nest->loops[i].axis == axis) product *= w->shape.trips[i];
+  return product;
+}
+
+/* The serial trips of loops in [first, end). */
+static double serial(const struct work *w, uint32_t first, uint32_t end) {
+  double product = 1;
+  for (uint32_t i = first; i < end; i++)
+    if (w->nest->loops[i].axis == DRAFT_SERIAL) product *= w->shape.trips[i];
+  return product;
+}
+
+/* Behind the innermost serial loop that reduces; where none does, behind the threads. */
+static uint32_t find_tile(const struct work *w) {
+  const struct draft_nest *nest = w->nest;
+  for (uint32_t i = nest->loop_count; i-- > 0;) {
+    if (nest->loops[i].axis != DRAFT_SERIAL) return i + 1;
+    if (nest->loops[i].reduces && w->shape.trips[i] > 1) return i + 1;
+  }
+  return 0;
+}
+
+/* Elements of an access that a step of a thread, with all of its virtual threads, needs. */
+static double needed(const struct work *w, const struct draft_access *a) {
+  double product = 1;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++) {
+    bool inside = i >= w->tile && w->nest->loops[i].axis == DRAFT_SERIAL;
+    if ((inside || w->nest->loops[i].axis == DRAFT_VIRTUAL) && draft_is_moved(w->nest, a, i))
+      product *= w->shape.trips[i];
+  }
+  return product;
+}
+
+/* How far each iteration variable reaches in what a block touches while the serial loops from `at` on run. */
+static void tile_of_block(const struct work *w, uint32_t at, double *tile) {
+  for (uint32_t k = 0; k < w->nest->iter_count; k++) tile[k] = 1;
+  for (uint32_t i = w->nest->loop_count; i-- > 0;) {
+    int axis = w->nest->loops[i].axis;
+    if (axis == DRAFT_THREADS || axis == DRAFT_VIRTUAL || (axis == DRAFT_SERIAL && i >= at)) cover(w, i, tile);
+  }
+}
+
+/* ---- A warp's access ---- */
+
+/* What each iteration variable is for a lane: its digits along the loops of threads, the innermost first. */
+static void place_lane(const struct work *w, double lane, double *value) {
+  const struct draft_nest *nest = w->nest;
+  for (uint32_t k = 0; k < nest->iter_count; k++) value[k] = 0;
+  for (uint32_t i = nest->loop_count; i-- > 0;) {
+    if (nest->loops[i].axis != DRAFT_THREADS) continue;
+    double digit = fmod(lane, w->shape.trips[i]);
+    lane = floor(lane / w->shape.trips[i]);
+    const struct draft_loop *l = &nest->loops[i];
+    for (uint32_t p = l->part_count; p-- > 0;) {
+      double trips = w->numbers[l->parts[p]];
+      value[l->part_iters[p]] += fmod(digit, trips) * w->shape.tiles[i + 1][l->part_iters[p]];
+      digit = floor(digit / trips);
+    }
+    for (uint32_t k = nest->iter_count; k-- > 0 && !l->part_count;) { /* fused ones fill the last first */
+      if (!(l->iters >> k & 1)) continue;
+      double room = fmax(1, w->shape.tiles[i][k] / w->shape.tiles[i + 1][k]);
+      value[k] += fmod(digit, room) * w->shape.tiles[i + 1][k];
+      digit = floor(digit / room);
+    }
+  }
+}
+
+/* Bytes from the access's first to a lane's, where dimensions lie as far apart as `strides` say. */
+static int64_t place_of(const struct work *w, const struct draft_access *a, const double *strides,
+                        const double *value) {
+  double at = 0;
+  for (uint32_t d = 0; d < a->rank; d++)
+    for (uint32_t k = 0; k < w->nest->iter_count; k++) at += (double)a->moves[d][k] * value[k] * strides[d];
+  return (int64_t)(at * a->bytes);
+}
+
+static uint32_t places_of_warp(const struct work *w, const struct draft_access *a, const double *strides,
+                               int64_t *out) {
+  uint32_t lanes = (uint32_t)fmin(w->threads, w->gpu->warp);
+  double value[DRAFT_ITERS];
+  assert(lanes <= MOST_WARP);
+  for (uint32_t l = 0; l < lanes; l++) {
+    place_lane(w, l, value);
+    out[l] = place_of(w, a, strides, value);
+  }
+  return lanes;
+}
+
+static int by_place(const void *x, const void *y) {
+  const int64_t *a = x, *b = y;
+  return (*a > *b) - (*a < *b);
+}
+
+/* Elements side by side that a thread's step has of the access, a power of two: as many are one instruction. */
+static double run_of(const struct work *w, const struct draft_access *a) {
+  const struct draft_nest *nest = w->nest;
+  double run = 1;
+  for (uint32_t i = nest->loop_count; i-- > w->tile;) {
+    if (w->shape.trips[i] <= 1 || nest->loops[i].axis != DRAFT_SERIAL || !draft_is_moved(nest, a, i)) continue;
+    for (uint32_t k = 0; k < nest->iter_count; k++)
+      if (nest->loops[i].iters == 1u << k && a->steps[k] == 1) run = w->shape.trips[i];
+    break;
+  }
+  double most = WIDEST / a->bytes;
+  while (most > 1 && fmod(run, most) > 0) most /= 2;
+  return fmax(1, most);
+}
+
+/* Passes of a warp's load of so many bytes a lane: each bank gives one word a pass, to all who want it. Lanes go in groups
+ * of those whose words fill the banks. */
+static double bank_passes(const int64_t *places, uint32_t lanes, double bytes) {
+  uint32_t words = (uint32_t)fmax(1, bytes / BANK), group = BANKS / words;
+  double passes = 0;
+  bool alike = true;
+  for (uint32_t l = 1; l < lanes; l++) alike = alike && places[l] == places[0];
+  if (alike) return 1;
+  for (uint32_t first = 0; first < lanes; first += group) {
+    int64_t seen[BANKS], distinct = 0;
+    uint32_t asked[BANKS] = {0}, most = 1;
+    for (uint32_t l = first; l < lanes && l < first + group; l++) {
+      int64_t word = places[l] / BANK;
+      bool again = false;
+      for (int64_t s = 0; s < distinct; s++) again = again || seen[s] == word;
+      if (again) continue;
+      seen[distinct++] = word;
+      for (uint32_t k = 0; k < words; k++) {
+        uint32_t *bank = &asked[(uint64_t)(word + k) % BANKS];
+        if (++*bank > most) most = *bank;
+      }
+    }
+    passes += most;
+  }
+  return passes;
+}
+
+/* Sectors that a warp's access of so many bytes a lane touches. */
+static double sectors_of(int64_t *places, uint32_t lanes, double bytes) {
+  double sectors = 0;
+  int64_t next = INT64_MIN;
+  qsort(places, lanes, sizeof *places, by_place);
+  for (uint32_t l = 0; l < lanes; l++) {
+    int64_t first = places[l] / SECTOR, last = (places[l] + (int64_t)bytes - 1) / SECTOR;
+    if (first < next) first = next;
+    if (last >= first) sectors += (double)(last - first + 1), next = last + 1;
+  }
+  return sectors;
+}
+
+/* ---- Accesses ---- */
+
+/* What threads copy to shared memory for the nest, again whenever the loops around both go on. */
+static void add_copied(struct work *w, const struct draft_access *a, const struct draft_nest *copy, uint32_t at) {
+  double tile[DRAFT_ITERS], strides[DRAFT_RANK], elements = 1, times = serial(w, 0, at);
+  int64_t places[MOST_WARP];
+  tile_of_block(w, at, tile);
+  for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= draft_width(w->nest, a, tile, d);
+  double row = a->rank ? draft_width(w->nest, a, tile, a->rank - 1) * a->bytes : a->bytes;
+  double lanes = copy && copy->lanes ? w->numbers[copy->lanes] : 1;
+  if (fmod(row, lanes * a->bytes) > 0 || fmod(WIDEST, lanes * a->bytes) > 0) lanes = 1;
+  double bytes = elements * ceil(row / SECTOR) * SECTOR / row * a->bytes;
+  uint32_t ahead = at > 0 && w->shape.trips[at - 1] > 1 ? w->nest->loops[at - 1].ahead : 0;
+  w->shared += elements * a->bytes * (ahead ? ahead + 1 : 1);
+  w->bytes += times * bytes;
+  w->fetches += times * ceil(elements / (lanes * w->threads)) * w->warps * 2 * fmax(1, lanes * a->bytes / BANK);
+  w->waits = fmax(w->waits, times * (w->gpu->barrier + (ahead ? 0 : w->gpu->memory_latency)));
+  double run = run_of(w, a), loads = needed(w, a) / run;
+  w->loads += loads;
+  w->passes += loads * bank_passes(places, places_of_warp(w, a, strides, places), run * a->bytes);
+  w->registers += fmin(needed(w, a), run * 2) * a->bytes / BANK;
+}
+
+/* Bytes side by side that a thread touches in all, at most a sector. */
+static double reach_of(const struct work *w, const struct draft_access *a) {
+  double reach = a->bytes;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++)
+    for (uint32_t k = 0; k < w->nest->iter_count && w->nest->loops[i].axis == DRAFT_SERIAL; k++)
+      if (w->nest->loops[i].iters == 1u << k && a->steps[k] == 1) reach *= w->shape.trips[i];
+  return fmin(reach, SECTOR);
+}
+
+/* What each thread loads for itself, or stores: what it wants later of a sector it finds in the first level. */
+static void add_direct(struct work *w, const struct draft_access *a, double times) {
+  double strides[DRAFT_RANK], stride = 1, run = run_of(w, a), own = needed(w, a);
+  int64_t places[MOST_WARP];
+  for (uint32_t d = a->rank; d-- > 0; stride *= (double)a->extents[d]) strides[d] = stride;
+  uint32_t lanes = places_of_warp(w, a, strides, places);
+  double sectors = sectors_of(places, lanes, run * a->bytes), own_bytes = fmin(run * a->bytes, SECTOR);
+  w->loads += own / run;
+  w->passes += own / run * fmax(1, sectors / (SECTOR / 8));
+  w->bytes += times * w->warps * own / run * sectors * SECTOR * own_bytes / fmax(own_bytes, reach_of(w, a));
+  w->registers += fmin(own, 4) * a->bytes / BANK;
+}
+
+static const struct draft_nest *copy_of(const struct search_draft *d, const struct draft_nest *nest,
+                                        tir_buffer buffer) {
+  for (uint32_t i = 0; i < d->nest_count; i++)
+    if (&d->nests[i] != nest && d->nests[i].access_count && d->nests[i].accesses[0].buffer == buffer)
+      return &d->nests[i];
+  return NULL;
+}
+
+static void add_accesses(struct work *w) {
+  const struct search_draft *d = w->draft;
+  for (uint32_t i = 0; i < w->nest->access_count; i++) {
+    const struct draft_access *a = &w->nest->accesses[i];
+    const struct draft_nest *copy = copy_of(d, w->nest, a->buffer);
+    if (a->memory == DRAFT_SHARED && !a->written)
+      add_copied(w, a, copy, copy ? draft_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
+    else if (a->memory == DRAFT_DEVICE)
+      add_direct(w, a, a->written ? 1 : w->steps);
+    else if (a->written) /* sums, that another nest writes out */
+      w->bytes += w->sums * w->threads * a->bytes;
+  }
+}
+
+/* ---- A kernel ---- */
+
+/* Threads, as the rules will bind a nest that nothing binds. */
+static void spread_threads(struct work *w) {
+  enum { BOUND_THREADS = 256, MOST_BLOCKS = 256 };
+  double all = 1;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++)
+    if (!w->nest->loops[i].reduces) all *= w->shape.trips[i];
+  w->threads = fmin(all, BOUND_THREADS), w->blocks = fmin(ceil(all / w->threads), MOST_BLOCKS);
+}
+
+static bool shape_work(struct work *w) {
+  draft_shape_loops(w->nest, w->numbers, &w->shape);
+  for (uint32_t i = w->nest->loop_count; i-- > 0;) {
+    if (w->nest->loops[i].part_count) w->shape.trips[i] = w->numbers[w->nest->loops[i].extent];
+    memcpy(w->shape.tiles[i], w->shape.tiles[i + 1], sizeof w->shape.tiles[i]);
+    cover(w, i, w->shape.tiles[i]);
+  }
+  w->blocks = product_along(w, DRAFT_BLOCKS), w->threads = product_along(w, DRAFT_THREADS);
+  w->virtuals = product_along(w, DRAFT_VIRTUAL);
+  w->tile = find_tile(w);
+  w->sums = w->virtuals * serial(w, w->tile, w->nest->loop_count);
+  w->steps = serial(w, 0, w->tile);
+  bool bound = w->blocks * w->threads > 1;
+  if (!bound) {
+    double all = w->sums * w->steps;
+    spread_threads(w);
+    w->steps = fmax(1, all / (w->sums * w->blocks * w->threads));
+  }
+  w->warps = ceil(w->threads / w->gpu->warp);
+  w->registers = w->gpu->used_registers + w->sums * w->nest->accesses[0].bytes / BANK;
+  return w->threads <= w->gpu->block_threads;
+}
+
+/* Blocks that a multiprocessor has at a time, and what of a thread's registers is not there. */
+static double find_resident(const struct work *w, double *spilled) {
+  const struct search_gpu *g = w->gpu;
+  double threads = w->warps * g->warp, most = fmin(g->own_registers, floor(g->sm_registers / threads / 8) * 8);
+  double registers = fmin(ceil(w->registers / 8) * 8, most);
+  *spilled = fmax(0, w->registers - most);
+  double resident = fmin(g->sm_blocks, floor(g->sm_threads / threads));
+  resident = fmin(resident, floor(g->sm_registers / (registers * threads)));
+  if (w->shared > 0) resident = fmin(resident, floor(g->sm_shared / w->shared));
+  return fmax(1, resident);
+}
+
+/* Cycles of a multiprocessor that has so many of the kernel's blocks, one after the other. */
+static double busy_cycles(const struct work *w, double blocks) {
+  enum { CHAINS = 8 }; /* sums that a warp has under way at most */
+  const struct search_gpu *g = w->gpu;
+  const struct draft_nest *nest = w->nest;
+  double spilled, resident = fmin(find_resident(w, &spilled), blocks);
+  double each = nest->simple + nest->branches + nest->calls * g->call + nest->divisions * g->division;
+  double arithmetic = w->sums * each / g->multiply_adds, issued = (w->sums * each + w->loads) / g->multiply_adds;
+  double step = fmax(fmax(arithmetic, w->passes), issued) + 2 * spilled * g->spill;
+  double alone = (w->loads > 0 ? g->shared_latency : 0) + w->sums * each; /* a warp's step, if no other runs */
+  step = fmax(step, alone / (resident * w->warps));
+  double hidden = resident * w->warps * fmin(w->sums, CHAINS) / (g->multiply_adds * g->latency);
+  double block = w->warps * w->steps * step / fmin(1, hidden) + w->fetches;
+  double waits = ceil(blocks / resident) * (w->waits + g->memory_latency);
+  double most = fmax(blocks * block, waits);
+  return most + g->exposed * (blocks * block + waits - most);
+}
+
+/* Bytes that must come from the device's memory: each array once, and more often where the second level does not hold what
+ * the kernel has. */
+static double far_bytes(const struct work *w) {
+  double all = 0;
+  for (uint32_t i = 0; i < w->nest->access_count; i++) {
+    double bytes = w->nest->accesses[i].bytes;
+    for (uint32_t d = 0; d < w->nest->accesses[i].rank; d++) bytes *= (double)w->nest->accesses[i].extents[d];
+    all += bytes;
+  }
+  if (all <= w->gpu->l2_bytes) return all;
+  return fmin(fmax(all, w->blocks * w->bytes), all * fmax(1, w->blocks / w->gpu->sms));
+}
+
+static double work_cycles(const struct work *w) {
+  const struct search_gpu *g = w->gpu;
+  double blocks = ceil(w->blocks / g->sms), near = w->blocks * w->bytes;
+  double parts[] = {busy_cycles(w, blocks), fmax(near / g->l2_bytes_a_cycle, blocks * w->bytes / g->sm_bytes_a_cycle),
+                    far_bytes(w) / g->dram_bytes_a_cycle};
+  double most = 0, all = 0;
+  for (int i = 0; i < 3; i++) most = fmax(most, parts[i]), all += parts[i];
+  return most + g->exposed * (all - most);
+}
+
+/* A nest that only brings what another one needs, or writes out what one has summed up. */
+static bool moves_only(const struct search_draft *d, const struct draft_nest *nest) {
+  if (nest->accesses[0].memory == DRAFT_SHARED) return true;
+  for (uint32_t i = 1; i < nest->access_count; i++) {
+    const struct draft_access *a = &nest->accesses[i];
+    if (a->memory == DRAFT_LOCAL && copy_of(d, nest, a->buffer)) return true;
+  }
+  return false;
+}
+
+double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
+  double numbers[DRAFT_NUMBERS], cycles = 0;
+  assert(d->machine.gpu.sms > 0 && d->number_count <= DRAFT_NUMBERS);
+  draft_compute_numbers(d, decisions, numbers);
+  for (uint32_t i = 0; i < d->nest_count; i++) {
+    struct work w = {.draft = d, .gpu = &d->machine.gpu, .nest = &d->nests[i], .number = i, .numbers = numbers};
+    if (!w.nest->access_count || moves_only(d, w.nest)) continue;
+    if (!shape_work(&w)) return INFINITY;
+    add_accesses(&w);
+    if (w.shared > w.gpu->block_shared) return INFINITY;
+    bool begins = true;
+    for (uint32_t k = 0; k < i; k++) begins = begins && !draft_shared(d, i, k);
+    cycles += work_cycles(&w) + (begins ? w.gpu->launch : 0);
+  }
+  return cycles;
+}

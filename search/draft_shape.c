@@ -1,0 +1,72 @@
+/* Shapes: how often a candidate runs each loop of a nest, and what of the iteration variables its loops cover. */
+#include "draft.h"
+
+#include <math.h>
+#include <string.h>
+
+void draft_compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out) {
+  for (uint32_t i = 0; i < d->number_count; i++) {
+    const struct draft_number *n = &d->numbers[i];
+    switch (n->op) {
+    case DRAFT_CONSTANT: out[i] = (double)n->value; break;
+    case DRAFT_DECISION: out[i] = (double)decisions[n->a]; break;
+    case DRAFT_CHOICE: out[i] = (double)d->tables[n->b + (uint32_t)decisions[n->a]]; break;
+    case DRAFT_TIMES: out[i] = out[n->a] * out[n->b]; break;
+    case DRAFT_CEILING: out[i] = ceil(out[n->a] / out[n->b]); break;
+    }
+  }
+}
+
+/* A loop that moves several iteration variables, as fused ones do, fills the last of them first. */
+void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+                     double *out) {
+  memcpy(out, inner, nest->iter_count * sizeof *out);
+  for (uint32_t k = nest->iter_count; k-- > 0 && trips > 1;) {
+    if (!(loop->iters >> k & 1)) continue;
+    double room = (double)nest->iters[k].extent / inner[k], take = trips < room ? trips : room;
+    out[k] *= take < 1 ? 1 : take;
+    trips = ceil(trips / (take < 1 ? 1 : take));
+  }
+}
+
+/* What runs past the end of its iteration is cut off. */
+static double trips_within(const struct draft_nest *nest, const struct draft_loop *loop, double trips,
+                           const double *inner) {
+  for (uint32_t k = 0; k < nest->iter_count; k++)
+    if (loop->iters == 1u << k) return fmin(trips, ceil((double)nest->iters[k].extent / inner[k]));
+  return trips;
+}
+
+/* Elements along a dimension that an access touches in a tile. */
+double draft_width(const struct draft_nest *nest, const struct draft_access *a, const double *tile, uint32_t d) {
+  double width = 1;
+  for (uint32_t k = 0; k < nest->iter_count; k++) width += fabs((double)a->moves[d][k]) * (tile[k] - 1);
+  return fmin(width, (double)a->extents[d]);
+}
+
+bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop) {
+  assert(loop < nest->loop_count);
+  for (uint32_t k = 0; k < nest->iter_count; k++)
+    for (uint32_t d = 0; d < a->rank && (nest->loops[loop].iters >> k & 1); d++)
+      if (a->moves[d][k]) return true;
+  return false;
+}
+
+void draft_shape_loops(const struct draft_nest *nest, const double *numbers, struct draft_shape *s) {
+  assert(nest->loop_count <= DRAFT_LOOPS);
+  s->nest = nest;
+  s->overrun = 1;
+  for (uint32_t k = 0; k < nest->iter_count; k++) s->tiles[nest->loop_count][k] = 1;
+  for (uint32_t i = nest->loop_count; i-- > 0;) {
+    s->trips[i] = trips_within(nest, &nest->loops[i], numbers[nest->loops[i].extent], s->tiles[i + 1]);
+    s->overrun *= numbers[nest->loops[i].extent] / s->trips[i];
+    draft_grow_tile(nest, &nest->loops[i], s->trips[i], s->tiles[i + 1], s->tiles[i]);
+  }
+}
+
+double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end) {
+  assert(end <= s->nest->loop_count);
+  double product = 1;
+  for (uint32_t i = first; i < end; i++) product *= s->trips[i];
+  return product;
+}
