@@ -19,5 +19,5 @@ return {
     {"random_compute_location", {"location_tunable", "direct_compute", "simple_reduction"}},
   },
   kept = 12, explored = 4000, filled = 20000, replayed = 200, each = 3,
-  parameters = {}, machine = {},
+  parameters = {register_tile = {few_columns = true}}, machine = {}, -- few_columns: a vector need not be full
 }

@@ -124,6 +124,11 @@ local function analyze(sch, block)
   return a
 end
 
+-- So many columns; where there are fewer, but several, they are one vector that is not full, if the parameters say so.
+local function columns_of(full, vectors, extent, p)
+  return p.few_columns and vectors == 1 and extent < full and extent > FEW and extent or full
+end
+
 -- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast. Few
 -- where there are no more, but enough to keep the units busy.
 local function rows_for(context, vectors, extent)
@@ -187,7 +192,7 @@ end
 
 return msched.rule {
   name = "register_tile",
-  apply = function(sch, block, context)
+  apply = function(sch, block, context, self)
     if not applies(sch, block) then return {sch} end
     local results = {sch}
     for _, vectors in ipairs {1, 2, 3, 4} do
@@ -196,7 +201,7 @@ return msched.rule {
         local b = s:handle(block)
         split_phases(s, b)
         local a = analyze(s, b)
-        local columns = vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes)
+        local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), self.parameters or {})
         local rows = rows_for(context, vectors, a.most_rows)
         local reads = panels(s, b, a.inner)
         if columns <= s:extent(a.inner) and (#rows > 0 or #a.rows == 0) and (not pack or #reads > 0) then

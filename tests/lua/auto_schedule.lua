@@ -52,6 +52,12 @@ for _, f in ipairs {small, product(33, 40, 21), te.func("softmax", {X, ops.softm
   assert(s:hash() == ms.auto_schedule(f):hash(), "the same again")
 end
 
+-- Channels that are fewer than a vector are one vector all the same.
+local few = ms.auto_schedule(layer(28, 6, 6), {target = V4})
+local has_tile = false
+for _, name in ipairs(few:block_names()) do has_tile = has_tile or few:annotation(few:get_sblock(name), "msched.register_tile") ~= nil end
+assert(has_tile, few:script())
+
 -- ---- Templates ---------------------------------------------------------------------------------------------------
 
 local applied, space = 0, ms.load "rules.space"
