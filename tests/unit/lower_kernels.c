@@ -85,6 +85,43 @@ static void what_is_no_kernel_is_refused(void **state) {
                  MS_LOWER_KERNEL, "blocks write the same elements");
 }
 
+/* ---- What is shared out among threads ---- */
+
+/* 48 threads load 16 x 20 elements, in 7 turns of which the last is not whole: no rows past the 16th. */
+static void what_threads_share_out_is_no_more_than_there_is(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((64, 20), \"float32\"), C: T.Buffer((64, 20), \"float32\")", BX(4),
+                               "    S = T.alloc_buffer((64, 20), scope=\"shared\")",
+                               "    for f in range(7):", "    " TX(48), "            if f * 48 + tx < 320:",
+                               "                S[bx * 16 + (f * 48 + tx) // 20, (f * 48 + tx) % 20] = "
+                               "A[bx * 16 + (f * 48 + tx) // 20, (f * 48 + tx) % 20]",
+                               "    for j in range(20):", "    " TX(16),
+                               "            C[bx * 16 + tx, 19 - j] = S[bx * 16 + tx, j]"),
+                 1, "S = T.decl_buffer((320,)");
+}
+
+/* What is touched by pointers lives as long as calls have them: the tile of results lies where the inputs did. */
+static void what_calls_touch_lives_while_they_do(void **state) {
+  (void)state;
+#define POINTER(type, buffer, mask)                                                                                    \
+  "T.tvm_access_ptr(T.type_annotation(\"" type "\"), " buffer ".data, 0, 256, " mask ")"
+#define FRAGMENT(name, type, scope) "    " name " = T.alloc_buffer((256,), \"" type "\", scope=\"wmma." scope "\")"
+  expect_lowered(
+      read_function(
+          "A: T.Buffer((256,), \"float16\"), C: T.Buffer((256,), \"float32\")", BX(1),
+          "    S = T.alloc_buffer((256,), \"float16\", scope=\"shared\")",
+          "    U = T.alloc_buffer((256,), scope=\"shared\")", FRAGMENT("F", "float16", "matrix_a"),
+          FRAGMENT("G", "float16", "matrix_b"), FRAGMENT("D", "float32", "accumulator"),
+          "    for i in range(8):", "    " TX(32), "            S[i * 32 + tx] = A[i * 32 + tx]",
+          "    T.tvm_fill_fragment(D.data, 16, 16, 16, 0, T.float32(0))",
+          "    T.tvm_load_matrix_sync(F.data, 16, 16, 16, 0, " POINTER("float16", "S", "1") ", 16, \"row_major\")",
+          "    T.tvm_load_matrix_sync(G.data, 16, 16, 16, 0, " POINTER("float16", "S", "1") ", 16, \"row_major\")",
+          "    T.tvm_mma_sync(D.data, 0, F.data, 0, G.data, 0, D.data, 0)",
+          "    T.tvm_store_matrix_sync(D.data, 16, 16, 16, 0, " POINTER("float32", "U", "2") ", 16, \"row_major\")",
+          "    for i in range(8):", "    " TX(32), "            C[i * 32 + tx] = U[i * 32 + tx]"),
+      3, "shared = T.alloc_buffer((1024,)");
+}
+
 /* ---- Reductions ---- */
 
 /* Rows of A are reduced by threads bound to `axes`, lines of loops over k. */
@@ -329,6 +366,8 @@ int main(void) {
       cmocka_unit_test(virtual_threads_are_written_out),
       cmocka_unit_test(virtual_threads_share_what_is_the_same),
       cmocka_unit_test(what_is_no_kernel_is_refused),
+      cmocka_unit_test(what_threads_share_out_is_no_more_than_there_is),
+      cmocka_unit_test(what_calls_touch_lives_while_they_do),
       cmocka_unit_test(threads_reduce_by_shuffles),
       cmocka_unit_test(lanes_beyond_the_extent_bring_nothing),
       cmocka_unit_test(other_axes_reduce_in_shared_memory),

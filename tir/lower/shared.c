@@ -2,7 +2,8 @@
  * Requires: kernels; allocations of constant size. Gives: one allocation of shared memory a kernel, of scope "shared.dyn"
  * where it is more than a launch gives unasked, else "shared". Keeps: everything else.
  *
- * An allocation lives from the first statement of its list that uses it to the last, with all that these repeat; those
+ * An allocation lives from the first statement of its list that uses it, calls with pointers to it among them, to the last,
+ * with all that these repeat; one with other names lives to the end of its list. Those
  * that never live at once may share bytes. The largest are placed first, each as low as those that live beside it allow.
  * What shares bytes is kept apart by barriers, which come later (barriers.c). */
 #include "footprint.h"
@@ -42,19 +43,30 @@ static uint32_t end_of(const struct tir *ir, tir_stmt s, const uint32_t *positio
   return last;
 }
 
-static void find_life(const struct tir *ir, struct piece *p, const uint32_t *position, bool pointed) {
+static void find_life(const struct tir *ir, struct piece *p, const uint32_t *position, bool named) {
   p->first = p->last = position[p->alloc];
   for (tir_stmt s = tir_stmt_at(ir, p->alloc)->next; s; s = tir_stmt_at(ir, s)->next) {
-    if (!pointed && !lower_uses_buffer(ir, s, p->buffer)) continue;
+    if (!named && !lower_uses_buffer(ir, s, p->buffer)) continue;
     if (p->first == position[p->alloc]) p->first = position[s];
     p->last = end_of(ir, s, position);
   }
 }
 
+/* Its memory may be used by another name: a view of it, or a pointer that a value holds. */
+static bool has_names(const struct tir *ir, tir_stmt kernel, tir_buffer buffer) {
+  for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel)) {
+    tir_expr all[4];
+    if (!tir_is(ir, s, TIR_DECLARE) && !tir_is(ir, s, TIR_BIND)) continue;
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    for (uint32_t i = 0; i < count; i++)
+      if (all[i] && tir_uses_buffer(ir, all[i], buffer)) return true;
+  }
+  return false;
+}
+
 static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
   const struct tir *ir = low->ir;
   uint32_t *position = number_statements(ir, kernel);
-  uint8_t *pointed = lower_pointers(ir, kernel);
   bool known = true;
   for (tir_stmt s = kernel; s && known; s = tir_next(ir, s, kernel)) {
     if (!is_shared(ir, s)) continue;
@@ -62,12 +74,11 @@ static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
     p.bytes = tir_allocation_bytes(ir, p.buffer);
     known = p.bytes > 0 || tir_refuse(ir, low->err, MS_LOWER_SHARED, TIR_NONE, "the size of %s is not known",
                                       tir_buffer_name(ir, p.buffer));
-    find_life(ir, &p, position, pointed[p.buffer]);
+    find_life(ir, &p, position, has_names(ir, kernel, p.buffer));
     l->at = tir_enlarge(l->at, &l->capacity, (uint64_t)l->count + 1, sizeof *l->at);
     l->at[l->count++] = p;
   }
   free(position);
-  free(pointed);
   return known;
 }
 
