@@ -75,7 +75,8 @@ bool tir_run(const struct tir *ir, tir_func f, const struct tir_arg *args, uint3
              const struct tir_run_options *options, ms_error *err);
 
 /* Runs what `samples` elements of each output need, drawn from the seed, and no more than that as far as blocks can be
- * computed where they are read: outputs elsewhere are left as they were. Where no loop can be cut, all is run once. */
+ * computed where they are read: outputs elsewhere are left as they were. Where no loop can be cut, or the samples
+ * together would take more than the function as it stands, all is run once. */
 bool tir_run_samples(const struct tir *ir, tir_func f, const struct tir_arg *args, uint32_t count,
                      const struct tir_run_options *options, uint64_t seed, uint32_t samples, ms_error *err);
 

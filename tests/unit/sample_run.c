@@ -67,8 +67,41 @@ static void runs_whole_what_another_reads(void **state) {
                     "        B[vi] = A[vi] + T.float32(1)",
                     "for i in range(32):", "    with T.sblock(\"C\"):", "        vi = T.axis.spatial(32, i)",
                     "        C[vi] = B[31 - vi]");
-  assert_in_range(run_both(ir, &whole, &sampled), 2, SAMPLES);
-  assert_true(sampled.steps >= 32); /* B is an output that C reads: all of it is computed */
+  assert_int_equal(run_both(ir, &whole, &sampled), 32); /* B is an output that C reads: all of it, for each sample */
+  assert_int_equal(sampled.steps, whole.steps);
+}
+
+/* A window over a window: what neighbours share is computed once a sample, not once for each that reads it. */
+static void computes_once_what_windows_share(void **state) {
+  (void)state;
+  struct tir_run_report whole = {0}, sampled = {0};
+  struct tir *ir = read_function(
+      "A: T.Buffer((4096,), \"float32\"), D: T.Buffer((64,), \"float32\")",
+      "B = T.sblock_alloc_buffer((4080,), \"float32\")", "C = T.sblock_alloc_buffer((4064,), \"float32\")",
+      "for i, k in T.grid(4080, 16):", "    with T.sblock(\"B\"):", "        vi, vk = T.axis.remap(\"SR\", [i, k])",
+      "        with T.init():", "            B[vi] = T.float32(0)", "        B[vi] = B[vi] + A[vi + vk]",
+      "for i, k in T.grid(4064, 16):", "    with T.sblock(\"C\"):", "        vi, vk = T.axis.remap(\"SR\", [i, k])",
+      "        with T.init():", "            C[vi] = T.float32(0)", "        C[vi] = C[vi] + B[vi + vk]",
+      "for i, k in T.grid(64, 63):", "    with T.sblock(\"D\"):", "        vi, vk = T.axis.remap(\"SR\", [i, k])",
+      "        with T.init():", "            D[vi] = T.float32(0)", "        D[vi] = D[vi] + C[vi * 63 + vk]");
+  assert_int_equal(run_both(ir, &whole, &sampled), SAMPLES);
+  assert_true(sampled.steps * 20 < whole.steps); /* 63 of C, 78 of B */
+}
+
+/* Where each sample needs nearly everything, all of it is run, once. */
+static void runs_whole_where_that_is_less(void **state) {
+  (void)state;
+  struct tir_run_report whole = {0}, sampled = {0};
+  struct tir *ir = read_function(
+      "A: T.Buffer((64,), \"float32\"), C: T.Buffer((6,), \"float32\")",
+      "B = T.sblock_alloc_buffer((64,), \"float32\")",
+      "for i in range(64):", "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(64, i)",
+      "        B[vi] = A[vi] + T.float32(1)",
+      "for i, k in T.grid(6, 64):", "    with T.sblock(\"C\"):", "        vi, vk = T.axis.remap(\"SR\", [i, k])",
+      "        with T.init():", "            C[vi] = T.float32(0)",
+      "        C[vi] = C[vi] + B[vk] * T.cast(vi, \"float32\")");
+  assert_int_equal(run_both(ir, &whole, &sampled), 6);
+  assert_int_equal(sampled.steps, whole.steps);
 }
 
 static void runs_whole_without_blocks(void **state) {
@@ -83,6 +116,8 @@ int main(void) {
       cmocka_unit_test(cuts_a_chain),
       cmocka_unit_test(keeps_a_loop_that_reduces_elsewhere),
       cmocka_unit_test(runs_whole_what_another_reads),
+      cmocka_unit_test(computes_once_what_windows_share),
+      cmocka_unit_test(runs_whole_where_that_is_less),
       cmocka_unit_test(runs_whole_without_blocks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,12 @@
 /* Running what a few outputs need: a function too large for the interpreter is judged by samples.
  *
- * On a copy, every block that others need is moved under the loops of those that need it, as far as compute_at goes;
- * then spatial loops under which nothing is written that is read elsewhere are run for one value each. What could not
- * be moved runs whole: the results are right either way. */
+ * On a copy, every block that others need is moved under the loops around the outputs, as far as compute_at goes; then
+ * spatial loops under which nothing is written that is read elsewhere are run for one value each. What could not be
+ * moved runs whole: the results are right either way. No block is moved under loops that run whole: of what neighbours
+ * share, as the windows of a convolution do, each would make its own. Where all samples together take more than the
+ * function as it stands, that is run instead. */
 #include "../analysis/analysis.h"
+#include "../arith/bounds.h"
 #include "interp.h"
 
 #include <stdlib.h>
@@ -19,12 +22,21 @@ static bool is_spatial(struct tir *ir, tir_loop loop) {
   return count <= MOST_BLOCKS;
 }
 
-/* The innermost loop around `block` that is spatial, with only such loops around. */
-static tir_loop innermost_spatial_loop(struct tir *ir, tir_block block) {
+/* Whether the loop is around an output of the scope: one that may run for one value. */
+static bool is_around_output(struct tir *ir, tir_loop loop, tir_block scope) {
+  tir_block blocks[MOST_BLOCKS];
+  uint32_t count = tir_child_blocks(ir, loop, blocks, MOST_BLOCKS);
+  for (uint32_t i = 0; i < count && i < MOST_BLOCKS; i++)
+    if (tir_is_output_block(ir, blocks[i], scope)) return true;
+  return false;
+}
+
+/* The innermost loop around `block` and an output that is spatial, with only such loops around. */
+static tir_loop innermost_sampled_loop(struct tir *ir, tir_block block, tir_block scope) {
   tir_loop loops[MOST_LOOPS], found = TIR_NONE;
   uint32_t count = tir_loops_of(ir, block, loops, MOST_LOOPS);
   for (uint32_t i = 0; i < count && i < MOST_LOOPS; i++) {
-    if (!is_spatial(ir, loops[i])) break;
+    if (!is_spatial(ir, loops[i]) || !is_around_output(ir, loops[i], scope)) break;
     found = loops[i];
   }
   return found;
@@ -40,7 +52,7 @@ static void gather(struct tir *ir, tir_block scope) {
     if (!users || users > MOST_BLOCKS || tir_is_output_block(ir, children[i], scope)) continue;
     ms_error refusal;
     refusal.brief = true;
-    tir_loop under = innermost_spatial_loop(ir, consumers[users - 1]);
+    tir_loop under = innermost_sampled_loop(ir, consumers[users - 1], scope);
     if (under) tir_compute_at(ir, children[i], under, false, -1, &refusal);
   }
 }
@@ -88,6 +100,28 @@ static uint32_t find_loops(struct tir *ir, tir_block scope, struct tir_fixed_loo
   return found;
 }
 
+static bool is_fixed(tir_loop loop, const struct tir_fixed_loop *fixed, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (fixed[i].loop == loop) return true;
+  return false;
+}
+
+/* Stores that a run does, inits at each, and each loop of `fixed` for one value. An extent that is no constant counts as
+ * the largest that it may be. */
+static double stores_of(const struct tir *ir, tir_func f, const struct tir_fixed_loop *fixed, uint32_t count) {
+  tir_stmt body = ir->funcs.at[f].body;
+  double all = 0;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    double times = 1;
+    for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent)
+      if (tir_is(ir, p, TIR_LOOP) && !is_fixed(p, fixed, count))
+        times *= (double)tir_bounds_of(ir, tir_stmt_at(ir, p)->loop.extent).hi;
+    all += times;
+  }
+  return all;
+}
+
 /* The first sample is the first iteration of every loop, the second the last; the others are drawn. */
 static int64_t draw(int64_t extent, uint64_t seed, uint32_t sample, uint32_t loop) {
   if (sample < 2) return sample ? extent - 1 : 0;
@@ -105,6 +139,10 @@ bool tir_run_samples(const struct tir *ir, tir_func f, const struct tir_arg *arg
   if (root) {
     gather(copy, root);
     loops = find_loops(copy, root, fixed);
+  }
+  if (samples * stores_of(copy, f, fixed, loops) >= stores_of(ir, f, NULL, 0)) {
+    tir_free(copy);
+    return tir_run(ir, f, args, count, options, err);
   }
   struct tir_run_options sampled = options ? *options : (struct tir_run_options){0};
   sampled.fixed = fixed, sampled.fixed_count = loops;
