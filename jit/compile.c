@@ -133,6 +133,7 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   lower.passed = count_pass;
   lower.data = clock;
   if (options) {
+    lower.finite = !options->no_fast_math;
     lower.stack_bytes = options->stack_bytes;
     lower.verify = options->verify;
     lower.dump_after = options->dump_after;

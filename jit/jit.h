@@ -100,7 +100,8 @@ struct tir_lower_options jit_lower_options(const struct jit_target *target);
 typedef int32_t (*jit_entry)(void **args, void *workspace);
 
 struct jit_options {
-  bool no_fast_math;      /* no contraction of a*b+c, no reassociation, libm's functions */
+  bool no_fast_math;      /* no contraction of a*b+c, no reassociation, libm's functions; zero times infinity is NaN,
+                             where else the products with the zeros of a padding are left out */
   bool verify;            /* verifier between lowering passes */
   uint64_t stack_bytes;   /* larger allocations are in the workspace; 0: 16 KiB */
   const char *dump_after; /* a lowering pass's name, "llvm" or "asm": printed to `dump` */
@@ -110,7 +111,7 @@ struct jit_options {
 /* Of the generated code and of how it is checked: raised whenever either changes what a kernel computes, or which wrong
  * kernel is found. A record of another revision is measured again before it counts (db.h: versions). 2: a thread has
  * one piece of the workspace; real numbers; threads' timing shaken. */
-#define JIT_REVISION 2
+#define JIT_REVISION 3
 
 struct jit_code; /* an object file in memory, and what is known of it */
 /* Lowers and compiles function f, whose module is not changed. NULL: err is filled. */

@@ -260,6 +260,7 @@ uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST
 struct tir_lower_options llvm_lower(const struct jit_target *t) {
   return (struct tir_lower_options){.vector_bits = t->vector_bits,
                                     .vector_registers = t->vector_registers,
+                                    .finite = true,
                                     .instructions = jit_instructions(t),
                                     .threads = (uint32_t)t->cores};
 }

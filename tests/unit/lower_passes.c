@@ -58,8 +58,12 @@ static tir_func only_function(const struct tir *ir) {
 static char *dumped_after(const struct tir *ir, const char *pass) {
   char *text = NULL;
   size_t length = 0;
-  struct tir_lower_options options = {
-      .threads = 3, .stack_bytes = 1, .verify = true, .dump_after = pass, .dump = open_memstream(&text, &length)};
+  struct tir_lower_options options = {.threads = 3,
+                                      .stack_bytes = 1,
+                                      .finite = true,
+                                      .verify = true,
+                                      .dump_after = pass,
+                                      .dump = open_memstream(&text, &length)};
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   assert_accepted(tir_lower(lowered, only_function(lowered), &options, err));

@@ -11,7 +11,7 @@ static inline char *text_after(struct tir *ir, const char *pass) {
   char *text = NULL;
   size_t length = 0;
   struct tir_lower_options options = {
-      .vector_bits = 256, .verify = true, .dump_after = pass, .dump = open_memstream(&text, &length)};
+      .vector_bits = 256, .finite = true, .verify = true, .dump_after = pass, .dump = open_memstream(&text, &length)};
   assert_non_null(options.dump);
   assert_accepted(tir_lower(ir, tir_find_func(ir, "main"), &options, err));
   fclose(options.dump);

@@ -26,6 +26,7 @@ static const struct {
     {"loops", BOTH, "unit loops and constant conditions vanish", lower_loops},
     {"shared", GPU, "allocations of shared memory are views of one piece", lower_shared},
     {"barriers", GPU, "threads meet between what one writes and another touches", lower_barriers},
+    {"zeros", CPU, "what adds a product with a zero of a padding has a condition", lower_zeros},
     {"version", CPU, "where conditions hold in whole iterations of a loop, these run without them, by one test",
      lower_version},
     {"partition", BOTH, "loops are cut where a condition in them becomes certain", lower_partition},

@@ -41,6 +41,7 @@ bool lower_indices(struct lowering *low);     /* indices.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_version(struct lowering *low);     /* version.c */
+bool lower_zeros(struct lowering *low);       /* zeros.c */
 bool lower_partition(struct lowering *low);   /* partition.c */
 bool lower_strips(struct lowering *low);      /* strips.c */
 bool lower_vectorize(struct lowering *low);   /* vectorize.c */
@@ -124,6 +125,11 @@ tir_stmt lower_new_stage(struct tir *ir, int64_t wishes);
 bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of a copy that goes on by itself (copies.c) */
 bool lower_calls(const struct tir *ir, tir_stmt s,
                  const char *function); /* it evaluates a call of this name (copies.c) */
+
+bool lower_is_of_zeros(const struct tir *ir, tir_stmt s); /* the attribute that zeros.c puts around a condition */
+/* What zeros.c asked for and loops were not cut by: outside of the loops that it saves, or gone. (zeros.c, for
+ * partition.c) */
+void lower_zeros_settle(struct lowering *low);
 
 /* ---- Iterations of a loop (iterations.c) ---- */
 

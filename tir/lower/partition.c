@@ -200,5 +200,7 @@ bool lower_partition(struct lowering *low) {
     tir_stmt first = before ? tir_stmt_at(low->ir, before)->next : tir_stmt_at(low->ir, parent)->first[TIR_BODY];
     next = tir_next(low->ir, first, low->body);
   }
+  if (!lower_loops(low)) return false;
+  lower_zeros_settle(low);
   return lower_loops(low);
 }

@@ -96,7 +96,8 @@ static bool visit_choice(void *data, tir_expr e) {
 static void add_conditions(struct site *at, tir_stmt top) {
   struct tir *ir = at->ir;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    if (tir_is(ir, s, TIR_IF)) add_condition(at, tir_stmt_at(ir, s)->test.condition);
+    bool needed = tir_is(ir, s, TIR_IF) && !lower_is_of_zeros(ir, tir_stmt_at(ir, s)->parent);
+    if (needed) add_condition(at, tir_stmt_at(ir, s)->test.condition);
     if (tir_is(ir, s, TIR_STORE)) tir_walk_expr(ir, tir_as(ir, s, TIR_STORE)->store.value, visit_choice, at);
   }
 }

@@ -1,0 +1,176 @@
+/* The pass that finds what adds a product with a zero of a padding: which conditions it finds, and what becomes of them
+ * when loops are cut. Each function computes the same afterwards. */
+#include "lowered_text.h"
+
+/* The function after a pass; what is lowered computes the same. `finite`: of the options. */
+static char *after(struct tir *ir, const char *pass, bool finite) {
+  char *text = NULL;
+  size_t length = 0;
+  struct tir_lower_options options = {.vector_bits = 256, .finite = finite, .verify = true, .dump_after = pass};
+  const struct tir_run_options serial = {.lowered = true};
+  struct tir *lowered = tir_new();
+  tir_copy(lowered, ir);
+  options.dump = open_memstream(&text, &length);
+  assert_non_null(options.dump);
+  assert_accepted(tir_lower(lowered, tir_find_func(lowered, "main"), &options, err));
+  fclose(options.dump);
+  assert_accepted(
+      tir_equal_results(ir, tir_find_func(ir, "main"), NULL, lowered, tir_find_func(lowered, "main"), &serial, 7, err));
+  tir_free(lowered);
+  tir_free(ir);
+  return text;
+}
+
+/* How often a part stands in the text; the text is freed. */
+static uint32_t count_in(char *text, const char *part) {
+  uint32_t count = count_of(text, part);
+  free(text);
+  return count;
+}
+
+/* A convolution of 8 elements with 3, padded by one; what pads is in a buffer of its own, or stands in the product. The
+ * sum goes over 20 channels. */
+#define PARAMETERS "A: T.Buffer((8, 20), \"%s\"), W: T.Buffer((3, 20), \"%s\"), C: T.Buffer((8,), \"%s\")"
+#define CHOICE     "T.if_then_else(%s >= 1 and %s < 9, A[%s - 1, %s], T.%s(0))"
+
+static struct tir *conv(const char *type, const char *outer, const char *combine) {
+  char parameters[200], pad[200], loop[100], update[200], init[60], buffer[80];
+  snprintf(parameters, sizeof parameters, PARAMETERS, type, type, type);
+  snprintf(buffer, sizeof buffer, "P = T.sblock_alloc_buffer((10, 20), \"%s\")", type);
+  snprintf(pad, sizeof pad, "        P[vp, vr] = " CHOICE, "vp", "vp", "vp", "vr", type);
+  snprintf(loop, sizeof loop, "for i in T.%s(8):", outer);
+  snprintf(init, sizeof init, "                C[vi] = T.%s(0)", type);
+  snprintf(update, sizeof update, combine, "P[vi + vk, vr]");
+  return read_function(
+      parameters, buffer,
+      "for p, r in T.grid(10, 20):", "    with T.sblock(\"P\"):", "        vp, vr = T.axis.remap(\"SS\", [p, r])", pad,
+      loop, "    for k, r in T.grid(3, 20):", "        with T.sblock(\"C\"):", "            vi = T.axis.spatial(8, i)",
+      "            vk, vr = T.axis.remap(\"RR\", [k, r])", "            with T.init():", init, update);
+}
+#define PRODUCT "            C[vi] = C[vi] + %s * W[vk, vr]"
+#define TURNED  "            C[vi] = W[vk, vr] * %s + C[vi]"
+#define LARGEST "            C[vi] = T.max(C[vi], %s * W[vk, vr])"
+#define SUM     "            C[vi] = C[vi] + (%s + W[vk, vr])"
+
+static void a_padded_buffer_gives_conditions(void **state) {
+  (void)state;
+  assert_int_equal(count_in(after(conv("float32", "serial", PRODUCT), "zeros", true), "if 1 <= i + k and i + k <= 8:"),
+                   1);
+  assert_int_equal(count_in(after(conv("float32", "serial", TURNED), "zeros", true), "if 1 <= i + k and i + k <= 8:"),
+                   1);
+}
+
+static void what_is_no_product_in_a_sum_gives_none(void **state) {
+  (void)state;
+  assert_int_equal(count_in(after(conv("float32", "serial", LARGEST), "zeros", true), "zeros"), 0);
+  assert_int_equal(count_in(after(conv("float32", "serial", SUM), "zeros", true), "zeros"), 0);
+}
+
+/* Zero times infinity is NaN; integers have neither. */
+static void floats_must_be_finite(void **state) {
+  (void)state;
+  assert_int_equal(count_in(after(conv("float32", "serial", PRODUCT), "zeros", false), "zeros"), 0);
+  assert_int_equal(count_in(after(conv("int32", "serial", PRODUCT), "zeros", false), "if 1 <= i + k and i + k <= 8:"),
+                   1);
+}
+
+/* Cut, the loops have no condition: the first and the last element take two taps of three. */
+static void loops_are_cut(void **state) {
+  (void)state;
+  char *text = after(conv("float32", "serial", PRODUCT), "partition", true);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  assert_int_equal(count_of(text, "if 1 <="), 0);
+  assert_int_equal(count_of(text, "range(1, 7)"), 1);
+  assert_int_equal(count_of(text, "T.grid(2, 20)") + count_of(text, "range(1, 3)"), 2);
+  free(text);
+}
+
+/* Where loops are cut no further, a condition stands outside of the loops that it saves. */
+static void what_is_left_moves_outwards(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((8, 20), \"float32\"), W: T.Buffer((3, 20), \"float32\"), C: T.Buffer((2, 8), \"float32\")",
+      "for f in range(16):", "    for k, r in T.grid(3, 20):", "        with T.sblock(\"C\"):",
+      "            vb = T.axis.spatial(2, f // 8)", "            vi = T.axis.spatial(8, f % 8)",
+      "            vk, vr = T.axis.remap(\"RR\", [k, r])",
+      "            with T.init():", "                C[vb, vi] = T.float32(0)",
+      "            C[vb, vi] = C[vb, vi] + T.if_then_else(vi + vk >= 1 and vi + vk < 9, A[vi + vk - 1, vr], "
+      "T.float32(0)) * W[vk, vr]");
+  char *text = after(ir, "partition", true);
+  const char *test = strstr(text, "if 1 <= f % 8:"), *loop = test ? strstr(test, "for r in range(20):") : NULL;
+  assert_true(test && loop && loop - test < 80);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  free(text);
+}
+
+/* Nothing is saved by one that keeps its place in the innermost loop. */
+static void what_saves_nothing_vanishes(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((8,), \"float32\"), W: T.Buffer((3,), \"float32\"), C: T.Buffer((2, 8), \"float32\")",
+      "for f in range(16):", "    for k in range(3):", "        with T.sblock(\"C\"):",
+      "            vb = T.axis.spatial(2, f // 8)", "            vi = T.axis.spatial(8, f % 8)",
+      "            vk = T.axis.reduce(3, k)", "            with T.init():", "                C[vb, vi] = T.float32(0)",
+      "            C[vb, vi] = C[vb, vi] + T.if_then_else(vi * 3 + vk * 7 >= 1 and vi + vk < 9, A[(vi + vk) % 8], "
+      "T.float32(0)) * W[vk]");
+  char *text = after(ir, "partition", true);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  free(text);
+}
+
+/* A lane that is masked saves nothing. */
+static void lanes_are_left_alone(void **state) {
+  (void)state;
+  assert_int_equal(count_in(after(conv("float32", "vectorized", PRODUCT), "zeros", true), "zeros"), 0);
+}
+
+/* What a buffer holds may be of another iteration of the loop around writer and reader; or of another store. */
+static struct tir *sliding(const char *inside, const char *outside, const char *more) {
+  return read_function(
+      "A: T.Buffer((64, 8), \"float32\"), W: T.Buffer((8,), \"float32\"), C: T.Buffer((64,), \"float32\")", outside,
+      "for i in range(64):", inside,
+      "    for r in range(8):", "        with T.sblock(\"P\"):", "            vi, vr = T.axis.remap(\"SS\", [i, r])",
+      "            P[vr] = T.if_then_else(vi >= 8 and vr >= 2, A[vi - 8, vr], T.float32(0))", more,
+      "    for r in range(8):", "        with T.sblock(\"C\"):", "            vi, vr = T.axis.remap(\"SR\", [i, r])",
+      "            with T.init():", "                C[vi] = T.float32(0)",
+      "            C[vi] = C[vi] + P[vr] * W[vr]");
+}
+
+static void what_a_buffer_holds_must_last(void **state) {
+  (void)state;
+  const char *buffer = "P = T.sblock_alloc_buffer((8,))", *none = "";
+  char *text = after(sliding(none, buffer, none), "zeros", true);
+  assert_int_equal(count_of(text, "if 8 <= i and 2 <= r:"), 1); /* place.c puts the buffer into the loop: both hold */
+  free(text);
+  text = after(
+      read_function("A: T.Buffer((8,), \"float32\"), W: T.Buffer((8,), \"float32\"), C: T.Buffer((64,), \"float32\")",
+                    "P = T.sblock_alloc_buffer((9,))", "for i in range(64):", "    with T.sblock(\"P\"):",
+                    "        vi = T.axis.spatial(64, i)", "        T.reads(A[vi % 8])", "        T.writes(P[vi % 8])",
+                    "        P[vi % 8] = T.if_then_else(vi >= 8, A[vi % 8], T.float32(0))", "    for r in range(8):",
+                    "        with T.sblock(\"C\"):", "            vi, vr = T.axis.remap(\"SR\", [i, r])",
+                    "            T.where(r <= i)", "            with T.init():", "                C[vi] = T.float32(0)",
+                    "            C[vi] = C[vi] + P[vr] * W[vr]"),
+      "zeros", true);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  free(text);
+}
+
+static void a_buffer_has_one_store(void **state) {
+  (void)state;
+  const char *another = "    for r in range(1):\n            with T.sblock(\"Q\"):\n"
+                        "                vq = T.axis.spatial(1, r)\n                P[vq] = T.float32(1)";
+  assert_int_equal(count_in(after(sliding("", "P = T.sblock_alloc_buffer((8,))", another), "zeros", true), "zeros"), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_padded_buffer_gives_conditions),
+                                     cmocka_unit_test(what_is_no_product_in_a_sum_gives_none),
+                                     cmocka_unit_test(floats_must_be_finite),
+                                     cmocka_unit_test(loops_are_cut),
+                                     cmocka_unit_test(what_is_left_moves_outwards),
+                                     cmocka_unit_test(what_saves_nothing_vanishes),
+                                     cmocka_unit_test(lanes_are_left_alone),
+                                     cmocka_unit_test(what_a_buffer_holds_must_last),
+                                     cmocka_unit_test(a_buffer_has_one_store)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
