@@ -75,35 +75,6 @@ end
 -- What names it in a log: the template and its arguments.
 function Task:workload_text() return lines.text {self.name, table.unpack(self.args)} end
 
--- ---- Tuning ------------------------------------------------------------------------------------------------------
-
-local function log_line(task, target, r)
-  local config = task.config_space:get(r.index)
-  return {
-    input = {workload = lines.list {task.name, table.unpack(task.args)}, target = target},
-    config = {index = r.index, entity = lines.list(config:plain())},
-    result = {seconds = r.seconds, status = r.status, error = not r.seconds and r.reason or nil}, version = ms.versions(),
-  }
-end
-
--- Tunes a task. options: tuner (grid, random, ga, model, annealing; model unless said), trials, early_stopping, seed, batch,
--- log (a file that lines are added to), callback(results, best), and what ms.tune takes of target, seconds, jobs, db, store,
--- model. Results are kept in the store too: the same call goes on where one was stopped, and measures nothing twice. Gives
--- {index, config, seconds, id, schedule}.
-function autotvm.tune(task, options)
-  if getmetatable(task) ~= Task then error(ms.where() .. "autotvm.tune takes a task, as autotvm.task gives it", 0) end
-  local given = ms.options(options, "tuner:string early_stopping:integer log:string callback:function " .. measure.OPTIONS)
-  given.tuner, given.target = given.tuner or "model", given.target or task.target
-  local target = ms.target(given.target).text
-  function given.each(results, best)
-    for _, r in ipairs(given.log and results or {}) do
-      if r.status ~= "unmeasured" then lines.append(given.log, log_line(task, target, r)) end
-    end
-    if given.callback then given.callback(results, best) end
-  end
-  return measure.run(task.func, task.config_space, function(config) return task:schedule(config) end, given)
-end
-
 -- ---- Logs --------------------------------------------------------------------------------------------------------
 
 -- A line's {workload, target, config, seconds, status, error, at}; nil and why.
@@ -126,6 +97,53 @@ function autotvm.read_log(path)
   end
   return list, wrong
 end
+
+-- ---- Tuning ------------------------------------------------------------------------------------------------------
+
+local function log_line(task, target, r)
+  local config = task.config_space:get(r.index)
+  return {
+    input = {workload = lines.list {task.name, table.unpack(task.args)}, target = target},
+    config = {index = r.index, entity = lines.list(config:plain())},
+    result = {seconds = r.seconds, status = r.status, error = not r.seconds and r.reason or nil}, version = ms.versions(),
+  }
+end
+
+-- The configs that a log has of a task on a target, as text.
+local function logged(task, target, path)
+  local seen, objects = {}, lines.read(path, true)
+  for _, o in ipairs(objects) do
+    local line = read_line(o.object, path)
+    if line and line.target == target and line.workload == task:workload_text() then seen[lines.text(lines.list(line.config))] = true end
+  end
+  return seen
+end
+
+-- Tunes a task. options: tuner (grid, random, ga, model, annealing; model unless said), trials, early_stopping, seed, batch,
+-- log (a file that lines are added to, of each config one), callback(results, best), and what ms.tune takes of target, seconds,
+-- jobs, db, store, model. Results are kept in the store too: the same call goes on where one was stopped, and measures nothing
+-- twice. Gives {index, config, seconds, id, schedule}.
+function autotvm.tune(task, options)
+  if getmetatable(task) ~= Task then error(ms.where() .. "autotvm.tune takes a task, as autotvm.task gives it", 0) end
+  local given = ms.options(options, "tuner:string early_stopping:integer log:string callback:function " .. measure.OPTIONS)
+  given.tuner, given.target = given.tuner or "model", given.target or task.target
+  local target = ms.target(given.target).text
+  local seen = given.log and logged(task, target, given.log)
+  function given.each(results, best)
+    for _, r in ipairs(seen and results or {}) do
+      local line = log_line(task, target, r)
+      local entity = lines.text(line.config.entity)
+      if r.status ~= "unmeasured" and not seen[entity] then
+        lines.append(given.log, line)
+        seen[entity] = true
+      end
+    end
+    if given.callback then given.callback(results, best) end
+  end
+  return measure.run(task.func, task.config_space, function(config) return task:schedule(config) end, given)
+end
+
+-- ---- The best of logs -----------------------------------------------------------------------------------------------
 
 local History = {}
 History.__index = History

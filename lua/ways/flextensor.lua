@@ -46,6 +46,13 @@ function flextensor.task.register(t)
   return key
 end
 
+-- The operators that are built by their names: a list of {name, doc}. `msched help ops:NAME` explains their arguments.
+function flextensor.library()
+  local list = {}
+  for i, op in ipairs(ms.load "lua.ops.named".list) do list[i] = {name = op.name, doc = op.doc} end
+  return list
+end
+
 -- Keys of all tasks, in order.
 function flextensor.task.list() return ms.sorted_keys(table_of_tasks) end
 

@@ -34,8 +34,8 @@ local function new_batch(env, make, indices)
     local c, why = make(index)
     local r = {index = index, status = not c and "refused" or nil, reason = why, hash = c and c.hash}
     results[i] = r
-    local record = c and env:is_known(c.hash) and env:record_of(c.hash)
-    if record then r.status, r.seconds, r.reason = record.status, record.status == "measured" and record.seconds or nil, record.reason end
+    local record = c and env:record_of(c.hash)
+    if record and record.status ~= "unmeasured" then r.status, r.seconds, r.reason = record.status, record.status == "measured" and record.seconds or nil, record.reason end
     if c and not env:is_known(c.hash) and not seen[c.hash] then
       c.candidate = env.iteration << env.NUMBERS | i
       fresh[#fresh + 1], seen[c.hash] = c, true
@@ -77,7 +77,7 @@ function measure.run(func, space, schedule, options)
   end
   local function run(env)
     while env:remaining() > 0 and refused < REFUSED and idle < (options.early_stopping or math.huge) do
-      local indices, fresh = tuner:next(math.min(options.batch or 16, env:remaining()), env), nil
+      local indices, fresh = tuner:next(options.batch or 16, env), nil -- as many as in a run that has more trials left
       if #indices == 0 then return end
       pending, fresh = new_batch(env, make, indices)
       if #fresh > 0 then env:measure(fresh) end -- the last is not come back from
@@ -92,8 +92,8 @@ function measure.run(func, space, schedule, options)
     if options.listen then options.listen(e) end
   end
   local task = tune.run(func, given)
+  if task:stopped() then error(string.format("interrupted; %d results of this run are kept in the store, and the same call goes on from there", task.kept), 0) end
   take_pending()
-  if task:stopped() then error(string.format("interrupted; %d results of this run are kept, and the same call goes on from there", task.kept), 0) end
   for _, m in ipairs(task:best(math.huge)) do
     local index = by_hash[m.hash]
     if index then

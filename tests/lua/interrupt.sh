@@ -73,6 +73,15 @@ rules() {
   interrupted 0.7 "interrupted" "$msched" tune "$gemm" --rules "$dir/postproc.lua" --rule-timeout 100 --db "$db" -- 32 32 32
   clean
 }
+ways() { # the ways of other tuners: the log has nothing twice
+  : >"$dir/log"
+  for seconds in 1.5 2.5; do
+    interrupted $seconds "interrupted" "$msched" "$root/lua/examples/autotvm.lua" 64 64 64 100000 "$dir/log" "$db"
+    [ -z "$(grep -o '"index": [0-9]*' "$dir/log" | sort | uniq -d)" ] || fail "the log has a config twice"
+  done
+  interrupted 1.5 "interrupted" "$msched" "$root/lua/examples/ansor.lua" 64 64 64 100000 "$dir/lines" "$db"
+  clean
+}
 in_its_folder() {
   dir=$work/$1 pid= twice=
   mkdir "$dir"
@@ -82,12 +91,12 @@ in_its_folder() {
 }
 
 running=
-for part in early_and_late kept scripts rules; do
+for part in early_and_late kept scripts rules ways; do
   in_its_folder $part &
   running="$running $!"
 done
 failed=0
 for part in $running; do wait "$part" || failed=1; done
 [ $failed = 0 ] || exit 1
-[ "$(cat "$work"/*/taken | wc -l)" = 11 ] || fail "$(cat "$work"/*/taken | wc -l) of 11 were interrupted"
+[ "$(cat "$work"/*/taken | wc -l)" = 14 ] || fail "$(cat "$work"/*/taken | wc -l) of 14 were interrupted"
 echo "interrupt: ok, the slowest stop took $(sort -n "$work"/*/taken | tail -1) ms"
