@@ -48,6 +48,8 @@ void script_discharge(lua_State *L, size_t *charged);
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
 /* Pushes what a file of ours gives, loaded once a state: "lua.cli" is lua/cli.lua. */
 void script_push_own(lua_State *L, const char *name);
+/* Pushes what a file holds, as a string; raises where it cannot be read. */
+void script_push_text(lua_State *L, const char *path);
 /* The path of a file of ours, such as "lua/te.lua" or "tests/bench": under MSCHED_LUA_PATH, else in the source tree of
  * a build, else where it is installed. */
 void script_path(const char *file, char *out, size_t size);

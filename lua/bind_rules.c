@@ -41,6 +41,34 @@ void bind_streams(lua_State *L) {
 
 /* ---- States that hold the target's rules and the user's files (rules/worker.lua) ---- */
 
+static char *copy_of(lua_State *L, const char *text, size_t length) {
+  char *copy = malloc(length + 1);
+  if (!copy) luaL_error(L, "no memory for the text of a file");
+  copy[length] = 0;
+  return memcpy(copy, text, length);
+}
+
+/* The path of a file, which is read now, or {path =, text =}, as ms.sources gives it, on the top of the stack. */
+static void add_source(lua_State *L, struct script_files *files) {
+  size_t length;
+  bool is_read = lua_istable(L, -1);
+  if (is_read)
+    lua_getfield(L, -1, "path");
+  else
+    lua_pushvalue(L, -1);
+  const char *path = luaL_checkstring(L, -1), *text;
+  if (is_read)
+    lua_getfield(L, -2, "text");
+  else
+    script_push_text(L, path);
+  text = luaL_checklstring(L, -1, &length);
+  struct script_source *s = &files->at[files->count++]; /* freed with the others, whatever is raised */
+  s->path = copy_of(L, path, strlen(path));
+  s->text = copy_of(L, text, length);
+  s->length = length;
+  lua_pop(L, 2);
+}
+
 void script_files_read(lua_State *L, int at, struct script_files *files) {
   lua_getfield(L, at, "timeout");
   files->timeout = luaL_optnumber(L, -1, 10);
@@ -48,12 +76,11 @@ void script_files_read(lua_State *L, int at, struct script_files *files) {
   snprintf(files->target, sizeof files->target, "%s", bind_option_text(L, at, "target", "native"));
   if (lua_getfield(L, at, "files") == LUA_TTABLE) {
     lua_Integer count = luaL_len(L, -1);
-    files->paths = calloc((size_t)count + 1, sizeof *files->paths);
-    if (!files->paths) luaL_error(L, "no memory");
+    files->at = calloc((size_t)count + 1, sizeof *files->at);
+    if (!files->at) luaL_error(L, "no memory");
     for (lua_Integer i = 1; i <= count; i++) {
       lua_rawgeti(L, -1, i);
-      files->paths[files->count] = strdup(luaL_checkstring(L, -1));
-      files->count++;
+      add_source(L, files);
       lua_pop(L, 1);
     }
   }
@@ -61,11 +88,40 @@ void script_files_read(lua_State *L, int at, struct script_files *files) {
 }
 
 void script_files_free(struct script_files *files) {
-  assert(files && (files->paths || !files->count));
-  for (uint32_t i = 0; i < files->count; i++) free(files->paths[i]);
-  free(files->paths);
-  files->paths = NULL;
+  assert(files && (files->at || !files->count));
+  for (uint32_t i = 0; i < files->count; i++) free(files->at[i].path), free(files->at[i].text);
+  free(files->at);
+  files->at = NULL;
   files->count = 0;
+}
+
+/* sources(paths): files read, each {path =, text =}: what boxes and pools take in place of a path */
+static int sources(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_Integer count = luaL_len(L, 1);
+  lua_createtable(L, (int)count, 0);
+  for (lua_Integer i = 1; i <= count; i++) {
+    lua_createtable(L, 0, 2);
+    lua_rawgeti(L, 1, i);
+    script_push_text(L, luaL_checkstring(L, -1));
+    lua_setfield(L, -3, "text");
+    lua_setfield(L, -2, "path");
+    lua_rawseti(L, -2, i);
+  }
+  return 1;
+}
+
+/* Pushes the chunk of a user's file. As where Lua itself loads one, a mark of the byte order is no text, nor is a first line
+ * that begins with a hash, but it counts as one. */
+static void push_chunk(lua_State *L, const struct script_source *s) {
+  static const char mark[] = "\xEF\xBB\xBF";
+  const char *text = s->text, *end = text + s->length;
+  if (s->length >= 3 && memcmp(text, mark, 3) == 0) text += 3;
+  if (text < end && *text == '#')
+    while (text < end && *text != '\n') text++;
+  lua_pushfstring(L, "@%s", s->path);
+  if (luaL_loadbufferx(L, text, (size_t)(end - text), lua_tostring(L, -1), "t") != LUA_OK) lua_error(L);
+  lua_remove(L, -2);
 }
 
 /* worker.lua gives a table of functions, which stays in the registry. A call may find the state's memory out at any
@@ -97,11 +153,11 @@ static int load_worker(lua_State *L) {
   lua_setfield(L, LUA_REGISTRYINDEX, worker);
   for (uint32_t i = 0; i < files->count; i++) {
     push_worker(L, "load");
-    if (luaL_loadfilex(L, files->paths[i], "t") != LUA_OK) return lua_error(L);
+    push_chunk(L, &files->at[i]);
     push_worker(L, "environment");
     lua_call(L, 0, 1);
     lua_setupvalue(L, -2, 1); /* a chunk's only one: what it knows as globals */
-    lua_pushstring(L, files->paths[i]);
+    lua_pushstring(L, files->at[i].path);
     lua_call(L, 2, 0);
   }
   return 0;
@@ -334,4 +390,6 @@ void bind_boxes(lua_State *L) {
   bind_type(L, BOUND_BOX, methods, meta);
   lua_pushcfunction(L, new_box);
   lua_setfield(L, -2, "box");
+  lua_pushcfunction(L, sources);
+  lua_setfield(L, -2, "sources");
 }

@@ -10,9 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A user's file, read: states that load it later than others load the same text, whatever became of the file. */
+struct script_source {
+  char *path, *text;
+  size_t length;
+};
 /* What a sandboxed state loads: the target's rules, then the user's files (bind_rules.c). */
 struct script_files {
-  char **paths;
+  struct script_source *at;
   uint32_t count;
   double timeout;
   bool skips; /* those that fail: script_limits */

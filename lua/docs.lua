@@ -70,7 +70,8 @@ ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.skip_failing(whether: boolean) | Whether a rule, postprocessor or mutator that fails counts as refused, with the code `skipped`, in place of an error.
 ms.skips_failing(): boolean | Whether it does.
-ms.box(options: {files: string[], target?: string, timeout?: number}): msched.box | A state of its own for the rules of files, which they cannot get out of.
+ms.box(options: {files: (string|{path: string, text: string})[], target?: string, timeout?: number}): msched.box | A state of its own for the rules of files, which they cannot get out of.
+ms.sources(paths: string[]): {path: string, text: string}[] | Files, read now: boxes and pools that are made later load what they hold now.
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -129,25 +130,73 @@ static int close_file(lua_State *L) {
   return 0;
 }
 
-/* Pushes the chunk of one of our files; messages call it msched/NAME, which sets it apart from a user's. */
-static void load_file(lua_State *L, const char *path, const char *name) {
+void script_push_text(lua_State *L, const char *path) {
   FILE **file = bind_hold(L, sizeof *file, "msched.file", close_file);
   *file = fopen(path, "r");
-  if (!*file) luaL_error(L, "%s: %s", path, strerror(errno));
+  if (!*file) {
+    lua_pushfstring(L, "cannot open %s: %s", path, strerror(errno)); /* as Lua's own loading says it */
+    lua_error(L);
+  }
   luaL_Buffer text;
   luaL_buffinit(L, &text);
   for (size_t got = 1; got;) {
     got = fread(luaL_prepbuffer(&text), 1, LUAL_BUFFERSIZE, *file);
     luaL_addsize(&text, got);
   }
+  bool failed = ferror(*file);
   luaL_pushresult(&text);
   fclose(*file);
   *file = NULL;
+  if (failed) luaL_error(L, "cannot read %s", path); /* a folder, say */
+  lua_remove(L, -2);
+}
+
+/* Our own files belong to the program, as its code does: each is read once, whichever state asks first, so that one that is
+ * replaced while the program runs, by an update, does not make part of it another version. Kept until the program ends. */
+struct own_file {
+  struct own_file *next;
+  char *path, *text;
   size_t length;
-  const char *chunk = lua_tolstring(L, -1, &length);
-  if (luaL_loadbufferx(L, chunk, length, lua_pushfstring(L, SCRIPT_OWN "%s", name), "t") != LUA_OK) lua_error(L);
-  lua_replace(L, -4);
-  lua_pop(L, 2);
+};
+static struct own_file *own_files; /* under the lock; what is in the list does not change */
+static pthread_mutex_t own_files_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct own_file *find_own_file(const char *path) {
+  pthread_mutex_lock(&own_files_lock);
+  const struct own_file *f = own_files;
+  while (f && strcmp(f->path, path) != 0) f = f->next;
+  pthread_mutex_unlock(&own_files_lock);
+  return f;
+}
+
+/* The text is copied. What another state has read meanwhile stands. */
+static const struct own_file *keep_own_file(const char *path, const char *text, size_t length) {
+  struct own_file *f = malloc(sizeof *f);
+  if (f) *f = (struct own_file){.path = strdup(path), .text = malloc(length + 1), .length = length};
+  if (!f || !f->path || !f->text) abort(); /* as wherever memory ends in C */
+  memcpy(f->text, text, length);
+  pthread_mutex_lock(&own_files_lock);
+  struct own_file *known = own_files;
+  while (known && strcmp(known->path, path) != 0) known = known->next;
+  if (!known) f->next = own_files, own_files = f;
+  pthread_mutex_unlock(&own_files_lock);
+  if (!known) return f;
+  free(f->path), free(f->text), free(f);
+  return known;
+}
+
+/* Pushes the chunk of one of our files; messages call it msched/NAME, which sets it apart from a user's. */
+static void load_file(lua_State *L, const char *path, const char *name) {
+  const struct own_file *f = find_own_file(path);
+  if (!f) {
+    size_t length;
+    script_push_text(L, path);
+    const char *text = lua_tolstring(L, -1, &length);
+    f = keep_own_file(path, text, length);
+    lua_pop(L, 1);
+  }
+  if (luaL_loadbufferx(L, f->text, f->length, lua_pushfstring(L, SCRIPT_OWN "%s", name), "t") != LUA_OK) lua_error(L);
+  lua_remove(L, -2);
 }
 
 /* where(): the place in the user's file that the call comes from, as "file:line: ", or "" if there is none. */

@@ -168,6 +168,7 @@ end
 -- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua).
 function tune.all(items, options)
+  if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end -- once, for all states of the run
   local policy = policies.find(options.policy)
   local run = Run.new {seconds = options.seconds, total = options.total, scheduler = options.scheduler, simulate = options.simulate,
                        log = log.new(options.listen or function() end)}
