@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 const struct cli_command cli_commands[] = {
@@ -70,8 +71,24 @@ static void finish_output(void) {
   _exit(CLI_FAILED);
 }
 
+/* What C cannot do without memory ends the program, wherever it is. That is said where so much as this cannot be had: else it
+ * is an assertion that failed, which has said so. Calls the system alone: a signal may come anywhere. */
+enum { MEMORY_LEFT = 128 << 20 };
+
+static void on_abort(int number) {
+  (void)number; /* returning ends the program as it would have: other threads may come here meanwhile */
+  if (mmap(NULL, MEMORY_LEFT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) return;
+  static const char message[] =
+      "msched: no memory is left; allow the process more, as by `ulimit -v unlimited`, or ask for "
+      "less at once, as by --jobs 1; what was measured is kept\n";
+  ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  (void)written;
+  _exit(CLI_FAILED);
+}
+
 int main(int argc, char **argv) {
   atexit(finish_output);
+  signal(SIGABRT, on_abort);
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */
   if (argc < 2) return cli_repl();
   const char *name = argv[1];

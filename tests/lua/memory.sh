@@ -1,0 +1,23 @@
+#!/bin/sh
+# Tuning with little memory: it is done, or says what it lacks; it never ends by a signal.  usage: memory.sh MSCHED ROOT
+msched=$1 gemm=$2/lua/examples/gemm.lua
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ulimit -c 0
+said=0
+for kilobytes in $(seq 180000 15000 900000); do
+  rm -f "$work"/*
+  (ulimit -v "$kilobytes" && exec "$msched" tune "$gemm" --trials 2 --db "$work/records.db" -- 48 32 32) >"$work/out" 2>&1
+  rc=$?
+  [ $rc = 0 ] && break
+  if [ $rc -ge 124 ] && [ $rc != 127 ]; then # 127: of the loader of shared libraries
+    echo "FAIL: with $kilobytes KiB it ends with $rc:"
+    tail -5 "$work/out"
+    exit 1
+  fi
+  if grep -q "no memory is left; allow the process more" "$work/out"; then said=$((said + 1)); fi
+  [ -s "$work/out" ] || { echo "FAIL: with $kilobytes KiB it says nothing"; exit 1; }
+done
+[ $rc = 0 ] || { echo "FAIL: it is never done:"; tail -5 "$work/out"; exit 1; }
+[ $said -gt 0 ] || { echo "FAIL: it never said that no memory is left"; exit 1; }
+echo "memory: ok; done with $kilobytes KiB, no memory $said times"
