@@ -134,12 +134,16 @@ void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,
                 struct c_chunk c);                    /* the address of such a chunk */
 void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a load names */
 void emit_c_buffer(struct emit_c *e, tir_buffer b);   /* its name */
+/* The function that makes a place in the buffer's memory of an index; "": they are the same. */
+const char *emit_c_swizzle(struct emit_c *e, tir_buffer buffer, char name[32]);
 /* emit_c_call.c */
 void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
 /* emit_c_tensor.c: fragments of tensor units, for CUDA */
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements); /* declares it; false: it is none */
 bool emit_c_tensor_call(struct emit_c *e, tir_expr call);                     /* writes it; false: it is none */
 void emit_c_pointer(struct emit_c *e, tir_expr pointer);                      /* of tvm_access_ptr */
+/* The buffer that it leads into, and the element; TIR_NONE: refused. */
+tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset);
 bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
 /* emit_c_mma.c: the same, of mma.sync */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);

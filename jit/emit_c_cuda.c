@@ -106,8 +106,9 @@ static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
 
 static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
   const struct tir_expr_node *n = tir_at(e->ir, index);
+  char name[32];
   emit_c_buffer(e, buffer);
-  fputs(" + (", e->out);
+  fprintf(e->out, " + %s(", emit_c_swizzle(e, buffer, name));
   emit_c_index(e, n->kind == TIR_RAMP ? n->a : index);
   fputs(")", e->out);
 }

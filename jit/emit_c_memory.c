@@ -13,6 +13,29 @@ void emit_c_buffer(struct emit_c *e, tir_buffer b) {
     emit_c_refuse(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
 }
 
+const char *emit_c_swizzle(struct emit_c *e, tir_buffer buffer, char name[32]) {
+  struct tir_swizzle s;
+  if (!tir_swizzle_of(e->ir, buffer, &s)) return "";
+  const char *type = emit_c_index_type(e);
+  int bytes = emit_c_stored(tir_buffer_at(e->ir, buffer)->type, 1).bits / 8, log = __builtin_ctz((unsigned)bytes);
+  snprintf(name, 32, "ms_swizzle_%d_%d_%d", s.shift, s.mask, bytes);
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers, "MS_HELPER %s %s(%s i) { return i ^ (i >> %d & %d) << %d; }\n", type, name, type, s.shift - log,
+            s.mask, 4 - log);
+  return name;
+}
+
+/* Parentheses around an index into the buffer, and what makes a place in memory of it. */
+static void open_place(struct emit_c *e, tir_buffer buffer) {
+  char name[32];
+  fprintf(e->out, "%s(", emit_c_swizzle(e, buffer, name));
+}
+
+static bool is_swizzled(const struct emit_c *e, tir_buffer buffer) {
+  struct tir_swizzle s;
+  return tir_swizzle_of(e->ir, buffer, &s);
+}
+
 bool emit_c_is_run(const struct emit_c *e, tir_expr index) {
   const struct tir_expr_node *n = tir_at(e->ir, index);
   return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
@@ -67,7 +90,9 @@ static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr
     if (n->a && !vector_mask) fprintf(e->out, "ms_on ? ");
     emit_c_buffer(e, n->ref);
     fputc('[', e->out);
+    if (is_swizzled(e, n->ref)) open_place(e, n->ref);
     index_of_lane(e, index, c, l);
+    if (is_swizzled(e, n->ref)) fputc(')', e->out);
     fputs(n->a ? "] : 0" : "]", e->out);
   }
   fputs("}; })", e->out);
@@ -76,12 +101,14 @@ static void load_lanes(struct emit_c *e, const struct tir_expr_node *n, tir_expr
 static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
   emit_c_buffer(e, buffer);
   fputc('[', e->out);
+  if (is_swizzled(e, buffer)) open_place(e, buffer);
   if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
     emit_c_index(e, index);
   else if (emit_c_is_run(e, index))
     first_of(e, index, c);
   else
     emit_c_value(e, index, c);
+  if (is_swizzled(e, buffer)) fputc(')', e->out);
   fputc(']', e->out);
 }
 
@@ -89,8 +116,9 @@ void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_ch
   fputc('(', e->out);
   emit_c_buffer(e, buffer);
   fputs(" + ", e->out);
+  if (is_swizzled(e, buffer)) open_place(e, buffer);
   first_of(e, index, c);
-  fputc(')', e->out);
+  fputs(is_swizzled(e, buffer) ? "))" : ")", e->out);
 }
 
 static void load_scalar(struct emit_c *e, const struct tir_expr_node *n, tir_expr index, struct c_chunk c) {
@@ -125,6 +153,7 @@ void emit_c_address(struct emit_c *e, tir_expr load) {
     emit_c_refuse(e, "a load was not flattened");
     return;
   }
+  if (is_swizzled(e, n->ref)) emit_c_refuse(e, "a pointer leads into a buffer whose rows are spread over banks");
   fputs("(void *)(", e->out);
   emit_c_buffer(e, n->ref);
   fputs(" + ", e->out);
@@ -221,8 +250,9 @@ static void store_lanes(struct emit_c *e, const struct tir_stmt_node *s, tir_exp
     if (mask) fprintf(e->out, vector_mask ? "if (ms_on[%d]) " : "if (ms_on) ", l);
     emit_c_buffer(e, s->store.buffer);
     fputc('[', e->out);
+    if (is_swizzled(e, s->store.buffer)) open_place(e, s->store.buffer);
     index_of_lane(e, index, c, l);
-    fprintf(e->out, "] = %s[%d];\n", value, l);
+    fprintf(e->out, "%s] = %s[%d];\n", is_swizzled(e, s->store.buffer) ? ")" : "", value, l);
   }
 }
 

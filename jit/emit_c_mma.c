@@ -83,13 +83,14 @@ static struct tir_mma_place origin_of(enum tir_mma_operand operand, int bits, in
 /* Lane l names row l % 8 of matrix l / 8. Those that lie in memory as ldmatrix spreads them over lanes have in a row what
  * one group of lanes holds; others are transposed on their way, which is for elements of 16 bits. */
 static const char *load_function(struct emit_c *e, enum tir_mma_operand operand, tir_type type, bool by_columns,
-                                 char name[64]) {
+                                 const char *swizzle, char name[64]) {
   const struct element *of = element_of(type);
   int bits = tir_type_bits(type);
   bool transposed = operand == TIR_MMA_B && !by_columns;
   const char *matrices = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
   char of_memory[32];
-  snprintf(name, 64, "ms_mma_load_%s_%s_%s", operand == TIR_MMA_A ? "a" : "b", by_columns ? "col" : "row", of->name);
+  snprintf(name, 64, "ms_mma_load_%s_%s_%s%s", operand == TIR_MMA_A ? "a" : "b", by_columns ? "col" : "row", of->name,
+           *swizzle ? swizzle + strlen("ms") : "");
   if (!emit_c_needs(e, name)) return name;
   bool rounds = !strcmp(of->name, "tf32");
   matrices_function(e, matrices, transposed);
@@ -99,11 +100,12 @@ static const char *load_function(struct emit_c *e, enum tir_mma_operand operand,
   struct tir_mma_place last = origin_of(operand, bits, 3, by_columns);
   assert(last.row == odd.row + upper.row && last.column == odd.column + upper.column);
   emit_c_type_name(e, emit_c_stored(type, 1), of_memory);
+  const char *index = emit_c_index_type(e);
   fprintf(e->helpers,
-          "MS_HELPER void %s(uint32_t *d, const %s *from, int32_t stride) {\n"
+          "MS_HELPER void %s(uint32_t *d, const %s *from, %s at, %s stride) {\n"
           "  const int32_t lane = %s, odd = lane / 8 %% 2, upper = lane / 16;\n"
-          "  %s(d, from + (lane %% 8 + %d * odd + %d * upper) * stride + %d * odd + %d * upper);\n",
-          name, of_memory, lane, matrices, odd.row, upper.row, odd.column, upper.column);
+          "  %s(d, from + %s(at + (lane %% 8 + %d * odd + %d * upper) * stride + %d * odd + %d * upper));\n",
+          name, of_memory, index, index, lane, matrices, swizzle, odd.row, upper.row, odd.column, upper.column);
   if (rounds) fprintf(e->helpers, "  for (int i = 0; i < %d; i++) d[i] = ms_to_tf32(d[i]);\n", REGISTERS);
   fputs("}\n", e->helpers);
   return name;
@@ -205,17 +207,23 @@ static void fill(struct emit_c *e, const tir_expr *args) {
 
 /* (d, index, pointer, stride, layout, operand) */
 static void load(struct emit_c *e, const tir_expr *args) {
-  char name[64];
+  char name[64], swizzled[32];
   bool b = emit_c_is_text(e, args[5], "b"), by_columns = emit_c_is_text(e, args[4], "col_major");
   enum tir_mma_operand operand = b ? TIR_MMA_B : TIR_MMA_A;
   tir_type type = operand_type(e, args[0], operand);
   if (type == TIR_T_VOID) return;
   if ((by_columns && !b) || (b && !by_columns && tir_type_bits(type) != 16))
     emit_c_refuse(e, "an operand of mma that ldmatrix loads neither as it lies in memory nor transposed");
-  fprintf(e->out, "%s(", load_function(e, operand, type, by_columns, name));
+  tir_expr offset;
+  tir_buffer from = emit_c_pointed(e, args[2], &offset);
+  if (!from) return;
+  const char *swizzle = emit_c_swizzle(e, from, swizzled);
+  fprintf(e->out, "%s(", load_function(e, operand, type, by_columns, swizzle, name));
   write_fragment(e, args[0], REGISTERS, args[1]);
   fputs(", ", e->out);
-  emit_c_pointer(e, args[2]);
+  emit_c_buffer(e, from);
+  fputs(", ", e->out);
+  emit_c_index(e, offset);
   fputs(", ", e->out);
   emit_c_index(e, args[3]);
   fputc(')', e->out);

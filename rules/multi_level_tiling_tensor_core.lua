@@ -3,9 +3,9 @@
 -- product of matrices (the copies that index by them are inlined again); tiles are loaded to shared memory by all threads
 -- of a block, from there to fragments by warps. Opens what each group that fits makes, and the block as it was.
 -- Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k}, scopes = {a, b, c}, fill,
--- load_a, load_b, sync, store, by_columns, padding, inner = {m, n}, pipeline}: types of the elements, what the extents are
+-- load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}: types of the elements, what the extents are
 -- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
--- tiles are set apart; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
+-- tiles are set apart, or the scope of tiles that are spread over banks; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
 -- tiles run ahead of the products.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
@@ -107,16 +107,16 @@ local function add_accumulator(state, copy, group, p)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
--- apart, so that threads which load a fragment meet in no bank.
+-- apart or spread over banks, so that threads which load a fragment meet in no bank.
 local function add_fragments(state, classes, copies, group, p)
   local sch = state.sch
-  local caches = tiling.add_read_caches(state, p.read.levels[1], p)
+  local caches = tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
   for i, side in ipairs {"a", "b"} do
     local load = sch:cache_read(state.block, classes.inputs[i] - 1, group.scopes[side])
     sch:compute_at(load, last(state.tiles[5]), {preserve_unit_loops = true})
     tensorize(sch, load, group["load_" .. side])
     sch:compute_inline(copies[side])
-    sch:storage_align(caches[i], 0, -2, 32, group.padding)
+    if group.padding then sch:storage_align(caches[i], 0, -2, 32, group.padding) end
   end
   return caches
 end

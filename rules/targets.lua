@@ -61,10 +61,10 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
   local shape = string.format("_16x16x%d_", k)
   local by_columns = k ~= 16
   local transposed = by_columns and "_trans" or ""
-  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, padding = k // 2, by_columns = by_columns,
+  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, read_scope = "shared.dyn.swizzle", by_columns = by_columns,
           scopes = {a = "mma.matrix_a", b = "mma.matrix_b", c = "mma.accumulator"},
           fill = "warp_mma_fill_16x16_" .. short_output, sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output .. transposed,
-          load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_shared_dyn", load_b = "warp_mma_load" .. shape .. short_inputs .. "_b" .. transposed .. "_shared_dyn",
+          load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_swizzled", load_b = "warp_mma_load" .. shape .. short_inputs .. "_b" .. transposed .. "_swizzled",
           store = "warp_mma_store_16x16_" .. short_output .. "_shared_dyn"}
 end
 

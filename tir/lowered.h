@@ -45,6 +45,20 @@ enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vect
 #define TIR_COMMIT_GROUP "ptx_commit_group"
 #define TIR_WAIT_GROUP   "ptx_wait_group"
 
+/* ---- Shared memory by banks -------------------------------------------------------------------------------------- */
+
+/* A shared buffer whose scope ends so has its rows spread over banks: in code, byte b of it lies at
+ * b ^ (b >> shift & mask) * 16, pieces of 16 bytes staying whole. Indices and the interpreter know nothing of it: who makes
+ * addresses does. Once lowered the bytes of a row follow in the scope, where it is so. Source: CUTLASS, "Swizzle". */
+#define TIR_SWIZZLE ".swizzle"
+struct tir_swizzle {
+  int shift, mask;
+};
+bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out); /* false: as indices say */
+int64_t tir_swizzled(struct tir_swizzle s, int64_t byte);
+/* How many passes the 32 banks of 4 bytes make for what lanes load at once: `width` bytes each, from bytes[lane] on. */
+int tir_bank_passes(const int64_t *bytes, int lanes, int width);
+
 /* ---- Fragments of tensor units ----------------------------------------------------------------------------------- */
 
 bool tir_is_fragment(const struct tir *ir, tir_buffer buffer); /* its scope says so: it has no address */

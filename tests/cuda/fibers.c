@@ -65,6 +65,14 @@ uint32_t fibers_to_tf32(uint32_t bits) {
   return (bits & exponent) == exponent ? bits : (bits + (left_out + 1) / 2) & ~left_out;
 }
 
+void fibers_check_banks(const void *const *from, int lanes, int width) {
+  enum { A_PASS = 128 };
+  int64_t bytes[WARP];
+  for (int l = 0; l < lanes; l++) bytes[l] = (int64_t)(uintptr_t)from[l];
+  int passes = tir_bank_passes(bytes, lanes, width), least = lanes * width / A_PASS;
+  if (passes > least) fibers_fail("lanes meet in banks: they load in %d passes instead of %d", passes, least);
+}
+
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element) {
   struct tir_mma_place p = tir_mma_place((enum tir_mma_operand)operand, bits, lane, element);
   return (struct fibers_place){p.row, p.column};

@@ -46,6 +46,9 @@ float fibers_of_half(uint16_t bits);
 uint16_t fibers_to_half(float x);
 uint32_t fibers_to_tf32(uint32_t bits); /* of a float */
 
+/* Where lanes load from shared memory no bank may have two words for one pass. */
+void fibers_check_banks(const void *const *from, int lanes, int width);
+
 /* Of operand 0 (a), 1 (b) or 2 (the sums): tir_mma_place. */
 struct fibers_place {
   int row, column;

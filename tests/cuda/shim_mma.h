@@ -3,13 +3,14 @@
 
 static const void *shim_row_of_thread[FIBERS_MOST_THREADS];
 
-/* Lane l names row l % 8 of matrix l / 8, and gets of each matrix what its number says: two elements of 16 bits of row l / 4,
+/* Rows that meet in a bank are taken for a mistake. Lane l names row l % 8 of matrix l / 8, and gets of each matrix what its number says: two elements of 16 bits of row l / 4,
  * or of column l / 4. */
 template <bool TRANSPOSED> static void shim_ldmatrix(uint32_t *d, const void *row) {
   unsigned thread = fibers_thread(), lane = thread % 32, first = thread - lane;
   if ((uintptr_t)row % 16) fibers_fail("ldmatrix: lane %u names a row that begins between multiples of 16 bytes", lane);
   shim_row_of_thread[thread] = row;
   fibers_shuffle(~0u, 0, 0, 32, -5); /* as one */
+  fibers_check_banks(&shim_row_of_thread[first], 32, 16);
   for (unsigned i = 0; i < 4; i++) {
     uint16_t part[2];
     for (unsigned p = 0; p < 2; p++) {

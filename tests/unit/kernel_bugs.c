@@ -83,22 +83,24 @@ struct bug {
             "            S[tx] = T.if_then_else(bx * 32 + tx < 50, A[k, bx * 32 + tx], T.float32(0))", "    " TX(32),  \
             "            L[tx] = L[tx] + S[31 - tx]", TX(32), "        C[bx * 32 + tx] = L[tx]")
 
-/* A product of halves by one warp. */
-#define MMA                                                                                                            \
+/* A product of halves by one warp, from rows of so many elements in shared memory. */
+#define PRODUCT(scope, row)                                                                                            \
   "A: T.Buffer((16, 16), \"float16\"), B: T.Buffer((16, 16), \"float16\"), C: T.Buffer((16, 16), \"float32\")",        \
       LINES("for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                   \
-            "    S = T.alloc_buffer((16, 24), \"float16\", scope=\"shared\")",                                         \
-            "    U = T.alloc_buffer((16, 24), \"float16\", scope=\"shared\")",                                         \
+            "    S = T.alloc_buffer((16, " #row "), \"float16\", scope=\"" scope "\")",                                \
+            "    U = T.alloc_buffer((16, " #row "), \"float16\", scope=\"" scope "\")",                                \
             "    X = T.alloc_buffer((16, 16), \"float16\", scope=\"mma.matrix_a\")",                                   \
             "    Y = T.alloc_buffer((16, 16), \"float16\", scope=\"mma.matrix_b\")",                                   \
             "    Z = T.alloc_buffer((16, 16), \"float32\", scope=\"mma.accumulator\")", TX(32),                        \
             "        for i in range(8):", "            S[i * 2 + tx // 16, tx % 16] = A[i * 2 + tx // 16, tx % 16]",   \
             "            U[i * 2 + tx // 16, tx % 16] = B[i * 2 + tx // 16, tx % 16]", TX(32),                         \
             "        T.mma_fill(Z.data, 0, T.float32(0))",                                                             \
-            "        T.mma_load(X.data, 0, S.access_ptr(\"r\"), 24, \"row_major\", \"a\")",                            \
-            "        T.mma_load(Y.data, 0, U.access_ptr(\"r\"), 24, \"row_major\", \"b\")",                            \
+            "        T.mma_load(X.data, 0, S.access_ptr(\"r\"), " #row ", \"row_major\", \"a\")",                      \
+            "        T.mma_load(Y.data, 0, U.access_ptr(\"r\"), " #row ", \"row_major\", \"b\")",                      \
             "        T.mma_sync(Z.data, 0, X.data, 0, Y.data, 0, \"row_major\")",                                      \
             "        T.mma_store(Z.data, 0, C.access_ptr(\"w\"), 16)")
+#define MMA      PRODUCT("shared", 24)
+#define SWIZZLED PRODUCT("shared.swizzle", 16)
 
 #define BARRIER "T.tvm_storage_sync(\"shared\", T.bool(False), -1)"
 
@@ -116,6 +118,7 @@ static const struct bug bugs[] = {
     {NULL, INTEGERS, .caught = NOBODY},
     {NULL, PIPELINE, .caught = NOBODY},
     {NULL, MMA, .caught = NOBODY},
+    {NULL, SWIZZLED, .caught = NOBODY},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -156,6 +159,9 @@ static const struct bug bugs[] = {
     {"the halves of a product have one b", MMA, IN_SOURCE, "(d + 4, a, b + 2)", "(d + 4, a, b)", SHIM},
     {"a lane stores to another's row", MMA, IN_SOURCE, "ms_lane() / 4 * stride", "ms_lane() / 8 * stride", SHIM},
     {"a product of a shape that there is not", MMA, IN_SOURCE, "m16n8k16.row.col", "m16n8k12.row.col", NVRTC},
+    {"a copy goes where rows are not spread", SWIZZLED, IN_SOURCE, "S[ms_swizzle_7_1_2(tx + 64)]", "S[tx + 64]", SHIM},
+    {"lanes load where rows are not spread", SWIZZLED, IN_SOURCE, "from + ms_swizzle_7_1_2(", "from + (", SHIM},
+    {"rows that are to be spread are not", SWIZZLED, IN_SOURCE, "return i ^ (i >> 6 & 1) << 3;", "return i;", SHIM},
     {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
     {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
     {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},

@@ -254,6 +254,7 @@ static void compact_one(struct lowering *low, tir_stmt alloc) {
     move_block(&c, s);
     pad_rows(&c, s, shape, rank);
   }
+  lower_spread_rows(ir, c.buffer, shape, rank);
   uint32_t first = tir_add_operands(ir, shape, rank);
   tir_buffer_at(ir, c.buffer)->shape = first;
 }

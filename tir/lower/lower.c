@@ -24,6 +24,7 @@ static const struct {
     {"vthreads", GPU, "a thread does the work of its virtual threads statement by statement", lower_vthreads},
     {"warps", GPU, "threads join what they have by shuffles, or in shared memory", lower_warps},
     {"loops", BOTH, "unit loops and constant conditions vanish", lower_loops},
+    {"swizzle", GPU, "rows of shared memory that are to be spread over banks are", lower_swizzle},
     {"shared", GPU, "allocations of shared memory are views of one piece", lower_shared},
     {"barriers", GPU, "threads meet between what one writes and another touches", lower_barriers},
     {"zeros", CPU, "what adds a product with a zero of a padding has a condition", lower_zeros},

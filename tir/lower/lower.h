@@ -34,6 +34,7 @@ bool lower_kernels(struct lowering *low);     /* kernels.c */
 bool lower_vthreads(struct lowering *low);    /* vthreads.c */
 bool lower_reduce(struct lowering *low);      /* reduce.c */
 bool lower_warps(struct lowering *low);       /* warps.c */
+bool lower_swizzle(struct lowering *low);     /* swizzle.c */
 bool lower_shared(struct lowering *low);      /* shared.c */
 bool lower_barriers(struct lowering *low);    /* barriers.c */
 bool lower_vectors(struct lowering *low);     /* vectors.c */
@@ -95,6 +96,8 @@ void lower_compact_matched(struct lowering *low);
 #define LOWER_INDEX_BITS "index_bits" /* of a function: 32 where no index in it needs more, else 64 (indices.c) */
 /* Who sees a buffer's memory within a kernel. */
 enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
+/* Makes rows of a buffer longer whose scope asks for what swizzle.c does, and which that cannot do it for. */
+void lower_spread_rows(struct tir *ir, tir_buffer buffer, tir_expr *shape, uint32_t rank);
 enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* kernels.c */
 
 /* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:

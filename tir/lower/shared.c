@@ -111,11 +111,20 @@ static uint64_t place(struct layout *l) {
   return (most + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* How its rows lie stays part of its scope. */
+static tir_symbol scope_of_view(struct tir *ir, tir_buffer buffer, const char *name) {
+  char scope[64];
+  const char *rows = strstr(tir_text(ir, tir_buffer_at(ir, buffer)->scope), TIR_SWIZZLE);
+  snprintf(scope, sizeof scope, "%s%s", name, rows ? rows : "");
+  return tir_symbol_of(ir, scope);
+}
+
 static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, uint64_t bytes) {
   tir_stmt inside;
   lower_threads_of(ir, kernel, &inside);
   tir_expr size = tir_int(ir, TIR_T_I32, (int64_t)bytes);
-  tir_symbol scope = tir_symbol_of(ir, bytes > STATIC_BYTES ? "shared.dyn" : "shared");
+  const char *name = bytes > STATIC_BYTES ? "shared.dyn" : "shared";
+  tir_symbol scope = tir_symbol_of(ir, name);
   tir_buffer all = tir_new_buffer(ir, tir_symbol_of(ir, "shared"), TIR_TYPE(TIR_UINT, 8, 1), &size, 1, scope);
   tir_buffer_at(ir, all)->alignment = ALIGNMENT;
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
@@ -126,7 +135,8 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
     tir_expr at = tir_int(ir, TIR_T_I32, (int64_t)l->at[i].offset), first = tir_load(ir, all, &at, 1, TIR_NONE);
     tir_expr data = tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "address_of"), &first, 1);
     tir_buffer_at(ir, l->at[i].buffer)->data = data;
-    tir_buffer_at(ir, l->at[i].buffer)->scope = scope;
+    tir_symbol own = scope_of_view(ir, l->at[i].buffer, name);
+    tir_buffer_at(ir, l->at[i].buffer)->scope = own;
     tir_stmt_at(ir, l->at[i].alloc)->kind = TIR_DECLARE;
   }
 }

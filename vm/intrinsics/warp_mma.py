@@ -31,7 +31,7 @@ def mma_fill_impl(c: T.handle):
 ### warp_mma_load_<T>_a_<S>.desc
 #: T 16x16x16_f16 = float16 | 16x16x16_bf16 = bfloat16 | 16x16x8_tf32 = float32 | 16x16x32_s8 = int8
 #= K 16 | 16 | 8 | 32
-#: S shared | shared_dyn = shared.dyn
+#: S shared | shared_dyn = shared.dyn | swizzled = shared.dyn.swizzle
 @T.prim_func(s_tir=True)
 def mma_load_a_desc(a: T.handle, c: T.handle):
     A = T.match_buffer(a, (16, <K>), "<T>", align=64, offset_factor=8, scope="<S>")
@@ -49,7 +49,7 @@ def mma_load_a_desc(a: T.handle, c: T.handle):
 ### warp_mma_load_<T>_a_<S>.impl
 #: T 16x16x16_f16 = float16 | 16x16x16_bf16 = bfloat16 | 16x16x8_tf32 = float32 | 16x16x32_s8 = int8
 #= K 16 | 16 | 8 | 32
-#: S shared | shared_dyn = shared.dyn
+#: S shared | shared_dyn = shared.dyn | swizzled = shared.dyn.swizzle
 @T.prim_func(s_tir=True)
 def mma_load_a_impl(a: T.handle, c: T.handle):
     sa = T.int32()
@@ -65,7 +65,7 @@ def mma_load_a_impl(a: T.handle, c: T.handle):
 
 ### warp_mma_load_<T>_b_<S>.desc
 #: T 16x16x16_f16 = float16 | 16x16x16_bf16 = bfloat16
-#: S shared | shared_dyn = shared.dyn
+#: S shared | shared_dyn = shared.dyn | swizzled = shared.dyn.swizzle
 @T.prim_func(s_tir=True)
 def mma_load_b_desc(a: T.handle, c: T.handle):
     A = T.match_buffer(a, (16, 16), "<T>", align=64, offset_factor=8, scope="<S>")
@@ -82,7 +82,7 @@ def mma_load_b_desc(a: T.handle, c: T.handle):
 
 ### warp_mma_load_<T>_b_<S>.impl
 #: T 16x16x16_f16 = float16 | 16x16x16_bf16 = bfloat16
-#: S shared | shared_dyn = shared.dyn
+#: S shared | shared_dyn = shared.dyn | swizzled = shared.dyn.swizzle
 @T.prim_func(s_tir=True)
 def mma_load_b_impl(a: T.handle, c: T.handle):
     sa = T.int32()
@@ -99,7 +99,7 @@ def mma_load_b_impl(a: T.handle, c: T.handle):
 ### warp_mma_load_<T>_b_trans_<S>.desc
 #: T 16x16x16_f16 = float16 | 16x16x16_bf16 = bfloat16 | 16x16x8_tf32 = float32 | 16x16x32_s8 = int8
 #= K 16 | 16 | 8 | 32
-#: S shared | shared_dyn = shared.dyn
+#: S shared | shared_dyn = shared.dyn | swizzled = shared.dyn.swizzle
 @T.prim_func(s_tir=True)
 def mma_load_b_trans_desc(a: T.handle, c: T.handle):
     A = T.match_buffer(a, (16, <K>), "<T>", align=64, offset_factor=8, scope="<S>")
@@ -117,7 +117,7 @@ def mma_load_b_trans_desc(a: T.handle, c: T.handle):
 ### warp_mma_load_<T>_b_trans_<S>.impl
 #: T 16x16x16_f16 = float16 | 16x16x16_bf16 = bfloat16 | 16x16x8_tf32 = float32 | 16x16x32_s8 = int8
 #= K 16 | 16 | 8 | 32
-#: S shared | shared_dyn = shared.dyn
+#: S shared | shared_dyn = shared.dyn | swizzled = shared.dyn.swizzle
 @T.prim_func(s_tir=True)
 def mma_load_b_trans_impl(a: T.handle, c: T.handle):
     sa = T.int32()
