@@ -133,8 +133,8 @@ local function passes_of(sch)
 end
 
 function bench.lenet(options, words)
-  local batch = words[1] and math.tointeger(tonumber(words[1])) or 32
-  if not batch or batch < 1 or #words > 1 then cli.misuse("bench lenet takes a batch, a number of at least 1") end
+  local batch = math.tointeger(tonumber(words[1] or "32") or 0) or 0
+  if batch < 1 or #words > 1 then cli.misuse("bench lenet takes a batch, a number of at least 1") end
   local target = ms.target(options.target or "native", {runs = true})
   local func = cli.functions_of(ms.bench_data .. "/../../lua/examples/lenet.lua", {tostring(batch)})[1]
   local sch, took = schedule_at_once(func, target, options)

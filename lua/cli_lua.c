@@ -17,6 +17,14 @@ static int terminal_width(lua_State *L) {
   return 1;
 }
 
+/* terminal_height(): its lines, 24 where it does not say. */
+static int terminal_height(lua_State *L) {
+  struct winsize size;
+  bool says = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  lua_pushinteger(L, says ? size.ws_row : 24);
+  return 1;
+}
+
 static int is_terminal(lua_State *L) {
   lua_pushboolean(L, isatty(STDOUT_FILENO));
   return 1;
@@ -71,6 +79,8 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   lua_setfield(L, -2, "is_terminal");
   lua_pushcfunction(L, terminal_width);
   lua_setfield(L, -2, "terminal_width");
+  lua_pushcfunction(L, terminal_height);
+  lua_setfield(L, -2, "terminal_height");
   lua_pushcfunction(L, cli_take_intrinsics);
   lua_setfield(L, -2, "take_intrinsics");
   char data[PATH_MAX];

@@ -32,13 +32,32 @@ end
 
 local MOST_JOBS = 1024 -- each is a thread with a state of Lua
 
+local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
+
+-- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does not.
+local function best_few(task, state)
+  local list, decisions = task:best(FEW), ms.load "lua.report.decisions"
+  for i, m in ipairs(#list > 1 and list or {}) do
+    local cost, differs = state and state.costs[m.full_id], ""
+    if i > 1 then
+      local differences = decisions.differences(m.sketch, list[1].sketch)
+      local count = differences and #differences
+      differs = not differences and "  another sketch"
+        or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD)) .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
+    end
+    print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", time_text(m.seconds), 100 * list[1].seconds / m.seconds,
+                        cost and string.format("  built in %.2f s, run in %.2f s", cost.build, cost.run) or "", differs))
+  end
+end
+
 -- What the tasks ended with: messages, what to type next. Gives whether each has a best.
-local function report_tasks(tune, tasks, options)
+local function report_tasks(tune, tasks, options, states)
   local all = true
   for _, task in ipairs(tasks) do
     all = all and task.fastest ~= nil and not task.error
     local message = task.error or not task.fastest and not task:stopped() and tune.why(task)
     if message then io.stderr:write("msched tune: ", task.name, ": ", message, "\n") end
+    if not options.json and not options["no-tune"] then best_few(task, states[task.name]) end
     if not options.json and task.fastest and task.fastest.id then print(next_commands(task, options)) end
   end
   return all
@@ -53,19 +72,20 @@ function commands.tune(options, files, rest)
   end
   local functions = cli.weighed_functions_of(files, rest, options.task)
   local tune, progress = ms.load "search.tune", ms.load "lua.progress"
-  local store = open_store(options.db)
+  local store, states = open_store(options.db), {}
+  local screen = not options.json and ms.terminal_width() and ms.load "lua.live".new {width = ms.terminal_width, height = ms.terminal_height}
   local ok, tasks = pcall(tune.all, functions, {
     target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, no_tune = options["no-tune"], store = store,
-    listen = options.json and progress.json() or progress.lines(ms.terminal_width()),
+    listen = options.json and progress.json() or progress.lines(screen, states),
   })
   if not ok then
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
     error(tasks, 0)
   end
-  local all, kept = report_tasks(tune, tasks, options), 0
+  local all, kept = report_tasks(tune, tasks, options, states), 0
   for _, task in ipairs(tasks) do kept = kept + task.kept end
   if ms.interrupted() then refuse("interrupted; %d results of this run are kept in %s, and the next run goes on from there", kept, store:path()) end
   return all and DONE or FAILED

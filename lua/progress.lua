@@ -1,5 +1,5 @@
--- What tuning shows, made from the log's events (search/log.lua): one line that is rewritten on a terminal, lines elsewhere,
--- or objects.
+-- What tuning shows, made from the log's events (search/log.lua): a table that is drawn again and again on a terminal (live.lua),
+-- lines elsewhere, or objects.
 local ms, cli = msched, msched.load "lua.cli"
 local Task = msched.load "search.task"
 
@@ -8,12 +8,16 @@ local progress = {}
 -- ---- What is known of a task, from its events ----------------------------------------------------------------------
 
 local function new_state(e)
-  return {name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0}
+  return {name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)
   s.results, s.done = s.results + 1, e.done
   s.best, s.best_seconds = e.best, e.best_seconds
+  s.curve[#s.curve + 1] = e.best_seconds or false
+  if (e.build_seconds or 0) > 0 then s.built = s.built + 1 end
+  if (e.run_seconds or 0) > 0 then s.ran = s.ran + 1 end
+  if e.id then s.costs[e.id] = {build = e.build_seconds, run = e.run_seconds} end
   if e.status == "failed" then s.failures[e.outcome] = (s.failures[e.outcome] or 0) + 1 end
   if e.busy then s.busy = s.busy + 1 end
 end
@@ -25,7 +29,7 @@ end
 -- ---- Lines ---------------------------------------------------------------------------------------------------------
 
 -- What ends the task first: its trials, or the run's seconds.
-local function seconds_left(s, elapsed)
+function progress.seconds_left(s, elapsed)
   local left = s.done > 0 and elapsed / s.done * (s.start.trials - s.done) or math.huge
   return math.min(left, s.start.deadline and s.start.deadline - elapsed or math.huge)
 end
@@ -34,7 +38,7 @@ local function status(s, elapsed)
   local parts = {string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
   local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
   if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-") else add("no best yet") end
-  local left = seconds_left(s, elapsed)
+  local left = progress.seconds_left(s, elapsed)
   if not s.finished and left < math.huge then add("%.0f s, about %.0f s left", elapsed, math.max(left, 0)) else add("%.0f s", elapsed) end
   add("failed: %s", Task.reasons_text(s.failures))
   if s.repeated > 0 then add("repeated: %d", s.repeated) end
@@ -51,7 +55,7 @@ local function start_text(e)
   return string.format("%s on %s: %.10g sketches%s", table.concat(names, " = "), e.target, e.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
 end
 
-local function end_lines(s, e)
+local function end_lines(s, e, print)
   if e.ended == "untuned" then
     local known = e.best_seconds and string.format(", %s %s", cli.time_text(e.best_seconds), cli.rate_text(s.work, e.best_seconds)) or ""
     return print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
@@ -64,27 +68,34 @@ end
 -- A line after so many results without a new best, or so many seconds without a line.
 local QUIET, SILENT = 16, 60
 
--- width: the terminal's columns; nil: it is none.
-function progress.lines(width)
-  local states, shown = {}, {}
-  local handlers = {}
+-- states: of tasks by name, in which it notes what it is told. screen: what shows them on a terminal (live.lua); nil: it is none.
+function progress.lines(screen, states)
+  states = states or {}
+  local shown, handlers, print = {}, {}, screen and function(text) screen:print(text) end or print
   function handlers.start(e)
     states[e.task] = new_state(e)
+    if screen then screen:add(states[e.task]) end
     print(start_text(e))
     if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
   end
-  function handlers.left_out(e) io.stderr:write(string.format("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason)) end
-  function handlers.model_left(e) io.stderr:write(string.format("msched tune: %s: the search goes on without the model: %s\n", e.task, e.reason)) end
+  local function warn(...)
+    if screen then screen:clear() end
+    io.stdout:flush()
+    io.stderr:write(string.format(...))
+  end
+  function handlers.left_out(e) warn("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason) end
+  function handlers.model_left(e) warn("msched tune: %s: the search goes on without the model: %s\n", e.task, e.reason) end
   function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
   handlers["end"] = function(e)
-    if width then io.stdout:write "\r\27[K" end
     note_end(states[e.task], e)
-    end_lines(states[e.task], e)
+    if screen then screen:remove(states[e.task]) end
+    end_lines(states[e.task], e, print)
   end
   local function show(e)
     local s = states[e.task]
-    if width then
-      io.stdout:write("\r\27[K", cli.cut(status(s, e.elapsed), width - 1))
+    s.elapsed = e.elapsed
+    if screen then
+      screen:show(s, e.elapsed)
     elseif s.results >= QUIET or e.elapsed - s.said > SILENT or e.event == "trial" and s.best_seconds ~= shown[e.task] then
       shown[e.task], s.results, s.said = s.best_seconds, 0, e.elapsed
       print(status(s, e.elapsed))

@@ -379,7 +379,7 @@ function Task:take(number, r)
   if r.busy then self.busy = self.busy + 1 end
   local id, short = keep(self, c, status, r)
   if r.measured then
-    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short}
+    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short, full_id = id}
     self:note_best(r.seconds, short, id, c.hash, c.trace)
     if self.fastest.hash == c.hash and not self.simulate then self.services.measurer:set_best(self.number, r.seconds) end
   end

@@ -133,7 +133,6 @@ check "bench ops of no library" 1 "no library of oneDNN" "$msched" bench ops --o
 check "bench auto" 0 "NRM_1_b1   " env $unread "$msched" bench auto NRM_1_b1 --trials 1 --db "$dir/ops.db"
 check "bench auto of a store" 0 '"limit":1.7' env $unread "$msched" bench auto NRM_1_b1 --db "$dir/ops.db" --json
 check "bench auto of no record" 1 "no record for" "$msched" bench auto SFM_1_b1 --db "$dir/ops.db"
-check "bench lenet" 0 '"bench":"lenet"' env $unread "$msched" bench lenet 1 --json
 check "bench lenet of nothing" 2 "takes a batch" "$msched" bench lenet fly
 check "bench search" 0 "SFM       mutated" "$msched" bench search SFM --count 20 --trials 0
 check "bench search of nothing" 1 "No such file" "$msched" bench search fly --count 1 --trials 0

@@ -192,6 +192,32 @@ local function rows_of_sketch(all, example)
   return rows
 end
 
+-- What each draw of a trace is for, in words.
+local function purposes_of(trace)
+  local lines, list = {}, {}
+  for line in trace:text():gmatch "[^\n]+" do lines[#lines + 1] = line:match "^%s*(.*)$" end
+  local made = definitions_of(lines)
+  for number, draw in ipairs(trace:draws()) do list[number] = purpose_of(draw, lines[draw.index + 2], draw.index + 2, lines, made) end
+  return list
+end
+
+local function decision_text(draw)
+  local parts = {}
+  for i, number in ipairs(draw.decision or {}) do parts[i] = tostring(value_of(draw, number)) end
+  return #parts > 0 and table.concat(parts, " x ") or "open"
+end
+
+-- What a trace decides that another does not, in words, a text each; nil: they are of different sketches.
+function decisions.differences(trace, other)
+  if trace:undecided():binary() ~= other:undecided():binary() then return nil end
+  local list, purposes, theirs = {}, purposes_of(trace), other:draws()
+  for number, draw in ipairs(trace:draws()) do
+    local a, b = decision_text(draw), decision_text(theirs[number])
+    if a ~= b then list[#list + 1] = string.format("%s %s, not %s", purposes[number], a, b) end
+  end
+  return list
+end
+
 -- {rows {what, share, values, chosen}, records, all}: the decisions of a task's best, those that matter most first; of how many
 -- records of its sketch, and of how many in all. nil: no record that was timed can be read.
 function decisions.of(task)

@@ -1,0 +1,148 @@
+-- The live table of tuning on a terminal: a row a task, the best so far of the task that goes on as a curve, failures by
+-- reason, builds and runs a second, what is left. What is narrower than a column needs leaves it out; nothing wraps. Lines
+-- that stay (a task's end, warnings) go above it.
+local cli = msched.load "lua.cli"
+local Task = msched.load "search.task"
+local progress = msched.load "lua.progress"
+
+local live = {}
+
+local AGAIN = 0.1 -- seconds between two drawings, but for a new best
+local MOST_NAME = 24
+local BELOW = 6 -- lines that are not rows: titles, curve, failures, rates, and what is above
+
+-- ---- Rows --------------------------------------------------------------------------------------------------------
+
+local function share_text(s)
+  local bound = s.start.bound
+  return s.best_seconds and bound and bound > 0 and string.format("%.0f %%", 100 * bound / s.best_seconds) or "-"
+end
+
+-- title; least: of the terminal's columns; left: where it is aligned; text(state).
+local COLUMNS = {
+  {title = "task", least = 0, left = true, text = function(s) return cli.cut(s.name, MOST_NAME) end},
+  {title = "shape", least = 72, left = true, text = function(s) return s.start.shape or "-" end},
+  {title = "weight", least = 90, text = function(s) return string.format("%.3g", s.start.weight) end},
+  {title = "trials", least = 0, text = function(s) return string.format("%d/%d", s.done, s.start.trials) end},
+  {title = "best", least = 24, text = function(s) return s.best_seconds and cli.time_text(s.best_seconds) or "-" end},
+  {title = "rate", least = 40, text = function(s) return s.best_seconds and cli.rate_text({s.start.operations, s.start.unit}, s.best_seconds) or "-" end},
+  {title = "of roof", least = 56, text = share_text},
+  {title = "record", least = 100, left = true, text = function(s) return s.best or "-" end},
+}
+
+local function padded(text, width, left)
+  local space = (" "):rep(width - utf8.len(text))
+  return left and text .. space or space .. text
+end
+
+-- Titles and a row each, as wide as they need to be.
+local function table_lines(states, width)
+  local lines, rows = {}, {{}}
+  for _, c in ipairs(COLUMNS) do
+    if width >= c.least then
+      local cells, widest = {c.title}, #c.title
+      for i, s in ipairs(states) do cells[i + 1] = c.text(s) end
+      for _, text in ipairs(cells) do widest = math.max(widest, utf8.len(text)) end
+      for i, text in ipairs(cells) do
+        rows[i] = rows[i] or {}
+        table.insert(rows[i], padded(text, widest, c.left))
+      end
+    end
+  end
+  for i, row in ipairs(rows) do lines[i] = table.concat(row, "  ") end
+  return lines
+end
+
+-- ---- The curve ---------------------------------------------------------------------------------------------------
+
+local BARS, PLAIN = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, {".", ":", "-", "=", "+", "*", "#", "@"}
+
+-- The best so far over the trials, in so many columns: the higher the faster, by the logarithm; a blank where there is none.
+function live.curve(curve, columns, bars)
+  local first, last = nil, curve[#curve]
+  for _, seconds in ipairs(curve) do first = first or seconds end
+  local parts, count = {}, math.min(#curve, columns)
+  for i = 1, count do
+    local seconds = curve[(i * #curve + count - 1) // count]
+    local height = seconds and (last < first and math.log(first / seconds) / math.log(first / last) or 1)
+    parts[i] = height and bars[1 + math.floor(height * (#bars - 1) + 0.5)] or " "
+  end
+  return table.concat(parts), first, last
+end
+
+local function curve_line(s, width, bars)
+  local label = "best so far  "
+  if not s.best_seconds then return label .. "none yet" end
+  local ends = string.format("  %s to %s", cli.time_text(live.first(s.curve)), cli.time_text(s.best_seconds))
+  local columns = math.max(width - #label - #ends, 1)
+  return label .. live.curve(s.curve, columns, bars) .. ends
+end
+
+function live.first(curve)
+  for _, seconds in ipairs(curve) do if seconds then return seconds end end
+end
+
+-- ---- What is drawn -----------------------------------------------------------------------------------------------
+
+-- The lines of all tasks: of these the one that goes on now, seconds since the run began; width: columns that there are.
+function live.lines(states, now, elapsed, width, height, bars)
+  local shown = table.move(states, 1, math.min(#states, math.max(height - BELOW, 1)), 1, {})
+  local lines = table_lines(shown, width)
+  if #shown < #states then lines[#lines + 1] = string.format("and %d more", #states - #shown) end
+  lines[#lines + 1] = curve_line(now, width, bars)
+  lines[#lines + 1] = "failed: " .. Task.reasons_text(now.failures)
+  local left = progress.seconds_left(now, elapsed)
+  local since = math.max(elapsed - now.start.elapsed, 1e-9)
+  lines[#lines + 1] = string.format("%.0f s%s, %.1f builds and %.1f runs a second%s%s", elapsed,
+                                    left < math.huge and string.format(", about %.0f s left", math.max(left, 0)) or "", now.built / since, now.ran / since,
+                                    now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
+                                    now.busy > 0 and string.format(", machine busy at %d", now.busy) or "")
+  for i, line in ipairs(lines) do lines[i] = cli.cut(line, width) end
+  return lines
+end
+
+local Screen = {}
+Screen.__index = Screen
+
+-- options: width(), height(): of the terminal; write(text), bars: in place of its own.
+function live.new(options)
+  local locale = (os.getenv "LC_ALL" or "") .. (os.getenv "LC_CTYPE" or "") .. (os.getenv "LANG" or "")
+  local plain = not locale:lower():find "utf%-?8"
+  return setmetatable({states = {}, drawn = 0, at = -math.huge, width = options.width, height = options.height, bars = options.bars or plain and PLAIN or BARS,
+                       write = options.write or function(text) io.stdout:write(text) end}, Screen)
+end
+
+function Screen:add(state) self.states[#self.states + 1] = state end
+
+-- Takes away what was drawn.
+function Screen:clear()
+  if self.drawn > 0 then self.write(string.format("\r\27[%dA\27[J", self.drawn)) end
+  self.drawn = 0
+end
+
+-- A line that stays.
+function Screen:print(text)
+  self:clear()
+  self.write(text .. "\n")
+  self.at = -math.huge
+end
+
+function Screen:remove(state)
+  self:clear()
+  for i, s in ipairs(self.states) do
+    if s == state then return table.remove(self.states, i) end
+  end
+end
+
+-- Draws, but not too often.
+function Screen:show(now, elapsed)
+  local best = now.best_seconds
+  if elapsed - self.at < AGAIN and best == self.best then return end
+  self.at, self.best = elapsed, best
+  local lines = live.lines(self.states, now, elapsed, math.max(self.width() - 1, 1), self.height(), self.bars)
+  self:clear()
+  self.write(table.concat(lines, "\n") .. "\n")
+  self.drawn = #lines
+end
+
+return live

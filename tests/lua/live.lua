@@ -1,0 +1,163 @@
+-- The live table as a terminal shows it: events are given to progress.lines, what live.lua writes is played on a screen of so
+-- many columns and lines, and the screen is looked at.  usage: msched live.lua
+local ms = require "msched"
+local progress, live = ms.load "lua.progress", ms.load "lua.live"
+
+-- ---- A terminal --------------------------------------------------------------------------------------------------
+
+-- Plays text: carriage return, line feed, ESC[nA, ESC[J.
+local function new_terminal()
+  local t = {lines = {""}, row = 1, writes = 0}
+  function t.write(text)
+    t.writes = t.writes + 1
+    while text ~= "" do
+      local up = text:match "^\27%[(%d+)A"
+      local plain = text:match "^[^\r\n\27]+"
+      if up then
+        t.row, text = t.row - tonumber(up), text:sub(#up + 4)
+        assert(t.row >= 1, "above the first line")
+      elseif text:find "^\27%[J" then
+        for i = #t.lines, t.row, -1 do t.lines[i] = nil end
+        t.lines[t.row], text = "", text:sub(4)
+      elseif text:sub(1, 1) == "\r" then text = text:sub(2)
+      elseif text:sub(1, 1) == "\n" then
+        t.row, text = t.row + 1, text:sub(2)
+        t.lines[t.row] = t.lines[t.row] or ""
+      else
+        assert(plain, "an escape that is not known: " .. string.format("%q", text:sub(1, 8)))
+        t.lines[t.row], text = plain, text:sub(#plain + 1)
+      end
+    end
+  end
+  function t.text() return table.concat(t.lines, "\n") end
+  return t
+end
+
+-- ---- Events ------------------------------------------------------------------------------------------------------
+
+local function start(name, elapsed)
+  return {event = "start", task = name, elapsed = elapsed or 0, target = "llvm", trials = 64, operations = 2e6, unit = "GFLOP/s", weight = 2, shape = "128x64", equal = {}, sketches = 3,
+          known = 0, seconds = 0, bound = 5e-6}
+end
+local function trial(name, done, elapsed, best, fields)
+  local e = {event = "trial", task = name, elapsed = elapsed, status = "measured", outcome = "measured", seconds = best, done = done, busy = false, best = best and "abc" .. done,
+             best_seconds = best, id = "id" .. done, build_seconds = 0.1, run_seconds = 0.2}
+  for k, v in pairs(fields or {}) do e[k] = v end
+  return e
+end
+local function finish(name)
+  return {event = "end", task = name, elapsed = 9, trials = 64, seconds = 9, short_id = "abc3", best_seconds = 1e-5, failures = {}, repeated = 0, busy = 0, retimed = 0}
+end
+
+local function play(columns, lines, events, bars)
+  local terminal, states = new_terminal(), {}
+  local screen = live.new {width = function() return columns end, height = function() return lines end, write = terminal.write, bars = bars or {".", ":", "-", "=", "+", "*", "#", "@"}}
+  local listen = progress.lines(screen, states)
+  for _, e in ipairs(events) do listen(e) end
+  return terminal, states, screen
+end
+
+local function run()
+  return {start "conv", start "gemm", trial("conv", 1, 1, 8e-5), trial("conv", 2, 2, 4e-5), trial("conv", 2, 3, 4e-5, {status = "failed", outcome = "crashed"}),
+          trial("conv", 3, 4, 1e-5), {event = "wait", task = "conv", elapsed = 5, waiting = 1}}
+end
+local function expect(terminal, text) assert(terminal.text() == text, "shown:\n" .. terminal.text() .. "\nexpected:\n" .. text) end
+local function holds(terminal, text) assert(terminal.text():find(text, 1, true), "no `" .. text .. "` in:\n" .. terminal.text()) end
+
+-- ---- At 80, 60, 20, 200 columns ----------------------------------------------------------------------------------
+
+-- The lines that stay are cut nowhere; here they are longer than no screen.
+expect(play(80, 24, run()), [[
+conv on llvm: 3 sketches
+gemm on llvm: 3 sketches
+task  shape   trials      best         rate  of roof
+conv  128x64    3/64  10.00 us  200 GFLOP/s     50 %
+gemm  128x64    0/64         -            -        -
+best so far  .--@  80.00 us to 10.00 us
+failed: crashed 1
+5 s, about 102 s left, 0.8 builds and 0.8 runs a second
+]])
+
+expect(play(60, 24, run()), [[
+conv on llvm: 3 sketches
+gemm on llvm: 3 sketches
+task  trials      best         rate  of roof
+conv    3/64  10.00 us  200 GFLOP/s     50 %
+gemm    0/64         -            -        -
+best so far  .--@  80.00 us to 10.00 us
+failed: crashed 1
+5 s, about 102 s left, 0.8 builds and 0.8 runs a second
+]])
+expect(play(20, 24, run()), [[
+conv on llvm: 3 sketches
+gemm on llvm: 3 sketches
+task  trials
+conv    3/64
+gemm    0/64
+best so far  @  80…
+failed: crashed 1
+5 s, about 102 s l…
+]])
+local wide = play(200, 24, run())
+holds(wide, "task  shape   weight  trials      best         rate  of roof  record\n")
+holds(wide, "conv  128x64       2    3/64  10.00 us  200 GFLOP/s     50 %  abc3")
+-- What is drawn never wraps, whatever the columns.
+for columns = 1, 120 do
+  local _, states, screen = play(columns, 24, run())
+  for _, line in ipairs(live.lines(screen.states, states.conv, 5, columns - 1, 24, {"▁", "█"})) do
+    assert(utf8.len(line) <= math.max(columns - 1, 1), columns .. ": " .. line)
+  end
+end
+
+-- ---- What stays, and what goes -----------------------------------------------------------------------------------
+
+-- A task that ended leaves the table; its line stays above. Nothing is drawn once none is left.
+local events = run()
+events[#events + 1] = finish "conv"
+events[#events + 1] = trial("gemm", 1, 10, 3e-6)
+local ended = play(80, 24, events)
+holds(ended, "conv: trial 64 of 64, best 10.00 us 200 GFLOP/s (abc3), 9 s, failed: none\ntask  shape")
+assert(not ended.text():find "\nconv  128x64")
+holds(ended, "\ngemm  128x64    1/64")
+events[#events + 1] = finish "gemm"
+local over = play(80, 24, events)
+assert(over.text():find "gemm: trial 64 of 64[^\n]*\n$", over.text())
+
+-- A low terminal shows as many rows as fit, and says how many there are besides.
+local many = {}
+for i = 1, 20 do many[i] = start("task" .. i) end
+many[21] = trial("task1", 1, 1, 1e-5)
+local low, _, screen = play(80, 10, many)
+holds(low, "task4  128x64    0/64")
+assert(not low.text():find "\ntask5  128")
+holds(low, "\nand 16 more\n")
+assert(screen.drawn <= 10, screen.drawn)
+
+-- It is drawn ten times a second at most, but at once where there is a new best.
+local quick = {start "f"}
+for i = 1, 50 do quick[#quick + 1] = trial("f", i, 1 + i / 1000, 1e-5) end
+assert(play(80, 24, quick).writes == 1 + 1, "the line of the start, and one drawing")
+quick[#quick + 1] = trial("f", 51, 1.06, 0.9e-5)
+assert(play(80, 24, quick).writes == 2 + 2, "and what was drawn is taken away for a new one")
+
+-- ---- The curve ---------------------------------------------------------------------------------------------------
+
+local BARS = {"1", "2", "3", "4", "5"}
+assert(live.curve({8, 4, 2, 1, 0.5}, 10, BARS) == "12345", "by the logarithm")
+assert(live.curve({false, false, 3, 3}, 10, BARS) == "  55", "nothing before the first; one that never changes is the best")
+assert(live.curve({16, 16, 4, 4, 2, 2, 1, 1}, 4, BARS) == "1345", "several trials a column: the last of them")
+
+-- What two traces decide differently, in words.
+local te, decisions = ms.te, ms.load "lua.report.decisions"
+local A, B = te.placeholder({64, 64}, "float32", "A"), te.placeholder({64, 64}, "float32", "B")
+local sch = ms.schedule(te.func("product", {A, B, ms.ops.matmul(A, B)}))
+local i = sch:get_loops(sch:get_sblock "C")
+sch:split(i, {sch:sample_perfect_tile(i, 2, 64, {decision = {4, 16}})})
+local one = sch.trace
+local other = one:with_decision(one:draws()[1].index, {8, 8})
+local texts = decisions.differences(one, other)
+assert(#texts == 1 and texts[1] == "tile of loop 1 of block C 4 x 16, not 8 x 8", texts[1])
+assert(#decisions.differences(one, one) == 0)
+sch:parallel((sch:get_loops(sch:get_sblock "C")))
+assert(decisions.differences(one, sch.trace) == nil, "of another sketch")
+print "live: ok"
