@@ -249,6 +249,8 @@ void bind_arrays(lua_State *L) {
   bind_type(L, BOUND_ARRAY, methods, meta);
   luaL_getmetatable(L, BOUND_ARRAY);
   lua_getfield(L, -1, "__index");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -4, "array_methods"); /* for those written in Lua */
   lua_pushcclosure(L, read_element, 1); /* finds methods, and elements */
   lua_setfield(L, -2, "__index");
   lua_pop(L, 1);

@@ -43,6 +43,8 @@ ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a tar
 ms.devices(): table | GPUs that CUDA's driver finds, a list of {name, arch, processors, l2_bytes, shared_bytes, memory, clock}; driver and nvrtc: their versions, or what is missing.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
+ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
+ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.
 ms.arrays_for(func: msched.function, seed: integer): msched.array[] | Arrays for a function's parameters, filled with small integers, so that sums are exact.
 ms.tune(func: msched.function, options?: {target?: string, trials?: integer, seconds?: number, seed?: integer, files?: string[], policy?: string, policy_timeout?: number, model?: string, jobs?: integer, db?: string, store?: msched.store, simulate?: boolean, no_tune?: boolean, rule_timeout?: number, skip_failing?: boolean, reference_timeout?: number, failures?: integer, listen?: fun(event: table)}): msched.best | Searches for the fastest schedule; results are kept in the store. no_tune: measures nothing, and gives the fastest that the store knows, or the first by estimate.
 ms.auto_schedule(func: msched.function, options?: {target?: string, vector_bits?: integer, cores?: integer, seed?: integer, heuristics?: table, trials?: integer, db?: string, store?: msched.store, listen?: fun(event: table)}): msched.schedule, table | A schedule at once, by the patterns of reads and writes and by estimate; and {target, patterns, known, cycles}: known, whether a function of the same structure had made its template. With trials the template is tuned, and best is what ms.tune gives. heuristics: changes to ms.heuristics.
@@ -215,13 +217,14 @@ trace:uses(index: integer): integer[] | The instructions whose results the instr
 trace:with_decision(index: integer, values: integer[]): msched.trace | A copy with one decision changed; index as in draws.
 array:shape(): integer[] | Its extents.
 array:type(): string | Its elements' type.
+array:save(path: string) | Writes a file of NumPy's format .npy, which numpy.load reads.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer): msched.array | Fills it with integers from -4 to 4; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it.
 kernel:time(...: msched.array|number): number, number, number, integer | Median seconds, low and high of its 95 % interval, and the number of runs.
-kernel:check(options?: {seed?: integer, tolerance?: number}): number | The largest difference from the unscheduled function on the interpreter; raises where it is past the tolerance, or where the result depends on thread timing.
+kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | The largest difference from the unscheduled function on the interpreter, everywhere or at so many samples of each output, and how many elements were compared; raises where it is past the tolerance, or where the result depends on thread timing.
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
 kernel:resources(assembled?: boolean): table[] | What each kernel of a GPU takes, in the order of launches: name, threads, shared_bytes, dynamic_bytes and local_bytes as its source asks; where assembled is true, also registers, stack_bytes, spill_stores, spill_loads, barriers, serialized and shared_bytes as NVRTC's assembler says. Raises where there is no NVRTC, or a block takes more than the target has.
@@ -299,7 +302,7 @@ end
 read_lines(TEXT, docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
-docs.others = {ms = "te ops rest map registered schedule_methods kernel_methods", schedule = "trace"}
+docs.others = {ms = "te ops rest map heuristics registered schedule_methods kernel_methods", schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))
 function docs.is_expression(x) return type(x) == "table" and rawequal(getmetatable(x), EXPRESSION) end

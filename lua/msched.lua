@@ -102,6 +102,26 @@ local function arrays_for(func, seed)
 end
 ms.arrays_for = arrays_for
 
+-- Arrays of NumPy's files: what reads and writes them is loaded when it is first called.
+function ms.load_array(path) return ms.load "lua.numpy".load(path) end
+function ms.array_methods.save(array, path) return ms.load "lua.numpy".save(array, path) end
+ms.array_methods = nil
+
+local TIMED, LEAST = 0.5, 3 -- seconds, and calls, of ms.time
+
+-- The median, the least and the most of the seconds that calls of f take.
+function ms.time(f, ...)
+  if type(f) ~= "function" and ms.type(f) ~= "kernel" then error(ms.where() .. "ms.time takes a function or a kernel, and its arguments", 0) end
+  local list, start = {}, ms.clock()
+  repeat
+    local before = ms.clock()
+    f(...)
+    list[#list + 1] = ms.clock() - before
+  until #list >= LEAST and ms.clock() - start >= TIMED
+  table.sort(list)
+  return list[(#list + 1) // 2], list[1], list[#list]
+end
+
 -- Runs a kernel, and `reference` (called with the arguments), on equal arrays of small integers: the largest difference
 -- among the elements that the reference wrote, and their number.
 function ms.compare(k, reference, seed)

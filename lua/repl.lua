@@ -175,6 +175,47 @@ return function(host)
     if path == "func" or path == "suite" then return start, operator_names(path, start), quote end
   end
 
+  -- Where the last bracket of a text is that is open; 0: none is.
+  local function open_bracket(text)
+    local depth = 0
+    for at = #text, 1, -1 do
+      local c = text:sub(at, at)
+      if c:find "[})]" then depth = depth + 1
+      elseif c:find "[({]" then
+        if depth == 0 then return at end
+        depth = depth - 1
+      end
+    end
+    return 0
+  end
+
+  -- What of a text is an option's name begun, in a table that is an argument of a call: the function's path, and the start.
+  local function option_at(text)
+    local at = open_bracket(text)
+    if text:sub(at, at) ~= "{" then return nil end
+    local inner, before = text:sub(at + 1), text:sub(1, at - 1)
+    local start = inner:match "^%s*([%a_]?[%w_]*)$" or inner:match ",%s*([%a_]?[%w_]*)$"
+    local path = before:match "([%a_][%w_.:]*)%s*$"
+    local call = not path and open_bracket(before) or 0
+    if before:sub(call, call) == "(" then path = before:sub(1, call - 1):match "([%a_][%w_.:]*)%s*$" end
+    return start and path, start
+  end
+
+  -- The options that a member takes in a table, from what is said of it.
+  local function option_names(path, start)
+    local list, seen = {}, {}
+    local name, is_method = path:match "[%w_]+$", path:find ":" ~= nil
+    for _, d in ipairs(docs.list) do
+      if d.name == name and (d.mark == ":") == is_method and (is_method or d.owner == path:match "^[%w_]+") then
+        for fields in d.args:gmatch "%b{}" do
+          for key in fields:gsub("%b()", ""):gmatch "([%a_][%w_]*)%??:" do add(list, seen, key, start) end
+        end
+      end
+    end
+    table.sort(list)
+    return list
+  end
+
   -- What may stand in place of the end of `text`: the end that is replaced, and the words, sorted. A name in quotes takes
   -- the closing one with it.
   function repl.complete(text)
@@ -185,6 +226,14 @@ return function(host)
     end
     local _, quotes = text:gsub("[\"']", "")
     if quotes % 2 == 1 then return "", {} end
+    local called, key = option_at(text)
+    if called then -- where it has none, names are completed as elsewhere
+      local keys = option_names(called, key)
+      if #keys > 0 then
+        for i, name in ipairs(keys) do keys[i] = name .. " = " end
+        return key, keys
+      end
+    end
     local list, seen = {}, {}
     local path, mark, start = text:match "([%a_][%w_.]*)%s*([.:])%s*([%w_]*)$"
     if path then
@@ -215,6 +264,7 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value
   help(sch.split) one function or method; help "split" is the same
   help "commands" the program's commands; also "instructions", "queries"
+  ms.time(f, …)   seconds that a call takes; ms.load_array "a.npy", array:save "b.npy": NumPy's files
   ?name           the same; ??name says where it is made, too
   sch:draw()      the loops of a schedule as a picture; sch:explain() what each instruction did
   ms.show_diff = true   shows after each input what it changed in the schedules

@@ -1,0 +1,99 @@
+-- Arrays from NumPy's files, and to them: the format .npy, versions 1 to 3, of numbers in either order of bytes and of
+-- dimensions. Source: numpy/lib/format.py, "NumPy Format Description".
+local ms = msched
+
+local numpy = {}
+
+local MAGIC = "\147NUMPY"
+local MOST = 1 << 32 -- bytes of elements
+-- NumPy's letter and bytes of each of our types, and how string.pack writes it.
+local TYPES = {float32 = {"f4", "f"}, float64 = {"f8", "d"}, int8 = {"i1", "i1"}, int16 = {"i2", "i2"}, int32 = {"i4", "i4"}, int64 = {"i8", "i8"},
+               uint8 = {"u1", "I1"}, uint16 = {"u2", "I2"}, uint32 = {"u4", "I4"}}
+local OURS = {}
+for _, name in ipairs(ms.sorted_keys(TYPES)) do OURS[TYPES[name][1]] = name end
+
+-- ---- Out ---------------------------------------------------------------------------------------------------------
+
+local CHUNK = 4096 -- elements at a time
+
+local function header_of(array, code)
+  local shape = array:shape()
+  local text = string.format("{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", code:find "1$" and "|" or "<", code,
+                             table.concat(shape, ", ") .. (#shape == 1 and "," or ""))
+  text = text .. (" "):rep(-(#MAGIC + 4 + #text + 1) % 64) .. "\n"
+  return MAGIC .. "\1\0" .. string.pack("<I2", #text) .. text
+end
+
+-- array:save(path): writes a file that numpy.load reads.
+function numpy.save(array, path)
+  if type(path) ~= "string" then error(ms.where() .. "array:save takes a path", 0) end
+  local known = TYPES[array:type()]
+  if not known then error(string.format("%sNumPy has no files of %s; build with another type, or copy to one", ms.where(), array:type()), 0) end
+  local file, why = io.open(path, "wb")
+  if not file then error(ms.where() .. why, 0) end
+  local values, ok = array:tolist(), file:write(header_of(array, known[1]))
+  for first = 1, #values, CHUNK do
+    local last = math.min(first + CHUNK - 1, #values)
+    ok = ok and file:write(string.pack("<" .. known[2]:rep(last - first + 1), table.unpack(values, first, last)))
+  end
+  if not file:close() or not ok then error(ms.where() .. path .. " cannot be written", 0) end
+end
+
+-- ---- In ----------------------------------------------------------------------------------------------------------
+
+local function read_header(text, fail)
+  if text:sub(1, 6) ~= MAGIC then fail "it is no file of NumPy's: it does not begin as one" end
+  local major = text:byte(7)
+  if not major or major < 1 or major > 3 then fail("its format has version %s; 1 to 3 are known", tostring(major)) end
+  local size = major == 1 and 2 or 4
+  if #text < 8 + size then fail "it is cut short" end
+  local length, from = string.unpack("<I" .. size, text, 9)
+  local header = text:sub(from, from + length - 1)
+  if #header < length then fail "it is cut short" end
+  local order, code = header:match "'descr':%s*'([<>|=]?)(%a%d+)'"
+  local fortran, extents = header:match "'fortran_order':%s*(%a+)", header:match "'shape':%s*%(([%d%s,]*)%)"
+  if not code or not fortran or not extents then fail "its header is not one of numbers: a structure, or objects" end
+  if not OURS[code] then fail("its elements are `%s`, which no type of arrays is", code) end
+  local shape = {}
+  for extent in extents:gmatch "%d+" do shape[#shape + 1] = math.tointeger(tonumber(extent)) or fail "an extent is no integer" end
+  return {type = OURS[code], bytes = tonumber(code:sub(2)), big = order == ">", fortran = fortran == "True", shape = shape, from = from + length}
+end
+
+-- The place of each element of an array whose first dimension is dense, in the order of one whose last is.
+local function transposed(values, shape)
+  local list, steps, step = {}, {}, 1
+  for d = 1, #shape do steps[d], step = step, step * shape[d] end
+  for position = 0, #values - 1 do
+    local rest, at = position, 0
+    for d = #shape, 1, -1 do
+      at = at + rest % shape[d] * steps[d]
+      rest = rest // shape[d]
+    end
+    list[position + 1] = values[at + 1]
+  end
+  return list
+end
+
+-- ms.load_array(path): the array of a file that numpy.save wrote.
+function numpy.load(path)
+  local where = ms.where()
+  if type(path) ~= "string" then error(where .. "ms.load_array takes a path", 0) end
+  local function fail(format, ...) error(string.format("%s%s: " .. format, where, path, ...), 0) end
+  local file, why = io.open(path, "rb")
+  if not file then error(where .. why, 0) end
+  local text = file:read "a"
+  file:close()
+  if not text then fail "it cannot be read" end
+  local h, count = read_header(text, fail), 1
+  for _, extent in ipairs(h.shape) do
+    if extent < 1 then fail "it has no elements" end
+    if extent > MOST or count * extent * h.bytes > MOST then fail "its header asks for more than can be" end
+    count = count * extent
+  end
+  if #text - h.from + 1 < count * h.bytes then fail("it is cut short: %d elements of %d bytes are expected", count, h.bytes) end
+  local one, values, at = (h.big and ">" or "<") .. TYPES[h.type][2], {}, h.from
+  for i = 1, count do values[i], at = string.unpack(one, text, at) end
+  return ms.array(h.shape, h.type, h.fortran and transposed(values, h.shape) or values)
+end
+
+return numpy
