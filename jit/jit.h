@@ -297,7 +297,7 @@ struct jit_measurer_options {
   double reference_timeout; /* seconds of the unscheduled function; 0: 600 */
   double tolerance;         /* 0: 0.02 */
   double censor_factor; /* a candidate slower than this many times the best, or the unscheduled function until one is
-                           faster, is stopped in the middle; 0: 3; below 0: none is */
+                           faster, is stopped in the middle; eight times later until there is a best; 0: 3; below 0: none is */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
   const volatile bool *stop; /* NULL, or: starting ends soon, with an error, when it turns true */

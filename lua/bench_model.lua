@@ -74,10 +74,15 @@ end
 
 -- Of the fastest eighth, the share that is among the best quarter by score.
 local function recall(scores, speeds)
-  local x, y, found = ranks(scores), ranks(speeds), 0
+  local x, y, fast, found = ranks(scores), ranks(speeds), 0, 0
   local few = #x // 8
-  for i = 1, #x do if y[i] > #x - few and x[i] > #x - 2 * few then found = found + 1 end end
-  return found / few
+  for i = 1, #x do
+    if y[i] > #x - few then -- equals share their place: these may be more than few, or less
+      fast = fast + 1
+      if x[i] > #x - 2 * few then found = found + 1 end
+    end
+  end
+  return fast > 0 and found / fast or 0
 end
 
 -- Each part of the results is ranked by a model that learned from the others: the means of both measures.

@@ -218,11 +218,15 @@ static void measure_loaded(struct running *r, const struct measure_run *run, str
   r->backend->memory->release(r->device, c->workspace, run->workspace.bytes);
 }
 
+static const double FIRST =
+    8; /* how much later a candidate is hopeless while there is no best: a slow one is better than none */
+
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
                     struct jit_result *out) {
   ms_error err = {.instruction = -1};
   double factor = r->w->hello->options.censor_factor, unscheduled = r->reference.seconds;
   double fastest = run->best > 0 && (unscheduled <= 0 || run->best < unscheduled) ? run->best : unscheduled;
+  if (run->best <= 0) factor *= FIRST;
   struct candidate c = {
       .best = run->best, .grace = run->grace, .hopeless = fastest > 0 && factor > 0 ? factor * fastest : 0, .out = out};
   r->note->stage = STAGE_LOADING;

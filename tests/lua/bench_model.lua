@@ -9,7 +9,7 @@ local A, B = te.placeholder({64, 64}, "float32", "A"), te.placeholder({64, 64}, 
 local k = te.reduce_axis(64, "k")
 local gemm = te.func("gemm", {A, B, te.compute({64, 64}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")})
 
--- ---- A store whose times are made up: of the vectorized loops alone ----------------------------------------------
+-- ---- A store whose times are made up: of the step of unrolling alone, which nothing else tells ----------------------------------------------
 
 local path = os.tmpname()
 local store = ms.store(path .. ".db")
@@ -21,7 +21,7 @@ for i, c in ipairs(pool:replay(jobs_of(opened, 600), true)) do
   if c and not seen[c.hash] then
     seen[c.hash] = true
     local seconds = 1
-    for row = 1, #c.features do seconds = seconds + c.features(row, "vectorized_length") + 0.1 * c.features(row, "vectorized_product") end
+    for row = 1, #c.features do seconds = seconds + c.features(row, "unroll_step") end
     store:put {workload = workload, target = target.text, trace = c.trace, hash = c.hash, status = "measured", seconds = seconds * 1e-4, low = seconds * 1e-4,
                high = seconds * 1e-4, runs = 1, reason = "", seed = 1, candidate = i}
   end
@@ -40,13 +40,14 @@ local function report()
 end
 local lines, again = report(), report()
 local whole, groups, features = lines[1], {}, 0
-assert(whole.without == nil and whole.correlation > 0.9 and whole.recall > 0.5, whole.correlation)
+assert(whole.without == nil and whole.correlation > 0.9 and whole.recall > 0.5 and whole.recall <= 1, whole.correlation)
 for i = 2, #lines do
   groups[lines[i].without] = lines[i]
   features = features + lines[i].features
 end
 assert(features == #ms.feature_names() and whole.features == features, "each feature is of one group")
-assert(groups.vectorized.correlation < whole.correlation - 0.01, groups.vectorized.correlation)
+assert(groups.unrolled.correlation < whole.correlation - 0.5, groups.unrolled.correlation)
+assert(groups.vectorized.correlation > whole.correlation - 0.05, groups.vectorized.correlation)
 assert(math.abs(groups.threads.correlation - whole.correlation) < 1e-9, "no loop is bound to a thread here")
 for i, line in ipairs(lines) do assert(line.correlation == again[i].correlation and line.recall == again[i].recall, line.without) end
 

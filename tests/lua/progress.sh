@@ -12,11 +12,11 @@ fail() { echo "progress.sh: $*" >&2; exit 1; }
 
 # A terminal's table is cut to its width: no line wraps, each drawing takes the one before away; then the few best.
 if command -v script >/dev/null; then
-  script -qec "stty cols 50 && '$msched' tune '$gemm' --trials 4 --policy replay_trace --db '$work/tty.db' -- 32 32 32" /dev/null >"$work/tty" </dev/null
+  script -qec "stty cols 50 && LC_ALL=C '$msched' tune '$gemm' --trials 24 --target 'native -num-cores=1' --db '$work/tty.db' -- 32 32 32" /dev/null >"$work/tty" </dev/null
   esc=$(printf '\033')
   tr -d '\r' <"$work/tty" | sed "s/^$esc\[[0-9]*A$esc\[J//" >"$work/lines"
   [ "$(grep -c "^task  trials" "$work/lines")" -gt 1 ] || fail "no table, or it is not drawn again: $(cat "$work/tty")"
-  [ "$(grep -c "$esc\[5A$esc\[J" "$work/tty")" -gt 1 ] || fail "what was drawn stays: $(cat "$work/tty")"
+  grep -q "$esc\[5A$esc\[J" "$work/tty" || fail "what was drawn stays: $(cat "$work/tty")"
   grep -E "^(task|gemm|best so far|failed|[0-9]+ s, )" "$work/lines" | grep -v "^gemm: \|^gemm on" | while read -r line; do
     [ "$(printf %s "$line" | wc -m)" -le 50 ] || fail "longer than the terminal: $line"
   done
@@ -26,7 +26,7 @@ fi
 
 # What to type next can be typed, a store with a space in its name included.
 mkdir "$work/a store"
-"$msched" tune "$gemm" --trials 2 --policy replay_trace --db "$work/a store/g.db" -- 32 32 32 >"$work/out"
+"$msched" tune "$gemm" --trials 24 --target 'native -num-cores=1' --db "$work/a store/g.db" -- 32 32 32 >"$work/out"
 grep -q "^  2  [0-9a-f]*  .* %  built in .*\(another sketch\|, not \)" "$work/out" || fail "the few best of a pipe: $(cat "$work/out")"
 next=$(sed -n 's/^next:  //p' "$work/out" | sed 's/    .*//')
 case $next in "msched show "*" --db '$work/a store/g.db'") ;; *) fail "next: $next" ;; esac
