@@ -54,9 +54,10 @@ local FEW = 4 -- rows in all, too few to be in chunks
 -- The loops of rows: a long one alone; of several that share all that is read along the vectors, where the best is short,
 -- all, as one: tiles go on from one line of an image to the next. What writes the result out needs whole windows, and so no
 -- such tiles.
-local function loops_of_rows(sch, block, spatial, inner)
+local function loops_of_rows(sch, block, spatial, inner, one)
   local rows, reads = choose_rows(sch, block, spatial, inner), panels(sch, block, inner)
   if not rows then return {} end
+  if one then return {rows} end
   local function shares_all(l)
     for _, index in ipairs(reads) do if sch:read_stride(block, index, l) ~= 0 then return false end end
     return #reads > 0
@@ -98,6 +99,12 @@ end
 
 -- Where remainders of a loop choose what is read (the taps of a transposed convolution that meet an element), its iterations
 -- of one remainder follow one another: the remainder is a loop of its own, outside.
+local function has_phases(sch, block)
+  for _, l in ipairs {sch:get_loops(block)} do
+    if sch:loop_iter_kind(l) == "spatial" and sch:period(block, l) > 1 then return true end
+  end
+  return false
+end
 local function split_phases(sch, block)
   local phases, rest = {}, {}
   for _, l in ipairs {sch:get_loops(block)} do
@@ -112,10 +119,10 @@ local function split_phases(sch, block)
 end
 
 -- What of the block's loops becomes what of the tile.
-local function analyze(sch, block)
+local function analyze(sch, block, one)
   local spatial, reduce, loops = loops_by_kind(sch, block)
   local inner = contiguous(sch, block, spatial)
-  local a = {outer = {}, rows = loops_of_rows(sch, block, spatial, inner), most_rows = 1, reduce = reduce, inner = inner}
+  local a = {outer = {}, rows = loops_of_rows(sch, block, spatial, inner, one), most_rows = 1, reduce = reduce, inner = inner}
   local is_row = {}
   for _, l in ipairs(a.rows) do is_row[l], a.most_rows = true, a.most_rows * sch:extent(l) end
   for _, l in ipairs(spatial) do if l ~= inner and not is_row[l] then table.insert(a.outer, l) end end
@@ -139,6 +146,17 @@ local function rows_for(context, vectors, extent)
     elseif fits and rows * vectors >= BUSY then few[#few + 1] = rows end
   end
   return #list > 0 and list or few
+end
+
+-- The blocks that pad what the block reads: inlined, their zeros are steps of the reduction that lowering leaves out
+-- (lower/zeros.c), where tiles stay in one line.
+local function paddings(sch, block)
+  local list = {}
+  if #sch:producers(block) == 0 or has_phases(sch, block) then return list end
+  for _, p in ipairs {sch:get_producers(block)} do
+    if sch:is_spatial(p) and sch:has_call(p, "if_then_else") and #sch:consumers(p) == 1 and sch:can_inline(p) then list[#list + 1] = p end
+  end
+  return list
 end
 
 local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
@@ -190,32 +208,37 @@ local function pack_panels(sch, caches, under)
   return true
 end
 
+-- The block in tiles of so many vectors a row, with panels or without, with its padding skipped or as it is; nil: it has no
+-- such tiles.
+local function tiled(sch, block, context, parameters, vectors, pack, skip)
+  local s = sch:copy()
+  local b = s:handle(block)
+  if skip then for _, p in ipairs(paddings(s, b)) do s:compute_inline(p) end end
+  split_phases(s, b)
+  local a = analyze(s, b, skip)
+  local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), parameters)
+  local rows = rows_for(context, vectors, a.most_rows)
+  local reads = panels(s, b, a.inner)
+  if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end
+  local caches = {}
+  if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
+  local packed_under, written_under = tile(s, b, a, columns, rows)
+  if not pack_panels(s, caches, packed_under) then return nil end
+  local consumer = common.only_consumer(s, b)
+  if consumer and s:can_reverse_compute_at(consumer, written_under) then
+    s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true})
+  end
+  return s
+end
+
 return msched.rule {
   name = "register_tile",
   apply = function(sch, block, context, self)
     if not applies(sch, block) then return {sch} end
     local results = {sch}
-    for _, vectors in ipairs {1, 2, 3, 4} do
-      for _, pack in ipairs {true, false} do
-        local s = sch:copy()
-        local b = s:handle(block)
-        split_phases(s, b)
-        local a = analyze(s, b)
-        local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), self.parameters or {})
-        local rows = rows_for(context, vectors, a.most_rows)
-        local reads = panels(s, b, a.inner)
-        if columns <= s:extent(a.inner) and (#rows > 0 or #a.rows == 0) and (not pack or #reads > 0) then
-          local caches = {}
-          if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
-          local packed_under, written_under = tile(s, b, a, columns, rows)
-          if pack_panels(s, caches, packed_under) then
-            local consumer = common.only_consumer(s, b)
-            if consumer and s:can_reverse_compute_at(consumer, written_under) then
-              s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true})
-            end
-            results[#results + 1] = s
-          end
-        end
+    for _, skip in ipairs(#paddings(sch, block) > 0 and {false, true} or {false}) do
+      for _, vectors in ipairs {1, 2, 3, 4} do
+        for _, pack in ipairs {true, false} do results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, pack, skip) end
       end
     end
     return results

@@ -58,6 +58,7 @@ struct draft_nest {
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */
   uint32_t decides;                          /* a bit for each iteration variable in the conditions of branches */
+  double inside;                             /* the part of the iterations in which all conditions hold */
   /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access
    * does inside them. */
   struct draft_nest *follows;

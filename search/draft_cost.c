@@ -203,6 +203,30 @@ static double undecided_part(const struct draft_shape *s, uint32_t first) {
   return 1 - decided;
 }
 
+/* Whether a sum leaves out the zeros of a padding (tir/lower/zeros.c): no loop of the tile mixes what the conditions
+ * depend on, and the innermost one that reduces says nothing of them. */
+static bool skips(const struct draft_shape *s) {
+  const struct draft_nest *nest = s->nest;
+  uint32_t begin = tile_begin(s);
+  if (!nest->promoted || !nest->sums || !nest->decides || !begin || nest->loops[begin - 1].iters & nest->decides)
+    return false;
+  for (uint32_t i = begin; i < nest->loop_count; i++) {
+    uint32_t moved = 0;
+    for (uint32_t k = 0; k < nest->iter_count; k++)
+      if (nest->iters[k].extent > 1) moved |= nest->loops[i].iters & 1u << k;
+    if (s->trips[i] > 1 && (moved & nest->decides) && (moved & (moved - 1))) return false;
+  }
+  return true;
+}
+
+/* How often a tile is loaded and stored again since conditions stand between the loops that reduce. */
+static double parted(const struct draft_shape *s) {
+  double parts = 1;
+  for (uint32_t i = 0; i < s->nest->loop_count; i++)
+    if (s->nest->loops[i].reduces && (s->nest->loops[i].iters & s->nest->decides)) parts *= s->trips[i];
+  return parts;
+}
+
 /* Whether a register tile begins with its init, and so loads no results: no other loop stands between. */
 static bool begins_in_registers(const struct candidate *c, const struct draft_shape *s, const struct tile *t) {
   const struct draft_nest *nest = s->nest;
@@ -228,10 +252,12 @@ static double arithmetic_cycles(const struct candidate *c, const struct draft_sh
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
   double step = fmax(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
   if (t.reduces) step = fmax(step, t.held ? m->latency : m->latency + m->reload);
-  step *= 1 + fmax(guarded_part(s), t.reduces ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
+  bool skip = t.reduces && skips(s);
+  step *= 1 + fmax(guarded_part(s), t.reduces && !skip ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);
-  double enter = t.held ? (begins_in_registers(c, s, &t) ? 1 : 2) * results / m->loads + m->latency : 0;
+  double enter = t.held ? (begins_in_registers(c, s, &t) && !skip ? 1 : 2) * results / m->loads + m->latency : 0;
   if (s->summed > 1) enter += results * log2(s->summed) * m->latency; /* its lanes are added up */
+  if (skip) step *= nest->inside, enter *= parted(s);
   return t.entries * (t.steps * step + enter) * (1 + m->overrun * (s->overrun - 1));
 }
 

@@ -282,6 +282,22 @@ function tests.register_tile_of_an_image()
   end
 end
 
+-- Padding stays as it is, or is inlined: then a tile's rows are of one line.
+function tests.register_tile_skips_padding()
+  local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
+  local func = te.func("image", {X, W, ms.ops.conv2d(X, W, {pad = 1})})
+  local made, skips = sketches(func, CPU, {rules = {"register_tile"}}), 0
+  assert(#made == 7)
+  for i = 2, #made do
+    local inlined = not names(made[i]):find " pad "
+    skips = skips + (inlined and 1 or 0)
+    assert(has(made[i], "n_h_w_fused") == not inlined, tostring(made[i]))
+    assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_reduction_block"}})))
+    check(func, made[i])
+  end
+  assert(skips == 2)
+end
+
 -- What remainders choose is taken apart: in a tile of rows of a transposed convolution every element takes the same taps.
 function tests.register_tile_of_phases()
   local X, W = te.placeholder({1, 5, 4, 8}, "float32", "X"), te.placeholder({4, 4, 8, 32}, "float32", "W")
@@ -304,7 +320,7 @@ function tests.what_tiles_of_lines_read_stays()
   local func = te.func("image", {X, W, ms.ops.conv2d(X, W, {pad = 1})})
   for i, sch in ipairs(sketches(func, CPU, {rules = {"register_tile", "random_compute_location"}})) do
     local drawn = tostring(sch.trace):find("sample_compute_location", 1, true)
-    assert((drawn ~= nil) == (i == 1), tostring(sch.trace))
+    assert((drawn ~= nil) == (i == 1), i .. tostring(sch.trace))
   end
 end
 
