@@ -1,8 +1,9 @@
--- msched bench auto: what ms.auto_schedule gives at once beside what tuning finds, operator by operator, timed in turn.
+-- msched bench auto: what ms.auto_schedule gives at once, or with --no-tune the first by estimate, beside what tuning finds,
+-- operator by operator, timed in turn.
 -- msched bench lenet: a network scheduled in one call beside the same with its outer loops made parallel.
 local ms = msched
 local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
-local suites, common = ms.load "lua.ops.suites", ms.load "rules.common"
+local suites, common, tune = ms.load "lua.ops.suites", ms.load "rules.common", ms.load "search.tune"
 
 local SECONDS = 0.5 -- of timing, each
 local TOLERANCE = 1e-4 -- of probabilities
@@ -29,10 +30,21 @@ local function schedule_at_once(func, target, options)
   return sch, {seconds = first - start, again = ms.clock() - first, known = about.known}
 end
 
+-- The first by estimate, as tuning without a measurement gives it: how long that took, and the schedule.
+local function first_draft(func, target, options)
+  return tools.with_store(function(store)
+    local start = ms.clock()
+    local task = tune.run(func, {target = target.text, seed = options.seed, store = store, no_tune = true})
+    local seconds = ms.clock() - start
+    if not task.fastest then cli.refuse("%s: %s", func:name(), tune.why(task)) end
+    return ms.apply(func, task.fastest.trace), {seconds = seconds}
+  end)
+end
+
 -- ---- Operators ---------------------------------------------------------------------------------------------------
 
 local function measure(member, func, trace, target, options)
-  local sch, took = schedule_at_once(func, target, options)
+  local sch, took = (options["no-tune"] and first_draft or schedule_at_once)(func, target, options)
   local auto = kernel_of(func, sch:func(), target)
   local times = time_kernels(func, {auto, kernel_of(func, ms.apply(func, trace):func(), target)})
   return {task = member.name, code = member.code, seconds = times[1].seconds, tuned = times[2].seconds, ratio = times[1].seconds / times[2].seconds,
@@ -44,14 +56,22 @@ local function put_row(row, options)
     return cli.put_json {bench = "auto", task = row.task, seconds = row.seconds, tuned = row.tuned, ratio = row.ratio, scheduling = row.scheduling,
                          again = row.again, known = row.known, trials = row.trials}
   end
-  print(string.format("%-10s %11s  tuned %11s  %5.2f times as long  scheduled in %.2f s%s, again in %.2f s", row.task, cli.time_text(row.seconds),
-                      cli.time_text(row.tuned), row.ratio, row.scheduling, row.known and " by a template that was known" or "", row.again))
+  print(string.format("%-10s %11s  tuned %11s  %5.2f times as long  scheduled in %.2f s%s%s", row.task, cli.time_text(row.seconds),
+                      cli.time_text(row.tuned), row.ratio, row.scheduling, row.known and " by a template that was known" or "",
+                      row.again and string.format(", again in %.2f s", row.again) or ""))
 end
 
 local function mean_of(rows)
   local sum = 0
   for _, row in ipairs(rows) do sum = sum + math.log(row.ratio) end
   return math.exp(sum / #rows)
+end
+
+local function median_of(rows)
+  local list = {}
+  for i, row in ipairs(rows) do list[i] = row.ratio end
+  table.sort(list)
+  return (list[(#list + 1) // 2] + list[#list // 2 + 1]) / 2
 end
 
 -- By operator, then of all.
@@ -67,9 +87,9 @@ local function put_total(rows, options)
     for _, row in ipairs(list) do most = math.max(most, row.ratio) end
     print(string.format("%-10s %5.2f times as long by geometric mean of %d, at most %.2f", code, mean_of(list), #list, most))
   end
-  if options.json then return cli.put_json {bench = "auto total", rows = #rows, near = near, mean = mean_of(rows), limit = NEAR} end
-  print(string.format("%d of %d operators (%.0f %%) take at most %.1f times as long as tuned; %.2f by geometric mean", near, #rows, 100 * near / #rows, NEAR,
-                      mean_of(rows)))
+  if options.json then return cli.put_json {bench = "auto total", rows = #rows, near = near, mean = mean_of(rows), limit = NEAR, median = median_of(rows)} end
+  print(string.format("%d of %d operators (%.0f %%) take at most %.1f times as long as tuned; %.2f by geometric mean, %.2f by median: %.0f %% of the speed",
+                      near, #rows, 100 * near / #rows, NEAR, mean_of(rows), median_of(rows), 100 / median_of(rows)))
 end
 
 local function bench_members(members, store, options, target)
@@ -137,7 +157,7 @@ function bench.lenet(options, words)
   if batch < 1 or #words > 1 then cli.misuse("bench lenet takes a batch, a number of at least 1") end
   local target = ms.target(options.target or "native", {runs = true})
   local func = cli.functions_of(ms.bench_data .. "/../../lua/examples/lenet.lua", {tostring(batch)})[1]
-  local sch, took = schedule_at_once(func, target, options)
+  local sch, took = (options["no-tune"] and first_draft or schedule_at_once)(func, target, options)
   local plain = outer_loops_parallel(func)
   local auto = kernel_of(func, sch:func(), target)
   local other = kernel_of(func, plain:func(), target)

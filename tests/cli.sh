@@ -132,6 +132,7 @@ check "bench ops of no suite" 2 "there is no suite" "$msched" bench ops --suite 
 check "bench ops of no library" 1 "no library of oneDNN" "$msched" bench ops --onednn "$dir/fly" --trials 1
 check "bench auto" 0 "NRM_1_b1   " env $unread "$msched" bench auto NRM_1_b1 --trials 1 --db "$dir/ops.db"
 check "bench auto of a store" 0 '"limit":1.7' env $unread "$msched" bench auto NRM_1_b1 --db "$dir/ops.db" --json
+check "bench auto by estimate" 0 '"median":' env $unread "$msched" bench auto NRM_1_b1 --no-tune --db "$dir/ops.db" --json
 check "bench auto of no record" 1 "no record for" "$msched" bench auto SFM_1_b1 --db "$dir/ops.db"
 check "bench lenet of nothing" 2 "takes a batch" "$msched" bench lenet fly
 check "bench search" 0 "SFM       mutated" "$msched" bench search SFM --count 20 --trials 0
