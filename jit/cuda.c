@@ -42,7 +42,22 @@ static bool refuse_arch(const char *name, ms_error *err) {
   char known[256] = "";
   for (size_t i = 0; i < COUNT(archs); i++) strcat(strcat(known, i ? " " : ""), archs[i].name);
   return name ? ms_fail(err, MS_UNKNOWN_TARGET, "target: -arch=%s is not known; known are %s", name, known)
-              : ms_fail(err, MS_UNKNOWN_TARGET, "target: say which GPU, as cuda -arch=sm_90; known are %s", known);
+              : ms_fail(err, MS_UNKNOWN_TARGET,
+                        "target: no device is found here: say which GPU, as cuda -arch=sm_90; known are %s", known);
+}
+
+/* That of the first device here: the latest of its generation that it runs. NULL: there is none. */
+static const struct arch *arch_of_device(void) {
+  struct jit_device_info device;
+  const struct arch *latest = NULL;
+  ms_error ignored = {0};
+  if (!jit_devices(&device, 1, &ignored)) return NULL;
+  for (size_t i = 0; i < COUNT(archs); i++) {
+    char *end;
+    int number = (int)strtol(archs[i].name + strlen("sm_"), &end, 10);
+    if (!*end && number / 10 == device.arch / 10 && number <= device.arch) latest = &archs[i];
+  }
+  return latest;
 }
 
 static bool refuse_option(const char *word, ms_error *err) {
@@ -78,7 +93,7 @@ bool cuda_parse(char *words, struct jit_target *out, ms_error *err) {
     else if (!parse_limit(&t.gpu, word, err))
       return false;
   }
-  const struct arch *arch = name ? find_arch(name) : NULL;
+  const struct arch *arch = name ? find_arch(name) : arch_of_device();
   if (!arch) return refuse_arch(name, err);
   strcpy(t.cpu, arch->name);
   t.gpu.arch = atoi(arch->name + strlen("sm_"));

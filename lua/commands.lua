@@ -131,6 +131,20 @@ local function show_named(options, path, rest)
   return DONE
 end
 
+-- What kernels of a GPU take: as NVRTC's assembler says, or where that is missing, as their source asks.
+local function print_kernels(func, sch, target)
+  if not ms.target(target).arch then return end
+  local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
+  if not built then return print("no kernels: " .. tostring(kernel):match "[^\n]*") end
+  local assembled, list = pcall(kernel.resources, kernel, true)
+  if not assembled then print("not assembled: " .. tostring(list):match "[^\n]*") end
+  for _, k in ipairs(assembled and list or kernel:resources()) do
+    local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or ""
+    print(string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
+                        k.serialized and "; products of its tensor units wait for one another" or ""))
+  end
+end
+
 function commands.show(options, ids, rest)
   local steps = options.diff or options.explain
   if ids[1] and cli.named(ids[1]) then
@@ -155,6 +169,7 @@ function commands.show(options, ids, rest)
   print(string.format("record %s: %s%s, on %s, by %s", r.id, r.status, result, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
   if r.busy then print("busy machine: other programs ran whenever it was timed, so it may be faster") end
+  print_kernels(func, sch, target_of(r, options))
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())
   return DONE

@@ -33,6 +33,14 @@ grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz;
 id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
 "$msched" replay "$id" --db "$db" | grep -q "by 0, everywhere" || fail "the best is not replayed"
 "$msched" export "$id" -o "$work/best.cu" --db "$db" || fail "the best is not exported"
+"$msched" show "$id" --db "$db" >"$work/shown"
+grep -q "^kernel [a-z_0-9]*: [1-9][0-9]* threads a block, .*[0-9] bytes of shared memory" "$work/shown" ||
+  fail "it is not shown what a kernel takes: $(head -3 "$work/shown")"
+
+# ---- A target that names no architecture is that of the first device
+FAKE_CUDA_DEVICES="86 90" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32 >"$work/out" || fail "the device is not asked"
+grep -q "on cuda -arch=sm_86:" "$work/out" || fail "not the first device's: $(cat "$work/out")"
+MSCHED_LIBCUDA=/nonexistent refused "no device is found here: say which GPU" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32
 
 # ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best
 FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$work/faults.db" \

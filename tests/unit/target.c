@@ -293,6 +293,7 @@ static void a_gpu_has_its_limits_and_source(void **state) {
 }
 
 int main(void) {
+  setenv("MSCHED_LIBCUDA", "/nonexistent", 1); /* a device would say what `cuda` is */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_gpu_has_its_limits_and_source),
       cmocka_unit_test(texts_make_their_targets_again),
