@@ -148,6 +148,9 @@ bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
 /* emit_c_mma.c: the same, of mma.sync */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 bool emit_c_mma_call(struct emit_c *e, tir_expr call);
+/* emit_c_wgmma.c: the same, of warp groups */
+bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer);
+bool emit_c_wgmma_call(struct emit_c *e, tir_expr call);
 /* emit_c_stmt.c */
 void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */

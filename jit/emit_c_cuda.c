@@ -179,16 +179,17 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
   char type[32];
   uint64_t bytes = elements * ((unsigned)t.bits / 8);
   emit_c_type_name(e, t, type);
+  int own = tir_buffer_at(e->ir, buffer)->alignment, alignment = own > SHARED_ALIGNMENT ? own : SHARED_ALIGNMENT;
   if (!e->parallel) {
     allocate_on_device(e, name, type, bytes);
   } else if (!strcmp(scope, "shared.dyn")) {
-    emit_c_line(e, "extern __shared__ __align__(%d) unsigned char ms_shared[]; /* %llu bytes */", SHARED_ALIGNMENT,
+    emit_c_line(e, "extern __shared__ __align__(%d) unsigned char ms_shared[]; /* %llu bytes */", alignment,
                 (unsigned long long)bytes);
     emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
     e->asked.dynamic_bytes = (int64_t)bytes;
     e->asked.shared_bytes += (int64_t)bytes;
   } else if (!strcmp(scope, "shared")) {
-    emit_c_line(e, "__shared__ __align__(%d) %s %s[%llu];", SHARED_ALIGNMENT, type, name, (unsigned long long)elements);
+    emit_c_line(e, "__shared__ __align__(%d) %s %s[%llu];", alignment, type, name, (unsigned long long)elements);
     e->asked.shared_bytes += (int64_t)bytes;
   } else if (!strcmp(scope, "local")) {
     emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);

@@ -13,11 +13,27 @@ void emit_c_buffer(struct emit_c *e, tir_buffer b) {
     emit_c_refuse(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
 }
 
+/* The same of rows in panels: counted in elements, none of which is negative. */
+static const char *panels_function(struct emit_c *e, const struct tir_swizzle *s, int bytes, char name[32]) {
+  const char *type = emit_c_index_type(e);
+  int log = __builtin_ctz((unsigned)bytes);
+  long long row = s->row / bytes, panel = s->panel / bytes;
+  snprintf(name, 32, "ms_panels_%lld_%lld_%d", row, (long long)s->rows, bytes);
+  if (!emit_c_needs(e, name)) return name;
+  fprintf(e->helpers, "MS_HELPER %s %s(u%s i) {\n", type, name, type);
+  if (row > panel)
+    fprintf(e->helpers, "  i = (i %% %lld / %lld * %lld + i / %lld) * %lld + i %% %lld;\n", row, panel,
+            (long long)s->rows, row, panel, panel);
+  fprintf(e->helpers, "  return (%s)(i ^ (i >> %d & %d) << %d);\n}\n", type, s->shift - log, s->mask, 4 - log);
+  return name;
+}
+
 const char *emit_c_swizzle(struct emit_c *e, tir_buffer buffer, char name[32]) {
-  struct tir_swizzle s;
+  struct tir_swizzle s = {0};
   if (!tir_swizzle_of(e->ir, buffer, &s)) return "";
   const char *type = emit_c_index_type(e);
   int bytes = emit_c_stored(tir_buffer_at(e->ir, buffer)->type, 1).bits / 8, log = __builtin_ctz((unsigned)bytes);
+  if (s.panel) return panels_function(e, &s, bytes, name);
   snprintf(name, 32, "ms_swizzle_%d_%d_%d", s.shift, s.mask, bytes);
   if (emit_c_needs(e, name))
     fprintf(e->helpers, "MS_HELPER %s %s(%s i) { return i ^ (i >> %d & %d) << %d; }\n", type, name, type, s.shift - log,

@@ -51,8 +51,16 @@ enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vect
  * b ^ (b >> shift & mask) * 16, pieces of 16 bytes staying whole. Indices and the interpreter know nothing of it: who makes
  * addresses does. Once lowered the bytes of a row follow in the scope, where it is so. Source: CUTLASS, "Swizzle". */
 #define TIR_SWIZZLE ".swizzle"
+/* Ends in TIR_PANELS: as wgmma reads it, rows cut into panels of 128 bytes, or of 64 or 32 where rows are no whole number of
+ * those; a panel has its part of all rows one after the other, whose pieces the last bits of the row exchange. Byte b of
+ * column c, row r lies at x ^ (x >> 7 & mask) * 16, x = (c / panel * rows + r) * panel + c % panel. The bytes of a row and
+ * the number of rows follow in the scope. Such a buffer begins at a multiple of TIR_PANEL_ALIGNMENT. Source: CUTLASS,
+ * "mma_traits_sm90_gmma.hpp", canonical layouts. */
+#define TIR_PANELS ".panels"
+enum { TIR_PANEL_ALIGNMENT = 1024 };
 struct tir_swizzle {
   int shift, mask;
+  int64_t panel, row, rows; /* 0: there are no panels */
 };
 bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out); /* false: as indices say */
 int64_t tir_swizzled(struct tir_swizzle s, int64_t byte);
@@ -84,6 +92,32 @@ struct tir_mma_place {
   int row, column;
 };
 struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int lane, int element);
+
+/* Products of a warp group, 128 threads that begin at a multiple of as many: d = a * b + c, a of 64 rows and 16 columns, b
+ * of 16 rows and n columns, n a multiple of 8 up to 256. Both are read from shared memory in panels, by descriptors; the sums
+ * are in registers. Products go on by themselves: those begun since the last commit are a group.
+ *   wgmma_fill(c, index, n, value)
+ *   wgmma_fence(c, ...)    what was put into these registers is there, before the first product
+ *   wgmma_mma(c, index, n, a, stride, b, stride, layout of b)   "row_major", or "col_major": b's columns are the buffer's rows
+ *   wgmma_commit()
+ *   wgmma_wait(left, c, ...)   all groups but the last `left` are done: the registers hold sums, shared memory may be written
+ *   fence_proxy_async()    what this thread wrote to shared memory can be seen by products
+ *   wgmma_store(c, index, n, pointer, stride)
+ * An index counts fragments of 64 rows, n columns. Fences, commits and waits are put by lower/groups.c. */
+#define TIR_WGMMA_FILL   "wgmma_fill"
+#define TIR_WGMMA_MMA    "wgmma_mma"
+#define TIR_WGMMA_STORE  "wgmma_store"
+#define TIR_WGMMA_FENCE  "wgmma_fence"
+#define TIR_WGMMA_COMMIT "wgmma_commit"
+#define TIR_WGMMA_WAIT   "wgmma_wait"
+#define TIR_PROXY_FENCE  "fence_proxy_async"
+#define TIR_WGMMA_SCOPE  "wgmma.accumulator"
+enum { TIR_GROUP = 128, TIR_WGMMA_ROWS = 64, TIR_WGMMA_DEPTH = 16, TIR_WGMMA_MOST_COLUMNS = 256 };
+bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer); /* the scope says so */
+bool tir_is_wgmma_width(int64_t n);                                  /* there are products of so many columns */
+/* Where register `element` of a thread's n / 2 lies in the fragment. Source: PTX ISA, "Register Fragments for
+ * wgmma.mma_async.m64nNk16". */
+struct tir_mma_place tir_wgmma_place(int thread, int element);
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 

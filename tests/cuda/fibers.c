@@ -31,16 +31,19 @@ struct fiber {
   int distance, width;
   struct copy *copies; /* that have not arrived */
   uint32_t copy_count, copy_room, groups;
+  bool fenced; /* its proxies, since the last barrier */
 };
 
 struct fibers_index threadIdx, blockIdx;
-__thread unsigned char ms_shared[SHARED + PAST_SHARED];
+__thread unsigned char ms_shared[SHARED + PAST_SHARED] __attribute__((aligned(TIR_PANEL_ALIGNMENT)));
 
 static struct fiber fibers[MOST_THREADS], *running;
 static unsigned thread_count;
 static ucontext_t scheduler;
 static const struct fibers_launch *launched;
 static uint64_t order_seed, random_state;
+static bool proxies_see;   /* at the last barrier all had fenced */
+static const char *window; /* 64 KiB before what a descriptor's address was taken of first; NULL: none was */
 
 void fibers_fail(const char *format, ...) {
   va_list args;
@@ -76,6 +79,33 @@ void fibers_check_banks(const void *const *from, int lanes, int width) {
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element) {
   struct tir_mma_place p = tir_mma_place((enum tir_mma_operand)operand, bits, lane, element);
   return (struct fibers_place){p.row, p.column};
+}
+
+struct fibers_place fibers_wgmma_place(int thread, int element) {
+  struct tir_mma_place p = tir_wgmma_place(thread, element);
+  return (struct fibers_place){p.row, p.column};
+}
+
+/* ---- Addresses of shared memory ---- */
+
+enum { ADDRESS = (1 << 18) - 1, BEFORE = 64 << 10 };
+
+uint32_t fibers_shared_address(const void *at) {
+  const char *dynamic = (const char *)ms_shared;
+  bool is_dynamic = (const char *)at >= dynamic && (const char *)at < dynamic + SHARED;
+  if (!window) window = is_dynamic ? dynamic : (const char *)at - BEFORE;
+  return (uint32_t)((uintptr_t)at & ADDRESS);
+}
+
+const void *fibers_shared_at(uint32_t address) {
+  if (!window) fibers_fail("a descriptor names shared memory that none was made of");
+  return window + ((address - (uint32_t)(uintptr_t)window) & ADDRESS);
+}
+
+void fibers_proxy_fence(void) { running->fenced = true; }
+
+void fibers_check_proxies(void) {
+  if (!proxies_see) fibers_fail("a product may not see what threads wrote: not all fenced their proxies and met");
 }
 
 /* ---- Order ---- */
@@ -114,6 +144,7 @@ static void start(struct fiber *f, struct fibers_index at) {
   makecontext(&f->context, begin, 0);
   f->at = at, f->state = READY;
   f->copy_count = f->groups = 0;
+  f->fenced = false;
 }
 
 static void resume(struct fiber *f) {
@@ -228,6 +259,8 @@ static void meet(void) {
       fibers_fail("lines %d and %d: a block's threads meet at two barriers", fibers[0].line, fibers[i].line);
     fibers[i].state = READY;
   }
+  proxies_see = true;
+  for (unsigned i = 0; i < thread_count; i++) proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
 }
 
 /* ---- Shared memory: of no value when a block begins ---- */
@@ -262,6 +295,7 @@ static void run_block(struct fibers_index at) {
   const struct fibers_index *block = &launched->block;
   unsigned order[MOST_THREADS];
   blockIdx = at;
+  window = NULL, proxies_see = false;
   poison_shared();
   for (unsigned i = 0; i < thread_count; i++)
     start(&fibers[i], (struct fibers_index){i % block->x, i / block->x % block->y, i / block->x / block->y});

@@ -54,6 +54,14 @@ struct fibers_place {
   int row, column;
 };
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element);
+struct fibers_place fibers_wgmma_place(int thread, int element); /* tir_wgmma_place */
+
+/* Addresses of shared memory, of 18 bits, as descriptors have them, and back; the last ten are those of the pointer. */
+uint32_t fibers_shared_address(const void *at);
+const void *fibers_shared_at(uint32_t address);
+/* What is written to shared memory is seen by products where each thread fences, and all meet after that. */
+void fibers_proxy_fence(void);
+void fibers_check_proxies(void);
 
 #ifdef __cplusplus
 }

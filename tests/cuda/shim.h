@@ -34,6 +34,8 @@ extern thread_local unsigned char ms_shared[];
 
 #include "shim_mma.h"
 
+#include "shim_wgmma.h"
+
 /* ---- What nvcc knows without headers ---- */
 
 #define __syncthreads()      fibers_barrier(__LINE__)

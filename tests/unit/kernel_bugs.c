@@ -102,6 +102,20 @@ struct bug {
 #define MMA      PRODUCT("shared", 24)
 #define SWIZZLED PRODUCT("shared.swizzle", 16)
 
+/* A product of halves by one warp group, of tiles in panels. */
+#define GROUP                                                                                                          \
+  "A: T.Buffer((64, 64), \"float16\"), B: T.Buffer((64, 128), \"float16\"), C: T.Buffer((64, 128), \"float32\")",      \
+      LINES("for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                   \
+            "    S = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")",                                  \
+            "    U = T.alloc_buffer((64, 128), \"float16\", scope=\"shared.panels\")",                                 \
+            "    Z = T.alloc_buffer((64, 128), \"float32\", scope=\"wgmma.accumulator\")", TX(128),                    \
+            "        for i in range(32):", "            S[i * 2 + tx // 64, tx % 64] = A[i * 2 + tx // 64, tx % 64]",  \
+            "        for i in range(64):", "            U[i, tx] = B[i, tx]", TX(128),                                 \
+            "        T.wgmma_fill(Z.data, 0, 128, T.float32(0))", "        for k in range(4):",                        \
+            "            T.wgmma_mma(Z.data, 0, 128, S.access_ptr(\"r\", offset=k * 16), 64, "                         \
+            "U.access_ptr(\"r\", offset=k * 2048), 128, \"row_major\")",                                               \
+            "        T.wgmma_store(Z.data, 0, 128, C.access_ptr(\"w\"), 128)")
+
 #define BARRIER "T.tvm_storage_sync(\"shared\", T.bool(False), -1)"
 
 static const struct bug bugs[] = {
@@ -119,6 +133,7 @@ static const struct bug bugs[] = {
     {NULL, PIPELINE, .caught = NOBODY},
     {NULL, MMA, .caught = NOBODY},
     {NULL, SWIZZLED, .caught = NOBODY},
+    {NULL, GROUP, .caught = NOBODY},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -162,6 +177,29 @@ static const struct bug bugs[] = {
     {"a copy goes where rows are not spread", SWIZZLED, IN_SOURCE, "S[ms_swizzle_7_1_2(tx + 64)]", "S[tx + 64]", SHIM},
     {"lanes load where rows are not spread", SWIZZLED, IN_SOURCE, "from + ms_swizzle_7_1_2(", "from + (", SHIM},
     {"rows that are to be spread are not", SWIZZLED, IN_SOURCE, "return i ^ (i >> 6 & 1) << 3;", "return i;", SHIM},
+    {"a warp group begins before others have copied", GROUP, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
+    {"products are not waited for", GROUP, IN_LOWERED, "T.wgmma_wait(0, Z.data)", "T.evaluate(0)", INTERPRETER | SHIM},
+    {"products are committed to no group", GROUP, IN_LOWERED, "T.wgmma_commit()", "T.evaluate(0)", INTERPRETER | SHIM},
+    {"no fence before products", GROUP, IN_LOWERED, "T.wgmma_fence(Z.data)", "T.evaluate(0)",
+     INTERPRETER | SHIM | NVRTC},
+    {"proxies are not fenced", GROUP, IN_LOWERED, "T.fence_proxy_async()", "T.evaluate(0)", SHIM},
+    {"groups of rows are described too near", GROUP, IN_SOURCE, "16, 1024, 1)", "16, 512, 1)", SHIM},
+    {"panels are described too near", GROUP, IN_SOURCE, "8192, 1024, 1)", "4096, 1024, 1)", SHIM},
+    {"a descriptor has another swizzle", GROUP, IN_SOURCE, "16, 1024, 1)", "16, 1024, 2)", SHIM},
+    {"the next products are half a step away", GROUP, IN_SOURCE, "S + ms_panels_64_64_2(16)",
+     "S + ms_panels_64_64_2(8)", SHIM},
+    {"panels that are to be spread are not", GROUP, IN_SOURCE, "return (int32_t)(i ^ (i >> 6 & 7) << 3);",
+     "return (int32_t)i;", SHIM},
+    {"a fragment is stored transposed", GROUP, IN_SOURCE,
+     "(thread / 32 * 16 + thread % 32 / 4 * 1) * stride + thread % 4 * 2",
+     "thread / 32 * 16 + thread % 32 / 4 * 1 + thread % 4 * 2 * stride", SHIM},
+    {"warps have each other's rows", GROUP, IN_SOURCE, "thread / 32 * 16", "(3 - thread / 32) * 16", SHIM},
+    {"b is read as though by columns", GROUP, IN_SOURCE, "(void)ms_wgmma_m64n128k16_f16_row",
+     "(void)ms_wgmma_m64n128k16_f16_col", SHIM | NVRTC},
+    {"sums are touched while products go on", GROUP, IN_SOURCE,
+     "Z + 64 * (0), ms_wgmma_matrix(S + ms_panels_64_64_2(32)",
+     "(Z[0] += 1.0f, Z), ms_wgmma_matrix(S + ms_panels_64_64_2(32)", NVRTC},
+    {"a product of a width that there is not", GROUP, IN_SOURCE, "m64n128k16.f32", "m64n132k16.f32", NVRTC},
     {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
     {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
     {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},
@@ -207,16 +245,22 @@ static int64_t static_bytes(const struct c_kernels *kernels) {
   return sum;
 }
 
-/* It compiles, and takes the shared memory that it was predicted to. */
+static bool is_serialized(const struct c_kernels *kernels) {
+  for (uint32_t i = 0; i < kernels->count; i++)
+    if (kernels->at[i].serialized) return true;
+  return false;
+}
+
+/* It compiles, takes the shared memory that it was predicted to, and its products wait for nothing. */
 static bool nvrtc_agrees(const char *source, const struct c_kernels *predicted, bool *missing) {
   struct jit_target target;
   struct nvrtc_code code;
   ms_error err = {0};
-  assert_true(jit_target_parse("cuda -arch=sm_90", &target, &err));
+  assert_true(jit_target_parse("cuda -arch=sm_90a", &target, &err));
   int64_t expected = static_bytes(predicted);
   bool ok = nvrtc_compile(source, &target, false, false, &code, &err) &&
             resources_note(code.log, &target, predicted->at, predicted->count, &err) &&
-            static_bytes(predicted) == expected;
+            static_bytes(predicted) == expected && !is_serialized(predicted);
   *missing = err.code == MS_NO_LIBRARY;
   nvrtc_code_free(&code);
   return ok;
@@ -236,7 +280,7 @@ static void examine(const struct bug *bug, uint32_t number, const char *folder, 
   s->ir = read_lines(bug->parameters, bug->lines);
   struct tir *lowered = lowered_with(bug, s->ir);
   if (!interpreter_agrees(s->ir, lowered)) s->caught |= INTERPRETER;
-  assert_true(jit_target_parse("cuda -arch=sm_90", &target, &err));
+  assert_true(jit_target_parse("cuda -arch=sm_90a", &target, &err));
   char *source = jit_emit_c(lowered, tir_find_func(lowered, "main"), "kernels", &target, NULL, &kernels, &err);
   if (!source) fail_msg("%s", err.message);
   if (bug->what && bug->place == IN_SOURCE) source = put_in(bug, source);

@@ -8,7 +8,24 @@ bool tir_is_fragment(const struct tir *ir, tir_buffer buffer) {
   assert(tir_is_buffer(ir, buffer));
   tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
   const char *name = scope ? tir_text(ir, scope) : "";
-  return !strncmp(name, "wmma.", 5) || !strncmp(name, "m16n8k8.", 8) || !strncmp(name, "mma.", 4);
+  return !strncmp(name, "wmma.", 5) || !strncmp(name, "m16n8k8.", 8) || !strncmp(name, "mma.", 4) ||
+         tir_is_group_fragment(ir, buffer);
+}
+
+bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer) {
+  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
+  return scope && !strcmp(tir_text(ir, scope), TIR_WGMMA_SCOPE);
+}
+
+bool tir_is_wgmma_width(int64_t n) { return n >= 8 && n <= TIR_WGMMA_MOST_COLUMNS && n % 8 == 0; }
+
+/* Each warp has 16 rows, a lane what it has of the sums of mma, eight columns after the other. */
+struct tir_mma_place tir_wgmma_place(int thread, int element) {
+  assert(thread >= 0 && thread < TIR_GROUP && element >= 0 && element < TIR_WGMMA_MOST_COLUMNS / 2);
+  enum { LANES = 4, GROUPS = 8, PAIR = 2, HELD = 4, WARP_ROWS = 16 };
+  int lane = thread % TIR_WARP, part = element % HELD;
+  return (struct tir_mma_place){thread / TIR_WARP * WARP_ROWS + lane / LANES + part / PAIR * GROUPS,
+                                element / HELD * GROUPS + lane % LANES * PAIR + part % PAIR};
 }
 
 bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out) {

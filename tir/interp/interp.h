@@ -79,7 +79,7 @@ struct site {
 };
 /* What OP_CHECK_EQUAL compares. */
 enum agreement { AGREE_STRIDE, AGREE_EXTENT, AGREE_OFFSET, AGREE_THREADS };
-enum share { SHARE_NONE, SHARE_WARP, SHARE_BLOCK, SHARE_GRID };
+enum share { SHARE_NONE, SHARE_WARP, SHARE_WARP_GROUP, SHARE_BLOCK, SHARE_GRID };
 
 /* How a thread tag is known: blockIdx.x … threadIdx.z. */
 enum { THREAD_DIMS = 6, FIRST_THREAD_DIM = 3 };
@@ -151,6 +151,7 @@ struct object {
   uint32_t spoiled_at;   /* the instruction after the last copy that left a shadow SPOILED; 0: none */
   tir_buffer spoiled;    /* by what name it was made */
   bool transposed;       /* a matrix that a tensor unit loaded by columns */
+  uint8_t products;      /* of sums of a warp group: enum products */
   struct touch *touches; /* one an element; NULL outside kernels and for memory of one thread */
 };
 
@@ -230,6 +231,7 @@ struct thread {
   INTERP_LIST(struct coming, coming);
   uint32_t groups;       /* of such copies, ended so far */
   struct thread *leader; /* in a kernel: the first of its warp, which owns what the warp shares */
+  struct thread *group;  /* the first of its warp group */
 };
 
 /* A plain copy loaded an unwritten element. */
@@ -273,6 +275,12 @@ struct object *interp_call_object(const struct tir_extern_call *call, uint32_t a
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
 tir_type interp_call_type(const struct tir_extern_call *call, uint32_t arg);  /* of what it leads to */
 bool interp_call_leads(const struct tir_extern_call *call);                   /* the thread is the first of its warp */
+/* The thread's number in its warp group; -1: outside of a kernel. */
+int interp_call_lane(const struct tir_extern_call *call);
+/* Brings what the warp group owns from one state of its products to another. */
+void interp_call_bring(const struct tir_extern_call *call, uint8_t is, uint8_t becomes);
+bool interp_call_whole_groups(const struct tir_extern_call *call); /* blocks are of whole warp groups */
+const struct tir_extern *interp_group_call(const char *name); /* a warp group makes it as one. NULL: there is none */
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
 void interp_thread_free(struct machine *m, struct thread *t);

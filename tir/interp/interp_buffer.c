@@ -96,6 +96,7 @@ static enum share share_of(const struct compiler *c, tir_buffer buffer) {
   const char *scope = b->scope ? tir_text(c->ir, b->scope) : "global";
   if (!c->in_kernel) return SHARE_NONE;
   if (!strncmp(scope, "shared", 6)) return SHARE_BLOCK;
+  if (tir_is_group_fragment(c->ir, buffer)) return SHARE_WARP_GROUP;
   if (tir_is_fragment(c->ir, buffer)) return SHARE_WARP;
   return !strncmp(scope, "global", 6) ? SHARE_GRID : SHARE_NONE;
 }
@@ -116,7 +117,8 @@ void interp_alloc(struct compiler *c, tir_buffer buffer) {
   assert(tir_is_buffer(c->ir, buffer));
   enum share share = share_of(c, buffer);
   /* No lane sees the memory anew while others still use what it held, nor before it is made. */
-  if (share == SHARE_WARP) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
+  if (share == SHARE_WARP || share == SHARE_WARP_GROUP)
+    interp_emit(c, OP_WARP, 0, share == SHARE_WARP ? WARP : TIR_GROUP, 0, 0, 0);
   uint8_t grain = buffer == c->workspace.buffer ? smallest_element(c) : 0;
   emit_own(c, OP_ALLOC, buffer, (struct site){.share = (uint8_t)share, .grain = grain});
 }

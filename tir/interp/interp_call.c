@@ -200,7 +200,7 @@ static struct call_arg call_argument(struct compiler *c, tir_expr e) {
 static const struct tir_extern *find_extern(const struct compiler *c, const char *name) {
   for (uint32_t i = 0; c->options && i < c->options->extern_count; i++)
     if (!strcmp(c->options->externs[i].name, name)) return &c->options->externs[i];
-  return interp_tensor_call(name);
+  return interp_tensor_call(name) ? interp_tensor_call(name) : interp_group_call(name);
 }
 
 /* The number of the thread that a statement is for, where threads take turns: that of the loop bound to threadIdx.x. */
@@ -251,10 +251,11 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   free(list.at);
   INTERP_PUSH(c->program->sites, site);
   operand dst = interp_registers(c, 1);
-  bool joint = c->in_kernel && handler == interp_tensor_call(name);
-  if (joint) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
+  operand together = handler == interp_tensor_call(name) ? WARP : handler == interp_group_call(name) ? TIR_GROUP : 0;
+  bool joint = c->in_kernel && together;
+  if (joint) interp_emit(c, OP_WARP, 0, together, 0, 0, 0);
   interp_emit(c, OP_EXTERN, dst, (operand)(c->program->sites.count - 1), 0, 0, 0);
-  if (joint) interp_emit(c, OP_WARP, 0, 0, 0, 0, 0);
+  if (joint) interp_emit(c, OP_WARP, 0, together, 0, 0, 0);
   return dst;
 }
 

@@ -144,6 +144,24 @@ bool interp_call_leads(const struct tir_extern_call *call) {
   return !call->machine->in_kernel || call->thread->leader == call->thread;
 }
 
+int interp_call_lane(const struct tir_extern_call *call) {
+  return call->machine->in_kernel ? (int)(call->thread - call->thread->group) : -1;
+}
+
+void interp_call_bring(const struct tir_extern_call *call, uint8_t is, uint8_t becomes) {
+  if (!call->machine->in_kernel) return;
+  for (uint32_t i = 0; i < call->machine->program->slots.count; i++) {
+    struct object *o = call->thread->group->own[i];
+    if (o && o->products == is) o->products = becomes;
+  }
+}
+
+bool interp_call_whole_groups(const struct tir_extern_call *call) {
+  int64_t threads = 1;
+  for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) threads *= call->machine->extents[d];
+  return !call->machine->in_kernel || threads % TIR_GROUP == 0;
+}
+
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result) {
   struct tir_extern_call call = {.machine = m, .thread = t, .site = site};
   bool ok = site->handler->run(&call, site->handler->data);

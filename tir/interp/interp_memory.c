@@ -66,6 +66,7 @@ static bool renew(struct machine *m, const struct thread *t, struct object *o, u
   }
   o->bytes = bytes;
   o->size = size;
+  o->products = 0;
   if (o->touches) memset(o->touches, 0, (o->capacity / size + 1) * sizeof *o->touches);
   if (++o->generation == COMING || o->lends) {
     memset(o->shadow, 0, o->capacity);
@@ -213,6 +214,7 @@ static struct object **object_of(struct machine *m, struct thread *t, const stru
   *life = 0;
   if (!m->in_kernel || site->share == SHARE_NONE) return &t->own[site->slot];
   if (site->share == SHARE_WARP) return &t->leader->own[site->slot];
+  if (site->share == SHARE_WARP_GROUP) return &t->group->own[site->slot];
   *life = site->share == SHARE_BLOCK ? m->block_epoch : m->grid_epoch;
   return &m->shared[site->slot];
 }
@@ -230,7 +232,8 @@ bool interp_make_alloc(struct machine *m, struct thread *t, const struct site *s
   uint32_t life;
   if (!shape_view(m, t, site, v, &bytes)) return false;
   struct object **at = object_of(m, t, site, &life);
-  bool joins = m->in_kernel && site->share == SHARE_WARP && t != t->leader && *at;
+  const struct thread *owner = site->share == SHARE_WARP ? t->leader : site->share == SHARE_WARP_GROUP ? t->group : t;
+  bool joins = m->in_kernel && t != owner && *at;
   bool first = !joins && (!*at || life == 0 || (*at)->life != life);
   if (!*at && !(*at = new_object(m, t))) return false;
   if (first && !renew(m, t, *at, bytes, site->grain ? site->grain : v->size)) return false;

@@ -54,6 +54,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->pc = host->pc + 1;
   t->index = index;
   t->leader = t - index % WARP;
+  t->group = t - index % TIR_GROUP;
   t->status = THREAD_RUNNING;
   t->coming.count = t->groups = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
@@ -118,13 +119,19 @@ static bool exchange(struct machine *m, struct thread *warp, uint32_t count) {
   return true;
 }
 
-/* Lets a warp go on whose threads all wait at one place of its own. That orders nothing but what they do as one: memory
+/* How many threads meet where this one waits: its warp, or its warp group. */
+static uint32_t threads_to_meet(const struct machine *m, const struct thread *t) {
+  const struct instruction *in = &m->program->code.at[t->pc];
+  return t->status == THREAD_AT_WARP && in->op == OP_WARP ? (uint32_t)in->a : WARP;
+}
+
+/* Lets a warp or warp group go on whose threads all wait at one place of its own. That orders nothing but what they do as one: memory
  * that others see is raced for as before. *any: one goes on. */
 static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
   *any = false;
   for (uint32_t first = 0; first < count; first += WARP) {
-    uint32_t end = first + WARP < count ? first + WARP : count;
-    bool together = true;
+    uint32_t size = threads_to_meet(m, &threads[first]), end = first + size < count ? first + size : count;
+    bool together = first % size == 0;
     for (uint32_t i = first; i < end; i++)
       together = together && threads[i].status == THREAD_AT_WARP && threads[i].pc == threads[first].pc;
     if (!together) continue;

@@ -35,6 +35,8 @@ bool lower_vthreads(struct lowering *low);    /* vthreads.c */
 bool lower_reduce(struct lowering *low);      /* reduce.c */
 bool lower_warps(struct lowering *low);       /* warps.c */
 bool lower_swizzle(struct lowering *low);     /* swizzle.c */
+bool lower_groups(struct lowering *low);      /* groups.c */
+bool lower_proxies(struct lowering *low);     /* groups.c */
 bool lower_shared(struct lowering *low);      /* shared.c */
 bool lower_barriers(struct lowering *low);    /* barriers.c */
 bool lower_vectors(struct lowering *low);     /* vectors.c */

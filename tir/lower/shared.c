@@ -12,16 +12,19 @@
 #include <string.h>
 
 enum { ALIGNMENT = 32, STATIC_BYTES = 48 << 10 }; /* tensor units load from multiples of 32 bytes */
-static_assert(ALIGNMENT % TIR_BASE_ALIGNMENT == 0, "vectors begin where they should");
+static_assert(ALIGNMENT % TIR_BASE_ALIGNMENT == 0 && TIR_PANEL_ALIGNMENT % ALIGNMENT == 0,
+              "vectors begin where they should");
 
 struct piece {
   tir_stmt alloc;
   tir_buffer buffer;
   uint64_t bytes, offset;
+  uint64_t alignment;
   uint32_t first, last; /* positions of statements, in order of text */
 };
 struct layout {
   struct piece *at;
+  uint64_t alignment; /* of all */
   uint32_t count, capacity;
 };
 
@@ -72,6 +75,9 @@ static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
     if (!is_shared(ir, s)) continue;
     struct piece p = {.alloc = s, .buffer = tir_stmt_at(ir, s)->alloc.buffer};
     p.bytes = tir_allocation_bytes(ir, p.buffer);
+    struct tir_swizzle swizzle = {0};
+    p.alignment = tir_swizzle_of(ir, p.buffer, &swizzle) && swizzle.panel ? TIR_PANEL_ALIGNMENT : ALIGNMENT;
+    if (p.alignment > l->alignment) l->alignment = p.alignment;
     known = p.bytes > 0 || tir_refuse(ir, low->err, MS_LOWER_SHARED, TIR_NONE, "the size of %s is not known",
                                       tir_buffer_name(ir, p.buffer));
     find_life(ir, &p, position, has_names(ir, kernel, p.buffer));
@@ -103,7 +109,7 @@ static uint64_t place(struct layout *l) {
       const struct piece *q = &l->at[k];
       bool apart = p->offset + p->bytes <= q->offset || q->offset + q->bytes <= p->offset;
       if (apart || !live_together(p, q)) continue;
-      p->offset = (q->offset + q->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+      p->offset = (q->offset + q->bytes + p->alignment - 1) / p->alignment * p->alignment;
       k = UINT32_MAX;
     }
     if (p->offset + p->bytes > most) most = p->offset + p->bytes;
@@ -114,7 +120,8 @@ static uint64_t place(struct layout *l) {
 /* How its rows lie stays part of its scope. */
 static tir_symbol scope_of_view(struct tir *ir, tir_buffer buffer, const char *name) {
   char scope[64];
-  const char *rows = strstr(tir_text(ir, tir_buffer_at(ir, buffer)->scope), TIR_SWIZZLE);
+  const char *own = tir_text(ir, tir_buffer_at(ir, buffer)->scope), *rows = strstr(own, TIR_SWIZZLE);
+  if (!rows) rows = strstr(own, TIR_PANELS);
   snprintf(scope, sizeof scope, "%s%s", name, rows ? rows : "");
   return tir_symbol_of(ir, scope);
 }
@@ -126,7 +133,7 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
   const char *name = bytes > STATIC_BYTES ? "shared.dyn" : "shared";
   tir_symbol scope = tir_symbol_of(ir, name);
   tir_buffer all = tir_new_buffer(ir, tir_symbol_of(ir, "shared"), TIR_TYPE(TIR_UINT, 8, 1), &size, 1, scope);
-  tir_buffer_at(ir, all)->alignment = ALIGNMENT;
+  tir_buffer_at(ir, all)->alignment = (int)l->alignment;
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   tir_stmt_at(ir, alloc)->alloc.buffer = all;
   tir_buffer_at(ir, all)->where = alloc;

@@ -1,0 +1,136 @@
+/* What a warp group does with tensor units, on a CPU. A thread computes what its registers get; matrices are read where their
+ * descriptors say, piece by piece, as the PTX ISA's canonical layouts have it. Products are done when their thread waits for
+ * their group, and no sooner; until then their sums have no value, and who overwrites a matrix before then spoils them. */
+
+struct shim_matrix {
+  uint32_t start, leading, stride, width; /* bytes; of the rows that are exchanged as one */
+};
+
+static inline struct shim_matrix shim_described(uint64_t d) {
+  uint32_t mode = (uint32_t)(d >> 62);
+  if (!mode) fibers_fail("a descriptor exchanges no pieces: such panels are not made");
+  if (d >> 49 & 7) fibers_fail("a descriptor's base offset is not 0");
+  return {(uint32_t)(d & 0x3fff) << 4, (uint32_t)(d >> 16 & 0x3fff) << 4, (uint32_t)(d >> 32 & 0x3fff) << 4,
+          256u >> mode};
+}
+
+/* Element `k` of row (or column) `i`, of two bytes. along_k: elements that are summed lie side by side. */
+static inline uint16_t shim_of_matrix(const struct shim_matrix *m, bool along_k, uint32_t i, uint32_t k) {
+  uint32_t at = along_k ? i / 8 * m->stride + i % 8 * m->width + 2 * k
+                        : 2 * i / m->width * m->leading + 2 * i % m->width + k / 8 * m->stride + k % 8 * m->width;
+  uint16_t bits;
+  at += m->start;
+  at ^= (at >> 7 & (m->width / 16 - 1)) << 4;
+  memcpy(&bits, fibers_shared_at(at), sizeof bits);
+  return bits;
+}
+
+struct shim_product {
+  float *d;
+  uint64_t a, b;
+  int n, group;
+  bool bfloat, by_rows;
+};
+struct shim_sums {
+  float *d;
+  int count;
+  float kept[128];
+};
+enum { SHIM_MOST_PRODUCTS = 512, SHIM_MOST_SUMS = 16 };
+struct shim_group {
+  struct shim_product products[SHIM_MOST_PRODUCTS];
+  struct shim_sums sums[SHIM_MOST_SUMS]; /* what products change that are not done */
+  int count, sum_count, groups;
+  bool fenced;
+};
+static struct shim_group *shim_group_of[FIBERS_MOST_THREADS];
+
+static inline struct shim_group *shim_own_group() {
+  struct shim_group **own = &shim_group_of[fibers_thread()];
+  if (!*own) *own = (struct shim_group *)calloc(1, sizeof **own);
+  if (!*own) fibers_fail("no memory for products");
+  return *own;
+}
+
+static inline struct shim_sums *shim_sums_of(struct shim_group *g, float *d) {
+  for (int i = 0; i < g->sum_count; i++)
+    if (g->sums[i].d == d) return &g->sums[i];
+  return NULL;
+}
+
+static inline void shim_begin_product(float *d, int n, uint64_t a, uint64_t b, bool bfloat, bool by_rows) {
+  struct shim_group *g = shim_own_group();
+  fibers_shuffle(~0u, 0, 0, 32, -9); /* as one */
+  if (!g->fenced) fibers_fail("a product of a warp group begins without a fence");
+  fibers_check_proxies();
+  if (g->count == SHIM_MOST_PRODUCTS) fibers_fail("too many products are waited for at once");
+  if (!shim_sums_of(g, d)) {
+    if (g->sum_count == SHIM_MOST_SUMS) fibers_fail("too many sums are waited for at once");
+    struct shim_sums *s = &g->sums[g->sum_count++];
+    s->d = d, s->count = n / 2;
+    memcpy(s->kept, d, sizeof *d * (size_t)s->count);
+    memset(d, 0xff, sizeof *d * (size_t)s->count);
+  }
+  g->products[g->count++] = {d, a, b, n, g->groups, bfloat, by_rows};
+}
+
+static inline void shim_do_product(const struct shim_product *p, float *sums) {
+  struct shim_matrix a = shim_described(p->a), b = shim_described(p->b);
+  for (int e = 0; e < p->n / 2; e++) {
+    struct fibers_place at = fibers_wgmma_place((int)(fibers_thread() % 128), e);
+    double sum = sums[e];
+    for (uint32_t k = 0; k < 16; k++) {
+      uint16_t x = shim_of_matrix(&a, true, (uint32_t)at.row, k),
+               y = shim_of_matrix(&b, !p->by_rows, (uint32_t)at.column, k);
+      sum += p->bfloat ? shim_bf16::value(x) * shim_bf16::value(y) : shim_f16::value(x) * shim_f16::value(y);
+    }
+    sums[e] = (float)sum;
+  }
+}
+
+static inline void shim_wait_products(int left) {
+  struct shim_group *g = shim_own_group();
+  int kept = 0;
+  fibers_shuffle(~0u, 0, 0, 32, -10);
+  for (int i = 0; i < g->count; i++) {
+    struct shim_product *p = &g->products[i];
+    if (p->group + left >= g->groups)
+      g->products[kept++] = *p;
+    else
+      shim_do_product(p, shim_sums_of(g, p->d)->kept);
+  }
+  g->count = kept;
+  for (int i = 0; i < g->sum_count && !kept; i++)
+    memcpy(g->sums[i].d, g->sums[i].kept, sizeof(float) * (size_t)g->sums[i].count);
+  if (!kept) g->sum_count = 0;
+  g->fenced = false;
+}
+
+[[maybe_unused]] static void ms_wgmma_fence() { shim_own_group()->fenced = true; }
+[[maybe_unused]] static void ms_wgmma_commit() { shim_own_group()->groups++; }
+[[maybe_unused]] static void ms_wgmma_wait_0() { shim_wait_products(0); }
+[[maybe_unused]] static void ms_wgmma_hold_one(float *) {}
+[[maybe_unused]] static void ms_proxy_fence() { fibers_proxy_fence(); }
+[[maybe_unused]] static int32_t ms_group_thread() { return (int32_t)(fibers_thread() % 128); }
+[[maybe_unused]] static uint32_t ms_shared_address(const void *at) { return fibers_shared_address(at); }
+
+#define SHIM_WGMMA_OF(n, element, bfloat, layout, by_rows)                                                             \
+  [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout(float *d, uint64_t a, uint64_t b) {          \
+    shim_begin_product(d, n, a, b, bfloat, by_rows);                                                                   \
+  }
+#define SHIM_WGMMA(n)                                                                                                  \
+  SHIM_WGMMA_OF(n, f16, false, row, true)                                                                              \
+  SHIM_WGMMA_OF(n, f16, false, col, false)                                                                             \
+  SHIM_WGMMA_OF(n, bf16, true, row, true)                                                                              \
+  SHIM_WGMMA_OF(n, bf16, true, col, false)
+SHIM_WGMMA(8)
+SHIM_WGMMA(16)
+SHIM_WGMMA(24)
+SHIM_WGMMA(32)
+SHIM_WGMMA(40)
+SHIM_WGMMA(48)
+SHIM_WGMMA(64)
+SHIM_WGMMA(96)
+SHIM_WGMMA(128)
+SHIM_WGMMA(192)
+SHIM_WGMMA(256)

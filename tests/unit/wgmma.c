@@ -1,0 +1,287 @@
+/* Products of warp groups: what registers hold, how panels lie, kernels before three witnesses, what is refused. */
+#define _GNU_SOURCE
+#include "cuda/witness.h"
+#include "jit/emit_c.h"
+#include "jit/nvrtc.h"
+#include "jit/resources.h"
+#include "script.h"
+
+#include <stdio.h>
+
+/* ---- Registers ---- */
+
+static void each_register_once(void **state) {
+  (void)state;
+  for (int n = 8; n <= TIR_WGMMA_MOST_COLUMNS; n += 8) {
+    static uint8_t seen[TIR_WGMMA_ROWS][TIR_WGMMA_MOST_COLUMNS];
+    memset(seen, 0, sizeof seen);
+    for (int t = 0; t < TIR_GROUP; t++)
+      for (int i = 0; i < n / 2; i++) {
+        struct tir_mma_place p = tir_wgmma_place(t, i);
+        assert_true(p.row >= 0 && p.row < TIR_WGMMA_ROWS && p.column >= 0 && p.column < n);
+        assert_int_equal(seen[p.row][p.column]++, 0);
+      }
+  }
+}
+
+/* From the figures of the PTX ISA, "WGMMA .m64nNk16 register fragment layout for accumulator matrix D". */
+static void places_are_as_published(void **state) {
+  (void)state;
+  static const struct {
+    int thread, element, row, column;
+  } known[] = {{0, 0, 0, 0},    {0, 1, 0, 1},     {1, 0, 0, 2},     {4, 0, 1, 0},     {0, 2, 8, 0},
+               {0, 4, 0, 8},    {31, 3, 15, 7},   {32, 0, 16, 0},   {64, 0, 32, 0},   {96, 0, 48, 0},
+               {127, 3, 63, 7}, {127, 7, 63, 15}, {5, 126, 9, 250}, {5, 127, 9, 251}, {37, 6, 25, 10}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    struct tir_mma_place p = tir_wgmma_place(known[i].thread, known[i].element);
+    assert_int_equal(p.row, known[i].row);
+    assert_int_equal(p.column, known[i].column);
+  }
+}
+
+/* ---- Panels ---- */
+
+/* Each byte has one place, pieces of 16 bytes stay whole, and eight rows that follow one upon the other meet in no bank. */
+static void panels_lose_nothing(void **state) {
+  (void)state;
+  for (int64_t row = 32; row <= 512; row += 32)
+    for (int64_t rows = 8; rows <= 64; rows *= 2) {
+      int64_t panel = row % 128 == 0 ? 128 : row % 64 == 0 ? 64 : 32, bytes[8];
+      struct tir_swizzle s = {.shift = 7, .mask = (int)(panel / 16 - 1), .panel = panel, .row = row, .rows = rows};
+      uint8_t *seen = calloc(1, (size_t)(row * rows));
+      for (int64_t b = 0; b < row * rows; b++) {
+        int64_t at = tir_swizzled(s, b);
+        assert_true(at >= 0 && at < row * rows);
+        assert_int_equal(at % 16, b % 16);
+        assert_int_equal(seen[at]++, 0);
+      }
+      for (int64_t first = 0; first < rows; first += 8)
+        for (int64_t piece = 0; piece < row; piece += 16) {
+          for (int r = 0; r < 8; r++) bytes[r] = tir_swizzled(s, (first + r) * row + piece);
+          assert_int_equal(tir_bank_passes(bytes, 8, 16), 1);
+        }
+      free(seen);
+    }
+}
+
+/* ---- Kernels ---- */
+
+struct product {
+  const char *type;
+  int groups, fragments, n, k; /* each warp group has so many fragments, one below the other */
+  bool by_rows;                /* b's */
+  const char *start_b;         /* where b begins; NULL: at 0 */
+};
+
+/* C = A * B, tiles in shared memory as large as the matrices. */
+static char *text_of(const struct product *p) {
+  char *text = NULL;
+  int rows = p->groups * p->fragments * TIR_WGMMA_ROWS, threads = p->groups * TIR_GROUP, n = p->n, k = p->k;
+  int b_rows = p->by_rows ? k : n, b_columns = p->by_rows ? n : k;
+  if (asprintf(&text,
+               "@T.prim_func(s_tir=True)\n"
+               "def main(A: T.Buffer((%d, %d), \"%s\"), B: T.Buffer((%d, %d), \"%s\"), C: T.Buffer((%d, %d), "
+               "\"float32\")):\n"
+               "    for bx in T.thread_binding(1, thread=\"blockIdx.x\"):\n"
+               "        S = T.alloc_buffer((%d, %d), \"%s\", scope=\"shared.panels\")\n"
+               "        U = T.alloc_buffer((%d, %d), \"%s\", scope=\"shared.panels\")\n"
+               "        Z = T.alloc_buffer((%d, %d), \"float32\", scope=\"wgmma.accumulator\")\n"
+               "        for ty in T.thread_binding(%d, thread=\"threadIdx.y\"):\n"
+               "            for tx in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
+               "                for i in range(%d):\n"
+               "                    S[(i * %d + ty * 128 + tx) // %d, (i * %d + ty * 128 + tx) %% %d] = "
+               "A[(i * %d + ty * 128 + tx) // %d, (i * %d + ty * 128 + tx) %% %d]\n"
+               "                for i in range(%d):\n"
+               "                    if i * %d + ty * 128 + tx < %d:\n"
+               "                        U[(i * %d + ty * 128 + tx) // %d, (i * %d + ty * 128 + tx) %% %d] = "
+               "B[(i * %d + ty * 128 + tx) // %d, (i * %d + ty * 128 + tx) %% %d]\n"
+               "        for ty in T.thread_binding(%d, thread=\"threadIdx.y\"):\n"
+               "            for tx in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
+               "                for f in range(%d):\n"
+               "                    T.wgmma_fill(Z.data, f, %d, T.float32(0))\n"
+               "                for k in range(%d):\n"
+               "                    for f in range(%d):\n"
+               "                        T.wgmma_mma(Z.data, f, %d, S.access_ptr(\"r\", offset=(ty * %d + f) * %d + k * "
+               "16), %d, "
+               "U.access_ptr(\"r\", offset=%s%sk * %d), %d, \"%s\")\n"
+               "                for f in range(%d):\n"
+               "                    T.wgmma_store(Z.data, f, %d, C.access_ptr(\"w\", offset=(ty * %d + f) * %d), %d)\n",
+               rows, k, p->type, b_rows, b_columns, p->type, rows, n, /* parameters */
+               rows, k, p->type, b_rows, b_columns, p->type, p->fragments * TIR_WGMMA_ROWS, n, p->groups, /* buffers */
+               rows * k / threads, threads, k, threads, k, threads, k, threads, k,                        /* A */
+               (n * k + threads - 1) / threads, threads, n * k, threads, b_columns, threads, b_columns, threads,
+               b_columns, threads, b_columns, p->groups, /* B */
+               p->fragments, n, k / TIR_WGMMA_DEPTH, p->fragments, n, p->fragments, TIR_WGMMA_ROWS * k, k,
+               p->start_b ? p->start_b : "", p->start_b ? " + " : "", p->by_rows ? 16 * n : 16, b_columns,
+               p->by_rows ? "row_major" : "col_major", p->fragments, n, p->fragments, TIR_WGMMA_ROWS * n, n) < 0)
+    abort();
+  return text;
+}
+
+static struct tir *read_product(const struct product *p) {
+  ms_error err = {0};
+  char *text = text_of(p);
+  struct tir *ir = tir_read(text, strlen(text), "product", &err);
+  if (!ir) fail_msg("%s\n%s", err.message, text);
+  free(text);
+  return ir;
+}
+
+static const struct tir_lower_options lowering = {
+    .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 232448, .async_copies = true};
+
+static const struct product products[] = {
+    {"float16", 1, 1, 64, 64, true, NULL},   {"float16", 1, 1, 64, 64, false, NULL},
+    {"bfloat16", 2, 1, 128, 32, true, NULL}, {"float16", 2, 2, 32, 128, true, NULL},
+    {"bfloat16", 1, 2, 24, 48, false, NULL}, {"float16", 1, 1, 256, 16, true, NULL},
+    {"bfloat16", 1, 1, 96, 32, true, NULL},  {"float16", 1, 1, 16, 96, true, NULL},
+    {"float16", 1, 1, 192, 80, false, NULL}, {"bfloat16", 1, 1, 8, 192, false, NULL},
+};
+enum { COUNT = sizeof products / sizeof *products };
+
+/* NVRTC compiles it: products wait for nothing, sums are in registers. false: NVRTC is missing. */
+static bool check_code(const char *source, struct c_kernels *kernels, const char *what) {
+  struct jit_target target;
+  struct nvrtc_code code;
+  ms_error err = {0};
+  assert_true(jit_target_parse("cuda -arch=sm_90a", &target, &err));
+  int64_t expected = kernels->at[0].shared_bytes;
+  bool ok = nvrtc_compile(source, &target, false, false, &code, &err);
+  if (!ok && err.code != MS_NO_LIBRARY) fail_msg("%s: %s\n%s", what, err.message, source);
+  if (ok) {
+    struct jit_resources *k = &kernels->at[0];
+    if (!resources_note(code.log, &target, k, 1, &err)) fail_msg("%s: %s", what, err.message);
+    if (k->serialized || strstr(code.log, "(C75")) fail_msg("%s: products wait for one another:\n%s", what, code.log);
+    assert_true(k->compiled);
+    assert_int_equal(k->spill_stores, 0);
+    assert_int_equal(k->stack_bytes, 0);
+    assert_int_equal(k->shared_bytes, expected);
+  }
+  nvrtc_code_free(&code);
+  return ok;
+}
+
+static void three_witnesses_agree(void **state) {
+  (void)state;
+  static struct witness witnesses[COUNT];
+  static struct tir *modules[COUNT];
+  static char paths[COUNT][WITNESS_PATH];
+  char folder[] = "/tmp/wgmma.XXXXXX", command[64], what[64];
+  bool compiled = true;
+  struct jit_target target;
+  ms_error err = {0};
+  assert_non_null(mkdtemp(folder));
+  assert_true(jit_target_parse("cuda -arch=sm_90a", &target, &err));
+  for (uint32_t i = 0; i < COUNT; i++) {
+    const struct tir_run_options lowered = {.lowered = true};
+    const struct product *p = &products[i];
+    struct c_kernels kernels = {0};
+    snprintf(what, sizeof what, "%s, n %d, k %d, %s", p->type, p->n, p->k, p->by_rows ? "by rows" : "by columns");
+    modules[i] = read_product(p);
+    struct tir *ir = tir_new();
+    tir_copy(ir, modules[i]);
+    if (!tir_lower(ir, 1, &lowering, &err)) fail_msg("%s: %s", what, err.message);
+    if (!tir_equal_results(modules[i], 1, NULL, ir, 1, &lowered, 3, &err)) fail_msg("%s: %s", what, err.message);
+    char *source = jit_emit_c(ir, 1, "product", &target, NULL, &kernels, &err);
+    if (!source) fail_msg("%s: %s", what, err.message);
+    /* Whether b's columns or its rows lie side by side is PTX's last operand, which the shim does not see. */
+    assert_non_null(strstr(source, p->by_rows ? ", p, 1, 1, 0, 1;" : ", p, 1, 1, 0, 0;"));
+    compiled = check_code(source, &kernels, what) && compiled;
+    witness_write(folder, i, source, paths[i]);
+    if (!witness_open(&witnesses[i], modules[i], 1, 3, &err)) fail_msg("%s: %s", what, err.message);
+    free(source);
+    free(kernels.at);
+    tir_free(ir);
+  }
+  if (!compiled) printf("NVRTC skipped: it is missing\n");
+  bool runs = witness_compile(folder);
+  if (!runs) printf("the shim skipped: there is no g++\n");
+  for (uint32_t i = 0; i < COUNT; i++) {
+    char why[WITNESS_TEXT];
+    if (runs && !witness_agrees(&witnesses[i], paths[i], why)) fail_msg("%s: %s", paths[i], why);
+    witness_close(&witnesses[i]);
+    tir_free(modules[i]);
+  }
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
+/* The interpreter's own run of what is not lowered has no fences to ask for: the product is as plain loops have it. */
+static void products_are_sums(void **state) {
+  (void)state;
+  ms_error err = {0};
+  struct tir *ir = read_product(&products[1]);
+  struct tir *plain = read_function(
+      "A: T.Buffer((64, 64), \"float16\"), B: T.Buffer((64, 64), \"float16\"), C: T.Buffer((64, 64), \"float32\")",
+      "for i, j, k in T.grid(64, 64, 64):", "    with T.sblock(\"C\"):",
+      "        vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])",
+      "        with T.init():", "            C[vi, vj] = T.float32(0)",
+      "        C[vi, vj] = C[vi, vj] + T.Cast(\"float32\", A[vi, vk]) * T.Cast(\"float32\", B[vj, vk])");
+  struct tir *lowered = tir_new();
+  const struct tir_run_options options = {.lowered = true};
+  tir_copy(lowered, ir);
+  if (!tir_lower(lowered, 1, &lowering, &err)) fail_msg("%s", err.message);
+  if (!tir_equal_results(plain, 1, NULL, lowered, 1, &options, 3, &err)) fail_msg("%s", err.message);
+  tir_free(lowered);
+  tir_free(plain);
+  tir_free(ir);
+}
+
+/* ---- What is refused ---- */
+
+static void expect_refused(struct tir *ir, const char *says) {
+  ms_error err = {0};
+  if (tir_lower(ir, 1, &lowering, &err)) fail_msg("lowered: %s", says);
+  assert_int_equal(err.code, MS_LOWER_GROUP);
+  if (!strstr(err.message, says)) fail_msg("%s", err.message);
+  tir_free(ir);
+}
+
+static struct tir *changed(const struct product *p, const char *is, const char *becomes) {
+  ms_error err = {0};
+  char *text = text_of(p), *at = strstr(text, is), *made = NULL;
+  if (!at || asprintf(&made, "%.*s%s%s", (int)(at - text), text, becomes, at + strlen(is)) < 0)
+    fail_msg("no %s in %s", is, text);
+  struct tir *ir = tir_read(made, strlen(made), "product", &err);
+  if (!ir) fail_msg("%s\n%s", err.message, made);
+  free(made);
+  free(text);
+  return ir;
+}
+
+static void what_descriptors_cannot_name(void **state) {
+  (void)state;
+  const struct product p = products[0], deep = {"float16", 1, 1, 64, 128, false, NULL};
+  expect_refused(changed(&p, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=4 * 64 + k"),
+                 "in the middle of eight rows");
+  expect_refused(changed(&p, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=8 + k"),
+                 "in the middle of eight rows");
+  expect_refused(changed(&deep, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=8 + k"), "or of a panel");
+  expect_refused(changed(&p, "\"float16\", scope=\"shared.panels\"", "\"float16\", scope=\"shared\""), "not in panels");
+  expect_refused(changed(&p, "64, U.access_ptr", "32, U.access_ptr"), "not those of the buffer");
+  expect_refused(changed(&p, "T.wgmma_mma(Z.data, f, 64", "T.wgmma_mma(Z.data, f, 60"), "no product");
+  expect_refused(changed(&p, "wgmma_mma(Z.data, f", "wgmma_mma(Z.data, f + tx"), "no constant");
+}
+
+/* Another architecture has no such products. */
+static void other_targets_refuse(void **state) {
+  (void)state;
+  struct jit_target target;
+  ms_error err = {0};
+  struct tir *ir = read_product(&products[0]);
+  assert_true(jit_target_parse("cuda -arch=sm_90", &target, &err));
+  if (!tir_lower(ir, 1, &lowering, &err)) fail_msg("%s", err.message);
+  assert_null(jit_emit_c(ir, 1, "product", &target, NULL, NULL, &err));
+  assert_int_equal(err.code, MS_NOT_COMPILABLE);
+  assert_non_null(strstr(err.message, "are for sm_90a, and the target is sm_90"));
+  tir_free(ir);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_register_once),    cmocka_unit_test(places_are_as_published),
+      cmocka_unit_test(panels_lose_nothing),   cmocka_unit_test(products_are_sums),
+      cmocka_unit_test(three_witnesses_agree), cmocka_unit_test(what_descriptors_cannot_name),
+      cmocka_unit_test(other_targets_refuse)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* What warp groups do with tensor units: calls by name that 128 threads make as one. Sums keep the places that the buffer's
+ * indices say; a thread stores those that its registers hold. Products are done where they begin, and their sums are of no
+ * use until they are committed and waited for: each way to use them before is refused. */
+#include "interp.h"
+
+#include <string.h>
+
+enum products { PRODUCTS_DONE, PRODUCTS_FENCED, PRODUCTS_BEGUN, PRODUCTS_COMMITTED };
+
+static int64_t whole(const struct tir_extern_call *call, uint32_t arg) { return tir_call_value(call, arg).integer; }
+
+static int64_t add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static int64_t mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
+/* The fragment that arguments 0 to 2 name: its first element; the sums must be in one of these states. False: refused. */
+static bool fragment(struct tir_extern_call *call, uint32_t count, unsigned states, int64_t *first) {
+  if (tir_call_count(call) != count)
+    return tir_call_fail(call, "%u arguments instead of %u", tir_call_count(call), count);
+  int64_t n = whole(call, 2);
+  const struct object *o = interp_call_object(call, 0);
+  if (!tir_is_wgmma_width(n)) return tir_call_fail(call, "there is no product of %lld columns", (long long)n);
+  if (!interp_call_whole_groups(call)) return tir_call_fail(call, "a block is not of whole warp groups");
+  if (interp_call_lane(call) >= 0 && o && !(states >> o->products & 1))
+    return tir_call_fail(call, o->products >= PRODUCTS_BEGUN ? "the sums are not waited for"
+                                                             : "no fence stands before the first product");
+  *first = mul(whole(call, 1), TIR_WGMMA_ROWS * n);
+  return true;
+}
+
+/* (c, index, n, value) */
+static bool fill(struct tir_extern_call *call, void *data) {
+  int64_t first;
+  (void)data;
+  if (!fragment(call, 4, 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &first)) return false;
+  int lane = interp_call_lane(call);
+  struct object *o = interp_call_object(call, 0);
+  if (lane > 0) return true;
+  if (o) o->products = PRODUCTS_DONE;
+  for (int64_t i = 0; i < TIR_WGMMA_ROWS * whole(call, 2); i++)
+    if (!tir_call_store(call, 0, add(first, i), tir_call_value(call, 3))) return false;
+  return true;
+}
+
+/* A part of a matrix, as floats. */
+static bool load(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64_t columns, int64_t row, int64_t column,
+                 double *out) {
+  struct tir_value v;
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      if (!tir_call_load(call, arg, add(mul(i, row), mul(j, column)), &v)) return false;
+      out[i * columns + j] = v.real;
+    }
+  return true;
+}
+
+/* (c, index, n, a, stride, b, stride, layout of b) */
+static bool multiply(struct tir_extern_call *call, void *data) {
+  int64_t first, n = whole(call, 2);
+  double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH], b[TIR_WGMMA_DEPTH * TIR_WGMMA_MOST_COLUMNS];
+  struct tir_value sum;
+  (void)data;
+  if (!fragment(call, 8, 1 << PRODUCTS_FENCED | 1 << PRODUCTS_BEGUN, &first)) return false;
+  const char *layout = tir_call_value(call, 7).text;
+  bool by_columns = layout && !strcmp(layout, "col_major");
+  if (!by_columns && (!layout || strcmp(layout, "row_major") != 0))
+    return tir_call_fail(call, "b lies neither by rows nor by columns");
+  if (interp_call_lane(call) > 0) return true;
+  struct object *o = interp_call_object(call, 0);
+  if (o && interp_call_lane(call) == 0) o->products = PRODUCTS_BEGUN;
+  int64_t stride = whole(call, 6);
+  if (!load(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) ||
+      !load(call, 5, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b))
+    return false;
+  for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
+    for (int64_t j = 0; j < n; j++) {
+      int64_t at = add(first, i * n + j);
+      if (!tir_call_load(call, 0, at, &sum)) return false;
+      for (int64_t k = 0; k < TIR_WGMMA_DEPTH; k++) sum.real += a[i * TIR_WGMMA_DEPTH + k] * b[k * n + j];
+      if (!tir_call_store(call, 0, at, sum)) return false;
+    }
+  return true;
+}
+
+/* (c, index, n, pointer, stride): each thread what its registers hold; outside of a kernel one thread does all. */
+static bool store(struct tir_extern_call *call, void *data) {
+  int64_t first, n = whole(call, 2);
+  int lane = interp_call_lane(call);
+  (void)data;
+  if (!fragment(call, 5, 1 << PRODUCTS_DONE, &first)) return false;
+  for (int t = lane < 0 ? 0 : lane; t < (lane < 0 ? TIR_GROUP : lane + 1); t++)
+    for (int i = 0; i < n / 2; i++) {
+      struct tir_mma_place p = tir_wgmma_place(t, i);
+      struct tir_value v;
+      if (!tir_call_load(call, 0, add(first, p.row * n + p.column), &v)) return false;
+      if (!tir_call_store(call, 3, add(mul(p.row, whole(call, 4)), p.column), v)) return false;
+    }
+  return true;
+}
+
+/* Brings the sums of the buffers from argument `from` on, those in one state, to another. */
+static void bring(struct tir_extern_call *call, uint32_t from, enum products is, enum products becomes) {
+  for (uint32_t i = from; i < tir_call_count(call); i++) {
+    struct object *o = interp_call_object(call, i);
+    if (o && o->products == is) o->products = (uint8_t)becomes;
+  }
+}
+
+static bool fence(struct tir_extern_call *call, void *data) {
+  (void)data;
+  bring(call, 0, PRODUCTS_DONE, PRODUCTS_FENCED);
+  return true;
+}
+
+/* It names no buffers: a group is all that its warp group began. */
+static bool commit(struct tir_extern_call *call, void *data) {
+  (void)data;
+  interp_call_bring(call, PRODUCTS_BEGUN, PRODUCTS_COMMITTED);
+  return true;
+}
+
+static bool wait(struct tir_extern_call *call, void *data) {
+  (void)data;
+  if (whole(call, 0) != 0) return tir_call_fail(call, "only waits for all groups are interpreted");
+  bring(call, 1, PRODUCTS_COMMITTED, PRODUCTS_DONE);
+  bring(call, 1, PRODUCTS_FENCED, PRODUCTS_DONE);
+  return true;
+}
+
+/* Memory is one here. */
+static bool proxy_fence(struct tir_extern_call *call, void *data) {
+  (void)call, (void)data;
+  return true;
+}
+
+const struct tir_extern *interp_group_call(const char *name) {
+  static const struct tir_extern known[] = {{TIR_WGMMA_FILL, fill, NULL},        {TIR_WGMMA_MMA, multiply, NULL},
+                                            {TIR_WGMMA_STORE, store, NULL},      {TIR_WGMMA_FENCE, fence, NULL},
+                                            {TIR_WGMMA_COMMIT, commit, NULL},    {TIR_WGMMA_WAIT, wait, NULL},
+                                            {TIR_PROXY_FENCE, proxy_fence, NULL}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(known[i].name, name)) return &known[i];
+  return NULL;
+}

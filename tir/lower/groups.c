@@ -1,0 +1,201 @@
+/* Groups: what warp groups multiply goes on by itself; where it begins and where it is waited for is put here.
+ *
+ *   for i: wgmma_mma(c, i, …)    becomes    wgmma_fence(c); wgmma_mma(c, 0, …); wgmma_mma(c, 1, …); wgmma_commit();
+ *                                           wgmma_wait(0, c)
+ *
+ * Requires: kernels; rows of shared memory as they stay; barriers come later, those after the waits. Gives: around statements
+ * that stand one after the other and hold products alone, a fence before the first, a commit and a wait after the last;
+ * loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
+ * of matrices that no descriptor can describe. The second pass, once there are barriers, makes what threads wrote seen by
+ * products: a fence of each thread before each barrier of a kernel that has products. */
+#include "../arith/linear.h"
+#include "lower.h"
+
+#include <string.h>
+
+enum { ROWS = 8, MOST_SUMS = 8 }; /* rows after which panels exchange as from the first; buffers of sums in one run */
+
+static bool is_product(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_WGMMA_MMA); }
+
+static const tir_expr *arguments(const struct tir *ir, tir_stmt s) {
+  return tir_operands(ir, tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->operands);
+}
+
+/* ---- What descriptors can describe ---- */
+
+static bool refuse(const struct lowering *low, tir_stmt s, const char *what) {
+  while (s && !tir_is(low->ir, s, TIR_LOOP)) s = tir_stmt_at(low->ir, s)->parent;
+  return tir_refuse(low->ir, low->err, MS_LOWER_GROUP, s, "%s", what);
+}
+
+/* The column that an offset names in rows of `stride`, where its row is a multiple of ROWS; TIR_NONE: that is not shown. */
+static tir_expr column_of(struct tir *ir, tir_expr offset, int64_t stride) {
+  if (!tir_is_index(ir, offset)) return TIR_NONE;
+  struct tir_linear l = tir_linear_of(ir, offset);
+  tir_expr column = tir_int(ir, tir_type_of(ir, offset), l.constant % (ROWS * stride));
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = tir_terms(ir, l)[i];
+    if (t.coefficient % (ROWS * stride) == 0) continue;
+    column = tir_add(ir, column, tir_mul(ir, t.atom, tir_int(ir, tir_type_of(ir, offset), t.coefficient)));
+  }
+  struct tir_bounds b = tir_bounds_of(ir, column);
+  return b.lo >= 0 && b.hi < stride ? column : TIR_NONE;
+}
+
+static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
+  int64_t modulus, remainder;
+  tir_modular(ir, e, &modulus, &remainder);
+  return modulus % of == 0 && remainder % of == 0;
+}
+
+/* `columns`: of what is read of each row. */
+static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr pointer, tir_expr stride, int64_t columns) {
+  enum { ARGUMENTS = 5, DATA = 1, OFFSET = 2 };
+  struct tir *ir = low->ir;
+  struct tir_swizzle panels = {0};
+  struct tir_expr_node n = *tir_at(ir, pointer);
+  const tir_expr *args = tir_operands(ir, n.operands);
+  bool leads = n.kind == TIR_CALL && !strcmp(tir_text(ir, n.ref), "tvm_access_ptr") && n.count == ARGUMENTS &&
+               tir_at(ir, args[DATA])->kind == TIR_DATA;
+  tir_buffer buffer = leads ? tir_at(ir, args[DATA])->ref : TIR_NONE;
+  tir_expr offset = leads ? args[OFFSET] : TIR_NONE;
+  if (!leads || !tir_swizzle_of(ir, buffer, &panels) || !panels.panel)
+    return refuse(low, s, "a product of a warp group reads a matrix that is not in panels of shared memory");
+  int64_t bytes = tir_type_bits(tir_buffer_at(ir, buffer)->type) / 8, panel = panels.panel / bytes;
+  if (!tir_is_int(ir, stride) || tir_at(ir, stride)->imm * bytes != panels.row)
+    return refuse(low, s, "a product of a warp group reads rows that are not those of the buffer");
+  tir_expr column = column_of(ir, offset, panels.row / bytes);
+  bool whole = column && is_multiple(ir, column, panel), within = panel % columns == 0;
+  if (!whole && !(column && within && is_multiple(ir, column, columns)))
+    return refuse(low, s,
+                  "a product of a warp group reads a matrix that begins in the middle of eight rows or of a panel");
+  return true;
+}
+
+static bool check_product(const struct lowering *low, tir_stmt s) {
+  enum { ARGUMENTS = 8, N = 2, A = 3, B = 5, LAYOUT = 7 };
+  struct tir *ir = low->ir;
+  const tir_expr *args = arguments(ir, s);
+  bool known = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count == ARGUMENTS && tir_is_int(ir, args[N]) &&
+               tir_is_wgmma_width(tir_at(ir, args[N])->imm) && tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM;
+  if (!known) return refuse(low, s, "there is no product of a warp group of these arguments");
+  tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];
+  bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
+  int64_t n = tir_at(ir, args[N])->imm;
+  return check_operand(low, s, a, a_stride, TIR_WGMMA_DEPTH) &&
+         check_operand(low, s, b, b_stride, by_rows ? n : TIR_WGMMA_DEPTH);
+}
+
+/* ---- Registers have no index ---- */
+
+static bool numbers_fragments(const struct tir *ir, tir_stmt s) {
+  return is_product(ir, s) || lower_calls(ir, s, TIR_WGMMA_FILL) || lower_calls(ir, s, TIR_WGMMA_STORE);
+}
+
+static bool write_out_loops(const struct lowering *low, tir_stmt s) {
+  enum { INDEX = 1 };
+  struct tir *ir = low->ir;
+  tir_expr index = arguments(ir, s)[INDEX];
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent) {
+    if (!tir_is(ir, p, TIR_LOOP) || !tir_uses_var(ir, index, tir_as(ir, p, TIR_LOOP)->loop.var)) continue;
+    if (tir_stmt_at(ir, p)->loop_kind == TIR_THREAD_BINDING || tir_loop_extent(ir, p) < 0)
+      return refuse(low, p, "fragments of a warp group are numbered by what is no constant");
+    tir_stmt_at(ir, p)->loop_kind = TIR_UNROLLED;
+  }
+  return true;
+}
+
+/* ---- Fences and waits ---- */
+
+/* The statement is a product, or loops of products alone. */
+static bool is_run(const struct tir *ir, tir_stmt s) {
+  if (is_product(ir, s)) return true;
+  if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING) return false;
+  tir_stmt c = tir_stmt_at(ir, s)->first[TIR_BODY];
+  for (; c && is_run(ir, c); c = tir_stmt_at(ir, c)->next) {}
+  return !c;
+}
+
+struct sums {
+  tir_expr data[MOST_SUMS + 1]; /* the number of groups that are left, then pointers */
+  uint32_t count;
+};
+
+/* Adds the buffers whose sums the products change. */
+static bool add_sums(const struct lowering *low, tir_stmt top, struct sums *sums) {
+  const struct tir *ir = low->ir;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!is_product(ir, s)) continue;
+    tir_expr data = arguments(ir, s)[0];
+    uint32_t i = 1;
+    while (i <= sums->count && sums->data[i] != data) i++;
+    if (i <= sums->count) continue;
+    if (sums->count == MOST_SUMS) return refuse(low, top, "a warp group multiplies into too many buffers at once");
+    sums->data[++sums->count] = data;
+  }
+  return true;
+}
+
+static tir_stmt new_call(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
+  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
+  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, name), args, count);
+  tir_stmt_at(ir, s)->evaluate.value = call;
+  return s;
+}
+
+/* Puts them around the statements from `first` to `last`. */
+static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last) {
+  struct tir *ir = low->ir;
+  struct sums sums = {{tir_int(ir, TIR_T_I32, 0)}, 0};
+  for (tir_stmt s = first;; s = tir_stmt_at(ir, s)->next) {
+    if (!add_sums(low, s, &sums)) return false;
+    if (s == last) break;
+  }
+  tir_insert_before(ir, first, new_call(ir, TIR_WGMMA_FENCE, sums.data + 1, sums.count));
+  tir_stmt commit = new_call(ir, TIR_WGMMA_COMMIT, NULL, 0);
+  tir_insert_after(ir, last, commit);
+  tir_insert_after(ir, commit, new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
+  return true;
+}
+
+static bool walk(const struct lowering *low, tir_stmt parent) {
+  struct tir *ir = low->ir;
+  for (int list = TIR_BODY; list <= TIR_ELSE; list++)
+    for (tir_stmt s = tir_stmt_at(ir, parent)->first[list]; s; s = tir_stmt_at(ir, s)->next) {
+      if (!is_run(ir, s)) {
+        if (!walk(low, s)) return false;
+        continue;
+      }
+      tir_stmt last = s;
+      while (tir_stmt_at(ir, last)->next && is_run(ir, tir_stmt_at(ir, last)->next)) last = tir_stmt_at(ir, last)->next;
+      if (!put_around(low, s, last)) return false;
+      s = last;
+    }
+  return true;
+}
+
+static bool has_products(const struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+    if (is_product(ir, s)) return true;
+  return false;
+}
+
+bool lower_groups(struct lowering *low) {
+  const struct tir *ir = low->ir;
+  if (!has_products(ir, low->body)) return true;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (is_product(ir, s) && !check_product(low, s)) return false;
+    if (numbers_fragments(ir, s) && !write_out_loops(low, s)) return false;
+  }
+  return walk(low, low->body);
+}
+
+bool lower_proxies(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt kernel = tir_stmt_at(ir, low->body)->first[TIR_BODY]; kernel; kernel = tir_stmt_at(ir, kernel)->next) {
+    if (!has_products(ir, kernel)) continue;
+    for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
+      if (lower_calls(ir, s, LOWER_BARRIER)) tir_insert_before(ir, s, new_call(ir, TIR_PROXY_FENCE, NULL, 0));
+  }
+  return true;
+}
