@@ -6,7 +6,9 @@
 -- load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}: types of the elements, what the extents are
 -- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
 -- tiles are set apart, or the scope of tiles that are spread over banks; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
--- tiles run ahead of the products.
+-- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers} besides: products of
+-- so many warps at once, of tiles as they lie in shared memory; the second input's lie by columns where its own rows do; copies run so
+-- many stages ahead; registers of a thread for one fragment of sums.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
@@ -106,6 +108,14 @@ local function add_accumulator(state, copy, group, p)
   tensorize(sch, store, group.store)
 end
 
+-- Inputs are loaded to shared memory, where products read them.
+local function add_tiles(state, copies, group, p)
+  local sch, loop = state.sch, last(state.tiles[4])
+  tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
+  for _, side in ipairs {"a", "b"} do sch:compute_inline(copies[side]) end
+  if sch:child_count(loop) == 3 then tiling.run_ahead(sch, loop, group.stages) end
+end
+
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
 -- apart or spread over banks, so that threads which load a fragment meet in no bank.
 local function add_fragments(state, classes, copies, group, p)
@@ -144,14 +154,65 @@ local function split_for(group, batch)
   end
 end
 
+-- What a multiprocessor has of registers, in threads of a warp group; what a thread needs besides sums; how many it can have.
+local GROUP_REGISTERS, OWN_REGISTERS, MOST_REGISTERS = 512, 40, 240
+
+local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
+
+-- Splits as tiling.split does, and holds draws against what a block has: registers for its sums and theirs at a time, shared memory for
+-- tiles, those that run ahead among them, and for sums on their way out.
+local function split_within(group, batch, shared_bytes)
+  local groups, inner, tiles = {}, {}, {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
+  local function hold(sch)
+    local sums = string.format("%d * %s", group.registers, product(inner))
+    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - OWN_REGISTERS, product(groups), sums, OWN_REGISTERS,
+                             GROUP_REGISTERS))
+  end
+  return function(sch, _, loop, count, p, at)
+    local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
+    local rows, columns = tiles[batch + 1], tiles[batch + 2]
+    if at <= batch + 2 then
+      groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
+      if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
+      hold(sch)
+      if at == batch + 2 then sch:assert(string.format("4 * %s * %s <= %d", tiles[batch + 1], tiles[batch + 2], shared_bytes)) end
+    else
+      local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)
+      sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(), group.stages - 1, bytes,
+                               shared_bytes))
+    end
+    return {sch:split(loop, factors)}, factors
+  end
+end
+
+-- The rows of the second input, as they lie, are what is summed.
+local function lies_by_columns(sch, block, classes)
+  local loops = {sch:get_loops(block)}
+  for _, v in ipairs(classes.k) do
+    if sch:strides(block, loops[v])[classes.inputs[2]] == 1 then return true end
+  end
+  return false
+end
+
 local function with_group(sch, block, group, classes, p)
-  local copies = to_product(sch, block, classes, group.by_columns)
-  local product = tiling.blockize_for(sch, block, group.sync)
-  sch:annotate(product, "meta_schedule.auto_tensorize", group.sync)
+  local by_columns, sync = group.by_columns, group.sync
+  if group.sync_by_columns and lies_by_columns(sch, block, classes) then by_columns, sync = true, group.sync_by_columns end
+  local copies = to_product(sch, block, classes, by_columns)
+  local product = tiling.blockize_for(sch, block, sync)
+  sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)
-  sch:annotate(product, "warp_execution", 1)
-  local state = tiling.start(sch, product, p, group.inner and split_for(group, #classes.batch))
+  sch:annotate(product, "warp_execution", group.warps or 1)
+  if group.warps then
+    -- Copies that are to run ahead are of four bytes or more.
+    p = setmetatable({structure = group.structure, warps = group.warps, vector_load_lengths = {2, 4, 8}}, {__index = p})
+  end
+  local split = group.inner and split_for(group, #classes.batch) or group.warps and split_within(group, #classes.batch, p.shared_bytes)
+  local state = tiling.start(sch, product, p, split)
   add_accumulator(state, copies.c, group, p)
+  if group.warps then
+    add_tiles(state, copies, group, p)
+    return sch
+  end
   local caches = add_fragments(state, classes, copies, group, p)
   if group.pipeline then add_pipeline(state, caches) end
   return sch

@@ -1,6 +1,7 @@
 -- Shares the copies that multi-level tiling noted out among the threads of a block: each loads so many elements at once, side
 -- by side with its neighbours.
 local NOTE = "meta_schedule.cooperative_fetch"
+local WARPS = "msched.fetching_warps" -- along x, where several run an intrinsic together
 
 -- How many threads run the block's loops, along x and along y: those around it, or around what writes for it; nil: none
 -- are bound. Where warps run an intrinsic together, their threads are along x.
@@ -21,6 +22,11 @@ local function share_out(sch, name, warp)
   local block = sch:get_sblock(name)
   local lanes = sch:annotation(block, NOTE)
   sch:unannotate(block, NOTE)
+  local warps = sch:annotation(block, WARPS)
+  if warps then
+    sch:unannotate(block, WARPS)
+    warp = warps * warp
+  end
   local loops = {sch:get_loops(block)}
   local fused, x, y = loops[#loops], threads_for(sch, block, warp)
   local extent = fused and sch:extent(fused)

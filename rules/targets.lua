@@ -77,10 +77,24 @@ local function mma(output, short_output)
           store = "mma_store_m16n8k8_" .. short_output .. "_global"}
 end
 
+-- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to panels of shared memory.
+local function wgmma(inputs, short_inputs, n)
+  local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
+  return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"},
+          fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync, sync_by_columns = sync .. "_trans",
+          store = string.format("wgmma_store_64x%d_f32_shared_dyn", n), structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2}
+end
+
 -- What the tensor cores of an architecture compute without rounding what they are given.
-local function groups_of(arch)
-  local groups = {}
+local function groups_of(target)
+  local groups, arch = {}, target.arch
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
+  if target.text:match "%-arch=(%S+)" == "sm_90a" then
+    for _, n in ipairs {256, 128, 64} do
+      add(90, wgmma("float16", "f16", n))
+      add(90, wgmma("bfloat16", "bf16", n))
+    end
+  end
   add(70, wmma("float16", "float32", "f16", "f32"))
   add(70, wmma("float16", "float16", "f16", "f16"))
   add(75, wmma("int8", "int32", "s8", "s32"))
@@ -93,7 +107,7 @@ end
 -- Parameters of tiling for tensor cores, with these groups.
 local function tensor_tiling(target, groups)
   return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
-          vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+          vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes, shared_bytes = target.shared_bytes,
           write = {need = "must", levels = {2}, scope = "shared.dyn"}, read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
 end
 
@@ -103,7 +117,7 @@ targets.cuda = {
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
                "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
-  multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target.arch)) end,
+  multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target)) end,
   draft = draft_gpu,
   multi_level_tiling = function(target)
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
@@ -131,7 +145,7 @@ end
 -- GPUs, with what rounds besides: products of floats of 32 bits as TF32, of 10 bits after the first; for ms.space.
 targets.tensor_core = targets.changed(targets.cuda, {
   multi_level_tiling_tensor_core = function(target)
-    local groups = groups_of(target.arch)
+    local groups = groups_of(target)
     if target.arch >= 80 then groups[#groups + 1] = mma_sync("float32", "float32", "tf32", "f32", 8) end
     return tensor_tiling(target, groups)
   end,

@@ -105,6 +105,7 @@ end
 -- What threads of a block load together: rewrite_cooperative_fetch shares it out among them.
 function tiling.note_fetch(sch, cache, p)
   local lengths = loadable(p.vector_load_lengths, sch:writes(cache)[1].bytes, p.vector_bytes)
+  if p.warps then sch:annotate(cache, "msched.fetching_warps", p.warps) end
   if #lengths > 0 then sch:annotate(cache, "meta_schedule.cooperative_fetch", common.sample_equal(sch, lengths)) end
 end
 
@@ -135,6 +136,13 @@ local function add_read_reuse(state, p)
   return results
 end
 
+-- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two.
+function tiling.run_ahead(sch, loop, stage)
+  sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
+  sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
+  sch:annotate(loop, "software_pipeline_async_stages", {0})
+end
+
 -- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined. One
 -- version more of each lives than that.
 local function add_pipeline(state, p)
@@ -144,10 +152,7 @@ local function add_pipeline(state, p)
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
     if s.held then s.held:hold_versions(s.sch, stage - 1, level) end
-    local loop = s.sch:fuse(s.tiles[level])
-    s.sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
-    s.sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
-    s.sch:annotate(loop, "software_pipeline_async_stages", {0})
+    tiling.run_ahead(s.sch, s.sch:fuse(s.tiles[level]), stage)
     results[#results + 1] = s
   end
   return results

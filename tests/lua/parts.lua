@@ -205,24 +205,55 @@ function tests.multi_level_tiling_tensor_core()
   check(func, made[2])
 end
 
+-- The same by warp groups: the second input's tiles lie as it does; copies of tiles run ahead; what a block has holds all draws.
+function tests.products_of_warp_groups()
+  local target = msched.target "cuda -arch=sm_90a"
+  local function half(shape, name) return te.placeholder(shape, "bfloat16", name) end
+  local function times(a, b, r) return te.sum(te.cast(a, "float32") * te.cast(b, "float32"), r) end
+  local function transposed_batch()
+    local A, B, r = half({2, 64, 32}, "A"), half({2, 64, 32}, "B"), te.reduce_axis(32, "k")
+    return te.func("batch", {A, B, te.compute({2, 64, 64}, function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
+  end
+  local function conv2d()
+    local X, W = half({1, 10, 10, 16}, "X"), half({3, 3, 16, 64}, "W")
+    local y, x, c = te.reduce_axis(3, "rh"), te.reduce_axis(3, "rw"), te.reduce_axis(16, "rc")
+    return te.func("conv", {X, W, te.compute({1, 8, 8, 64}, function(n, h, w, o)
+      return times(X[{n, h + y, w + x, c}], W[{y, x, c, o}], {y, x, c})
+    end, "C")})
+  end
+  local parts = space.parts(targets.context(target))
+  for _, case in ipairs {{transposed_batch, "col_major"}, {conv2d, "row_major"}} do
+    local func = case[1]()
+    local made, report = space.generate(func, parts)
+    assert(not next(report.refused), next(report.refused))
+    assert(space.postprocess(made[1], parts), func:name())
+    for _, what in ipairs {"wgmma_fill", "wgmma_mma", "wgmma_store", case[2], "wgmma.accumulator", "shared.dyn.panels", "software_pipeline_async_stages"} do
+      assert(has(made[1], what), what)
+    end
+    assert(not has(made[1], "auto_tensorize") and not has(made[1], "fetching_warps"))
+    check(func, made[1])
+  end
+end
+
 -- What a GPU's architecture has groups for, by the types of a product: in its own space, and where TF32 is asked for.
 function tests.tensor_cores_by_architecture()
   local groups = {float16 = {float32 = {70, 80}, float16 = {70}}, int8 = {int32 = {75, 80}}, bfloat16 = {float32 = {80}}, float32 = {float32 = {}}}
-  for _, arch in ipairs {70, 75, 80, 90} do
+  for _, name in ipairs {"70", "75", "80", "90", "90a"} do
+    local arch, groups_of_warps = tonumber(name:match "%d+"), name == "90a" -- for 64 rows and columns there is one
     for _, case in ipairs {{"float16", "float32"}, {"float16", "float16"}, {"int8", "int32"}, {"bfloat16", "float32"}, {"float32", "float32"}} do
       local A, B, r = te.placeholder({64, 64}, case[1], "A"), te.placeholder({64, 64}, case[1], "B"), te.reduce_axis(64, "k")
       local func = te.func("product", {A, B, te.compute({64, 64}, function(i, j)
         return te.sum(te.cast(A[{i, r}], case[2]) * te.cast(B[{r, j}], case[2]), r)
       end, "C")})
-      local target, expected = msched.target("cuda -arch=sm_" .. arch), 0
+      local target, expected = msched.target("cuda -arch=sm_" .. name), groups_of_warps and case[2] == "float32" and case[1] ~= "float32" and 1 or 0
       local function count(known) return #space.generate(func, space.parts(targets.context(target, known))) end
       for _, least in ipairs(groups[case[1]][case[2]]) do expected = expected + (arch >= least and 1 or 0) end
       local plain = count(targets.metaschedule.cuda)
       local rounded = case[1] == "float32" and arch >= 80 and 1 or 0
       -- Pipelines are beside what is not for tensor cores, in both.
       local without = count(targets.changed(targets.cuda, {multi_level_tiling_tensor_core = {groups = {}}}))
-      assert(plain <= without and count() == without + expected, case[1] .. " on " .. arch)
-      assert(count(targets.tensor_core) == without + expected + rounded, case[1] .. " rounded on " .. arch)
+      assert(plain <= without and count() == without + expected, case[1] .. " on " .. name)
+      assert(count(targets.tensor_core) == without + expected + rounded, case[1] .. " rounded on " .. name)
     end
   end
 end

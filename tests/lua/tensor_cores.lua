@@ -1,6 +1,7 @@
 -- Products of matrices on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments
 -- before three witnesses: the interpreter runs what is lowered, the source compiled for the CPU computes the same
--- (RUN_KERNELS), NVRTC compiles it, where it is installed, to the shared memory that it asks for and no spills. The peer's
+-- (RUN_KERNELS), NVRTC compiles it, where it is installed, to the shared memory that it asks for and no spills, nor to products of
+-- warp groups that wait for one another. The peer's
 -- own products, which have no form in CUDA's source, are refused by name.
 -- usage: msched tensor_cores.lua RUN_KERNELS DRAWS SEED
 local ms = require "msched"
@@ -8,12 +9,16 @@ local te = ms.te
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "jobs.lua")
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
-local TARGET = "cuda -arch=sm_80"
+local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
 local PRODUCTS = {
-  {"float16", "float32", 64, 32, 48}, {"float16", "float16", 32, 64, 64}, {"bfloat16", "float32", 32, 48, 64},
-  {"float32", "float32", 48, 64, 40}, {"int8", "int32", 48, 32, 64},
+  {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE}, {"bfloat16", "float32", 32, 48, 64, AMPERE},
+  {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
+  {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 96, HOPPER, true},
 }
-local CALLS = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}} -- and what they are called here
+local CALLS = { -- and what they are called here
+  [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
+  [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
+}
 
 local folder = os.tmpname()
 os.remove(folder)
@@ -23,16 +28,18 @@ local function write(path, text)
   file:write(text)
 end
 
-local function product(inputs, output, m, n, k)
-  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder({k, n}, inputs, "B"), te.reduce_axis(k, "k")
-  return te.func("product", {A, B, te.compute({m, n}, function(i, j) return te.sum(te.cast(A[{i, r}], output) * te.cast(B[{r, j}], output), r) end, "C")})
+local function product(inputs, output, m, n, k, by_columns)
+  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"), te.reduce_axis(k, "k")
+  return te.func("product", {A, B, te.compute({m, n}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], output) * te.cast(B[by_columns and {j, r} or {r, j}], output), r)
+  end, "C")})
 end
 
-local function drawn(func, space)
+local function drawn(func, space, target)
   local rules = folder .. "/rules.lua"
   write(rules, 'local ms = require "msched" ms.space(ms.load "rules.targets".' .. space .. ')')
-  local opened = tune.open(func, ms.target(TARGET), {files = {rules}})
-  local pool = ms.pool(func, {jobs = 1, target = TARGET, files = {rules}})
+  local opened = tune.open(func, ms.target(target), {files = {rules}})
+  local pool = ms.pool(func, {jobs = 1, target = target, files = {rules}})
   local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
   pool:close()
   assert(not script_error, script_error)
@@ -50,12 +57,13 @@ local function compile(kernel)
   end
   local asked = kernel:resources()
   assert(got[1].shared_bytes == asked[1].shared_bytes and got[1].spill_stores == 0, "a product spills")
+  assert(not got[1].serialized, "products of a warp group wait for one another")
 end
 
 -- What was drawn, each once, and applied; with its text.
-local function each(func, space)
+local function each(func, space, target)
   local list, seen = {}, {}
-  for _, c in ipairs(drawn(func, space)) do
+  for _, c in ipairs(drawn(func, space, target)) do
     if c and not seen[c.hash] then
       local scheduled = ms.apply(func, c.trace):func()
       list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script()}, true
@@ -65,14 +73,14 @@ local function each(func, space)
 end
 
 -- Gives how many sources were written, in all and by what they call.
-local function check(func)
+local function check(func, target)
   local written, by_call = 0, {}
   write(folder .. "/function.py", func:script())
-  for i, c in ipairs(each(func, "tensor_core")) do
-    for _, call in ipairs(CALLS) do
+  for i, c in ipairs(each(func, "tensor_core", target)) do
+    for _, call in ipairs(CALLS[target]) do
       if c.script:find(call[1], 1, true) then
-        ms.check_lowered(func, c.func, TARGET, i)
-        local kernel = ms.build(c.func, {target = TARGET})
+        ms.check_lowered(func, c.func, target, i)
+        local kernel = ms.build(c.func, {target = target})
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
         kernel:export(string.format("%s/%d.cu", folder, written))
         compile(kernel)
@@ -86,10 +94,10 @@ end
 local function check_refused()
   local func, refused = product("float16", "float32", 64, 64, 32), 0
   assert(os.execute("mkdir " .. folder))
-  for i, c in ipairs(each(func, "metaschedule.tensor_core")) do
+  for i, c in ipairs(each(func, "metaschedule.tensor_core", AMPERE)) do
     if c.script:find "ptx_mma" then
-      ms.check_lowered(func, c.func, TARGET, i)
-      local ok, message = pcall(ms.build, c.func, {target = TARGET})
+      ms.check_lowered(func, c.func, AMPERE, i)
+      local ok, message = pcall(ms.build, c.func, {target = AMPERE})
       assert(not ok and tostring(message):find "of scope \"m16n8k8.* in a kernel has no form in CUDA", message)
       refused = refused + 1
     end
@@ -107,14 +115,17 @@ end
 
 for _, p in ipairs(PRODUCTS) do
   assert(os.execute("mkdir " .. folder))
-  local written, by_call = check(product(table.unpack(p)))
+  local inputs, output, m, n, k, target, by_columns = table.unpack(p)
+  local written, by_call = check(product(inputs, output, m, n, k, by_columns), target)
   local agree, said = run_on_cpu()
   assert(written > 0 and agree == written, said)
   -- Sums of 16 bits have fragments of wmma alone; types that wmma has not, those of mma.sync alone.
-  assert((by_call["mma.sync"] ~= nil) == (p[2] ~= "float16"), p[1])
-  assert((by_call.wmma ~= nil) == (p[1] == "float16" or p[1] == "int8"), p[1])
-  print(string.format("%s to %s: %d by wmma, %d by mma.sync: %d agree on the CPU, %s", p[1], p[2], by_call.wmma or 0,
-                      by_call["mma.sync"] or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
+  local old = target == AMPERE
+  assert((by_call["mma.sync"] ~= nil) == (old and output ~= "float16"), inputs)
+  assert((by_call.wmma ~= nil) == (old and (inputs == "float16" or inputs == "int8")), inputs)
+  assert((by_call.wgmma ~= nil) == (not old), target)
+  print(string.format("%s to %s: %d by wmma, %d by mma.sync, %d by wgmma: %d agree on the CPU, %s", inputs, output, by_call.wmma or 0,
+                      by_call["mma.sync"] or 0, by_call.wgmma or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
   os.execute("rm -r " .. folder)
 end
 local refused = check_refused()
