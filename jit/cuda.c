@@ -55,7 +55,8 @@ static const struct arch *arch_of_device(void) {
   for (size_t i = 0; i < COUNT(archs); i++) {
     char *end;
     int number = (int)strtol(archs[i].name + strlen("sm_"), &end, 10);
-    if (!*end && number / 10 == device.arch / 10 && number <= device.arch) latest = &archs[i];
+    bool own = *end != 0; /* sm_90a: what no later device runs */
+    if (own ? number == device.arch : number / 10 == device.arch / 10 && number <= device.arch) latest = &archs[i];
   }
   return latest;
 }

@@ -40,6 +40,8 @@ grep -q "^kernel [a-z_0-9]*: [1-9][0-9]* threads a block, .*[0-9] bytes of share
 # ---- A target that names no architecture is that of the first device
 FAKE_CUDA_DEVICES="86 90" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32 >"$work/out" || fail "the device is not asked"
 grep -q "on cuda -arch=sm_86:" "$work/out" || fail "not the first device's: $(cat "$work/out")"
+FAKE_CUDA_DEVICES=90 "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32 >"$work/out" || fail "the device is not asked"
+grep -q "on cuda -arch=sm_90a:" "$work/out" || fail "not what that device alone has: $(cat "$work/out")"
 MSCHED_LIBCUDA=/nonexistent refused "no device is found here: say which GPU" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32
 
 # ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best

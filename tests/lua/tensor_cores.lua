@@ -20,6 +20,8 @@ local CALLS = { -- and what they are called here
   [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
 }
 
+local SLACK = 2048 -- bytes of shared memory that alignment may take
+
 local folder = os.tmpname()
 os.remove(folder)
 
@@ -65,8 +67,9 @@ local function each(func, space, target)
   local list, seen = {}, {}
   for _, c in ipairs(drawn(func, space, target)) do
     if c and not seen[c.hash] then
-      local scheduled = ms.apply(func, c.trace):func()
-      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script()}, true
+      local sch = ms.apply(func, c.trace)
+      local scheduled = sch:func()
+      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), foreseen = sch:kernels()[1].shared_bytes}, true
     end
   end
   return list
@@ -81,6 +84,10 @@ local function check(func, target)
       if c.script:find(call[1], 1, true) then
         ms.check_lowered(func, c.func, target, i)
         local kernel = ms.build(c.func, {target = target})
+        local asked = kernel:resources()[1].shared_bytes
+        -- Rows that wmma loads are set apart, which is not foreseen.
+        assert(call[2] == "wmma" or math.abs(asked - c.foreseen) <= SLACK,
+               string.format("%d bytes of shared memory are asked for, %d were foreseen", asked, c.foreseen))
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
         kernel:export(string.format("%s/%d.cu", folder, written))
         compile(kernel)

@@ -133,6 +133,76 @@ static int64_t bytes_of_scope(struct tir *ir, tir_block root, tir_stmt top, cons
   return sum;
 }
 
+/* ---- What lives at a time ---- */
+
+/* A buffer from the first to the last of the statements that use it, by their places in the text; loops bound to threads are
+ * none of them, as they are joined. */
+struct life {
+  int64_t bytes;
+  uint32_t first, last;
+};
+
+static bool is_shared(const struct tir *ir, tir_buffer buffer) {
+  return !strncmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), "shared", strlen("shared"));
+}
+
+/* The largest statement around a user that is repeated, or the user, below `high`. */
+static tir_stmt repeated_around(const struct tir *ir, tir_stmt user, tir_stmt high) {
+  tir_stmt around = user;
+  for (tir_stmt p = user; p && p != high; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && tir_stmt_at(ir, p)->loop_kind != TIR_THREAD_BINDING) around = p;
+  return around;
+}
+
+static void extend(const struct tir *ir, struct life *life, tir_stmt top, const uint32_t *position) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (position[s] < life->first) life->first = position[s];
+    if (position[s] > life->last) life->last = position[s];
+  }
+}
+
+/* Where versions of several iterations live, the buffer does all along the loop. */
+static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, const uint32_t *position) {
+  struct life life = {bytes_below(ir, buffer, top), UINT32_MAX, 0};
+  tir_stmt high = common_to_users(ir, buffer, top);
+  const uint32_t heads[] = {tir_buffer_at(ir, buffer)->writers, tir_buffer_at(ir, buffer)->readers};
+  bool versions = high && !tir_is(ir, high, TIR_BLOCK) && versions_of(ir, buffer, high) > 1;
+  if (versions || (high && tir_is(ir, high, TIR_BLOCK))) extend(ir, &life, high, position);
+  for (int i = 0; high && i < 2; i++)
+    for (uint32_t u = heads[i]; u; u = ir->uses.at[u].next) {
+      tir_block block = ir->uses.at[u].block;
+      if (is_below(ir, block, top)) extend(ir, &life, repeated_around(ir, block, high), position);
+    }
+  return life;
+}
+
+/* As tir/lower/shared.c lays them out, where no gaps are left: the most bytes of shared buffers that live at one place. */
+static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
+  struct tir_span allocs = tir_block_at(ir, root)->allocs;
+  uint32_t *position = calloc(ir->stmts.count, sizeof *position), next = 0, count = 0;
+  struct life *lives = calloc(allocs.count + 1, sizeof *lives);
+  if (!position || !lives) abort();
+  int64_t most = 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) position[s] = next++;
+  for (uint32_t i = 0; i < allocs.count; i++) {
+    tir_buffer buffer = ir->operands.at[allocs.first + i];
+    if (is_shared(ir, buffer)) lives[count++] = life_of(ir, buffer, top, position);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    int64_t sum = 0; /* where the life of i begins */
+    for (uint32_t k = 0; k < count; k++)
+      if (lives[k].bytes < 0 || (lives[k].first <= lives[i].first && lives[i].first <= lives[k].last))
+        sum = add_bytes(sum, lives[k].bytes);
+    if (sum < 0 || most < 0)
+      most = -1;
+    else if (sum > most)
+      most = sum;
+  }
+  free(position);
+  free(lives);
+  return most;
+}
+
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope) {
   tir_block root = tir_root_block(ir, f);
   return root ? bytes_of_scope(ir, root, root, scope, strlen(scope) + 1) : 0;
@@ -214,7 +284,7 @@ static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
     if (tir_is(ir, s, TIR_BLOCK)) add_bounds(ir, &k, s);
   }
   k.threads = product_of(ir, &axes, "threadIdx"), k.vthreads = product_of(ir, &axes, "vthread");
-  k.shared_bytes = bytes_of_scope(ir, root, top, "shared", strlen("shared"));
+  k.shared_bytes = shared_bytes_of(ir, root, top);
   int64_t local = bytes_of_scope(ir, root, top, "local", strlen("local") + 1);
   k.local_bytes = local < 0 || k.vthreads < 0 || __builtin_mul_overflow(local, k.vthreads, &local) ? -1 : local;
   return k;
