@@ -13,7 +13,7 @@ targets.llvm = {
            call = 12, division = 12, branch = 0.7, exposed = 0.3,
            way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
-  add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64},
+  add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},

@@ -299,8 +299,18 @@ static double traffic_of(const struct draft_shape *s, uint32_t access, uint32_t 
   return again * s->bytes[at][access] * (a->written ? 2 : 1);
 }
 
+/* Whether a nest that stands before it inside of the first `at` loops around both touches as much of the same array. */
+static bool is_there(const struct candidate *c, uint32_t nest, uint32_t access, uint32_t at) {
+  const struct draft_shape *s = &c->shapes[nest];
+  for (uint32_t k = 0; k < nest; k++)
+    if (!c->draft->nests[k].follows && draft_shared(c->draft, nest, k) >= at &&
+        bytes_of_buffer(&c->shapes[k], at, s->nest->accesses[access].buffer) >= s->bytes[at][access])
+      return true;
+  return false;
+}
+
 /* Bytes that come from outside of a level: there stays what the loops inside touch, if it fits, and of each access what
- * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside made. */
+ * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside touched. */
 static double traffic(const struct candidate *c, uint32_t nest, int level) {
   const struct draft_shape *s = &c->shapes[nest];
   const struct draft_nest *n = s->nest;
@@ -311,7 +321,7 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
   if (at == 0) return 0; /* all of it was there before: it is run again and again */
   for (uint32_t a = 0; a < n->access_count; a++) {
     const struct draft_access *access = &n->accesses[a];
-    if (access->passed && access->near >= at) continue;
+    if ((access->passed && access->near >= at) || is_there(c, nest, a, at)) continue;
     uint32_t own = at;
     while (own < n->loop_count && s->bytes[own][a] * crowding(n, access, s->tiles[own], way) > capacity) own++;
     bytes += traffic_of(s, a, own);

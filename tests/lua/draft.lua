@@ -76,6 +76,17 @@ assert(filtered(32, 1, 16) > 1.25 * filtered(32, 1, 8), "both ends are as cheap 
 assert(filtered(34, 0, 16) < 1.1 * filtered(34, 0, 8), "without padding there are no ends")
 
 
+-- What a nest before it inside of the same loops has brought is there: a row that is read twice comes once.
+local function centred(rows, columns, together)
+  local X, k = te.placeholder({rows, columns}, "float32", "X"), te.reduce_axis(columns, "k")
+  local most = te.compute({rows}, function(i) return te.sum(X[{i, k}], k) end, "most")
+  local func = te.func("centred", {X, te.compute({rows, columns}, function(i, j) return X[{i, j}] - most[{i}] end, "Y")})
+  local sch = ms.schedule(func)
+  if together then sch:compute_at(sch:get_sblock "most", (sch:get_loops(sch:get_sblock "Y"))) end
+  return (ms.estimate(func, sch.trace, machine))
+end
+assert(centred(65536, 1024, true) < 0.8 * centred(65536, 1024, false), "what was just read comes again")
+
 -- Of padding that is inlined in the sum of a tile, the zeros are left out: fewer steps than of an image as large without.
 local function inlined(size, pad)
   local D, W = te.placeholder({1, size, size, 64}, "float32", "D"), te.placeholder({3, 3, 64, 32}, "float32", "W")

@@ -97,6 +97,15 @@ function tests.add_rfactor()
   assert(#made == 3 and names(made[2]):find " C_rf " and names(made[3]):find " C_rf ")
   for _, sch in ipairs(made) do check(func, sch) end
   assert(#sketches(product(64, 64, 4), CPU, {rules = {"add_rfactor"}}) == 1)
+  -- The partial results' own iteration is their last, so that they are a vector wherever they are computed.
+  local function kinds(parameters)
+    local sch = sketches(func, CPU, {rules = {"add_rfactor"}, add_rfactor = parameters})[3]
+    return table.concat(sch:iter_kinds(sch:get_sblock "C_rf"), " ")
+  end
+  local parameters = {jobs_per_core = 16, max_innermost = 64}
+  assert(kinds(parameters):find "^spatial .*reduce$", kinds(parameters))
+  parameters.lanes_last = true
+  assert(kinds(parameters):find "reduce spatial$", kinds(parameters))
 end
 
 function tests.cross_thread_reduction()

@@ -314,9 +314,10 @@ static bool race(struct machine *m, struct thread *t, const struct object *o, co
                  tir_buffer buffer) {
   assert(o->touches);
   bool thread = m->in_kernel || element >= o->pieces;
-  return interp_fail(m, t, MS_RUN_RACE, "%s %u %s element %lld of the memory of %s",
+  return interp_fail(m, t, MS_RUN_RACE, "%s %u %s element %lld of the memory %s%s",
                      thread ? "thread" : "the iteration of the parallel loop at", toucher(t, o, element), what,
-                     (long long)element, buffer_name(m, buffer));
+                     (long long)element, buffer == TIR_NONE ? "that a call was given" : "of ",
+                     buffer == TIR_NONE ? "" : buffer_name(m, buffer));
 }
 
 bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer) {
