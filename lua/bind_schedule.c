@@ -14,8 +14,12 @@ struct bound_schedule {
   struct vm_schedule *schedule;
   bool borrowed;
   size_t charged;
-  uint32_t times;                /* that instructions were undone, or that it was lent */
-  uint32_t *left, left_capacity; /* how many variables each undo left */
+  uint32_t times; /* that instructions were undone and not redone, or that it was lent */
+  struct undone {
+    uint32_t left;          /* variables that it left */
+    struct vm_trace *trace; /* as it was before */
+  } *undone;                /* what each undo did that was not redone; NULL where the schedule is lent */
+  uint32_t undone_capacity;
 };
 struct bound_handle {
   const char *type;
@@ -118,8 +122,9 @@ static int collect_schedule(lua_State *L) {
   struct bound_schedule *b = luaL_checkudata(L, 1, BOUND_SCHEDULE);
   if (!b->borrowed) vm_schedule_free(b->schedule);
   b->schedule = NULL;
-  free(b->left);
-  b->left = NULL;
+  for (uint32_t i = 0; b->undone && i < b->times; i++) vm_trace_free(b->undone[i].trace);
+  free(b->undone);
+  b->undone = NULL;
   script_discharge(L, &b->charged);
   return 0;
 }
@@ -165,7 +170,7 @@ static struct given check_given(lua_State *L, int at) {
   const struct bound_schedule *b = h->schedule;
   if (!b->schedule) refuse_lent(L);
   for (uint32_t i = h->times; i < b->times; i++)
-    if (h->variable >= b->left[i]) bind_refuse(L, "the instruction that gave this handle was undone");
+    if (h->variable >= b->undone[i].left) bind_refuse(L, "the instruction that gave this handle was undone");
   return (struct given){h->schedule, h->variable};
 }
 
@@ -287,10 +292,29 @@ static int schedule_undo(lua_State *L) {
   ms_error err = {.instruction = -1};
   luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of instructions is expected");
   if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
-  if (b->times == b->left_capacity)
-    b->left = tir_enlarge(b->left, &b->left_capacity, (uint64_t)b->times + 1, sizeof *b->left);
-  if (!vm_undo(s, (uint32_t)count, &err)) return bind_raise(L, &err);
-  b->left[b->times++] = s->trace.steps->variables;
+  if (!count) return 0;
+  if (b->times == b->undone_capacity)
+    b->undone = tir_enlarge(b->undone, &b->undone_capacity, (uint64_t)b->times + 1, sizeof *b->undone);
+  struct vm_trace *before = vm_trace_copy(&s->trace);
+  if (!vm_undo(s, (uint32_t)count, &err)) return vm_trace_free(before), bind_raise(L, &err);
+  b->undone[b->times++] = (struct undone){s->trace.steps->variables, before};
+  bind_charge_schedule(L, 1);
+  return 0;
+}
+
+/* redo([count]): takes back the last calls of undo, so that handles of what they undid stand for something again. */
+static int schedule_redo(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  struct bound_schedule *b = lua_touserdata(L, 1);
+  lua_Integer count = luaL_optinteger(L, 2, 1);
+  ms_error err = {.instruction = -1};
+  luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of calls of undo is expected");
+  if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
+  for (lua_Integer i = 0; i < count; i++) {
+    if (!b->times) return bind_refuse(L, "nothing was undone that could be done again");
+    if (!vm_redo(s, b->undone[b->times - 1].trace, &err)) return bind_raise(L, &err);
+    vm_trace_free(b->undone[--b->times].trace);
+  }
   bind_charge_schedule(L, 1);
   return 0;
 }
@@ -351,6 +375,7 @@ void bind_schedules(lua_State *L) {
                                               {"handle", schedule_handle},
                                               {"workload", schedule_workload},
                                               {"undo", schedule_undo},
+                                              {"redo", schedule_redo},
                                               {"hash", schedule_hash},
                                               {"split_factor", schedule_split_factor},
                                               {"script", schedule_text},

@@ -194,6 +194,7 @@ schedule:script(options?: {colour?: boolean}): string | The module as TVMScript.
 schedule:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds the scheduled function; the kernel's check compares it with the workload.
 schedule:try(instruction: string, ...: any): boolean, any | As the instruction's method with the other arguments: true and what it gives, or false where the schedule refuses it, and is as it was. A mistake in the call is raised.
 schedule:undo(count?: integer) | Takes back the last instructions, one if no number is given.
+schedule:redo(count?: integer) | Does again what the last undo took back, or the last so many; refused where other instructions came after it. Handles of them stand for something again.
 schedule:explain(n?: integer) | Prints what the instruction numbered n from 0, or each, did and what builds on it.
 schedule:split_factor(loop: msched.handle): msched.handle|integer|nil | What a split made a loop by: the handle of a number that was drawn, or a number.
 schedule:draw(): string | Its loop nest as a picture in text, with the bytes that one run of each loop touches and the nearest place that holds as many.

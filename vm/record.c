@@ -207,6 +207,29 @@ bool vm_undo(struct vm_schedule *sch, uint32_t count, ms_error *err) {
   return done;
 }
 
+static bool is_beginning(const struct vm_trace *part, const struct vm_trace *whole) {
+  if (part->steps->count >= whole->steps->count) return false;
+  struct vm_trace *head = vm_trace_head(whole, part->steps->count);
+  size_t length, other_length;
+  void *bytes = vm_write_binary(head, &length), *other = vm_write_binary(part, &other_length);
+  bool same = length == other_length && !memcmp(bytes, other, length);
+  free(bytes), free(other);
+  vm_trace_free(head);
+  return same;
+}
+
+bool vm_redo(struct vm_schedule *sch, const struct vm_trace *undone, ms_error *err) {
+  assert(sch && undone);
+  if (sch->branches || !sch->workload)
+    return ms_fail(err, MS_CANNOT_UNDO, "%s", sch->branches ? "an If or For is open" : "the workload is not known");
+  if (!is_beginning(&sch->trace, undone))
+    return ms_fail(err, MS_CANNOT_UNDO, "nothing was undone last: other instructions came after it");
+  struct vm_trace *whole = vm_trace_copy(undone);
+  bool done = become(sch, whole, VM_STRICT, err);
+  vm_trace_free(whole);
+  return done;
+}
+
 /* ---- One instruction --------------------------------------------------------------------------------------------- */
 
 /* Makes the last instruction of the schedule's trace ready on its own; its outputs follow the variables there are. */

@@ -326,6 +326,10 @@ bool vm_call(struct vm_schedule *schedule, enum vm_kind kind, const struct vm_va
 /* Takes back the last `count` instructions, an If or For with all it holds as one, by replaying those before them.
  * False: refused, and nothing has changed. Variables that they gave are gone. */
 bool vm_undo(struct vm_schedule *schedule, uint32_t count, ms_error *err);
+/* Goes on to what the trace gives, with its decisions: what vm_undo took back. Variables are as they were.
+ *   undone   borrowed for the call; the schedule's own trace is its beginning
+ * False: refused, and nothing has changed: another beginning, or an If or For is open. */
+bool vm_redo(struct vm_schedule *schedule, const struct vm_trace *undone, ms_error *err);
 /* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */
 tir_stmt vm_statement(const struct vm_schedule *schedule, uint32_t variable);
 

@@ -90,6 +90,37 @@ fails("was undone", function() fresh:unroll(x1) end)
 fails("there are 3", function() fresh:undo(4) end)
 assert(fresh:extent(y) == 48)
 
+-- Redo brings back what an undo took, whole, with its decisions, and the handles of it; not after another instruction.
+local again = ms.schedule(func, {seed = 9})
+local u = again:get_loops(again:get_sblock "B")
+local tile = {again:sample_perfect_tile(u, 2)}
+local u0, u1 = again:split(u, tile)
+again:unroll(u1)
+local whole, text = again:hash(), again.trace:text()
+again:undo()
+local before_last = again:hash()
+again:undo(2)
+again:redo()
+assert(again:hash() == before_last and again:extent(u1) == tile[2]:value())
+again:redo()
+assert(again:hash() == whole and again.trace:text() == text)
+fails("nothing was undone", function() again:redo() end)
+again:undo(2)
+fails("was undone", function() again:extent(u1) end)
+local v0, v1 = again:split(u, {ms.rest, 8})
+fails("other instructions came after it", function() again:redo() end)
+again:undo()
+fails("was undone", function() again:extent(v0) end)
+again:redo(2 - 1)
+assert(again:extent(v1) == 8)
+again:undo()
+again:redo(1)
+again:undo()
+fails("other instructions", function() again:undo(#again.trace) again:get_sblock "root" again:redo() end)
+again:undo()
+again:redo() -- the look-up
+fails("other instructions", function() again:redo() end)
+
 -- What an instruction did, and what builds on it.
 local explain = ms.load "lua.explain"
 local steps = explain.steps(func, sch.trace)
