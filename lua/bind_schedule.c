@@ -18,7 +18,7 @@ struct bound_schedule {
   struct undone {
     uint32_t left;          /* variables that it left */
     struct vm_trace *trace; /* as it was before */
-  } *undone;                /* what each undo did that was not redone; NULL where the schedule is lent */
+  } * undone;               /* what each undo did that was not redone; NULL where the schedule is lent */
   uint32_t undone_capacity;
 };
 struct bound_handle {
@@ -370,16 +370,11 @@ static int apply(lua_State *L) {
 
 void bind_schedules(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg schedule_methods[] = {{"func", schedule_function},
-                                              {"copy", schedule_copy},
-                                              {"handle", schedule_handle},
-                                              {"workload", schedule_workload},
-                                              {"undo", schedule_undo},
-                                              {"redo", schedule_redo},
-                                              {"hash", schedule_hash},
-                                              {"split_factor", schedule_split_factor},
-                                              {"script", schedule_text},
-                                              {NULL, NULL}};
+  static const luaL_Reg schedule_methods[] = {{"func", schedule_function}, {"copy", schedule_copy},
+                                              {"handle", schedule_handle}, {"workload", schedule_workload},
+                                              {"undo", schedule_undo},     {"redo", schedule_redo},
+                                              {"hash", schedule_hash},     {"split_factor", schedule_split_factor},
+                                              {"script", schedule_text},   {NULL, NULL}};
   static const luaL_Reg handle_methods[] = {{"value", handle_value}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg schedule_meta[] = {{"__gc", collect_schedule}, {"__tostring", schedule_text}, {NULL, NULL}};
   static const luaL_Reg handle_meta[] = {{"__tostring", handle_text}, {NULL, NULL}};

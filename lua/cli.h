@@ -102,6 +102,7 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err);
 /* The tensor intrinsics that files define: sections, or a script's, FILE.lua; the caller's to free, the list is freed.
  * NULL: err says which file cannot be read, defines none, or defines another of a name. */
 struct vm_intrinsics *cli_read_intrinsics(struct cli_list *files, ms_error *err);
+void cli_add_terminal(lua_State *L);   /* to the table on top: is_terminal, terminal_width, terminal_height */
 int cli_take_intrinsics(lua_State *L); /* a function of Lua's: the same of a list of files, for that state */
 /* Prints a refusal: to stderr, or as a JSON object a line on stdout. trace may be NULL. Returns CLI_FAILED. */
 int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json);

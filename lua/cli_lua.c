@@ -30,6 +30,15 @@ static int is_terminal(lua_State *L) {
   return 1;
 }
 
+void cli_add_terminal(lua_State *L) {
+  assert(lua_istable(L, -1));
+  static const luaL_Reg functions[] = {{"is_terminal", is_terminal},
+                                       {"terminal_width", terminal_width},
+                                       {"terminal_height", terminal_height},
+                                       {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}
+
 /* Pushes a table of the options by their keys, a list of the arguments, and one of what follows "--". */
 static bool push_words(lua_State *L, const struct cli_command *self, int argc, char **argv) {
   struct cli_words words = cli_words_of(self, argc, argv);
@@ -75,12 +84,7 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   lua_State *L = script_new(&limits, &err);
   if (!L) return cli_report(&err, NULL, false);
   lua_getglobal(L, "msched");
-  lua_pushcfunction(L, is_terminal);
-  lua_setfield(L, -2, "is_terminal");
-  lua_pushcfunction(L, terminal_width);
-  lua_setfield(L, -2, "terminal_width");
-  lua_pushcfunction(L, terminal_height);
-  lua_setfield(L, -2, "terminal_height");
+  cli_add_terminal(L);
   lua_pushcfunction(L, cli_take_intrinsics);
   lua_setfield(L, -2, "take_intrinsics");
   char data[PATH_MAX];

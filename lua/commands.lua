@@ -32,32 +32,14 @@ end
 
 local MOST_JOBS = 1024 -- each is a thread with a state of Lua
 
-local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
-
--- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does not.
-local function best_few(task, state)
-  local list, decisions = task:best(FEW), ms.load "lua.report.decisions"
-  for i, m in ipairs(#list > 1 and list or {}) do
-    local cost, differs = state and state.costs[m.full_id], ""
-    if i > 1 then
-      local differences = decisions.differences(m.sketch, list[1].sketch)
-      local count = differences and #differences
-      differs = not differences and "  another sketch"
-        or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD)) .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
-    end
-    print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", time_text(m.seconds), 100 * list[1].seconds / m.seconds,
-                        cost and string.format("  built in %.2f s, run in %.2f s", cost.build, cost.run) or "", differs))
-  end
-end
-
 -- What the tasks ended with: messages, what to type next. Gives whether each has a best.
 local function report_tasks(tune, tasks, options, states)
-  local all = true
+  local all, progress = true, ms.load "lua.progress"
   for _, task in ipairs(tasks) do
     all = all and task.fastest ~= nil and not task.error
     local message = task.error or not task.fastest and not task:stopped() and tune.why(task)
     if message then io.stderr:write("msched tune: ", task.name, ": ", message, "\n") end
-    if not options.json and not options["no-tune"] then best_few(task, states[task.name]) end
+    if not options.json and not options["no-tune"] then progress.print_best(task, states[task.name]) end
     if not options.json and task.fastest and task.fastest.id then print(next_commands(task, options)) end
   end
   return all

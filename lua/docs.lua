@@ -382,7 +382,7 @@ end
 local FIELDS = {
   ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open\n---@field map lightuserdata an annotation that is a map without keys, since {} is a list",
   schedule = "---@field trace msched.trace a copy of its trace",
-  best = "---@field func msched.function\n---@field target string\n---@field trace msched.trace\n---@field seconds number\n---@field id string",
+  best = "---@field func msched.function\n---@field target string\n---@field trace msched.trace\n---@field seconds number\n---@field id string\n---@field interrupted? boolean in the session: the run was ended by Ctrl-C",
   kernel = "---@overload fun(...: msched.array|number)",
   array = "---@operator len: integer\n---@field [integer[]] number",
   trace = "---@operator len: integer",

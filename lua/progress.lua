@@ -112,6 +112,26 @@ function progress.lines(screen, states)
   end
 end
 
+-- ---- The end ----------------------------------------------------------------------------------------------------
+
+local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
+
+-- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does not.
+function progress.print_best(task, state)
+  local list, decisions = task:best(FEW), ms.load "lua.report.decisions"
+  for i, m in ipairs(#list > 1 and list or {}) do
+    local cost, differs = state and state.costs[m.full_id], ""
+    if i > 1 then
+      local differences = decisions.differences(m.sketch, list[1].sketch)
+      local count = differences and #differences
+      differs = not differences and "  another sketch"
+        or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD)) .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
+    end
+    print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds), 100 * list[1].seconds / m.seconds,
+                        cost and string.format("  built in %.2f s, run in %.2f s", cost.build, cost.run) or "", differs))
+  end
+end
+
 -- Each event as an object, but that one waits.
 function progress.json()
   return function(e)

@@ -3,6 +3,7 @@
  * end of the input and os.exit. */
 #include "repl.h"
 #include "cli.h"
+#include "state.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -58,10 +59,29 @@ static int explain(lua_State *L) {
   return 1;
 }
 
+/* patiently(f, arguments…): as pcall, but that an interrupt is not raised in it: f looks at it, and once f has ended it
+ * is forgotten. Gives whether there was one, then what pcall does. */
+static int patiently(lua_State *L) {
+  struct script *s = script_of(L);
+  bool patient = s->limits.patient;
+  s->limits.patient = true;
+  bool done = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0) == LUA_OK;
+  s->limits.patient = patient;
+  luaL_checkstack(L, 2, NULL);
+  lua_pushboolean(L, script_interrupted());
+  lua_insert(L, 1);
+  lua_pushboolean(L, done);
+  lua_insert(L, 2);
+  script_resume();
+  return lua_gettop(L);
+}
+
 void repl_push(lua_State *L) {
-  static const luaL_Reg functions[] = {{"kind", kind}, {"methods", methods}, {"explain", explain}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"kind", kind}, {"methods", methods}, {"explain", explain}, {"patiently", patiently}, {NULL, NULL}};
   script_push_own(L, "lua.repl");
   luaL_newlib(L, functions);
+  cli_add_terminal(L);
   lua_pushboolean(L, repl_wants_colour());
   lua_setfield(L, -2, "colour");
   lua_call(L, 1, 1);
@@ -204,10 +224,20 @@ static void append(struct session *s, const char *line, size_t length) {
   s->text[s->length] = 0;
 }
 
+/* The input so far, in all its lines, is what comes back to be edited. */
+static void remember(struct session *s) {
+  if (!s->editor || !s->length) return;
+  assert(s->text[s->length - 1] == '\n');
+  s->text[s->length - 1] = 0;
+  repl_remember(s->editor, s->text);
+  s->text[s->length - 1] = '\n';
+}
+
 static void take_line(struct session *s, const char *line, size_t length) {
   append(s, line, length);
   enum compiled what = compile(s);
   if (what == INCOMPLETE) return;
+  remember(s);
   if (what == WRONG)
     report(s);
   else
@@ -219,10 +249,12 @@ static void loop(struct session *s) {
   const char *line;
   size_t length;
   for (enum repl_input got; (got = read_line(s, &line, &length)) != REPL_END;) {
-    if (got == REPL_LINE)
+    if (got == REPL_LINE) {
       take_line(s, line, length);
-    else
+    } else {
+      remember(s);
       s->length = 0;
+    }
   }
   if (s->length) { /* cut short */
     load(s, "", 0);
@@ -236,6 +268,8 @@ static int open_session(lua_State *L) {
   lua_getglobal(L, "msched");
   lua_getfield(L, -1, "te");
   lua_setglobal(L, "te");
+  lua_getfield(L, -2, "watched");
+  lua_setfield(L, -2, "watched");
   lua_setglobal(L, "ms");
   lua_getfield(L, -1, "help");
   lua_setglobal(L, "help");

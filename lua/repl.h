@@ -13,7 +13,9 @@ struct repl_editor; /* of a terminal: libedit's editor and history */
  * borrowed. NULL: the terminal cannot be edited on. */
 struct repl_editor *repl_editor_new(lua_State *L, int complete);
 void repl_editor_free(struct repl_editor *editor);
-/* A line without its newline, valid until the next call. */
+/* Keeps an input, of one line or several, in the history; one of blanks is not kept. */
+void repl_remember(struct repl_editor *editor, const char *input);
+/* A line without its newline, valid until the next call; several where an input of several was brought back. */
 enum repl_input repl_edit(struct repl_editor *editor, const char *prompt, const char **line, size_t *length);
 
 /* ---- What the session knows of values (repl.c) ---- */

@@ -40,8 +40,17 @@ return function(host)
     return "{" .. table.concat(parts, ", ") .. "}"
   end
 
+  -- What ms.tune gave.
+  local function best_text(best)
+    local cli = ms.load "lua.cli"
+    local time = best.seconds and " " .. cli.time_text(best.seconds) .. " " .. cli.rate_text(cli.work_of(best.func), best.seconds) or ""
+    return string.format("%s:%s%s on %s%s; :schedule(), :build() and :export(path) make it", best.func:name(), time, best.id and " (" .. best.id .. ")" or "", best.target,
+                         best.interrupted and ", interrupted" or "")
+  end
+
   -- Tensors are tables of te; what else has a metatable says itself what it is.
-  local function show_object(x)
+  local function show_object(x, depth)
+    if host.kind(x) == "best" then return depth > 0 and "<best>" or best_text(x) end
     local kind, shape = rawget(x, "kind"), rawget(x, "shape")
     if (kind == "placeholder" or kind == "compute") and type(shape) == "table" then
       return string.format("tensor %s: %s[%s]", x.name, x.type, table.concat(shape, ", "))
@@ -52,7 +61,7 @@ return function(host)
   -- At depth 0 as a whole; inside tables strings are quoted, and what takes many lines is named by its type.
   function show(x, depth)
     if type(x) == "string" then return depth > 0 and string.format("%q", x) or x end
-    if type(x) == "table" then return getmetatable(x) == nil and show_table(x, depth) or show_object(x) end
+    if type(x) == "table" then return getmetatable(x) == nil and show_table(x, depth) or show_object(x, depth) end
     if rawequal(x, ms.rest) then return "ms.rest" end
     if rawequal(x, ms.map) then return "ms.map" end
     local kind = host.kind(x)
@@ -89,6 +98,23 @@ return function(host)
       return (x == "number" or x == "string") and a < b
     end)
     return keys
+  end
+
+  -- ---- Tuning --------------------------------------------------------------------------------------------------
+
+  -- ms.tune in the session: run(func, options) is shown as `msched tune` shows it, unless the options have a listener. Ctrl-C
+  -- ends the run alone, and what it found so far is what it gives.
+  function repl.watched(run, func, options)
+    local progress, states, listens = ms.load "lua.progress", {}, options.listen
+    if not listens then
+      local screen = host.terminal_width() and ms.load "lua.live".new {width = host.terminal_width, height = host.terminal_height}
+      options = setmetatable({listen = progress.lines(screen, states)}, {__index = options})
+    end
+    local interrupted, ok, task, path = host.patiently(run, func, options)
+    if not ok then error(interrupted and "interrupted before anything was measured" or task, 0) end
+    if not listens and not options.no_tune then progress.print_best(task, states[task.name]) end
+    if interrupted then print(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", task.kept, path)) end
+    return task, path
   end
 
   -- ---- Completion ----------------------------------------------------------------------------------------------
@@ -264,6 +290,9 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value
   help(sch.split) one function or method; help "split" is the same
   help "commands" the program's commands; also "instructions", "queries"
+  sch:undo(), sch:redo()   takes the last instructions back; does them again
+  ms.tune(f, {trials = 64})   the best schedule, as a value; shown as it goes on, Ctrl-C ends it and gives the best so far
+  Ctrl-R          searches the history; Up brings an input of several lines back whole, to be edited
   ms.time(f, …)   seconds that a call takes; ms.load_array "a.npy", array:save "b.npy": NumPy's files
   ?name           the same; ??name says where it is made, too
   sch:draw()      the loops of a schedule as a picture; sch:explain() what each instruction did

@@ -59,6 +59,13 @@ static int read_character(EditLine *el, wchar_t *out) {
   return script_interrupted() ? -1 : 0;
 }
 
+/* Of text in UTF-8: bytes that go on with a character do not count. */
+static int count_characters(const char *from, const char *to) {
+  int count = 0;
+  for (; from < to; from++) count += ((unsigned char)*from & 0xC0) != 0x80;
+  return count;
+}
+
 /* ---- Completion ---- */
 
 static size_t common_prefix(lua_State *L, int list, lua_Integer count, const char **first) {
@@ -142,6 +149,42 @@ static int complete_at(lua_State *L) {
   return 2;
 }
 
+/* ---- Inputs of several lines ---- */
+
+/* Moves the cursor to the column of another line of the input that it has now; false: there is none there. */
+static bool move_up(EditLine *el) {
+  const LineInfo *line = el_line(el);
+  const char *start = line->cursor, *other;
+  while (start > line->buffer && start[-1] != '\n') start--;
+  if (start == line->buffer) return false;
+  for (other = start - 1; other > line->buffer && other[-1] != '\n';) other--;
+  ptrdiff_t column = line->cursor - start, most = start - 1 - other;
+  const char *to = other + (column < most ? column : most);
+  return el_cursor(el, -count_characters(to, line->cursor)) >= 0;
+}
+static bool move_down(EditLine *el) {
+  const LineInfo *line = el_line(el);
+  const char *start = line->cursor, *next = memchr(line->cursor, '\n', (size_t)(line->lastchar - line->cursor));
+  if (!next) return false;
+  while (start > line->buffer && start[-1] != '\n') start--;
+  const char *end = memchr(next + 1, '\n', (size_t)(line->lastchar - next - 1));
+  ptrdiff_t column = line->cursor - start, most = (end ? end : line->lastchar) - next - 1;
+  const char *to = next + 1 + (column < most ? column : most);
+  return el_cursor(el, count_characters(line->cursor, to)) >= 0;
+}
+
+/* Another line of the input, or where there is none, another input. */
+static unsigned char on_up(EditLine *el, int unused) {
+  (void)unused;
+  if (!move_up(el)) el_push(el, "\020"); /* Ctrl-P */
+  return CC_REFRESH;
+}
+static unsigned char on_down(EditLine *el, int unused) {
+  (void)unused;
+  if (!move_down(el)) el_push(el, "\016"); /* Ctrl-N */
+  return CC_REFRESH;
+}
+
 /* ---- History ---- */
 
 /* $XDG_STATE_HOME/msched/history, else under ~/.local/state; folders are made. Without a home there is no history. */
@@ -161,11 +204,11 @@ static void find_history(char *out, size_t size) {
   }
 }
 
-static void remember(struct repl_editor *e, const char *line) {
-  assert(line);
+void repl_remember(struct repl_editor *e, const char *input) {
+  assert(e && input);
   HistEvent event;
-  if (!line[strspn(line, " \t")]) return;
-  history(e->history, &event, H_ENTER, line);
+  if (!input[strspn(input, " \t\n")]) return;
+  history(e->history, &event, H_ENTER, input);
   if (*e->file) history(e->history, &event, H_SAVE, e->file); /* at once: a session may be killed */
 }
 
@@ -201,6 +244,13 @@ struct repl_editor *repl_editor_new(lua_State *L, int complete) {
   el_set(e->el, EL_GETCFN, read_character);
   el_set(e->el, EL_ADDFN, "msched-complete", "Completes a name", on_tab);
   el_set(e->el, EL_BIND, "^I", "msched-complete", NULL);
+  el_set(e->el, EL_ADDFN, "msched-up", "The line above, or the input before", on_up);
+  el_set(e->el, EL_ADDFN, "msched-down", "The line below, or the next input", on_down);
+  static const char *const ups[] = {"\033[A", "\033OA"}, *const downs[] = {"\033[B", "\033OB"};
+  for (int i = 0; i < 2; i++) {
+    el_set(e->el, EL_BIND, ups[i], "msched-up", NULL);
+    el_set(e->el, EL_BIND, downs[i], "msched-down", NULL);
+  }
   el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
   el_source(e->el, NULL); /* the user's ~/.editrc */
   return e;
@@ -229,9 +279,6 @@ enum repl_input repl_edit(struct repl_editor *e, const char *prompt, const char 
   if (script_interrupted()) return putchar('\n'), REPL_INTERRUPTED;
   if (!got || count <= 0) return putchar('\n'), REPL_END;
   if (got[count - 1] == '\n') count--;
-  char *kept = strndup(got, (size_t)count);
-  if (kept) remember(e, kept);
-  free(kept);
   *line = got, *length = (size_t)count;
   return REPL_LINE;
 }

@@ -221,12 +221,17 @@ local OPTIONS = "target:string trials:integer seconds:number seed:integer files:
 
 function msched.tune(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end
-  local task, path = tune.run(func, msched.options(options, OPTIONS))
-  if task:stopped() then
+  options = msched.options(options, OPTIONS)
+  local watched = msched.watched -- of the session: shows what goes on, and an interrupt ends the run alone
+  local task, path
+  if watched then task, path = watched(tune.run, func, options) else task, path = tune.run(func, options) end
+  local stopped = task.ended_as.why == "interrupted" or task:stopped()
+  if stopped and not (watched and task.fastest) then
     error(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", task.kept, path), 2)
   end
   if not task.fastest then error(tune.why(task), 2) end
-  return setmetatable({func = func, target = task.target.text, trace = task.fastest.trace, seconds = task.fastest.seconds, id = task.fastest.id}, Best)
+  return setmetatable({func = func, target = task.target.text, trace = task.fastest.trace, seconds = task.fastest.seconds, id = task.fastest.id,
+                       interrupted = stopped or nil}, Best)
 end
 
 return tune

@@ -94,7 +94,6 @@ loop i
 ms.rest
 {loop i}
 {<schedule>}' <"$work/in"
-ask 'i0, i1 = sch:split(i, {2, ms.rest})' 'print(sch)'
 says "what was meant" 1 'block root
 msched: attempt to call a nil value (method '"'get_sbloc'"'); did you mean `get_sblock`?
 msched: there is no option `preserve_unit_iter` here; known are loop, factors, preserve_unit_iters, disable_predication, decision; did you mean `preserve_unit_iters`?
@@ -142,6 +141,31 @@ ms.show_diff = nil
 ?te.lt
 ?fly
 L
+cat >"$work/in" <<L
+local A = te.placeholder({64}, "float32", "A")
+f = te.func("twice", {A, ms.ops.multiply(A, 2)})
+best = ms.tune(f, {trials = 1, target = "native -num-cores=1", db = "$work/session.db"})
+best
+{best, best.interrupted}
+ms.tune(f, {trials = 1, target = "native -num-cores=1", db = "$work/quiet.db", listen = function() end}).seconds > 0
+L
+"$msched" <"$work/in" >"$work/out" 2>&1 || fail "tuning: $(cat "$work/out")"
+[ "$(grep -c "^twice: trial 1 of 1, best .*left, failed: none$" "$work/out")" = 1 ] || fail "tuning shows no lines, or some where the caller listens: $(cat "$work/out")"
+grep -q "^twice: .*s .*([0-9a-f]*) on llvm .*; :schedule(), :build() and :export(path) make it$" "$work/out" || fail "what tuning gives: $(cat "$work/out")"
+grep -qx "{<best>}" "$work/out" || fail "what tuning gives, in a table: $(cat "$work/out")"
+says "undo and redo" 1 'false
+true
+msched: nothing was undone that could be done again' <<'L'
+local A = te.placeholder({4, 4}, "float32", "A")
+sch = ms.schedule(te.func("f", {A, ms.ops.relu(A)}))
+i = sch:get_loops(sch:get_sblock "relu"); sch:parallel(i); text = sch:script()
+sch:undo()
+sch:script() == text
+sch:redo()
+sch:script() == text
+sch:redo()
+L
+ask 'i0, i1 = sch:split(i, {2, ms.rest})' 'print(sch)'
 holds "a schedule" 'for i_0, i_1, j in T.grid(2, 4, 8):' <"$work/in"
 grep -q "$(printf '\033')" "$work/out" && fail "colour on a pipe"
 ask 'sch.trace'

@@ -15,6 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define UP    "\x1b[A"
+#define DOWN  "\x1b[B"
+#define FORTH "\x1b[C"
+#define BACK  "\x7f"
+
 enum { PATIENCE_MS = 20000 };
 
 struct terminal {
@@ -174,6 +179,62 @@ static void test_history(void **unused) {
   leave(&t);
 }
 
+/* An input of several lines comes back whole, in this session and the next; its lines are gone up and down in. */
+static void test_inputs_of_lines(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  type(&t, "for i = 1, 2 do\r");
+  expect(&t, ">> ");
+  type(&t, "print(i * 1111)\r");
+  expect(&t, ">> ");
+  ask(&t, "end", "\n2222");
+  ask(&t, "9 + 9", "\n18");
+  ask(&t, UP UP, "\n2222"); /* as it was */
+  /* two lines up is the first, at the column of the end: for| i = 1, 2 do */
+  ask(&t, UP UP UP FORTH FORTH FORTH FORTH FORTH FORTH BACK "-3", "\n-3333");
+  leave(&t);
+  start(&t, NULL);
+  ask(&t, UP DOWN "4 + 4", "\n8"); /* what is below the last input is an empty one */
+  ask(&t, UP UP UP UP FORTH FORTH FORTH FORTH FORTH FORTH FORTH BACK "4", "\n-4444");
+  leave(&t);
+}
+
+/* Ctrl-R finds an input by what is in it. */
+static void test_history_search(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, NULL);
+  ask(&t, "777 + 11", "\n788");
+  ask(&t, "'some' .. 'thing'", "\nsomething");
+  ask(&t, "5", "\n5");
+  type(&t, "\x12"
+           "777");
+  expect(&t, "777 + 11");
+  ask(&t, "\r", "\n788");
+  leave(&t);
+}
+
+/* Tuning draws its table; Ctrl-C ends it, the prompt is back, and what it found is a value. */
+static void test_tuning(void **unused) {
+  (void)unused;
+  struct terminal t;
+  start(&t, "1");
+  make_schedule(&t);
+  ask(&t, "options = {trials = 100000, policy = 'replay_trace', target = 'native -num-cores=1'}", "");
+  type(&t, "best = ms.tune(sch:func(), options)\r");
+  expect(&t, "of roof");
+  expect(&t, "best so far");
+  expect(&t, " to "); /* there is a best */
+  type(&t, "\x03");
+  expect(&t, "results of this run are kept in ");
+  expect(&t, "> ");
+  ask(&t, "best", ", interrupted; :schedule(), :build() and :export(path) make it");
+  ask(&t, "best.seconds > 0 and best.interrupted and 'a value'", "\na value");
+  ask(&t, "best:schedule():hash() ~= '' and 6 * 7", "\n42"); /* nothing is left of the interrupt */
+  leave(&t);
+}
+
 static void test_colour(void **unused) {
   (void)unused;
   struct terminal t;
@@ -210,8 +271,9 @@ int main(void) {
   close(master), close(slave);
   if (!mkdtemp(home)) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lines),   cmocka_unit_test(test_completion), cmocka_unit_test(test_interrupts),
-      cmocka_unit_test(test_history), cmocka_unit_test(test_colour),
+      cmocka_unit_test(test_lines),   cmocka_unit_test(test_completion),      cmocka_unit_test(test_interrupts),
+      cmocka_unit_test(test_history), cmocka_unit_test(test_inputs_of_lines), cmocka_unit_test(test_history_search),
+      cmocka_unit_test(test_tuning),  cmocka_unit_test(test_colour),
   };
   return cmocka_run_group_tests(tests, NULL, remove_home);
 }
