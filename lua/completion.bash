@@ -17,6 +17,14 @@ _msched_value() { # the lines, the option, what is typed of its value
   COMPREPLY+=($(compgen -W "$words" -- "$3"))
 }
 
+# What stands where an ID is asked for: the fastest records of the store that was named so far, its tasks, and `best`.
+_msched_ids() {
+  local i db=()
+  for ((i = 2; i < COMP_CWORD - 1; i++)); do [[ ${COMP_WORDS[i]} == --db ]] && db=(--db "${COMP_WORDS[i + 1]}"); done
+  echo best
+  "${COMP_WORDS[0]}" top "${db[@]}" 2>/dev/null | sed -nE 's/^([^ :]+): [0-9]+ records?$/\1/p; s/^ +[0-9]+  ([0-9a-f]+)  .*/\1/p'
+}
+
 _msched() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i commands help words
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -43,6 +51,12 @@ _msched() {
   # and the words in small letters of the command's forms
   words+=" "$(sed -nE "s/^(usage:|      ) msched $command ([^-]*).*/ \2/p" <<<"$help" | grep -oE '[^A-Z…][a-z]{2,}' | tr -d '[ |')
   [[ $command == help ]] && words+=" instructions queries commands $commands"
+  if [[ $word != -* ]]; then
+    case $command:${COMP_WORDS[2]} in
+    show:* | replay:* | export:* | diff:* | db:pin | db:unpin) words+=" "$(_msched_ids) ;;
+    db:delete) words+=" "$(_msched_ids | grep -xE '[0-9a-f]{4,}') ;;
+    esac
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
   [[ $word == -* ]] || COMPREPLY+=($(compgen -f -- "$word"))
 }

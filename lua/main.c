@@ -33,8 +33,7 @@ const struct cli_command cli_commands[] = {
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
     {"show", "ID\nops:NAME\nsuite:NAME",
      "Prints a record: its scheduled module and its trace, or what each instruction changed; an operator's function; "
-     "the "
-     "members of a suite.",
+     "the members of a suite. An ID may be a task's name, for its best record, or `best` where the store has one task.",
      cli_lua},
     {"report", "[TASK…] -o FILE",
      "Makes one page of HTML of what the store knows: tasks, curves, failures, decisions, the best step by step; or of "

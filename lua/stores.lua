@@ -8,15 +8,12 @@ local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = c
 
 -- ---- One record ------------------------------------------------------------------------------------------------------
 
-local function find(store, id)
-  local ok, r = pcall(store.find, store, id)
-  if not ok then refuse("%s", tostring(r)) end
-  return r or refuse("no record `%s` in %s", id, store:path())
-end
+local find -- below
 
--- The record that a command's only argument names.
+-- The record that a command's only argument names: by its ID, as the best of the store's only task (`best`), or as that of
+-- a task by its name.
 function stores.record_of(store, ids)
-  if not ids[1] then misuse("a record's ID is expected; `msched top` lists them") end
+  if not ids[1] then misuse("a record's ID, a task's name or `best` is expected; `msched top` lists them") end
   if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
   return find(store, ids[1])
 end
@@ -106,6 +103,46 @@ local function by_target(records)
   return list
 end
 
+-- ---- A record by a task's name ---------------------------------------------------------------------------------------
+
+-- The one to use of each target that workloads have records of, {record, target}: what is pinned, else the fastest that was
+-- measured, else the first that was not.
+local function best_records(store, workloads)
+  local list = {}
+  for _, w in ipairs(workloads) do
+    for _, t in ipairs(by_target(store:records {workload = w.id})) do
+      local of = {}
+      for _, r in ipairs(t.records) do
+        of.pinned = of.pinned or r.pinned and r
+        of[r.status] = of[r.status] or r
+      end
+      local r = of.pinned or of.measured or of.unmeasured
+      if r then list[#list + 1] = {record = r, name = w.name, target = t.target, text = string.format("%s %s on %s", store:short_id(r.key), w.name, t.target)} end
+    end
+  end
+  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.target < b.target end)
+  return list
+end
+
+local function best_of(store, name, workloads)
+  local list, texts = best_records(store, workloads), {}
+  for i, each in ipairs(list) do texts[i] = each.text end
+  if #list == 0 then refuse("`%s`: %s has no record of it that was measured", name, store:path()) end
+  if #list > 1 then refuse("`%s` may be %d records: say which by its ID: %s", name, #list, table.concat(texts, "; ")) end
+  return list[1].record
+end
+
+-- A task's name goes before what IDs begin with.
+function find(store, id)
+  local all, named = store:workloads(), {}
+  for _, w in ipairs(all) do if w.name == id then named[#named + 1] = w end end
+  if #named > 0 then return best_of(store, id, named) end
+  if id == "best" then return best_of(store, id, all) end
+  local ok, r = pcall(store.find, store, id)
+  if not ok then refuse("%s%s", tostring(r), id:find "^%x%x%x%x" and "" or string.format("; no task of %s has this name; `msched top` lists them", store:path())) end
+  return r or refuse("no record `%s` in %s", id, store:path())
+end
+
 -- ---- top -------------------------------------------------------------------------------------------------------------
 
 local function result_text(work, r)
@@ -149,7 +186,7 @@ local function print_difference(what, all, count)
 end
 
 function stores.diff(options, ids)
-  if #ids ~= 2 then misuse("two records' IDs are expected; `msched top` lists them") end
+  if #ids ~= 2 then misuse("two records' IDs are expected, or tasks' names for their best; `msched top` lists them") end
   local store = open_store(options.db, true)
   local records, traces, scripts, works = {}, {}, {}, {}
   for i = 1, 2 do
@@ -240,7 +277,7 @@ local function pin(store, r)
 end
 
 local function set_pins(options, ids, pinned)
-  if not ids[1] then misuse("say which record's ID; `msched top` lists them") end
+  if not ids[1] then misuse("say which record's ID, or which task's best by its name; `msched top` lists them") end
   local store = open_store(options.db)
   for _, each in ipairs(ids) do
     local r = find(store, each)

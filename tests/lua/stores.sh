@@ -54,10 +54,27 @@ has "$work/diff" '^module: the same$'
 refused 2 "two records' IDs are expected" diff "$first" --db "$db"
 refused 1 "no record .0000" diff "$first" 00000000 --db "$db"
 
+# A task's name is its best, and `best` that of a store's only task; what may be several is listed.
+"$msched" show relu_16 --db "$db" --json >"$work/named" && "$msched" show "$(id relu_16 1)" --db "$db" --json | cmp -s - "$work/named" || fail "a task's name is not its best"
+refused 1 '`best` may be 2 records: say which by its ID: [0-9a-f]* matmul_8x8x4 on .*; [0-9a-f]* relu_16 on' show best --db "$db"
+refused 1 "is no record's id.*; no task of $db has this name" show fly --db "$db"
+refused 1 "no task .*has this name" diff relu_16 fly --db "$db"
+refused 1 "is no record's id" db delete relu_16 --db "$db"
+"$msched" show best --db "$work/b.db" --json >"$work/named" || fail "best of the only task"
+"$msched" top -k 1 --json --db "$work/b.db" | grep -q "$(sed -nE 's/.*("id":"[0-9a-f]*").*/\1/p' "$work/named")" || fail "best is another"
+completed() { bash -c 'complete() { :; }; . "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _msched; echo " ${COMPREPLY[*]} "' completion "$root/lua/completion.bash" "$msched" "$@"; }
+completed show --db "$db" "" >"$work/words"
+for word in best relu_16 matmul_8x8x4 "$(printf %.7s "$first")"; do has "$work/words" " $word "; done
+completed db pin --db "$db" matm | grep -q ' matmul_8x8x4 ' || fail "completion of a name"
+completed db delete --db "$db" "" >"$work/words"
+lacks "$work/words" " relu_16 "
+has "$work/words" " $(printf %.7s "$first") "
+
 # One of a workload on a target is pinned; it stays so when it is measured again, pruned, and in another store.
 "$msched" db pin "$first" --db "$db" >/dev/null
 "$msched" db pin "$second" --db "$db" >"$work/out"
 has "$work/out" "record $second is pinned"
+"$msched" show matmul_8x8x4 --db "$db" --json | grep -q "\"id\":\"$second\"" || fail "a name is not what is pinned"
 [ "$("$msched" top --db "$db" | grep -c pinned)" = 1 ] || fail "two are pinned"
 "$msched" db list --db "$db" | grep -q ", pinned $(printf %.7s "$second")" || fail "what is pinned is not listed"
 "$msched" "$root/tests/lua/stores.lua" "$db" again
