@@ -36,6 +36,7 @@ ms.write_workload(func: msched.function): string | Such a line, which TVM's JSON
 ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule | A schedule of a function, its trace empty.
 ms.join_traces(traces: msched.trace[]): msched.trace | One trace of all, one after another.
 ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the binary form; it is data, and never run.
+ms.load_trace(path: string): msched.trace | The trace of a file, in any of its forms, as schedule:save writes it.
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
@@ -197,6 +198,7 @@ schedule:undo(count?: integer) | Takes back the last instructions, one if no num
 schedule:redo(count?: integer) | Does again what the last undo took back, or the last so many; refused where other instructions came after it. Handles of them stand for something again.
 schedule:explain(n?: integer) | Prints what the instruction numbered n from 0, or each, did and what builds on it.
 schedule:split_factor(loop: msched.handle): msched.handle|integer|nil | What a split made a loop by: the handle of a number that was drawn, or a number.
+schedule:save(path: string) | Writes its trace; the suffix is the form: .json (TVM's layout), .lua, .trace (the store's). ms.load_trace reads it.
 schedule:draw(): string | Its loop nest as a picture in text, with the bytes that one run of each loop touches and the nearest place that holds as many.
 schedule:assert(condition: string|function, ...: any) | Refuses unless a condition over drawn numbers holds: a text and a table of the handles that it names, or a function and its handles.
 schedule:if_(condition: string|function, ...: any) | What the first function does with the schedule holds where the condition does, what the second does elsewhere; the condition as assert takes it. Without functions, up to else_ or end_.

@@ -165,6 +165,38 @@ function schedule.explain(...)
   return schedule.explain(...)
 end
 
+-- ---- Traces in files ----
+
+local FORMS = {json = "json", lua = "text", trace = "binary"} -- by a file's suffix
+
+local function no_file(message) error(ms.where() .. message, 0) end
+
+-- Writes the schedule's trace; the file's suffix says in which form.
+function schedule.save(sch, path)
+  local form = type(path) == "string" and FORMS[path:match "%.(%w+)$"]
+  if not form then no_file("a file's name is expected, whose suffix is the form: .json, .lua or .trace, which is the store's") end
+  local trace = sch.trace
+  local text = trace[form](trace)
+  local file, message = io.open(path, "wb")
+  if not file then no_file(message) end
+  local written, why = file:write(text)
+  local closed, why_not = file:close()
+  if not (written and closed) then no_file(path .. ": " .. (why or why_not)) end
+end
+
+-- A trace from a file of any of these forms, whatever its name.
+function ms.load_trace(path)
+  if type(path) ~= "string" then no_file("a file's name is expected") end
+  local file, message = io.open(path, "rb")
+  if not file then no_file(message) end
+  local text, why = file:read("a")
+  file:close()
+  if not text then no_file(path .. ": " .. why) end
+  local ok, trace = pcall(ms.read_trace, text)
+  if not ok then no_file(path .. ": " .. tostring(trace)) end
+  return trace
+end
+
 -- schedule:draw() gives its loop nest as a picture in text; likewise.
 function schedule.draw(...)
   schedule.draw = nil

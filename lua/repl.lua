@@ -291,6 +291,7 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help(sch.split) one function or method; help "split" is the same
   help "commands" the program's commands; also "instructions", "queries"
   sch:undo(), sch:redo()   takes the last instructions back; does them again
+  sch:save "f.json"   its trace in a file (.json, .lua, .trace); ms.apply(f, ms.load_trace "f.json") makes it again
   ms.tune(f, {trials = 64})   the best schedule, as a value; shown as it goes on, Ctrl-C ends it and gives the best so far
   Ctrl-R          searches the history; Up brings an input of several lines back whole, to be edited
   ms.time(f, …)   seconds that a call takes; ms.load_array "a.npy", array:save "b.npy": NumPy's files

@@ -151,6 +151,43 @@ local p, q = plain:get_loops(plain:get_sblock "C")
 refuses("argument 2 is nil", function() plain:reorder(q, nil, p) end)
 refuses("argument 3 is one too many", function() plain:fuse(p, nil, q) end)
 refuses("argument 2 is one too many", function() plain:unroll(p, 4) end)
+-- Traces in files: in three forms, each read whatever the file is called; what is wrong says which file.
+do
+  local base = os.tmpname()
+  local A = te.placeholder({16, 16}, "float32", "A")
+  local func = te.func("saved", {A, ms.ops.relu(A)})
+  local sch = ms.schedule(func, {seed = 4})
+  local i = sch:get_loops(sch:get_sblock "relu")
+  sch:split(i, {sch:sample_perfect_tile(i, 2)})
+  local sizes = {}
+  for _, suffix in ipairs {"json", "lua", "trace"} do
+    local path = base .. "." .. suffix
+    sch:save(path)
+    local trace = ms.load_trace(path)
+    assert(ms.apply(func, trace):hash() == sch:hash() and trace:text() == sch.trace:text(), suffix)
+    local file = assert(io.open(path, "rb"))
+    sizes[suffix] = #file:read "a"
+    file:close()
+    os.remove(path)
+  end
+  assert(sizes.trace < sizes.json and sizes.json < sizes.lua)
+  local function says(words, f, ...)
+    local ok, message = pcall(f, ...)
+    assert(not ok and message:find(words, 1, true), message)
+  end
+  says("whose suffix is the form", sch.save, sch, base)
+  says("whose suffix is the form", sch.save, sch, base .. ".txt")
+  says(base .. "/no.json", sch.save, sch, base .. "/no.json")
+  says(base .. ".none", ms.load_trace, base .. ".none")
+  says(base .. ": ", ms.load_trace, base) -- it is empty
+  if io.open("/dev/full", "w") then -- by a name that has a suffix
+    os.execute(string.format("ln -s /dev/full '%s.json'", base))
+    says("No space left", sch.save, sch, base .. ".json")
+    os.remove(base .. ".json")
+  end
+  os.remove(base)
+end
+
 print "schedule: ok"
 
 -- A build says what each pass of it took.
