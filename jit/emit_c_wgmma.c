@@ -77,7 +77,8 @@ static void fill_function(struct emit_c *e) {
         e->helpers);
 }
 
-/* Registers come by fours: two elements side by side, two of a row eight further down; eight columns on, the next four. */
+/* Registers come by fours: two elements side by side, which are stored at once, two of a row eight further down; eight
+ * columns on, the next four. */
 static void store_function(struct emit_c *e) {
   if (!emit_c_needs(e, "ms_wgmma_store")) return;
   struct tir_mma_place below = tir_wgmma_place(0, 2), next = tir_wgmma_place(0, 4), warp = tir_wgmma_place(TIR_WARP, 0);
@@ -90,10 +91,9 @@ static void store_function(struct emit_c *e) {
           "  const int32_t thread = ms_group_thread();\n"
           "  to += (thread / %d * %d + thread %% %d / 4 * %d) * stride + thread %% 4 * %d;\n#pragma unroll\n"
           "  for (int i = 0; i < columns / %d; i++) {\n"
-          "    to[%d * i] = d[4 * i], to[%d * i + 1] = d[4 * i + 1];\n"
-          "    to[%d * stride + %d * i] = d[4 * i + 2], to[%d * stride + %d * i + 1] = d[4 * i + 3];\n  }\n}\n",
-          TIR_WARP, warp.row, TIR_WARP, lower.row, right.column, next.column, next.column, next.column, below.row,
-          next.column, below.row, next.column);
+          "    const float2 upper = {d[4 * i], d[4 * i + 1]}, lower = {d[4 * i + 2], d[4 * i + 3]};\n"
+          "    *(float2 *)(to + %d * i) = upper;\n    *(float2 *)(to + %d * stride + %d * i) = lower;\n  }\n}\n",
+          TIR_WARP, warp.row, TIR_WARP, lower.row, right.column, next.column, next.column, below.row, next.column);
 }
 
 /* d += a * b: d has n / 2 registers. Transposed b's rows are sixteen products, not columns. */

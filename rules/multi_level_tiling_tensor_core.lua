@@ -90,9 +90,12 @@ end
 local function tensorize(sch, block, intrinsic)
   local outer = tiling.blockize_for(sch, block, intrinsic)
   sch:annotate(outer, "meta_schedule.auto_tensorize", intrinsic)
+  return outer
 end
 
 local function last(list) return list[#list] end
+
+local SUMS_APART = 8 -- elements between rows of sums that a warp group stores
 
 -- Results gather in fragments, under the loop of the warps, and go through shared memory, which all threads write out.
 local function add_accumulator(state, copy, group, p)
@@ -105,7 +108,9 @@ local function add_accumulator(state, copy, group, p)
   local loops = {sch:get_loops(out)}
   sch:fuse(loops[#loops - 1], loops[#loops])
   tiling.note_fetch(sch, out, p)
-  tensorize(sch, store, group.store)
+  local stored = tensorize(sch, store, group.store)
+  -- Pairs of elements that a warp stores at once meet in no bank.
+  if group.warps then sch:storage_align(stored, 0, -2, 32, SUMS_APART) end
 end
 
 -- Inputs are loaded to shared memory, where products read them.
@@ -175,7 +180,7 @@ local function split_within(group, batch, shared_bytes)
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
       hold(sch)
-      if at == batch + 2 then sch:assert(string.format("4 * %s * %s <= %d", tiles[batch + 1], tiles[batch + 2], shared_bytes)) end
+      if at == batch + 2 then sch:assert(string.format("4 * %s * (%s + %d) <= %d", tiles[batch + 1], tiles[batch + 2], SUMS_APART, shared_bytes)) end
     else
       local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)
       sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(), group.stages - 1, bytes,

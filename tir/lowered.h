@@ -102,7 +102,7 @@ struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int l
  *   wgmma_commit()
  *   wgmma_wait(left, c, ...)   all groups but the last `left` are done: the registers hold sums, shared memory may be written
  *   fence_proxy_async()    what this thread wrote to shared memory can be seen by products
- *   wgmma_store(c, index, n, pointer, stride)
+ *   wgmma_store(c, index, n, pointer, stride)   to where an even element begins, of rows that lie an even number apart
  * An index counts fragments of 64 rows, n columns. Fences, commits and waits are put by lower/groups.c. */
 #define TIR_WGMMA_FILL   "wgmma_fill"
 #define TIR_WGMMA_MMA    "wgmma_mma"

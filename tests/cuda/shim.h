@@ -54,6 +54,9 @@ template <class T> static T shim_shuffle(int line, uint32_t mask, T value, int d
 struct __attribute__((aligned(8))) uint2 {
   unsigned x, y;
 };
+struct __attribute__((aligned(8))) float2 {
+  float x, y;
+};
 struct __attribute__((aligned(16))) uint4 {
   unsigned x, y, z, w;
 };

@@ -1,8 +1,9 @@
--- Random draws of the CUDA space of the 19 operators, with shapes that do not divide, run on a device: each is compiled by
+-- Random draws of the CUDA space of the 19 operators, with shapes that do not divide, and of products of halves, bfloat16 and bytes
+-- for tensor cores, run on a device: each is compiled by
 -- NVRTC, and compared with what the unscheduled function computes, on small integers and on real numbers.
 -- usage: msched gpu.lua DRAWS SEED
 local ms = require "msched"
-local tune = ms.load "search.tune"
+local te, tune = ms.te, ms.load "search.tune"
 local workloads = dofile(arg[0]:match "^.*/" .. "../support/workloads.lua")
 
 local draws, seed = math.tointeger(arg[1]), math.tointeger(arg[2])
@@ -11,7 +12,7 @@ if #devices == 0 then
   print("gpu: skipped: no CUDA device: " .. devices.driver .. "; on a machine that has one, with NVRTC: tests/run gpu")
   os.exit(77)
 end
-local target = string.format("cuda -arch=sm_%d", devices[1].arch)
+local target = ms.target("cuda").text
 ms.target(target, {runs = true})
 
 local refused = {}
@@ -32,7 +33,16 @@ local function check(func)
   return count
 end
 
+-- For tensor cores, as far as the device has them.
+local function product(inputs, output)
+  local A, B, r = te.placeholder({128, 64}, inputs, "A"), te.placeholder({64, 128}, inputs, "B"), te.reduce_axis(64, "k")
+  return te.func("product", {A, B, te.compute({128, 128}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], output) * te.cast(B[{r, j}], output), r)
+  end, "C")})
+end
+
 local total = 0
 for _, make in ipairs(workloads.small) do total = total + check(make()) end
+for _, types in ipairs {{"float16", "float32"}, {"bfloat16", "float32"}, {"int8", "int32"}} do total = total + check(product(table.unpack(types))) end
 assert(2 * total >= draws * #workloads.small, "gpu: too few draws were run")
 print(string.format("gpu: %d kernels ran on %s, and agree", total, devices[1].name))

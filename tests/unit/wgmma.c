@@ -64,6 +64,22 @@ static void panels_lose_nothing(void **state) {
     }
 }
 
+/* Rows of sums that are set apart by eight elements, as the rule does: pairs of a warp's threads meet in no bank. */
+static void stored_sums_meet_in_no_bank(void **state) {
+  (void)state;
+  enum { BYTES = 8, LEAST = TIR_WARP * BYTES / 128 };
+  for (int n = 64; n <= 256; n += 64)
+    for (int element = 0; element < n / 2; element += 2) {
+      int64_t apart[TIR_WARP], close[TIR_WARP];
+      for (int t = 0; t < TIR_WARP; t++) {
+        struct tir_mma_place p = tir_wgmma_place(t, element);
+        apart[t] = 4 * (p.row * (n + 8) + p.column), close[t] = 4 * (p.row * n + p.column);
+      }
+      assert_int_equal(tir_bank_passes(apart, TIR_WARP, BYTES), LEAST);
+      assert_true(tir_bank_passes(close, TIR_WARP, BYTES) > LEAST);
+    }
+}
+
 /* ---- Kernels ---- */
 
 struct product {
@@ -261,6 +277,7 @@ static void what_descriptors_cannot_name(void **state) {
   expect_refused(changed(&p, "64, U.access_ptr", "32, U.access_ptr"), "not those of the buffer");
   expect_refused(changed(&p, "T.wgmma_mma(Z.data, f, 64", "T.wgmma_mma(Z.data, f, 60"), "no product");
   expect_refused(changed(&p, "wgmma_mma(Z.data, f", "wgmma_mma(Z.data, f + tx"), "no constant");
+  expect_refused(changed(&p, "C.access_ptr(\"w\", offset=", "C.access_ptr(\"w\", offset=1 + "), "begin at an odd one");
 }
 
 /* Another architecture has no such products. */
@@ -278,10 +295,13 @@ static void other_targets_refuse(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_register_once),    cmocka_unit_test(places_are_as_published),
-      cmocka_unit_test(panels_lose_nothing),   cmocka_unit_test(products_are_sums),
-      cmocka_unit_test(three_witnesses_agree), cmocka_unit_test(what_descriptors_cannot_name),
-      cmocka_unit_test(other_targets_refuse)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(each_register_once),
+                                     cmocka_unit_test(places_are_as_published),
+                                     cmocka_unit_test(panels_lose_nothing),
+                                     cmocka_unit_test(stored_sums_meet_in_no_bank),
+                                     cmocka_unit_test(products_are_sums),
+                                     cmocka_unit_test(three_witnesses_agree),
+                                     cmocka_unit_test(what_descriptors_cannot_name),
+                                     cmocka_unit_test(other_targets_refuse)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,21 @@ static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr point
   return true;
 }
 
+/* Two elements side by side are stored at once. */
+static bool check_store(const struct lowering *low, tir_stmt s) {
+  enum { ARGUMENTS = 5, POINTER = 3, STRIDE = 4, OFFSET = 2 };
+  struct tir *ir = low->ir;
+  const tir_expr *args = arguments(ir, s);
+  struct tir_expr_node n = {0};
+  if (tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count == ARGUMENTS) n = *tir_at(ir, args[POINTER]);
+  bool known = n.kind == TIR_CALL && !strcmp(tir_text(ir, n.ref), "tvm_access_ptr") && n.count == ARGUMENTS;
+  if (!known) return refuse(low, s, "a warp group stores to where no buffer is");
+  tir_expr stride = args[STRIDE], offset = tir_operands(ir, n.operands)[OFFSET];
+  bool even =
+      tir_is_index(ir, offset) && tir_is_index(ir, stride) && is_multiple(ir, offset, 2) && is_multiple(ir, stride, 2);
+  return even || refuse(low, s, "a warp group stores pairs of elements, which begin at an odd one");
+}
+
 static bool check_product(const struct lowering *low, tir_stmt s) {
   enum { ARGUMENTS = 8, N = 2, A = 3, B = 5, LAYOUT = 7 };
   struct tir *ir = low->ir;
@@ -185,6 +200,7 @@ bool lower_groups(struct lowering *low) {
   if (!has_products(ir, low->body)) return true;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (is_product(ir, s) && !check_product(low, s)) return false;
+    if (lower_calls(ir, s, TIR_WGMMA_STORE) && !check_store(low, s)) return false;
     if (numbers_fragments(ir, s) && !write_out_loops(low, s)) return false;
   }
   return walk(low, low->body);
