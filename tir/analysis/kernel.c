@@ -103,6 +103,37 @@ static int64_t versions_of(const struct tir *ir, tir_buffer buffer, tir_stmt loo
   return at != list->count || used <= written ? 1 : used - written + 1;
 }
 
+/* Number i of an entry of StorageAlign's annotation. */
+static int64_t entry_at(const struct tir *ir, tir_expr entry, uint32_t i) {
+  return tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[i])->imm;
+}
+
+/* Makes rows longer, until as many elements lie between two along the axis as the entry asks for, where that can be. */
+static void pad(const struct tir *ir, tir_expr entry, int64_t *extents, uint32_t rank) {
+  int64_t axis = entry_at(ir, entry, 1), factor = entry_at(ir, entry, 2), offset = entry_at(ir, entry, 3), inner = 1;
+  if (axis < 0 || axis + 1 >= rank || factor <= 0) return;
+  for (uint32_t d = (uint32_t)axis + 1; d < rank; d++) {
+    if (extents[d] < 0) return;
+    if (d > axis + 1) inner *= extents[d];
+  }
+  for (int64_t more = 0; more < factor; more++) {
+    if (((extents[axis + 1] + more) * inner - offset) % factor) continue;
+    extents[axis + 1] += more;
+    return;
+  }
+}
+
+void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int64_t *extents, uint32_t rank) {
+  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
+    tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
+    int64_t index = entry_at(ir, entry, 0);
+    if (index >= 0 && index < writes.count && ir->regions.at[writes.first + index].buffer == buffer)
+      pad(ir, entry, extents, rank);
+  }
+}
+
 /* Bytes of the buffer that live at a time below `top`; -1: not known. */
 static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
   tir_stmt high = common_to_users(ir, buffer, top);
@@ -112,11 +143,12 @@ static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK) return -1;
   add_regions(ir, box, buffer, top, high);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
-  int64_t elements = versions_of(ir, buffer, high);
-  for (uint32_t d = 0; d < b.rank; d++) {
-    int64_t used = tir_touched_extent(ir, &box[d], tir_operands(ir, b.shape)[d]);
-    if (used < 0 || __builtin_mul_overflow(elements, used, &elements)) return -1;
-  }
+  int64_t elements = versions_of(ir, buffer, high), extents[MOST_RANK];
+  for (uint32_t d = 0; d < b.rank; d++) extents[d] = tir_touched_extent(ir, &box[d], tir_operands(ir, b.shape)[d]);
+  for (uint32_t u = b.writers; u; u = ir->uses.at[u].next)
+    if (is_below(ir, ir->uses.at[u].block, top)) tir_pad_rows(ir, ir->uses.at[u].block, buffer, extents, b.rank);
+  for (uint32_t d = 0; d < b.rank; d++)
+    if (extents[d] < 0 || __builtin_mul_overflow(elements, extents[d], &elements)) return -1;
   return (elements * tir_type_bits(b.type) * tir_type_lanes(b.type) + 7) / 8;
 }
 

@@ -194,39 +194,13 @@ static void move_block(struct compaction *c, tir_block block) {
   for (uint32_t i = 0; i < b.matches.count; i++) move_region(c, &ir->matches.at[b.matches.first + i].source);
 }
 
-/* Number i of an entry of StorageAlign's annotation. */
-static int64_t entry_at(const struct tir *ir, tir_expr entry, uint32_t i) {
-  return tir_at(ir, tir_operands(ir, tir_at(ir, entry)->operands)[i])->imm;
-}
-
-/* Makes rows longer, until as many elements lie between two along the axis as the entry asks for, where that can be. */
-static void pad(struct tir *ir, tir_expr entry, tir_expr *shape, uint32_t rank) {
-  int64_t axis = entry_at(ir, entry, 1), factor = entry_at(ir, entry, 2), offset = entry_at(ir, entry, 3), inner = 1;
-  if (axis < 0 || axis + 1 >= rank || factor <= 0) return;
-  for (uint32_t d = (uint32_t)axis + 1; d < rank; d++) {
-    if (!tir_is_int(ir, shape[d])) return;
-    if (d > axis + 1) inner *= tir_at(ir, shape[d])->imm;
-  }
-  tir_expr *row = &shape[axis + 1];
-  for (int64_t more = 0; more < factor; more++) {
-    int64_t extent = tir_at(ir, *row)->imm + more;
-    if ((extent * inner - offset) % factor) continue;
-    *row = tir_int(ir, tir_type_of(ir, *row), extent);
-    return;
-  }
-}
-
-/* As the block that writes the buffer is annotated. */
 static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uint32_t rank) {
   struct tir *ir = c->ir;
-  tir_expr all = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "buffer_dim_align");
-  struct tir_span writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; all && i < tir_at(ir, all)->count; i++) {
-    tir_expr entry = tir_operands(ir, tir_at(ir, all)->operands)[i];
-    int64_t index = entry_at(ir, entry, 0);
-    if (index >= 0 && index < writes.count && ir->regions.at[writes.first + index].buffer == c->buffer)
-      pad(ir, entry, shape, rank);
-  }
+  int64_t extents[TIR_MOST_RANK];
+  for (uint32_t d = 0; d < rank; d++) extents[d] = tir_is_int(ir, shape[d]) ? tir_at(ir, shape[d])->imm : -1;
+  tir_pad_rows(ir, block, c->buffer, extents, rank);
+  for (uint32_t d = 0; d < rank; d++)
+    if (extents[d] >= 0) shape[d] = tir_int(ir, tir_type_of(ir, shape[d]), extents[d]);
 }
 
 /* ---- */
