@@ -122,16 +122,34 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
   return NULL;
 }
 
-static void count_pass(void *clock, const char *pass) { jit_clock_pass(clock, pass); }
+/* What is told of a lowering while it goes on. */
+struct telling {
+  struct jit_clock *clock;
+  struct jit_notes *notes; /* NULL: they are not kept */
+};
+static void count_pass(void *telling, const char *pass) { jit_clock_pass(((struct telling *)telling)->clock, pass); }
+
+/* A loop that was copied says the same again. */
+static void keep_note(void *telling, const char *note) {
+  struct jit_notes *notes = ((struct telling *)telling)->notes;
+  for (uint32_t i = 0; notes && i < notes->count; i++)
+    if (!strcmp(notes->at[i], note)) return;
+  if (!notes || notes->count == JIT_MOST_NOTES) return;
+  assert(strlen(note) < JIT_NOTE);
+  snprintf(notes->at[notes->count++], JIT_NOTE, "%s", note);
+}
 
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
-                        const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
+                        const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
+                        ms_error *err) {
   assert(tir_is_func(ir, f) && target);
   struct tir *lowered = tir_new();
   tir_copy(lowered, ir);
   struct tir_lower_options lower = jit_lower_options(target);
+  struct telling telling = {clock, notes};
   lower.passed = count_pass;
-  lower.data = clock;
+  lower.noted = keep_note;
+  lower.data = &telling;
   if (options) {
     lower.finite = !options->no_fast_math;
     lower.stack_bytes = options->stack_bytes;
@@ -189,10 +207,10 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   assert(tir_is_func(ir, f) && target);
   struct jit_clock clock;
   jit_clock_start(&clock);
-  struct tir *lowered = jit_lowered(ir, f, target, options, &clock, err);
-  if (!lowered) return NULL;
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
+  struct tir *lowered = jit_lowered(ir, f, target, options, &clock, &code->notes, err);
+  if (!lowered) return free(code), NULL;
   code->target = *target;
   code->no_fast_math = options && options->no_fast_math;
   code->workspace = tir_workspace_of(lowered, f);
@@ -241,5 +259,7 @@ const struct jit_resources *jit_code_resources(const struct jit_code *code, uint
   *count = code->kernels.count;
   return code->kernels.at;
 }
+
+const struct jit_notes *jit_code_notes(const struct jit_code *code) { return &code->notes; }
 
 size_t jit_code_workspace(const struct jit_code *code) { return code->workspace.bytes; }

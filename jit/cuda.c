@@ -62,7 +62,7 @@ static const struct arch *arch_of_device(void) {
 }
 
 static bool refuse_option(const char *word, ms_error *err) {
-  char known[256] = "-arch=";
+  char known[256] = "-arch= -timing=warm|cold";
   for (size_t i = 0; i < COUNT(limits); i++) strcat(strcat(strcat(known, " -"), limits[i].option), "=");
   return ms_fail(err, MS_UNKNOWN_TARGET, "target: unknown option `%s` of cuda; known are %s", word, known);
 }
@@ -91,6 +91,8 @@ bool cuda_parse(char *words, struct jit_target *out, ms_error *err) {
     const char *option = word + strspn(word, "-");
     if (!strncmp(option, "arch=", 5))
       name = option + 5;
+    else if (!strcmp(option, "timing=warm") || !strcmp(option, "timing=cold"))
+      t.gpu.cold = !strcmp(option, "timing=cold");
     else if (!parse_limit(&t.gpu, word, err))
       return false;
   }
@@ -111,7 +113,7 @@ void cuda_text(const struct jit_target *target, char *out, size_t size) {
   const struct arch *arch = find_arch(target->cpu);
   assert(arch);
   struct jit_gpu gpu = target->gpu;
-  snprintf(out, size, "cuda -arch=%s", arch->name);
+  snprintf(out, size, "cuda -arch=%s%s", arch->name, gpu.cold ? " -timing=cold" : "");
   for (size_t i = 0; i < COUNT(limits); i++) {
     size_t length = strlen(out);
     int value = *limit_of(&gpu, &limits[i]);

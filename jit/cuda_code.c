@@ -20,6 +20,7 @@ static bool compile(const struct tir *lowered, tir_func f, const struct jit_opti
   jit_clock_pass(clock, "emit");
   free(text);
   cuda_plan_make(lowered, f, &code->kernels, &code->plan);
+  code->plan.cold = code->target.gpu.cold;
   code->workspace = (struct tir_workspace){.bytes = code->plan.workspace};
   return true;
 }
@@ -105,7 +106,7 @@ static bool write_kernels(const struct tir *lowered, tir_func f, const char *nam
 
 static bool export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                    const char *name, const char *form, const char *path, ms_error *err) {
-  struct tir *lowered = jit_lowered(ir, f, target, options, NULL, err);
+  struct tir *lowered = jit_lowered(ir, f, target, options, NULL, NULL, err);
   bool ok = lowered && write_kernels(lowered, f, name, target, options, form, path, err);
   if (lowered) tir_free(lowered);
   return ok;

@@ -20,6 +20,7 @@ struct cuda_plan {
   struct cuda_operand *operands;
   uint32_t launch_count, operand_count;
   uint64_t workspace;
+  uint64_t cold;     /* 1: the device's cache is flushed before each run that is timed */
   char refusal[200]; /* why it cannot be launched by us; "": it can */
 };
 struct c_kernels;

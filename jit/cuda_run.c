@@ -57,7 +57,8 @@ bool cuda_runs_here(const struct jit_target *target, ms_error *err) {
   ms_error why = {.instruction = -1};
   const struct driver *d = driver_find(err);
   if (!d) return false;
-  if (find_devices(target, ordinals, others, sizeof others, &why)) return knows_code(d, err);
+  if (find_devices(target, ordinals, others, sizeof others, &why))
+    return knows_code(d, err) && nvrtc_knows(target, err);
   if (*why.message) return ms_fail(err, MS_NO_DEVICE, "%s", why.message);
   return ms_fail(err, MS_NO_DEVICE, "no CUDA device runs code for %s; there %s %s", target->cpu, *others ? "is" : "are",
                  *others ? others : "are none");
@@ -236,14 +237,42 @@ bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, boo
          driver_check(kernel->device->driver->synchronize(), "running kernels", err);
 }
 
-double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
+/* Writes twice as much as the L2 cache holds: nothing of what kernels use is left there. */
+static bool flush(struct jit_device *device, ms_error *err) {
+  const struct driver *d = device->driver;
+  if (!device->flushed) {
+    struct jit_device_info info;
+    if (!driver_describe(d, device->ordinal, &info, err)) return false;
+    device->flushed_bytes = 2 * (info.l2_bytes > 0 ? (size_t)info.l2_bytes : (size_t)64 << 20);
+    if (!driver_check(d->allocate(&device->flushed, device->flushed_bytes), "memory to flush the cache with", err))
+      return false;
+  }
+  return driver_check(d->fill(device->flushed, 0, device->flushed_bytes), "flushing the cache", err);
+}
+
+/* Milliseconds of so many runs in a row. */
+static bool time_runs(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t runs, float *milliseconds,
+                      ms_error *err) {
   const struct loaded *l = kernel->loaded;
   const struct driver *d = kernel->device->driver;
-  float milliseconds = 0;
-  bool ok = driver_enter(kernel->device, err) && driver_check(d->record(l->start, NULL), "timing kernels", err);
-  for (uint32_t i = 0; i < calls && ok; i++) ok = launch_all(kernel, args, workspace, err);
-  ok = ok && driver_check(d->record(l->end, NULL), "timing kernels", err) &&
-       driver_check(d->wait(l->end), "running kernels", err) &&
-       driver_check(d->elapsed(&milliseconds, l->start, l->end), "timing kernels", err);
-  return ok ? 1e-3 * milliseconds / calls : -1;
+  bool ok = driver_check(d->record(l->start, NULL), "timing kernels", err);
+  for (uint32_t i = 0; i < runs && ok; i++) ok = launch_all(kernel, args, workspace, err);
+  return ok && driver_check(d->record(l->end, NULL), "timing kernels", err) &&
+         driver_check(d->wait(l->end), "running kernels", err) &&
+         driver_check(d->elapsed(milliseconds, l->start, l->end), "timing kernels", err);
+}
+
+double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
+  const struct loaded *l = kernel->loaded;
+  bool cold = l->plan.cold != 0, ok = driver_enter(kernel->device, err);
+  uint32_t rounds = cold ? calls : 1;
+  double sum = 0;
+  assert(calls > 0);
+  for (uint32_t i = 0; i < rounds && ok; i++) {
+    float milliseconds = 0;
+    ok = (!cold || flush(kernel->device, err)) &&
+         time_runs(kernel, args, workspace, cold ? 1 : calls, &milliseconds, err);
+    sum += milliseconds;
+  }
+  return ok ? 1e-3 * sum / calls : -1;
 }

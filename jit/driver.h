@@ -26,6 +26,8 @@ struct jit_device {
   const struct driver *driver;
   int ordinal;
   void *context;
+  uint64_t flushed; /* memory that is written to flush its cache; 0: it was not asked for yet */
+  size_t flushed_bytes;
 };
 /* One a device in a process, which keeps it. NULL: err is filled. */
 struct jit_device *driver_open(int ordinal, ms_error *err);

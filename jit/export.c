@@ -172,7 +172,7 @@ bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *targ
   if (!strcmp(form, ".h")) return write_header(ir, f, name, target, options, path, err);
   struct jit_target plain = *target; /* C has no name for a machine's instructions */
   if (!strcmp(form, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
-  struct tir *lowered = jit_lowered(ir, f, &plain, options, NULL, err);
+  struct tir *lowered = jit_lowered(ir, f, &plain, options, NULL, NULL, err);
   bool ok = lowered && write_lowered(lowered, f, name, target, options, form, path, err);
   if (lowered) tir_free(lowered);
   return ok;

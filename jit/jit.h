@@ -26,6 +26,7 @@ struct jit_gpu {
   int warp;         /* threads that run together */
   int max_vthread;  /* virtual threads a thread: code grows by as much */
   int vector_bytes; /* widest load or store of a thread */
+  bool cold;        /* its kernels are timed with nothing of theirs in the L2 cache */
 };
 /* What code is made for. A plain value: equal fields mean equal code. */
 struct jit_target {
@@ -45,7 +46,7 @@ enum { JIT_TARGET_TEXT = 1400 }; /* bytes that any target's text fits in */
 
 /* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni",
  * "llvm -mcpu=rocketlake -mattr=+amx-int8,-avx512fp16 -vector-bits=256", "llvm -mtriple=aarch64-linux-gnu"; cores
- * default to this machine's. "cuda -arch=sm_90", and limits of a block by TVM's names (cuda.def). "native" is what this machine has and its operating system lends, whatever LLVM calls it.
+ * default to this machine's. "cuda -arch=sm_90", and limits of a block by TVM's names (cuda.def); -timing=cold: see struct jit_gpu. "native" is what this machine has and its operating system lends, whatever LLVM calls it.
  * What is not known is refused. */
 bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 /* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
@@ -85,6 +86,12 @@ struct jit_device_info {
 };
 /* Their number, at most `most`; 0: none, or err says what is missing. The driver is MSCHED_LIBCUDA, or found by its name. */
 uint32_t jit_devices(struct jit_device_info *out, uint32_t most, ms_error *err);
+/* What a device's clocks are now, as NVML reads them: it comes with the driver, or is MSCHED_LIBNVML. */
+struct jit_device_clocks {
+  double processors, memory; /* hertz */
+  bool slowed;               /* heat or power holds them down */
+};
+bool jit_device_clocks(uint32_t device, struct jit_device_clocks *out, ms_error *err);
 int jit_driver_version(ms_error *err); /* the newest CUDA that it knows: 12040 for 12.4; 0: err says what is missing */
 int jit_nvrtc_version(ms_error *err);  /* NVRTC's, alike */
 
@@ -127,6 +134,14 @@ struct jit_pass {
   double seconds;
 };
 const struct jit_pass *jit_code_passes(const struct jit_code *code, uint32_t *count);
+
+/* What a schedule asks for that the code does not do, and why: parallel loops whose iterations share elements, say. */
+enum { JIT_MOST_NOTES = 16, JIT_NOTE = 300 };
+struct jit_notes {
+  uint32_t count;
+  char at[JIT_MOST_NOTES][JIT_NOTE];
+};
+const struct jit_notes *jit_code_notes(const struct jit_code *code);
 
 /* What a kernel of a GPU takes: as its source asks, and as NVRTC's assembler says of it. */
 enum { JIT_KERNEL_NAME = 160 };

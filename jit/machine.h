@@ -37,6 +37,7 @@ struct jit_code {
   struct cuda_plan plan;    /* what launches them */
   bool is_assembled;        /* the object is what is loaded: the plan and their code */
   struct jit_clock clock;
+  struct jit_notes notes;
 };
 /* What another process compiled; the object is copied. */
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
@@ -58,8 +59,10 @@ double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_argument
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
                          const struct jit_options *options, struct jit_clock *clock, ms_error *err);
-/* A copy of the module with function f lowered for the target. Free with tir_free. */
+/* A copy of the module with function f lowered for the target. Free with tir_free. notes: NULL, or gets what the lowering
+ * says of loops. */
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
-                        const struct jit_options *options, struct jit_clock *clock, ms_error *err);
+                        const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
+                        ms_error *err);
 
 #endif

@@ -21,6 +21,8 @@ static struct {
   int (*destroy)(void **program);
   int (*version)(int *major, int *minor);
   const char *(*error)(int result);
+  int (*arch_count)(int *count); /* NULL, as the next: it is older than CUDA 11.2, and does not say */
+  int (*archs)(int *list);
   char missing[300]; /* why there is none; "": there is */
 } nvrtc;
 
@@ -32,7 +34,8 @@ static const struct {
                  {"nvrtcGetPTXSize", &nvrtc.ptx_size},        {"nvrtcGetPTX", &nvrtc.ptx},
                  {"nvrtcGetCUBINSize", &nvrtc.cubin_size},    {"nvrtcGetCUBIN", &nvrtc.cubin},
                  {"nvrtcDestroyProgram", &nvrtc.destroy},     {"nvrtcVersion", &nvrtc.version},
-                 {"nvrtcGetErrorString", &nvrtc.error}};
+                 {"nvrtcGetErrorString", &nvrtc.error}},
+  may_lack[] = {{"nvrtcGetNumSupportedArchs", &nvrtc.arch_count}, {"nvrtcGetSupportedArchs", &nvrtc.archs}};
 
 static void *open_library(void) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
@@ -53,6 +56,10 @@ static void open_nvrtc(void) {
     memcpy(functions[i].to, &at, sizeof at);
     if (!at) snprintf(nvrtc.missing, sizeof nvrtc.missing, "it has no %s", functions[i].name);
   }
+  for (size_t i = 0; library && i < sizeof may_lack / sizeof *may_lack; i++) {
+    void *at = dlsym(library, may_lack[i].name);
+    memcpy(may_lack[i].to, &at, sizeof at);
+  }
 }
 
 static bool find_nvrtc(ms_error *err) {
@@ -72,6 +79,25 @@ bool nvrtc_version(int *major, int *minor, ms_error *err) {
 int jit_nvrtc_version(ms_error *err) {
   int major, minor;
   return nvrtc_version(&major, &minor, err) ? 1000 * major + 10 * minor : 0;
+}
+
+bool nvrtc_knows(const struct jit_target *target, ms_error *err) {
+  enum { MOST = 64 };
+  int count = 0, all[MOST] = {0};
+  char known[5 * MOST] = "";
+  if (!find_nvrtc(err)) return false;
+  if (!nvrtc.arch_count || !nvrtc.archs || nvrtc.arch_count(&count) || count < 1 || count > MOST || nvrtc.archs(all))
+    return true;
+  for (int i = 0; i < count; i++) {
+    size_t length = strlen(known);
+    if (all[i] == target->gpu.arch) return true;
+    snprintf(known + length, sizeof known - length, "%s%d", i ? " " : "", all[i]);
+  }
+  return ms_fail(
+      err, MS_NO_LIBRARY,
+      "NVRTC has no code for %s: it knows sm_ %s; install one of another CUDA and say where by MSCHED_NVRTC; "
+      ".cu needs none",
+      target->cpu, known);
 }
 
 /* ---- Compiling ---- */
@@ -105,7 +131,7 @@ bool nvrtc_compile(const char *source, const struct jit_target *target, bool no_
   assert(source && target->gpu.arch);
   void *program = NULL;
   *out = (struct nvrtc_code){0};
-  if (!find_nvrtc(err)) return false;
+  if (!nvrtc_knows(target, err)) return false;
   int result = nvrtc.create(&program, source, "kernels.cu", 0, NULL, NULL);
   if (result) return ms_fail(err, MS_NOT_COMPILABLE, "NVRTC: %s", nvrtc.error(result));
   bool ok = compile_program(program, target, no_fast_math, ptx, out, err);

@@ -14,6 +14,8 @@ struct nvrtc_code {
 bool nvrtc_compile(const char *source, const struct jit_target *target, bool no_fast_math, bool ptx,
                    struct nvrtc_code *out, ms_error *err);
 bool nvrtc_version(int *major, int *minor, ms_error *err); /* false: there is none */
+/* Whether it makes code for the target's architecture. */
+bool nvrtc_knows(const struct jit_target *target, ms_error *err);
 void nvrtc_code_free(struct nvrtc_code *code);
 
 #endif

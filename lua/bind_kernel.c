@@ -247,6 +247,17 @@ static int passes(lua_State *L) {
   return 1;
 }
 
+/* notes(): what the schedule asks for that the kernel does not do, each a sentence */
+static int notes(lua_State *L) {
+  const struct jit_notes *all = jit_code_notes(check_kernel(L, 1)->code);
+  lua_createtable(L, (int)all->count, 0);
+  for (uint32_t i = 0; i < all->count; i++) {
+    lua_pushstring(L, all->at[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 static void set_resources(lua_State *L, const struct jit_resources *k) {
   const struct {
     const char *name;
@@ -356,6 +367,7 @@ void bind_kernels(lua_State *L) {
                                      {"export", export},
                                      {"target", target_text},
                                      {"resources", resources},
+                                     {"notes", notes},
                                      {"func", kernel_function},
                                      {"reference", kernel_reference},
                                      {"passes", passes},
@@ -405,6 +417,24 @@ static int devices(lua_State *L) {
   return 1;
 }
 
+/* device_clocks(number): a GPU's, as they are now: {clock, memory_clock, slowed}; nil and what is missing */
+static int device_clocks(lua_State *L) {
+  lua_Integer number = luaL_checkinteger(L, 1);
+  struct jit_device_clocks clocks;
+  ms_error err = {.instruction = -1};
+  luaL_argcheck(L, number >= 0 && number < 16, 1, "a device's number is expected");
+  if (!jit_device_clocks((uint32_t)number, &clocks, &err)) {
+    lua_pushnil(L);
+    lua_pushstring(L, err.message);
+    return 2;
+  }
+  lua_createtable(L, 0, 3);
+  lua_pushnumber(L, clocks.processors), lua_setfield(L, -2, "clock");
+  lua_pushnumber(L, clocks.memory), lua_setfield(L, -2, "memory_clock");
+  lua_pushboolean(L, clocks.slowed), lua_setfield(L, -2, "slowed");
+  return 1;
+}
+
 void bind_targets(lua_State *L) {
   assert(lua_istable(L, -1));
   lua_pushcfunction(L, target);
@@ -413,4 +443,6 @@ void bind_targets(lua_State *L) {
   lua_setfield(L, -2, "host");
   lua_pushcfunction(L, devices);
   lua_setfield(L, -2, "devices");
+  lua_pushcfunction(L, device_clocks);
+  lua_setfield(L, -2, "device_clocks");
 }

@@ -27,6 +27,7 @@ struct outcome {
   double real;                      /* the tolerance on real numbers */
   char no_whole[400], no_real[400]; /* why whole outputs, real numbers were not compared; "": they were */
   struct jit_timing timing;
+  struct jit_notes notes;                     /* on the compiled one's loops */
   char target[JIT_TARGET_TEXT], reason[2000]; /* why it is not compiled */
 };
 
@@ -135,6 +136,7 @@ static struct jit_kernel *compile(const struct tir *ir, tir_func f, const struct
   ms_error why = {.instruction = -1};
   struct jit_code *code = jit_compile(ir, f, target, NULL, &why);
   struct jit_kernel *kernel = code ? jit_load(code, &why) : NULL;
+  if (code) out->notes = *jit_code_notes(code);
   jit_code_free(code);
   if (!kernel) snprintf(out->reason, sizeof out->reason, "%s", why.message);
   out->compiled = kernel != NULL;
@@ -192,6 +194,9 @@ static json_t *report_of(const struct outcome *r, const char *hash) {
   if (*r->no_whole) json_object_set_new(line, "no_whole", json_string(r->no_whole));
   if (*r->no_real) json_object_set_new(line, "no_real", json_string(r->no_real));
   if (r->real > 0) json_object_set_new(line, "real_tolerance", json_real(r->real));
+  json_t *notes = json_array();
+  for (uint32_t i = 0; i < r->notes.count; i++) json_array_append_new(notes, json_string(r->notes.at[i]));
+  json_object_set_new(line, "notes", notes);
   return line;
 }
 
@@ -233,6 +238,7 @@ static void report(const struct outcome *r, bool json) {
          r->timing.low * 1e6, r->timing.high * 1e6, (unsigned)r->timing.runs,
          r->timing.busy ? "; the machine was busy" : "");
   print_comparison(r);
+  for (uint32_t i = 0; i < r->notes.count; i++) printf("note: %s\n", r->notes.at[i]);
 }
 
 /* before: the arguments; expected: what the unscheduled function makes of them. */

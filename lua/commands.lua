@@ -113,18 +113,24 @@ local function show_named(options, path, rest)
   return DONE
 end
 
--- What kernels of a GPU take: as NVRTC's assembler says, or where that is missing, as their source asks.
-local function print_kernels(func, sch, target)
-  if not ms.target(target).arch then return end
+-- What a record's code is: `notes`, on loops that it does not run as its schedule says; `kernels`, what those of a GPU take, as
+-- NVRTC's assembler says, or where that is missing, as their source asks; `reason`: why there is less.
+local function code_of(func, sch, target)
   local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
-  if not built then return print("no kernels: " .. tostring(kernel):match "[^\n]*") end
+  if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*"} end
+  if not ms.target(target).arch then return {notes = kernel:notes()} end
   local assembled, list = pcall(kernel.resources, kernel, true)
-  if not assembled then print("not assembled: " .. tostring(list):match "[^\n]*") end
-  for _, k in ipairs(assembled and list or kernel:resources()) do
+  return {notes = kernel:notes(), kernels = assembled and list or kernel:resources(), reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
+end
+
+local function print_code(code)
+  if code.reason then print(code.reason) end
+  for _, k in ipairs(code.kernels or {}) do
     local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or ""
     print(string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
                         k.serialized and "; products of its tensor units wait for one another" or ""))
   end
+  for _, note in ipairs(code.notes or {}) do print("note: " .. note) end
 end
 
 function commands.show(options, ids, rest)
@@ -141,8 +147,9 @@ function commands.show(options, ids, rest)
   local func, trace, sch = stores.schedule_of(store, r)
   if steps then return show_steps(func, trace, options) end
   if options.json then
+    local code = code_of(func, sch, target_of(r, options))
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
-              hash = r.hash, reason = r.reason, remarks = stores.remarks_on(r)}
+              hash = r.hash, reason = r.reason, remarks = stores.remarks_on(r), notes = code.notes, kernels = code.kernels, no_code = code.reason}
     return DONE
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
@@ -151,7 +158,7 @@ function commands.show(options, ids, rest)
   print(string.format("record %s: %s%s, on %s, by %s", r.id, r.status, result, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
   if r.busy then print("busy machine: other programs ran whenever it was timed, so it may be faster") end
-  print_kernels(func, sch, target_of(r, options))
+  print_code(code_of(func, sch, target_of(r, options)))
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())
   return DONE
@@ -252,17 +259,33 @@ local function device_text(i, d)
                        d.memory / 2 ^ 30, d.l2_bytes >> 20, d.clock / 1e9)
 end
 
+local function clocks_text()
+  local c, why = ms.device_clocks(0)
+  if not c then return "not known: " .. why end
+  return string.format("0: %.2f GHz now, its memory %.2f GHz%s", c.clock / 1e9, c.memory_clock / 1e9, c.slowed and "; slowed, for heat or power" or "")
+end
+
+-- Both in one go, with the clock that the device had then.
+local function reach_text(device)
+  local measured, reach = pcall(ms.load "lua.peak".device, device)
+  if not measured then return "not measured: " .. tostring(reach):match "[^\n]*" end
+  return string.format("0: %.0f GFLOP/s of float32, %.1f GB/s%s", reach.flops / 1e9, reach.bandwidth / 1e9,
+                       reach.clock and string.format(", at %.2f GHz", reach.clock / 1e9) or "")
+end
+
 local function device_lines()
   local found = ms.devices()
   local texts = {}
   for i, d in ipairs(found) do texts[i] = device_text(i - 1, d) end
-  return {{"CUDA", found.driver:find "^%d" and "driver " .. found.driver or found.driver}, {"NVRTC", found.nvrtc}, {"GPUs", #texts > 0 and table.concat(texts, "; ") or "none"}}
+  local lines = {{"CUDA", found.driver:find "^%d" and "driver " .. found.driver or found.driver}, {"NVRTC", found.nvrtc}, {"GPUs", #texts > 0 and table.concat(texts, "; ") or "none"}}
+  if found[1] then lines[4], lines[5] = {"clocks", clocks_text()}, {"reach", reach_text(found[1])} end
+  return lines
 end
 
 function commands.doctor(options)
   local t = ms.target("native")
   local lines = machine_lines(t, ms.host())
-  table.move(device_lines(), 1, 3, #lines + 1, lines)
+  for _, line in ipairs(device_lines()) do lines[#lines + 1] = line end
   local peak = ms.load "lua.peak"
   lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all", peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9)}
   lines[#lines + 1] = {"bandwidth", string.format("%.1f GB/s", peak.bandwidth() / 1e9)}

@@ -52,4 +52,67 @@ function peak.bandwidth()
   return rows * columns * 4 / low
 end
 
+-- ---- A GPU ----
+
+local THREADS, CHAINS, STEPS = 256, 8, 1 << 14 -- of a block; of a thread; of a chain
+
+-- Chains of multiply-adds in the registers of as many threads as a device runs at once.
+local function device_product(device)
+  local blocks = 8 * device.processors
+  return 2 * blocks * THREADS * CHAINS * STEPS, ms.from_script((([[
+@T.prim_func(s_tir=True)
+def peak(X: T.Buffer((THREADS,), "float32"), R: T.Buffer((BLOCKS, THREADS, CHAINS), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    # with T.sblock("root"):
+    S = T.sblock_alloc_buffer((BLOCKS, THREADS, CHAINS), scope="local")
+    for b in T.thread_binding(BLOCKS, thread="blockIdx.x"):
+        for t in T.thread_binding(THREADS, thread="threadIdx.x"):
+            for c in T.unroll(CHAINS):
+                with T.sblock("first"):
+                    vb, vt, vc = T.axis.remap("SSS", [b, t, c])
+                    T.reads(X[vt])
+                    T.writes(S[vb, vt, vc])
+                    S[vb, vt, vc] = X[vt]
+            for k in range(STEPS):
+                for c in T.unroll(CHAINS):
+                    with T.sblock("step"):
+                        vb, vt, vk, vc = T.axis.remap("SSRS", [b, t, k, c])
+                        T.reads(S[vb, vt, vc], X[vt])
+                        T.writes(S[vb, vt, vc])
+                        S[vb, vt, vc] = S[vb, vt, vc] * X[vt] + X[vt]
+            for c in T.unroll(CHAINS):
+                with T.sblock("last"):
+                    vb, vt, vc = T.axis.remap("SSS", [b, t, c])
+                    T.reads(S[vb, vt, vc])
+                    T.writes(R[vb, vt, vc])
+                    R[vb, vt, vc] = S[vb, vt, vc]
+]]):gsub("%u%u%u%u+", {BLOCKS = blocks, THREADS = THREADS, CHAINS = CHAINS, STEPS = STEPS})), "peak")
+end
+
+-- Copies of a buffer twice as large as the device's cache, by vectors.
+local function device_copy(device)
+  local te, count = ms.te, math.max(2 * device.l2_bytes // 4, 1 << 20)
+  local A = te.placeholder({count}, "float32", "A")
+  local func = te.func("bandwidth", {A, te.compute({count}, function(i) return A[{i}] * 2 end, "B")})
+  local sch = ms.schedule(func)
+  local blocks, threads, lanes = sch:split(sch:get_loops(sch:get_sblock "B"), {ms.rest, THREADS, 4})
+  sch:bind(blocks, "blockIdx.x")
+  sch:bind(threads, "threadIdx.x")
+  sch:vectorize(lanes)
+  return 8 * count, sch:func()
+end
+
+-- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
+function peak.device(device)
+  local target = string.format("cuda -arch=sm_%d", device.arch)
+  ms.target(target, {runs = true})
+  local function rate(work, func)
+    local _, low = ms.build(func, {target = target}):time(table.unpack(ms.arrays_for(func, 1)))
+    return work / low
+  end
+  local flops = rate(device_product(device))
+  local clocks = ms.device_clocks(0)
+  return {flops = flops, clock = clocks and clocks.clock, bandwidth = rate(device_copy(device))}
+end
+
 return peak

@@ -19,15 +19,33 @@ local function known(task, store)
   return fastest
 end
 
--- The first that can be built; and else why the last cannot.
-local function first_built(task, list)
-  local why
-  for _, c in ipairs(list) do
-    local ok, message = pcall(msched.build, msched.apply(task.func, c.trace):func(), {target = task.target.text, reference = task.func})
-    if ok then return c end
-    why = tostring(message)
+local LOOKED = 8 -- so many that can be built are looked at before one that is not clean is taken
+
+-- Whether nothing that the assembler says of a kernel makes it slow: registers that spill, products that wait for one another.
+-- What no assembler has seen is taken as it is; nil and why: a block takes more than the target has.
+local function is_clean(kernel, target)
+  if not target.arch then return true end
+  local assembled, list = pcall(kernel.resources, kernel, true)
+  if not assembled and tostring(list):find "NVRTC is missing" or tostring(list):find "NVRTC has no code" then return true end
+  if not assembled then return nil, list end
+  for _, k in ipairs(list) do
+    if k.spill_stores + k.spill_loads > 0 or k.serialized then return false end
   end
-  return nil, why
+  return true
+end
+
+-- The first that can be built and is clean, or else the first that can be built; and else why the last cannot.
+local function first_built(task, list)
+  local first, seen, why = nil, 0, nil
+  for _, c in ipairs(list) do
+    local ok, kernel = pcall(msched.build, msched.apply(task.func, c.trace):func(), {target = task.target.text, reference = task.func})
+    local clean, message
+    if ok then clean, message = is_clean(kernel, task.target) end
+    if clean then return c end
+    if clean == false then first, seen = first or c, seen + 1 else why = tostring(message or kernel) end
+    if seen == LOOKED then break end
+  end
+  return first, why
 end
 
 -- Gives the task its `fastest`, or says why there is none.

@@ -21,6 +21,8 @@ struct tir_lower_options {
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
   FILE *dump;
   void (*passed)(void *data, const char *pass); /* NULL, or: called after each pass, with `data` */
+  void (*noted)(void *data,
+                const char *note); /* NULL, or: called where what a schedule asks for is not done, with why */
   void *data;
 };
 /* Brings a scheduled function, in place, to loops and accesses of one dimension: what code is generated from. */

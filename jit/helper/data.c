@@ -150,6 +150,13 @@ bool arena_reset(struct arena *a, ms_error *err) {
   return true;
 }
 
+bool arena_check_guards(struct arena *a, ms_error *err) {
+  for (uint32_t i = 0; i < a->args.count && !a->memory->in_place; i++)
+    if (a->w->inputs.args[i].data && !a->memory->check_guards(a->device, a->pointers[i], bytes_of(a, i), err))
+      return false;
+  return true;
+}
+
 bool arena_fetch(struct arena *a, ms_error *err) {
   for (uint32_t i = 0; i < a->args.count && !a->memory->in_place; i++) {
     if (!a->w->inputs.args[i].data) continue;

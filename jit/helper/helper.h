@@ -49,6 +49,8 @@ bool arena_open(struct arena *a, const struct workload *w, const struct jit_back
 bool arena_reset(struct arena *a, ms_error *err); /* buffers that the function may write are as at first */
 bool arena_fetch(struct arena *a,
                  ms_error *err); /* the host sees what they hold; false: something was written beside one */
+/* Whether nothing was written beside a buffer, in memory that the host does not see as its own. */
+bool arena_check_guards(struct arena *a, ms_error *err);
 void arena_close(struct arena *a);
 bool arena_has_nan(const struct arena *a); /* in what was fetched, where the reference left a number */
 /* What was fetched, with what the reference left. */

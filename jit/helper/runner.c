@@ -124,6 +124,8 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
   bool ok = timing_measure(&subject, &plan, &c->out->timing);
   leave(r);
   if (!ok) return *err.message ? fault(c->out, &err) : finish(c->out, JIT_CRASHED, "no memory for timing");
+  if (!arena_check_guards(&r->arena, &err))
+    return fault(c->out, &err); /* a later run may write where the first did not */
   c->out->outcome = c->out->timing.censored ? JIT_CENSORED : JIT_MEASURED;
   return true;
 }

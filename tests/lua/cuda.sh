@@ -1,14 +1,14 @@
 #!/bin/sh
 # Tuning for CUDA end to end without a GPU: a driver and an NVRTC of the tests' own (tests/cuda/fake) run kernels on this
 # CPU. What is found wrong of a machine is one message, and nothing that was measured is lost.
-# usage: cuda.sh MSCHED SOURCES DRIVER NVRTC
+# usage: cuda.sh MSCHED SOURCES DRIVER NVRTC NVML
 set -eu
 msched=$1 root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "cuda: $*"; exit 1; }
 g++ --version >/dev/null 2>&1 || { echo "cuda: skipped: there is no g++"; exit 77; }
-export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 FAKE_NVRTC_FOLDER=$work
+export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBNVML=$5 FAKE_NVRTC_FOLDER=$work
 gemm=$root/lua/examples/gemm.lua target="cuda -arch=sm_90" db=$work/gpu.db
 
 refused() { # words of the message, command…
@@ -23,8 +23,17 @@ refused() { # words of the message, command…
 records() { "$msched" top --db "$db" | grep -c "cuda -arch=sm_90" || true; }
 
 # ---- A machine with a device
-FAKE_CUDA_DEVICES="90 80" "$msched" doctor >"$work/doctor"
+# Blocks of 256 threads, which the peak is measured with, are not run, and take a millisecond.
+reach() { FAKE_CUDA_FAULTS="256=0" FAKE_CUDA_TIMES="256=1" "$msched" doctor; }
+FAKE_CUDA_DEVICES="90 80" FAKE_NVML_CLOCKS="1980 2619 1" reach >"$work/doctor"
 grep -q "^CUDA *driver 13.0" "$work/doctor" && grep -q "^NVRTC *13.0" "$work/doctor" || fail "no versions: $(cat "$work/doctor")"
+grep -q "^clocks *0: 1.98 GHz now, its memory 2.62 GHz; slowed, for heat or power" "$work/doctor" || fail "no clocks: $(cat "$work/doctor")"
+grep -q "^reach *0: 70867 GFLOP/s of float32, 209.7 GB/s, at 1.98 GHz" "$work/doctor" || fail "no peak: $(cat "$work/doctor")"
+MSCHED_LIBNVML=/nonexistent reach >"$work/other"
+grep -q "^clocks *not known: NVML is missing (/nonexistent" "$work/other" || fail "it is not said that NVML is missing: $(cat "$work/other")"
+grep -q "^reach *0: 70867 GFLOP/s of float32, 209.7 GB/s$" "$work/other" || fail "no peak without clocks: $(cat "$work/other")"
+MSCHED_NVRTC=/nonexistent "$msched" doctor >"$work/other"
+grep -q "^reach *not measured: .*NVRTC is missing" "$work/other" || fail "it is not said why there is no peak: $(cat "$work/other")"
 grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz; 1: Fake 80, sm_80" "$work/doctor" || fail "no devices"
 
 "$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
@@ -36,6 +45,29 @@ id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
 "$msched" show "$id" --db "$db" >"$work/shown"
 grep -q "^kernel [a-z_0-9]*: [1-9][0-9]* threads a block, .*[0-9] bytes of shared memory" "$work/shown" ||
   fail "it is not shown what a kernel takes: $(head -3 "$work/shown")"
+"$msched" show "$id" --db "$db" --json >"$work/shown"
+grep -q '"kernels": \?\[{.*"registers": \?32' "$work/shown" || fail "nor as JSON: $(cat "$work/shown")"
+
+# ---- One schedule, and what is not done of it
+nest='[["GetSBlock", [], ["C", "main"], ["b"]], ["GetLoops", ["b"], [], ["i","j","k"]]'
+run() { # instructions after these, arguments…
+  echo "[[${nest#[}, $1], []]" >"$work/trace.json"
+  shift
+  FAKE_CUDA_TIMES="40=0.25" "$msched" run "$gemm" --target "$target" --trace "$work/trace.json" "$@" -- 24 40 20 >"$work/run"
+}
+bind='["Bind", ["i"], ["blockIdx.x"], []], ["Bind", ["j"], ["threadIdx.x"], []]'
+run "$bind" || fail "a schedule is not run"
+grep -q "compiled for $target: the same results; 250.000 us \[250.000, 250.000\]" "$work/run" || fail "it is not timed by events: $(cat "$work/run")"
+! grep -q "^note" "$work/run" || fail "a note on what is done: $(cat "$work/run")"
+run '["Parallel", ["i"], [], []]' || fail "a schedule without threads is not run"
+grep -q "^note: loop i is not parallel on a GPU, where bind makes threads" "$work/run" && grep -q "^note: loop i is not bound, nor is any loop in it: one thread" "$work/run" ||
+  fail "it is not said that one thread runs it: $(cat "$work/run")"
+run '["Parallel", ["i"], [], []]' --json
+grep -q '"notes": \?\["loop i is not' "$work/run" || fail "nor as JSON: $(cat "$work/run")"
+(target="cuda -arch=sm_90 -max_threads_per_block=32" && run "$bind") || fail "what a block has not is an error"
+grep -q "not compiled: a block has more threads than the target allows" "$work/run" || fail "too many threads: $(cat "$work/run")"
+FAKE_NVRTC_REGISTERS=2000 run "$bind" || fail "what a thread has not is an error"
+grep -q "not compiled: .*2000 registers a thread, .* the target has 65536" "$work/run" || fail "too many registers: $(cat "$work/run")"
 
 # ---- A target that names no architecture is that of the first device
 FAKE_CUDA_DEVICES="86 90" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32 >"$work/out" || fail "the device is not asked"
@@ -43,6 +75,16 @@ grep -q "on cuda -arch=sm_86:" "$work/out" || fail "not the first device's: $(ca
 FAKE_CUDA_DEVICES=90 "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32 >"$work/out" || fail "the device is not asked"
 grep -q "on cuda -arch=sm_90a:" "$work/out" || fail "not what that device alone has: $(cat "$work/out")"
 MSCHED_LIBCUDA=/nonexistent refused "no device is found here: say which GPU" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32
+
+# ---- Without measuring: drafts whose registers spill come after those that do not
+first() { # the record that a new store gets
+  "$msched" tune "$gemm" --target "$target" --no-tune --db "$work/$1.db" -- 32 32 32 >"$work/out" 2>&1 || fail "--no-tune: $(cat "$work/out")"
+  sed -n 's/.*msched show \([0-9a-f]*\).*/\1/p' "$work/out" | head -1
+}
+plain=$(first plain)
+[ -n "$plain" ] && [ "$(first plain_again)" = "$plain" ] || fail "not the same twice: $plain"
+[ "$(FAKE_NVRTC_SPILLS=2 first spills)" != "$plain" ] || fail "a draft that spills is the first"
+[ "$(FAKE_NVRTC_SPILLS=1000 first all_spill)" = "$plain" ] || fail "where all drafts spill, the first is not the first"
 
 # ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best
 FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$work/faults.db" \
@@ -65,6 +107,8 @@ before=$(records)
 (FAKE_CUDA_VERSION=12040 refused "the driver knows CUDA 12.4, and NVRTC is of 13.0" tune "$target")
 (FAKE_CUDA_GONE=/dev/null refused "there is no device (CUDA_ERROR_NO_DEVICE)" tune "$target")
 (MSCHED_NVRTC=/nonexistent refused "NVRTC is missing" tune "$target")
+(FAKE_NVRTC_ARCHS="75 80" refused "NVRTC has no code for sm_90: it knows sm_ 75 80" tune "$target")
+refused "target: -arch=sm_91 is not known; known are sm_70" tune "cuda -arch=sm_91"
 export MSCHED_LIBCUDA=/nonexistent
 refused "CUDA's driver is missing" tune "$target"
 refused "CUDA's driver is missing" "$msched" replay "$id" --db "$db"
@@ -73,4 +117,11 @@ refused "CUDA's driver is missing" "$msched" replay "$id" --db "$db"
 grep -q "not checked: .*CUDA's driver is missing" "$work/err" || fail "it does not say that it was not checked"
 cmp -s "$work/best.cu" "$work/other.cu" || fail "the source is another without CUDA"
 [ "$(records)" = "$before" ] || fail "$(records) records, not $before"
+
+# ---- No process is left of all these runs
+for environment in /proc/[0-9]*/environ; do
+  process=${environment#/proc/} process=${process%/environ}
+  [ "$(cat "/proc/$process/comm" 2>/dev/null)" = msched-helper ] || continue
+  ! { tr '\0' '\n' <"$environment"; } 2>/dev/null | grep -qxF "FAKE_NVRTC_FOLDER=$work" || fail "process $process is left"
+done
 echo "cuda: ok"

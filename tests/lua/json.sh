@@ -50,7 +50,7 @@ done
 "$msched" top --db "$db" --json >"$work/top"
 agree top "" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
-"$msched" show "$id" --db "$db" --json | agree show ""
+"$msched" show "$id" --db "$db" --json | agree show "kernels no_code"
 "$msched" show "$id" --diff --db "$db" --json | agree "show --diff" ""
 "$msched" show ops:relu --json | agree "show ops" ""
 "$msched" show suite:ops --json -- NRM | agree "show suite" ""
@@ -70,7 +70,7 @@ agree "db export" "intrinsic sections intrinsics" <"$work/exported"
 "$msched" db delete "$id" --db "$db" --json | agree "db delete" ""
 "$msched" space "$gemm" --json -- 8 8 8 | agree space "block choice"
 "$msched" space "$root/lua/examples/lenet.lua" --target x86-64-v3 --json | agree space ""
-"$msched" doctor --json | agree doctor ""
+"$msched" doctor --json | agree doctor "clocks reach"
 "$msched" bench replay --count 3 --json | agree "bench replay" "peer_rate ratio"
 "$msched" bench search GMM --count 20 --trials 1 --json | agree "bench search" "peer"
 unread=ASAN_OPTIONS=detect_leaks=0 # as in cli.sh: vendors' libraries

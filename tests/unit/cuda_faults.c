@@ -42,6 +42,22 @@ static void every_fault_by_name(void **state) {
   unsetenv("FAKE_CUDA_FAULTS");
 }
 
+/* The first run writes where it may, and one while it is timed does not. */
+static void guards_are_checked_after_timing(void **state) {
+  (void)state;
+  setenv("FAKE_CUDA_FAULTS", "64=+2past1", 1);
+  struct tir *ir = doubling();
+  struct jit_measurer *m = start(ir);
+  submit_bound(m, 1, 64);
+  submit_bound(m, 2, 128);
+  struct jit_result one = next_result(m), two = next_result(m);
+  expect(&one, 1, JIT_ILLEGAL_ADDRESS, "wrote before a buffer of 4096 bytes");
+  expect(&two, 2, JIT_MEASURED, NULL);
+  jit_measurer_free(m);
+  tir_free(ir);
+  unsetenv("FAKE_CUDA_FAULTS");
+}
+
 static void times_are_the_devices(void **state) {
   (void)state;
   setenv("FAKE_CUDA_TIMES", "64=0.25 128=0.5", 1);
@@ -120,9 +136,10 @@ static void two_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_fault_by_name), cmocka_unit_test(times_are_the_devices),
-                                     cmocka_unit_test(out_of_memory_by_name), cmocka_unit_test(a_device_disappears),
-                                     cmocka_unit_test(two_devices)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_fault_by_name),   cmocka_unit_test(guards_are_checked_after_timing),
+      cmocka_unit_test(times_are_the_devices), cmocka_unit_test(out_of_memory_by_name),
+      cmocka_unit_test(a_device_disappears),   cmocka_unit_test(two_devices)};
   need_fakes();
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

@@ -46,6 +46,23 @@ static void tiles_may_overlap(void **state) {
   assert_int_equal(parallel_loops(tiles("3")), 0);
 }
 
+static void keep(void *kept, const char *note) { strcat(strcat((char *)kept, note), "\n"); }
+
+/* Who asked for a loop that runs in order is told so; nothing is said of one that is parallel. */
+static void a_loop_that_is_not_parallel_is_told(void **state) {
+  (void)state;
+  for (int overlaps = 0; overlaps < 2; overlaps++) {
+    char notes[1000] = "";
+    struct tir_lower_options options = {.noted = keep, .data = notes};
+    struct tir *ir = tiles(overlaps ? "3" : "4");
+    assert_accepted(tir_lower(ir, tir_find_func(ir, "main"), &options, err));
+    assert_string_equal(notes, overlaps ? "loop i is not parallel: an iteration touches what another writes, and they "
+                                          "run in order\n"
+                                        : "");
+    tir_free(ir);
+  }
+}
+
 /* What iterations write into a buffer of their own, or one after the loop reads. */
 static struct tir *repeated(const char *buffer, const char *reader) {
   return read_function("A: T.Buffer((4,), \"float32\"), C: T.Buffer((16, 4), \"float32\")", buffer,
@@ -97,6 +114,7 @@ int main(void) {
       cmocka_unit_test(iterations_of_their_own_are_parallel),
       cmocka_unit_test(parts_of_a_loop_are_put_together),
       cmocka_unit_test(tiles_may_overlap),
+      cmocka_unit_test(a_loop_that_is_not_parallel_is_told),
       cmocka_unit_test(iterations_repeat_what_is_theirs),
       cmocka_unit_test(data_tells_where_to_write),
       cmocka_unit_test(parts_that_declare_nothing_are_found),

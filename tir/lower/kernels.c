@@ -283,8 +283,10 @@ static void join_axes(struct kernel *k) {
       s = join_axis(k, s, axis);
       continue;
     }
-    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL)
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL) {
+      lower_note(k->low, s, "parallel on a GPU, where bind makes threads: it runs in order");
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+    }
     s = tir_next(ir, s, k->top);
   }
 }
@@ -307,6 +309,8 @@ static bool make_kernel(struct lowering *low, tir_stmt top) {
   bool unbound = true;
   for (int a = 0; a < AXES; a++) unbound &= !k.extent[a];
   if (unbound) k.extent[FIRST_THREAD_AXIS] = tir_int(ir, TIR_T_I32, 1);
+  if (unbound && tir_is(ir, top, TIR_LOOP))
+    lower_note(low, top, "bound, nor is any loop in it: one thread of the device runs it in order");
   if (!set_axes(&k)) return false;
   for (tir_stmt s = top, next; s; s = next) {
     next = tir_next(ir, s, top);

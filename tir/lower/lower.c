@@ -69,6 +69,15 @@ static void dump(const struct lowering *low, const char *name) {
   free(text);
 }
 
+void lower_note(const struct lowering *low, tir_stmt loop, const char *not_what) {
+  assert(tir_is(low->ir, loop, TIR_LOOP) && not_what);
+  char name[100], note[300];
+  if (!low->options || !low->options->noted) return;
+  tir_name_render(low->ir, low->ir->vars.at[tir_stmt_at(low->ir, loop)->loop.var].name, name, sizeof name);
+  snprintf(note, sizeof note, "loop %s is not %s", name, not_what);
+  low->options->noted(low->options->data, note);
+}
+
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
   assert(tir_is_func(ir, f));
   struct lowering low = {ir, f, ir->funcs.at[f].body, options, err, UINT32_MAX};

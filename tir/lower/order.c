@@ -216,8 +216,10 @@ bool lower_order(struct lowering *low) {
   bool gpu = low->options && low->options->device == TIR_GPU;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    if (tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && !iterations_are_apart(ir, s))
+    if (tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && !iterations_are_apart(ir, s)) {
+      lower_note(low, s, "parallel: an iteration touches what another writes, and they run in order");
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+    }
     if (gpu && is_of_blocks(ir, s) && (has_inner_memory(ir, s) || !iterations_are_apart(ir, s)))
       return tir_refuse(ir, low->err, MS_LOWER_KERNEL, s,
                         "blocks write the same elements of the device's memory, or read what others write there");

@@ -15,6 +15,8 @@ bool lower_threads(struct lowering *low) {
     found = tir_is(ir, s, TIR_BLOCK) && lower_reduces_across_threads(ir, s);
   for (tir_stmt s = low->body; s && found; s = tir_next(ir, s, low->body)) {
     if (!is_thread(ir, s)) continue;
+    if (tir_loop_extent(ir, s) != 1)
+      lower_note(low, s, "of threads on a CPU, where they would reduce together: it runs in order");
     tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
     tir_as(ir, s, TIR_LOOP)->loop.thread = TIR_NONE;
   }

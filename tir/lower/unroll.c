@@ -212,8 +212,10 @@ static void unroll_list(struct lowering *low, tir_stmt first) {
     bool fits = extent >= 0 && extent * (int64_t)(lower_size(ir, s) - 1) <= MOST_COPIES && !has_flat(ir, s);
     if (fits)
       write_out(ir, s, extent);
-    else
+    else {
+      lower_note(low, s, "unrolled: it would be too much code, or its extent is no constant");
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+    }
   }
 }
 

@@ -268,6 +268,7 @@ static void vectorize(struct lowering *low, tir_stmt loop) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   int64_t extent = tir_loop_extent(ir, loop);
   tir_stmt_at(ir, loop)->loop_kind = TIR_SERIAL;
+  if (extent < 0 || extent > MOST_LANES) lower_note(low, loop, "vectorized: its extent is no number of lanes");
   if (extent < 2 || extent > MOST_LANES) return;
   tir_stmt copy = tir_clone_stmt(ir, loop); /* the loop stays as it is should a statement have no vector form */
   n = *tir_stmt_at(ir, copy);
@@ -282,6 +283,7 @@ static void vectorize(struct lowering *low, tir_stmt loop) {
   widen_list(&v, n.first[TIR_BODY]);
   tir_node_map_free(&v.made);
   if (v.failed) {
+    lower_note(low, loop, "vectorized: a statement in it has no form for vectors");
     tir_kill(ir, copy);
     return;
   }

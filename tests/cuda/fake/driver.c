@@ -5,8 +5,10 @@
  *   FAKE_CUDA_GONE     a path: when a file is there, no device is
  *   FAKE_CUDA_FAULTS   what becomes of kernels, by the threads of a block, as `64=700 32=hang`: a CUresult, which the
  *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
- *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled
- *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01 */
+ *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled; `64=+9past1`: the
+ *                      tenth time and later alone
+ *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01. Twice that
+ *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
 #define _GNU_SOURCE
 #include "../fibers.h"
 
@@ -32,6 +34,8 @@ enum { MOST_THREADS = 1024, MOST_DEVICES = 8 };
 
 static int sticky; /* the context's fault */
 static double now; /* milliseconds of the devices' clock */
+static int is_cold;
+enum { L2_BYTES = 50 << 20 };
 
 static const char *setting(const char *name, const char *otherwise) {
   const char *value = getenv(name);
@@ -95,12 +99,18 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   switch (attribute) {
   case 13: *value = 1500000; return SUCCESS;
   case 16: *value = 132; return SUCCESS;
-  case 38: *value = 50 << 20; return SUCCESS;
+  case 38: *value = L2_BYTES; return SUCCESS;
   case 75: *value = archs[device] / 10; return SUCCESS;
   case 76: *value = archs[device] % 10; return SUCCESS;
   case 97: *value = 232448; return SUCCESS;
   default: return INVALID_VALUE;
   }
+}
+int cuDeviceGetPCIBusId(char *text, int size, int device) {
+  int archs[MOST_DEVICES];
+  if (device >= devices(archs)) return INVALID_DEVICE;
+  snprintf(text, (size_t)size, "0000:0%d:00.0", device);
+  return SUCCESS;
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) {
   (void)device;
@@ -149,7 +159,8 @@ int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
   return sticky;
 }
 int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) {
-  memset(host(at), byte, bytes);
+  if (bytes < L2_BYTES) memset(host(at), byte, bytes);
+  if (bytes >= L2_BYTES) is_cold = 1, now += 1;
   return sticky;
 }
 
@@ -211,6 +222,15 @@ static int fail(const char *fault, void **args) {
   return SUCCESS;
 }
 
+/* The fault, once that launches it lets pass were made; NULL: not yet. */
+static const char *later(const char *fault) {
+  static long launches;
+  char *end;
+  if (!fault || *fault != '+') return fault;
+  long passed = strtol(fault + 1, &end, 10);
+  return launches++ < passed ? NULL : end;
+}
+
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **args, void **extra) {
   const unsigned extents[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
@@ -218,8 +238,9 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   (void)stream, (void)extra;
   if (sticky) return sticky;
   if (!threads || threads > MOST_THREADS) return INVALID_VALUE;
-  const char *fault = said_of("FAKE_CUDA_FAULTS", threads), *time = said_of("FAKE_CUDA_TIMES", threads);
-  now += time ? atof(time) : 0.01;
+  const char *fault = later(said_of("FAKE_CUDA_FAULTS", threads)), *time = said_of("FAKE_CUDA_TIMES", threads);
+  now += (time ? atof(time) : 0.01) * (1 + is_cold);
+  is_cold = 0;
   if (!fault || *fault > '9') {
     kernel_call *call;
     memcpy(&call, &function, sizeof call);

@@ -1,6 +1,9 @@
 /* NVRTC without CUDA: source becomes a library for this CPU, by g++ and the shim (../shim.h), in the folder that
  * FAKE_NVRTC_FOLDER names. A cubin is a line that says the version and the library's path: what the fake driver loads.
- * FAKE_NVRTC_VERSION: of CUDA, as 13000. */
+ *   FAKE_NVRTC_VERSION    of CUDA, as 13000
+ *   FAKE_NVRTC_ARCHS      what it knows, as `80 86 90`, which it is unless said
+ *   FAKE_NVRTC_REGISTERS  that a thread takes, as its log has it: 32 unless said
+ *   FAKE_NVRTC_SPILLS     kernels of so many programs, the first of a process, spill 16 bytes a thread */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +33,48 @@ int nvrtcCreateProgram(void **program, const char *source, const char *name, int
   if (!p || !(p->source = strdup(source))) abort();
   *program = p;
   return 0;
+}
+
+enum { MOST_ARCHS = 16 };
+static int archs(int list[MOST_ARCHS]) {
+  const char *at = getenv("FAKE_NVRTC_ARCHS");
+  int count = 0, length;
+  if (!at) at = "75 80 86 90";
+  while (count < MOST_ARCHS && sscanf(at, "%d%n", &list[count], &length) == 1) at += length, count++;
+  return count;
+}
+int nvrtcGetNumSupportedArchs(int *count) {
+  int list[MOST_ARCHS];
+  *count = archs(list);
+  return 0;
+}
+int nvrtcGetSupportedArchs(int *list) {
+  int all[MOST_ARCHS], count = archs(all);
+  memcpy(list, all, (size_t)count * sizeof *all);
+  return 0;
+}
+
+static int spilled(void) {
+  static int programs;
+  const char *most = getenv("FAKE_NVRTC_SPILLS");
+  return most && programs++ < atoi(most) ? 16 : 0;
+}
+
+/* What ptxas says of each kernel. */
+static void write_log(struct program *p) {
+  static const char begins[] = "__global__ void __launch_bounds__(";
+  const char *registers = getenv("FAKE_NVRTC_REGISTERS");
+  int bytes = spilled();
+  for (const char *at = p->source; (at = strstr(at, begins)) != NULL;) {
+    at = strchr(at, ')') + 2;
+    int length = (int)strcspn(at, "(");
+    size_t used = strlen(p->log);
+    snprintf(p->log + used, sizeof p->log - used,
+             "ptxas info    : Compiling entry function '%.*s' for 'sm_90'\n"
+             "    %d bytes stack frame, %d bytes spill stores, %d bytes spill loads\n"
+             "ptxas info    : Used %d registers, used 1 barriers\n",
+             length, at, bytes, bytes, bytes, registers ? atoi(registers) : 32);
+  }
 }
 
 /* After the source, of each kernel: a function that takes its launch's extents and operands. */
@@ -72,7 +117,9 @@ int nvrtcCompileProgram(void *program, int count, const char *const *options) {
   write_calls(out, p->source);
   fclose(out);
   snprintf(p->cubin, sizeof p->cubin, "fake cubin %d %s.so\n", version(), path);
-  return run_compiler(p, path);
+  int failed = run_compiler(p, path);
+  if (!failed) write_log(p);
+  return failed;
 }
 
 int nvrtcGetProgramLogSize(void *program, size_t *bytes) {
