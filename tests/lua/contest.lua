@@ -54,6 +54,16 @@ assert(contest.run(env) == 0 and not env.fastest)
 env = env_of({put(2, 1.0), put(4, 1.0)}, false)
 env.fastest = "as before"
 assert(contest.run(env) == 0 and env.fastest == "as before")
+-- nor where other programs ran all the time; one that they left alone tells the others' order
+records = {put(2, 1.0), put(4, 1.05)}
+env = env_of(records, {time(8.1), time(8.0)})
+env.fastest = "as before"
+assert(contest.run(env) == 0 and env.fastest == "as before" and env.measured[1].seconds == 1.0)
+kept = store:find(records[2].id)
+assert(kept.seconds == 1.05 and kept.runs == 3 and not kept.busy)
+env = env_of(records, {time(8.1), time(1.04)})
+assert(contest.run(env) == 2 and env.fastest.full_id == records[2].id)
+
 env.done = 0
 asked = nil
 assert(contest.run(env) == 0 and not asked)
