@@ -66,9 +66,15 @@ static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t
   return n + first_was >= 3 || (first_was && !interrupted) || n * (fastest - plan->hopeless) > LONGEST_INTERRUPTION;
 }
 
-/* It cannot be the best: how far it is from it need not be known well. */
+static const double FAR = 1.2; /* times what is beaten: more than a call that nothing interrupted is off */
+
+/* It cannot be the best: how far it is from it need not be known well. By two samples; by one of a call that is far off, as
+ * the call was that warmed the caches, a witness where it is long enough. */
 static bool is_beaten(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
-  return plan->beaten > 0 && n >= 2 && !interrupted && fastest > plan->beaten;
+  assert(n > 0);
+  if (plan->beaten <= 0 || interrupted || fastest <= plan->beaten) return false;
+  bool is_far = plan->once >= SHORT_CALL && fmin(plan->once, fastest) > FAR * plan->beaten;
+  return n >= 2 || is_far;
 }
 
 /* Whether other programs ran: threads were interrupted so often that a tenth of the time may be lost, each losing some

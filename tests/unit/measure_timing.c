@@ -121,6 +121,33 @@ static void two_samples_tell_what_is_beaten(void **state) {
   assert_true(t.runs > 2);
 }
 
+/* One is enough, and not interrupted, where it is far off as the first call was; not where that was too short to say. */
+static void one_sample_tells_what_is_far_behind(void **state) {
+  (void)state;
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 9e-3, .beaten = 5e-3, .clock = &fake_clock};
+  struct jit_timing t;
+  CALLS(0.007, 0.001);
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_int_equal(fake.calls, 1);
+  assert_false(t.censored);
+  assert_true(is_about(t.seconds, 0.007));
+  CALLS(0.0055, 0.004); /* beaten, but not by far */
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(0.007, 0.004);
+  plan.once = 5.5e-3;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(0.007, 0.004);
+  plan.once = 9e-3, fake.more = 1;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(9e-4, 9e-4, 5e-4); /* the first call was cold: another warms, and one sample is too few */
+  plan.once = 9e-4, plan.beaten = 5e-4;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 1);
+}
+
 /* Slower than the limit by more than any interruption: once is enough. */
 static void one_that_takes_enormously_long_does(void **state) {
   (void)state;
@@ -181,6 +208,7 @@ int main(void) {
       cmocka_unit_test(the_first_call_is_a_witness),
       cmocka_unit_test(as_few_samples_as_the_plan_allows),
       cmocka_unit_test(two_samples_tell_what_is_beaten),
+      cmocka_unit_test(one_sample_tells_what_is_far_behind),
       cmocka_unit_test(one_that_takes_enormously_long_does),
       cmocka_unit_test(a_quiet_machine_is_not_busy),
       cmocka_unit_test(a_busy_machine_is_sampled_again),
