@@ -59,6 +59,23 @@ kept() {
   interrupted 1 "interrupted" "$msched" "$dir/tune.lua" "$gemm" "$db"
   clean
 }
+said() { # once there is a best: what is kept, the few best, and commands that can be typed
+  : >"$dir/out"
+  setsid "$msched" tune "$gemm" --trials 100000 --db "$db" -- 64 64 64 >"$dir/out" 2>"$dir/err" &
+  pid=$!
+  tries=0
+  until grep -q ", best " "$dir/out" || [ $tries -gt 1200 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  kill -INT $pid 2>/dev/null || fail "it ended before: $(cat "$dir/err")"
+  session_ended $pid 600 >"$dir/left" || fail "still there: $(tr '\n' ' ' <"$dir/left")"
+  got=0
+  wait $pid || got=$?
+  pid=
+  [ $got = 1 ] && grep -q "interrupted; [1-9][0-9]* results of this run are kept in $db" "$dir/err" || fail "status $got: $(cat "$dir/err")"
+  next=$(sed -n 's/^next:  //p' "$dir/out" | sed 's/    .*//')
+  case $next in "msched show "*" --db $db") ;; *) fail "what is next: $(cat "$dir/out")" ;; esac
+  eval "\"$msched\" ${next#msched }" | grep -q "^record .*: measured, " || fail "what is next cannot be typed: $next"
+  clean
+}
 scripts() {
   echo 'while true do end' >"$dir/loop.lua"
   interrupted 0.3 "interrupted" "$msched" tune "$dir/loop.lua" --db "$db"
@@ -91,7 +108,7 @@ in_its_folder() {
 }
 
 running=
-for part in early_and_late kept scripts rules ways; do
+for part in early_and_late kept said scripts rules ways; do
   in_its_folder $part &
   running="$running $!"
 done
