@@ -44,7 +44,8 @@ const struct cli_command cli_commands[] = {
      "Writes a record's kernel: .o .so .c .h .ll .s, a GPU's .cu .ptx .cubin .h .c, by FILE's suffix; or one library "
      "of all that is pinned.",
      cli_lua},
-    {"diff", "ID ID", "Shows what differs between two records: their traces and their scheduled modules.", cli_lua},
+    {"diff", "ID ID", "Shows what differs between two records: their traces, their scheduled modules, their code.",
+     cli_lua},
     {"db",
      "list\npin ID…\nunpin ID…\nprune\nmerge STORE…\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",
      "Looks after the store; records come from TVM and go there.", cli_lua},

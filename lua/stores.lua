@@ -185,25 +185,53 @@ local function print_difference(what, all, count)
   if count > 0 then ms.load "lua.explain".print_changes(all, 1, ms.is_terminal() and not os.getenv "NO_COLOR") end
 end
 
+local COUNTED = {{"instructions", "instructions"}, {"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "of the stack"}}
+
+local function counts_text(counts)
+  local parts = {}
+  for i, c in ipairs(COUNTED) do parts[i] = string.format("%d %s", counts[c[1]], c[2]) end
+  return table.concat(parts, ", ")
+end
+
+-- Of the innermost loop of a record's code that does most: {text, counts}, labels without their numbers.
+local function inner_loop_of(r, sch)
+  local known, target = pcall(ms.target, r.target)
+  if not known or target.kind ~= "llvm" then refuse("--assembly: record %s is of `%s`: code for CPUs is compared", r.id:sub(1, 12), r.target) end
+  local assembly = ms.load "lua.report.assembly"
+  local text, message = assembly.text(sch:func(), r.target)
+  if not text then refuse("record %s: its kernel cannot be built here: %s", r.id:sub(1, 12), tostring(message)) end
+  local loop = assembly.inner_loops(text)[1] or {lines = {}, counts = assembly.count {}}
+  local code = table.concat(loop.lines, "\n"):gsub("LBB%d+_%d+", "LBB"):gsub("\t", "  ")
+  return {text = code, counts = loop.counts}
+end
+
 function stores.diff(options, ids)
   if #ids ~= 2 then misuse("two records' IDs are expected, or tasks' names for their best; `msched top` lists them") end
   local store = open_store(options.db, true)
-  local records, traces, scripts, works = {}, {}, {}, {}
+  local records, traces, scripts, works, loops = {}, {}, {}, {}, {}
   for i = 1, 2 do
     local r = find(store, ids[i])
     local func, trace, sch = stores.schedule_of(store, r)
     records[i], traces[i], scripts[i], works[i] = r, trace:text(), sch:script(), cli.work_of(func)
+    loops[i] = options.assembly and inner_loop_of(r, sch)
   end
   local trace, all_of_trace = changes_of(traces[1], traces[2])
   local module, all_of_module = changes_of(scripts[1], scripts[2])
+  local code, all_of_code
+  if options.assembly then code, all_of_code = changes_of(loops[1].text, loops[2].text) end
   if options.json then
-    put_json {a = records[1].id, b = records[2].id, seconds_a = records[1].seconds, seconds_b = records[2].seconds, trace = trace, module = module}
+    put_json {a = records[1].id, b = records[2].id, seconds_a = records[1].seconds, seconds_b = records[2].seconds, trace = trace, module = module,
+              assembly = code, counts_a = code and loops[1].counts, counts_b = code and loops[2].counts}
     return DONE
   end
   for i, mark in ipairs {"-", "+"} do print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i]))) end
   if records[1].workload ~= records[2].workload then print "they are records of different workloads" end
   print_difference("trace", all_of_trace, #trace)
   print_difference("module", all_of_module, #module)
+  if options.assembly then
+    print_difference("inner loop", all_of_code, #code)
+    for i, mark in ipairs {"-", "+"} do print("  " .. mark .. " " .. counts_text(loops[i].counts)) end
+  end
   return DONE
 end
 

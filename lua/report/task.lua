@@ -114,21 +114,9 @@ end
 local COUNTS = {{"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "on the stack (spills)"}, {"instructions", "instructions"}}
 local LOOPS = 4 -- innermost loops that are shown
 
-local function assembly_text(sch, target)
-  local path = os.tmpname()
-  local file = path .. ".s"
-  local ok, message = pcall(function() ms.build(sch:func(), {target = target}):export(file) end)
-  local opened = ok and io.open(file)
-  local text = opened and opened:read "a"
-  if opened then opened:close() end
-  os.remove(path)
-  os.remove(file)
-  return text, message
-end
-
 local function inner_loops(sch, task)
   if task.machine.kind ~= "llvm" then return html.paragraph "Code for GPUs is not shown here; `msched export` writes it." end
-  local text, message = assembly_text(sch, task.target)
+  local text, message = assembly.text(sch:func(), task.target)
   if not text then return html.paragraph("The kernel cannot be built here: " .. tostring(message)) end
   local loops, columns, rows, codes = assembly.inner_loops(text), {"loop"}, {}, {}
   if #loops == 0 then return html.paragraph "The code has no loop." end

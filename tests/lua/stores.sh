@@ -51,6 +51,12 @@ has "$work/diff" '^    + .*sch:split(v.l1, {4, 2}'
 has "$work/diff" '^    + .*range(2)\|T.grid(4, 2'
 "$msched" diff "$first" "$first" --db "$db" >"$work/diff"
 has "$work/diff" '^module: the same$'
+"$msched" diff "$first" "$second" --assembly --db "$db" >"$work/diff"
+has "$work/diff" '^inner loop:'
+has "$work/diff" '^  - [1-9][0-9]* instructions, [0-9]* multiply-adds, [0-9]* other arithmetic, [1-9][0-9]* loads, [0-9]* stores, [0-9]* of the stack$'
+"$msched" diff "$first" "$first" --assembly --db "$db" >"$work/diff"
+has "$work/diff" '^inner loop: the same$'
+[ "$(sed -n 's/^  [-+] //p' "$work/diff" | sort -u | wc -l)" = 1 ] || fail "one loop has two counts: $(cat "$work/diff")"
 refused 2 "two records' IDs are expected" diff "$first" --db "$db"
 refused 1 "no record .0000" diff "$first" 00000000 --db "$db"
 
