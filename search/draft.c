@@ -180,12 +180,26 @@ static uint64_t descend(struct finding *f, int64_t *decisions, double cost) {
 
 enum { DESCEND_EVERY = 64 }; /* candidates that are drawn, and the best of them goes down */
 
+/* Every tile is of one element: what is outermost is all. */
+static void choose_least(const struct search_draft *d, int64_t *decisions) {
+  for (uint32_t k = 0; k < d->draw_count; k++) {
+    const struct draft_draw *draw = &d->draws[k];
+    uint32_t best = 0;
+    for (uint32_t i = 1; draw->width > 1 && i < draw->choices; i++)
+      if (draw->values[(size_t)i * draw->width] > draw->values[(size_t)best * draw->width]) best = i;
+    choose(draw, best, decisions);
+  }
+}
+
+/* From the least tiles downhill, then from the best of some that are drawn, and again. */
 static void draw_many(struct finding *f, uint64_t seed, uint64_t budget, int64_t *decisions) {
   const struct search_draft *d = f->draft;
   uint32_t width = d->sketch->steps->decisions;
   int64_t *best = malloc((width + 1) * sizeof *best);
   if (!best) abort();
-  for (uint64_t seen = 0, number = 0; seen < budget;) {
+  choose_least(d, decisions);
+  uint64_t seen = descend(f, decisions, offer(f, decisions));
+  for (uint64_t number = 0; seen < budget;) {
     double least = INFINITY;
     for (int i = 0; i < DESCEND_EVERY; i++, seen++, number++) {
       for (uint32_t k = 0; k < d->draw_count; k++) {

@@ -151,7 +151,8 @@ static struct tile tile_of(const struct candidate *c, const struct draft_shape *
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
   bool inside = t.reduces;
   for (uint32_t i = t.first; i-- > 0;) {
-    inside = inside && (nest->loops[i].reduces || s->trips[i] <= 1);
+    bool goes_on = nest->loops[i].reduces && (s->summed <= 1 || i + 1 == begin); /* LLVM's lanes end with their loop */
+    inside = inside && (goes_on || s->trips[i] <= 1);
     *(inside ? &t.steps : &t.entries) *= s->trips[i];
   }
   t.steps = ceil(t.steps / s->summed);
@@ -256,7 +257,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct draft_sh
   step *= 1 + fmax(guarded_part(s), t.reduces && !skip ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);
   double enter = t.held ? (begins_in_registers(c, s, &t) && !skip ? 1 : 2) * results / m->loads + m->latency : 0;
-  if (s->summed > 1) enter += results * log2(s->summed) * m->latency; /* its lanes are added up */
+  if (s->summed > 1) enter += (results + m->latency) * log2(s->summed); /* its lanes are added up, side by side */
   if (skip) step *= nest->inside, enter *= parted(s);
   return t.entries * (t.steps * step + enter) * (1 + m->overrun * (s->overrun - 1));
 }

@@ -76,6 +76,22 @@ assert(filtered(32, 1, 16) > 1.25 * filtered(32, 1, 8), "both ends are as cheap 
 assert(filtered(34, 0, 16) < 1.1 * filtered(34, 0, 8), "without padding there are no ends")
 
 
+-- Where LLVM sums lanes of a reduction, they are added up at the end of its loop: a loop around it does so again and again.
+local function dense_cost(reduction)
+  local X, W = te.placeholder({128, 768}, "float32", "X"), te.placeholder({2304, 768}, "float32", "W")
+  local sketch, d = plain_of(te.func("dense", {X, W, ms.ops.dense(X, W)}))
+  return cost_of(sketch, d, {{1, 64, 1, 2}, {288, 1, 1, 8}, reduction, {1}, {3}})
+end
+assert(dense_cost {12, 64} > 1.5 * dense_cost {768, 1} and dense_cost {1, 768} < 1.1 * dense_cost {768, 1}, "lanes are added up often")
+
+-- Few estimates suffice where all descents but that from the least tiles end with the reduction in two.
+do
+  local X, W = te.placeholder({128, 768}, "float32", "X"), te.placeholder({3072, 768}, "float32", "W")
+  local sketch, d = plain_of(te.func("dense", {X, W, ms.ops.dense(X, W)}))
+  local best = d:best {seed = 1, budget = 1, most = 1}[1]
+  assert(best.cost < 0.5 * cost_of(sketch, d, {{1, 2, 8, 8}, {24, 4, 16, 2}, {12, 64}, {1}, {3}}), "one descent, from the least tiles")
+end
+
 -- What a nest before it inside of the same loops has brought is there: a row that is read twice comes once.
 local function centred(rows, columns, together)
   local X, k = te.placeholder({rows, columns}, "float32", "X"), te.reduce_axis(columns, "k")
