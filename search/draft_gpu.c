@@ -200,7 +200,7 @@ static double sectors_of(int64_t *places, uint32_t lanes, double bytes) {
 /* What threads copy to shared memory for the nest, again whenever the loops around both go on. */
 static void add_copied(struct work *w, const struct draft_access *a, const struct draft_nest *copy, uint32_t at) {
   double tile[DRAFT_ITERS], strides[DRAFT_RANK], elements = 1, times = serial(w, 0, at);
-  int64_t places[MOST_WARP];
+  int64_t places[MOST_WARP] = {0};
   tile_of_block(w, at, tile);
   for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= draft_width(w->nest, a, tile, d);
   double row = a->rank ? draft_width(w->nest, a, tile, a->rank - 1) * a->bytes : a->bytes;
@@ -230,7 +230,7 @@ static double reach_of(const struct work *w, const struct draft_access *a) {
 /* What each thread loads for itself, or stores: what it wants later of a sector it finds in the first level. */
 static void add_direct(struct work *w, const struct draft_access *a, double times) {
   double strides[DRAFT_RANK], stride = 1, run = run_of(w, a), own = needed(w, a);
-  int64_t places[MOST_WARP];
+  int64_t places[MOST_WARP] = {0};
   for (uint32_t d = a->rank; d-- > 0; stride *= (double)a->extents[d]) strides[d] = stride;
   uint32_t lanes = places_of_warp(w, a, strides, places);
   double sectors = sectors_of(places, lanes, run * a->bytes), own_bytes = fmin(run * a->bytes, SECTOR);
