@@ -119,7 +119,7 @@ local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
 -- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does not.
 function progress.print_best(task, state)
   local list, decisions = task:best(FEW), ms.load "lua.report.decisions"
-  for i, m in ipairs(#list > 1 and list or {}) do
+  for i, m in ipairs(list) do
     local cost, differs = state and state.costs[m.full_id], ""
     if i > 1 then
       local differences = decisions.differences(m.sketch, list[1].sketch)
