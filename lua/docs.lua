@@ -96,8 +96,8 @@ te.func(name: string, tensors: msched.tensor[]): msched.function | The function 
 te.reduce_axis(range: integer|integer[], name?: string): msched.axis | An axis that is reduced over: its extent, or {first, last + 1}.
 te.sum(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The sum over axes.
 te.prod(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The product over axes.
-te.max(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The largest over axes; of two values, te.maximum.
-te.min(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The smallest over axes; of two values, te.minimum.
+te.max(x: msched.expression|number, axes: msched.axis|msched.axis[]|msched.expression|number, ...: msched.expression|number): msched.expression | The largest over axes; of values, where these stand in place of the axes.
+te.min(x: msched.expression|number, axes: msched.axis|msched.axis[]|msched.expression|number, ...: msched.expression|number): msched.expression | The smallest over axes; of values, where these stand in place of the axes.
 te.argmax(pair: msched.expression[], axes: msched.axis|msched.axis[]): msched.expression | Of {index, value}: both, at the largest value.
 te.argmin(pair: msched.expression[], axes: msched.axis|msched.axis[]): msched.expression | Of {index, value}: both, at the smallest value.
 te.reducer(combine: function, identity: function, name?: string): function | A reduction of one's own, used as te.sum is.

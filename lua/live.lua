@@ -13,10 +13,7 @@ local BELOW = 6 -- lines that are not rows: titles, curve, failures, rates, and 
 
 -- ---- Rows --------------------------------------------------------------------------------------------------------
 
-local function share_text(s)
-  local bound = s.start.bound
-  return s.best_seconds and bound and bound > 0 and string.format("%.0f %%", 100 * bound / s.best_seconds) or "-"
-end
+local function share_text(s) return s.best_seconds and string.format("%.0f %%", 100 * progress.share(s)) or "-" end
 
 -- title; least: of the terminal's columns; left: where it is aligned; text(state).
 local COLUMNS = {

@@ -4,8 +4,9 @@ local peak = {}
 
 local function parallel(cores) return cores > 1 and "T.parallel" or "T.serial" end
 
--- Chains of multiply-adds on registers alone, as many as cover the latency: a call, and the operations that it does.
-function peak.call(cores)
+-- Chains of multiply-adds on registers alone, as many as cover the latency: the function, its arguments, and the operations
+-- that it does.
+local function product_of(cores)
   local chains, steps, lanes = 12, 1 << 16, ms.target("native").vector_bits // 32
   local script = string.format([[
 @T.prim_func(s_tir=True)
@@ -25,10 +26,20 @@ def peak(A: T.Buffer((%d, %d, %d), "float32"), X: T.Buffer((%d,), "float32")):
                         T.writes(A[vt, vc, vl])
                         A[vt, vc, vl] = A[vt, vc, vl] * X[vl] + X[vl]
 ]], cores, chains, lanes, lanes, parallel(cores), cores, steps, chains, lanes, cores, chains, lanes, steps)
-  local func = ms.from_script(script, "peak")
-  local kernel = ms.build(func)
-  local call = kernel:prepare(ms.array({cores, chains, lanes}), ms.array({lanes}, "float32", 0.5))
-  return {call = call, operations = 2 * cores * chains * lanes * steps}
+  return ms.from_script(script, "peak"), {ms.array({cores, chains, lanes}), ms.array({lanes}, "float32", 0.5)}, 2 * cores * chains * lanes * steps
+end
+
+-- The same as a call, for timing it in turn with others.
+function peak.call(cores)
+  local func, arguments, operations = product_of(cores)
+  return {call = ms.build(func):prepare(table.unpack(arguments)), operations = operations}
+end
+
+-- Operations a second on float32, by a few samples: in some hundredths of a second.
+function peak.glance(cores)
+  local func, arguments, operations = product_of(cores)
+  local _, low = ms.build(func):time(table.unpack(arguments))
+  return operations / low
 end
 
 function peak.flops(cores)

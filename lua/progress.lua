@@ -26,6 +26,13 @@ local function note_end(s, e)
   s.done, s.best, s.best_seconds, s.failures, s.repeated, s.busy, s.finished = e.trials, e.short_id, e.best_seconds, e.failures, e.repeated, e.busy, e
 end
 
+-- The share that the best has of the roofline: of the arithmetic that this machine was measured to do, where it was, or else
+-- of what no machine of its kind passes.
+function progress.share(s)
+  local start = s.start
+  return math.max(start.bound, start.reach and start.operations / start.reach or 0) / s.best_seconds
+end
+
 -- ---- Lines ---------------------------------------------------------------------------------------------------------
 
 -- What ends the task first: its trials, or the run's seconds.
@@ -61,6 +68,9 @@ local function end_lines(s, e, print)
     return print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
   end
   print(status(s, e.seconds))
+  if s.start.reach and e.best_seconds then
+    print(string.format("%s: %.0f %% of the roofline, whose peak is %s, as measured", s.name, 100 * progress.share(s), cli.rate_text(s.work, s.start.operations / s.start.reach)))
+  end
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   if e.text then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
@@ -128,7 +138,7 @@ function progress.print_best(task, state)
         or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD)) .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
     end
     print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds), 100 * list[1].seconds / m.seconds,
-                        cost and string.format("  built in %.2f s, run in %.2f s", cost.build, cost.run) or "", differs))
+                        cost and string.format("  built in %.0f ms, run in %.0f ms", 1e3 * cost.build, 1e3 * cost.run) or "", differs))
   end
 end
 

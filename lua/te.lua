@@ -272,8 +272,17 @@ function te.reducer(combine, identity, name)
 end
 te.sum = te.reducer(function(x, y) return x + y end, function(t) return constant(is_float(t) and 0.0 or 0, t) end, "sum")
 te.prod = te.reducer(function(x, y) return x * y end, function(t) return constant(is_float(t) and 1.0 or 1, t) end, "prod")
-te.max = te.reducer(function(x, y) return te.maximum(x, y) end, function(t) return te.min_value(t) end, "max")
-te.min = te.reducer(function(x, y) return te.minimum(x, y) end, function(t) return te.max_value(t) end, "min")
+-- As the peer's te.max and te.min: over axes, or, where values stand in their place, of those values.
+local function over_or_of(over, of_two)
+  return function(x, axes, ...)
+    if not is_expr(axes) and type(axes) ~= "number" then return over(x, axes) end
+    local result = of_two(x, axes)
+    for _, y in ipairs {...} do result = of_two(result, y) end
+    return result
+  end
+end
+te.max = over_or_of(te.reducer(te.maximum, te.min_value, "max"), te.maximum)
+te.min = over_or_of(te.reducer(te.minimum, te.max_value, "min"), te.minimum)
 
 local function arg_reducer(better, first, name)
   return te.reducer(function(x, y)

@@ -166,7 +166,8 @@ end
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
 -- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, reference_timeout, failures (in
--- a row, that end a task), measurer, listen (gets events: log.lua).
+-- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function and its target, gives the
+-- operations a second that the machine is measured to do, or nil: it is told, and nothing is decided by it).
 function tune.all(items, options)
   if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end -- once, for all states of the run
   local policy = policies.find(options.policy)
@@ -177,6 +178,7 @@ function tune.all(items, options)
   local ok, message = pcall(function()
     for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared, policy, options) end
     opened = true -- nothing is written before all are
+    for _, task in ipairs(run.tasks) do task.reach = options.reach and options.reach(task.func, task.target) end
     if options.no_tune then run:draft(shared) else run:go(shared) end
   end)
   shared:close()

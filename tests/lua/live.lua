@@ -101,6 +101,12 @@ failed: crashed 1
 local wide = play(200, 24, run())
 holds(wide, "task  shape   weight  trials      best         rate  of roof  record\n")
 holds(wide, "conv  128x64       2    3/64  10.00 us  200 GFLOP/s     50 %  abc3")
+-- Of what the machine was measured to do, where it was: the roof is lower, and the end says what it is.
+local measured = run()
+for _, e in ipairs(measured) do if e.event == "start" then e.reach = 250e9 end end
+measured[#measured + 1] = finish "conv"
+local reached = play(80, 24, measured)
+holds(reached, "conv: 80 % of the roofline, whose peak is 250 GFLOP/s, as measured\n")
 -- What is drawn never wraps, whatever the columns.
 for columns = 1, 120 do
   local _, states, screen = play(columns, 24, run())

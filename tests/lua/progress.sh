@@ -20,7 +20,7 @@ if command -v script >/dev/null; then
   grep -E "^(task|gemm|best so far|failed|[0-9]+ s, )" "$work/lines" | grep -v "^gemm: \|^gemm on" | while read -r line; do
     [ "$(printf %s "$line" | wc -m)" -le 50 ] || fail "longer than the terminal: $line"
   done
-  grep -q "^  1  [0-9a-f]*  .*100 %  built in [0-9.]* s, run in [0-9.]* s$" "$work/lines" || fail "no best: $(cat "$work/tty")"
+  grep -q "^  1  [0-9a-f]*  .*100 %  built in [0-9]* ms, run in [0-9]* ms$" "$work/lines" || fail "no best: $(cat "$work/tty")"
   ! grep -q "$esc\[[0-9;]*m" "$work/tty" || fail "colours: $(cat "$work/tty")"
 fi
 
@@ -28,6 +28,7 @@ fi
 mkdir "$work/a store"
 "$msched" tune "$gemm" --trials 24 --target 'native -num-cores=1' --db "$work/a store/g.db" -- 32 32 32 >"$work/out"
 grep -q "^  2  [0-9a-f]*  .* %  built in .*\(another sketch\|, not \)" "$work/out" || fail "the few best of a pipe: $(cat "$work/out")"
+grep -q "^gemm: [0-9.]* % of the roofline, whose peak is [0-9.]* GFLOP/s, as measured$" "$work/out" || fail "of the roofline: $(cat "$work/out")"
 next=$(sed -n 's/^next:  //p' "$work/out" | sed 's/    .*//')
 case $next in "msched show "*" --db '$work/a store/g.db'") ;; *) fail "next: $next" ;; esac
 eval "\"$msched\" ${next#msched }" >/dev/null || fail "what is next cannot be typed: $next"

@@ -20,6 +20,13 @@ agree(te.func("elementwise", {A, (te.compute({6, 10}, function(i, j)
 end, "E"))}))
 agree(te.func("math", {A, (te.compute({6, 10}, function(i, j) return te.exp(A[{i, j}]) + te.tanh(A[{i, j}]) + te.erf(A[{i, j}]) end, "M"))}), 1e-3)
 
+-- Of values in place of axes, te.max and te.min are te.maximum and te.minimum.
+do
+  local function clamped(f) return te.func("clamped", {A, (te.compute({6, 10}, function(i, j) return f(A[{i, j}]) end, "B"))}):script() end
+  assert(clamped(function(x) return te.max(te.min(x, 0.5, 0.25), 0) end) ==
+         clamped(function(x) return te.maximum(te.minimum(te.minimum(x, 0.5), 0.25), 0) end))
+end
+
 -- Two outputs at once, and the index of the largest.
 local index = te.compute({6, 10}, function(_, j) return te.cast(j, "int32") end, "index")
 local where, value = te.compute({6}, function(i) return te.argmax({index[{i, k}], A[{i, k}]}, k) end, "best")
