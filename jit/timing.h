@@ -13,6 +13,7 @@ struct timing_subject {
 struct timing_clock {
   double (*now)(void);             /* seconds */
   uint64_t (*interruptions)(void); /* how often this process's threads lost a processor that they still wanted */
+  void (*rest)(void);              /* long enough that threads that wait for work sleep */
 };
 struct timing_plan {
   double tolerance; /* relative half width of the 95 % interval of the median */
@@ -28,7 +29,7 @@ struct timing_plan {
 extern const struct timing_clock timing_apart; /* of calls whose time is a device's: this process may be interrupted */
 /* Calls the subject until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
  * the call that warmed the caches among them, of that call and another that nothing was seen to interrupt, or of fewer
- * that exceed the limit by more than any interruption takes. false: no memory, or a call failed. */
+ * that exceed the limit by more than any interruption takes; where other programs run, by one after a rest, too. false: no memory, or a call failed. */
 bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out);
 /* Fills everything but `censored` and `busy`; sorts the samples. */
 void timing_summarize(double *samples, uint32_t count, struct jit_timing *out);

@@ -9,7 +9,7 @@
 /* What each call takes, in seconds; the last goes on for ever. */
 static struct {
   const double *seconds;
-  uint32_t count, calls;
+  uint32_t count, calls, rests;
   double now;
   uint64_t interruptions, more; /* more: at each call */
   uint32_t quiet_from;          /* the call from which on there are no more; 0: none */
@@ -17,7 +17,8 @@ static struct {
 
 static double fake_now(void) { return fake.now; }
 static uint64_t fake_interruptions(void) { return fake.interruptions; }
-static const struct timing_clock fake_clock = {fake_now, fake_interruptions};
+static void fake_rest(void) { fake.rests++; }
+static const struct timing_clock fake_clock = {fake_now, fake_interruptions, fake_rest};
 
 static double fake_sample(void *data, uint32_t calls) {
   (void)data;
@@ -82,12 +83,34 @@ static void the_first_call_is_a_witness(void **state) {
   CALLS(0.012, 0.011, 0.001);
   fake.more = 1;
   assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_false(t.censored);
+  CALLS(0.012, 0.011);
+  fake.more = 1;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_true(t.censored);
-  assert_int_equal(fake.calls, 2);
+  assert_int_equal(fake.calls, 2 + fake.rests);
   CALLS(0.012, 0.001);
   fake.more = 1;
   assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_false(t.censored);
+}
+
+/* Calls that other programs interrupt are slow together: what seems hopeless is called again after a rest, three times. */
+static void what_was_interrupted_is_called_again_after_a_rest(void **state) {
+  (void)state;
+  CALLS(0.012, 0.011, 0.012, 0.002);
+  fake.more = 1;
+  struct jit_timing t = time_calls(5e-3, 0);
+  assert_false(t.censored);
+  assert_int_equal(fake.rests, 1);
+  CALLS(0.012);
+  fake.more = 1;
+  assert_true(time_calls(5e-3, 0).censored);
+  assert_int_equal(fake.rests, 3);
+  assert_int_equal(fake.calls, 6);
+  CALLS(0.012);
+  assert_true(time_calls(5e-3, 0).censored);
+  assert_int_equal(fake.rests, 0);
 }
 
 /* Where little hangs on it two samples that agree are enough. */
@@ -206,6 +229,7 @@ int main(void) {
       cmocka_unit_test(one_slow_call_decides_nothing),
       cmocka_unit_test(three_slow_calls_do),
       cmocka_unit_test(the_first_call_is_a_witness),
+      cmocka_unit_test(what_was_interrupted_is_called_again_after_a_rest),
       cmocka_unit_test(as_few_samples_as_the_plan_allows),
       cmocka_unit_test(two_samples_tell_what_is_beaten),
       cmocka_unit_test(one_sample_tells_what_is_far_behind),
