@@ -45,6 +45,7 @@ void timing_summarize(double *samples, uint32_t n, struct jit_timing *out) {
 
 static const double SHORTEST_SAMPLE = 20e-6; /* seconds; shorter kernels are called several times a sample */
 static const double SHORT_CALL = 1e-3;       /* below, what a cold call took says little of a warm one */
+static const double WARM_CALL = 5e-3;        /* above, much the same */
 
 /* Of all threads of the process. */
 static uint64_t count_interruptions(void) {
@@ -73,21 +74,26 @@ static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t
   return n + first_was >= 3 || (first_was && !interrupted) || n * (fastest - plan->hopeless) > LONGEST_INTERRUPTION;
 }
 
-static const double FAR = 1.2; /* times what is beaten: more than a call that nothing interrupted is off */
+static const double BEATEN = 1.06; /* times the best: slower by more than what the end of tuning times again */
+static const double FAR = 1.15;    /* times the best: by more than a call that nothing interrupted is off */
 
-/* It cannot be the best: how far it is from it need not be known well. By two samples; by one of a call that is far off, as
- * the call was that warmed the caches, a witness where it is long enough. */
-static bool is_beaten(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
+/* It is not the best: how far it is from it need not be known well. By two samples that are beaten, or, of a long call,
+ * agree; the call that warmed the caches is one of the two where it is so long that this matters little. */
+static bool is_beaten(const struct timing_plan *plan, const double *sorted, uint32_t n, bool interrupted) {
   assert(n > 0);
-  if (plan->beaten <= 0 || interrupted || fastest <= plan->beaten) return false;
-  bool is_far = plan->once >= SHORT_CALL && fmin(plan->once, fastest) > FAR * plan->beaten;
-  return n >= 2 || is_far;
+  bool is_long = plan->once >= SHORT_CALL;
+  double low = n > 1 ? sorted[0] : fmin(plan->once, sorted[0]),
+         high = n > 1 ? sorted[n - 1] : fmax(plan->once, sorted[0]);
+  if (plan->best <= 0 || interrupted || low <= plan->best) return false;
+  if (n == 1 && plan->once < WARM_CALL) return is_long && low > FAR * plan->best;
+  return low > BEATEN * plan->best || (is_long && high - low <= plan->tolerance * low);
 }
 
 /* Whether other programs ran: threads were interrupted so often that a tenth of the time may be lost, each losing some
- * three milliseconds, or half of the calls took a quarter longer than the fastest. */
+ * three milliseconds, in half of the calls, which the median shows; or half of the calls took a quarter longer than the
+ * fastest. */
 static bool was_disturbed(const double *sorted, const struct jit_timing *t, uint64_t interruptions, double seconds) {
-  bool interrupted = interruptions > 1 && 3e-3 * (double)interruptions > 0.1 * seconds;
+  bool interrupted = interruptions > 1 && 2 * interruptions >= t->runs && 3e-3 * (double)interruptions > 0.1 * seconds;
   return interrupted || (t->runs >= LEAST_SAMPLES && t->seconds > 1.25 * sorted[0]);
 }
 
@@ -116,17 +122,17 @@ static bool sample(const struct timed *t, uint32_t calls, struct jit_timing *out
     if (t->samples[n - 1] < 0) return false;
     spent = t->clock->now() - start;
     interruptions = t->clock->interruptions() - before;
-    bool out_of_time = spent > plan->limit;
-    if (n < least && !out_of_time && !(plan->hopeless > 0 || plan->beaten > 0)) continue;
+    bool out_of_time = spent > plan->limit, interrupted = interruptions >= n; /* each sample, perhaps */
+    if (n < least && !out_of_time && !(plan->hopeless > 0 || plan->best > 0)) continue;
     timing_summarize(t->samples, n, out);
     bool slow = plan->hopeless > 0 && t->samples[0] > plan->hopeless;
-    out->censored = slow && is_hopeless(plan, t->samples[0], n, interruptions > 0);
-    if (out->censored && interruptions > 0 && t->samples[0] < LONG_CALL && rests++ < MOST_RESTS) {
+    out->censored = slow && is_hopeless(plan, t->samples[0], n, interrupted);
+    if (out->censored && interrupted && t->samples[0] < LONG_CALL && rests++ < MOST_RESTS) {
       t->clock->rest();
       continue;
     }
     if (out->censored || (out_of_time && !slow)) break;
-    if (!slow && is_beaten(plan, t->samples[0], n, interruptions > 0)) break;
+    if (!slow && is_beaten(plan, t->samples, n, interrupted)) break;
     if (n >= least && out->high - out->low <= 2 * plan->tolerance * out->seconds) break;
   }
   out->busy = was_disturbed(t->samples, out, interruptions, spent);

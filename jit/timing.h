@@ -21,8 +21,7 @@ struct timing_plan {
   double limit;     /* seconds; the interval may then be wider */
   double once;      /* what a call took that warmed the caches */
   double hopeless;  /* 0, or: stop, censored, when the fastest of the samples is slower */
-  double beaten;    /* 0, or: two samples are enough where both are slower, and nothing interrupted them; one where
-                     * it is slower by far, and `once` too */
+  double best;      /* 0, or the seconds of another: what is slower, and was not interrupted, need not be known well */
   uint32_t again;   /* how often all is sampled anew where the machine was busy */
   const struct timing_clock *clock; /* NULL: the machine's */
 };

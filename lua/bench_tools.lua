@@ -62,17 +62,24 @@ function tools.tuned(store, func, target, options)
   return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
 end
 
+local function read_all(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read "a"
+end
+
 -- Runs a script of tests/bench with the peer's Python; the last line that is an object is its answer: its numbers by name.
 function tools.ask_peer(options, script, ...)
   local words = {options.peer, options.data .. "/" .. script, ...}
   for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
-  local pipe = io.popen(table.concat(words, " ") .. " 2>/dev/null", "r")
+  local said = os.tmpname()
+  local pipe = io.popen(table.concat(words, " ") .. " 2>" .. said, "r")
   local answer
   for line in pipe:lines() do
     if line:sub(1, 1) == "{" then answer = line end
   end
-  local ok = pipe:close()
-  if not ok or not answer then cli.refuse("the peer does not answer: %s %s", options.peer, script) end
+  local ok, log = pipe:close(), read_all(said)
+  os.remove(said)
+  if not ok or not answer then cli.refuse("the peer does not answer: %s %s; it says:\n%s", options.peer, script, log:sub(-2000)) end
   local numbers = {}
   for name, number in answer:gmatch '"([%w_]+)": ([%d.e+-]+)' do numbers[name] = tonumber(number) end
   return numbers

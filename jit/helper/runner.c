@@ -103,7 +103,6 @@ static const struct patience {
   uint32_t least, again;
 } close_ones = {0.06, 3, 0, 3, 1}, far_ones = {0.08, 2, 0.1, 2, 0};
 static const double CLOSE = 1.3, QUICK = 0.25; /* times the best; seconds where there is none */
-static const double BEATEN = 1.06;             /* times the best: slower by more than what the end times again */
 
 static bool time_it(struct running *r, struct candidate *c, double once) {
   double most = r->w->hello->options.run_timeout;
@@ -113,7 +112,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .least = patience.least,
                              .once = once,
                              .hopeless = c->hopeless,
-                             .beaten = BEATEN * c->best,
+                             .best = c->best,
                              .again = patience.again,
                              .clock = r->backend->apart ? &timing_apart : NULL,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};

@@ -129,7 +129,7 @@ static void as_few_samples_as_the_plan_allows(void **state) {
 /* What is slower than the best twice, and was not interrupted, need not be known better; what is as fast is. */
 static void two_samples_tell_what_is_beaten(void **state) {
   (void)state;
-  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 2e-3, .beaten = 5e-3, .clock = &fake_clock};
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 2e-3, .best = 4.7e-3, .clock = &fake_clock};
   struct jit_timing t;
   CALLS(0.006, 0.009, 0.001);
   assert_true(timing_measure(&fake_subject, &plan, &t));
@@ -144,29 +144,58 @@ static void two_samples_tell_what_is_beaten(void **state) {
   assert_true(t.runs > 2);
 }
 
+/* So are two of a long call that are slower by little, but agree. */
+static void two_that_agree_tell_what_is_not_the_best(void **state) {
+  (void)state;
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 4.9e-3, .best = 4.7e-3, .clock = &fake_clock};
+  struct jit_timing t;
+  CALLS(0.0048, 0.00485, 0.001);
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_int_equal(t.runs, 2);
+  assert_false(t.censored);
+  CALLS(0.0048, 0.00495, 0.0048); /* they do not agree */
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(0.0046, 0.0046); /* it is the best */
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(0.0048, 0.0048);
+  fake.more = 1;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+  CALLS(0.00495, 0.001); /* with the first call, where that is long */
+  plan.once = 5e-3;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_int_equal(t.runs, 1);
+  CALLS(0.0048, 0.0048); /* the first call was cold, and short */
+  plan.once = 5e-4;
+  assert_true(timing_measure(&fake_subject, &plan, &t));
+  assert_true(t.runs > 2);
+}
+
 /* One is enough, and not interrupted, where it is far off as the first call was; not where that was too short to say. */
 static void one_sample_tells_what_is_far_behind(void **state) {
   (void)state;
-  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 9e-3, .beaten = 5e-3, .clock = &fake_clock};
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 4.9e-3, .best = 4e-3, .clock = &fake_clock};
   struct jit_timing t;
   CALLS(0.007, 0.001);
   assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_int_equal(fake.calls, 1);
   assert_false(t.censored);
   assert_true(is_about(t.seconds, 0.007));
-  CALLS(0.0055, 0.004); /* beaten, but not by far */
+  CALLS(0.0045, 0.003); /* beaten, but not by far */
   assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_true(t.runs > 2);
-  CALLS(0.007, 0.004);
-  plan.once = 5.5e-3;
+  CALLS(0.007, 0.003);
+  plan.once = 4.5e-3;
   assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_true(t.runs > 2);
-  CALLS(0.007, 0.004);
-  plan.once = 9e-3, fake.more = 1;
+  CALLS(0.007, 0.003);
+  plan.once = 4.9e-3, fake.more = 1;
   assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_true(t.runs > 2);
   CALLS(9e-4, 9e-4, 5e-4); /* the first call was cold: another warms, and one sample is too few */
-  plan.once = 9e-4, plan.beaten = 5e-4;
+  plan.once = 9e-4, plan.best = 5e-4;
   assert_true(timing_measure(&fake_subject, &plan, &t));
   assert_true(t.runs > 1);
 }
@@ -195,8 +224,8 @@ static void a_quiet_machine_is_not_busy(void **state) {
 /* Interrupted at each call until the tenth: the second time is quiet, and counts. */
 static void a_busy_machine_is_sampled_again(void **state) {
   (void)state;
-  CALLS(0.004, 0.0041, 0.0042, 0.002);
-  fake.more = 2, fake.quiet_from = 4;
+  CALLS(0.004, 0.0041, 0.004, 0.0041, 0.004, 0.0041, 0.002);
+  fake.more = 2, fake.quiet_from = 7;
   struct jit_timing t = time_calls(0, 2);
   assert_false(t.busy);
   assert_true(is_about(t.seconds, 0.002));
@@ -232,6 +261,7 @@ int main(void) {
       cmocka_unit_test(what_was_interrupted_is_called_again_after_a_rest),
       cmocka_unit_test(as_few_samples_as_the_plan_allows),
       cmocka_unit_test(two_samples_tell_what_is_beaten),
+      cmocka_unit_test(two_that_agree_tell_what_is_not_the_best),
       cmocka_unit_test(one_sample_tells_what_is_far_behind),
       cmocka_unit_test(one_that_takes_enormously_long_does),
       cmocka_unit_test(a_quiet_machine_is_not_busy),
