@@ -149,8 +149,9 @@ static bool check_size(const char *path, bool damaged, struct db_pages *p, ms_er
     struct db db = {.path = (char *)path};
     return db_failed(&db, MDB_INVALID, "open", err);
   }
-  return ms_fail(err, MS_STORE, "%s: the store is cut short: %zu bytes of %llu are there", path, p->bytes,
-                 (unsigned long long)(p->count * p->page));
+  return ms_fail(err, MS_STORE,
+                 "%s: the store is cut short: %zu bytes of %llu are there; `msched db repair` saves what can be read",
+                 path, p->bytes, (unsigned long long)(p->count * p->page));
 }
 
 bool db_map_pages(const char *path, bool damaged, struct db_pages *out, ms_error *err) {
@@ -202,7 +203,6 @@ static void bad(struct walk *w, uint64_t page, const char *why) {
 
 /* Takes a page into use: it is there, and nothing else uses it. */
 static bool claim(struct walk *w, uint64_t from, uint64_t page) {
-  assert(page < w->pages->count);
   if (page < 2 || page >= w->pages->count) return bad(w, from, "it names a page that is not there"), false;
   if (w->used[page]) return bad(w, page, "it is used twice"), false;
   w->used[page] = DB_USED;

@@ -30,17 +30,6 @@ local function next_commands(task, options)
   return "next:  " .. table.concat(commands_, "    ")
 end
 
--- A function (func, target) that says what operations a second this machine does, measured once, where it is known how to.
-local function measured_reach()
-  local peak, reaches = ms.load "lua.peak", {}
-  return function(func, target)
-    for _, p in ipairs(func:params()) do if p.type ~= "float32" then return nil end end
-    if target.kind ~= "llvm" or target.vector_bits ~= ms.target("native").vector_bits then return nil end
-    reaches[target.cores] = reaches[target.cores] or peak.glance(target.cores)
-    return reaches[target.cores]
-  end
-end
-
 local MOST_JOBS = 1024 -- each is a thread with a state of Lua
 
 -- What the tasks ended with: messages, what to type next. Gives whether each has a best.
@@ -72,7 +61,7 @@ function commands.tune(options, files, rest)
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, no_tune = options["no-tune"], store = store,
-    reach = not options["no-tune"] and not options.simulate and measured_reach() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
+    reach = not options["no-tune"] and not options.simulate and ms.load "lua.peak".reach() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })
   if not ok then
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end

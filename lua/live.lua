@@ -93,7 +93,7 @@ function live.lines(states, now, elapsed, width, height, bars)
   lines[#lines + 1] = string.format("%.0f s%s, %.1f builds and %.1f runs a second%s%s", elapsed,
                                     left < math.huge and string.format(", about %.0f s left", math.max(left, 0)) or "", now.built / since, now.ran / since,
                                     now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
-                                    now.busy > 0 and string.format(", machine busy at %d", now.busy) or "")
+                                    now.busy > 0 and string.format(", other programs ran during %d", now.busy) or "")
   for i, line in ipairs(lines) do lines[i] = cli.cut(line, width) end
   return lines
 end

@@ -50,6 +50,17 @@ function peak.glance(cores)
   return together * DISTURBED < alone and alone or together
 end
 
+-- A function (func, target) that says what operations a second this machine does, measured once, where it is known how to.
+function peak.reach()
+  local reaches = {}
+  return function(func, target)
+    for _, p in ipairs(func:params()) do if p.type ~= "float32" then return nil end end
+    if target.kind ~= "llvm" or target.vector_bits ~= ms.target("native").vector_bits then return nil end
+    reaches[target.cores] = reaches[target.cores] or peak.glance(target.cores)
+    return reaches[target.cores]
+  end
+end
+
 function peak.flops(cores)
   local most = peak.call(cores)
   return most.operations / ms.time_in_turn({most.call}, 0.5)[1].low

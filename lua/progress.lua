@@ -49,7 +49,7 @@ local function status(s, elapsed)
   if not s.finished and left < math.huge then add("%.0f s, about %.0f s left", elapsed, math.max(left, 0)) else add("%.0f s", elapsed) end
   add("failed: %s", Task.reasons_text(s.failures))
   if s.repeated > 0 then add("repeated: %d", s.repeated) end
-  if s.busy > 0 then add("machine busy at %d", s.busy) end
+  if s.busy > 0 then add("other programs ran during %d", s.busy) end
   return table.concat(parts, ", ")
 end
 

@@ -108,7 +108,7 @@ return function(host)
     local progress, states, listens = ms.load "lua.progress", {}, options.listen
     if not listens then
       local screen = host.terminal_width() and ms.load "lua.live".new {width = host.terminal_width, height = host.terminal_height}
-      options = setmetatable({listen = progress.lines(screen, states)}, {__index = options})
+      options = setmetatable({listen = progress.lines(screen, states), reach = not options.no_tune and ms.load "lua.peak".reach() or nil}, {__index = options})
     end
     local interrupted, ok, task, path = host.patiently(run, func, options)
     if not ok then error(interrupted and "interrupted before anything was measured" or task, 0) end
@@ -284,7 +284,7 @@ return function(host)
 
   local GENERAL = [[
 An expression shows its value; what is not complete goes on after `>> `. A `local` at the start of an input is kept.
-Tab completes names, members, methods and names of blocks; Ctrl-C stops what runs; Ctrl-D leaves.
+Tab completes names, members, methods and names of blocks; Ctrl-C stops what runs, three times the session, where it does not stop; Ctrl-D leaves.
 
   ms, te          the module and its tensor expressions: help(ms), help(te)
   help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
 
@@ -29,16 +30,31 @@ static int64_t clock_ns(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-static void on_interrupt(int unused) {
-  (void)unused;
+static void end_by(int number) {
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* Some calls of Lua's library and of ours look at nothing until they are done. */
+enum { MOST_INTERRUPTS = 3 };
+static volatile sig_atomic_t interrupts; /* of what runs now */
+static int64_t last_interrupt_ns;
+static const char last_warning[] = "msched: this does not stop; one more interrupt ends the session\n";
+static void on_interrupt(int number) {
+  int64_t now_ns = clock_ns();
+  bool same = now_ns - last_interrupt_ns < SAME_STOP_NS;
   script_interrupt();
+  last_interrupt_ns = now_ns;
+  if (same) return;
+  interrupts++;
+  if (interrupts == MOST_INTERRUPTS - 1 && write(STDERR_FILENO, last_warning, sizeof last_warning - 1) < 0) return;
+  if (interrupts >= MOST_INTERRUPTS) end_by(number);
 }
 static void on_interrupt_or_end(int number) {
   if (!first_stop_ns) first_stop_ns = clock_ns();
   script_interrupt();
   if (clock_ns() - first_stop_ns < SAME_STOP_NS) return;
-  signal(number, SIG_DFL);
-  raise(number);
+  end_by(number);
 }
 void script_catch(int number, bool kills) {
   assert(number > 0);
@@ -50,7 +66,7 @@ void script_catch(int number, bool kills) {
   (void)caught;
 }
 void script_resume(void) {
-  interrupted = 0;
+  interrupted = interrupts = 0;
   bind_search_resume();
 }
 bool script_interrupted(void) { return interrupted != 0; }

@@ -42,6 +42,26 @@ interrupted() { # seconds to wait, words of the message, command…
 }
 clean() { "$msched" db check --db "$db" | grep -qx clean || fail "db check"; }
 
+# Some calls of Lua's library look at no interrupt: the second says so, the third ends the session.
+endless() {
+  printf 'print(1)\nprint(("a"):rep(60):find(("a*"):rep(60) .. "b"))\n' >"$dir/lines"
+  setsid "$msched" <"$dir/lines" >"$dir/out" 2>"$dir/err" &
+  pid=$!
+  tries=0
+  until { has_handler $pid && grep -q 1 "$dir/out"; } || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  for n in 1 2 3; do
+    sleep 0.5
+    kill -INT $pid || fail "it ended before interrupt $n: $(cat "$dir/err")"
+  done
+  set +e
+  wait $pid
+  got=$?
+  set -e
+  [ $got = 130 ] || fail "status $got of what was interrupted three times: $(cat "$dir/err")"
+  grep -q "one more interrupt ends the session" "$dir/err" || fail "no warning: $(cat "$dir/err")"
+  pid=
+}
+
 early_and_late() {
   twice=yes
   for seconds in 0.1 0.3 0.6 1.5; do
@@ -108,7 +128,7 @@ in_its_folder() {
 }
 
 running=
-for part in early_and_late kept said scripts rules ways; do
+for part in early_and_late kept said scripts rules ways endless; do
   in_its_folder $part &
   running="$running $!"
 done

@@ -55,6 +55,6 @@ shown {start {equal = {"g", "h"}, known = 7}, trial {best = "abc", best_seconds 
         text = "the space gave nothing new three times in a row"}}
 assert(lines[1] == "f = g = h on llvm: 3 sketches, 7 records known", lines[1])
 assert(lines[2] == "f: trial 1 of 100, best 1.00 us 1.0 GOP/s (abc), 1 s, about 99 s left, failed: none", lines[2])
-assert(lines[3] == "f: trial 4 of 100, best 1.00 us 1.0 GOP/s (abc), 3 s, failed: none, machine busy at 1", lines[3])
+assert(lines[3] == "f: trial 4 of 100, best 1.00 us 1.0 GOP/s (abc), 3 s, failed: none, other programs ran during 1", lines[3])
 assert(lines[4] == "f: the best 3 were timed again, in turn")
 assert(#lines == 5 and lines[5] == "f: ended with 4 of 100 trials: the space gave nothing new three times in a row", lines[5])

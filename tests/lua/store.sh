@@ -112,6 +112,24 @@ while [ $((page * 4096)) -lt "$(wc -c <"$work/whole")" ]; do
   page=$((page + 1))
 done
 [ $saved -gt 20 ] || fail "only $saved were repaired"
+# A store that is cut short, anywhere: what is left of it is kept, and what cannot be is said.
+cuts=0
+pages=$(($(wc -c <"$work/whole") / 4096))
+for left in 2 3 5 $((pages / 2)) $((pages - 1)); do
+  rm -f "$db" "$db".* "$db-lock"
+  head -c $((left * 4096 + 100)) "$work/whole" >"$db"
+  "$msched" top --db "$db" 2>"$work/err" && fail "a store cut to $left pages is read"
+  grep -q "db repair" "$work/err" || fail "what to do with a store that is cut short: $(cat "$work/err")"
+  status=0
+  "$msched" db repair --db "$db" >"$work/out" 2>"$work/err" || status=$?
+  if [ $status = 0 ]; then
+    [ "$("$msched" db check --db "$db")" = clean ] || fail "check after repair of what was cut to $left pages"
+    cuts=$((cuts + 1))
+  else
+    { [ $status = 1 ] && grep -q "nothing of a store" "$work/err"; } || fail "repair of what was cut to $left pages, status $status: $(cat "$work/err")"
+  fi
+done
+[ $cuts -gt 1 ] || fail "only $cuts of the stores that were cut short were repaired"
 # An older store, whose entries have no checksums, with either page that says where the tables are.
 for page in 0 1; do
   rm -f "$db" "$db".* "$db-lock"
