@@ -118,7 +118,7 @@ local function add_tiles(state, copies, group, p)
   local sch, loop = state.sch, last(state.tiles[4])
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
   for _, side in ipairs {"a", "b"} do sch:compute_inline(copies[side]) end
-  if sch:child_count(loop) == 3 then tiling.run_ahead(sch, loop, group.stages) end
+  if sch:child_count(loop) == 3 then tiling.run_ahead(sch, loop, group.stages, true) end
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
@@ -183,7 +183,7 @@ local function split_within(group, batch, shared_bytes)
       if at == batch + 2 then sch:assert(string.format("4 * %s * (%s + %d) <= %d", tiles[batch + 1], tiles[batch + 2], SUMS_APART, shared_bytes)) end
     else
       local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)
-      sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(), group.stages - 1, bytes,
+      sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(), group.stages, bytes,
                                shared_bytes))
     end
     return {sch:split(loop, factors)}, factors

@@ -109,6 +109,8 @@ static inline void shim_wait_products(int left) {
 [[maybe_unused]] static void ms_wgmma_fence() { shim_own_group()->fenced = true; }
 [[maybe_unused]] static void ms_wgmma_commit() { shim_own_group()->groups++; }
 [[maybe_unused]] static void ms_wgmma_wait_0() { shim_wait_products(0); }
+[[maybe_unused]] static void ms_wgmma_wait_1() { shim_wait_products(1); }
+[[maybe_unused]] static void ms_wgmma_wait_2() { shim_wait_products(2); }
 [[maybe_unused]] static void ms_wgmma_hold_one(float *) {}
 [[maybe_unused]] static void ms_proxy_fence() { fibers_proxy_fence(); }
 [[maybe_unused]] static int32_t ms_group_thread() { return (int32_t)(fibers_thread() % 128); }

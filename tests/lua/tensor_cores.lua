@@ -75,6 +75,14 @@ local function each(func, space, target)
   return list
 end
 
+-- The source leaves products of a warp group in flight.
+local function leaves_products(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read "a":find("ms_wgmma_wait_1(), ", 1, true) ~= nil
+end
+
+local in_flight = 0 -- kernels that do
+
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target)
   local written, by_call = 0, {}
@@ -88,7 +96,9 @@ local function check(func, target)
         assert(math.abs(asked - c.foreseen) <= SLACK,
                string.format("%d bytes of shared memory are asked for, %d were foreseen", asked, c.foreseen))
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
-        kernel:export(string.format("%s/%d.cu", folder, written))
+        local path = string.format("%s/%d.cu", folder, written)
+        kernel:export(path)
+        if leaves_products(path) then in_flight = in_flight + 1 end
         compile(kernel)
       end
     end
@@ -134,6 +144,8 @@ for _, p in ipairs(PRODUCTS) do
                       by_call["mma.sync"] or 0, by_call.wgmma or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
   os.execute("rm -r " .. folder)
 end
+assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
+print(in_flight .. " leave products of a warp group in flight")
 local refused = check_refused()
 assert(refused > 0 or draws < 20, "the peer's products were not drawn")
 print(string.format("%d of the peer's 16 x 8 x 8 refused", refused))

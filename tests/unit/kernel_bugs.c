@@ -16,6 +16,7 @@ struct bug {
   enum place place;
   const char *is, *becomes;
   unsigned caught;
+  const char *const *plain; /* what the kernel is to compute, where its own lines are not run; else NULL */
 };
 
 #define LINES(...)                                                                                                     \
@@ -116,6 +117,31 @@ struct bug {
             "U.access_ptr(\"r\", offset=k * 2048), 128, \"row_major\")",                                               \
             "        T.wgmma_store(Z.data, 0, 128, C.access_ptr(\"w\"), 128)")
 
+/* Six steps of such products, of tiles that copies bring two iterations ahead; so many groups of products go on meanwhile. */
+#define FLIGHT(groups)                                                                                                 \
+  "A: T.Buffer((64, 384), \"float16\"), B: T.Buffer((384, 64), \"float16\"), C: T.Buffer((64, 64), \"float32\")",      \
+      LINES(                                                                                                           \
+          "for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                     \
+          "    Z = T.alloc_buffer((64, 64), \"float32\", scope=\"wgmma.accumulator\")", TX(128),                       \
+          "        T.wgmma_fill(Z.data, 0, 64, T.float32(0))",                                                         \
+          "    for k in T.serial(6, annotations={\"software_pipeline_stage\": [0, 0, 2], "                             \
+          "\"software_pipeline_order\": [0, 1, 2], \"software_pipeline_async_stages\": [0], "                          \
+          "\"software_pipeline_products_in_flight\": " #groups "}):",                                                  \
+          "        S = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")",                                \
+          "        U = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")", "    " TX(128),                \
+          "            for i in range(16):", "                for v in T.vectorized(2):",                              \
+          "                    S[i * 4 + tx // 32, tx % 32 * 2 + v] = A[i * 4 + tx // 32, k * 64 + tx % 32 * 2 + v]",  \
+          "    " TX(128), "            for i in range(16):", "                for v in T.vectorized(2):",              \
+          "                    U[i * 4 + tx // 32, tx % 32 * 2 + v] = B[k * 64 + i * 4 + tx // 32, tx % 32 * 2 + v]",  \
+          "    " TX(128), "            for j in range(4):",                                                            \
+          "                T.wgmma_mma(Z.data, 0, 64, S.access_ptr(\"r\", offset=j * 16), 64, "                        \
+          "U.access_ptr(\"r\", offset=j * 1024), 64, \"row_major\")",                                                  \
+          TX(128), "        T.wgmma_store(Z.data, 0, 64, C.access_ptr(\"w\"), 64)")
+
+#define FLIGHT_PLAIN                                                                                                   \
+  LINES("for i, j in T.grid(64, 64):", "    C[i, j] = T.float32(0)", "    for k in range(384):",                       \
+        "        C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])")
+
 #define BARRIER "T.tvm_storage_sync(\"shared\", T.bool(False), -1)"
 
 static const struct bug bugs[] = {
@@ -134,6 +160,8 @@ static const struct bug bugs[] = {
     {NULL, MMA, .caught = NOBODY},
     {NULL, SWIZZLED, .caught = NOBODY},
     {NULL, GROUP, .caught = NOBODY},
+    {NULL, FLIGHT(1), .caught = NOBODY, .plain = FLIGHT_PLAIN},
+    {NULL, FLIGHT(0), .caught = NOBODY, .plain = FLIGHT_PLAIN},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -200,6 +228,13 @@ static const struct bug bugs[] = {
      "Z + 64 * (0), ms_wgmma_matrix(S + ms_panels_64_64_2(32)",
      "(Z[0] += 1.0f, Z), ms_wgmma_matrix(S + ms_panels_64_64_2(32)", NVRTC},
     {"a product of a width that there is not", GROUP, IN_SOURCE, "m64n128k16.f32", "m64n132k16.f32", NVRTC},
+    {"a group too many is in flight", FLIGHT(1), IN_LOWERED, "T.wgmma_wait(1, Z.data)", "T.wgmma_wait(2, Z.data)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"a version too few for a group in flight", FLIGHT(0), IN_LOWERED, "T.wgmma_wait(0, Z.data)",
+     "T.wgmma_wait(1, Z.data)", INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"sums are stored while a group is in flight", FLIGHT(1), IN_LOWERED,
+     "T.wgmma_wait(0, Z.data)\n                    T.wgmma_store",
+     "T.wgmma_wait(1, Z.data)\n                    T.wgmma_store", INTERPRETER | SHIM, FLIGHT_PLAIN},
     {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
     {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
     {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},
@@ -277,8 +312,10 @@ static void examine(const struct bug *bug, uint32_t number, const char *folder, 
   struct jit_target target;
   struct c_kernels kernels = {0};
   ms_error err = {0};
-  s->ir = read_lines(bug->parameters, bug->lines);
-  struct tir *lowered = lowered_with(bug, s->ir);
+  struct tir *own = read_lines(bug->parameters, bug->lines);
+  struct tir *lowered = lowered_with(bug, own);
+  s->ir = bug->plain ? read_lines(bug->parameters, bug->plain) : own;
+  if (bug->plain) tir_free(own);
   if (!interpreter_agrees(s->ir, lowered)) s->caught |= INTERPRETER;
   assert_true(jit_target_parse("cuda -arch=sm_90a", &target, &err));
   char *source = jit_emit_c(lowered, tir_find_func(lowered, "main"), "kernels", &target, NULL, &kernels, &err);

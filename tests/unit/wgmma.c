@@ -87,6 +87,7 @@ struct product {
   int groups, fragments, n, k; /* each warp group has so many fragments, one below the other */
   bool by_rows;                /* b's */
   const char *start_b;         /* where b begins; NULL: at 0 */
+  const char *pipeline;        /* annotations of the loop over tiles of 64 of k; NULL: the tiles are the matrices */
 };
 
 /* C = A * B, tiles in shared memory as large as the matrices. */
@@ -134,9 +135,80 @@ static char *text_of(const struct product *p) {
   return text;
 }
 
+/* The same, with copies of tiles and products in one loop. `besides`: what that loop does after its products. */
+static char *pipelined_text_of(const struct product *p, const char *besides) {
+  char *text = NULL;
+  int rows = p->groups * p->fragments * TIR_WGMMA_ROWS, threads = p->groups * TIR_GROUP, n = p->n, k = p->k;
+  int length = p->by_rows ? n / 8 : 8; /* of a row of b's tile, in vectors */
+  if (asprintf(
+          &text,
+          "@T.prim_func(s_tir=True)\n"
+          "def main(A: T.Buffer((%d, %d), \"%s\"), B: T.Buffer((%d, %d), \"%s\"), C: T.Buffer((%d, %d), "
+          "\"float32\")):\n"
+          "    for bx in T.thread_binding(1, thread=\"blockIdx.x\"):\n"
+          "        Z = T.alloc_buffer((%d, %d), \"float32\", scope=\"wgmma.accumulator\")\n"
+          "        for t in T.thread_binding(%d, thread=\"threadIdx.x\"):\n"
+          "            for f in range(%d):\n"
+          "                T.wgmma_fill(Z.data, f, %d, T.float32(0))\n"
+          "        for k in T.serial(%d, annotations={%s}):\n"
+          "            S = T.alloc_buffer((%d, 64), \"%s\", scope=\"shared.panels\")\n"
+          "            U = T.alloc_buffer((%d, %d), \"%s\", scope=\"shared.panels\")\n"
+          "            for t in T.thread_binding(%d, thread=\"threadIdx.x\"):\n"
+          "                for i in range(%d):\n"
+          "                    for v in T.vectorized(8):\n"
+          "                        S[(i * %d + t) // 8, t %% 8 * 8 + v] = A[(i * %d + t) // 8, k * 64 + t %% 8 * 8 + "
+          "v]\n"
+          "            for t in T.thread_binding(%d, thread=\"threadIdx.x\"):\n"
+          "                for i in range(%d):\n"
+          "                    for v in T.vectorized(8):\n"
+          "                        U[(i * %d + t) // %d, t %% %d * 8 + v] = B[%s(i * %d + t) // %d, %st %% %d * 8 + "
+          "v]\n"
+          "            for t in T.thread_binding(%d, thread=\"threadIdx.x\"):\n"
+          "                for j in range(4):\n"
+          "                    for f in range(%d):\n"
+          "                        T.wgmma_mma(Z.data, f, %d, S.access_ptr(\"r\", offset=(t // 128 * %d + f) * 4096 + "
+          "j * "
+          "16), 64, U.access_ptr(\"r\", offset=j * %d), %d, \"%s\")\n%s"
+          "        for t in T.thread_binding(%d, thread=\"threadIdx.x\"):\n"
+          "            for f in range(%d):\n"
+          "                T.wgmma_store(Z.data, f, %d, C.access_ptr(\"w\", offset=(t // 128 * %d + f) * %d), %d)\n",
+          rows, k, p->type, p->by_rows ? k : n, p->by_rows ? n : k, p->type, rows, n, /* parameters */
+          p->fragments * TIR_WGMMA_ROWS, n, threads, p->fragments, n, k / 64, p->pipeline, rows, p->type,
+          p->by_rows ? 64 : n, p->by_rows ? n : 64, p->type, threads, rows * 8 / threads, threads, threads, /* a */
+          threads, n * 8 / threads, threads, length, length, p->by_rows ? "k * 64 + " : "", threads, length,
+          p->by_rows ? "" : "k * 64 + ", length, threads, /* b */
+          p->fragments, n, p->fragments, p->by_rows ? 16 * n : 16, p->by_rows ? n : 64,
+          p->by_rows ? "row_major" : "col_major", besides, threads, p->fragments, n, p->fragments, TIR_WGMMA_ROWS * n,
+          n) < 0)
+    abort();
+  return text;
+}
+
+/* What they compute, by plain loops. */
+static struct tir *read_plain(const struct product *p) {
+  ms_error err = {0};
+  char *text = NULL;
+  int rows = p->groups * p->fragments * TIR_WGMMA_ROWS;
+  if (asprintf(&text,
+               "@T.prim_func(s_tir=True)\n"
+               "def main(A: T.Buffer((%d, %d), \"%s\"), B: T.Buffer((%d, %d), \"%s\"), C: T.Buffer((%d, %d), "
+               "\"float32\")):\n"
+               "    for i, j in T.grid(%d, %d):\n"
+               "        C[i, j] = T.float32(0)\n"
+               "        for k in range(%d):\n"
+               "            C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[%s])\n",
+               rows, p->k, p->type, p->by_rows ? p->k : p->n, p->by_rows ? p->n : p->k, p->type, rows, p->n, rows, p->n,
+               p->k, p->by_rows ? "k, j" : "j, k") < 0)
+    abort();
+  struct tir *ir = tir_read(text, strlen(text), "plain", &err);
+  if (!ir) fail_msg("%s\n%s", err.message, text);
+  free(text);
+  return ir;
+}
+
 static struct tir *read_product(const struct product *p) {
   ms_error err = {0};
-  char *text = text_of(p);
+  char *text = p->pipeline ? pipelined_text_of(p, "") : text_of(p);
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   if (!ir) fail_msg("%s\n%s", err.message, text);
   free(text);
@@ -146,12 +218,18 @@ static struct tir *read_product(const struct product *p) {
 static const struct tir_lower_options lowering = {
     .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 232448, .async_copies = true};
 
+#define AHEAD(stage, in_flight)                                                                                        \
+  "\"software_pipeline_stage\": [0, 0, " #stage "], \"software_pipeline_order\": [0, 1, 2], "                          \
+  "\"software_pipeline_async_stages\": [0], \"software_pipeline_products_in_flight\": " #in_flight
 static const struct product products[] = {
-    {"float16", 1, 1, 64, 64, true, NULL},   {"float16", 1, 1, 64, 64, false, NULL},
-    {"bfloat16", 2, 1, 128, 32, true, NULL}, {"float16", 2, 2, 32, 128, true, NULL},
-    {"bfloat16", 1, 2, 24, 48, false, NULL}, {"float16", 1, 1, 256, 16, true, NULL},
-    {"bfloat16", 1, 1, 96, 32, true, NULL},  {"float16", 1, 1, 16, 96, true, NULL},
-    {"float16", 1, 1, 192, 80, false, NULL}, {"bfloat16", 1, 1, 8, 192, false, NULL},
+    {"float16", 1, 1, 64, 64, true, NULL, NULL},          {"float16", 1, 1, 64, 64, false, NULL, NULL},
+    {"bfloat16", 2, 1, 128, 32, true, NULL, NULL},        {"float16", 2, 2, 32, 128, true, NULL, NULL},
+    {"bfloat16", 1, 2, 24, 48, false, NULL, NULL},        {"float16", 1, 1, 256, 16, true, NULL, NULL},
+    {"bfloat16", 1, 1, 96, 32, true, NULL, NULL},         {"float16", 1, 1, 16, 96, true, NULL, NULL},
+    {"float16", 1, 1, 192, 80, false, NULL, NULL},        {"bfloat16", 1, 1, 8, 192, false, NULL, NULL},
+    {"float16", 1, 1, 64, 320, true, NULL, AHEAD(2, 1)},  {"bfloat16", 2, 1, 96, 384, false, NULL, AHEAD(2, 1)},
+    {"float16", 2, 2, 64, 256, true, NULL, AHEAD(1, 1)},  {"bfloat16", 1, 1, 128, 512, false, NULL, AHEAD(3, 1)},
+    {"float16", 1, 1, 128, 256, true, NULL, AHEAD(2, 0)},
 };
 enum { COUNT = sizeof products / sizeof *products };
 
@@ -193,9 +271,8 @@ static void three_witnesses_agree(void **state) {
     const struct product *p = &products[i];
     struct c_kernels kernels = {0};
     snprintf(what, sizeof what, "%s, n %d, k %d, %s", p->type, p->n, p->k, p->by_rows ? "by rows" : "by columns");
-    modules[i] = read_product(p);
-    struct tir *ir = tir_new();
-    tir_copy(ir, modules[i]);
+    modules[i] = p->pipeline ? read_plain(p) : read_product(p);
+    struct tir *ir = read_product(p);
     if (!tir_lower(ir, 1, &lowering, &err)) fail_msg("%s: %s", what, err.message);
     if (!tir_equal_results(modules[i], 1, NULL, ir, 1, &lowered, 3, &err)) fail_msg("%s: %s", what, err.message);
     char *source = jit_emit_c(ir, 1, "product", &target, NULL, &kernels, &err);
@@ -243,6 +320,81 @@ static void products_are_sums(void **state) {
   tir_free(ir);
 }
 
+/* ---- Groups in flight ---- */
+
+static void note(void *data, const char *text) { snprintf(data, 300, "%s", text); }
+
+static char *lowered_text(char *text, char *noted) {
+  struct tir_lower_options options = lowering;
+  ms_error err = {0};
+  options.noted = note, options.data = noted;
+  noted[0] = '\0';
+  struct tir *ir = tir_read(text, strlen(text), "product", &err);
+  if (!ir) fail_msg("%s\n%s", err.message, text);
+  free(text);
+  if (!tir_lower(ir, 1, &options, &err)) fail_msg("%s", err.message);
+  text = tir_print(ir, TIR_NONE, 0);
+  tir_free(ir);
+  return text;
+}
+
+static int count_of(const char *text, const char *what) {
+  int count = 0;
+  for (const char *at = text; (at = strstr(at, what)); at++) count++;
+  return count;
+}
+
+/* The loop's products are left in flight, those before the end of the kernel are not; a version more is held. */
+static void groups_stay_in_flight(void **state) {
+  (void)state;
+  char noted[300];
+  for (size_t i = 0; i < COUNT; i++) {
+    if (!products[i].pipeline) continue;
+    bool stays = strstr(products[i].pipeline, "in_flight\": 1");
+    char *text = lowered_text(pipelined_text_of(&products[i], ""), noted);
+    assert_int_equal(count_of(text, "T.wgmma_wait(1, Z.data)"), stays ? 1 : 0);
+    if (stays && !strstr(text, "T.wgmma_wait(1, Z.data)\n                    T.wgmma_wait(0, Z.data)"))
+      fail_msg("%s", text);
+    assert_string_equal(noted, "");
+    assert_null(strstr(text, "in_flight"));
+    free(text);
+  }
+}
+
+/* What cannot be proved is waited for, and told. */
+static void what_is_not_proved_is_waited_for(void **state) {
+  (void)state;
+  char noted[300];
+  const struct product one = {"float16", 1, 1, 64, 320, true, NULL, AHEAD(0, 1)}; /* each step overwrites the tile */
+  const struct product more = {"float16",
+                               1,
+                               1,
+                               64,
+                               320,
+                               true,
+                               NULL,
+                               "\"software_pipeline_stage\": [0, 0, 2, 2], \"software_pipeline_order\": [0, 1, 2, 3], "
+                               "\"software_pipeline_async_stages\": [0], \"software_pipeline_products_in_flight\": 1"};
+  char *text = lowered_text(pipelined_text_of(&one, ""), noted);
+  assert_null(strstr(text, "wgmma_wait(1"));
+  assert_non_null(strstr(noted, "products go on"));
+  free(text);
+  /* The sums are stored in each iteration. */
+  text =
+      lowered_text(pipelined_text_of(&more, "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
+                                            "                T.wgmma_store(Z.data, 0, 64, C.access_ptr(\"w\"), 64)\n"),
+                   noted);
+  assert_null(strstr(text, "wgmma_wait(1"));
+  assert_non_null(strstr(noted, "products go on"));
+  free(text);
+  struct tir *ir = read_product(&(struct product){"float16", 1, 1, 64, 320, true, NULL, AHEAD(2, 2)});
+  ms_error err = {0};
+  assert_false(tir_lower(ir, 1, &lowering, &err));
+  assert_int_equal(err.code, MS_LOWER_PIPELINE);
+  assert_non_null(strstr(err.message, "neither 0 nor 1"));
+  tir_free(ir);
+}
+
 /* ---- What is refused ---- */
 
 static void expect_refused(struct tir *ir, const char *says) {
@@ -267,7 +419,7 @@ static struct tir *changed(const struct product *p, const char *is, const char *
 
 static void what_descriptors_cannot_name(void **state) {
   (void)state;
-  const struct product p = products[0], deep = {"float16", 1, 1, 64, 128, false, NULL};
+  const struct product p = products[0], deep = {"float16", 1, 1, 64, 128, false, NULL, NULL};
   expect_refused(changed(&p, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=4 * 64 + k"),
                  "in the middle of eight rows");
   expect_refused(changed(&p, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=8 + k"),
@@ -301,6 +453,8 @@ int main(void) {
                                      cmocka_unit_test(stored_sums_meet_in_no_bank),
                                      cmocka_unit_test(products_are_sums),
                                      cmocka_unit_test(three_witnesses_agree),
+                                     cmocka_unit_test(groups_stay_in_flight),
+                                     cmocka_unit_test(what_is_not_proved_is_waited_for),
                                      cmocka_unit_test(what_descriptors_cannot_name),
                                      cmocka_unit_test(other_targets_refuse)};
   return cmocka_run_group_tests(tests, NULL, NULL);

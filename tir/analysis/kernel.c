@@ -100,7 +100,11 @@ static int64_t versions_of(const struct tir *ir, tir_buffer buffer, tir_stmt loo
     }
     at += count;
   }
-  return at != list->count || used <= written ? 1 : used - written + 1;
+  if (at != list->count || used <= written) return 1;
+  tir_expr in_flight = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, "software_pipeline_products_in_flight");
+  const char *scope = tir_buffer_at(ir, buffer)->scope ? tir_text(ir, tir_buffer_at(ir, buffer)->scope) : "";
+  bool stays = in_flight && tir_is_const(ir, in_flight, 1) && strstr(scope, ".panels");
+  return used - written + 1 + stays;
 }
 
 /* Number i of an entry of StorageAlign's annotation. */

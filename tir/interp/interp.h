@@ -129,6 +129,7 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
  * barrier. */
 struct touch {
   uint32_t write_epoch, writer, read_epoch, reader;
+  uint32_t held; /* by how many products that are not waited for */
 };
 enum { MANY_THREADS = UINT32_MAX - 1 };
 
@@ -152,6 +153,7 @@ struct object {
   tir_buffer spoiled;    /* by what name it was made */
   bool transposed;       /* a matrix that a tensor unit loaded by columns */
   uint8_t products;      /* of sums of a warp group: enum products */
+  uint32_t in_flight;    /* the group of the last product that changes them, from 1; 0: all are waited for */
   struct touch *touches; /* one an element; NULL outside kernels and for memory of one thread */
 };
 
@@ -217,6 +219,14 @@ struct coming {
   uint8_t size, written; /* what the shadow becomes */
 };
 
+/* An element that a product reads until its group is waited for. */
+struct held {
+  struct object *object;
+  int64_t element;
+  uint32_t group;
+  tir_buffer buffer;
+};
+
 enum { WARP = TIR_WARP }; /* threads of a block with consecutive numbers */
 enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_WARP, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
 struct thread {
@@ -229,9 +239,11 @@ struct thread {
   uint8_t status;
   int64_t at[THREAD_DIMS]; /* coordinates in the kernel */
   INTERP_LIST(struct coming, coming);
-  uint32_t groups;       /* of such copies, ended so far */
-  struct thread *leader; /* in a kernel: the first of its warp, which owns what the warp shares */
-  struct thread *group;  /* the first of its warp group */
+  uint32_t groups;                /* of such copies, ended so far */
+  INTERP_LIST(struct held, held); /* of the first of a warp group */
+  uint32_t product_groups;        /* that it has committed so far */
+  struct thread *leader;          /* in a kernel: the first of its warp, which owns what the warp shares */
+  struct thread *group;           /* the first of its warp group */
 };
 
 /* A plain copy loaded an unwritten element. */
@@ -279,7 +291,13 @@ bool interp_call_leads(const struct tir_extern_call *call);                   /*
 int interp_call_lane(const struct tir_extern_call *call);
 /* Brings what the warp group owns from one state of its products to another. */
 void interp_call_bring(const struct tir_extern_call *call, uint8_t is, uint8_t becomes);
-bool interp_call_whole_groups(const struct tir_extern_call *call); /* blocks are of whole warp groups */
+/* Groups of products that the warp group has committed; commits one more. In a kernel. */
+uint32_t interp_call_groups(const struct tir_extern_call *call);
+void interp_call_commit(const struct tir_extern_call *call);
+/* A product reads the element until its group is waited for: who writes it before is told of a race. */
+void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t index);
+bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what all groups but so many have read */
+bool interp_call_whole_groups(const struct tir_extern_call *call);    /* blocks are of whole warp groups */
 const struct tir_extern *interp_group_call(const char *name); /* a warp group makes it as one. NULL: there is none */
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);

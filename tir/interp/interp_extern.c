@@ -156,6 +156,47 @@ void interp_call_bring(const struct tir_extern_call *call, uint8_t is, uint8_t b
   }
 }
 
+uint32_t interp_call_groups(const struct tir_extern_call *call) {
+  assert(call->machine->in_kernel);
+  return call->thread->group->product_groups;
+}
+
+void interp_call_commit(const struct tir_extern_call *call) {
+  assert(call->machine->in_kernel);
+  call->thread->group->product_groups++;
+}
+
+/* The element was loaded, so that it is there. */
+void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t index) {
+  struct object *o = interp_call_object(call, arg);
+  struct call_arg a = argument(call, arg);
+  int64_t size = interp_format_size(interp_format(tir_type_with_lanes(a.type, 1)));
+  int64_t byte = (interp_get(call->thread, a.value).i & 0xFFFFFFFFFF) + index * size;
+  if (!call->machine->in_kernel || !o->touches) return;
+  assert(byte >= 0 && (uint64_t)byte < o->bytes);
+  struct thread *group = call->thread->group;
+  struct held h = {o, byte / o->size, group->product_groups, call->site->buffer};
+  o->touches[h.element].held++;
+  INTERP_PUSH(group->held, h);
+}
+
+bool interp_call_release(struct tir_extern_call *call, int64_t left) {
+  struct thread *group = call->thread->group;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < group->held.count && !call->failed; i++) {
+    struct held h = group->held.at[i];
+    if ((int64_t)h.group + left >= (int64_t)group->product_groups) {
+      group->held.at[kept++] = h;
+      continue;
+    }
+    assert(h.object->touches[h.element].held > 0);
+    h.object->touches[h.element].held--;
+    call->failed = !interp_touch_read(call->machine, call->thread, h.object, h.element, h.buffer);
+  }
+  group->held.count = kept;
+  return !call->failed;
+}
+
 bool interp_call_whole_groups(const struct tir_extern_call *call) {
   int64_t threads = 1;
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) threads *= call->machine->extents[d];

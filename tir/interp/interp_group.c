@@ -20,9 +20,10 @@ static bool fragment(struct tir_extern_call *call, uint32_t count, unsigned stat
   const struct object *o = interp_call_object(call, 0);
   if (!tir_is_wgmma_width(n)) return tir_call_fail(call, "there is no product of %lld columns", (long long)n);
   if (!interp_call_whole_groups(call)) return tir_call_fail(call, "a block is not of whole warp groups");
-  if (interp_call_lane(call) >= 0 && o && !(states >> o->products & 1))
-    return tir_call_fail(call, o->products >= PRODUCTS_BEGUN ? "the sums are not waited for"
-                                                             : "no fence stands before the first product");
+  bool waited = o && (!o->in_flight || states >> PRODUCTS_BEGUN & 1);
+  if (interp_call_lane(call) >= 0 && o && !(waited && states >> o->products & 1))
+    return tir_call_fail(call, !waited || o->products >= PRODUCTS_BEGUN ? "the sums are not waited for"
+                                                                        : "no fence stands before the first product");
   *first = mul(whole(call, 1), TIR_WGMMA_ROWS * n);
   return true;
 }
@@ -41,13 +42,15 @@ static bool fill(struct tir_extern_call *call, void *data) {
   return true;
 }
 
-/* A part of a matrix, as floats. */
+/* A part of a matrix, as floats; nobody may write it until the product is waited for. */
 static bool load(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64_t columns, int64_t row, int64_t column,
                  double *out) {
   struct tir_value v;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) {
-      if (!tir_call_load(call, arg, add(mul(i, row), mul(j, column)), &v)) return false;
+      int64_t at = add(mul(i, row), mul(j, column));
+      if (!tir_call_load(call, arg, at, &v)) return false;
+      interp_call_hold(call, arg, at);
       out[i * columns + j] = v.real;
     }
   return true;
@@ -66,7 +69,7 @@ static bool multiply(struct tir_extern_call *call, void *data) {
     return tir_call_fail(call, "b lies neither by rows nor by columns");
   if (interp_call_lane(call) > 0) return true;
   struct object *o = interp_call_object(call, 0);
-  if (o && interp_call_lane(call) == 0) o->products = PRODUCTS_BEGUN;
+  if (o && interp_call_lane(call) == 0) o->products = PRODUCTS_BEGUN, o->in_flight = interp_call_groups(call) + 1;
   int64_t stride = whole(call, 6);
   if (!load(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) ||
       !load(call, 5, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b))
@@ -97,17 +100,13 @@ static bool store(struct tir_extern_call *call, void *data) {
   return true;
 }
 
-/* Brings the sums of the buffers from argument `from` on, those in one state, to another. */
-static void bring(struct tir_extern_call *call, uint32_t from, enum products is, enum products becomes) {
-  for (uint32_t i = from; i < tir_call_count(call); i++) {
-    struct object *o = interp_call_object(call, i);
-    if (o && o->products == is) o->products = (uint8_t)becomes;
-  }
-}
-
+/* Sums that products in flight change may be those of further products. */
 static bool fence(struct tir_extern_call *call, void *data) {
   (void)data;
-  bring(call, 0, PRODUCTS_DONE, PRODUCTS_FENCED);
+  for (uint32_t i = 0; i < tir_call_count(call); i++) {
+    struct object *o = interp_call_object(call, i);
+    if (o && o->products != PRODUCTS_BEGUN) o->products = PRODUCTS_FENCED;
+  }
   return true;
 }
 
@@ -115,14 +114,24 @@ static bool fence(struct tir_extern_call *call, void *data) {
 static bool commit(struct tir_extern_call *call, void *data) {
   (void)data;
   interp_call_bring(call, PRODUCTS_BEGUN, PRODUCTS_COMMITTED);
+  if (interp_call_lane(call) == 0) interp_call_commit(call);
   return true;
 }
 
+/* (left, c, ...): sums that a group which is left changes stay in flight. */
 static bool wait(struct tir_extern_call *call, void *data) {
   (void)data;
-  if (whole(call, 0) != 0) return tir_call_fail(call, "only waits for all groups are interpreted");
-  bring(call, 1, PRODUCTS_COMMITTED, PRODUCTS_DONE);
-  bring(call, 1, PRODUCTS_FENCED, PRODUCTS_DONE);
+  if (interp_call_lane(call) < 0) return true;
+  int64_t left = whole(call, 0);
+  if (left < 0) return tir_call_fail(call, "it leaves %lld groups", (long long)left);
+  if (interp_call_lane(call) == 0 && !interp_call_release(call, left)) return false;
+  for (uint32_t i = 1; i < tir_call_count(call); i++) {
+    struct object *o = interp_call_object(call, i);
+    if (!o) continue;
+    bool stays = o->in_flight && (int64_t)o->in_flight - 1 + left >= (int64_t)interp_call_groups(call);
+    if (stays && o->products == PRODUCTS_FENCED) o->products = PRODUCTS_COMMITTED;
+    if (!stays) o->products = PRODUCTS_DONE, o->in_flight = 0;
+  }
   return true;
 }
 

@@ -67,6 +67,7 @@ static bool renew(struct machine *m, const struct thread *t, struct object *o, u
   o->bytes = bytes;
   o->size = size;
   o->products = 0;
+  o->in_flight = 0;
   if (o->touches) memset(o->touches, 0, (o->capacity / size + 1) * sizeof *o->touches);
   if (++o->generation == COMING || o->lends) {
     memset(o->shadow, 0, o->capacity);
@@ -337,6 +338,8 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
   uint32_t who = toucher(t, o, element);
   bool written = touch->write_epoch && is_concurrent(m, who, touch->write_epoch, touch->writer);
   bool read = touch->read_epoch && is_concurrent(m, who, touch->read_epoch, touch->reader);
+  if (touch->held && !same)
+    return race(m, t, o, "writes what a product that is not waited for reads:", element, buffer);
   /* Threads may all write one value. */
   if (written && !same) return race(m, t, o, "writes what another writes:", element, buffer);
   if (read && !same) return race(m, t, o, "writes what another reads without a barrier between:", element, buffer);

@@ -43,6 +43,7 @@ void interp_thread_free(struct machine *m, struct thread *t) {
   free(t->own_views);
   free(t->own);
   free(t->coming.at);
+  free(t->held.at);
   memset(t, 0, sizeof *t);
 }
 
@@ -57,6 +58,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->group = t - index % TIR_GROUP;
   t->status = THREAD_RUNNING;
   t->coming.count = t->groups = 0;
+  t->held.count = t->product_groups = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
     t->at[d] = index % m->extents[d];

@@ -32,10 +32,11 @@ struct summary {
 struct pass {
   struct lowering *low;
   struct lower_threads threads;
-  uint8_t *watched; /* by buffer: threads share it, and one of them writes it */
-  uint8_t *copied;  /* by buffer: copies that go on by themselves write it */
-  tir_stmt top;     /* the innermost of the kernel's loops */
-  tir_stmt divided; /* the condition to be taken apart, which keeps a barrier from standing where it should */
+  uint8_t *watched;    /* by buffer: threads share it, and one of them writes it */
+  uint8_t *copied;     /* by buffer: copies that go on by themselves write it */
+  uint8_t *multiplied; /* by buffer: products of warp groups read it */
+  tir_stmt top;        /* the innermost of the kernel's loops */
+  tir_stmt divided;    /* the condition to be taken apart, which keeps a barrier from standing where it should */
   bool failed;
 };
 
@@ -255,12 +256,25 @@ static void add_arrivals(const struct pass *p, tir_stmt wait, struct uses *uses)
     if (p->copied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true, .writes = true});
 }
 
+static void note_products(const struct pass *p, const struct uses *uses) {
+  for (uint32_t i = 0; i < uses->count; i++)
+    if (uses->at[i].buffer && !uses->at[i].writes) p->multiplied[uses->at[i].buffer] = 1;
+}
+
+/* Products read until they are waited for. */
+static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
+  for (tir_buffer b = 1; b < p->low->ir->buffers.count; b++)
+    if (p->multiplied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true});
+}
+
 /* Of one statement, what it reads is there before any thread has written. */
 static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   struct tir *ir = p->low->ir;
   if (is_barrier(ir, s)) return out->barrier = true;
   if (lower_calls(ir, s, TIR_WAIT_GROUP)) return add_arrivals(p, s, &out->last), true;
   gather(p, s, &out->first);
+  if (lower_calls(ir, s, TIR_WGMMA_WAIT)) add_products(p, s, &out->first);
+  if (lower_calls(ir, s, TIR_WGMMA_MMA)) note_products(p, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
   const struct lower_use *write = &out->first.at[out->first.count - 1];
@@ -353,9 +367,9 @@ static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *a
 
 static bool set_barriers(struct lowering *low, tir_stmt kernel) {
   struct tir *ir = low->ir;
-  struct pass p = {.low = low, .watched = calloc(2, ir->buffers.count)};
+  struct pass p = {.low = low, .watched = calloc(3, ir->buffers.count)};
   if (!p.watched) abort();
-  p.copied = p.watched + ir->buffers.count;
+  p.copied = p.watched + ir->buffers.count, p.multiplied = p.copied + ir->buffers.count;
   p.threads = lower_threads_of(ir, kernel, &p.top);
   lower_visit(ir, kernel, watch, &p);
   for (bool done = false; !done && !p.failed;) {

@@ -4,8 +4,9 @@
  *                                           wgmma_wait(0, c)
  *
  * Requires: kernels; rows of shared memory as they stay; barriers come later, those after the waits. Gives: around statements
- * that stand one after the other and hold products alone, a fence before the first, a commit and a wait after the last;
- * loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
+ * that stand one after the other and hold products alone, a fence before the first, a commit and a wait after the last. Where
+ * a loop's products may go on while the next ones begin (flight.c), the wait leaves the group that was begun last, and all are
+ * waited for behind the loop. Loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
  * of matrices that no descriptor can describe. The second pass, once there are barriers, makes what threads wrote seen by
  * products: a fence of each thread before each barrier of a kernel that has products. */
 #include "../arith/linear.h"
@@ -166,11 +167,29 @@ static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last
     if (!add_sums(low, s, &sums)) return false;
     if (s == last) break;
   }
+  bool stays = lower_may_stay_in_flight(ir, first, last, sums.data + 1, sums.count);
   tir_insert_before(ir, first, new_call(ir, TIR_WGMMA_FENCE, sums.data + 1, sums.count));
   tir_stmt commit = new_call(ir, TIR_WGMMA_COMMIT, NULL, 0);
   tir_insert_after(ir, last, commit);
+  tir_stmt loop = tir_stmt_at(ir, first)->parent;
+  if (stays) tir_insert_after(ir, loop, new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
+  sums.data[0] = tir_int(ir, TIR_T_I32, stays);
   tir_insert_after(ir, commit, new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
   return true;
+}
+
+/* Takes the wish for groups in flight away; one that is not fulfilled is told. */
+static void settle_wish(const struct lowering *low, tir_stmt loop) {
+  struct tir *ir = low->ir;
+  tir_symbol key = tir_symbol_of(ir, LOWER_PIPELINE_IN_FLIGHT);
+  tir_expr wish = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, LOWER_PIPELINE_IN_FLIGHT);
+  bool left = false;
+  if (!wish) return;
+  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
+    left |= lower_calls(ir, s, TIR_WGMMA_WAIT) && !tir_is_const(ir, arguments(ir, s)[0], 0);
+  if (!left && !tir_is_const(ir, wish, 0))
+    lower_note(low, loop, "one whose products go on into the next iteration: that they may is not proved");
+  tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, key, TIR_NONE);
 }
 
 static bool walk(const struct lowering *low, tir_stmt parent) {
@@ -203,7 +222,10 @@ bool lower_groups(struct lowering *low) {
     if (lower_calls(ir, s, TIR_WGMMA_STORE) && !check_store(low, s)) return false;
     if (numbers_fragments(ir, s) && !write_out_loops(low, s)) return false;
   }
-  return walk(low, low->body);
+  if (!walk(low, low->body)) return false;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
+    if (tir_is(ir, s, TIR_LOOP)) settle_wish(low, s);
+  return true;
 }
 
 bool lower_proxies(struct lowering *low) {

@@ -116,6 +116,9 @@ enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* k
 bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
 /* The threads that do not meet the condition bring nothing to the reduction of this attribute (reduce.c). */
 void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition);
+/* Whether products from `first` to `last`, the only ones of the loop that they stand in, may go on until those of the next
+ * iteration have begun: their sums are so many buffers. (flight.c) */
+bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count);
 /* Whether two buffers may have a byte in common: views of one (shared.c). */
 bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 
@@ -124,6 +127,8 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 #define LOWER_PIPELINE_STAGE "software_pipeline_stage" /* of a loop: in which iteration later each statement runs */
 #define LOWER_PIPELINE_ORDER "software_pipeline_order" /* at which place among the others */
 #define LOWER_PIPELINE_ASYNC "software_pipeline_async_stages" /* stages whose copies go on by themselves */
+/* How many groups of products an iteration leaves in flight: 0 or 1. What these read has so many versions more. */
+#define LOWER_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
 /* An attribute around a statement of such a loop; its value says what the statement asks for. (stages.c) */
 #define LOWER_STAGE "pipeline_stage"
 enum { LOWER_STAGE_BY_REGISTERS = 1, LOWER_STAGE_DOUBLES = 2 };

@@ -85,6 +85,12 @@ static int64_t wishes(const struct tir *ir, tir_stmt stage) {
   return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
 }
 
+static bool multiplies(const struct tir *ir, tir_stmt stage) {
+  for (tir_stmt s = stage; s; s = tir_next(ir, s, stage))
+    if (lower_calls(ir, s, TIR_WGMMA_MMA)) return true;
+  return false;
+}
+
 static bool gather(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   uint32_t stages = 0;
@@ -104,7 +110,8 @@ static bool gather(struct pipeline *p) {
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     if (tir_is(ir, s, TIR_ALLOC)) continue;
     assert(p->count < PIPELINE_MOST);
-    p->parts[p->count++] = (struct part){.stmt = s, .doubles = (wishes(ir, s) & LOWER_STAGE_DOUBLES) != 0, .run = -1};
+    p->parts[p->count++] = (struct part){
+        .stmt = s, .multiplies = multiplies(ir, s), .doubles = (wishes(ir, s) & LOWER_STAGE_DOUBLES) != 0, .run = -1};
   }
   return true;
 }
@@ -122,6 +129,16 @@ static const struct tir_expr_node *numbers(const struct pipeline *p, const char 
 
 static int64_t number_at(const struct pipeline *p, const struct tir_expr_node *list, uint32_t i) {
   return tir_at(p->low->ir, tir_operands(p->low->ir, list->operands)[i])->imm;
+}
+
+static bool read_in_flight(struct pipeline *p) {
+  const struct tir *ir = p->low->ir;
+  tir_expr groups = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_IN_FLIGHT);
+  if (!groups) return true;
+  if (!tir_is_int(ir, groups) || tir_at(ir, groups)->imm < 0 || tir_at(ir, groups)->imm > 1)
+    return refuse(p, "it leaves a number of groups of products in flight that is neither 0 nor 1");
+  p->in_flight = tir_at(ir, groups)->imm;
+  return true;
 }
 
 static bool read_annotations(struct pipeline *p) {
@@ -344,8 +361,9 @@ static void rotate(struct pipeline *p) {
 
 /* It is done as it stands. */
 static void drop(struct tir *ir, tir_stmt loop) {
-  static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC};
-  for (int i = 0; i < 3; i++)
+  static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC,
+                                     LOWER_PIPELINE_IN_FLIGHT};
+  for (int i = 0; i < 4; i++)
     tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, keys[i]), TIR_NONE);
   for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
@@ -373,7 +391,7 @@ static bool run_ahead(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   bool once = tir_is_int(ir, p->extent) && tir_at(ir, p->extent)->imm <= 1;
   if (once && !lower_is_stage(ir, tir_stmt_at(ir, p->loop)->parent)) return drop(ir, p->loop), true;
-  if (!gather(p) || !read_annotations(p)) return false;
+  if (!gather(p) || !read_annotations(p) || !read_in_flight(p)) return false;
   pipeline_find_uses(p);
   if (!pipeline_check_order(p)) return false;
   for (uint32_t i = 0; i < p->count && p->low->options && p->low->options->async_copies; i++)

@@ -15,13 +15,14 @@ enum {
 };
 
 struct part {
-  tir_stmt stmt;  /* with its attribute */
-  int64_t stage;  /* from 0 */
-  uint32_t order; /* its place in a step */
-  bool doubles;   /* asks for two versions of what it writes, at least */
-  bool async;     /* its stage is */
-  bool copies;    /* by copies that go on by themselves */
-  int run;        /* of such statements: which */
+  tir_stmt stmt;   /* with its attribute */
+  int64_t stage;   /* from 0 */
+  uint32_t order;  /* its place in a step */
+  bool doubles;    /* asks for two versions of what it writes, at least */
+  bool async;      /* its stage is */
+  bool copies;     /* by copies that go on by themselves */
+  bool multiplies; /* by warp groups */
+  int run;         /* of such statements: which */
 };
 
 struct pipeline {
@@ -33,6 +34,7 @@ struct pipeline {
   uint32_t count, by_order[PIPELINE_MOST]; /* the part at each place */
   int64_t depth;                           /* the last stage */
   uint32_t runs;                           /* groups of copies in a step */
+  int64_t in_flight;                       /* groups of products that an iteration leaves so */
   uint32_t buffers;                        /* that there may be */
   uint8_t *own;                            /* by buffer: the loop allocates it */
   uint8_t *uses;                           /* by part and buffer */

@@ -109,7 +109,7 @@ static bool is_apart(struct pipeline *p, uint32_t i, uint32_t k, tir_buffer buff
 }
 
 /* With n versions, iteration k + n writes where iteration k has read: that use comes first, in a step before or earlier in
- * the same. */
+ * the same. What products in flight read, they do for a step more. */
 static uint32_t versions_for(struct pipeline *p, tir_buffer buffer) {
   int64_t most = 1;
   for (uint32_t w = 0; w < p->count; w++) {
@@ -119,6 +119,7 @@ static uint32_t versions_for(struct pipeline *p, tir_buffer buffer) {
       if (u == w || !uses_of(p, u, buffer)) continue;
       int64_t apart = p->parts[u].stage - p->parts[w].stage;
       int64_t needed = p->parts[w].order > p->parts[u].order ? apart : apart + 1;
+      if (p->parts[u].multiplies && p->depth) needed += p->in_flight;
       if (needed > most && !is_apart(p, w, u, buffer)) most = needed;
     }
   }

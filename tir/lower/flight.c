@@ -1,0 +1,183 @@
+/* Flight: whether products of warp groups may go on while the next iteration's begin.
+ *
+ *   for k: copy(S[k % 4]); wgmma_mma(c, S[(k - 2) % 4]); wgmma_commit(); wgmma_wait(1, c)
+ *
+ * From where they begin to the wait of the next iteration nothing else in the loop may touch their sums, or write what they
+ * read. That is so where they read one version of a buffer, and each store to it names another: the remainders are of
+ * numbers that differ by what is no multiple of the versions. Threads that are ahead or behind are kept apart by barriers,
+ * which know waits as reads (barriers.c). */
+#include "../analysis/loads.h"
+#include "../arith/linear.h"
+#include "lower.h"
+
+#include <string.h>
+
+enum { MOST_READ = 128, POINTER_ARGUMENTS = 5, DATA = 1, OFFSET = 2 };
+
+/* A version that a product reads: `number` modulo how many there are. */
+struct version {
+  tir_buffer buffer;
+  tir_expr number;
+};
+
+struct flight {
+  struct tir *ir;
+  tir_stmt loop;
+  const tir_expr *sums;
+  uint32_t sum_count;
+  struct version read[MOST_READ];
+  uint32_t count;
+};
+
+/* ---- What products read ---- */
+
+/* The first dimension of a buffer numbers its versions; elements of one: 0: it is not so. */
+static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
+  int64_t product = 1;
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  for (uint32_t d = 0; d < b->rank; d++) {
+    tir_expr extent = ir->operands.at[b->shape + d];
+    if (!tir_is_int(ir, extent)) return 0;
+    if (d) product *= tir_at(ir, extent)->imm;
+  }
+  return b->rank > 1 ? product : 0;
+}
+
+static int64_t versions_of(const struct tir *ir, tir_buffer buffer) {
+  return tir_at(ir, ir->operands.at[tir_buffer_at(ir, buffer)->shape])->imm;
+}
+
+/* A number that is the version's, modulo how many there are: where few iterations run, its remainder may be simpler. */
+static tir_expr number_of(const struct tir *ir, tir_expr version, tir_buffer buffer) {
+  const struct tir_expr_node *n = tir_at(ir, version);
+  return n->kind == TIR_FLOORMOD && tir_is_const(ir, n->b, versions_of(ir, buffer)) ? n->a : version;
+}
+
+/* The pointer leads into one version, and `reach` elements on it is still in that. */
+static bool add_read(struct flight *f, tir_expr pointer, int64_t reach) {
+  struct tir *ir = f->ir;
+  const struct tir_expr_node *n = tir_at(ir, pointer);
+  if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS || f->count == MOST_READ) return false;
+  tir_expr data = tir_operands(ir, n->operands)[DATA], offset = tir_operands(ir, n->operands)[OFFSET];
+  if (tir_at(ir, data)->kind != TIR_DATA || !tir_is_index(ir, offset)) return false;
+  tir_buffer buffer = tir_at(ir, data)->ref;
+  int64_t elements = elements_of(ir, buffer);
+  if (!elements) return false;
+  tir_type type = tir_type_of(ir, offset);
+  struct tir_linear l = tir_linear_of(ir, offset);
+  int64_t left = (l.constant % elements + elements) % elements;
+  tir_expr version = tir_int(ir, type, (l.constant - left) / elements), rest = tir_int(ir, type, left);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = tir_terms(ir, l)[i];
+    bool whole = t.coefficient % elements == 0;
+    tir_expr *to = whole ? &version : &rest;
+    *to = tir_add(ir, *to, tir_mul(ir, t.atom, tir_int(ir, type, whole ? t.coefficient / elements : t.coefficient)));
+  }
+  struct tir_bounds b = tir_bounds_of(ir, rest);
+  if (b.lo < 0 || b.hi >= elements - reach) return false;
+  tir_expr number = number_of(ir, version, buffer);
+  for (uint32_t i = 0; i < f->count; i++)
+    if (f->read[i].buffer == buffer && f->read[i].number == number) return true;
+  f->read[f->count++] = (struct version){buffer, number};
+  return true;
+}
+
+/* (c, index, n, a, stride, b, stride, layout of b), which groups.c has checked. */
+static bool add_reads(struct flight *f, tir_stmt product) {
+  enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
+  const struct tir *ir = f->ir;
+  const tir_expr *args = tir_operands(ir, tir_at(ir, tir_as(f->ir, product, TIR_EVALUATE)->evaluate.value)->operands);
+  tir_expr a = args[A], b = args[B];
+  int64_t n = tir_at(ir, args[N])->imm, stride_a = tir_at(ir, args[A + 1])->imm,
+          stride_b = tir_at(ir, args[B + 1])->imm;
+  bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
+  int64_t lines = by_rows ? TIR_WGMMA_DEPTH : n, length = by_rows ? n : TIR_WGMMA_DEPTH;
+  return add_read(f, a, (TIR_WGMMA_ROWS - 1) * stride_a + TIR_WGMMA_DEPTH - 1) &&
+         add_read(f, b, (lines - 1) * stride_b + length - 1);
+}
+
+/* ---- What else the loop does ---- */
+
+struct search {
+  const struct flight *f;
+  bool found;
+};
+
+static bool is_sum(const struct flight *f, tir_buffer buffer) {
+  for (uint32_t i = 0; i < f->sum_count; i++)
+    if (tir_at(f->ir, f->sums[i])->ref == buffer) return true;
+  return false;
+}
+
+/* A pointer to what a block shares, or sums. */
+static bool find_pointer(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir *ir = s->f->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_DATA || n->kind == TIR_LOAD) s->found |= is_sum(s->f, n->ref);
+  if (n->kind == TIR_DATA) s->found |= lower_memory_of(ir, n->ref) == LOWER_BLOCK;
+  if (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of")) s->found = true;
+  return !s->found;
+}
+
+/* What the store writes is none of what the products of one iteration read, who are in flight until those of the next have
+ * begun. `after`: it stands behind them, so that it is theirs; else it is the next iteration's. */
+static bool is_apart(const struct flight *f, tir_stmt store, bool after) {
+  struct tir *ir = f->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  struct tir_stmt_node loop = *tir_stmt_at(ir, f->loop);
+  if (is_sum(f, n.store.buffer)) return false;
+  if (lower_memory_of(ir, n.store.buffer) != LOWER_BLOCK) return true;
+  for (uint32_t i = 0; i < f->count; i++) {
+    struct version v = f->read[i];
+    if (n.store.buffer != v.buffer && !lower_share_bytes(ir, n.store.buffer, v.buffer)) continue;
+    if (n.store.buffer != v.buffer) return false;
+    tir_expr number = number_of(ir, ir->operands.at[n.store.indices], v.buffer);
+    if (tir_type_of(ir, number) != tir_type_of(ir, v.number)) return false;
+    if (!after) {
+      tir_expr var = tir_var_expr(ir, loop.loop.var);
+      tir_subst_var(ir, loop.loop.var, tir_add(ir, var, tir_int(ir, tir_type_of(ir, var), 1)));
+      number = tir_subst(ir, number);
+      tir_subst_clear(ir);
+    }
+    struct tir_linear apart = tir_linear_of(ir, tir_sub(ir, number, v.number));
+    if (apart.count || apart.constant % versions_of(ir, v.buffer) == 0) return false;
+  }
+  return true;
+}
+
+static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
+  const struct tir *ir = f->ir;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    struct search search = {f, false};
+    tir_expr all[4];
+    int kind = tir_stmt_at(ir, s)->kind;
+    if (kind == TIR_ALLOC || kind == TIR_DECLARE) return false; /* memory that begins anew in each iteration */
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    for (uint32_t i = 0; i < count && !search.found; i++) tir_walk_expr(ir, all[i], find_pointer, &search);
+    if (search.found || (kind == TIR_STORE && !is_apart(f, s, after))) return false;
+  }
+  return true;
+}
+
+bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count) {
+  tir_stmt loop = tir_stmt_at(ir, first)->parent;
+  assert(tir_stmt_at(ir, last)->parent == loop && count);
+  if (!tir_is(ir, loop, TIR_LOOP) || tir_stmt_at(ir, loop)->loop_kind != TIR_SERIAL) return false;
+  struct flight f = {.ir = ir, .loop = loop, .sums = sums, .sum_count = count};
+  for (tir_stmt top = first;; top = tir_stmt_at(ir, top)->next) {
+    for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+      if (lower_calls(ir, s, TIR_WGMMA_MMA) && !add_reads(&f, s)) return false;
+    if (top == last) break;
+  }
+  bool after = false;
+  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
+    if (s == first) {
+      s = last, after = true;
+      continue;
+    }
+    if (!leaves_alone(&f, s, after)) return false;
+  }
+  assert(after);
+  return true;
+}
