@@ -56,7 +56,7 @@ static uint64_t count_interruptions(void) {
 /* Threads that wait for work spin for some milliseconds before they sleep, and one that has slept is resumed at once: so a
  * parallel call after a rest is quick, where other programs make those in a row wait for slices of time. */
 static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL); }
-enum { MOST_RESTS = 3 };
+enum { MOST_RESTS = 3, MOST_WEARY_RESTS = 8 };
 static const double LONG_CALL = 0.1; /* seconds: above, what slices of time cost does not matter */
 
 static const struct timing_clock machine = {measure_now, count_interruptions, rest};
@@ -108,27 +108,35 @@ static double seconds_of_calls(const struct timed *t, uint32_t calls) {
   return t->subject->sample(t->subject->data, calls);
 }
 
-/* Samples until the plan is met, or its time is up. What seems hopeless while other programs run is called again after a
- * rest. */
-static bool sample(const struct timed *t, uint32_t calls, struct jit_timing *out) {
+static double seconds_of_rest(const struct timed *t) {
+  double before = t->clock->now();
+  t->clock->rest();
+  return t->clock->now() - before;
+}
+
+/* Samples until the plan is met, or its time is up. While other programs run, what seems hopeless is called again after a
+ * rest; weary: so is all. */
+static bool sample(const struct timed *t, uint32_t calls, bool weary, struct jit_timing *out) {
   const struct timing_plan *plan = t->plan;
   double start = t->clock->now(), spent = 0;
   uint32_t least = plan->least ? plan->least : LEAST_SAMPLES;
   uint64_t before = t->clock->interruptions(), interruptions = 0;
-  uint32_t rests = 0;
+  uint32_t rests = 0, most_rests = weary ? MOST_WEARY_RESTS : MOST_RESTS;
+  double rested = 0;
   *out = (struct jit_timing){0};
   for (uint32_t n = 0; n < MOST_SAMPLES;) {
     t->samples[n++] = seconds_of_calls(t, calls);
     if (t->samples[n - 1] < 0) return false;
-    spent = t->clock->now() - start;
+    spent = t->clock->now() - start - rested;
     interruptions = t->clock->interruptions() - before;
     bool out_of_time = spent > plan->limit, interrupted = interruptions >= n; /* each sample, perhaps */
-    if (n < least && !out_of_time && !(plan->hopeless > 0 || plan->best > 0)) continue;
+    bool rests_first = interrupted && t->samples[n - 1] < LONG_CALL && rests < most_rests;
+    if (n < least && !out_of_time && !(plan->hopeless > 0 || plan->best > 0) && !(weary && rests_first)) continue;
     timing_summarize(t->samples, n, out);
     bool slow = plan->hopeless > 0 && t->samples[0] > plan->hopeless;
     out->censored = slow && is_hopeless(plan, t->samples[0], n, interrupted);
-    if (out->censored && interrupted && t->samples[0] < LONG_CALL && rests++ < MOST_RESTS) {
-      t->clock->rest();
+    if ((out->censored || weary) && rests_first) {
+      rests++, rested += seconds_of_rest(t);
       continue;
     }
     if (out->censored || (out_of_time && !slow)) break;
@@ -139,12 +147,12 @@ static bool sample(const struct timed *t, uint32_t calls, struct jit_timing *out
   return true;
 }
 
-/* A machine that is busy is sampled again. */
+/* Where the machine was busy all is sampled again, with rests. */
 static bool sample_again(const struct timed *t, uint32_t calls, struct jit_timing *out) {
   struct jit_timing other;
-  bool ok = sample(t, calls, out);
+  bool ok = sample(t, calls, false, out);
   for (uint32_t i = 0; ok && i < t->plan->again && out->busy && !out->censored; i++) {
-    ok = sample(t, calls, &other);
+    ok = sample(t, calls, true, &other);
     if (ok && !other.censored && (!other.busy || other.seconds < out->seconds)) *out = other;
   }
   return ok;

@@ -135,7 +135,8 @@ static int time_kernel(lua_State *L) {
   lua_pushnumber(L, timing.low);
   lua_pushnumber(L, timing.high);
   lua_pushinteger(L, timing.runs);
-  return 4;
+  lua_pushboolean(L, timing.busy);
+  return 5;
 }
 
 /* check_real(function [, seed]): compares with the unscheduled function, built, on real numbers; raises where they

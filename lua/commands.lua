@@ -73,6 +73,8 @@ function commands.tune(options, files, rest)
   return all and DONE or FAILED
 end
 
+local BUSY = "busy machine: other programs ran whenever it was timed, so it may be faster"
+
 -- ---- The store -------------------------------------------------------------------------------------------------
 
 -- What each instruction changed, or the one numbered options.explain, and what depends on it.
@@ -157,7 +159,7 @@ function commands.show(options, ids, rest)
   local result = r.status == "unmeasured" and "" or string.format(", %s%s, %d runs", time_text(r.seconds), interval, r.runs)
   print(string.format("record %s: %s%s, on %s, by %s", r.id, r.status, result, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
-  if r.busy then print("busy machine: other programs ran whenever it was timed, so it may be faster") end
+  if r.busy then print(BUSY) end
   print_code(code_of(func, sch, target_of(r, options)))
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())
@@ -178,13 +180,14 @@ function commands.replay(options, ids)
   local base = ms.build(func, {target = ms.target(target).reference})
   local most = ms.compare(kernel, function(...) base:run(...) end, 1)
   local sampled, samples = kernel:check {tolerance = math.huge}
-  local seconds, low, high, runs = kernel:time(table.unpack(ms.arrays_for(func, 1)))
+  local seconds, low, high, runs, busy = kernel:time(table.unpack(ms.arrays_for(func, 1)))
   if options.json then
-    put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, difference = most, recorded = r.seconds,
+    put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, busy = busy, difference = most, recorded = r.seconds,
               interpreted = sampled, interpreted_elements = samples}
   else
     print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s", r.id:sub(1, 12), time_text(seconds), rate_text(cli.work_of(func), seconds),
                         time_text(low), time_text(high), runs, time_text(r.seconds)))
+    if busy then print(BUSY) end
     print(string.format("differs from the unscheduled function, built: by %g, everywhere; interpreted: by %g, at %d elements", most, sampled, samples))
   end
   return DONE
@@ -287,7 +290,9 @@ function commands.doctor(options)
   local lines = machine_lines(t, ms.host())
   for _, line in ipairs(device_lines()) do lines[#lines + 1] = line end
   local peak = ms.load "lua.peak"
-  lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all", peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9)}
+  local one, all = peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9
+  lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all%s", one, all,
+                                             all < 0.5 * t.cores * one and "; other programs ran on the others, so this may be more" or "")}
   lines[#lines + 1] = {"bandwidth", string.format("%.1f GB/s", peak.bandwidth() / 1e9)}
   if options.json then
     local object = {}

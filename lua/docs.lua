@@ -227,7 +227,7 @@ array:random(seed?: integer): msched.array | Fills it with integers from -4 to 4
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it.
-kernel:time(...: msched.array|number): number, number, number, integer | Median seconds, low and high of its 95 % interval, and the number of runs.
+kernel:time(...: msched.array|number): number, number, number, integer, boolean | Median seconds, low and high of its 95 % interval, the number of runs, and whether other programs ran whenever it was timed, so that it may be faster.
 kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | The largest difference from the unscheduled function on the interpreter, everywhere or at so many samples of each output, and how many elements were compared; raises where it is past the tolerance, or where the result depends on thread timing.
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
