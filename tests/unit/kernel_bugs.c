@@ -228,6 +228,8 @@ static const struct bug bugs[] = {
      "Z + 64 * (0), ms_wgmma_matrix(S + ms_panels_64_64_2(32)",
      "(Z[0] += 1.0f, Z), ms_wgmma_matrix(S + ms_panels_64_64_2(32)", NVRTC},
     {"a product of a width that there is not", GROUP, IN_SOURCE, "m64n128k16.f32", "m64n132k16.f32", NVRTC},
+    {"threads do not meet before products", FLIGHT(1), IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM,
+     FLIGHT_PLAIN},
     {"a group too many is in flight", FLIGHT(1), IN_LOWERED, "T.wgmma_wait(1, Z.data)", "T.wgmma_wait(2, Z.data)",
      INTERPRETER | SHIM, FLIGHT_PLAIN},
     {"a version too few for a group in flight", FLIGHT(0), IN_LOWERED, "T.wgmma_wait(0, Z.data)",

@@ -344,7 +344,18 @@ static int count_of(const char *text, const char *what) {
   return count;
 }
 
-/* The loop's products are left in flight, those before the end of the kernel are not; a version more is held. */
+static int barriers_in_loop(const char *text) {
+  const char *loop = strstr(text, "                    for k in"),
+             *end = loop ? strstr(loop, "\n                    T.") : NULL;
+  if (!end) fail_msg("%s", text);
+  char *body = strndup(loop, (size_t)(end - loop));
+  int count = count_of(body, "T.tvm_storage_sync(");
+  free(body);
+  return count;
+}
+
+/* Threads meet once in an iteration: copies are to other versions than products read. The loop's products are left in flight,
+ * those before the end of the kernel are not; a version more is held. */
 static void groups_stay_in_flight(void **state) {
   (void)state;
   char noted[300];
@@ -355,6 +366,7 @@ static void groups_stay_in_flight(void **state) {
     assert_int_equal(count_of(text, "T.wgmma_wait(1, Z.data)"), stays ? 1 : 0);
     if (stays && !strstr(text, "T.wgmma_wait(1, Z.data)\n                    T.wgmma_wait(0, Z.data)"))
       fail_msg("%s", text);
+    assert_int_equal(barriers_in_loop(text), 1);
     assert_string_equal(noted, "");
     assert_null(strstr(text, "in_flight"));
     free(text);

@@ -12,7 +12,9 @@
  *
  * A copy that goes on by itself writes from where it begins until its thread has waited for it: what was touched before it
  * is kept apart from where it begins, what comes after the wait from the wait. What comes between touches other versions
- * of the buffer (pipeline.c). */
+ * of the buffer (pipeline.c). A product of warp groups reads until it is waited for: the wait reads what it does; where the
+ * version is known that it reads, copies to others need no barrier. */
+#include "../arith/linear.h"
 #include "footprint.h"
 
 #include <stdlib.h>
@@ -118,6 +120,28 @@ static bool same_indices(const struct tir *ir, const struct lower_use *a, const 
          !memcmp(tir_operands(ir, a->indices), tir_operands(ir, b->indices), a->count * sizeof(tir_expr));
 }
 
+/* Each variable is of a loop around `around`, so that both uses below it are in one iteration. */
+static bool is_settled(struct tir *ir, tir_expr e, tir_stmt around) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  for (uint32_t i = 0; i < l.count; i++) {
+    const struct tir_expr_node *atom = tir_at(ir, tir_terms(ir, l)[i].atom);
+    tir_stmt s = around;
+    while (s && !(tir_is(ir, s, TIR_LOOP) && atom->kind == TIR_VAR && tir_as(ir, s, TIR_LOOP)->loop.var == atom->ref))
+      s = tir_stmt_at(ir, s)->parent;
+    if (!s) return false;
+  }
+  return true;
+}
+
+/* One is of a product, the other of a copy, to another version. */
+static bool are_other_versions(struct tir *ir, const struct lower_use *a, const struct lower_use *b, tir_stmt around) {
+  if (b->version) return !a->version && are_other_versions(ir, b, a, around);
+  if (!a->version || b->anywhere || !b->count) return false;
+  tir_expr number = lower_version_number(ir, ir->operands.at[b->indices], a->buffer);
+  return number && is_settled(ir, a->version, around) && is_settled(ir, number, around) &&
+         lower_are_other_versions(ir, a->buffer, a->version, number);
+}
+
 /* Whether a barrier must stand between the two, which are both below `around`. */
 static bool conflict(struct pass *p, const struct lower_use *a, const struct lower_use *b, tir_stmt around) {
   struct tir *ir = p->low->ir;
@@ -125,7 +149,7 @@ static bool conflict(struct pass *p, const struct lower_use *a, const struct low
   if (a->stmt == b->stmt && a->writes && b->writes && a->buffer) return false;
   if (!a->buffer || !b->buffer) return true;
   if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
-  if (a->anywhere || b->anywhere) return true;
+  if (a->anywhere || b->anywhere) return !are_other_versions(ir, a, b, around);
   return !lower_is_one_thread(ir, &p->threads, a, b, around) && lower_may_meet(ir, &p->threads, a, b, around);
 }
 
@@ -256,12 +280,21 @@ static void add_arrivals(const struct pass *p, tir_stmt wait, struct uses *uses)
     if (p->copied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true, .writes = true});
 }
 
-static void note_products(const struct pass *p, const struct uses *uses) {
-  for (uint32_t i = 0; i < uses->count; i++)
-    if (uses->at[i].buffer && !uses->at[i].writes) p->multiplied[uses->at[i].buffer] = 1;
+/* Notes what the product reads, and of which versions. */
+static void note_product(const struct pass *p, tir_stmt product, struct uses *uses) {
+  struct lower_version of[2];
+  bool known = lower_find_versions(p->low->ir, product, of) && of[0].buffer != of[1].buffer;
+  for (uint32_t i = 0; i < uses->count; i++) {
+    struct lower_use *u = &uses->at[i];
+    if (!u->buffer || u->writes) continue;
+    p->multiplied[u->buffer] = 1;
+    if (known && u->anywhere && u->buffer == of[0].buffer) u->version = of[0].number;
+    if (known && u->anywhere && u->buffer == of[1].buffer) u->version = of[1].number;
+  }
 }
 
-/* Products read until they are waited for. */
+/* Products read until they are waited for: who writes after the wait is kept apart from that. Who writes before it has to do
+ * with where they begin. */
 static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
   for (tir_buffer b = 1; b < p->low->ir->buffers.count; b++)
     if (p->multiplied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true});
@@ -272,9 +305,9 @@ static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   struct tir *ir = p->low->ir;
   if (is_barrier(ir, s)) return out->barrier = true;
   if (lower_calls(ir, s, TIR_WAIT_GROUP)) return add_arrivals(p, s, &out->last), true;
+  if (lower_calls(ir, s, TIR_WGMMA_WAIT)) return add_products(p, s, &out->last), true;
   gather(p, s, &out->first);
-  if (lower_calls(ir, s, TIR_WGMMA_WAIT)) add_products(p, s, &out->first);
-  if (lower_calls(ir, s, TIR_WGMMA_MMA)) note_products(p, &out->first);
+  if (lower_calls(ir, s, TIR_WGMMA_MMA)) note_product(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
   const struct lower_use *write = &out->first.at[out->first.count - 1];

@@ -14,24 +14,18 @@
 
 enum { MOST_READ = 128, POINTER_ARGUMENTS = 5, DATA = 1, OFFSET = 2 };
 
-/* A version that a product reads: `number` modulo how many there are. */
-struct version {
-  tir_buffer buffer;
-  tir_expr number;
-};
-
 struct flight {
   struct tir *ir;
   tir_stmt loop;
   const tir_expr *sums;
   uint32_t sum_count;
-  struct version read[MOST_READ];
+  struct lower_version read[MOST_READ];
   uint32_t count;
 };
 
 /* ---- What products read ---- */
 
-/* The first dimension of a buffer numbers its versions; elements of one: 0: it is not so. */
+/* The first dimension of a buffer numbers its versions. Elements of one; 0: it has none. */
 static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
   int64_t product = 1;
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
@@ -47,17 +41,22 @@ static int64_t versions_of(const struct tir *ir, tir_buffer buffer) {
   return tir_at(ir, ir->operands.at[tir_buffer_at(ir, buffer)->shape])->imm;
 }
 
-/* A number that is the version's, modulo how many there are: where few iterations run, its remainder may be simpler. */
-static tir_expr number_of(const struct tir *ir, tir_expr version, tir_buffer buffer) {
+tir_expr lower_version_number(const struct tir *ir, tir_expr version, tir_buffer buffer) {
   const struct tir_expr_node *n = tir_at(ir, version);
+  if (!elements_of(ir, buffer)) return TIR_NONE;
   return n->kind == TIR_FLOORMOD && tir_is_const(ir, n->b, versions_of(ir, buffer)) ? n->a : version;
 }
 
+bool lower_are_other_versions(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b) {
+  if (!a || !b || tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
+  struct tir_linear apart = tir_linear_of(ir, tir_sub(ir, a, b));
+  return !apart.count && apart.constant % versions_of(ir, buffer) != 0;
+}
+
 /* The pointer leads into one version, and `reach` elements on it is still in that. */
-static bool add_read(struct flight *f, tir_expr pointer, int64_t reach) {
-  struct tir *ir = f->ir;
+static bool find_version(struct tir *ir, tir_expr pointer, int64_t reach, struct lower_version *out) {
   const struct tir_expr_node *n = tir_at(ir, pointer);
-  if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS || f->count == MOST_READ) return false;
+  if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS) return false;
   tir_expr data = tir_operands(ir, n->operands)[DATA], offset = tir_operands(ir, n->operands)[OFFSET];
   if (tir_at(ir, data)->kind != TIR_DATA || !tir_is_index(ir, offset)) return false;
   tir_buffer buffer = tir_at(ir, data)->ref;
@@ -75,25 +74,35 @@ static bool add_read(struct flight *f, tir_expr pointer, int64_t reach) {
   }
   struct tir_bounds b = tir_bounds_of(ir, rest);
   if (b.lo < 0 || b.hi >= elements - reach) return false;
-  tir_expr number = number_of(ir, version, buffer);
-  for (uint32_t i = 0; i < f->count; i++)
-    if (f->read[i].buffer == buffer && f->read[i].number == number) return true;
-  f->read[f->count++] = (struct version){buffer, number};
+  *out = (struct lower_version){buffer, lower_version_number(ir, version, buffer)};
   return true;
 }
 
 /* (c, index, n, a, stride, b, stride, layout of b), which groups.c has checked. */
-static bool add_reads(struct flight *f, tir_stmt product) {
+bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version out[2]) {
   enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
-  const struct tir *ir = f->ir;
-  const tir_expr *args = tir_operands(ir, tir_at(ir, tir_as(f->ir, product, TIR_EVALUATE)->evaluate.value)->operands);
+  assert(lower_calls(ir, product, TIR_WGMMA_MMA));
+  const tir_expr *args = tir_operands(ir, tir_at(ir, tir_as(ir, product, TIR_EVALUATE)->evaluate.value)->operands);
   tir_expr a = args[A], b = args[B];
   int64_t n = tir_at(ir, args[N])->imm, stride_a = tir_at(ir, args[A + 1])->imm,
           stride_b = tir_at(ir, args[B + 1])->imm;
   bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
   int64_t lines = by_rows ? TIR_WGMMA_DEPTH : n, length = by_rows ? n : TIR_WGMMA_DEPTH;
-  return add_read(f, a, (TIR_WGMMA_ROWS - 1) * stride_a + TIR_WGMMA_DEPTH - 1) &&
-         add_read(f, b, (lines - 1) * stride_b + length - 1);
+  return find_version(ir, a, (TIR_WGMMA_ROWS - 1) * stride_a + TIR_WGMMA_DEPTH - 1, &out[0]) &&
+         find_version(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
+}
+
+static bool add_reads(struct flight *f, tir_stmt product) {
+  struct lower_version of[2];
+  if (!lower_find_versions(f->ir, product, of)) return false;
+  for (int k = 0; k < 2; k++) {
+    uint32_t i = 0;
+    while (i < f->count && (f->read[i].buffer != of[k].buffer || f->read[i].number != of[k].number)) i++;
+    if (i == MOST_READ) return false;
+    f->read[i] = of[k];
+    if (i == f->count) f->count++;
+  }
+  return true;
 }
 
 /* ---- What else the loop does ---- */
@@ -129,19 +138,17 @@ static bool is_apart(const struct flight *f, tir_stmt store, bool after) {
   if (is_sum(f, n.store.buffer)) return false;
   if (lower_memory_of(ir, n.store.buffer) != LOWER_BLOCK) return true;
   for (uint32_t i = 0; i < f->count; i++) {
-    struct version v = f->read[i];
+    struct lower_version v = f->read[i];
     if (n.store.buffer != v.buffer && !lower_share_bytes(ir, n.store.buffer, v.buffer)) continue;
     if (n.store.buffer != v.buffer) return false;
-    tir_expr number = number_of(ir, ir->operands.at[n.store.indices], v.buffer);
-    if (tir_type_of(ir, number) != tir_type_of(ir, v.number)) return false;
+    tir_expr number = lower_version_number(ir, ir->operands.at[n.store.indices], v.buffer);
     if (!after) {
       tir_expr var = tir_var_expr(ir, loop.loop.var);
       tir_subst_var(ir, loop.loop.var, tir_add(ir, var, tir_int(ir, tir_type_of(ir, var), 1)));
       number = tir_subst(ir, number);
       tir_subst_clear(ir);
     }
-    struct tir_linear apart = tir_linear_of(ir, tir_sub(ir, number, v.number));
-    if (apart.count || apart.constant % versions_of(ir, v.buffer) == 0) return false;
+    if (!lower_are_other_versions(ir, v.buffer, number, v.number)) return false;
   }
   return true;
 }

@@ -11,6 +11,7 @@ struct lower_use {
   tir_buffer buffer; /* TIR_NONE: any memory */
   bool writes;
   bool anywhere;           /* in the buffer: by a pointer */
+  tir_expr version;        /* of the buffer, where it is anywhere in that: lower_version_number. TIR_NONE: not known */
   uint32_t count, indices; /* in tir.operands */
 };
 

@@ -116,6 +116,18 @@ enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* k
 bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
 /* The threads that do not meet the condition bring nothing to the reduction of this attribute (reduce.c). */
 void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition);
+/* A version of a buffer whose first dimension numbers them: `number` modulo how many there are. (flight.c) */
+struct lower_version {
+  tir_buffer buffer;
+  tir_expr number;
+};
+/* The number of the version that this first index names; where few iterations run, its remainder may be simpler. TIR_NONE:
+ * the buffer has no versions. */
+tir_expr lower_version_number(const struct tir *ir, tir_expr first_index, tir_buffer buffer);
+/* Two numbers, with variables of one iteration, name different versions. */
+bool lower_are_other_versions(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b);
+/* The versions that a product of a warp group reads, a's and b's. False: it is not known. */
+bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version out[2]);
 /* Whether products from `first` to `last`, the only ones of the loop that they stand in, may go on until those of the next
  * iteration have begun: their sums are so many buffers. (flight.c) */
 bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count);
