@@ -6,7 +6,7 @@
  * Requires: kernels; rows of shared memory as they stay; barriers come later, those after the waits. Gives: around statements
  * that stand one after the other and hold products alone, a fence before the first, a commit and a wait after the last. Where
  * a loop's products may go on while the next ones begin (flight.c), the wait leaves the group that was begun last, and all are
- * waited for behind the loop. Loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
+ * waited for behind the loop, or with the products that follow where nothing is written before. Loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
  * of matrices that no descriptor can describe. The second pass, once there are barriers, makes what threads wrote seen by
  * products: a fence of each thread before each barrier of a kernel that has products. */
 #include "../arith/linear.h"
@@ -208,6 +208,40 @@ static bool walk(const struct lowering *low, tir_stmt parent) {
   return true;
 }
 
+/* Only copies are waited for or ended between the statement and the fence of the next products, which is given; else
+ * TIR_NONE. */
+static tir_stmt next_fence(const struct tir *ir, tir_stmt after) {
+  tir_stmt s = tir_stmt_at(ir, after)->next;
+  while (s && (lower_calls(ir, s, TIR_WAIT_GROUP) || lower_calls(ir, s, TIR_COMMIT_GROUP)))
+    s = tir_stmt_at(ir, s)->next;
+  return s && lower_calls(ir, s, TIR_WGMMA_FENCE) ? s : TIR_NONE;
+}
+
+/* Both waits name the same sums. */
+static bool same_sums(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  uint32_t count = tir_at(ir, tir_as(ir, a, TIR_EVALUATE)->evaluate.value)->count;
+  return count == tir_at(ir, tir_as(ir, b, TIR_EVALUATE)->evaluate.value)->count &&
+         !memcmp(arguments(ir, a) + 1, arguments(ir, b) + 1, (count - 1) * sizeof(tir_expr));
+}
+
+/* Products that others of the same sums follow, where nothing is written between, are waited for with these; the last
+ * group of a loop, too. */
+static void join_groups(struct tir *ir, tir_stmt wait) {
+  tir_stmt then = next_fence(ir, wait);
+  while (then && !lower_calls(ir, then, TIR_WGMMA_WAIT)) then = tir_stmt_at(ir, then)->next;
+  if (!then || !tir_is_const(ir, arguments(ir, wait)[0], 0) || !same_sums(ir, wait, then)) return;
+  if (!lower_calls(ir, tir_stmt_at(ir, wait)->prev, TIR_WGMMA_COMMIT)) {
+    tir_kill(ir, wait);
+    return;
+  }
+  tir_expr args[MOST_SUMS + 1] = {tir_int(ir, TIR_T_I32, 1)};
+  uint32_t count = tir_at(ir, tir_as(ir, wait, TIR_EVALUATE)->evaluate.value)->count;
+  assert(count <= MOST_SUMS + 1);
+  memcpy(args + 1, arguments(ir, wait) + 1, (count - 1) * sizeof *args);
+  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, TIR_WGMMA_WAIT), args, count);
+  tir_as(ir, wait, TIR_EVALUATE)->evaluate.value = call;
+}
+
 static bool has_products(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
     if (is_product(ir, s)) return true;
@@ -225,6 +259,10 @@ bool lower_groups(struct lowering *low) {
   if (!walk(low, low->body)) return false;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
     if (tir_is(ir, s, TIR_LOOP)) settle_wish(low, s);
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    if (lower_calls(ir, s, TIR_WGMMA_WAIT)) join_groups(low->ir, s);
+  }
   return true;
 }
 
