@@ -51,7 +51,7 @@ const struct driver *driver_find(ms_error *err) {
   ms_fail(
       err, MS_NO_DEVICE,
       "CUDA's driver is missing (libcuda: %.300s): install NVIDIA's driver, or set MSCHED_LIBCUDA to its path; space, "
-      "apply, lower, build, export and checks need none",
+      "apply, lower, build, export, checks and tune --no-tune need none",
       missing);
   return NULL;
 }

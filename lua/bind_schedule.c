@@ -310,8 +310,9 @@ static int schedule_redo(lua_State *L) {
   ms_error err = {.instruction = -1};
   luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of calls of undo is expected");
   if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
+  if (count && !b->times) return bind_refuse(L, "nothing was undone that could be done again");
+  if (count > b->times) return bind_refuse(L, "fewer calls of undo can be done again than that");
   for (lua_Integer i = 0; i < count; i++) {
-    if (!b->times) return bind_refuse(L, "nothing was undone that could be done again");
     if (!vm_redo(s, b->undone[b->times - 1].trace, &err)) return bind_raise(L, &err);
     vm_trace_free(b->undone[--b->times].trace);
   }

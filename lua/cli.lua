@@ -93,9 +93,9 @@ local function read_file(path)
   if path == "-" then return io.read("a") end
   local file, message = io.open(path, "rb")
   if not file then refuse("%s", message) end
-  local text = file:read("a")
+  local text, why = file:read("a")
   file:close()
-  if not text then refuse("%s: cannot be read", path) end
+  if not text then refuse("%s: cannot be read: %s", path, why) end
   return text
 end
 

@@ -94,10 +94,12 @@ local function show_steps(func, trace, options)
   return DONE
 end
 
--- An operator's function; or the members of a suite, with what names each alone and the operations it does.
-local function show_named(options, path, rest)
+local function is_file(path) return path:find "%.lua$" or path:find "%.py$" end
+
+-- A file's functions, or an operator's; or the members of a suite, with what names each alone and the operations it does.
+local function show_functions(options, path, rest)
   local kind, name = cli.named(path)
-  if kind == "ops" or options.task then
+  if kind ~= "suite" or options.task then
     for _, func in ipairs(functions_of(path, rest, options.task)) do
       local work = cli.work_of(func)
       if options.json then put_json {task = func:name(), script = func:script(), operations = work[1]}
@@ -137,11 +139,11 @@ end
 
 function commands.show(options, ids, rest)
   local steps = options.diff or options.explain
-  if ids[1] and cli.named(ids[1]) then
+  if ids[1] and (cli.named(ids[1]) or is_file(ids[1])) then
     if ids[2] or steps or options.trace then misuse("%s is no record: it has no trace", ids[1]) end
-    return show_named(options, ids[1], rest)
+    return show_functions(options, ids[1], rest)
   end
-  if options.task or #rest > 0 then misuse("--task and arguments after -- are for ops:NAME and suite:NAME") end
+  if options.task or #rest > 0 then misuse("--task and arguments after -- are for FILE, ops:NAME and suite:NAME") end
   if options.trace and steps then misuse("--trace goes with neither --diff nor --explain") end
   if options.lua and not options.trace then misuse("--lua goes with --trace") end
   local store = open_store(options.db, true)

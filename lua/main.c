@@ -31,9 +31,10 @@ const struct cli_command cli_commands[] = {
      "suites (suite:ops).",
      cli_lua},
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
-    {"show", "ID\nops:NAME\nsuite:NAME",
-     "Prints a record: its scheduled module and its trace, or what each instruction changed; an operator's function; "
-     "the members of a suite. An ID may be a task's name, for its best record, or `best` where the store has one task.",
+    {"show", "ID\nFILE\nops:NAME\nsuite:NAME",
+     "Prints a record: its scheduled module and its trace, or what each instruction changed; a file's functions, or an "
+     "operator's; the members of a suite. An ID may be a task's name, for its best record, or `best` where the store "
+     "has one task.",
      cli_lua},
     {"report", "[TASK…] -o FILE",
      "Makes one page of HTML of what the store knows: tasks, curves, failures, decisions, the best step by step; or of "

@@ -58,9 +58,19 @@ return function(host)
     return docs.is_expression(x) and "expression of " .. tostring(x.type) or tostring(x)
   end
 
+  local MOST_QUOTED = 200 -- bytes of a string in a table
+
+  -- A string in a table: bytes that are no text are escaped, and what is long is cut.
+  local function quoted(x)
+    local text = #x > MOST_QUOTED and x:sub(1, (utf8.offset(x, 0, MOST_QUOTED) or MOST_QUOTED) - 1) or x
+    text = string.format("%q", text):gsub("\\\n", "\\n"):gsub("%c", function(c) return string.format("\\%d", c:byte()) end)
+    if not utf8.len(text) then text = text:gsub("[\128-\255]", function(c) return string.format("\\%d", c:byte()) end) end
+    return #x > MOST_QUOTED and string.format("%s… (%d bytes)", text, #x) or text
+  end
+
   -- At depth 0 as a whole; inside tables strings are quoted, and what takes many lines is named by its type.
   function show(x, depth)
-    if type(x) == "string" then return depth > 0 and string.format("%q", x) or x end
+    if type(x) == "string" then return depth > 0 and quoted(x) or x end
     if type(x) == "table" then return getmetatable(x) == nil and show_table(x, depth) or show_object(x, depth) end
     if rawequal(x, ms.rest) then return "ms.rest" end
     if rawequal(x, ms.map) then return "ms.map" end

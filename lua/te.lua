@@ -102,6 +102,8 @@ Expr.__div = function(a, b)
   return expr {op = "binary", text = "/", type = x.type, x, y}
 end
 Expr.__unm = function(a) return 0 - a end
+Expr.__lt = function() fail("an expression has no value yet: te.lt, te.le, te.gt and te.ge make conditions, te.select and te.if_then_else choose by them") end
+Expr.__le = Expr.__lt
 Expr.__index = function(_, key) if key ~= "value" and type(key) == "string" and key ~= "var" then return nil end end
 for _, event in ipairs {"__add", "__sub", "__mul", "__idiv", "__mod", "__div", "__unm"} do
   Axis[event] = function(a, b) return Expr[event](is_expr(a) and a or lift(a), b) end
@@ -300,7 +302,8 @@ local function check_vars(x, known, what)
     if x.axis then fail("%s: axis %s is used, but not reduced over", what, x.axis.name) end
     fail("%s: an index of another operation is used", what)
   end
-  for _, y in ipairs(x.op == "reduce" and x.values or x) do check_vars(y, known, what) end
+  if x.op == "reduce" then fail("%s: a reduction is all that its tensor is: give it a te.compute of its own, and use that", what) end
+  for _, y in ipairs(x) do check_vars(y, known, what) end
 end
 
 -- compute(shape, f [, name [, axes]]): f gets an index a dimension and gives an expression, or a list of them: several
@@ -328,7 +331,9 @@ function te.compute(shape, f, name, axes)
   local known = {}
   for _, v in ipairs(vars) do known[v] = true end
   for _, a in ipairs(op.reduce and op.reduce.axes or {}) do known[a.var] = true end
-  for _, x in ipairs(op.outputs) do check_vars(x, known, name) end
+  for _, x in ipairs(op.outputs) do
+    for _, y in ipairs(x == op.reduce and x.values or {x}) do check_vars(y, known, name) end
+  end
   local iterations = 1.0
   for _, a in ipairs(op.axes) do iterations = iterations * a.extent end
   for _, a in ipairs(op.reduce and op.reduce.axes or {}) do iterations = iterations * a.extent end

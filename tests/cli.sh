@@ -89,6 +89,7 @@ check "run of an operator by a trace" 0 "scheduled, interpreted: the same" "$msc
 check "help names them" 0 "\`ops:NAME\` and \`suite:NAME\` stand for files" "$msched" help
 check "tune of an operator" 0 "relu_16x16" "$msched" tune ops:relu --trials 2 --policy replay_trace --db "$dir/ops.db" -- 16x16
 check "tune of a suite" 0 "NRM_1_b1" "$msched" tune suite:ops --trials 1 --policy replay_trace --db "$dir/ops.db" -- NRM_1_b1
+check "show of a file" 0 "def gemm(A: T.Buffer((8, 12), \"float32\")" "$msched" show "$(dirname "$0")/../lua/examples/gemm.lua" -- 8 16 12
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
 [ "$("$msched" show suite:ops | wc -l)" = 88 ] || { echo "suite:ops has not 88 members"; failed=1; }
 check "show of some of a suite" 0 "CBR_4_b16" "$msched" show suite:subgraphs -- CBR batch=16
@@ -98,7 +99,7 @@ check "run of several of a suite" 1 "say which with --task: NRM_1_b1, NRM_1_b16"
 check "run of a file of Lua" 0 "the same results" "$msched" run "$(dirname -- "$0")/../lua/examples/gemm.lua" -- 16 16 16
 check "run of the network" 0 "the same results" "$msched" run "$(dirname -- "$0")/../lua/examples/lenet.lua"
 check "a trace of an operator" 2 "is no record" "$msched" show ops:relu --trace
-check "a task of a record" 2 "are for ops:NAME and suite:NAME" "$msched" show 0123abcd --task 1 --db "$dir/ops.db"
+check "a task of a record" 2 "are for FILE, ops:NAME and suite:NAME" "$msched" show 0123abcd --task 1 --db "$dir/ops.db"
 check "arguments of TVMScript" 1 "takes no arguments" "$msched" run "$dir/add.py" -- 3
 check "help of operators" 0 "ops:conv2d_transpose" "$msched" help ops
 check "help of an operator" 0 "groups       1            groups of channels" "$msched" help ops:conv2d

@@ -32,6 +32,11 @@ nil
 
 ={[true] = 3}
 L
+says "strings in tables, of bytes and long ones" 0 '{"\1\200abc\n", "é"}
+{"'"$(printf 'x%.0s' $(seq 199))"'"… (300 bytes)}' <<'L'
+{"\1\200abc\n", "é"}
+{("x"):rep(300)}
+L
 says "chunks of several lines" 0 '6
 10' <<'L'
 function sum(t)
