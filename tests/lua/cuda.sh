@@ -91,6 +91,25 @@ FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --t
   --seed 3 --policy evolutionary -- 32 32 32 >"$work/tuned" 2>&1 || fail "faults end the run: $(cat "$work/tuned")"
 grep -q "failed: .*illegal address" "$work/tuned" || fail "no fault by its name: $(cat "$work/tuned")"
 
+# ---- A kernel that never ends, where two devices are: its process is killed, its name counted, and the second device, which
+# runs the code, goes on with the rest in a fresh one; nothing of what was measured is lost
+two() { # store, arguments…
+  store=$work/$1.db
+  shift
+  FAKE_CUDA_DEVICES="80 90" "$msched" tune "$gemm" --target "$target" --seed 3 --policy evolutionary --db "$store" "$@" -- 32 32 32 >"$work/tuned" 2>&1 ||
+    fail "two devices: $(cat "$work/tuned")"
+}
+two hang --trials 1
+first=$("$msched" top --db "$work/hang.db" | awk '/cuda/ {print $2}')
+threads=$("$msched" show "$first" --db "$work/hang.db" | sed -n 's/^kernel [^:]*: \([0-9]*\) threads.*/\1/p')
+FAKE_CUDA_FAULTS="$threads=hang" two hangs --trials 2
+grep -q "failed: run timeout [1-9]" "$work/tuned" || fail "a kernel that never ends is not counted: $(cat "$work/tuned")"
+"$msched" top --db "$work/hangs.db" | grep -q "$first *failed: running took more than 10 s" || fail "no record says that $first never ends"
+grep -q "trial 2 of 2, best 10.00 us" "$work/tuned" || fail "a kernel that never ends ends the run: $(cat "$work/tuned")"
+two hangs --trials 4
+[ "$("$msched" top --target "$target" -k 100 --db "$work/hangs.db" | grep -c "10.00 us")" -ge 4 ] && "$msched" top -k 100 --db "$work/hangs.db" | grep -q "$first *failed" ||
+  fail "what was measured before is lost: $("$msched" top -k 100 --db "$work/hangs.db")"
+
 # ---- A device that disappears: what was measured stays
 before=$(records)
 export FAKE_CUDA_GONE=$work/gone
