@@ -238,6 +238,7 @@ function commands.space(options, files, rest)
       io.stderr:write(string.format("msched space: %s: %.10g sketches, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
                                     product:size(), cli.product_text(product:counts())))
     end
+    for _, name in ipairs(opened.idle) do io.stderr:write(string.format("msched space: %s: rule `%s` changed no schedule\n", func:name(), name)) end
     if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end
     if next(opened.refused) then io.stderr:write("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused), "\n") end
   end

@@ -86,6 +86,7 @@ function progress.lines(screen, states)
     states[e.task] = new_state(e)
     if screen then screen:add(states[e.task]) end
     print(start_text(e))
+    for _, name in ipairs(e.idle or {}) do print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name)) end
     if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
   end
   local function warn(...)
@@ -145,7 +146,7 @@ end
 -- Each event as an object, but that one waits.
 function progress.json()
   return function(e)
-    e.equal, e.blocks = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks)
+    e.equal, e.blocks, e.idle = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks), e.idle and cli.list(e.idle)
     if e.event ~= "wait" then cli.put_json(e) end
   end
 end

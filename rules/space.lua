@@ -62,6 +62,9 @@ local function apply_once(rule_for, sch, name, context, report)
   local wrong = find_wrong(rule, made, sch)
   if wrong then return drop(fail_part(wrong)) end
   if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
+  if report.watched[rule] and not report.changed[rule.name] then
+    report.changed[rule.name] = #made > 1 or made[1] and #made[1].trace:simplified(false) ~= #before:simplified(false) or nil
+  end
   return made
 end
 
@@ -153,9 +156,15 @@ local function apply_rules(rules, states, names, context, report)
 end
 
 -- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept; the block
--- of each site. groups: the name of the group of each block that is in one, where the walk is that of rules/factored.lua.
+-- of each site; the names of the user's rules that changed or added a schedule. groups: the name of the group of each block that is in one, where the walk is that of rules/factored.lua.
 local function new_report(seed, groups, sites)
-  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {}}
+  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {}, watched = {}, changed = {}}
+end
+
+-- Of these rules it is said whether they changed anything.
+local function watch(report, rules)
+  for _, rule in ipairs(rules) do report.watched[rule] = true end
+  return report
 end
 
 -- Rules may keep a state of their own while a space is opened: it begins anew each time.
@@ -175,7 +184,7 @@ end
 
 -- The states that more rules make of these, {sch, own, marks}, whose sites are these; and a report.
 function space.extend(func, context, rules, states, seed, groups, sites)
-  return make(func, context, rules, states, new_report(seed, groups, table.move(sites, 1, #sites, 1, {})))
+  return make(func, context, rules, states, watch(new_report(seed, groups, table.move(sites, 1, #sites, 1, {})), rules))
 end
 
 -- The first states: what was scheduled before any rule is a site of no block.
@@ -249,7 +258,7 @@ end
 -- The states that one walk over the rules makes, {sch, own, marks}; and a report. Where spaces were described, they are united
 -- and stand in place of the target's; the user's rules go over all of them.
 function space.walk(func, parts, seed, groups)
-  local report = new_report(seed, groups)
+  local report = watch(new_report(seed, groups), parts.users)
   report.all_rules = true
   if #parts.spaces == 0 then
     return make(func, parts.context, parts.rules, begin_states({msched.schedule(func, {seed = report.seed})}, report), report)
@@ -283,6 +292,13 @@ function space.open(walk)
     if product and product:size() > MOST_SKETCHES then return states, report, product end
   until not groups
   return walk(nil)
+end
+
+-- The names of those rules that were asked, and changed nothing anywhere.
+function space.idle(rules, report)
+  local names = {}
+  for _, rule in ipairs(rules) do if not report.changed[rule.name] then names[#names + 1] = rule.name end end
+  return names
 end
 
 -- States as they pass from one state of Lua to another.

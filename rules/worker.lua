@@ -16,10 +16,10 @@ end
 
 function worker.postprocess(sch) return space.postprocess(sch, parts) end
 
--- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, sites}.
+-- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, sites, idle}.
 function worker.sketches(func, seed, groups)
   local states, report = space.walk(func, parts, seed, groups)
-  return {states = space.traces(states), refused = refusals.list(report.refused), thinned = report.thinned, sites = report.sites}
+  return {states = space.traces(states), refused = refusals.list(report.refused), thinned = report.thinned, sites = report.sites, idle = space.idle(parts.users, report)}
 end
 
 function worker.mutators()

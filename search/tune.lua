@@ -55,6 +55,8 @@ local function walk(func, box, parts, seed, groups)
   end
   refusals.merge(report.refused, given.refused)
   report.thinned = report.thinned or given.thinned
+  report.idle = space.idle(parts.users, report)
+  table.move(given.idle, 1, #given.idle, #report.idle + 1, report.idle)
   return made, report
 end
 
@@ -79,7 +81,8 @@ end
 
 -- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
 -- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; product, the space factored by
--- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; open_anew, which gives
+-- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; idle, the names of rules of
+-- the user's that changed nothing; open_anew, which gives
 -- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox; closures
 -- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
 -- describes in place of the target's.
@@ -100,7 +103,7 @@ function tune.open(func, target, options)
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
   if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
   return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
-          product = product, open_anew = function(seed) return open_anew(func, box, parts, seed) end}
+          product = product, idle = report.idle or space.idle(parts.users, report), open_anew = function(seed) return open_anew(func, box, parts, seed) end}
 end
 
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ local function open_task(each, run, shared, policy, options)
     name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, asked = (options.trials or options.total) ~= nil, seed = seed,
     batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy = policy, policy_timeout = options.policy_timeout or 300,
     run = run, log = run.log, bound = schedulers.bound(each.func, target), sketches = traces_of(opened.sketches), mutators = opened.mutators,
-    postprocs = opened.postprocs, refused = opened.refused, thinned = opened.thinned, product = opened.product, open_anew = opened.open_anew,
+    postprocs = opened.postprocs, refused = opened.refused, thinned = opened.thinned, idle_rules = opened.idle, product = opened.product, open_anew = opened.open_anew,
   })
   if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start
@@ -161,6 +164,19 @@ local function open_task(each, run, shared, policy, options)
 end
 
 -- ---- Runs --------------------------------------------------------------------------------------------------------
+
+-- A rule may be for one task of many: the first tells of those that changed nothing in any.
+local function tell_of_idle(tasks)
+  local counts, idle = {}, {}
+  for _, task in ipairs(tasks) do
+    for _, name in ipairs(task.idle_rules) do
+      counts[name] = (counts[name] or 0) + 1
+      if counts[name] == #tasks then idle[#idle + 1] = name end
+    end
+    task.idle_rules = {}
+  end
+  if tasks[1] then tasks[1].idle_rules = idle end
+end
 
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
@@ -178,6 +194,7 @@ function tune.all(items, options)
   local ok, message = pcall(function()
     for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared, policy, options) end
     opened = true -- nothing is written before all are
+    tell_of_idle(run.tasks)
     for _, task in ipairs(run.tasks) do task.reach = options.reach and options.reach(task.func, task.target) end
     if options.no_tune then run:draft(shared) else run:go(shared) end
   end)

@@ -106,6 +106,22 @@ rawset(_G, "ipairs", nil) rawset(_G, "type", nil) rawset(_G, "error", nil) rawse
 for k in pairs(ms) do ms[k] = nil end
 L
 rule orderly 'assert(string.format("%d", 7) == ("7"):rep(1) and math.max(1, 2) == 2 and ms.te.const(1) and ms.load "rules.common")' >"$work/orderly.lua"
+# A rule that changes nothing, as one that looks for a block of another name, is named; one that does is not.
+cat >"$work/idle.lua" <<'L'
+local ms = require "msched"
+ms.rule {name = "misspelt", apply = function(sch, block) if sch:block_name(block) ~= "V" then return {sch} end return {sch, sch:copy()} end}
+ms.rule {name = "looks", apply = function(sch, block) sch:get_loops(block) return {sch} end}
+ms.rule {name = "splits", apply = function(sch, block)
+  local loop = sch:get_loops(block)
+  if loop then sch:split(loop, {2, ms.rest}) end
+  return {sch}
+end}
+L
+"$msched" space "$gemm" --rules "$work/idle.lua" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "idle: $(cat "$work/err")"
+[ "$(cat "$work/err")" = "msched space: gemm: rule \`misspelt\` changed no schedule
+msched space: gemm: rule \`looks\` changed no schedule" ] || fail "idle rules, space: $(cat "$work/err")"
+"$msched" tune "$gemm" --rules "$work/idle.lua" --trials 1 --db "$work/idle.db" -- 32 32 32 >"$work/out" || fail "idle rules, tune"
+[ "$(grep -c "^rule .* changed no schedule" "$work/out")" = 2 ] || fail "idle rules, tune: $(cat "$work/out")"
 "$msched" space "$gemm" --rules "$work/vandal.lua" --rules "$work/orderly.lua" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "vandal: $(cat "$work/err")"
 [ "$(grep -c "^-- " "$work/out")" = "$("$msched" space "$gemm" -- 32 32 32 | grep -c "^-- ")" ] || fail "vandal: sketches are lost"
 "$msched" tune "$gemm" --rules "$work/vandal.lua" --trials 2 --db "$work/vandal.db" -- 32 32 32 >"$work/out" 2>"$work/err" || fail "vandal, tune: $(cat "$work/err")"
