@@ -138,14 +138,18 @@ static void rescue(void *data, MDB_val key, MDB_val value) {
     if (is_sealed(kinds[i], key, value) || is_older(kinds[i], key, value)) keep(r, kinds[i], key, value);
 }
 
+static void sort_first(struct repair *r, size_t count) {
+  if (count) qsort(r->entries, count, sizeof *r->entries, compare_entries);
+}
+
 /* One entry each; of those that are found twice the first, which the walk found. */
 static void sort_entries(struct repair *r, size_t walked) {
   size_t kept = walked;
-  qsort(r->entries, walked, sizeof *r->entries, compare_entries);
+  sort_first(r, walked);
   for (size_t i = walked; i < r->count; i++)
     if (!find(r, walked, r->entries[i].kind, r->entries[i].id.bytes)) r->entries[kept++] = r->entries[i];
   r->count = kept;
-  qsort(r->entries, r->count, sizeof *r->entries, compare_entries);
+  sort_first(r, r->count);
   kept = 0;
   for (size_t i = 0; i < r->count; i++)
     if (!kept || compare_entries(&r->entries[kept - 1], &r->entries[i]) != 0) r->entries[kept++] = r->entries[i];
