@@ -291,6 +291,10 @@ void bind_traces(lua_State *L) {
   static const luaL_Reg meta[] = {
       {"__gc", collect_trace}, {"__tostring", trace_text}, {"__len", trace_length}, {NULL, NULL}};
   bind_type(L, BOUND_TRACE, methods, meta);
+  luaL_getmetatable(L, BOUND_TRACE);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "trace_methods"); /* for those written in Lua */
+  lua_pop(L, 1);
   lua_pushcfunction(L, read_trace);
   lua_setfield(L, -2, "read_trace");
   lua_pushcfunction(L, join_traces);

@@ -219,6 +219,7 @@ trace:has_at(n: integer, part: msched.trace): boolean | Whether the instructions
 trace:undecided(): msched.trace | A copy with every draw open.
 trace:uses(index: integer): integer[] | The instructions whose results the instruction at index takes, numbered from 0.
 trace:with_decision(index: integer, values: integer[]): msched.trace | A copy with one decision changed; index as in draws.
+trace:mutate(seed?: integer, options?: {mutator?: string, other?: msched.trace, target?: string}): msched.trace?, string? | Another trace, as the search makes them, and the mutator that made it: the one named, or one drawn by its weight that finds something to change; nil: there is nothing. other: what crossover takes decisions from. What postprocessing did is left out of it: ms.pool(f, {}):replay {{trace = t}} does it anew.
 array:shape(): integer[] | Its extents.
 array:type(): string | Its elements' type.
 array:save(path: string) | Writes a file of NumPy's format .npy, which numpy.load reads.
@@ -285,8 +286,8 @@ measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.
 box:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
-box:mutators(): table[] | A list of {name, weight}.
-box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream): msched.trace?, string?, string? | A trace that the mutator made of it, or nil; the code and message of what was refused in it.
+box:mutators(): table[] | A list of {name, weight}; their numbers count from 1.
+box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream, other?: msched.trace): msched.trace?, string?, string? | A trace that the mutator of that number made of it, or nil; the code and message of what was refused in it. By the mutator's name: trace:mutate.
 vendor:name(): string | The library's name.
 vendor:prepare(work: table): msched.call? | Its routine for what bench_work.lua describes; nil: it has none.
 call:run() | Runs it; its result is where its arguments say.

@@ -197,6 +197,10 @@ function ms.load_trace(path)
   return trace
 end
 
+-- trace:mutate([seed [, options]]) gives another trace, as the search makes them; what it needs is loaded when it is first called.
+function ms.trace_methods.mutate(...) return ms.load "lua.mutate".trace(...) end
+ms.trace_methods = nil
+
 -- schedule:draw() gives its loop nest as a picture in text; likewise.
 function schedule.draw(...)
   schedule.draw = nil

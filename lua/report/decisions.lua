@@ -123,9 +123,10 @@ end
 -- ---- Of the records of a task ----------------------------------------------------------------------------------------
 
 -- Records that were timed and whose traces read: {sketch, trace, record} each, the sketch a number that those share whose traces
--- are the same but for their decisions. Those stopped as hopeless count with the time at which they were.
+-- are the same but for their decisions. Those stopped as hopeless count with the time at which they were. The second result:
+-- such as were timed on a busy machine, whose times say too little to be ranked by.
 local function read_all(records)
-  local list, numbers, count = {}, {}, 0
+  local list, busy, numbers, count = {}, {}, {}, 0
   for _, r in ipairs(records) do
     local ok, trace = pcall(ms.read_trace, r.trace)
     if ok and r.seconds > 0 and (r.status == "measured" or r.status == "censored") then
@@ -135,25 +136,23 @@ local function read_all(records)
         count = count + 1
         numbers[key] = count
       end
-      list[#list + 1] = {sketch = numbers[key], trace = trace, record = r}
+      local into = r.busy and busy or list
+      into[#into + 1] = {sketch = numbers[key], trace = trace, record = r}
     end
   end
-  return list
+  return list, busy
 end
 
 local LEAST = 8 -- records of the best's sketch; with fewer, the sketch with most is looked at
 
--- The sketch whose draws are compared.
+-- The sketch whose draws are compared; best: that of the best record, if its trace reads.
 local function sketch_of(list, best)
-  local counts, of_best, most = {}, nil, nil
-  for _, each in ipairs(list) do
-    counts[each.sketch] = (counts[each.sketch] or 0) + 1
-    if each.record.id == best.id then of_best = each.sketch end
-  end
+  local counts, of_best, most = {}, best and best.sketch, nil
+  for _, each in ipairs(list) do counts[each.sketch] = (counts[each.sketch] or 0) + 1 end
   for _, sketch in ipairs(ms.sorted_keys(counts)) do
     if not most or counts[sketch] > counts[most] then most = sketch end
   end
-  return of_best and counts[of_best] >= LEAST and of_best or most
+  return of_best and (counts[of_best] or 0) >= LEAST and of_best or most
 end
 
 local function row(what, values, all, chosen)
@@ -218,25 +217,37 @@ function decisions.differences(trace, other)
   return list
 end
 
--- {rows {what, share, values, chosen}, records, all}: the decisions of a task's best, those that matter most first; of how many
--- records of its sketch, and of how many in all. nil: no record that was timed can be read.
+-- That one of lists whose record it is.
+local function entry_of(record, ...)
+  for _, list in ipairs {...} do
+    for _, each in ipairs(list) do
+      if each.record.id == record.id then return each end
+    end
+  end
+end
+
+-- {rows {what, share, values, chosen}, records, all, busy}: the decisions of a task's best, those that matter most first; of how
+-- many records of its sketch, and of how many in all; and how many were left out, having been timed on a busy machine, which is
+-- all that is given where there are only such.
 function decisions.of(task)
-  local list = task.best and read_all(task.records) or {}
-  if #list == 0 then return nil end
-  local sketch, whole, sketches = sketch_of(list, task.best), {records = {}}, {}
-  local own, example = {records = {}, draws = {}}, nil
+  if not task.best then return {busy = 0} end
+  local list, busy = read_all(task.records)
+  if #list == 0 then return {busy = #busy} end
+  local best = entry_of(task.best, list, busy)
+  local sketch, whole, sketches = sketch_of(list, best), {records = {}}, {}
+  local own, example = {records = {}, draws = {}}, best and best.sketch == sketch and best or nil
   for i, each in ipairs(list) do
     sketches[i], whole.records[i] = "sketch " .. each.sketch, each.record
     if each.sketch == sketch then
       table.insert(own.records, each.record)
       table.insert(own.draws, each.trace:draws())
-      if not example or each.record.id == task.best.id then example = each end
+      example = example or each
     end
   end
   whole.ranks, own.ranks = decisions.ranks_of(whole.records), decisions.ranks_of(own.records)
   local rows = rows_of_sketch(own, example)
-  table.insert(rows, 1, row("sketch: which instructions", sketches, whole, "sketch " .. sketch))
-  return {rows = rows, records = #own.records, all = #list}
+  table.insert(rows, 1, row("sketch: which instructions", sketches, whole, "sketch " .. (best or example).sketch))
+  return {rows = rows, records = #own.records, all = #list, busy = #busy}
 end
 
 return decisions

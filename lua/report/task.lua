@@ -91,7 +91,11 @@ local SHOWN = 4 -- values of a decision
 
 local function importance(task)
   local found = decisions.of(task)
-  if not found then return html.paragraph "No record that was timed has a trace that can be read: nothing can be said of decisions." end
+  local busy = found.busy > 0 and string.format(" Left out: %s timed while other programs ran, whose times may be too long.", cli.count_text(found.busy, "record")) or ""
+  if not found.rows then
+    return html.paragraph((found.busy > 0 and "No record was timed while the machine was idle" or "No record that was timed has a trace that can be read") ..
+      ": nothing can be said of decisions." .. busy)
+  end
   local rows = {}
   for i, r in ipairs(found.rows) do
     local best = {}
@@ -105,7 +109,7 @@ local function importance(task)
   end
   return html.paragraph(string.format(
     "Candidates are ranked by time, those stopped as hopeless all last. What a decision explains is the share of the ranks' variance that lies between candidates that decided differently, less what so many groups would hold by chance (omega squared). The sketch is compared among %s, decisions among the %d of one sketch, one by one: what two do together counts for neither.",
-    cli.count_text(found.all, "record"), found.records)) ..
+    cli.count_text(found.all, "record"), found.records) .. busy) ..
     html.table("Decisions, those that matter most first", {"decision", "explains", "the best has", "values by mean rank: fastest (timed to the end, of all)"}, rows)
 end
 

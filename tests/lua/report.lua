@@ -262,6 +262,43 @@ assert(decisions.share({"a", "b", "a", "b"}, {1, 2, 4, 3}) == 0 and not decision
 local ranks = decisions.ranks_of {{status = "measured", seconds = 2}, {status = "censored", seconds = 1}, {status = "censored", seconds = 9}, {status = "measured", seconds = 1}}
 assert(table.concat(ranks, " ") == "2.0 3.5 3.5 1.0")
 
+-- Records of a busy machine change nothing but their own count; alone, they say nothing.
+do
+  local sound, mixed, busy = {}, {}, {}
+  local fastest
+  for at, r in ipairs(by_name.product) do
+    if r.status ~= "failed" and at % 3 > 0 then
+      sound[#sound + 1], mixed[#mixed + 1] = r, r
+      if r.status == "measured" and (not fastest or r.seconds < fastest.seconds) then fastest = r end
+    elseif r.status ~= "failed" then
+      busy[#busy + 1] = setmetatable({busy = true, status = "measured", seconds = at % 2 == 0 and 1e-9 or 1}, {__index = r})
+      mixed[#mixed + 1] = busy[#busy]
+    end
+  end
+  local a, b = decisions.of {records = sound, best = fastest}, decisions.of {records = mixed, best = fastest}
+  assert(#busy > 100 and a.busy == 0 and b.busy == #busy and b.all == #sound and a.records == b.records and #a.rows == #b.rows)
+  for at, r in ipairs(a.rows) do
+    assert(r.what == b.rows[at].what and r.share == b.rows[at].share and r.chosen == b.rows[at].chosen and #r.values == #b.rows[at].values, r.what)
+  end
+  local none = decisions.of {records = busy, best = busy[1]}
+  assert(not none.rows and none.busy == #busy)
+end
+
+-- A page says how many were left out.
+do
+  local noisy, from = support.new_path(), ms.store(path, {read_only = true})
+  local to = ms.store(noisy)
+  for at, r in ipairs(from:records {workload = from:workloads()[1].id}) do
+    r.trace, r.busy = ms.read_trace(r.trace), r.status ~= "failed" and at > 50
+    r.workload = to:put_workload(from:get_workload(r.workload))
+    to:put(r)
+  end
+  from:close()
+  to:close()
+  local _, said = first(page_of {db = noisy}, "p", "Candidates are ranked by time")
+  assert(said.text:find "Left out: %d+ records? timed while other programs ran", said.text)
+end
+
 local sch = ms.schedule(product)
 local i, j, k = sch:get_loops(sch:get_sblock(sch:reduction_blocks()[1]))
 local _, inner = sch:split(j, {ms.rest, 16})

@@ -151,6 +151,12 @@ local p, q = plain:get_loops(plain:get_sblock "C")
 refuses("argument 2 is nil", function() plain:reorder(q, nil, p) end)
 refuses("argument 3 is one too many", function() plain:fuse(p, nil, q) end)
 refuses("argument 2 is one too many", function() plain:unroll(p, 4) end)
+-- That f refuses with these words.
+local function says(words, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok and message:find(words, 1, true), message)
+end
+
 -- Traces in files: in three forms, each read whatever the file is called; what is wrong says which file.
 do
   local base = os.tmpname()
@@ -171,10 +177,6 @@ do
     os.remove(path)
   end
   assert(sizes.trace < sizes.json and sizes.json < sizes.lua)
-  local function says(words, f, ...)
-    local ok, message = pcall(f, ...)
-    assert(not ok and message:find(words, 1, true), message)
-  end
   says("whose suffix is the form", sch.save, sch, base)
   says("whose suffix is the form", sch.save, sch, base .. ".txt")
   says(base .. "/no.json", sch.save, sch, base .. "/no.json")
@@ -186,6 +188,37 @@ do
     os.remove(base .. ".json")
   end
   os.remove(base)
+end
+
+-- Mutations by hand: the same seed gives the same, the mutator is said, and what postprocessing did is left out.
+do
+  local f = ms.ops.func("matmul", {64, 64, 64})
+  local sch = ms.schedule(f)
+  local block = sch:get_sblock "C"
+  local i, j = sch:get_loops(block)
+  sch:split(i, {sch:sample_perfect_tile(i, 2)})
+  sch:annotate(block, "meta_schedule.unroll_explicit", sch:sample_categorical({0, 16, 64}, {1 / 3, 1 / 3, 1 / 3}))
+  local sampled = #sch.trace
+  sch:enter_postproc()
+  sch:vectorize(j)
+  local trace, made = sch.trace, {}
+  for seed = 1, 20 do
+    local other, by = trace:mutate(seed)
+    made[by] = other
+    assert(other:binary() == trace:mutate(seed):binary() and other:binary() ~= trace:simplified():binary() and #other == sampled)
+  end
+  assert(made.tile_size and made.unroll and not made.crossover and not made.parallel)
+  local other, by = trace:mutate(1, {mutator = "unroll"})
+  assert(by == "unroll" and other:draws()[2].decision[1] ~= trace:draws()[2].decision[1])
+  assert(trace:mutate(1, {mutator = "parallel"}) == nil and ms.schedule(f).trace:mutate() == nil)
+  local crossed
+  for seed = 1, 20 do crossed = crossed or trace:mutate(seed, {mutator = "crossover", other = other}) end
+  assert(crossed:binary() == other:binary(), "one decision differs, and is taken")
+  says("there is no mutator `tilesize`; the target has tile_size, ", trace.mutate, trace, 1, {mutator = "tilesize"})
+  says("did you mean `tile_size`?", trace.mutate, trace, 1, {mutator = "tilesize"})
+  says("takes a seed, an integer", trace.mutate, trace, "one")
+  local box = ms.box {files = {}}
+  for _, number in ipairs {0, 100} do says("there is no mutator " .. number .. ": the box has 5, numbered from 1", box.mutate, box, number, trace, ms.stream(1)) end
 end
 
 print "schedule: ok"
