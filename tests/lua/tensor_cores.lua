@@ -122,6 +122,30 @@ local function check_refused()
   return refused
 end
 
+-- Threads that share out a tile that they do not divide touch no more than the tile, nor is more foreseen.
+local function check_guarded_fetch()
+  local A = te.placeholder({96, 40}, "float32", "A")
+  local func = te.func("plus_one", {A, te.compute({96, 40}, function(i, j) return A[{i, j}] + 1 end, "B")})
+  local sch = ms.schedule(func)
+  local b = sch:get_sblock "B"
+  local i, j = sch:get_loops(b)
+  local rows, row = sch:split(i, {2, 48})
+  local columns, column = sch:split(j, {2, 20})
+  sch:reorder(rows, columns, row, column)
+  local tile = sch:fuse(rows, columns)
+  sch:bind(tile, "blockIdx.x")
+  local fetch = sch:cache_read(b, 0, "shared")
+  sch:compute_at(fetch, tile, true)
+  local _, thread = sch:split(sch:fuse(row, column), {4, 256})
+  sch:bind(thread, "threadIdx.x")
+  _, row, column = sch:get_loops(fetch)
+  _, thread = sch:split(sch:fuse(row, column), {4, 256})
+  sch:bind(thread, "threadIdx.x")
+  assert(sch:func():script():find("T.where", 1, true))
+  assert(sch:kernels()[1].shared_bytes == 48 * 20 * 4)
+  assert(ms.build(sch:func(), {target = AMPERE}):resources()[1].shared_bytes == 48 * 20 * 4)
+end
+
 local function run_on_cpu()
   local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
   local said = pipe:read "a"
@@ -129,6 +153,7 @@ local function run_on_cpu()
   return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said
 end
 
+check_guarded_fetch()
 for _, p in ipairs(PRODUCTS) do
   assert(os.execute("mkdir " .. folder))
   local inputs, output, m, n, k, target, by_columns = table.unpack(p)

@@ -256,6 +256,22 @@ bool tir_is_strided(struct tir *ir, tir_block block, struct tir_region region, c
 void tir_subst_iters(struct tir *ir, tir_block block);
 /* The ranges of a block's region, in terms of the loops around the block. */
 void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region region, tir_expr *ranges);
+/* An expression of statement s over the loops around it: bindings stand in the place of the iterations of all blocks
+ * around it. */
+tir_expr tir_over_loops(struct tir *ir, tir_stmt s, tir_expr e);
+
+/* What the conditions around a statement, predicates of blocks among them, say (guards.c): expressions over loops that
+ * are less than a constant, and the variables with that domain that stand for them. */
+enum { TIR_MOST_GUARDS = 8 };
+struct tir_guards {
+  tir_expr left[TIR_MOST_GUARDS], var[TIR_MOST_GUARDS];
+  uint32_t count;
+};
+struct tir_guards tir_find_guards(struct tir *ir, tir_stmt s);
+/* Stores their variables, TIR_MOST_GUARDS at most; returns their number. */
+uint32_t tir_guard_vars(const struct tir *ir, const struct tir_guards *guards, tir_var *out);
+/* An expression over loops as the guards let it be. */
+tir_expr tir_guarded(struct tir *ir, tir_expr e, const struct tir_guards *guards);
 /* What is left of a predicate without the conjuncts that only keep an access from being outside of the buffer: all of
  * the ranges (min and extent a dimension, in the terms of the predicate) are where those are false. */
 tir_expr tir_limits_inside(struct tir *ir, tir_buffer buffer, const tir_expr *ranges, tir_expr predicate);

@@ -30,17 +30,21 @@ static uint32_t unit_loops(const struct tir *ir, tir_stmt s, tir_var *out, uint3
   return count;
 }
 
-/* Adds what a block touches while the loops below `high`, and the threads that share the memory, run. */
+/* Adds what a block touches while the loops below `high`, and the threads that share the memory, run: no more than the
+ * conditions around it let it. */
 static void add_region(struct tir *ir, struct tir_touched *box, tir_block block, struct tir_region region,
                        tir_stmt high) {
-  tir_var vars[MOST_LOOPS];
+  tir_var vars[MOST_LOOPS + TIR_MOST_GUARDS];
   tir_expr ranges[2 * MOST_RANK];
+  struct tir_guards guards = tir_find_guards(ir, block);
   struct tir_interval now[MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
   uint32_t count = tir_running_loops(ir, block, high, tir_buffer_at(ir, region.buffer)->scope, vars, MOST_LOOPS);
   if (count > MOST_LOOPS) count = MOST_LOOPS;
   count += unit_loops(ir, high, vars + count, MOST_LOOPS - count);
+  count += tir_guard_vars(ir, &guards, vars + count);
   tir_region_over_loops(ir, block, region, ranges);
+  for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_guarded(ir, ranges[2 * d], &guards);
   tir_relax_region(ir, ranges, rank, vars, count, now);
   for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d], now[d]);
 }

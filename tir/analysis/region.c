@@ -388,6 +388,18 @@ void tir_region_over_loops(struct tir *ir, tir_block block, struct tir_region re
   tir_subst_clear(ir);
 }
 
+tir_expr tir_over_loops(struct tir *ir, tir_stmt s, tir_expr e) {
+  assert(e && e < ir->exprs.count);
+  for (tir_block b = tir_is(ir, s, TIR_BLOCK) ? s : tir_parent_block(ir, s); b; b = tir_parent_block(ir, b)) {
+    struct tir_span iters = tir_block_at(ir, b)->iters;
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+      tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
+    e = tir_subst(ir, e);
+    tir_subst_clear(ir);
+  }
+  return e;
+}
+
 /* ---- Exact regions ---- */
 
 /* What min + [0, extent) covers while min runs through a progression. False: it is strided, or may be. */

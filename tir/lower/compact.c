@@ -43,93 +43,24 @@ static uint32_t loops_while_alive(const struct compaction *c, tir_stmt s, tir_va
   return count;
 }
 
-/* ---- Conditions ---- */
-
-enum { MOST_LIMITS = 8 };
-
-/* An expression that is less than a constant: a variable with that domain stands for it. */
-struct limit {
-  tir_expr left, var;
-};
-
-static void add_limit(struct compaction *c, tir_stmt s, tir_expr condition, struct limit *limits, uint32_t *count) {
-  struct tir *ir = c->ir;
-  struct tir_expr_node n = *tir_at(ir, condition);
-  if (n.kind == TIR_AND) {
-    add_limit(c, s, n.a, limits, count);
-    add_limit(c, s, n.b, limits, count);
-    return;
-  }
-  if (n.kind != TIR_LT || *count == MOST_LIMITS || !tir_is_index(ir, n.a)) return;
-  tir_expr left = lower_over_loops(ir, s, n.a), right = lower_over_loops(ir, s, n.b);
-  int64_t least = tir_at(ir, left)->lo, end = tir_is_int(ir, right) ? tir_at(ir, right)->imm : INT64_MIN;
-  if (least < 0 || least >= end || tir_at(ir, left)->hi < end) return;
-  tir_type type = tir_type_of(ir, left);
-  tir_expr from = tir_int(ir, type, least), extent = tir_int(ir, type, end - least);
-  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "limited"), type, from, extent);
-  limits[(*count)++] = (struct limit){left, tir_var_expr(ir, var)};
+/* An index over loops, as the guards let it be. */
+static tir_expr within(struct tir *ir, tir_stmt s, tir_expr e, const struct tir_guards *guards) {
+  return tir_guarded(ir, tir_over_loops(ir, s, e), guards);
 }
-
-/* What the conditions around the statement say. */
-static uint32_t find_limits(struct compaction *c, tir_stmt s, struct limit *limits) {
-  const struct tir *ir = c->ir;
-  uint32_t count = 0;
-  for (tir_stmt at = s, p; at; at = p) {
-    p = tir_stmt_at(ir, at)->parent;
-    if (tir_is(ir, at, TIR_BLOCK) && tir_as(ir, at, TIR_BLOCK)->block.predicate)
-      add_limit(c, p, tir_as(ir, at, TIR_BLOCK)->block.predicate, limits, &count);
-    if (p && tir_is(ir, p, TIR_IF) && tir_stmt_at(ir, at)->list == TIR_BODY)
-      add_limit(c, p, tir_as(ir, p, TIR_IF)->test.condition, limits, &count);
-  }
-  return count;
-}
-
-struct sharing {
-  const struct tir *ir;
-  tir_expr other;
-};
-
-static bool is_in_other(const struct tir *ir, const void *context, tir_var v) {
-  const struct sharing *s = context;
-  return tir_uses_var(ir, s->other, v);
-}
-
-/* The index with the variable in the place of what is limited, where that stands whole: as a term, or divided. */
-static tir_expr limited(struct tir *ir, tir_expr e, const struct limit *limit) {
-  struct tir_expr_node n = *tir_at(ir, e);
-  struct sharing with = {ir, limit->left};
-  if (e == limit->left) return limit->var;
-  if (!tir_any_var(ir, e, is_in_other, &with)) return e;
-  if (tir_is_index(ir, e) && tir_type_of(ir, e) == tir_type_of(ir, limit->left)) {
-    tir_expr rest = tir_sub(ir, e, limit->left);
-    if (!tir_any_var(ir, rest, is_in_other, &with)) return tir_add(ir, limit->var, rest);
-  }
-  if (n.kind < TIR_ADD || n.kind > TIR_MAX) return e;
-  return tir_make(ir, (enum tir_kind)n.kind, limited(ir, n.a, limit), limited(ir, n.b, limit));
-}
-
-/* An index over loops, as the limits let it be. */
-static tir_expr within(struct compaction *c, tir_stmt s, tir_expr e, const struct limit *limits, uint32_t count) {
-  e = lower_over_loops(c->ir, s, e);
-  for (uint32_t i = 0; i < count; i++) e = limited(c->ir, e, &limits[i]);
-  return e;
-}
-
-/* ---- */
 
 /* Statement s touches a box of the buffer, from first to last. */
 static void widen(struct compaction *c, tir_stmt s, const tir_expr *first, const tir_expr *last, uint32_t rank) {
   struct tir *ir = c->ir;
-  tir_var vars[MOST_LOOPS + MOST_LIMITS];
-  struct limit limits[MOST_LIMITS];
-  uint32_t count = loops_while_alive(c, s, vars), limit_count = find_limits(c, s, limits);
+  tir_var vars[MOST_LOOPS + TIR_MOST_GUARDS];
+  struct tir_guards guards = tir_find_guards(ir, s);
+  uint32_t count = loops_while_alive(c, s, vars);
   bool few = count <= MOST_LOOPS;
-  for (uint32_t i = 0; i < limit_count && few; i++) vars[count++] = tir_at(ir, limits[i].var)->ref;
+  if (few) count += tir_guard_vars(ir, &guards, vars + count);
   for (uint32_t i = 0; i < rank; i++) {
     struct tir_interval now = {TIR_NONE, TIR_NONE, false};
     if (few && tir_is_index(ir, first[i]) && tir_is_index(ir, last[i])) {
-      now = tir_relax(ir, within(c, s, first[i], limits, limit_count), vars, count);
-      if (last[i] != first[i]) now.max = tir_relax(ir, within(c, s, last[i], limits, limit_count), vars, count).max;
+      now = tir_relax(ir, within(ir, s, first[i], &guards), vars, count);
+      if (last[i] != first[i]) now.max = tir_relax(ir, within(ir, s, last[i], &guards), vars, count).max;
     }
     bool outer = (!now.min || is_outer(ir, now.min, vars, count)) && (!now.max || is_outer(ir, now.max, vars, count));
     tir_touch(ir, &c->touched[i], outer ? now : (struct tir_interval){TIR_NONE, TIR_NONE, false});

@@ -14,18 +14,6 @@ struct search {
   bool known;
 };
 
-tir_expr lower_over_loops(struct tir *ir, tir_stmt s, tir_expr e) {
-  assert(e && e < ir->exprs.count);
-  for (tir_block b = tir_is(ir, s, TIR_BLOCK) ? s : tir_parent_block(ir, s); b; b = tir_parent_block(ir, b)) {
-    struct tir_span iters = tir_block_at(ir, b)->iters;
-    for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-      tir_subst_var(ir, ir->iters.at[i].var, ir->iters.at[i].binding);
-    e = tir_subst(ir, e);
-    tir_subst_clear(ir);
-  }
-  return e;
-}
-
 /* What a statement reads of the element that it writes is where it writes. */
 static bool is_own_element(const struct tir *ir, tir_stmt s, const struct access *a) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, s);
@@ -50,11 +38,11 @@ static void widen(struct tir *ir, void *data, tir_stmt s, const struct access *a
   search->known = count <= MOST_LOOPS;
   for (uint32_t d = 0; d < a->count && search->known; d++) {
     search->known = tir_is_index(ir, a->indices[d]);
-    ranges[2 * d] = lower_over_loops(ir, s, a->indices[d]);
+    ranges[2 * d] = tir_over_loops(ir, s, a->indices[d]);
     ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * d]), 1);
   }
   if (!search->known) return;
-  if (predicate) predicate = lower_over_loops(ir, s, predicate);
+  if (predicate) predicate = tir_over_loops(ir, s, predicate);
   tir_region_upper_bound(ir, ranges, a->count, inner, count, predicate, now);
   for (uint32_t d = 0; d < a->count && search->known; d++) {
     struct tir_interval *all = writes ? &w->written[d] : &w->read[d];

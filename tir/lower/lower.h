@@ -158,8 +158,6 @@ void lower_zeros_settle(struct lowering *low);
 
 /* ---- Iterations of a loop (iterations.c) ---- */
 
-/* An expression of statement s over the loops around it: bindings stand in the place of blocks' iterations. */
-tir_expr lower_over_loops(struct tir *ir, tir_stmt s, tir_expr e);
 /* What is read of a buffer, and what is written, in one iteration of the loops down to a statement, at most, dimension
  * by dimension. False: it is not known. */
 struct lower_windows {

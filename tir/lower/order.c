@@ -63,13 +63,13 @@ static bool find_used(struct tir *ir, const struct iteration *r, const tir_expr 
 static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *indices, uint32_t count,
                           struct tir_progression *steps) {
   tir_expr predicate = tir_as(ir, r->block, TIR_BLOCK)->block.predicate;
-  if (predicate) predicate = lower_over_loops(ir, tir_stmt_at(ir, r->block)->parent, predicate);
+  if (predicate) predicate = tir_over_loops(ir, tir_stmt_at(ir, r->block)->parent, predicate);
   tir_var used[MOST_LOOPS];
   uint32_t found;
   struct tir_span iters = tir_block_at(ir, r->block)->iters;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     if (ir->iters.at[i].kind == TIR_SPATIAL) continue;
-    tir_expr binding = lower_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
+    tir_expr binding = tir_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
     if (tir_uses_var(ir, binding, r->var)) return false;
     indices[count++] = binding;
   }
@@ -102,7 +102,7 @@ static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
     if (tir_uses_var(ir, r->ranges[2 * d], r->var) && !tir_is_const(ir, r->ranges[2 * d + 1], 1)) return false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
     if (ir->iters.at[i].kind == TIR_SPATIAL)
-      indices[count++] = lower_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
+      indices[count++] = tir_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
   return is_one_to_one(ir, r, indices, count, steps);
 }
 
@@ -161,7 +161,7 @@ static void check_store(struct tir *ir, void *data, tir_stmt s, const struct acc
   stores->apart = find_loops(ir, stores->loop, s, &r);
   for (uint32_t d = 0; d < a->count && stores->apart; d++) {
     stores->apart = tir_is_index(ir, a->indices[d]);
-    r.ranges[2 * d] = lower_over_loops(ir, s, a->indices[d]);
+    r.ranges[2 * d] = tir_over_loops(ir, s, a->indices[d]);
     r.ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, r.ranges[2 * d]), 1);
   }
   stores->apart = stores->apart && is_region_apart(ir, stores->loop, &r);
