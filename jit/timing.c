@@ -174,51 +174,92 @@ bool timing_measure(const struct timing_subject *subject, const struct timing_pl
 /* ---- In turn ---- */
 
 static const double SLICE = 0.03; /* in seconds */
-enum { WARMING_CALLS = 2, LEAST_SLICES = 5 };
+enum { WARMING_CALLS = 2, LEAST_SLICES = 5, LEAST_OF_LOSERS = 2 };
 
 struct samples {
   double *at, seconds; /* of all slices */
   uint64_t interruptions;
   uint32_t count, calls; /* calls a sample */
+  bool lost;             /* another is faster: no more slices */
 };
 
-static double sample_contender(const struct jit_contender *c, uint32_t calls) {
+static double sample_contender(const struct jit_contender *c, uint32_t calls, const struct timing_clock *clock) {
   if (c->sample) return c->sample(c->data, calls);
-  double before = measure_now();
+  double before = clock->now();
   for (uint32_t i = 0; i < calls; i++) c->call(c->data);
-  return (measure_now() - before) / calls;
+  return (clock->now() - before) / calls;
 }
 
-static bool time_slice(const struct jit_contender *c, struct samples *s) {
-  rest();
-  double warming = sample_contender(c, WARMING_CALLS), once = fmax(warming, 1e-9), start = measure_now();
-  uint64_t interruptions = count_interruptions();
+static bool time_slice(const struct jit_contender *c, struct samples *s, const struct timing_clock *clock) {
+  clock->rest();
+  double warming = sample_contender(c, WARMING_CALLS, clock), once = fmax(warming, 1e-9), start = clock->now();
+  uint64_t interruptions = clock->interruptions();
   if (warming < 0) return false;
   if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   do {
-    s->at[s->count] = sample_contender(c, s->calls);
+    s->at[s->count] = sample_contender(c, s->calls, clock);
     if (s->at[s->count++] < 0) return false;
-  } while (s->count < MOST_SAMPLES && measure_now() - start < SLICE);
-  s->seconds += measure_now() - start;
-  s->interruptions += count_interruptions() - interruptions;
+  } while (s->count < MOST_SAMPLES && clock->now() - start < SLICE);
+  s->seconds += clock->now() - start;
+  s->interruptions += clock->interruptions() - interruptions;
   return true;
 }
 
-bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
+static void summarize_slices(struct samples *s, struct jit_timing *out) {
+  *out = (struct jit_timing){0};
+  timing_summarize(s->at, s->count, out);
+  out->busy = was_disturbed(s->at, out, s->interruptions, s->seconds);
+}
+
+/* Those whose median is above that of the fastest, by intervals that do not overlap, have lost. Gives how many have not. */
+static uint32_t leave_out_losers(struct samples *all, uint32_t count) {
+  struct jit_timing each, fastest = {.seconds = INFINITY};
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    summarize_slices(&all[i], &each);
+    if (each.seconds < fastest.seconds) fastest = each;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    summarize_slices(&all[i], &each);
+    all[i].lost = all[i].lost || each.low > fastest.high;
+    left += !all[i].lost;
+  }
+  return left;
+}
+
+static bool take_turns(const struct jit_contender *contenders, struct samples *all, uint32_t count,
+                       const struct timing_turns *turns) {
+  double start = turns->clock->now();
+  uint32_t left = count;
+  for (uint32_t round = 0; round < LEAST_SLICES || turns->clock->now() - start < turns->seconds * left; round++) {
+    for (uint32_t i = 0; i < count; i++) { /* each goes first in its turn */
+      uint32_t at = (round + i) % count;
+      if (all[at].count == MOST_SAMPLES || all[at].lost) continue;
+      if (!time_slice(&contenders[at], &all[at], turns->clock)) return false;
+    }
+    if (turns->to_find_fastest && round + 1 >= LEAST_OF_LOSERS) left = leave_out_losers(all, count);
+    if (turns->to_find_fastest && left < 2) return true;
+  }
+  return true;
+}
+
+bool timing_in_turn(const struct jit_contender *contenders, uint32_t count, const struct timing_turns *turns,
+                    struct jit_timing *out) {
+  assert(count > 0);
   struct samples *all = calloc(count, sizeof *all);
   bool ok = all != NULL;
   for (uint32_t i = 0; ok && i < count; i++) ok = (all[i].at = malloc(MOST_SAMPLES * sizeof(double))) != NULL;
-  double end = measure_now() + seconds * count;
-  for (uint32_t round = 0; ok && (round < LEAST_SLICES || measure_now() < end); round++)
-    for (uint32_t i = 0; ok && i < count; i++) /* each goes first in its turn */
-      if (all[(round + i) % count].count < MOST_SAMPLES)
-        ok = time_slice(&contenders[(round + i) % count], &all[(round + i) % count]);
-  for (uint32_t i = 0; ok && i < count; i++) {
-    out[i] = (struct jit_timing){0};
-    timing_summarize(all[i].at, all[i].count, &out[i]);
-    out[i].busy = was_disturbed(all[i].at, &out[i], all[i].interruptions, all[i].seconds);
-  }
+  ok = ok && take_turns(contenders, all, count, turns);
+  for (uint32_t i = 0; ok && i < count; i++) summarize_slices(&all[i], &out[i]);
   for (uint32_t i = 0; all && i < count; i++) free(all[i].at);
   free(all);
   return ok;
+}
+
+bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
+  return timing_in_turn(contenders, count, &(struct timing_turns){seconds, false, &machine}, out);
+}
+
+bool jit_find_fastest(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
+  return timing_in_turn(contenders, count, &(struct timing_turns){seconds, true, &machine}, out);
 }

@@ -30,6 +30,14 @@ extern const struct timing_clock timing_apart; /* of calls whose time is a devic
  * the call that warmed the caches among them, of that call and another that nothing was seen to interrupt, or of fewer
  * that exceed the limit by more than any interruption takes; where other programs run, by one after a rest, too. false: no memory, or a call failed. */
 bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out);
+struct timing_turns {
+  double seconds;       /* of slices, for each */
+  bool to_find_fastest; /* what has lost gets no more */
+  const struct timing_clock *clock;
+};
+/* As jit_time_in_turn and jit_find_fastest. */
+bool timing_in_turn(const struct jit_contender *contenders, uint32_t count, const struct timing_turns *turns,
+                    struct jit_timing *out);
 /* Fills everything but `censored` and `busy`; sorts the samples. */
 void timing_summarize(double *samples, uint32_t count, struct jit_timing *out);
 

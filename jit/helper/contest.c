@@ -57,7 +57,7 @@ void contest_main(struct channel *channel, const struct workloads *all, struct n
   for (uint32_t i = 0; i < contest.count; i++)
     contenders[i] = (struct jit_contender){.sample = jit_sample, .data = &loaded[i]};
   note->stage = STAGE_TIMING;
-  if (!jit_time_in_turn(contenders, contest.count, contest.seconds, timings)) return;
+  if (!jit_find_fastest(contenders, contest.count, contest.seconds, timings)) return;
   channel_send(channel, MEASURE_CONTESTED, timings, contest.count * sizeof *timings, NULL, 0);
   channel_drain(channel);
 } /* the process ends here, and all that it holds */

@@ -260,6 +260,45 @@ static void calls_that_lie_far_apart_are_of_a_busy_machine(void **state) {
   assert_true(time_calls(0, 0).busy);
 }
 
+/* ---- In turn ---- */
+
+/* Takes by turns a little less and a little more than its seconds. */
+struct contender {
+  double seconds;
+  uint32_t calls;
+};
+static double turn_sample(void *data, uint32_t calls) {
+  struct contender *c = data;
+  double seconds = c->seconds * (c->calls % 2 ? 1.01 : 0.99);
+  c->calls += calls;
+  fake.now += seconds * calls;
+  return seconds;
+}
+
+static void time_three(struct contender *all, bool to_find_fastest, struct jit_timing *out) {
+  struct jit_contender contenders[3];
+  const struct timing_turns turns = {0.3, to_find_fastest, &fake_clock};
+  for (int i = 0; i < 3; i++) contenders[i] = (struct jit_contender){.sample = turn_sample, .data = &all[i]};
+  memset(&fake, 0, sizeof fake);
+  assert_true(timing_in_turn(contenders, 3, &turns, out));
+  for (int i = 0; i < 3; i++)
+    assert_true(out[i].seconds > 0.98 * all[i].seconds && out[i].seconds < 1.02 * all[i].seconds);
+}
+
+static void the_slower_get_no_more_turns(void **state) {
+  (void)state;
+  struct jit_timing t[3];
+  struct contender two_close[] = {{2e-3, 0}, {3e-3, 0}, {2e-3, 0}};
+  time_three(two_close, true, t);
+  assert_in_range(t[1].runs, 20, 22); /* two slices of 30 ms */
+  assert_true(t[0].runs > 120 && t[2].runs > 120);
+  struct contender one_ahead[] = {{3e-3, 0}, {2e-3, 0}, {4e-3, 0}};
+  time_three(one_ahead, true, t);
+  assert_true(t[1].runs <= 34 && t[0].runs <= 22 && t[2].runs <= 18);
+  time_three(one_ahead, false, t);
+  assert_true(t[0].runs > 60 && t[1].runs > 90 && t[2].runs > 45);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_slow_call_decides_nothing),
@@ -275,6 +314,7 @@ int main(void) {
       cmocka_unit_test(a_busy_machine_is_sampled_again),
       cmocka_unit_test(a_machine_that_stays_busy_is_said_to_be),
       cmocka_unit_test(calls_that_lie_far_apart_are_of_a_busy_machine),
+      cmocka_unit_test(the_slower_get_no_more_turns),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
