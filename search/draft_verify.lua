@@ -89,7 +89,7 @@ return msched.policy {
     while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
       env:measure(choose(env, drafts))
       local best = env:best(1)[1]
-      if best and best.seconds * ENOUGH <= env.bound then return end
+      if best and best.seconds * ENOUGH <= env.roofline then return end
     end
   end,
 }

@@ -195,7 +195,10 @@ function tune.all(items, options)
     for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared, policy, options) end
     opened = true -- nothing is written before all are
     tell_of_idle(run.tasks)
-    for _, task in ipairs(run.tasks) do task.reach = options.reach and options.reach(task.func, task.target) end
+    for _, task in ipairs(run.tasks) do
+      task.reach = options.reach and options.reach(task.func, task.target)
+      task.roofline = schedulers.roofline(task)
+    end
     if options.no_tune then run:draft(shared) else run:go(shared) end
   end)
   shared:close()

@@ -105,6 +105,15 @@ do -- what it looks around grows without gain: of a run that goes on again too
 end
 _, ended = run({small}, {policy = "draft_verify", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
 assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the bound it ends")
+do -- and where the machine was measured to reach a tenth of it, there
+  local bound = ms.load "search.scheduler".bound(small, ms.target "native")
+  local function slow_time(sch) return 10.1 * bound + support.time_of(sch) * 1e-9 end
+  local reach = small:flops() / (10 * bound)
+  _, ended = run({small}, {policy = "draft_verify", reach = function() return reach end, measuring = {time = slow_time}})
+  assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the machine's measured peak it ends")
+  _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}})
+  assert(ended[1].ended_as.why == "trials", "which is not known here")
+end
 local tiles = {} -- and they are spread: over the innermost parts of their tiles
 for _, sch in ipairs(drafted.made[1]) do
   local innermost = {}
