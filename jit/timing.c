@@ -174,7 +174,7 @@ bool timing_measure(const struct timing_subject *subject, const struct timing_pl
 /* ---- In turn ---- */
 
 static const double SLICE = 0.03; /* in seconds */
-enum { WARMING_CALLS = 2, LEAST_SLICES = 5, LEAST_OF_LOSERS = 2 };
+enum { WARMING_CALLS = 2, LEAST_SLICES = 5, LEAST_OF_FASTEST = 3, LEAST_OF_LOSERS = 2 };
 
 struct samples {
   double *at, seconds; /* of all slices */
@@ -230,8 +230,8 @@ static uint32_t leave_out_losers(struct samples *all, uint32_t count) {
 static bool take_turns(const struct jit_contender *contenders, struct samples *all, uint32_t count,
                        const struct timing_turns *turns) {
   double start = turns->clock->now();
-  uint32_t left = count;
-  for (uint32_t round = 0; round < LEAST_SLICES || turns->clock->now() - start < turns->seconds * left; round++) {
+  uint32_t left = count, least = turns->to_find_fastest ? LEAST_OF_FASTEST : LEAST_SLICES;
+  for (uint32_t round = 0; round < least || turns->clock->now() - start < turns->seconds * left; round++) {
     for (uint32_t i = 0; i < count; i++) { /* each goes first in its turn */
       uint32_t at = (round + i) % count;
       if (all[at].count == MOST_SAMPLES || all[at].lost) continue;
