@@ -324,6 +324,7 @@ static int collect_copies(lua_State *L) {
 static int store_records(lua_State *L) {
   struct db *db = open_store(L);
   lua_settop(L, 2);
+  bind_check_options(L, 2, "workload:string target:string most:integer");
   struct copies *c = bind_hold(L, sizeof *c, "msched.copies", collect_copies);
   int64_t most = bind_option_int(L, 2, "most", INT64_MAX);
   if (most < 1) return lua_newtable(L), 1;
@@ -615,6 +616,10 @@ void bind_stores(lua_State *L) {
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_store}, {NULL, NULL}};
   bind_type(L, BOUND_STORE, methods, meta);
+  luaL_getmetatable(L, BOUND_STORE);
+  lua_getfield(L, -1, "__index");
+  lua_setfield(L, -3, "store_methods"); /* for those written in Lua */
+  lua_pop(L, 1);
   static const luaL_Reg functions[] = {{"store", new_store},
                                        {"read_workload", read_workload},
                                        {"write_workload", write_workload},

@@ -8,7 +8,7 @@ local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
 local time_text, rate_text = cli.time_text, cli.rate_text
 local functions_of, open_store = cli.functions_of, cli.open_store
-local stores = ms.load "lua.stores"
+local stores, schedule_of = ms.load "lua.stores", ms.load "lua.records".schedule_of
 
 -- What a record's function is built for. Records outlive what was known of targets when they were made.
 local function target_of(r, options)
@@ -148,7 +148,7 @@ function commands.show(options, ids, rest)
   if options.lua and not options.trace then misuse("--lua goes with --trace") end
   local store = open_store(options.db, true)
   local r = stores.record_of(store, ids)
-  local func, trace, sch = stores.schedule_of(store, r)
+  local func, trace, sch = schedule_of(store, r)
   if steps then return show_steps(func, trace, options) end
   if options.json then
     local code = code_of(func, sch, target_of(r, options))
@@ -175,7 +175,7 @@ function commands.replay(options, ids)
   local store = open_store(options.db, true)
   local r = stores.record_of(store, ids)
   ms.load "lua.recheck".run(store, r, target_of(r, options))
-  local func, _, sch = stores.schedule_of(store, r)
+  local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
   local target = target_of(r, options)
   local kernel = ms.build(sch:func(), {target = target, reference = func})
@@ -205,7 +205,7 @@ function commands.export(options, ids)
   end
   local r = stores.record_of(store, ids)
   if not options.force then ms.load "lua.recheck".export(store, r, target_of(r, options)) end
-  local _, _, sch = stores.schedule_of(store, r)
+  local _, _, sch = schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
   if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
   kernel:export(path)

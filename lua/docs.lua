@@ -15,6 +15,8 @@ docs.about = {
   array = "An array: dense numbers. a[{i, j}] is an element, indices from 0; #a the number of elements.",
   kernel = "A kernel: a function built to run. k(a, b, c) runs it on arrays.",
   store = "A store: workloads and the records of what was measured.",
+  record = "A record: what is known of one schedule of a workload on a target, as store:records and store:find give it, a table. store:schedule(r.id) is its schedule, ms.read_trace(r.trace) its trace, store:get_workload(r.workload) the function.",
+  draw = "A draw of a trace, as trace:draws gives it, a table: an instruction that draws numbers.",
   best = "What ms.tune gives: the fastest record, with func, target, trace, seconds and id.",
   pool = "A pool: workers that replay candidates, for policies.",
   features = "The features of a candidate: features(row, name) is a number, #features the number of rows.",
@@ -209,8 +211,8 @@ handle:value(): integer? | The number drawn; nil of a block or loop.
 trace:text(): string | As a Lua chunk.
 trace:json(): string | As JSON, in TVM's layout.
 trace:binary(): string | In the compact form that the store holds.
-trace:draws(): table[] | Its draws: a list of {index, kind, draw, attrs, annotates, binds, decision}.
-trace:draw(index: integer): table? | One of them, by its instruction's number from 0; nil of another instruction.
+trace:draws(): msched.draw[] | Its draws: a list of {index, kind, draw, attrs, annotates, binds, decision}; `draw` explains these.
+trace:draw(index: integer): msched.draw? | One of them, by its instruction's number from 0; nil of another instruction.
 trace:changeable(kind: string, note?: string): integer[] | The draws of a kind that are decided and could be decided otherwise, by index; note: with that in the key of the annotation, or the thread axis, that the number is for.
 trace:simplified(postprocessing?: boolean): msched.trace | Without look-ups and draws that nothing uses, and without the postprocessing part unless it is asked for.
 trace:head(n: integer): msched.trace | Its first n instructions.
@@ -243,14 +245,15 @@ store:path(): string | Its file.
 store:workloads(func?: msched.function): table[] | All workloads, {id, name, records}; or those that are this function, whatever its name.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
-store:records(filter: {workload: string, target?: string, most?: integer}): table[] | Records, fastest first.
+store:records(filter?: {workload?: string, target?: string, most?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it. What a record holds: `record`.
 store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
 store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises.
 store:fail(id: string, reason: string) | A record counts as failed from now on.
-store:find(id: string): table? | The record whose id starts so.
+store:find(words: string): msched.record? | The record whose id starts so; or by a task's name the one to use of it, what is pinned or else the fastest; or "best", that of the only task.
+store:schedule(words: string): msched.schedule | The schedule of the record that store:find finds, with the tensor intrinsics that it was measured with.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
-store:find_module(workload: string, target: string, hash: string): table? | The record of a scheduled module.
+store:find_module(workload: string, target: string, hash: string): msched.record? | The record of a scheduled module.
 store:short_id(key: string): string | As few digits as name a record.
 store:put(record: table): string, string | Adds a record; on disk when it returns. Gives its id, and as few digits as name it.
 store:delete(id: string): string | Removes the record whose id starts so, which may be damaged; gives its id.
@@ -293,6 +296,41 @@ vendor:prepare(work: table): msched.call? | Its routine for what bench_work.lua 
 call:run() | Runs it; its result is where its arguments say.
 ]]
 
+-- Fields of what is no value of ours but a table; a `?` follows the names of those that may be missing.
+docs.fields = {
+  record = [[
+id: string | of the record: 32 digits
+key: string | the same as bytes, for store:short_id
+workload: string | the id of the function, as bytes, for store:get_workload
+target: string | what the kernel was built for
+trace: string | in the compact form, for ms.read_trace
+hash: string | of the scheduled module, 16 digits
+status: string | measured; censored: stopped, being certain to lose; failed; unmeasured: chosen by estimate, and not run
+seconds: number | the median of its runs; of one that was stopped, what it had taken at least; 0 where nothing was timed
+low: number | the least that the median may be, with 95 % confidence
+high: number | the most
+runs: integer | how many were timed
+reason: string | of a failure, or ""
+versions: string | of msched and LLVM that built it
+seed: integer | of the run of the search
+candidate: integer | its number in that run
+when: integer | seconds since 1970, as os.date takes them
+has_intrinsics: boolean | whether the trace names tensor intrinsics of the user's
+unsafe: boolean | whether the trace may change what is computed
+busy: boolean | whether other programs ran whenever it was timed: it may be faster
+pinned: boolean | whether it is the one to use of its workload on its target
+]],
+  draw = [[
+index: integer | the number of its instruction, from 0, for trace:with_decision
+kind: string | SampleCategorical, SamplePerfectTile, …
+draw: integer | its own number, from 0
+attrs: any[] | the instruction's attributes: of SampleCategorical the candidates and their chances
+annotates?: string | the key of the annotation that the number becomes the value of
+binds?: string | the thread axis that the loop is bound to which the number is the extent of
+decision?: integer[] | what was decided, a number each result, of SampleCategorical the candidate's place from 0; nil while it is open
+]],
+}
+
 for name in ("acos asin atan ceil cos cosh erf exp exp2 floor log log10 log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
   TEXT = TEXT .. string.format("te.%s(x: msched.expression): msched.expression | %s of x.\n", name, name)
 end
@@ -319,6 +357,9 @@ function docs.value(d, methods)
   return owner and rawget(owner, d.name)
 end
 
+-- name, type and doc of each field of a type.
+local function fields_of(owner) return (docs.fields[owner] or ""):gmatch "([%w_?]+): (%S+) | ([^\n]*)" end
+
 -- ---- Help --------------------------------------------------------------------------------------------------------
 
 -- One member, and all of an owner, as lines given to `put`.
@@ -328,6 +369,7 @@ function docs.explain_member(d, put)
 end
 function docs.explain_owner(owner, put)
   put(docs.about[owner])
+  for name, type, doc in fields_of(owner) do put(string.format("  .%-16s %-10s %s", name, type, doc)) end
   for _, d in ipairs(docs.list) do
     if d.owner == owner then put(string.format("  %-48s %s", d.mark .. d.name .. d.args, d.doc)) end
   end
@@ -393,6 +435,12 @@ local FIELDS = {
   trace = "---@operator len: integer",
   features = "---@operator len: integer\n---@overload fun(row: integer, column: string|integer): number",
 }
+local function record_class(owner)
+  local lines = {"---" .. docs.about[owner], "---@class msched." .. owner}
+  for name, type, doc in fields_of(owner) do lines[#lines + 1] = string.format("---@field %s %s %s", name, type, doc) end
+  return table.concat(lines, "\n") .. "\n\n"
+end
+
 local OTHERS = [[
 ---What a target is.
 ---@class msched.target
@@ -486,7 +534,7 @@ function docs.annotations(tables)
       table.insert(overloads[key], d)
     end
   end
-  local out = {"---@meta msched\n\n", OTHERS}
+  local out = {"---@meta msched\n\n", OTHERS, "\n" .. record_class "record", record_class "draw"}
   for _, owner in ipairs(owners) do
     local variable = owner == "function" and "func" or owner
     local class = owner == "ms" and "msched" or "msched." .. owner

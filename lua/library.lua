@@ -43,7 +43,7 @@ local function write_kernels(store, list, folder, options)
   for i, each in ipairs(list) do
     local r = each.record
     if not options.force then ms.load "lua.recheck".export(store, r, r.target) end
-    local _, _, sch = ms.load "lua.stores".schedule_of(store, r)
+    local _, _, sch = ms.load "lua.records".schedule_of(store, r)
     local kernel = ms.build(sch:func(), {target = r.target})
     local base = folder .. "/" .. each.name
     kernel:export(base .. ".o")

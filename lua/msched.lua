@@ -201,6 +201,12 @@ end
 function ms.trace_methods.mutate(...) return ms.load "lua.mutate".trace(...) end
 ms.trace_methods = nil
 
+-- store:find(words) and store:schedule(words), by an ID, a task's name or "best"; likewise.
+local find_id = ms.store_methods.find
+function ms.store_methods.find(store, words) return ms.load "lua.records".find(store, words, find_id) end
+function ms.store_methods.schedule(...) return ms.load "lua.records".schedule(...) end
+ms.store_methods = nil
+
 -- schedule:draw() gives its loop nest as a picture in text; likewise.
 function schedule.draw(...)
   schedule.draw = nil

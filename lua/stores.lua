@@ -5,10 +5,16 @@ local stores = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json, cli.time_text, cli.rate_text, cli.count_text, cli.open_store
+local by_target, schedule_of = ms.load "lua.records".by_target, ms.load "lua.records".schedule_of
 
 -- ---- One record ------------------------------------------------------------------------------------------------------
 
-local find -- below
+-- As store:find finds it.
+local function find(store, words)
+  local ok, r = pcall(store.find, store, words)
+  if not ok then refuse("%s", tostring(r)) end
+  return r or refuse("no record `%s` in %s", words, store:path())
+end
 
 -- The record that a command's only argument names: by its ID, as the best of the store's only task (`best`), or as that of
 -- a task by its name.
@@ -16,13 +22,6 @@ function stores.record_of(store, ids)
   if not ids[1] then misuse("a record's ID, a task's name or `best` is expected; `msched top` lists them") end
   if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
   return find(store, ids[1])
-end
-
--- A record's function, its trace and what that makes, by the intrinsics that the record was measured with.
-function stores.schedule_of(store, r)
-  store:take_intrinsics(r.id)
-  local func, trace = store:get_workload(r.workload), ms.read_trace(r.trace)
-  return func, trace, ms.apply(func, trace)
 end
 
 -- What is to be known of a record besides its time.
@@ -87,60 +86,6 @@ local function selected(store, options, name)
   end
   table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)
   return list
-end
-
--- Lists of a workload's records by their target: {target, records}, in order of the target's text.
-local function by_target(records)
-  local list, of = {}, {}
-  for _, r in ipairs(records) do
-    if not of[r.target] then
-      of[r.target] = {target = r.target, records = {}}
-      list[#list + 1] = of[r.target]
-    end
-    table.insert(of[r.target].records, r)
-  end
-  table.sort(list, function(a, b) return a.target < b.target end)
-  return list
-end
-
--- ---- A record by a task's name ---------------------------------------------------------------------------------------
-
--- The one to use of each target that workloads have records of, {record, target}: what is pinned, else the fastest that was
--- measured, else the first that was not.
-local function best_records(store, workloads)
-  local list = {}
-  for _, w in ipairs(workloads) do
-    for _, t in ipairs(by_target(store:records {workload = w.id})) do
-      local of = {}
-      for _, r in ipairs(t.records) do
-        of.pinned = of.pinned or r.pinned and r
-        of[r.status] = of[r.status] or r
-      end
-      local r = of.pinned or of.measured or of.unmeasured
-      if r then list[#list + 1] = {record = r, name = w.name, target = t.target, text = string.format("%s %s on %s", store:short_id(r.key), w.name, t.target)} end
-    end
-  end
-  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.target < b.target end)
-  return list
-end
-
-local function best_of(store, name, workloads)
-  local list, texts = best_records(store, workloads), {}
-  for i, each in ipairs(list) do texts[i] = each.text end
-  if #list == 0 then refuse("`%s`: %s has no record of it that was measured", name, store:path()) end
-  if #list > 1 then refuse("`%s` may be %d records: say which by its ID: %s", name, #list, table.concat(texts, "; ")) end
-  return list[1].record
-end
-
--- A task's name goes before what IDs begin with.
-function find(store, id)
-  local all, named = store:workloads(), {}
-  for _, w in ipairs(all) do if w.name == id then named[#named + 1] = w end end
-  if #named > 0 then return best_of(store, id, named) end
-  if id == "best" then return best_of(store, id, all) end
-  local ok, r = pcall(store.find, store, id)
-  if not ok then refuse("%s%s", tostring(r), id:find "^%x%x%x%x" and "" or string.format("; no task of %s has this name; `msched top` lists them", store:path())) end
-  return r or refuse("no record `%s` in %s", id, store:path())
 end
 
 -- ---- top -------------------------------------------------------------------------------------------------------------
@@ -211,7 +156,7 @@ function stores.diff(options, ids)
   local records, traces, scripts, works, loops = {}, {}, {}, {}, {}
   for i = 1, 2 do
     local r = find(store, ids[i])
-    local func, trace, sch = stores.schedule_of(store, r)
+    local func, trace, sch = schedule_of(store, r)
     records[i], traces[i], scripts[i], works[i] = r, trace:text(), sch:script(), cli.work_of(func)
     loops[i] = options.assembly and inner_loop_of(r, sch)
   end

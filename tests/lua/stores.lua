@@ -1,5 +1,5 @@
 -- Stores of records whose times are made up.  usage: stores.lua A B: two; stores.lua A again: a record of A again, slower;
--- stores.lua A many: thousands in A; stores.lua A batch: what batches keep
+-- stores.lua A many: thousands in A; stores.lua A found: what is found in A; stores.lua A batch: what batches keep
 local ms = require "msched"
 local te = ms.te
 local a, what = ...
@@ -87,6 +87,34 @@ elseif what == "batch" then -- batches: larger than the file, with an error, wit
   store = ms.store(a)
   assert(store:check() == 0 and count() == 401)
   store:close()
+elseif what == "found" then -- records by words, their schedules, and what their fields are called
+  local store = ms.store(a, {read_only = true})
+  local r = store:find "matmul_8x8x4"
+  assert(r.status == "measured" and r.seconds == 1e-3 and store:find(r.id).id == r.id and store:find(r.id:sub(1, 8)).id == r.id)
+  assert(store:schedule "matmul_8x8x4":hash() == r.hash and store:schedule(r.id):hash() == r.hash)
+  assert(#store:records() == 5 and #store:records {workload = r.workload} == 4 and not store:find "00000000")
+  local function refuses(words, f, ...)
+    local ok, why = pcall(f, ...)
+    assert(not ok and why:find("^[^:]*stores.lua:%d+: [^:]*" .. words), why)
+  end
+  refuses("`best` may be 2 records", store.find, store, "best")
+  refuses("`fly` is no record's id", store.find, store, "fly")
+  refuses("store:find takes a record's ID, a task's name", store.find, store, 4)
+  refuses("no record `00000000` in ", store.schedule, store, "00000000")
+  refuses("there is no option `task`; known are workload", store.records, store, {task = "matmul_8x8x4"})
+  -- Help knows the fields that there are, and no others.
+  local function explained(owner, t)
+    local known, text = {}, ms.load "lua.docs".fields[owner]
+    for name, mark in text:gmatch "([%w_]+)(%??): %S+ | %S" do
+      known[name] = true
+      assert(t[name] ~= nil or mark == "?", owner .. "." .. name .. " is explained, and not there")
+    end
+    for name in pairs(t) do assert(known[name], owner .. "." .. name .. " is not explained") end
+  end
+  explained("record", r)
+  local sch = ms.schedule(matmul)
+  sch:sample_perfect_tile((sch:get_loops(sch:get_sblock "C")), 2)
+  explained("draw", sch.trace:draws()[1])
 elseif what == "many" then
   local records = {}
   for i = 1, 3000 do records[i] = {matmul, i % 2 == 0 and {2, 4} or {4, 2}, V3, i, 1 + i % 9, hash = string.format("%016x", i)} end

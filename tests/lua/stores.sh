@@ -17,6 +17,8 @@ refused() { # STATUS WHAT WORDS…
 # Two operators; times, days and targets that are made up.
 "$msched" "$root/tests/lua/stores.lua" "$work/a.db" "$work/b.db"
 db=$work/a.db
+"$msched" "$root/tests/lua/stores.lua" "$db" found
+"$msched" help record | grep -q '^  .seconds  *number  *the median of its runs' || fail "help record"
 id() { "$msched" top --db "$db" --json "$1" | sed -nE "$2"'s/.*"id":"([0-9a-f]*)".*/\1/p'; }
 
 "$msched" db list --db "$db" >"$work/list"
