@@ -36,6 +36,10 @@ static double steps_of(const struct tir *ir, tir_func f) {
 
 /* ---- Running ---- */
 
+bool jit_goes_on(const volatile int *stop, ms_error *err) {
+  return !stop || !*stop || ms_fail(err, MS_RUN_STOPPED, "the run was stopped");
+}
+
 static bool run_kernel(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                        const struct tir_arguments *arguments, double *seconds, ms_error *err) {
   struct jit_call *call = jit_call_new(kernel, ir, f, arguments->args, err);
@@ -47,13 +51,14 @@ static bool run_kernel(const struct jit_kernel *kernel, const struct tir *ir, ti
 }
 
 static bool build_and_run(const struct tir *ir, tir_func f, const struct jit_target *target, bool fast,
-                          const struct tir_arguments *arguments, double *seconds, ms_error *err) {
+                          const volatile int *stop, const struct tir_arguments *arguments, double *seconds,
+                          ms_error *err) {
   const struct jit_options options = {.no_fast_math = !fast};
   struct jit_target own;
   if (!jit_target_reference(target, &own, err)) return false;
   struct jit_code *code = jit_compile(ir, f, &own, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
-  bool ok = kernel && run_kernel(kernel, ir, f, arguments, seconds, err);
+  bool ok = kernel && jit_goes_on(stop, err) && run_kernel(kernel, ir, f, arguments, seconds, err);
   jit_kernel_free(kernel);
   jit_code_free(code);
   return ok;
@@ -122,14 +127,16 @@ struct expecting {
   tir_func f;
   const struct jit_target *target;
   uint64_t seed;
+  const volatile int *stop;
   struct jit_expected *out;
   ms_error *err;
 };
 
 /* fast: with faster arithmetic, where it is built. */
 static bool run_unscheduled(const struct expecting *x, bool fast, struct tir_arguments *arguments, double *seconds) {
-  if (!x->out->sampled) return build_and_run(x->ir, x->f, x->target, fast, arguments, seconds, x->err);
-  const struct tir_run_options options = {.most_steps = MOST_SAMPLED_STEPS};
+  if (!jit_goes_on(x->stop, x->err)) return false;
+  if (!x->out->sampled) return build_and_run(x->ir, x->f, x->target, fast, x->stop, arguments, seconds, x->err);
+  const struct tir_run_options options = {.most_steps = MOST_SAMPLED_STEPS, .stop = x->stop};
   return tir_run_samples(x->ir, x->f, arguments->args, arguments->count, &options, x->seed, SAMPLES, x->err);
 }
 
@@ -162,7 +169,7 @@ static int expect_real(const struct expecting *x) {
   if (!tir_make_real_arguments(x->ir, x->f, x->seed, &out->before, x->err)) return -1;
   tir_copy_arguments(x->ir, x->f, &out->before, &out->after);
   bool done = run_unscheduled(x, false, &out->after, &out->seconds) && find_noise(x);
-  if (!done) return out->sampled ? 0 : -1;
+  if (!done) return out->sampled && (!x->stop || !*x->stop) ? 0 : -1;
   if (out->tolerance < VAGUE) return 1;
   return ms_fail(x->err, MS_NOT_COMPARABLE, "rounding alone may change results by %.2g of the largest", out->tolerance);
 }
@@ -181,10 +188,10 @@ static int expect_whole(const struct expecting *x) {
 }
 
 int jit_expect(const struct tir *ir, tir_func f, const struct jit_target *target, enum jit_data data, uint64_t seed,
-               struct jit_expected *out, ms_error *err) {
+               const volatile int *stop, struct jit_expected *out, ms_error *err) {
   assert(tir_is_func(ir, f) && out);
   *out = (struct jit_expected){0};
-  const struct expecting x = {ir, f, target, seed, out, err};
+  const struct expecting x = {ir, f, target, seed, stop, out, err};
   int got = data == JIT_REAL ? expect_real(&x) : expect_whole(&x);
   if (got > 0)
     count_outputs(ir, f, out);

@@ -14,6 +14,7 @@ struct check {
   void **pointers, *workspace;
   uint64_t *scalars;
   struct shaking shaking;
+  const volatile int *stop;
 };
 
 static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arguments *out, ms_error *err) {
@@ -41,6 +42,7 @@ static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err
   uint32_t wanted = c->shaking.loops ? runs : 0; /* a function without parallel loops has one timing */
   for (uint32_t i = 0; i < wanted && ok; i++) {
     ms_error why = {0};
+    if (!(ok = jit_goes_on(c->stop, err))) break;
     ok = run(c, shake_threads(i), seed + i + 1, &other, err);
     if (ok && !is_same(c, &alone, &other, &why) && !differing++) first = why;
     tir_arguments_free(&other);
@@ -52,7 +54,7 @@ static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err
 }
 
 bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_func f, const struct tir_arguments *args,
-                      uint32_t runs, uint64_t seed, ms_error *err) {
+                      uint32_t runs, uint64_t seed, const volatile int *stop, ms_error *err) {
   assert(code && args->count == ir->funcs.at[f].params.count);
   size_t count = ir->funcs.at[f].params.count + (size_t)1;
   size_t bytes = shake_workspace(&code->workspace, SHAKE_MOST_THREADS);
@@ -63,6 +65,7 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
                     .f = f,
                     .entry = jit_kernel_entry(kernel),
                     .inputs = args,
+                    .stop = stop,
                     .pointers = calloc(count, sizeof *c.pointers),
                     .scalars = calloc(count, sizeof *c.scalars),
                     .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};

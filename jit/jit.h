@@ -217,9 +217,11 @@ struct jit_expected {
  * for samples of the outputs: coarse arithmetic shows at any element. On real numbers it is run again with faster
  * arithmetic on arguments that are nudged: eight times what that changes is allowed, and no less than
  * tir_real_tolerance. 1: done, *out is the caller's (jit_expected_free). 0: there is nothing to be compared with, and
- * err says why: it would take too many steps, or real numbers say nothing of it. -1: it cannot be built or run. */
+ * err says why: it would take too many steps, or real numbers say nothing of it. -1: it cannot be built or run, or was
+ * stopped.
+ *   stop  NULL, or: not 0: it ends soon, with MS_RUN_STOPPED; a build or a run that has begun is not left */
 int jit_expect(const struct tir *ir, tir_func f, const struct jit_target *target, enum jit_data data, uint64_t seed,
-               struct jit_expected *out, ms_error *err);
+               const volatile int *stop, struct jit_expected *out, ms_error *err);
 void jit_expected_free(struct jit_expected *expected);
 /* Compares what another build made of `before`; false: err says where it differs. *difference (may be NULL) as
  * tir_difference has it. */
@@ -235,9 +237,10 @@ bool jit_kernel_agrees(const struct jit_expected *expected, const struct tir *ir
  * one thread, then `runs` times (0: 6) on 2, 3 and 8 threads in turn, however many the machine has, started in an order
  * and after waits that are drawn from the seed; what it leaves in its arguments is compared each time.
  *   args  borrowed, not written: what each run finds
+ *   stop  as jit_expect has it
  * false: MS_THREAD_TIMING says how many of how many runs differ; or a run failed. */
 bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_func f, const struct tir_arguments *args,
-                      uint32_t runs, uint64_t seed, ms_error *err);
+                      uint32_t runs, uint64_t seed, const volatile int *stop, ms_error *err);
 
 /* ---- Measuring --------------------------------------------------------------------------------------------------- */
 

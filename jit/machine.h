@@ -48,6 +48,8 @@ struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err);
 
 /* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
 bool jit_passed(int32_t status, ms_error *err);
+/* Unless *stop is not 0; stop may be NULL. */
+bool jit_goes_on(const volatile int *stop, ms_error *err);
 
 /* Whether the function may write a parameter's buffer: through a block, a store, or a pointer it hands out. */
 bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);

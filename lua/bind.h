@@ -33,9 +33,15 @@ void script_look(lua_State *L);
 void script_interrupt(void);
 /* From now on the signal of that number interrupts; where `kills`, a later one of it ends the process at once. */
 void script_catch(int number, bool kills);
+/* After an interrupt that kills later, what goes on for two seconds more is told how to end it. */
+void script_say_when_slow(void);
 /* Forgets it: an interactive session goes on. */
 void script_resume(void);
 bool script_interrupted(void);
+/* Raises "interrupted" where the user asked to stop and the state is not patient: before what takes long and has no hook.
+ * Gives what turns from 0 while it runs; NULL: nothing does. Where it ends by that, with MS_RUN_STOPPED, bind_raise says
+ * "interrupted". */
+const volatile int *bind_stop(lua_State *L);
 /* Calls the function on the stack under its arguments, with a traceback in err on failure. */
 bool script_call(lua_State *L, int arguments, int results, ms_error *err);
 /* The same, with the message alone: for what `limited` calls. */

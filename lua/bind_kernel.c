@@ -116,6 +116,7 @@ struct jit_call *bind_call(lua_State *L, int kernel, int at) {
 }
 
 static int call(lua_State *L) {
+  bind_stop(L);
   struct jit_call *made = bind_call(L, 1, 2);
   ms_error err = {.instruction = -1};
   bool ok = jit_call_run(made, &err);
@@ -125,6 +126,7 @@ static int call(lua_State *L) {
 
 /* time(arguments…): median seconds, low and high of its 95 % interval, runs */
 static int time_kernel(lua_State *L) {
+  bind_stop(L);
   struct jit_call *made = bind_call(L, 1, 2);
   struct jit_timing timing;
   ms_error err = {.instruction = -1};
@@ -146,7 +148,9 @@ static int check_real(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 2);
   struct jit_expected expected;
   ms_error err = {.instruction = -1};
-  int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, (uint64_t)luaL_optinteger(L, 3, 1), &expected, &err);
+  uint64_t seed = (uint64_t)luaL_optinteger(L, 3, 1);
+  int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, seed, bind_stop(L), &expected, &err);
+  if (got < 0 && err.code == MS_RUN_STOPPED) return bind_raise(L, &err);
   lua_pushboolean(L, got > 0);
   if (got <= 0) {
     lua_pushstring(L, err.message);
@@ -168,8 +172,9 @@ static int check_timing(lua_State *L) {
   struct tir_arguments args;
   lua_pushboolean(L, k->kernel != NULL);
   if (!lua_toboolean(L, -1)) return 1;
+  const volatile int *stop = bind_stop(L);
   if (!tir_make_arguments(f->ir, f->func, (uint64_t)seed, &args, &err)) return bind_raise(L, &err);
-  bool ok = jit_check_timing(k->code, f->ir, f->func, &args, (uint32_t)runs, (uint64_t)seed, &err);
+  bool ok = jit_check_timing(k->code, f->ir, f->func, &args, (uint32_t)runs, (uint64_t)seed, stop, &err);
   tir_arguments_free(&args);
   return ok ? 1 : bind_raise(L, &err);
 }
@@ -180,7 +185,7 @@ static int interpret(lua_State *L) {
   struct tir_arg args[MOST_PARAMS];
   read_arguments(L, f, 2, args);
   ms_error err = {.instruction = -1};
-  struct tir_run_options options = {0};
+  struct tir_run_options options = {.stop = bind_stop(L)};
   if (!tir_run(f->ir, f->func, args, f->ir->funcs.at[f->func].params.count, &options, &err)) return bind_raise(L, &err);
   return 0;
 }
@@ -195,12 +200,12 @@ static int check_lowered(lua_State *L) {
   struct jit_target target;
   if (!jit_target_parse(target_text, &target, &err)) return bind_raise(L, &err);
   struct tir_lower_options options = jit_lower_options(&target);
-  struct tir_run_options threads = {.lowered = true};
+  struct tir_run_options threads = {.lowered = true, .stop = bind_stop(L)}, serial = {.stop = threads.stop};
   struct tir *lowered = tir_new();
   options.verify = true;
   tir_copy(lowered, scheduled->ir);
   bool ok = tir_lower(lowered, scheduled->func, &options, &err) &&
-            tir_equal_results(f->ir, f->func, NULL, lowered, scheduled->func, &threads, (uint64_t)seed, &err);
+            tir_equal_results(f->ir, f->func, &serial, lowered, scheduled->func, &threads, (uint64_t)seed, &err);
   tir_free(lowered);
   return ok ? 0 : bind_raise_refused(L, &err);
 }
@@ -213,7 +218,8 @@ static int interpret_samples(lua_State *L) {
   struct tir_arg args[MOST_PARAMS];
   read_arguments(L, f, 4, args);
   ms_error err = {.instruction = -1};
-  if (!tir_run_samples(f->ir, f->func, args, f->ir->funcs.at[f->func].params.count, NULL, (uint64_t)seed,
+  struct tir_run_options options = {.stop = bind_stop(L)};
+  if (!tir_run_samples(f->ir, f->func, args, f->ir->funcs.at[f->func].params.count, &options, (uint64_t)seed,
                        (uint32_t)samples, &err))
     return bind_raise(L, &err);
   return 0;

@@ -155,7 +155,7 @@ static bool compare_whole(const struct tir *ir, tir_func f, const struct jit_tar
                           const struct tir_arguments *actual, struct outcome *out, ms_error *err) {
   struct jit_expected expected;
   ms_error why = {.instruction = -1};
-  if (jit_expect(ir, f, target, JIT_WHOLE, seed, &expected, &why) <= 0) {
+  if (jit_expect(ir, f, target, JIT_WHOLE, seed, NULL, &expected, &why) <= 0) {
     snprintf(out->no_whole, sizeof out->no_whole, "%.390s", why.message);
     return true;
   }
@@ -169,7 +169,7 @@ static bool compare_real(const struct tir *ir, tir_func f, const struct jit_kern
                          const struct jit_target *target, uint64_t seed, struct outcome *out, ms_error *err) {
   struct jit_expected expected;
   ms_error why = {.instruction = -1};
-  if (jit_expect(ir, f, target, JIT_REAL, seed, &expected, &why) <= 0) {
+  if (jit_expect(ir, f, target, JIT_REAL, seed, NULL, &expected, &why) <= 0) {
     snprintf(out->no_real, sizeof out->no_real, "%.390s", why.message);
     return true;
   }

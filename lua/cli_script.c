@@ -9,6 +9,7 @@ int cli_script(int argc, char **argv) {
   assert(argc > 0 && argv[0]);
   ms_error err = {.instruction = -1};
   script_catch(SIGINT, true);
+  script_say_when_slow();
   lua_State *L = script_new(NULL, &err);
   if (!L) return cli_report(&err, NULL, false);
   lua_pushcfunction(L, repl_colour_print);

@@ -50,8 +50,15 @@ static void on_interrupt(int number) {
   if (interrupts == MOST_INTERRUPTS - 1 && write(STDERR_FILENO, last_warning, sizeof last_warning - 1) < 0) return;
   if (interrupts >= MOST_INTERRUPTS) end_by(number);
 }
+/* What should have ended by now says how it ends. */
+static unsigned slow_stop; /* seconds; 0: nothing is said */
+static const char slow_warning[] = "msched: not stopped yet; one more interrupt ends it at once\n";
+static void on_slow_stop(int number) {
+  (void)number;
+  if (interrupted && write(STDERR_FILENO, slow_warning, sizeof slow_warning - 1) < 0) return;
+}
 static void on_interrupt_or_end(int number) {
-  if (!first_stop_ns) first_stop_ns = clock_ns();
+  if (!first_stop_ns) first_stop_ns = clock_ns(), alarm(slow_stop);
   script_interrupt();
   if (clock_ns() - first_stop_ns < SAME_STOP_NS) return;
   end_by(number);
@@ -64,6 +71,10 @@ void script_catch(int number, bool kills) {
   int caught = sigaction(number, &action, NULL);
   assert(caught == 0);
   (void)caught;
+}
+void script_say_when_slow(void) {
+  struct sigaction action = {.sa_handler = on_slow_stop, .sa_flags = SA_RESTART};
+  if (!sigaction(SIGALRM, &action, NULL)) slow_stop = 2;
 }
 void script_resume(void) {
   interrupted = interrupts = 0;
@@ -136,6 +147,13 @@ void script_start(lua_State *L) {
   s->deadline = s->limits.seconds > 0 ? now() + s->limits.seconds : 0;
 }
 void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
+
+_Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the interpreter reads it as an int");
+const volatile int *bind_stop(lua_State *L) {
+  if (script_of(L)->limits.patient) return NULL;
+  if (interrupted) bind_refuse(L, "interrupted");
+  return (const volatile int *)&interrupted;
+}
 
 /* ---- The module ---- */
 
@@ -419,6 +437,7 @@ static void push_message(lua_State *L, const ms_error *err) {
 
 int bind_raise(lua_State *L, const ms_error *err) {
   assert(err && err->code != MS_OK);
+  if (err->code == MS_RUN_STOPPED) return bind_refuse(L, "interrupted");
   push_message(L, err);
   return lua_error(L);
 }
@@ -438,6 +457,7 @@ bool bind_is_misuse(enum ms_code code) {
 
 int bind_raise_refused(lua_State *L, const ms_error *err) {
   assert(err && err->code != MS_OK);
+  if (err->code == MS_RUN_STOPPED) return bind_raise(L, err);
   push_message(L, err);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &refused_text);

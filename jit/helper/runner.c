@@ -134,7 +134,8 @@ static bool is_fine(struct running *r, struct candidate *c) {
   const struct workload *w = r->w;
   ms_error err = {.instruction = -1};
   struct real *real = r->real;
-  if (!real->asked) real->is_there = jit_expect(w->ir, w->f, &w->hello->target, JIT_REAL, 1, &real->expected, &err) > 0;
+  if (!real->asked)
+    real->is_there = jit_expect(w->ir, w->f, &w->hello->target, JIT_REAL, 1, NULL, &real->expected, &err) > 0;
   real->asked = true;
   if (!real->is_there) return true;
   enter(r, STAGE_FIRST_RUN, w->hello->options.run_timeout);

@@ -62,6 +62,23 @@ endless() {
   pid=
 }
 
+# In a script the first says so when nothing has come of it, the second ends it.
+stuck() {
+  printf 'io.stdout:write("1\\n"):flush()\nprint(("a"):rep(60):find(("a*"):rep(60) .. "b"))\n' >"$dir/stuck.lua"
+  setsid "$msched" "$dir/stuck.lua" >"$dir/out" 2>"$dir/err" &
+  pid=$!
+  tries=0
+  until grep -q 1 "$dir/out" || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  kill -INT $pid
+  tries=0
+  until grep -q "one more interrupt ends it at once" "$dir/err" || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  kill -INT $pid 2>/dev/null || fail "the first interrupt ended it: $(cat "$dir/err")"
+  got=0
+  wait $pid || got=$?
+  pid=
+  [ $got = 130 ] && grep -q "not stopped yet" "$dir/err" || fail "status $got: $(cat "$dir/err")"
+}
+
 early_and_late() {
   twice=yes
   for seconds in 0.1 0.3 0.6 1.5; do
@@ -103,6 +120,16 @@ scripts() {
   echo 'while true do pcall(function() while true do end end) end' >"$dir/stubborn.lua"
   interrupted 0.3 "interrupted" "$msched" tune "$dir/stubborn.lua" --db "$db"
 }
+checks() { # what the interpreter does of a large function takes half a minute and more
+  echo 'local ms = require "msched"
+    local f = ms.ops.func("matmul", {1024, 1024, 1024})
+    local sch = ms.schedule(f)
+    sch:vectorize(select(2, sch:split(select(2, sch:get_loops(sch:get_sblock "C")), {ms.rest, 64})))
+    if ... == "check" then print(sch:build():check {samples = 1 << 30}) end
+    ms.interpret(f, table.unpack(ms.arrays_for(f, 1)))' >"$dir/check.lua"
+  interrupted 3 "check.lua:5: interrupted" "$msched" "$dir/check.lua" check
+  interrupted 1 "check.lua:6: interrupted" "$msched" "$dir/check.lua"
+}
 rules() {
   echo 'require "msched".rule {name = "endless", apply = function() while true do end end}' >"$dir/rule.lua"
   interrupted 0.5 "interrupted before anything was measured" "$msched" tune "$gemm" --rules "$dir/rule.lua" --rule-timeout 100 --db "$db"
@@ -128,12 +155,12 @@ in_its_folder() {
 }
 
 running=
-for part in early_and_late kept said scripts rules ways endless; do
+for part in early_and_late kept said scripts checks rules ways endless stuck; do
   in_its_folder $part &
   running="$running $!"
 done
 failed=0
 for part in $running; do wait "$part" || failed=1; done
 [ $failed = 0 ] || exit 1
-[ "$(cat "$work"/*/taken | wc -l)" = 14 ] || fail "$(cat "$work"/*/taken | wc -l) of 14 were interrupted"
+[ "$(cat "$work"/*/taken | wc -l)" = 16 ] || fail "$(cat "$work"/*/taken | wc -l) of 16 were interrupted"
 echo "interrupt: ok, the slowest stop took $(sort -n "$work"/*/taken | tail -1) ms"

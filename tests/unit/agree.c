@@ -25,7 +25,7 @@ static int agrees(const struct tir *ir, const struct tir *other, enum jit_data d
   struct jit_target target = native();
   struct jit_expected expected;
   tir_func f = tir_find_func(ir, "main");
-  int got = jit_expect(ir, f, &target, data, seed, &expected, why);
+  int got = jit_expect(ir, f, &target, data, seed, NULL, &expected, why);
   if (got <= 0) return -1;
   struct jit_kernel *kernel = kernel_of(other);
   bool same = jit_kernel_agrees(&expected, ir, f, kernel, NULL, why);

@@ -51,7 +51,7 @@ static void agrees_on_real_numbers(void **state) {
   struct jit_expected expected;
   ms_error err = {0};
   tir_func f = tir_find_func(ir, "main");
-  if (jit_expect(ir, f, &target, JIT_REAL, 1, &expected, &err) != 1) fail_msg("%s", err.message);
+  if (jit_expect(ir, f, &target, JIT_REAL, 1, NULL, &expected, &err) != 1) fail_msg("%s", err.message);
   struct jit_code *code = jit_compile(ir, f, &target, NULL, &err);
   struct jit_kernel *kernel = code ? jit_load(code, &err) : NULL;
   if (!kernel || !jit_kernel_agrees(&expected, ir, f, kernel, NULL, &err)) fail_msg("%s", err.message);

@@ -13,7 +13,7 @@ static bool holds(struct tir *ir, uint64_t stack_bytes, uint32_t runs, ms_error 
   assert_accepted(jit_target_parse("native", &target, err));
   assert_accepted((code = jit_compile(ir, f, &target, &options, err)) != NULL);
   assert_accepted(tir_make_arguments(ir, f, 3, &args, err));
-  bool same = jit_check_timing(code, ir, f, &args, runs, 3, err);
+  bool same = jit_check_timing(code, ir, f, &args, runs, 3, NULL, err);
   tir_arguments_free(&args);
   jit_code_free(code);
   tir_free(ir);
