@@ -60,6 +60,8 @@ struct db_record {
   size_t trace_bytes;
   const void *intrinsics; /* that the trace names: each an id and a name; read by db_next_intrinsic */
   size_t intrinsic_bytes;
+  const void *facts; /* of its code and of the device that it ran on: each a name and a value; read by db_next_fact */
+  size_t fact_bytes;
   uint64_t module_hash; /* structural hash of the scheduled module */
   enum db_status status;
   double seconds, low, high;
@@ -82,6 +84,17 @@ bool db_keep_intrinsics(struct db *db, const struct vm_trace *trace, const struc
 bool db_take_intrinsics(struct db *db, const struct db_record *record, struct vm_intrinsics *table, ms_error *err);
 /* The intrinsic at byte *at, which is then behind it; name borrowed from the record. False: there is no more. */
 bool db_next_intrinsic(const struct db_record *record, size_t *at, db_id *id, const char **name);
+/* What is kept of a device besides the record's own fields: "registers", "clock", "name"; whatever a caller names. */
+struct db_fact {
+  const char *name; /* borrowed, from the caller for adding, from the record by what is read */
+  enum { DB_NUMBER, DB_BOOLEAN, DB_TEXT } kind;
+  double number;    /* finite; of a boolean 0 or 1 */
+  const char *text; /* of a text */
+};
+/* record->facts is the caller's to free(). A number that is not finite is left out. */
+void db_append_fact(struct db_record *record, const struct db_fact *fact);
+/* The fact at byte *at, which is then behind it. False: there is no more. */
+bool db_next_fact(const struct db_record *record, size_t *at, struct db_fact *out);
 /* By id or a prefix of at least 4 digits. 1: found, 0: not there, -1: err (an ambiguous prefix lists the matches). */
 int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err);
 /* The id alone, of a record that may be damaged. */

@@ -39,6 +39,23 @@ static json_t *intrinsics_of(const struct db_record *r) {
   return all;
 }
 
+static json_t *json_of_number(double x) {
+  return x == trunc(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+}
+
+/* By name, or NULL where there are none. */
+static json_t *facts_of(const struct db_record *r) {
+  json_t *all = r->fact_bytes ? json_object() : NULL;
+  size_t at = 0;
+  struct db_fact f;
+  while (db_next_fact(r, &at, &f))
+    json_object_set_new(all, f.name,
+                        f.kind == DB_TEXT      ? json_string(f.text)
+                        : f.kind == DB_BOOLEAN ? json_boolean(f.number != 0)
+                                               : json_of_number(f.number));
+  return all;
+}
+
 static bool write_intrinsic(void *data, const db_id *id, const char *text) {
   struct writing *w = data;
   char name[DB_ID_TEXT];
@@ -61,13 +78,14 @@ static bool write_record(void *data, const struct db_record *r) {
   db_id_text(&r->workload, workload);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
   write_line(
-      w, json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:o*}",
-                   "record", id, "workload", workload, "target", r->target, "module", hash, "status",
-                   db_status_names[r->status], "seconds", number_or_null(r->seconds), "low", number_or_null(r->low),
-                   "high", number_or_null(r->high), "runs", (json_int_t)r->runs, "reason", r->reason, "versions",
-                   r->versions, "seed", (json_int_t)r->seed, "candidate", (json_int_t)r->candidate, "when",
-                   (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy", (int)r->busy, "pinned", (int)r->pinned,
-                   "trace", text, "intrinsics", intrinsics_of(r)));
+      w,
+      json_pack(
+          "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:o*, s:o*}",
+          "record", id, "workload", workload, "target", r->target, "module", hash, "status", db_status_names[r->status],
+          "seconds", number_or_null(r->seconds), "low", number_or_null(r->low), "high", number_or_null(r->high), "runs",
+          (json_int_t)r->runs, "reason", r->reason, "versions", r->versions, "seed", (json_int_t)r->seed, "candidate",
+          (json_int_t)r->candidate, "when", (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy", (int)r->busy,
+          "pinned", (int)r->pinned, "trace", text, "intrinsics", intrinsics_of(r), "device", facts_of(r)));
   free(text);
   return !w->failed;
 }
@@ -212,6 +230,18 @@ static bool read_intrinsics(struct importing *m, json_t *object, struct db_recor
   return true;
 }
 
+/* The caller frees what a record holds. Of a later version's facts those are taken that are known here. */
+static void read_facts(json_t *object, struct db_record *r) {
+  const char *name;
+  json_t *value;
+  json_object_foreach(json_object_get(object, "device"), name, value) {
+    struct db_fact fact = {.name = name, .number = json_number_value(value), .text = json_string_value(value)};
+    if (json_is_boolean(value)) fact.number = json_is_true(value);
+    fact.kind = json_is_string(value) ? DB_TEXT : json_is_boolean(value) ? DB_BOOLEAN : DB_NUMBER;
+    if (json_is_string(value) || json_is_boolean(value) || json_is_number(value)) db_append_fact(r, &fact);
+  }
+}
+
 /* Whether the store knows of a later time what the line says. One that is pinned stays so. */
 static bool is_newer(struct importing *m, struct db_record *r) {
   struct db_record old;
@@ -266,8 +296,10 @@ static bool import_record(struct importing *m, json_t *object) {
   void *bytes = vm_write_binary(trace, &r.trace_bytes);
   vm_trace_free(trace);
   r.trace = bytes;
+  read_facts(object, &r);
   bool ok = read_intrinsics(m, object, &r) && put_record(m, &r);
   free((void *)r.intrinsics);
+  free((void *)r.facts);
   free(bytes);
   return ok;
 }

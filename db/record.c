@@ -6,8 +6,10 @@
 
 #include <xxhash.h>
 
-/* A record whose trace names no intrinsic of a user's is as it always was. */
-static const char MAGIC[4] = {'m', 's', 'r', '1'}, MAGIC_INTRINSICS[4] = {'m', 's', 'r', '2'};
+/* A record whose trace names no intrinsic of a user's, and of which no facts are known, is as it always was. Each format
+ * has what the one before it has, and more; what a later version writes is refused. */
+static const char MAGIC[] = {'m', 's', 'r'};
+enum { PLAIN = '1', WITH_INTRINSICS = '2', WITH_FACTS = '3' };
 
 /* What a record notes; older ones have no bit but the first. */
 enum { NOTE_UNSAFE = 1, NOTE_BUSY = 2, NOTE_PINNED = 4 };
@@ -54,10 +56,17 @@ static void put_text(struct writer *w, const char *text) {
   put(w, text, length + 1);
 }
 
+static void put_list(struct writer *w, const void *bytes, size_t size) {
+  put_number(w, size);
+  put(w, bytes, size);
+}
+
 size_t db_encode_record(const struct db_record *r, void **out) {
   assert(out);
   struct writer w = {0};
-  put(&w, r->intrinsic_bytes ? MAGIC_INTRINSICS : MAGIC, sizeof MAGIC);
+  const char format = r->fact_bytes ? WITH_FACTS : r->intrinsic_bytes ? WITH_INTRINSICS : PLAIN;
+  put(&w, MAGIC, sizeof MAGIC);
+  put(&w, &format, 1);
   put(&w, r->id.bytes, 16);
   put(&w, r->workload.bytes, 16);
   put_number(&w, r->module_hash);
@@ -75,10 +84,8 @@ size_t db_encode_record(const struct db_record *r, void **out) {
   put_text(&w, r->versions);
   put_number(&w, r->trace_bytes);
   put(&w, r->trace, r->trace_bytes);
-  if (r->intrinsic_bytes) {
-    put_number(&w, r->intrinsic_bytes);
-    put(&w, r->intrinsics, r->intrinsic_bytes);
-  }
+  if (format >= WITH_INTRINSICS) put_list(&w, r->intrinsics, r->intrinsic_bytes);
+  if (format >= WITH_FACTS) put_list(&w, r->facts, r->fact_bytes);
   *out = w.at;
   return w.size;
 }
@@ -151,7 +158,17 @@ static void take_intrinsics(struct reader *r, struct db_record *out) {
   out->intrinsics = take(r, out->intrinsic_bytes);
   if (r->bad) return;
   while (db_next_intrinsic(out, &at, &id, &name)) {}
-  if (!at || at != out->intrinsic_bytes) r->bad = true;
+  r->bad = at != out->intrinsic_bytes;
+}
+
+static void take_facts(struct reader *r, struct db_record *out) {
+  size_t at = 0;
+  struct db_fact fact;
+  out->fact_bytes = take_number(r);
+  out->facts = take(r, out->fact_bytes);
+  if (r->bad) return;
+  while (db_next_fact(out, &at, &fact)) {}
+  r->bad = at != out->fact_bytes;
 }
 
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
@@ -159,8 +176,8 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   struct reader r = {bytes, size, false};
   const void *magic = take(&r, sizeof MAGIC);
   memset(out, 0, sizeof *out);
-  bool more = magic && !memcmp(magic, MAGIC_INTRINSICS, sizeof MAGIC);
-  if (!magic || (!more && memcmp(magic, MAGIC, sizeof MAGIC) != 0)) return false;
+  const char *format = take(&r, 1);
+  if (!format || memcmp(magic, MAGIC, sizeof MAGIC) != 0 || *format < PLAIN || *format > WITH_FACTS) return false;
   take_id(&r, &out->id);
   take_id(&r, &out->workload);
   out->module_hash = take_number(&r);
@@ -183,7 +200,8 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   out->versions = take_text(&r);
   out->trace_bytes = take_number(&r);
   out->trace = take(&r, out->trace_bytes);
-  if (more) take_intrinsics(&r, out);
+  if (*format >= WITH_INTRINSICS) take_intrinsics(&r, out);
+  if (*format >= WITH_FACTS) take_facts(&r, out);
   return !r.bad && r.left == 0 && status <= DB_UNMEASURED && runs <= UINT32_MAX && out->seconds >= 0;
 }
 

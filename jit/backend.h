@@ -57,6 +57,7 @@ struct jit_backend {
   /* Devices and kernels. */
   uint32_t (*count)(const struct jit_target *target); /* of devices that run its code alike */
   bool (*open)(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err);
+  void (*describe)(const struct jit_device *device, struct jit_ran_on *out); /* NULL, or: what it is, and is just now */
   void (*prepare)(const struct jit_target *target); /* NULL, or: makes this process one that times kernels */
   const struct jit_memory *memory;
   bool (*load)(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err); /* the rest is filled */

@@ -15,6 +15,7 @@ uint32_t cuda_count(const struct jit_target *target);
 bool cuda_runs_here(const struct jit_target *target, ms_error *err);
 bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err);
 void cuda_prepare(const struct jit_target *target);
+void cuda_describe(const struct jit_device *device, struct jit_ran_on *out);
 extern const struct jit_memory cuda_memory;
 bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_error *err);
 void cuda_unload(struct jit_kernel *kernel);

@@ -76,6 +76,15 @@ bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_devi
   return *out != NULL;
 }
 
+/* Without NVML nothing is known of clocks. */
+void cuda_describe(const struct jit_device *device, struct jit_ran_on *out) {
+  struct jit_device_info info;
+  *out = (struct jit_ran_on){.driver = device->driver->known};
+  if (!driver_describe(device->driver, device->ordinal, &info, NULL)) return;
+  memcpy(out->name, info.name, sizeof out->name);
+  jit_device_clocks((uint32_t)device->ordinal, &out->clocks, NULL);
+}
+
 /* A context takes more addresses than the machine has memory. */
 void cuda_prepare(const struct jit_target *target) {
   struct rlimit limit;

@@ -292,11 +292,26 @@ enum jit_outcome {
 const char *jit_outcome_text(enum jit_outcome outcome);
 enum jit_outcome jit_outcome_of(enum ms_code code); /* of a run that failed with it */
 
+/* Of the code of a candidate for a GPU: the most that any of its kernels takes. 0 kernels: not known. */
+struct jit_taken {
+  uint32_t kernels;
+  int threads, registers;                           /* a block; a thread */
+  int64_t spilled_bytes, stack_bytes, shared_bytes; /* a thread, a thread, a block */
+};
+/* The device that a candidate was timed on, and its clocks right after that. An empty name: it was not, or on none. */
+struct jit_ran_on {
+  char name[96];
+  int driver;                      /* the newest CUDA that it knows: 12040 for 12.4 */
+  struct jit_device_clocks clocks; /* 0: not known, where NVML is missing */
+};
+
 struct jit_result {
   uint64_t id, module_hash; /* the submitter's number; of the scheduled module */
   uint32_t task;
   enum jit_outcome outcome;
   struct jit_timing timing;
+  struct jit_taken taken;
+  struct jit_ran_on ran_on;
   bool repeated; /* another candidate of this task gave the same scheduled module: its result is given again */
   double build_seconds, check_seconds, time_seconds; /* spent on it; check: first run, comparison */
   char reason[400];

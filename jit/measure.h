@@ -70,7 +70,7 @@ enum measure_message {
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 5, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 6, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */
@@ -98,6 +98,7 @@ struct measure_task_state {
 struct measure_built {
   enum jit_outcome outcome; /* JIT_MEASURED: it was built */
   double seconds;
+  struct jit_taken taken;
   struct tir_workspace workspace;
   char name[128], reason[400];
 };

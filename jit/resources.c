@@ -82,3 +82,22 @@ bool resources_note(const char *log, const struct jit_target *target, struct jit
   }
   return true;
 }
+
+static void raise_to(int64_t *most, int64_t value) {
+  if (value > *most) *most = value;
+}
+
+struct jit_taken resources_most(const struct jit_resources *kernels, uint32_t count) {
+  struct jit_taken most = {0};
+  for (uint32_t i = 0; i < count; i++) {
+    const struct jit_resources *k = &kernels[i];
+    if (!k->compiled) return (struct jit_taken){0};
+    if (k->threads > most.threads) most.threads = k->threads;
+    if (k->registers > most.registers) most.registers = k->registers;
+    raise_to(&most.spilled_bytes, k->spill_stores);
+    raise_to(&most.stack_bytes, k->stack_bytes);
+    raise_to(&most.shared_bytes, k->shared_bytes);
+  }
+  most.kernels = count;
+  return most;
+}

@@ -8,5 +8,7 @@
  * block of one takes more than the target's limits. */
 bool resources_note(const char *log, const struct jit_target *target, struct jit_resources *kernels, uint32_t count,
                     ms_error *err);
+/* The most that any of them takes, where the assembler says it of all. */
+struct jit_taken resources_most(const struct jit_resources *kernels, uint32_t count);
 
 #endif

@@ -91,8 +91,30 @@ static int measurer_submit(lua_State *L) {
   return ok ? 0 : bind_raise(L, &err);
 }
 
+/* What is known of a GPU and of what the code takes of it: what is not known is absent; nil: nothing is. */
+static void push_device(lua_State *L, const struct jit_result *r) {
+  const struct jit_taken *t = &r->taken;
+  const struct jit_ran_on *on = &r->ran_on;
+  if (!t->kernels && !*on->name) return lua_pushnil(L);
+  lua_newtable(L);
+  if (t->kernels) {
+    lua_pushinteger(L, t->kernels), lua_setfield(L, -2, "kernels");
+    lua_pushinteger(L, t->threads), lua_setfield(L, -2, "threads");
+    lua_pushinteger(L, t->registers), lua_setfield(L, -2, "registers");
+    lua_pushinteger(L, t->spilled_bytes), lua_setfield(L, -2, "spilled_bytes");
+    lua_pushinteger(L, t->stack_bytes), lua_setfield(L, -2, "stack_bytes");
+    lua_pushinteger(L, t->shared_bytes), lua_setfield(L, -2, "shared_bytes");
+  }
+  if (*on->name) lua_pushstring(L, on->name), lua_setfield(L, -2, "name");
+  if (on->driver) lua_pushinteger(L, on->driver), lua_setfield(L, -2, "driver");
+  if (on->clocks.processors <= 0) return;
+  lua_pushnumber(L, on->clocks.processors), lua_setfield(L, -2, "clock");
+  lua_pushnumber(L, on->clocks.memory), lua_setfield(L, -2, "memory_clock");
+  lua_pushboolean(L, on->clocks.slowed), lua_setfield(L, -2, "slowed");
+}
+
 /* measurer:next(wait): nil, or {task, id, hash, outcome, seconds, low, high, runs, busy, repeated, build_seconds,
- * check_seconds, time_seconds, reason} */
+ * check_seconds, time_seconds, reason, device} */
 static int measurer_next(lua_State *L) {
   struct jit_result r;
   char hash[20];
@@ -119,6 +141,7 @@ static int measurer_next(lua_State *L) {
   lua_pushnumber(L, r.check_seconds), lua_setfield(L, -2, "check_seconds");
   lua_pushnumber(L, r.time_seconds), lua_setfield(L, -2, "time_seconds");
   lua_pushstring(L, r.reason), lua_setfield(L, -2, "reason");
+  push_device(L, &r), lua_setfield(L, -2, "device");
   return 1;
 }
 

@@ -102,6 +102,57 @@ static int store_get_workload(lua_State *L) {
   return 1;
 }
 
+/* What is kept of a device and of what code takes of it. A stranger's fact of another kind is left out. */
+static const struct {
+  const char *name;
+  int kind;
+} facts[] = {{"name", DB_TEXT},           {"driver", DB_NUMBER},      {"clock", DB_NUMBER},
+             {"memory_clock", DB_NUMBER}, {"slowed", DB_BOOLEAN},     {"kernels", DB_NUMBER},
+             {"threads", DB_NUMBER},      {"registers", DB_NUMBER},   {"spilled_bytes", DB_NUMBER},
+             {"stack_bytes", DB_NUMBER},  {"shared_bytes", DB_NUMBER}};
+enum { FACTS = sizeof facts / sizeof *facts };
+
+static bool is_known(const struct db_fact *f) {
+  for (int i = 0; i < FACTS; i++)
+    if (!strcmp(facts[i].name, f->name)) return facts[i].kind == (int)f->kind;
+  return false;
+}
+
+/* A table of facts by name; nil: nothing is known. */
+static void push_facts(lua_State *L, const struct db_record *r) {
+  size_t at = 0;
+  struct db_fact f;
+  if (!r->fact_bytes) return lua_pushnil(L);
+  lua_newtable(L);
+  while (db_next_fact(r, &at, &f)) {
+    lua_Integer whole;
+    if (!is_known(&f)) continue;
+    if (f.kind == DB_TEXT)
+      lua_pushstring(L, f.text);
+    else if (f.kind == DB_BOOLEAN)
+      lua_pushboolean(L, f.number != 0);
+    else if (lua_numbertointeger(f.number, &whole) && (lua_Number)whole == f.number)
+      lua_pushinteger(L, whole);
+    else
+      lua_pushnumber(L, f.number);
+    lua_setfield(L, -2, f.name);
+  }
+}
+
+/* Takes the `device` of the options at `at`. r->facts is the caller's to free(). */
+static void take_facts(lua_State *L, int at, struct db_record *r) {
+  bool given = lua_getfield(L, at, "device") == LUA_TTABLE;
+  for (int i = 0; given && i < FACTS; i++, lua_pop(L, 1)) {
+    struct db_fact fact = {.name = facts[i].name};
+    fact.kind = facts[i].kind;
+    if (lua_getfield(L, -1, fact.name) == LUA_TNIL) continue;
+    fact.number = fact.kind == DB_BOOLEAN ? lua_toboolean(L, -1) : lua_tonumber(L, -1);
+    fact.text = fact.kind == DB_TEXT ? lua_tostring(L, -1) : "";
+    if (fact.text) db_append_fact(r, &fact);
+  }
+  lua_pop(L, 1);
+}
+
 static void push_record(lua_State *L, const struct db_record *r) {
   assert(r);
   char hash[20], id[DB_ID_TEXT];
@@ -128,6 +179,7 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
   lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
   lua_pushboolean(L, r->pinned), lua_setfield(L, -2, "pinned");
+  push_facts(L, r), lua_setfield(L, -2, "device");
 }
 
 #define TEXT_OF_(x) #x
@@ -174,7 +226,10 @@ static int store_put(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct db_record old; /* one that is pinned stays so when it is measured again */
   r.pinned = db_find_module(db, &r.workload, r.target, r.module_hash, r.versions, &old, NULL) > 0 && old.pinned;
-  if (!put_record(L, db, trace, &r, &err)) return bind_raise(L, &err);
+  take_facts(L, 2, &r);
+  bool put = put_record(L, db, trace, &r, &err);
+  free((void *)r.facts);
+  if (!put) return bind_raise(L, &err);
   char text[DB_ID_TEXT];
   db_id_text(&r.id, text);
   lua_pushstring(L, text);
@@ -303,6 +358,10 @@ static bool copy_record(void *data, const struct db_record *r) {
   if (!to->target || !to->reason || !to->versions || !trace) abort();
   memcpy(trace, r->trace, r->trace_bytes);
   to->trace = trace;
+  void *facts = malloc(r->fact_bytes + 1);
+  if (!facts) abort();
+  if (r->fact_bytes) memcpy(facts, r->facts, r->fact_bytes);
+  to->facts = facts;
   to->intrinsics = NULL; /* the store has them */
   return c->count < c->most;
 }
@@ -314,6 +373,7 @@ static int collect_copies(lua_State *L) {
     free((char *)c->at[i].reason);
     free((char *)c->at[i].versions);
     free((void *)c->at[i].trace);
+    free((void *)c->at[i].facts);
   }
   free(c->at);
   memset(c, 0, sizeof *c);

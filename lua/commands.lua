@@ -153,7 +153,7 @@ function commands.show(options, ids, rest)
   if options.json then
     local code = code_of(func, sch, target_of(r, options))
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
-              hash = r.hash, reason = r.reason, remarks = stores.remarks_on(r), notes = code.notes, kernels = code.kernels, no_code = code.reason}
+              hash = r.hash, reason = r.reason, remarks = stores.remarks_on(r), notes = code.notes, kernels = code.kernels, no_code = code.reason, device = r.device}
     return DONE
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
@@ -162,6 +162,8 @@ function commands.show(options, ids, rest)
   print(string.format("record %s: %s%s, on %s, by %s", r.id, r.status, result, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
   if r.busy then print(BUSY) end
+  local device = stores.device_text(r.device)
+  if device then print("as measured: " .. device) end
   print_code(code_of(func, sch, target_of(r, options)))
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())

@@ -319,6 +319,7 @@ has_intrinsics: boolean | whether the trace names tensor intrinsics of the user'
 unsafe: boolean | whether the trace may change what is computed
 busy: boolean | whether other programs ran whenever it was timed: it may be faster
 pinned: boolean | whether it is the one to use of its workload on its target
+device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz), slowed (heat or power held them down); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
 ]],
   draw = [[
 index: integer | the number of its instruction, from 0, for trace:with_decision

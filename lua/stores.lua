@@ -34,6 +34,21 @@ function stores.remarks_on(r)
   return list
 end
 
+-- What a record for a GPU keeps of the device and of its code, of that the most that any kernel takes; nil: nothing.
+function stores.device_text(device)
+  if not device then return end
+  local parts = {}
+  local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
+  if device.name then add("%s", device.name) end
+  if device.driver then add("driver %.0f.%.0f", device.driver // 1000, device.driver % 1000 // 10) end
+  if device.clock and device.memory_clock then
+    add("at %.2f GHz, its memory %.2f GHz%s", device.clock / 1e9, device.memory_clock / 1e9, device.slowed and "; slowed, for heat or power" or "")
+  end
+  if device.registers and device.spilled_bytes then add("%.0f registers, %.0f bytes spilled", device.registers, device.spilled_bytes) end
+  if device.stack_bytes and device.shared_bytes then add("%.0f bytes of stack, %.0f of shared memory", device.stack_bytes, device.shared_bytes) end
+  return #parts > 0 and table.concat(parts, "; ") or nil
+end
+
 -- ---- Which are meant -------------------------------------------------------------------------------------------------
 
 -- The operator that a name as matmul_64x64x64 is of: what stands before its numbers.
@@ -105,7 +120,7 @@ function stores.top(options, rest)
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
       local short = store:short_id(r.key)
       if options.json then
-        put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when,
+        put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when, device = r.device,
                   remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")
@@ -197,19 +212,22 @@ local function arguments_of(func)
   return list
 end
 
--- What is known of a workload on a target: best, pinned (ids), records, last (seconds since 1970).
+-- What is known of a workload on a target: best, pinned (ids), records, last (seconds since 1970), devices that records name.
 local function summary_of(store, t)
-  local best, last, pinned = t.records[1].status == "measured" and t.records[1] or nil, 0, nil
+  local best, last, pinned, devices, seen = t.records[1].status == "measured" and t.records[1] or nil, 0, nil, cli.list {}, {}
   for _, r in ipairs(t.records) do
+    local device = r.device and r.device.name
+    if device and not seen[device] then devices[#devices + 1], seen[device] = device, true end
     last = math.max(last, r.when)
     if r.pinned then pinned = r end
   end
-  return {target = t.target, records = #t.records, best = best and best.id, seconds = best and best.seconds, last = last, pinned = pinned and pinned.id,
+  return {target = t.target, records = #t.records, best = best and best.id, seconds = best and best.seconds, last = last, pinned = pinned and pinned.id, devices = devices,
           short = best and store:short_id(best.key), short_pinned = pinned and store:short_id(pinned.key)}
 end
 
 local function print_summary(work, s)
   local parts = {s.target, count_text(s.records, "record"), s.seconds and string.format("best %s %s %s", s.short, time_text(s.seconds), rate_text(work, s.seconds)) or "nothing was measured"}
+  if #s.devices > 0 then parts[#parts + 1] = "on " .. table.concat(s.devices, " and ") end
   if s.short_pinned then parts[#parts + 1] = "pinned " .. s.short_pinned end
   parts[#parts + 1] = "last of " .. os.date("%Y-%m-%d", s.last)
   print("  " .. table.concat(parts, ", "))

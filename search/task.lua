@@ -365,7 +365,8 @@ local function keep(self, c, status, r)
   if self.simulate then return end
   self.kept = self.kept + 1
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
-                                  high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate}
+                                  high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,
+                                  device = r.device}
 end
 
 -- What came of a candidate: counted, kept in the store, reported.

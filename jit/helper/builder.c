@@ -1,4 +1,5 @@
 /* A builder: replays candidates' traces on the workload and compiles what comes of them. */
+#include "../resources.h"
 #include "helper.h"
 
 #include <stdlib.h>
@@ -65,6 +66,12 @@ static bool is_wanted(struct building *b) {
   return answer.type == MEASURE_GO;
 }
 
+static struct jit_taken taken_by(const struct jit_code *code) {
+  uint32_t count;
+  const struct jit_resources *kernels = jit_code_resources(code, &count);
+  return resources_most(kernels, count);
+}
+
 static void build(struct building *b, const struct message *trace) {
   struct measure_built built = {0};
   struct jit_code *code = NULL;
@@ -78,6 +85,7 @@ static void build(struct building *b, const struct message *trace) {
   const void *object = code ? jit_code_object(code, &bytes) : NULL;
   if (code) {
     built.workspace = code->workspace;
+    built.taken = taken_by(code);
     snprintf(built.name, sizeof built.name, "%s", code->name);
   }
   channel_send(b->channel, MEASURE_BUILT, &built, sizeof built, object, bytes);

@@ -156,6 +156,7 @@ static void take_built(struct helper *h, struct builder *b, const struct message
     finish(h, c, built.outcome, built.reason);
     return;
   }
+  c->result.taken = built.taken;
   c->run = (struct measure_run){.task = c->result.task, .workspace = built.workspace};
   memcpy(c->run.name, built.name, sizeof c->run.name);
   queue_keep_object(c, m->data + sizeof built, m->bytes - sizeof built);
@@ -282,7 +283,7 @@ static void take_ran(struct helper *h, struct runner *r, const struct message *m
     return;
   }
   r->child.fresh = false;
-  c->result.timing = ran.timing;
+  c->result.timing = ran.timing, c->result.ran_on = ran.ran_on;
   c->result.check_seconds = ran.check_seconds, c->result.time_seconds = ran.time_seconds;
   finish(h, c, ran.outcome, ran.reason);
   if (!is_sound(ran.outcome)) child_end(&r->child, NULL, 0);

@@ -195,6 +195,7 @@ static bool check_and_time(struct running *r, struct candidate *c) {
   double checked = measure_now();
   c->out->check_seconds = checked - start;
   bool timed = time_it(r, c, once);
+  if (r->backend->describe) r->backend->describe(r->device, &c->out->ran_on);
   c->out->time_seconds = measure_now() - checked;
   bool best = c->out->outcome == JIT_MEASURED && (c->best <= 0 || c->out->timing.seconds <= c->best);
   if (!timed || !best) return timed;

@@ -163,8 +163,9 @@ local function best_text(store, task)
   if not r then return html.paragraph "Nothing was measured." end
   local interval = r.high < math.huge and string.format(" [%s, %s]", cli.time_text(r.low), cli.time_text(r.high)) or ""
   local notes = (r.unsafe and ", unsafe: it may compute something else" or "") .. (r.busy and ", on a busy machine" or "")
+  local device = ms.load "lua.stores".device_text(r.device)
   return html.element("p", {}, "Best: record ", html.element("code", {}, html.text(store:short_id(r.key))), ", ", part.time(r.seconds), html.text(interval), ", ", html.text(cli.rate_text(task.work, r.seconds)),
-                      html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)))
+                      html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)), device and html.text("; as measured: " .. device) or "")
 end
 
 -- options: logged (events in which runs of the task end), measured (roofline.page), whole (steps.page), place (its id in the page).

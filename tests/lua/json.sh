@@ -48,9 +48,9 @@ for event in start candidates asked trial learned end; do
   grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks idle ;; end) echo text ;; esac)"
 done
 "$msched" top --db "$db" --json >"$work/top"
-agree top "" <"$work/top"
+agree top "device" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
-"$msched" show "$id" --db "$db" --json | agree show "kernels no_code"
+"$msched" show "$id" --db "$db" --json | agree show "kernels no_code device"
 "$msched" show "$id" --diff --db "$db" --json | agree "show --diff" ""
 "$msched" show ops:relu --json | agree "show ops" ""
 "$msched" show suite:ops --json -- NRM | agree "show suite" ""
@@ -64,7 +64,7 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" db prune -k 1 --db "$work/merged.db" --json | agree "db prune" ""
 "$msched" db check --db "$db" --json | agree "db check" ""
 "$msched" db export --db "$db" --json >"$work/exported"
-agree "db export" "intrinsic sections intrinsics" <"$work/exported"
+agree "db export" "intrinsic sections intrinsics device" <"$work/exported"
 "$msched" db import "$work/exported" --db "$db" --json | agree "db import" ""
 "$msched" db export --tvm "$work/tvm" --db "$db" --json | agree "db export --tvm" ""
 "$msched" db repair --db "$db" --json | agree "db repair" "backup"

@@ -1,4 +1,5 @@
 /* The store: records and their indexes, reopening, strangers' files. */
+#include "db/store.h"
 #include "stored.h"
 
 #include <math.h>
@@ -126,6 +127,63 @@ static void keeps_notes(void **state) {
     assert_true(db_import_json(x->db, file, "export", &import, &err));
     fclose(file);
     assert_true(only_record(x, &r.id).busy == r.busy);
+  }
+}
+
+static void expect_facts(const struct db_record *r) {
+  struct db_fact f;
+  size_t at = 0;
+  assert_true(db_next_fact(r, &at, &f) && f.kind == DB_TEXT && !strcmp(f.name, "name") && !strcmp(f.text, "Fake 90"));
+  assert_true(db_next_fact(r, &at, &f) && f.kind == DB_NUMBER && !strcmp(f.name, "clock") && f.number == 1.98e9);
+  assert_true(db_next_fact(r, &at, &f) && f.kind == DB_BOOLEAN && !strcmp(f.name, "slowed") && f.number == 1);
+  assert_false(db_next_fact(r, &at, &f));
+}
+
+/* What is known of a device stays with a record, in the file and through JSON, beside intrinsics or without them. */
+static void keeps_facts(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  struct db_record r = record(x, 400, 0.25, DB_MEASURED), found;
+  db_append_fact(&r, &(struct db_fact){.name = "name", .kind = DB_TEXT, .text = "Fake 90"});
+  db_append_fact(&r, &(struct db_fact){.name = "clock", .kind = DB_NUMBER, .number = 1.98e9});
+  db_append_fact(&r, &(struct db_fact){.name = "lost", .kind = DB_NUMBER, .number = NAN});
+  db_append_fact(&r, &(struct db_fact){.name = "slowed", .kind = DB_BOOLEAN, .number = 1});
+  expect_facts(&r);
+  assert_true(db_put_record(x->db, &r, &err));
+  found = only_record(x, &r.id);
+  expect_facts(&found);
+  FILE *file = tmpfile();
+  assert_true(db_export_json(x->db, file, &err) && db_delete_record(x->db, &r.id, &err));
+  rewind(file);
+  struct db_import import = {0};
+  assert_true(db_import_json(x->db, file, "export", &import, &err));
+  fclose(file);
+  found = only_record(x, &r.id);
+  expect_facts(&found);
+  r.intrinsics = "0123456789abcdefgone", r.intrinsic_bytes = 16 + sizeof "gone";
+  assert_true(db_put_record(x->db, &r, &err));
+  found = only_record(x, &r.id);
+  assert_int_equal(found.intrinsic_bytes, r.intrinsic_bytes);
+  expect_facts(&found);
+  free((void *)r.facts);
+}
+
+/* Records are written in the oldest format that holds them; cut anywhere, or of a later format, they are none. */
+static void reads_formats(void **state) {
+  struct fixture *x = *state;
+  for (int format = 1; format <= 3; format++) {
+    struct db_record r = record(x, 1, 0.25, DB_MEASURED), read;
+    uint8_t *bytes;
+    if (format >= 2) r.intrinsics = "0123456789abcdefgone", r.intrinsic_bytes = 16 + sizeof "gone";
+    if (format >= 3) db_append_fact(&r, &(struct db_fact){.name = "registers", .kind = DB_NUMBER, .number = 32});
+    size_t size = db_encode_record(&r, (void **)&bytes);
+    assert_true(!memcmp(bytes, "msr", 3) && bytes[3] == '0' + format);
+    assert_true(db_decode_record(bytes, size, &read) && read.fact_bytes == r.fact_bytes && read.seconds == 0.25);
+    for (size_t cut = 0; cut < size; cut++) assert_false(db_decode_record(bytes, cut, &read));
+    bytes[3] = '4';
+    assert_false(db_decode_record(bytes, size, &read));
+    free(bytes);
+    free((void *)r.facts);
   }
 }
 
@@ -286,9 +344,19 @@ static void misses_an_intrinsic(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(keeps_records_by_time), TEST(finds_by_prefix_and_module), TEST(replaces_a_record),        TEST(grows),
-      TEST(goes_through_json),     TEST(refuses_strange_files),      TEST(refuses_a_truncated_file), TEST(reads_only),
-      TEST(keeps_intrinsics),      TEST(misses_an_intrinsic),        TEST(names_workloads),          TEST(keeps_notes)};
+  const struct CMUnitTest tests[] = {TEST(keeps_records_by_time),
+                                     TEST(finds_by_prefix_and_module),
+                                     TEST(replaces_a_record),
+                                     TEST(grows),
+                                     TEST(goes_through_json),
+                                     TEST(refuses_strange_files),
+                                     TEST(refuses_a_truncated_file),
+                                     TEST(reads_only),
+                                     TEST(keeps_intrinsics),
+                                     TEST(misses_an_intrinsic),
+                                     TEST(keeps_facts),
+                                     TEST(reads_formats),
+                                     TEST(names_workloads),
+                                     TEST(keeps_notes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
