@@ -52,6 +52,11 @@ function commands.tune(options, files, rest)
   for _, other in ipairs {"trials", "total-trials", "seconds", "simulate"} do
     if options["no-tune"] and options[other] then misuse("--no-tune measures nothing: it does not go with --%s", other) end
   end
+  if options.vendors and (options["no-tune"] or options.simulate) then misuse("--vendors: nothing is timed with --no-tune or --simulate") end
+  if options.vendors then
+    local found, why = pcall(ms.vendors, 1)
+    if not found then refuse("--vendors: %s", tostring(why)) end
+  end
   local functions = cli.weighed_functions_of(files, rest, options.task)
   local tune, progress = ms.load "search.tune", ms.load "lua.progress"
   local store, states = open_store(options.db), {}
@@ -61,6 +66,7 @@ function commands.tune(options, files, rest)
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, no_tune = options["no-tune"], store = store,
+    beside = options.vendors and ms.load "lua.beside".vendors() or nil,
     reach = not options["no-tune"] and not options.simulate and ms.load "lua.peak".reach() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })
   if not ok then

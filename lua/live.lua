@@ -15,7 +15,16 @@ local BELOW = 6 -- lines that are not rows: titles, curve, failures, rates, and 
 
 local function share_text(s) return s.best_seconds and string.format("%.0f %%", 100 * progress.share(s)) or "-" end
 
--- title; least: of the terminal's columns; left: where it is aligned; text(state).
+local function vendor_text(s)
+  local share = progress.of_vendor(s)
+  return share and string.format("%.0f %% %s", 100 * share, s.start.vendor) or "-"
+end
+local function have_vendors(states)
+  for _, s in ipairs(states) do if s.start.vendor then return true end end
+  return false
+end
+
+-- title; least: of the terminal's columns; left: where it is aligned; text(state); shown(states): whether it is, where not always.
 local COLUMNS = {
   {title = "task", least = 0, left = true, text = function(s) return cli.cut(s.name, MOST_NAME) end},
   {title = "shape", least = 72, left = true, text = function(s) return s.start.shape or "-" end},
@@ -24,6 +33,7 @@ local COLUMNS = {
   {title = "best", least = 24, text = function(s) return s.best_seconds and cli.time_text(s.best_seconds) or "-" end},
   {title = "rate", least = 40, text = function(s) return s.best_seconds and cli.rate_text({s.start.operations, s.start.unit}, s.best_seconds) or "-" end},
   {title = "of roof", least = 56, text = share_text},
+  {title = "of vendor", least = 64, text = vendor_text, shown = have_vendors},
   {title = "record", least = 100, left = true, text = function(s) return s.best or "-" end},
 }
 
@@ -36,7 +46,7 @@ end
 local function table_lines(states, width)
   local lines, rows = {}, {{}}
   for _, c in ipairs(COLUMNS) do
-    if width >= c.least then
+    if width >= c.least and (not c.shown or c.shown(states)) then
       local cells, widest = {c.title}, #c.title
       for i, s in ipairs(states) do cells[i + 1] = c.text(s) end
       for _, text in ipairs(cells) do widest = math.max(widest, utf8.len(text)) end

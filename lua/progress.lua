@@ -33,6 +33,11 @@ function progress.share(s)
   return math.max(start.bound, start.reach and start.operations / start.reach or 0) / s.best_seconds
 end
 
+-- The speed of the best as a share of the vendors' fastest routine; nil: there is none.
+function progress.of_vendor(s)
+  return s.start.vendor_seconds and s.best_seconds and s.start.vendor_seconds / s.best_seconds
+end
+
 -- ---- Lines ---------------------------------------------------------------------------------------------------------
 
 -- What ends the task first: its trials, or the run's seconds.
@@ -70,6 +75,9 @@ local function end_lines(s, e, print)
   print(status(s, e.seconds))
   if s.start.reach and e.best_seconds then
     print(string.format("%s: %.0f %% of the roofline, whose peak is %s, as measured", s.name, 100 * progress.share(s), cli.rate_text(s.work, s.start.operations / s.start.reach)))
+  end
+  if s.start.vendor and e.best_seconds then
+    print(string.format("%s: %.0f %% of the speed of %s, which takes %s", s.name, 100 * progress.of_vendor(s), s.start.vendor, cli.time_text(s.start.vendor_seconds)))
   end
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   if e.text then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end

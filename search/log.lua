@@ -9,6 +9,7 @@ log.kinds = {
     target = "what code is generated for", trials = "how many are wanted of the task", total = "and of all tasks together, where that was asked for",
     operations = "that the function does", unit = "what 1e9 of them a second are called", weight = "how much the task counts", shape = "of what the function gives, its last parameter: extents between x", equal = "names of the other functions that it stands for", sketches = "how many the space has",
     blocks = "where the space is factored: {block, choices} of each; the sketches are the product of these", thinned = "whether there are more sketches, of which these were drawn", known = "records that the store had", idle = "names of the user's rules that changed no schedule of any task, where there are any; with the first task", bound = "seconds that no kernel is faster than", reach = "operations a second that the machine was measured to do when the run began, where that was asked for",
+    vendor = "the library whose routine for it is the fastest, where these were asked for and there is one", vendor_seconds = "what one call of that took",
     seconds = "that opening took", deadline = "`elapsed` when the run ends",
     refused_model = "why the model's file cannot be used: it starts with one that has learned nothing",
   },

@@ -160,7 +160,7 @@ function Run:tell_start(task)
     target = task.target.text, trials = task.trials, total = self.total, operations = floats > 0 and floats or task.func:integer_ops(),
     unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
     blocks = task.product and task.product:counts(), thinned = task.thinned or false,
-    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, bound = task.bound, reach = task.reach, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
+    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, bound = task.bound, reach = task.reach, vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
   })
 end
 

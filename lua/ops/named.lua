@@ -25,10 +25,17 @@ function named.values(name, given)
 end
 
 -- The function of an operator; it is called `as`, or by the operator and its arguments.
+local origins = {} -- by the hash of the function
+
 function named.func(name, given, as)
   local op, values = named.find(name), named.values(name, given)
-  return te.func(as or arguments.name(op, values), op.make(values))
+  local func = te.func(as or arguments.name(op, values), op.make(values))
+  origins[func:hash()] = {operator = name, values = values}
+  return func
 end
+
+-- The operator that made a function, {operator =, values =}; nil: none did, in this session.
+function named.origin(func) return origins[func:hash()] end
 
 -- ---- Convolutions, pools ---------------------------------------------------------------------------------------
 

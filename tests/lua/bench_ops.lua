@@ -81,3 +81,19 @@ if v then
   refuses("weights and a result", v.prepare, v, {op = "product", source = dense, result = dense})
   refuses("invalid option", v.prepare, v, {op = "fly"})
 end
+
+-- Beside a function, however it was made: the fastest routine for what it computes.
+local beside = ms.load "lua.beside".vendors()
+local native = ms.target "native"
+if v then
+  local te = ms.te
+  local X, Y = te.placeholder({17, 29}, "float32", "left"), te.placeholder({29, 33}, "float32", "right")
+  local k29 = te.reduce_axis(29, "k")
+  local product = te.func("mine", {X, Y, te.compute({17, 33}, function(i, j) return te.sum(X[{i, k29}] * Y[{k29, j}], k29) end, "mine")})
+  for _, func in ipairs {product, named.func("dense", {5, 12, 20}), named.func("batch_matmul", {3, 17, 33, 29}), named.func("softmax", {"7x33"})} do
+    local best = beside(func, native)
+    assert(best and best.seconds > 0 and #best.name > 0, func:name())
+  end
+  assert(not beside(te.func("other", {X, te.compute({17, 29}, function(i, j) return X[{i, j}] + 1 end, "more")}), native), "no routine")
+  assert(not beside(product, ms.target "cuda -arch=sm_80"), "none on a device")
+end

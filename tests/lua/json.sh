@@ -45,7 +45,7 @@ agree() { # the object, fields that need not be there, the lines on standard inp
 
 "$msched" tune "$gemm" --trials 4 --total-trials 8 --seconds 600 --db "$db" --json -- 32 32 32 >"$work/tune"
 for event in start candidates asked trial learned end; do
-  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks idle ;; end) echo text ;; esac)"
+  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks idle vendor vendor_seconds ;; end) echo text ;; esac)"
 done
 "$msched" top --db "$db" --json >"$work/top"
 agree top "device" <"$work/top"

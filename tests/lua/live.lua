@@ -107,6 +107,14 @@ for _, e in ipairs(measured) do if e.event == "start" then e.reach = 250e9 end e
 measured[#measured + 1] = finish "conv"
 local reached = play(80, 24, measured)
 holds(reached, "conv: 80 % of the roofline, whose peak is 250 GFLOP/s, as measured\n")
+-- And beside a vendor's routine, where one was timed: of the tasks that have one.
+local timed = run()
+timed[1].vendor, timed[1].vendor_seconds = "oneDNN", 9e-6
+local vendors = play(80, 24, timed)
+holds(vendors, "task  shape   trials      best         rate  of roof    of vendor\n")
+holds(vendors, "conv  128x64    3/64  10.00 us  200 GFLOP/s     50 %  90 % oneDNN\ngemm  128x64    0/64         -            -        -            -\n")
+timed[#timed + 1] = finish "conv"
+holds(play(60, 24, timed), "conv: 90 % of the speed of oneDNN, which takes 9.00 us\n")
 -- What is drawn never wraps, whatever the columns.
 for columns = 1, 120 do
   local _, states, screen = play(columns, 24, run())

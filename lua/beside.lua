@@ -1,0 +1,61 @@
+-- What vendors' libraries take for what a function computes: timed before tuning begins (tune --vendors), and shown beside
+-- the best.
+local ms = msched
+local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
+
+local beside = {}
+
+local SECONDS = 0.1 -- of timing, each
+local PLAIN = "plain$" -- in the name of a library that leaves memory laid out as it is, and so is slower than itself
+
+-- A function of three tensors as an operator that multiplies matrices; nil: it is none. A function that was not made of an
+-- operator's name is known by its structure, in which its block's name counts: that of its result.
+local function product_of(func)
+  local params, shapes = func:params(), {}
+  for i, p in ipairs(params) do shapes[i] = p.type == "float32" and p.shape or {} end
+  local a, c = shapes[1], shapes[3]
+  if #shapes ~= 3 or #a ~= #c or #a < 2 or #a > 3 then return nil end
+  local rank = #a
+  local m, n, k = c[rank - 1], c[rank], a[rank]
+  for _, given in ipairs(rank == 2 and {{"matmul", {m, n, k}}, {"dense", {m, k, n}}} or {{"batch_matmul", {a[1], m, n, k}}}) do
+    local operator, te = given[1], ms.te
+    local made, like = pcall(function()
+      local A, B = te.placeholder(shapes[1]), te.placeholder(shapes[2])
+      return te.func("like", {A, B, ms.ops[operator](A, B, {name = params[3].name})})
+    end)
+    if made and like:hash() == func:hash() then return {operator = operator, values = named.values(operator, given[2])} end
+  end
+end
+
+-- The libraries' calls for what the function computes: {name, call} each.
+local function calls_of(func, vendors)
+  local origin = named.origin(func) or product_of(func)
+  local arrays = origin and ms.arrays_for(func, 1)
+  local w, list = origin and work.of(origin.operator, origin.values, arrays), {}
+  for _, v in ipairs(w and vendors or {}) do
+    local call = not v:name():find(PLAIN) and v:prepare(work.into(w, ms.array(arrays[#arrays]:shape())))
+    if call then list[#list + 1] = {name = v:name(), call = call} end
+  end
+  return list
+end
+
+-- A function (func, target) that gives the fastest of the libraries' routines, {name =, seconds =}; nil where they have none
+-- for it, or the code is not for this machine. library: the path of oneDNN's, or nil. Raises what is missing.
+function beside.vendors(library)
+  local opened, cores = nil, nil
+  return function(func, target)
+    if target.kind ~= "llvm" then return nil end
+    if cores ~= target.cores then opened, cores = ms.vendors(target.cores, library), target.cores end
+    local list, calls, best = calls_of(func, opened), {}, nil
+    for i, v in ipairs(list) do
+      v.call:run()
+      calls[i] = v.call
+    end
+    for i, t in ipairs(#calls > 0 and ms.time_in_turn(calls, SECONDS) or {}) do
+      if not best or t.seconds < best.seconds then best = {name = list[i].name, seconds = t.seconds} end
+    end
+    return best
+  end
+end
+
+return beside
