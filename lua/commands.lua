@@ -216,6 +216,7 @@ function commands.export(options, ids)
   local _, _, sch = schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
   if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
+  for _, note in ipairs(kernel:notes()) do io.stderr:write("msched export: note: ", note, "\n") end
   kernel:export(path)
   return DONE
 end

@@ -1,18 +1,34 @@
 -- Binds the loops of a block to blocks and threads of a GPU, for auto_bind and rewrite_unbound_block.
 local binding = {}
 
--- Numbers of the first loop bound to blocks and to threads; and how many of the outer loops can be fused: spatial, plain,
--- nothing beside them.
-local function look(sch, loops)
-  local block, thread, fusible
-  for i, l in ipairs(loops) do
-    local axis = sch:thread(l) or ""
-    if axis:find("blockIdx", 1, true) then block = block or i
-    elseif axis:find("threadIdx", 1, true) then thread = thread or i end
-    if not fusible and (sch:loop_kind(l) ~= "serial" or sch:loop_iter_kind(l) ~= "spatial") then fusible = i - 1 end
-    if not fusible and sch:child_count(l) > 1 then fusible = i end
+-- What a CPU would share out among its cores, a GPU shares out among its threads.
+local FREE = {serial = true, parallel = true}
+
+-- The last loop that is bound to an axis that begins so, and nil where there is none.
+local function last_bound(sch, loops, prefix)
+  local last
+  for i, l in ipairs(loops) do if (sch:thread(l) or ""):find(prefix, 1, true) then last = i end end
+  return last
+end
+
+-- How far loops from `first` on can be fused: spatial, free, nothing beside them.
+local function last_fusible(sch, loops, first)
+  for i = first, #loops do
+    if not FREE[sch:loop_kind(loops[i])] or sch:loop_iter_kind(loops[i]) ~= "spatial" then return i - 1 end
+    if sch:child_count(loops[i]) > 1 then return i end
   end
-  return block, thread, fusible or #loops
+  return #loops
+end
+
+local function fuse(sch, loops, first, last) return sch:fuse(table.move(loops, first, last, 1, {})) end
+
+-- The loops below those that are bound to blocks become threads: as many iterations as there may be, the rest around them.
+local function bind_below(sch, loops, last_block, p, factor_of)
+  local last = last_fusible(sch, loops, last_block + 1)
+  if last <= last_block then return sch:bind(sch:add_unit_loop(loops[last_block + 1]), "threadIdx.x") end
+  local loop = fuse(sch, loops, last_block + 1, last)
+  local _, threads = sch:split(loop, {msched.rest, factor_of(math.min(sch:extent(loop) or math.huge, p.max_threads))})
+  sch:bind(threads, "threadIdx.x")
 end
 
 -- Splits a loop over blocks and threads; more than so many blocks of so many threads each have several iterations.
@@ -33,9 +49,10 @@ end
 -- Binds what is not bound. p: max_blocks, max_threads; factor_of(most): how many threads of at most so many.
 function binding.bind(sch, block, p, factor_of)
   local loops = {sch:get_loops(block)}
-  local bound, thread, fusible = look(sch, loops)
-  if bound then return end
-  local outer = fusible > 0 and sch:fuse(table.move(loops, 1, fusible, 1, {})) or sch:add_unit_loop(loops[1] or block)
+  local last_block, thread = last_bound(sch, loops, "blockIdx"), last_bound(sch, loops, "threadIdx")
+  if last_block then return not thread and loops[last_block + 1] and bind_below(sch, loops, last_block, p, factor_of) end
+  local fusible = last_fusible(sch, loops, 1)
+  local outer = fusible > 0 and fuse(sch, loops, 1, fusible) or sch:add_unit_loop(loops[1] or block)
   if thread then sch:bind(outer, "blockIdx.x") else bind_spatial(sch, outer, p, factor_of) end
 end
 

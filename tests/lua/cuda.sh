@@ -69,6 +69,10 @@ grep -q "^note: loop i is not parallel on a GPU, where bind makes threads" "$wor
   fail "it is not said that one thread runs it: $(cat "$work/run")"
 run '["Parallel", ["i"], [], []]' --json
 grep -q '"notes": \?\["loop i is not' "$work/run" || fail "nor as JSON: $(cat "$work/run")"
+printf '%s\n' 'local ms = require "msched"' 'ms.space {rules = {"inline_constant_scalars"}, postprocs = {"disallow_dynamic_loop"}, mutators = {}}' >"$work/bare.lua"
+"$msched" tune "$gemm" --target "$target" --rules "$work/bare.lua" --trials 1 --db "$work/bare.db" -- 24 40 20 >"$work/out" 2>&1 || fail "a space without threads: $(cat "$work/out")"
+"$msched" show best --db "$work/bare.db" | grep -q "^note: loop i is not bound, nor is any loop in it: one thread" || fail "show does not say that one thread runs it"
+"$msched" export best -o "$work/bare.cu" --db "$work/bare.db" 2>&1 | grep -q "note: loop i is not bound" || fail "nor does export"
 (target="cuda -arch=sm_90 -max_threads_per_block=32" && run "$bind") || fail "what a block has not is an error"
 grep -q "not compiled: a block has more threads than the target allows" "$work/run" || fail "too many threads: $(cat "$work/run")"
 FAKE_NVRTC_REGISTERS=2000 run "$bind" || fail "what a thread has not is an error"

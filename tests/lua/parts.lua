@@ -438,6 +438,25 @@ function tests.rewrite_cooperative_fetch()
   check(func, sch)
 end
 
+-- What a hand bound in part, or shared out as among a CPU's cores, has threads too; notes on what is built say where there
+-- are none.
+function tests.threads_for_hand_schedules()
+  local func = product(24, 40, 20)
+  for note, schedule in pairs {
+    ["one thread of the device runs it in order; bind makes"] = function(sch, i) sch:parallel(i) end,
+    ["no loop in it is bound to threadIdx.x"] = function(sch, i) sch:bind(i, "blockIdx.x") end,
+  } do
+    local sch = ms.schedule(func)
+    schedule(sch, (sch:get_loops(sch:get_sblock "C")))
+    local notes = table.concat(ms.build(sch:func(), {target = GPU.text}):notes(), "; ")
+    assert(notes:find(note, 1, true), notes)
+    assert(postprocessed(sch, GPU, {postprocs = {"rewrite_unbound_block"}}))
+    local kernel = ms.build(sch:func(), {target = GPU.text})
+    assert(kernel:resources()[1].threads >= 40 and #kernel:notes() == 0 and #sch:unbound_blocks() == 0)
+    check(func, sch)
+  end
+end
+
 function tests.rewrite_unbound_block()
   local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
   local sch = ms.schedule(func)

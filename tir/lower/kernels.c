@@ -302,15 +302,29 @@ static void raise_allocations(struct kernel *k, tir_stmt before) {
   }
 }
 
+static bool has_axis(const struct kernel *k, int first, int end) {
+  for (int a = first; a < end; a++)
+    if (k->extent[a]) return true;
+  return false;
+}
+
+static void note_missing_threads(const struct kernel *k, bool unbound) {
+  if (unbound)
+    lower_note(k->low, k->top,
+               "bound, nor is any loop in it: one thread of the device runs it in order; bind makes blocks and threads "
+               "of loops, blockIdx.x and threadIdx.x");
+  else if (!has_axis(k, FIRST_THREAD_AXIS, AXES))
+    lower_note(k->low, k->top,
+               "of several threads a block: no loop in it is bound to threadIdx.x, and a thread of each warp works");
+}
+
 static bool make_kernel(struct lowering *low, tir_stmt top) {
   struct kernel k = {.low = low, .top = top};
   struct tir *ir = low->ir;
   if (!gather_axes(&k)) return false;
-  bool unbound = true;
-  for (int a = 0; a < AXES; a++) unbound &= !k.extent[a];
+  bool unbound = !has_axis(&k, 0, AXES);
+  if (tir_is(ir, top, TIR_LOOP)) note_missing_threads(&k, unbound);
   if (unbound) k.extent[FIRST_THREAD_AXIS] = tir_int(ir, TIR_T_I32, 1);
-  if (unbound && tir_is(ir, top, TIR_LOOP))
-    lower_note(low, top, "bound, nor is any loop in it: one thread of the device runs it in order");
   if (!set_axes(&k)) return false;
   for (tir_stmt s = top, next; s; s = next) {
     next = tir_next(ir, s, top);
