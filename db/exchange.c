@@ -85,7 +85,7 @@ static bool write_record(void *data, const struct db_record *r) {
           "seconds", number_or_null(r->seconds), "low", number_or_null(r->low), "high", number_or_null(r->high), "runs",
           (json_int_t)r->runs, "reason", r->reason, "versions", r->versions, "seed", (json_int_t)r->seed, "candidate",
           (json_int_t)r->candidate, "when", (json_int_t)r->when, "unsafe", (int)r->unsafe, "busy", (int)r->busy,
-          "pinned", (int)r->pinned, "trace", text, "intrinsics", intrinsics_of(r), "device", facts_of(r)));
+          "pinned", (int)r->pinned, "trace", text, "intrinsics", intrinsics_of(r), "facts", facts_of(r)));
   free(text);
   return !w->failed;
 }
@@ -234,7 +234,7 @@ static bool read_intrinsics(struct importing *m, json_t *object, struct db_recor
 static void read_facts(json_t *object, struct db_record *r) {
   const char *name;
   json_t *value;
-  json_object_foreach(json_object_get(object, "device"), name, value) {
+  json_object_foreach(json_object_get(object, "facts"), name, value) {
     struct db_fact fact = {.name = name, .number = json_number_value(value), .text = json_string_value(value)};
     if (json_is_boolean(value)) fact.number = json_is_true(value);
     fact.kind = json_is_string(value) ? DB_TEXT : json_is_boolean(value) ? DB_BOOLEAN : DB_NUMBER;

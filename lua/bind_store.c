@@ -102,31 +102,36 @@ static int store_get_workload(lua_State *L) {
   return 1;
 }
 
-/* What is kept of a device and of what code takes of it. A stranger's fact of another kind is left out. */
+/* What is kept of a record besides its own fields, by the fields of Lua's records that hold it. A stranger's fact of
+ * another kind is left out. */
+static const char DEVICE[] = "device",
+                  SEARCH[] = "search"; /* the device, and what code takes of it; when it was measured */
 static const struct {
-  const char *name;
+  const char *group, *name;
   int kind;
-} facts[] = {{"name", DB_TEXT},           {"driver", DB_NUMBER},      {"clock", DB_NUMBER},
-             {"memory_clock", DB_NUMBER}, {"slowed", DB_BOOLEAN},     {"kernels", DB_NUMBER},
-             {"threads", DB_NUMBER},      {"registers", DB_NUMBER},   {"spilled_bytes", DB_NUMBER},
-             {"stack_bytes", DB_NUMBER},  {"shared_bytes", DB_NUMBER}};
+} facts[] = {
+    {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},        {DEVICE, "clock", DB_NUMBER},
+    {DEVICE, "memory_clock", DB_NUMBER}, {DEVICE, "slowed", DB_BOOLEAN},       {DEVICE, "kernels", DB_NUMBER},
+    {DEVICE, "threads", DB_NUMBER},      {DEVICE, "registers", DB_NUMBER},     {DEVICE, "spilled_bytes", DB_NUMBER},
+    {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER},  {SEARCH, "asked", DB_NUMBER},
+    {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER}, {SEARCH, "run_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-static bool is_known(const struct db_fact *f) {
+static bool is_known(const struct db_fact *f, const char *group) {
   for (int i = 0; i < FACTS; i++)
-    if (!strcmp(facts[i].name, f->name)) return facts[i].kind == (int)f->kind;
+    if (facts[i].group == group && !strcmp(facts[i].name, f->name)) return facts[i].kind == (int)f->kind;
   return false;
 }
 
-/* A table of facts by name; nil: nothing is known. */
-static void push_facts(lua_State *L, const struct db_record *r) {
+/* A table of a group's facts by name; nil: nothing is known. */
+static void push_facts(lua_State *L, const struct db_record *r, const char *group) {
   size_t at = 0;
   struct db_fact f;
-  if (!r->fact_bytes) return lua_pushnil(L);
-  lua_newtable(L);
+  lua_pushnil(L);
   while (db_next_fact(r, &at, &f)) {
     lua_Integer whole;
-    if (!is_known(&f)) continue;
+    if (!is_known(&f, group)) continue;
+    if (lua_isnil(L, -1)) lua_pop(L, 1), lua_newtable(L);
     if (f.kind == DB_TEXT)
       lua_pushstring(L, f.text);
     else if (f.kind == DB_BOOLEAN)
@@ -139,16 +144,18 @@ static void push_facts(lua_State *L, const struct db_record *r) {
   }
 }
 
-/* Takes the `device` of the options at `at`. r->facts is the caller's to free(). */
-static void take_facts(lua_State *L, int at, struct db_record *r) {
-  bool given = lua_getfield(L, at, "device") == LUA_TTABLE;
-  for (int i = 0; given && i < FACTS; i++, lua_pop(L, 1)) {
+/* Takes a group's facts, a field of the options at `at`. r->facts is the caller's to free(). */
+static void take_facts(lua_State *L, int at, const char *group, struct db_record *r) {
+  bool given = lua_getfield(L, at, group) == LUA_TTABLE;
+  for (int i = 0; given && i < FACTS; i++) {
     struct db_fact fact = {.name = facts[i].name};
+    if (facts[i].group != group) continue;
     fact.kind = facts[i].kind;
-    if (lua_getfield(L, -1, fact.name) == LUA_TNIL) continue;
+    lua_getfield(L, -1, fact.name);
     fact.number = fact.kind == DB_BOOLEAN ? lua_toboolean(L, -1) : lua_tonumber(L, -1);
     fact.text = fact.kind == DB_TEXT ? lua_tostring(L, -1) : "";
-    if (fact.text) db_append_fact(r, &fact);
+    if (!lua_isnil(L, -1) && fact.text) db_append_fact(r, &fact);
+    lua_pop(L, 1);
   }
   lua_pop(L, 1);
 }
@@ -179,7 +186,8 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
   lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
   lua_pushboolean(L, r->pinned), lua_setfield(L, -2, "pinned");
-  push_facts(L, r), lua_setfield(L, -2, "device");
+  push_facts(L, r, DEVICE), lua_setfield(L, -2, DEVICE);
+  push_facts(L, r, SEARCH), lua_setfield(L, -2, SEARCH);
 }
 
 #define TEXT_OF_(x) #x
@@ -226,7 +234,7 @@ static int store_put(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct db_record old; /* one that is pinned stays so when it is measured again */
   r.pinned = db_find_module(db, &r.workload, r.target, r.module_hash, r.versions, &old, NULL) > 0 && old.pinned;
-  take_facts(L, 2, &r);
+  take_facts(L, 2, DEVICE, &r), take_facts(L, 2, SEARCH, &r);
   bool put = put_record(L, db, trace, &r, &err);
   free((void *)r.facts);
   if (!put) return bind_raise(L, &err);

@@ -320,6 +320,7 @@ unsafe: boolean | whether the trace may change what is computed
 busy: boolean | whether other programs ran whenever it was timed: it may be faster
 pinned: boolean | whether it is the one to use of its workload on its target
 device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz), slowed (heat or power held them down); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
+search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds
 ]],
   draw = [[
 index: integer | the number of its instruction, from 0, for trace:with_decision

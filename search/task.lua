@@ -271,7 +271,7 @@ function Task:sort_out(candidates)
 end
 
 function Task:submit(fresh)
-  self.waiting = #fresh
+  self.waiting, self.asked_at = #fresh, msched.clock() - self.run.started
   for _, f in ipairs(fresh) do
     self.submitted = self.submitted + 1
     self.pending[self.submitted] = f
@@ -361,12 +361,15 @@ function Task:take_result(r)
   if self.waiting == 0 then self:settle() end
 end
 
+function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 0) end
+
 local function keep(self, c, status, r)
   if self.simulate then return end
   self.kept = self.kept + 1
+  local search = {asked = self.asked_at, came = msched.clock() - self.run.started, build_seconds = r.build_seconds or 0, run_seconds = Task.run_seconds(r)}
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
                                   high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,
-                                  device = r.device}
+                                  device = r.device, search = search}
 end
 
 -- What came of a candidate: counted, kept in the store, reported.
@@ -389,7 +392,7 @@ function Task:take(number, r)
 end
 
 function Task:tell_trial(c, r, status, id, short)
-  local build, run = r.build_seconds or 0, (r.check_seconds or 0) + (r.time_seconds or 0)
+  local build, run = r.build_seconds or 0, Task.run_seconds(r)
   self.spent.build, self.spent.run = self.spent.build + build, self.spent.run + run
   self.log("trial", self.name, {
     id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, low = r.low, high = r.high, hash = c.hash, candidate = c.candidate,

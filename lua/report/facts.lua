@@ -4,10 +4,13 @@ local ms = msched
 local cli = ms.load "lua.cli"
 local facts = {}
 
--- Records in the order in which they were measured: the store knows seconds, and within one the candidates' numbers.
+-- Records in the order in which they were measured: the store knows seconds, and within one when they came in a run of the
+-- search, or the candidates' numbers.
 local function in_order(records)
   table.sort(records, function(a, b)
     if a.when ~= b.when then return a.when < b.when end
+    local x, y = a.search and a.search.came or math.huge, b.search and b.search.came or math.huge
+    if x ~= y then return x < y end
     if a.candidate ~= b.candidate then return a.candidate < b.candidate end
     return a.id < b.id
   end)
@@ -16,20 +19,66 @@ end
 
 local PAUSE = 600 -- seconds without a record: the search was stopped meanwhile, and they do not count
 
+-- Stretches of the search of records in order, in each of which the program ran without an end: where all say when they came, each
+-- begins anew.
+local function stretches_of(records)
+  local list = {}
+  for _, r in ipairs(records) do
+    if not (r.search and r.search.asked and r.search.came) then return nil end
+    local now = list[#list]
+    if not now or r.search.came < now[#now].search.came then
+      now = {}
+      list[#list + 1] = now
+    end
+    now[#now + 1] = r
+  end
+  return list
+end
+
+-- The seconds of the search at which the records, in order, came.
+local function seconds_of(records)
+  local seconds, stretches, before = {}, stretches_of(records), 0
+  for _, stretch in ipairs(stretches or {}) do
+    for _, r in ipairs(stretch) do seconds[#seconds + 1] = before + r.search.came end
+    before = seconds[#seconds]
+  end
+  local elapsed, last = 0, records[1].when
+  for i, r in ipairs(stretches and {} or records) do
+    elapsed = elapsed + (r.when - last <= PAUSE and r.when - last or 0)
+    seconds[i], last = elapsed, r.when
+  end
+  return seconds
+end
+
+-- Where the time of a run went that says when its records came, in seconds: {total, waited, build, run}; nil: it does not.
+local function spent_of(records)
+  local stretches = stretches_of(records)
+  if not stretches then return nil end
+  local spent = {total = 0, waited = 0, build = 0, run = 0}
+  for _, stretch in ipairs(stretches) do
+    local free = 0 -- from when on it does not wait
+    for _, r in ipairs(stretch) do
+      local s = r.search
+      spent.waited, free = spent.waited + math.max(0, s.came - math.max(s.asked, free)), s.came
+      spent.build, spent.run = spent.build + (s.build_seconds or 0), spent.run + (s.run_seconds or 0)
+    end
+    spent.total = spent.total + free
+  end
+  return spent
+end
+
 -- The best so far of records in order: {trial, second, seconds}, one each record that was measured or failed.
 local function curve_of(records)
-  local points, best, elapsed, last = {}, nil, 0, records[1].when
+  local points, best, seconds = {}, nil, seconds_of(records)
   for i, r in ipairs(records) do
-    elapsed = elapsed + (r.when - last <= PAUSE and r.when - last or 0)
-    last = r.when
     if r.status == "measured" and (not best or r.seconds < best) then best = r.seconds end
-    points[i] = {trial = i, second = elapsed, best = best, seconds = r.status == "measured" and r.seconds or nil}
+    points[i] = {trial = i, second = seconds[i], best = best, seconds = r.status == "measured" and r.seconds or nil}
   end
   return points
 end
 
 -- Runs of the search: records of one seed by one version, in order of their first.
-local function runs_of(records)
+function facts.runs_of(records)
   local runs, by_key = {}, {}
   for _, r in ipairs(records) do
     local key = r.seed .. " " .. r.versions
@@ -39,7 +88,7 @@ local function runs_of(records)
     end
     table.insert(by_key[key].records, r)
   end
-  for _, run in ipairs(runs) do run.curve = curve_of(run.records) end
+  for _, run in ipairs(runs) do run.curve, run.spent = curve_of(run.records), spent_of(run.records) end
   return runs
 end
 
@@ -82,7 +131,7 @@ local function task_of(store, workload, target, records)
   return {
     name = workload.name, id = workload.id, target = target, machine = known and machine or nil, records = in_order(records), counts = counts,
     func = readable and func or nil, why = not readable and tostring(func) or nil, work = readable and cli.work_of(func) or {0, "GFLOP/s"},
-    runs = runs_of(records), failures = failures_of(records), best = best_of(records),
+    runs = facts.runs_of(records), failures = failures_of(records), best = best_of(records),
   }
 end
 

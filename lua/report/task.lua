@@ -66,11 +66,32 @@ local SPENT = {{"open_seconds", "opening the space"}, {"replay_seconds", "replay
                {"wait_seconds", "waiting for results"}}
 local MEANWHILE = {{"build_seconds", "building, all builders together"}, {"run_seconds", "checking and timing"}}
 
+local MORE = "A log tells more: `msched tune --json … > LOG`, then `msched report --log LOG`."
+
+-- By what the records say of the runs of the search that measured them.
+local function spent_by_records(task)
+  local sum, runs = {total = 0, waited = 0, build = 0, run = 0}, 0
+  for _, run in ipairs(task.runs) do
+    for name, seconds in pairs(run.spent or {}) do sum[name] = sum[name] + seconds end
+    runs = runs + (run.spent and 1 or 0)
+  end
+  if runs == 0 then return html.paragraph("The store does not know what the search itself took. " .. MORE) end
+  local rows = {}
+  local function add(what, seconds, share)
+    rows[#rows + 1] = {html.text(what), html.number(seconds, string.format("%.2f s", seconds)),
+                       share and html.number(share, string.format("%.0f %%", 100 * share)) or "while it waited, or searched on"}
+  end
+  add("waiting for results", sum.waited, sum.waited / sum.total)
+  add("the search itself, and other tasks of the same run", sum.total - sum.waited, 1 - sum.waited / sum.total)
+  add(MEANWHILE[1][2], sum.build)
+  add(MEANWHILE[2][2], sum.run)
+  local title = string.format("Where the time went up to the last record, of %s", cli.count_text(runs, "run"))
+  return html.table(title, {"what", "seconds", "share of the time"}, rows) .. html.paragraph(MORE)
+end
+
 -- `logged`: the task's events in which a run ends.
 local function spent(task, logged)
-  if #logged == 0 then
-    return html.paragraph "The store does not know what the search itself took. A log does: `msched tune --json … > LOG`, then `msched report --log LOG`."
-  end
+  if #logged == 0 then return spent_by_records(task) end
   local rows, total = {}, 0
   for _, s in ipairs(SPENT) do for _, e in ipairs(logged) do total = total + (tonumber(e[s[1]]) or 0) end end
   for _, list in ipairs {SPENT, MEANWHILE} do

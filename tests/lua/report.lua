@@ -202,7 +202,18 @@ end
 -- One task alone; a name that is none; a log that is not there.
 local one = page_of({db = path}, {"sum"})
 assert(not pcall(first, one, "h2", "product") and first(one, "h2", "sum"))
-first(one, "p", "The store does not know what the search itself took.")
+-- Without a log the records say when they came: what was waited for, and the rest of the time.
+local waiting = numbers_after(one, first(one, "th", "waiting for results"), 4)
+assert(near(waiting[2] + waiting[4], 1) and near(waiting[1] / (waiting[1] + waiting[3]), waiting[2]))
+do
+  local latest, built = 0, 0
+  for _, r in ipairs(by_name.sum) do
+    assert(r.search.asked <= r.search.came)
+    latest, built = math.max(latest, r.search.came), built + r.search.build_seconds
+  end
+  assert(near(waiting[1] + waiting[3], latest) and near(numbers_after(one, first(one, "th", "building, all builders"), 1)[1], built))
+end
+first(one, "p", "A log tells more")
 refused({db = path}, {"fly"}, "has no workload `fly`; it has product, sum")
 refused({db = path, log = {"/nonexistent/log"}}, {}, "/nonexistent/log")
 refused({db = path, output = "/nonexistent/page.html"}, {}, "/nonexistent/page.html")
@@ -262,6 +273,22 @@ assert(decisions.share({"a", "b", "a", "b"}, {1, 2, 4, 3}) == 0 and not decision
 local ranks = decisions.ranks_of {{status = "measured", seconds = 2}, {status = "censored", seconds = 1}, {status = "censored", seconds = 9}, {status = "measured", seconds = 1}}
 assert(table.concat(ranks, " ") == "2.0 3.5 3.5 1.0")
 
+-- Of a run in two stretches, of which the second begins anew: waits do not overlap, and the curve goes on where it was.
+do
+  local list = {
+    {when = 10, search = {asked = 1, came = 2, build_seconds = 0.25, run_seconds = 0.5}}, {when = 12, search = {asked = 1, came = 4}},
+    {when = 90, search = {asked = 0.5, came = 1.5, build_seconds = 0.25}},
+  }
+  for i, r in ipairs(list) do r.seed, r.versions, r.status, r.seconds = 1, "now", "measured", 10 - i end
+  local facts = ms.load "lua.report.facts"
+  local spent, points = facts.runs_of(list)[1].spent, facts.runs_of(list)[1].curve
+  assert(spent.total == 5.5 and spent.waited == 4 and spent.build == 0.5 and spent.run == 0.5)
+  for at, second in ipairs {2, 4, 5.5} do assert(points[at].second == second, at) end
+  list[2].search = nil -- where one does not say, none is believed
+  local run = facts.runs_of(list)[1]
+  assert(not run.spent and run.curve[3].second == 80)
+end
+
 -- Records of a busy machine change nothing but their own count; alone, they say nothing.
 do
   local sound, mixed, busy = {}, {}, {}
@@ -295,7 +322,9 @@ do
   end
   from:close()
   to:close()
-  local _, said = first(page_of {db = noisy}, "p", "Candidates are ranked by time")
+  local noisy_page = page_of {db = noisy}
+  first(noisy_page, "th", "waiting for results")
+  local _, said = first(noisy_page, "p", "Candidates are ranked by time")
   assert(said.text:find "Left out: %d+ records? timed while other programs ran", said.text)
 end
 
