@@ -88,8 +88,7 @@ return msched.policy {
     if estimated == 0 or #drafts == 0 then return evolutionary.run(env) end
     while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
       env:measure(choose(env, drafts))
-      local best = env:best(1)[1]
-      if best and best.seconds * ENOUGH <= env.roofline then return end
+      if env:is_near_roofline(ENOUGH) then return end
     end
   end,
 }

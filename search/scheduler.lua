@@ -37,8 +37,18 @@ function schedulers.bound(func, target)
 end
 
 -- Seconds of a task's function at the rate of arithmetic that this machine was measured to reach, where it was; else its bound.
-function schedulers.roofline(task)
+local function roofline_of(task)
   return math.max(task.bound, task.reach and schedulers.roof(task.func, task.target).operations / task.reach or 0)
+end
+
+-- Whether the best of a task has this share of its roofline. Before it is said of what was measured, that is measured again: a
+-- machine that was busy then seems to reach less than it does.
+function schedulers.is_near_roofline(task, share)
+  local best = task:best(1)[1]
+  local function is_near() return best ~= nil and best.seconds * share <= roofline_of(task) end
+  if not is_near() or best.seconds * share <= task.bound or not task.measure_reach then return is_near() end
+  task.reach = task.measure_reach(task.func, task.target, true) or task.reach
+  return is_near()
 end
 
 -- Of the last iterations, the share that found a better kernel; none yet, or all without one, is never nothing.

@@ -2,7 +2,7 @@
 -- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of trials
 -- was), model (where the policy needs one), and the methods below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
-local policies = msched.load "search.policy"
+local policies, schedulers = msched.load "search.policy", msched.load "search.scheduler"
 
 local Task = {NUMBERS = 20} -- bits of a candidate's number that count within its iteration; those above are the iteration
 Task.__index = Task
@@ -98,6 +98,9 @@ function Task:replay(jobs)
   self.log("candidates", self.name, {jobs = #jobs, made = made, refused = #jobs - made, seconds = msched.clock() - start})
   return list
 end
+
+-- Whether the best has this share of what the machine was measured to reach, or of the bound where that is not known.
+function Task:is_near_roofline(share) return schedulers.is_near_roofline(self, share) end
 
 function Task:is_known(hash) return self.known[hash] ~= nil end
 

@@ -111,6 +111,12 @@ do -- and where the machine was measured to reach a tenth of it, there
   local reach = small:flops() / (10 * bound)
   _, ended = run({small}, {policy = "draft_verify", reach = function() return reach end, measuring = {time = slow_time}})
   assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the machine's measured peak it ends")
+  local glances = 0 -- a glance at a busy machine is not believed: the next shows that there is more
+  _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}, reach = function(_, _, again)
+    glances = glances + 1
+    return again and 2 * reach or reach
+  end})
+  assert(ended[1].ended_as.why == "trials" and glances == 2, glances)
   _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}})
   assert(ended[1].ended_as.why == "trials", "which is not known here")
 end
