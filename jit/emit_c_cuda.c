@@ -56,6 +56,39 @@ static void write_group(struct emit_c *e, const char *name, const tir_expr *args
   fputc(')', e->out);
 }
 
+/* ---- Dot products of bytes ---- */
+
+static const char *sign_of(const struct emit_c *e, tir_expr load) {
+  return tir_type_code(tir_type_of(e->ir, load)) == TIR_UINT ? "u32" : "s32";
+}
+
+static const char *dot_function(struct emit_c *e, const char *a, const char *b, char name[32]) {
+  snprintf(name, 32, "ms_dp4a_%s_%s", a, b);
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_PTX(uint32_t, %s, (uint32_t a, uint32_t b, uint32_t c)) {\n  uint32_t d;\n"
+            "  asm(\"dp4a.%s.%s %%0, %%1, %%2, %%3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c));\n  return d;\n}\n",
+            name, a, b);
+  return name;
+}
+
+/* Of four bytes at once, which begin at a multiple of four (lower/dots.c). */
+static void write_dot(struct emit_c *e, const struct tir_expr_node *call) {
+  const tir_expr *args = tir_operands(e->ir, call->operands);
+  char name[32];
+  fprintf(e->out, "(%s)%s(", tir_type_code(call->type) == TIR_UINT ? "uint32_t" : "int32_t",
+          dot_function(e, sign_of(e, args[0]), sign_of(e, args[1]), name));
+  for (int i = 0; i < 2; i++) {
+    const struct tir_expr_node *load = tir_at(e->ir, args[i]);
+    fputs("*(const uint32_t *)", e->out);
+    emit_c_run(e, load->ref, tir_operands(e->ir, load->operands)[0], C_SCALAR);
+    fputs(", ", e->out);
+  }
+  fputs("(uint32_t)(", e->out);
+  emit_c_value(e, args[2], C_SCALAR);
+  fputs("))", e->out);
+}
+
 static bool write_call(struct emit_c *e, tir_expr x) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   const char *name = tir_text(e->ir, n->ref);
@@ -66,6 +99,10 @@ static bool write_call(struct emit_c *e, tir_expr x) {
   }
   if (!strcmp(name, TIR_WAIT_GROUP) || !strcmp(name, TIR_COMMIT_GROUP)) {
     write_group(e, name, args);
+    return true;
+  }
+  if (!strcmp(name, TIR_DOT) && n->count == 3) {
+    write_dot(e, n);
     return true;
   }
   if (emit_c_tensor_call(e, x)) return true;

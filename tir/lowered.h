@@ -43,6 +43,7 @@ enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vect
  *   S[i] = async_copy(A[j]), or async_copy(if_then_else(condition, A[j], 0)): of 4, 8 or 16 bytes
  *   ptx_commit_group()   those begun since the last are a group
  *   ptx_wait_group(n)    all groups of this thread but the last n have arrived */
+#define TIR_DOT          "dp4a" /* of four bytes and four, added to a third operand: TVM's name */
 #define TIR_ASYNC_COPY   "async_copy"
 #define TIR_COMMIT_GROUP "ptx_commit_group"
 #define TIR_WAIT_GROUP   "ptx_wait_group"

@@ -22,6 +22,24 @@ extern thread_local unsigned char ms_shared[];
 [[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
 [[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }
 
+/* dp4a: the bytes of either operand are signed or not. */
+template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uint32_t sum) {
+  for (int i = 0; i < 32; i += 8) sum += (uint32_t)((int32_t)(A)(a >> i) * (int32_t)(B)(b >> i));
+  return sum;
+}
+[[maybe_unused]] static uint32_t ms_dp4a_s32_s32(uint32_t a, uint32_t b, uint32_t c) {
+  return shim_dot<int8_t, int8_t>(a, b, c);
+}
+[[maybe_unused]] static uint32_t ms_dp4a_s32_u32(uint32_t a, uint32_t b, uint32_t c) {
+  return shim_dot<int8_t, uint8_t>(a, b, c);
+}
+[[maybe_unused]] static uint32_t ms_dp4a_u32_s32(uint32_t a, uint32_t b, uint32_t c) {
+  return shim_dot<uint8_t, int8_t>(a, b, c);
+}
+[[maybe_unused]] static uint32_t ms_dp4a_u32_u32(uint32_t a, uint32_t b, uint32_t c) {
+  return shim_dot<uint8_t, uint8_t>(a, b, c);
+}
+
 [[maybe_unused]] static void ms_copy_4(void *to, const void *from, uint32_t bytes) { fibers_copy(to, from, bytes, 4); }
 [[maybe_unused]] static void ms_copy_8(void *to, const void *from, uint32_t bytes) { fibers_copy(to, from, bytes, 8); }
 [[maybe_unused]] static void ms_copy_16(void *to, const void *from, uint32_t bytes) {

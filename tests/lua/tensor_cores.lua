@@ -153,7 +153,73 @@ local function run_on_cpu()
   return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said
 end
 
+-- Dot products of four bytes, of any signs: one instruction, where they lie from multiples of four on; elsewhere sums are
+-- written out.
+local function bytes(a, b, output)
+  local A, B, r = te.placeholder({32, 32}, a .. "int8", "A"), te.placeholder({32, 32}, b .. "int8", "B"), te.reduce_axis(32, "k")
+  local func = te.func("product", {A, B, te.compute({32, 32}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], output .. "int32") * te.cast(B[{j, r}], output .. "int32"), r)
+  end, "C")})
+  local sch = ms.schedule(func)
+  local c = sch:get_sblock "C"
+  local i, j, k = sch:get_loops(c)
+  local k0, k1 = sch:split(k, {8, 4})
+  local fetch_a, fetch_b, sums = sch:cache_read(c, 0, "shared"), sch:cache_read(c, 1, "shared"), sch:cache_write(c, 0, "local")
+  sch:reverse_compute_at(sums, j)
+  sch:bind(i, "blockIdx.x")
+  sch:bind(j, "threadIdx.x")
+  for _, fetch in ipairs {fetch_a, fetch_b} do sch:compute_at(fetch, i) end
+  sch:decompose_reduction(c, k0)
+  local function sign(prefix) return prefix == "u" and "u" or "s" end
+  sch:tensorize(k1, string.format("dp4a_%s8%s8%s32", sign(a), sign(b), sign(output)))
+  return func, sch:func()
+end
+
+local function sum_from(step)
+  local terms = {}
+  for i = 0, 3 do terms[#terms + 1] = string.format('T.Cast("int32", B[%d]) * T.Cast("int32", A[v * %d + %d])', i, step, i) end
+  local func = ms.from_script(string.format([[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((128,), "int8"), B: T.Buffer((4,), "int8"), C: T.Buffer((16,), "int32")):
+    for i in T.thread_binding(16, thread="threadIdx.x"):
+        with T.sblock("C"):
+            v = T.axis.spatial(16, i)
+            C[v] = %s + C[v]
+]], table.concat(terms, " + ")))
+  return func, func
+end
+
+local function check_dot(signs, func, scheduled)
+  ms.check_lowered(func, scheduled, "cuda -arch=sm_75", 1)
+  assert(os.execute("mkdir " .. folder))
+  write(folder .. "/function.py", func:script())
+  local kernel = ms.build(scheduled, {target = "cuda -arch=sm_75"})
+  kernel:export(folder .. "/1.cu")
+  local agree, said = run_on_cpu()
+  assert(agree == 1, said)
+  local source <close> = assert(io.open(folder .. "/1.cu"))
+  local text = source:read "a"
+  assert((text:find("dp4a." .. (signs or ""), 1, true) ~= nil) == (signs ~= nil), text)
+  compile(kernel)
+  if signs and not missing then
+    kernel:export(folder .. "/1.ptx")
+    local ptx <close> = assert(io.open(folder .. "/1.ptx"))
+    assert(ptx:read "a":find("dp4a." .. signs, 1, true), "no dp4a in PTX")
+  end
+  os.execute("rm -r " .. folder)
+end
+
+local function check_dots()
+  check_dot("s32.s32", bytes("", "", ""))
+  check_dot("u32.s32", bytes("u", "", ""))
+  check_dot("s32.u32", bytes("", "u", ""))
+  check_dot("u32.u32", bytes("u", "u", "u"))
+  check_dot("s32.s32", sum_from(4))
+  check_dot(nil, sum_from(3))
+end
+
 check_guarded_fetch()
+check_dots()
 for _, p in ipairs(PRODUCTS) do
   assert(os.execute("mkdir " .. folder))
   local inputs, output, m, n, k, target, by_columns = table.unpack(p)

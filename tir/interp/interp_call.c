@@ -8,7 +8,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_GROUP, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
+  FORM_ZERO, FORM_GROUP, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
 };
 // clang-format on
 static const struct builtin {
@@ -51,6 +51,7 @@ static const struct builtin {
     {"address_of", FORM_ADDRESS, -1, 0},
     {"tvm_access_ptr", FORM_POINTER, 5, 0},
     {"ret", FORM_RETURN, 1, 0},
+    {TIR_DOT, FORM_DOT, 3, 0},
 };
 
 static const struct builtin *find_builtin(const char *name) {
@@ -126,6 +127,23 @@ static operand barrier(struct compiler *c) {
   if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a barrier stands outside of concurrent threads");
   interp_emit(c, OP_BARRIER, 0, 0, 0, 0, 0);
   return interp_int(c, 0);
+}
+
+/* dp4a(four bytes, four bytes, what they are added to). */
+static operand dot(struct compiler *c, const struct tir_expr_node *n) {
+  enum { BYTES = 4 };
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  for (int i = 0; i < 2; i++) {
+    tir_type t = tir_type_of(c->ir, args[i]);
+    if (!tir_type_is_int(t) || tir_type_bits(t) != 8 || tir_type_lanes(t) != BYTES)
+      return interp_refuse(c, MS_RUN_UNSUPPORTED, "an operand of dp4a is not of four bytes");
+  }
+  operand sum = interp_expr(c, args[2], 0);
+  for (int i = 0; i < BYTES; i++) {
+    operand product = interp_binary(c, TIR_MUL, interp_expr(c, args[0], i), interp_expr(c, args[1], i), n->type);
+    sum = interp_binary(c, TIR_ADD, sum, product, n->type);
+  }
+  return sum;
 }
 
 /* tvm_warp_shuffle_xor(mask, value, distance, width, warp): what the thread gives whose number in the warp differs in
@@ -416,6 +434,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_REDUCE: return allreduce(c, n);
   case FORM_ADDRESS: return address(c, n);
   case FORM_POINTER: return pointer(c, n);
+  case FORM_DOT: return dot(c, n);
   case FORM_RETURN:
     if (c->in_kernel) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a thread of a kernel returns before its end");
     interp_emit(c, OP_HALT, 0, 0, 0, 0, 0);

@@ -40,6 +40,7 @@ static const struct {
     {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize},
     {"flatten", BOTH, "buffers have one dimension", lower_flatten},
     {"indices", GPU, "indices take 32 bits where they fit", lower_indices},
+    {"dots", GPU, "four products of bytes, added up, become a dot product", lower_dots},
     {"copies", GPU, "copies go on by themselves where the machine has such", lower_copies},
     {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},

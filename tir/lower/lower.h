@@ -44,6 +44,7 @@ bool lower_shared(struct lowering *low);      /* shared.c */
 bool lower_barriers(struct lowering *low);    /* barriers.c */
 bool lower_vectors(struct lowering *low);     /* vectors.c */
 bool lower_indices(struct lowering *low);     /* indices.c */
+bool lower_dots(struct lowering *low);        /* dots.c */
 bool lower_compact(struct lowering *low);     /* compact.c */
 bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_version(struct lowering *low);     /* version.c */
