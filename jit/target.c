@@ -105,8 +105,11 @@ static bool parse_words(struct request *r, char *words, ms_error *err) {
 /* ---- x86 ---- */
 
 static bool unknown_cpu(const char *cpu, ms_error *err) {
-  return ms_fail(err, MS_UNKNOWN_TARGET,
-                 "target: `%s` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME", cpu);
+  return ms_fail(
+      err, MS_UNKNOWN_TARGET,
+      "target: `%s` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME, or of a GPU cuda "
+      "-arch=sm_70 up to sm_90a; `msched help targets` says more",
+      cpu);
 }
 
 static int natural_bits(x86_set set) { return x86_has(set, X86_AVX512F) ? 512 : x86_has(set, X86_AVX) ? 256 : 128; }

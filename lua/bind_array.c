@@ -120,7 +120,8 @@ static size_t position(lua_State *L, const struct bound_array *a, int at) {
   }
   luaL_checktype(L, at, LUA_TTABLE);
   size_t flat = 0;
-  if (luaL_len(L, at) != a->rank) bind_refuse(L, "%d indices are expected", a->rank);
+  if (luaL_len(L, at) != a->rank)
+    bind_refuse(L, a->rank == 1 ? "%d index is expected" : "%d indices are expected", a->rank);
   for (int d = 0; d < a->rank; d++) {
     lua_rawgeti(L, at, d + 1);
     lua_Integer i = luaL_checkinteger(L, -1);

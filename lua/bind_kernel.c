@@ -70,7 +70,8 @@ static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer,
     bind_refuse(L, "argument %d (%s): elements of %s are expected, not %s", number, name,
                 tir_type_text(n->type, wanted), tir_type_text(a->type, given));
   if ((int)n->rank != a->rank)
-    bind_refuse(L, "argument %d (%s): %d dimensions are expected, not %d", number, name, (int)n->rank, a->rank);
+    bind_refuse(L, "argument %d (%s): %d dimension%s expected, not %d", number, name, (int)n->rank,
+                n->rank == 1 ? " is" : "s are", a->rank);
   for (uint32_t i = 0; i < n->rank; i++) {
     const struct tir_expr_node *e = tir_at(ir, tir_operands(ir, n->shape)[i]);
     if (e->kind == TIR_INT_IMM && e->imm != a->shape[i])
@@ -86,7 +87,8 @@ static void read_arguments(lua_State *L, const struct bound_function *f, int at,
   int given = lua_gettop(L) - at + 1;
   if (params.count > MOST_PARAMS)
     bind_refuse(L, "functions of more than %d parameters cannot be called from here", MOST_PARAMS);
-  if (given != (int)params.count) bind_refuse(L, "%d arguments are expected, not %d", (int)params.count, given);
+  if (given != (int)params.count)
+    bind_refuse(L, "%d argument%s expected, not %d", (int)params.count, params.count == 1 ? " is" : "s are", given);
   for (uint32_t i = 0; i < params.count; i++) {
     const struct tir_param *p = &ir->params.at[params.first + i];
     if (p->buffer) {

@@ -17,8 +17,11 @@ function cli.list(x) return setmetatable(x, List) end
 function cli.product_text(blocks)
   local parts, sum = {}, 0
   for i, b in ipairs(blocks) do parts[i], sum = string.format("%s %d", b.block, b.choices), sum + b.choices end
-  return string.format("the product of %d choices: %s", sum, table.concat(parts, ", "))
+  return string.format("the product of %s: %s", cli.count_text(sum, "choice"), table.concat(parts, ", "))
 end
+
+-- Of a space; where it is factored, there may be more than an integer holds.
+function cli.sketches_text(count) return count == 1 and "1 sketch" or string.format("%.10g sketches", count) end
 
 function cli.json_text(x)
   if type(x) == "string" then

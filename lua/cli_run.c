@@ -200,20 +200,22 @@ static json_t *report_of(const struct outcome *r, const char *hash) {
   return line;
 }
 
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 /* What was compared with what, and how much of it. */
 static void print_comparison(const struct outcome *r) {
   if (*r->no_whole)
     printf("whole outputs not compared with the unscheduled build's: %s\n", r->no_whole);
   else
-    printf("whole outputs equal to the unscheduled build's (%u buffer%s, %llu elements)\n", r->buffers,
-           r->buffers == 1 ? "" : "s", (unsigned long long)r->elements);
+    printf("whole outputs equal to the unscheduled build's (%u buffer%s, %llu element%s)\n", r->buffers,
+           plural(r->buffers), (unsigned long long)r->elements, plural(r->elements));
   if (*r->no_real)
     printf("not compared on real numbers: %s\n", r->no_real);
   else if (r->real > 0)
     printf("so they are on real numbers, within %.2g of the largest%s\n", r->real,
            r->real_sampled ? ", at samples by the interpreter" : "");
   if (*r->no_whole || r->interpreted < r->elements)
-    printf("equal to the interpreter's at %llu elements", (unsigned long long)r->interpreted);
+    printf("equal to the interpreter's at %llu element%s", (unsigned long long)r->interpreted, plural(r->interpreted));
   else
     printf("equal to the interpreter's everywhere");
   if (!*r->no_whole && r->interpreted < r->elements) printf(" of %llu", (unsigned long long)r->elements);
@@ -227,15 +229,15 @@ static void report(const struct outcome *r, bool json) {
     cli_print_json(report_of(r, hash));
     return;
   }
-  printf("interpreted: %lld steps in %.3f s%s; results %s\n", (long long)r->steps, r->seconds,
-         r->sampled ? ", what samples of the outputs need" : "", hash);
+  printf("interpreted: %lld step%s in %.3f s%s; results %s\n", (long long)r->steps, plural((uint64_t)r->steps),
+         r->seconds, r->sampled ? ", what samples of the outputs need" : "", hash);
   if (r->scheduled) printf("scheduled, interpreted: the same results\n");
   if (!r->compiled) {
     printf("not compiled: %s\n", r->reason);
     return;
   }
-  printf("compiled for %s: the same results; %.3f us [%.3f, %.3f] in %u runs%s\n", r->target, r->timing.seconds * 1e6,
-         r->timing.low * 1e6, r->timing.high * 1e6, (unsigned)r->timing.runs,
+  printf("compiled for %s: the same results; %.3f us [%.3f, %.3f] in %u run%s%s\n", r->target, r->timing.seconds * 1e6,
+         r->timing.low * 1e6, r->timing.high * 1e6, (unsigned)r->timing.runs, plural(r->timing.runs),
          r->timing.busy ? "; the machine was busy" : "");
   print_comparison(r);
   for (uint32_t i = 0; i < r->notes.count; i++) printf("note: %s\n", r->notes.at[i]);

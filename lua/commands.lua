@@ -75,7 +75,7 @@ function commands.tune(options, files, rest)
   end
   local all, kept = report_tasks(tune, tasks, options, states), 0
   for _, task in ipairs(tasks) do kept = kept + task.kept end
-  if ms.interrupted() then refuse("interrupted; %d results of this run are kept in %s, and the next run goes on from there", kept, store:path()) end
+  if ms.interrupted() then refuse("%s, and the next run goes on from there", tune.kept_text(kept, store:path())) end
   return all and DONE or FAILED
 end
 
@@ -164,7 +164,7 @@ function commands.show(options, ids, rest)
   end
   if options.trace then io.write(options.lua and trace:text() or trace:json(), "\n") return DONE end
   local interval = r.high < math.huge and string.format(" [%s, %s]", time_text(r.low), time_text(r.high)) or ""
-  local result = r.status == "unmeasured" and "" or string.format(", %s%s, %d runs", time_text(r.seconds), interval, r.runs)
+  local result = r.status == "unmeasured" and "" or string.format(", %s%s, %s", time_text(r.seconds), interval, cli.count_text(r.runs, "run"))
   print(string.format("record %s: %s%s, on %s, by %s", r.id, r.status, result, r.target, r.versions))
   if r.unsafe then print("unsafe: its trace holds instructions that may change what is computed") end
   if r.busy then print(BUSY) end
@@ -195,10 +195,10 @@ function commands.replay(options, ids)
     put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, busy = busy, difference = most, recorded = r.seconds,
               interpreted = sampled, interpreted_elements = samples}
   else
-    print(string.format("%s: %s %s [%s, %s] in %d runs; recorded %s", r.id:sub(1, 12), time_text(seconds), rate_text(cli.work_of(func), seconds),
-                        time_text(low), time_text(high), runs, time_text(r.seconds)))
+    print(string.format("%s: %s %s [%s, %s] in %s; recorded %s", r.id:sub(1, 12), time_text(seconds), rate_text(cli.work_of(func), seconds),
+                        time_text(low), time_text(high), cli.count_text(runs, "run"), time_text(r.seconds)))
     if busy then print(BUSY) end
-    print(string.format("differs from the unscheduled function, built: by %g, everywhere; interpreted: by %g, at %d elements", most, sampled, samples))
+    print(string.format("differs from the unscheduled function, built: by %g, everywhere; interpreted: by %g, at %s", most, sampled, cli.count_text(samples, "element")))
   end
   return DONE
 end
@@ -244,8 +244,8 @@ function commands.space(options, files, rest)
       end
     end
     if product then
-      io.stderr:write(string.format("msched space: %s: %.10g sketches, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
-                                    product:size(), cli.product_text(product:counts())))
+      io.stderr:write(string.format("msched space: %s: %s, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
+                                    cli.sketches_text(product:size()), cli.product_text(product:counts())))
     end
     for _, name in ipairs(opened.idle) do io.stderr:write(string.format("msched space: %s: rule `%s` changed no schedule\n", func:name(), name)) end
     if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end

@@ -30,6 +30,30 @@ docs.about = {
   expression = "A tensor expression; help(te) lists what they are made with.",
 }
 
+-- Pages of their own.
+docs.pages = {
+  targets = function()
+    return string.format([[
+What --target, and the option `target` of scripts, takes. A target is what kernels are made for.
+
+  native               this machine, and the default: here %s
+  x86-64-v2, -v3, -v4  a level of x86-64, or a CPU as LLVM calls it, as znver4;
+                       features are added or taken away after commas: x86-64-v4,+avx512vnni
+  llvm WORDS           a CPU by words in any order:
+    -mcpu=NAME           the CPU
+    -mattr=+F,-F         features by which the target differs from it
+    -num-cores=N         threads of parallel loops (this machine's cores)
+    -vector-bits=256     leaves registers of 512 bits alone
+    -mtriple=TRIPLE      another kind of machine, of x86_64 or aarch64 with Linux
+  cuda -arch=sm_90     a GPU of NVIDIA, of sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a; cuda alone is the first device;
+                       a block's limits are lowered by -max_threads_per_block=, -max_shared_memory_per_block=,
+                       -registers_per_block=, -thread_warp_size=, -max_vthread=, -max_vector_bytes=;
+                       -timing=cold: kernels are timed after the L2 cache was flushed
+
+Code for features that this machine lacks is made and exported, and not run. ms.target(text) gives a target's numbers.]], ms.target("native").text)
+  end,
+}
+
 local TEXT = [[
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
 ms.functions_of_script(text: string, file?: string): msched.function[] | All functions of a TVMScript text, each alone.
@@ -70,6 +94,7 @@ ms.compare(kernel: msched.kernel, reference: function, seed: integer): number, i
 ms.check_lowered(func: msched.function, scheduled: msched.function, target: string, seed: integer) | Lowers the scheduled function for the target and runs it on the reference interpreter with threads and barriers that are real; raises where it is refused, races, or computes something else than the function.
 ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...: msched.array|number) | What so many elements of each output need, on the reference interpreter, and little else.
 ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place, and is raised, or given with the code `skipped` where such parts are.
+ms.defined(f: function): function | The function itself where f loads it when it is first called, else f: what ?? names the place of.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
 ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding, and it is ended when it takes longer: then nil and a message.
@@ -231,7 +256,7 @@ array:difference(other: msched.array): number | The largest difference of two ar
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it.
 kernel:time(...: msched.array|number): number, number, number, integer, boolean | Median seconds, low and high of its 95 % interval, the number of runs, and whether other programs ran whenever it was timed, so that it may be faster.
-kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | The largest difference from the unscheduled function on the interpreter, everywhere or at so many samples of each output, and how many elements were compared; raises where it is past the tolerance, or where the result depends on thread timing.
+kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | Compares with the unscheduled function on the interpreter, on whole numbers, everywhere or, where that takes long, at so many samples of each output (16); then on real numbers, unless a tolerance (1e-3) is given, and with itself, its threads' timing shaken. Gives the largest difference on whole numbers, and how many elements the function changed: those that came out otherwise than they were before. Raises where they differ by more than the tolerance, or the result depends on thread timing.
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
 kernel:notes(): string[] | What the schedule asks for that the kernel does not do, and why: loops that are not parallel, vectorized, unrolled or bound.
@@ -408,6 +433,10 @@ end
 -- A module or a type by its name, or members: `te`, `te.sum`, `store:find`, `find`. False: nothing is named so.
 function docs.explain(name, put)
   if name == "msched" then name = "ms" end
+  if docs.pages[name] then
+    put(docs.pages[name]())
+    return true
+  end
   if docs.about[name] then
     docs.explain_owner(name, put)
     if name == "ops" then list_named(put) end

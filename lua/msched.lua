@@ -85,6 +85,26 @@ end
 if not ms.build then return true end -- a sandbox has no kernels, and does not tune
 
 local schedule, kernel = ms.schedule_methods, ms.kernel_methods
+
+-- Functions here that stand for one of a file that is loaded when they are first called; ms.defined(f) gives that one, any other
+-- as it is.
+local real = setmetatable({}, {__mode = "k"})
+local function made_in(f, file, name) real[f] = function() return ms.load(file)[name] end end
+local function later(owner, name, file)
+  local function stub(...)
+    if owner[name] == stub then
+      owner[name] = nil
+      ms.load(file)
+    end
+    return owner[name](...)
+  end
+  owner[name], real[stub] = stub, function()
+    if owner[name] == stub then ms.load(file) end
+    return owner[name]
+  end
+end
+function ms.defined(f) return real[f] and real[f]() or f end
+
 ms.load "lua.condition"
 
 function schedule.build(sch, options)
@@ -105,6 +125,8 @@ ms.arrays_for = arrays_for
 -- Arrays of NumPy's files: what reads and writes them is loaded when it is first called.
 function ms.load_array(path) return ms.load "lua.numpy".load(path) end
 function ms.array_methods.save(array, path) return ms.load "lua.numpy".save(array, path) end
+made_in(ms.load_array, "lua.numpy", "load")
+made_in(ms.array_methods.save, "lua.numpy", "save")
 ms.array_methods = nil
 
 local TIMED, LEAST = 0.5, 3 -- seconds, and calls, of ms.time
@@ -158,13 +180,6 @@ function kernel.check(k, options)
   return most, compared
 end
 
--- schedule:explain([n]) prints what an instruction did and what builds on it; loaded when it is first called.
-function schedule.explain(...)
-  schedule.explain = nil
-  ms.load "lua.explain"
-  return schedule.explain(...)
-end
-
 -- ---- Traces in files ----
 
 local FORMS = {json = "json", lua = "text", trace = "binary"} -- by a file's suffix
@@ -197,35 +212,24 @@ function ms.load_trace(path)
   return trace
 end
 
--- trace:mutate([seed [, options]]) gives another trace, as the search makes them; what it needs is loaded when it is first called.
+-- trace:mutate([seed [, options]]) gives another trace, as the search makes them.
 function ms.trace_methods.mutate(...) return ms.load "lua.mutate".trace(...) end
+made_in(ms.trace_methods.mutate, "lua.mutate", "trace")
 ms.trace_methods = nil
 
--- store:find(words) and store:schedule(words), by an ID, a task's name or "best"; likewise.
+-- store:find(words) and store:schedule(words), by an ID, a task's name or "best".
 local find_id = ms.store_methods.find
 function ms.store_methods.find(store, words) return ms.load "lua.records".find(store, words, find_id) end
 function ms.store_methods.schedule(...) return ms.load "lua.records".schedule(...) end
+made_in(ms.store_methods.find, "lua.records", "find")
+made_in(ms.store_methods.schedule, "lua.records", "schedule")
 ms.store_methods = nil
 
--- schedule:draw() gives its loop nest as a picture in text; likewise.
-function schedule.draw(...)
-  schedule.draw = nil
-  ms.load "lua.draw"
-  return schedule.draw(...)
-end
+-- ---- What is loaded when it is first called --------------------------------------------------------------------
 
--- ms.tune(function, options) gives the best kernel; what it needs is loaded when it is first called.
-function ms.tune(...)
-  ms.tune = nil
-  ms.load "search.tune"
-  return ms.tune(...)
-end
-
--- ms.auto_schedule(function, options) gives a schedule without measuring; likewise.
-function ms.auto_schedule(...)
-  ms.auto_schedule = nil
-  ms.load "search.auto_schedule"
-  return ms.auto_schedule(...)
-end
+later(schedule, "explain", "lua.explain")       -- ([n]) prints what an instruction did and what builds on it
+later(schedule, "draw", "lua.draw")             -- () gives its loop nest as a picture in text
+later(ms, "tune", "search.tune")                -- (function, options) gives the best kernel
+later(ms, "auto_schedule", "search.auto_schedule") -- (function, options) gives a schedule without measuring
 
 return true

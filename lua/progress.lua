@@ -64,7 +64,7 @@ local function start_text(e)
   if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
   if e.known > 0 then more[#more + 1] = cli.count_text(e.known, "record") .. " known" end
   local names = {e.task, table.unpack(e.equal)}
-  return string.format("%s on %s: %.10g sketches%s", table.concat(names, " = "), e.target, e.sketches, #more > 0 and ", " .. table.concat(more, ", ") or "")
+  return string.format("%s on %s: %s%s", table.concat(names, " = "), e.target, cli.sketches_text(e.sketches), #more > 0 and ", " .. table.concat(more, ", ") or "")
 end
 
 local function end_lines(s, e, print)

@@ -123,7 +123,7 @@ return function(host)
     local interrupted, ok, task, path = host.patiently(run, func, options)
     if not ok then error(interrupted and "interrupted before anything was measured" or task, 0) end
     if not listens and not options.no_tune then progress.print_best(task, states[task.name]) end
-    if interrupted then print(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", task.kept, path)) end
+    if interrupted then print(ms.load "search.task".kept_text(task.kept, path) .. ", and the next run goes on from there") end
     return task, path
   end
 
@@ -374,13 +374,31 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     return nearest and message .. "; did you mean `" .. nearest .. "`?" or message
   end
 
-  -- Where a function or a method of a schedule is made.
-  local function print_place(name)
+  -- The value that a name stands for, as `ms.tune`, or the method as `s.split`, `s:split`, `store:find`, of what value, or of the
+  -- kind so called; and how help names that method.
+  local function meant_by(name)
+    local owner, method = name:match "^(.-)[.:]([%w_]+)$"
     local found, x = pcall(value_of, name)
-    if not found or x == nil then x = ms.schedule_methods[name:match "[%w_]+$"] end
-    local info = type(x) == "function" and debug.getinfo(x, "S")
-    if info and info.what ~= "C" then print_line(string.format("%s:%d", info.short_src, info.linedefined))
-    elseif info then print_line(ms.schedule_methods[name:match "[%w_]+$"] and "in the tables: vm/instructions.def or vm/queries.def" or "in C")
+    if not owner or found and x ~= nil and not host.kind(value_of(owner)) then return found and x or nil end
+    local of = value_of(owner)
+    local kind = host.kind(of) or docs.about[owner] and owner or nil
+    local methods = kind and host.methods(of ~= nil and of or kind) or not kind and ms.schedule_methods
+    if not methods or not rawget(methods, method) then return found and x or nil end
+    return methods[method], (kind or "schedule") == "schedule" and method or kind .. ":" .. method
+  end
+
+  -- The file of our own that a chunk is, of a user's its name.
+  local function file_of(info)
+    local own = info.short_src:match "^msched/(.*)$"
+    return own and own:gsub("%.", "/") .. ".lua" or info.short_src
+  end
+
+  -- Where a function or a method is made.
+  local function print_place(name)
+    local x = meant_by(name)
+    local info = type(x) == "function" and debug.getinfo(ms.defined(x), "S")
+    if info and info.what ~= "C" then print_line(string.format("%s:%d", file_of(info), info.linedefined))
+    elseif info then print_line(rawequal(ms.schedule_methods[name:match "[%w_]+$"], x) and "in the tables: vm/instructions.def or vm/queries.def" or "in C")
     else print_line(string.format("no function is named %q now", name)) end
   end
 
@@ -388,10 +406,10 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   function repl.ask(text)
     local marks, name = text:match "^(%?+)%s*(.-)%s*$"
     if name == "" then return repl.help() end
-    local owner, method = name:match "^([%w_]+):([%w_]+)$"
-    local x = value_of(name)
-    if owner and not docs.about[owner] then repl.help(method) elseif x ~= nil and not docs.about[name] then repl.help(x) else repl.help(name) end
-    if #marks > 1 then print_place((name:gsub(":", "."))) end
+    local x, method = meant_by(name)
+    if name:find "^ops:" or name:find "^suite:" then repl.help(name) -- operators by name
+    elseif method then repl.help(method) elseif x ~= nil and not docs.about[name] then repl.help(x) else repl.help(name) end
+    if #marks > 1 then print_place(name) end
   end
 
   function repl.help(...)

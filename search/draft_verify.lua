@@ -86,9 +86,14 @@ return msched.policy {
   run = function(env)
     local drafts, estimated = draft.candidates(env, DRAFTS, DRAWN)
     if estimated == 0 or #drafts == 0 then return evolutionary.run(env) end
+    local candidates
     while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
-      env:measure(choose(env, drafts))
-      if env:is_near_roofline(ENOUGH) then return end
+      candidates = choose(env, drafts)
+      env:measure(candidates)
+      if env:is_near_roofline(ENOUGH) then return string.format("its best reaches %.0f %% of the roofline: no schedule is much faster", 100 * ENOUGH) end
+    end
+    if env:remaining() > 0 and candidates and #candidates > 0 then
+      return string.format("%d rounds in a row gave nothing faster by %.0f %%; a number of trials that is asked for is had in full", IDLE, 100 * (1 - GAIN))
     end
   end,
 }

@@ -1,5 +1,6 @@
 -- Policies: found by name, and run as coroutines. A policy is {name =, needs = {features =, model =}, run = function(env)
--- … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they are there.
+-- … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they are there. Where it ends
+-- before all trials are done, it may return why, in words.
 local policies = {}
 
 local SHIPPED = {"annealing", "coordinate", "draft_verify", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
@@ -71,7 +72,8 @@ function Running:complain(what, hint)
   return string.format("policy `%s` (%s): %s%s", self.policy.name, place, what, hint and "; " .. hint or "")
 end
 
--- Goes on until it asks: gives the candidates; nil where it has ended; nil and a message where it failed.
+-- Goes on until it asks: gives the candidates; nil where it has ended; nil and a message where it failed; nil, nil and why it
+-- ended, where it said so.
 function Running:resume(...)
   local timed, alive, tag, candidates = msched.within(self.seconds, coroutine.resume, self.thread, ...)
   if timed == nil then
@@ -84,8 +86,8 @@ function Running:resume(...)
     return nil, self:complain(type(raised) == "string" and raised or "raised a " .. type(raised))
   end
   if coroutine.status(self.thread) == "dead" then
-    if tag == nil then return nil end
-    return nil, self:complain("returned a " .. type(tag), "`run` returns nothing: it asks for measurements by env:measure(candidates)")
+    if tag == nil or type(tag) == "string" then return nil, nil, tag end
+    return nil, self:complain("returned a " .. type(tag), "`run` returns nothing, or why it ended, a text: it asks for measurements by env:measure(candidates)")
   end
   if tag ~= REQUEST then
     return nil, self:complain("yielded a " .. type(tag), "what yields is env:measure(candidates), and nothing else")

@@ -20,7 +20,7 @@ function Run:stopped() return msched.interrupted() end
 -- The run ends when its seconds are over.
 function Run:look_at_the_clock()
   if self.seconds and msched.clock() - self.started > self.seconds then
-    self.ended = self.ended or {why = "seconds", text = string.format("its %g seconds are over", self.seconds)}
+    self.ended = self.ended or {why = "seconds", text = string.format("its %s over", self.seconds == 1 and "second is" or string.format("%g seconds are", self.seconds))}
   end
 end
 
@@ -168,7 +168,7 @@ local function why_ended(run, task)
   if task.ended then return task.ended end
   if run.ended then return run.ended end
   if run:stopped() then return {why = "interrupted"} end
-  if task.done < task.trials then return {why = "total", text = string.format("the %d trials of all tasks together are spent", run.total)} end
+  if task.done < task.trials then return {why = "total", text = run.total == 1 and "the only trial of all tasks together is spent" or string.format("the %d trials of all tasks together are spent", run.total)} end
   return {why = "trials"}
 end
 

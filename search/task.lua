@@ -11,6 +11,11 @@ local MOST_IDLE = 3 -- times in a row that nothing new was asked for
 
 local function count(table_, reason) table_[reason] = (table_[reason] or 0) + 1 end
 
+-- What an interrupted run says of its results.
+function Task.kept_text(kept, place)
+  return string.format("interrupted; %s kept in %s", kept == 1 and "1 result of this run is" or kept .. " results of this run are", place)
+end
+
 -- Numbers by reason, the most frequent first.
 function Task.reasons_text(numbers)
   local reasons, parts = msched.sorted_keys(numbers), {}
@@ -213,12 +218,14 @@ end
 -- Lets the policy go on until it asks for measurements, and has them made.
 function Task:step()
   local start, replaying, before = msched.clock(), self.spent.replay, self.repeated
-  local candidates, message = self.running:resume(self.answers or self)
+  local candidates, message, why = self.running:resume(self.answers or self)
   local seconds = msched.clock() - start
   self.spent.policy = self.spent.policy + seconds - (self.spent.replay - replaying)
   if not candidates then
     if message and not self:stopped() then self:fail(message)
-    elseif self.done < self.trials and not self:is_over() then self:finish("policy", "policy `%s` asked for no more", self.policy.name) end
+    elseif self.done < self.trials and not self:is_over() then
+      self:finish("policy", "%s", why or string.format("policy `%s` asked for no more%s", self.policy.name, self.idle > 0 and ", and the space gave nothing new" .. self:known_text() or ""))
+    end
     self.is_done = true
     return
   end
@@ -283,12 +290,19 @@ function Task:submit(fresh)
   end
 end
 
+-- How much of the space is known, and what would make it larger.
+function Task:known_text()
+  local known = 0
+  for _ in pairs(self.known) do known = known + 1 end
+  return string.format(": %s known; rules of your own would add others", known == 1 and "1 schedule of it is" or known .. " schedules of it are")
+end
+
 -- A policy that asks for nothing new again and again has seen the space.
 function Task:note_idle(new)
   self.idle = new > 0 and 0 or self.idle + 1
   if self.idle < MOST_IDLE then return end
   if self.accepted == 0 then self:finish("refused", "every candidate was refused")
-  else self:finish("exhausted", "the space gave nothing new three times in a row") end
+  else self:finish("exhausted", "the space gave nothing new three times in a row%s", self:known_text()) end
 end
 
 -- All results of an iteration are there.

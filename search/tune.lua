@@ -3,7 +3,7 @@ local targets, space, refusals = msched.load "rules.targets", msched.load "rules
 local Task, Run = msched.load "search.task", msched.load "search.run"
 local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy", msched.load "search.scheduler", msched.load "search.services"
 
-local tune = {reasons_text = Task.reasons_text}
+local tune = {reasons_text = Task.reasons_text, kept_text = Task.kept_text}
 
 -- ---- Spaces ------------------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ function msched.tune(func, options)
   if watched then task, path = watched(tune.run, func, options) else task, path = tune.run(func, options) end
   local stopped = task.ended_as.why == "interrupted" or task:stopped()
   if stopped and not (watched and task.fastest) then
-    error(string.format("interrupted; %d results of this run are kept in %s, and the next run goes on from there", task.kept, path), 2)
+    error(tune.kept_text(task.kept, path) .. ", and the next run goes on from there", 2)
   end
   if not task.fastest then error(tune.why(task), 2) end
   return setmetatable({func = func, target = task.target.text, trace = task.fastest.trace, seconds = task.fastest.seconds, id = task.fastest.id,

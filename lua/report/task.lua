@@ -152,7 +152,7 @@ local function inner_loops(sch, task)
     for _, c in ipairs(COUNTS) do table.insert(rows[i], html.number(loops[i].counts[c[1]], tostring(loops[i].counts[c[1]]))) end
     codes[i] = html.details("the code of " .. html.element("code", {}, html.text(label)), html.scrolling("code of " .. label, html.element("pre", {}, html.text(table.concat(loops[i].lines, "\n")))))
   end
-  local more = #loops > LOOPS and html.paragraph(string.format("%d more loops do less.", #loops - LOOPS), "soft") or ""
+  local more = #loops > LOOPS and html.paragraph(#loops == LOOPS + 1 and "One more loop does less." or string.format("%d more loops do less.", #loops - LOOPS), "soft") or ""
   return html.table("Innermost loops of the code, those with most multiply-adds first", columns, rows) .. more .. table.concat(codes)
 end
 

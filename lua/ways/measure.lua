@@ -92,7 +92,7 @@ function measure.run(func, space, schedule, options)
     if options.listen then options.listen(e) end
   end
   local task = tune.run(func, given)
-  if task:stopped() then error(string.format("interrupted; %d results of this run are kept in the store, and the same call goes on from there", task.kept), 0) end
+  if task:stopped() then error(tune.kept_text(task.kept, "the store") .. ", and the same call goes on from there", 0) end
   take_pending()
   for _, m in ipairs(task:best(math.huge)) do
     local index = by_hash[m.hash]

@@ -125,7 +125,7 @@ says "msched db: $work/none: cannot be read: No such file or directory" "$msched
 says "msched db: $work: the folder has neither database_tuning_record.json nor database_workload.json" "$msched" db import "$work" --db "$db"
 says "msched db: $work/none/x: cannot be written: No such file or directory" "$msched" db export "$work/none/x" --db "$db"
 says "msched export: $work/none/x.h: No such file or directory" "$msched" export "$id" -o "$work/none/x.h" --db "$db"
-says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME" \
+says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME, or of a GPU cuda -arch=sm_70 up to sm_90a; \`msched help targets\` says more" \
   "$msched" replay "$id" --target toaster --db "$db"
 says "msched show: there is no instruction 999: the trace has $("$msched" show "$id" --trace --lua --db "$db" | grep -c 'sch:'), from 0" \
   "$msched" show "$id" --explain 999 --db "$db"

@@ -88,7 +88,7 @@ early_and_late() {
 }
 kept() {
   interrupted 1 "of this run are kept in $db" "$msched" tune "$gemm" --trials 100000 --db "$db" --json -- 64 64 64
-  kept=$(sed 's/.*interrupted; \([0-9]*\) results.*/\1/' "$dir/err")
+  kept=$(sed 's/.*interrupted; \([0-9]*\) results*.*/\1/' "$dir/err")
   trials=$(grep -c '"event":"trial"' "$dir/out" || true)
   grep -q '"ended":"interrupted".*"refused":{[^}]*"ok"' "$dir/out" && fail "what was not begun is counted as refused"
   [ "$kept" = "$trials" ] || fail "it says that $kept are kept, and reported $trials"

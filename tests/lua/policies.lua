@@ -94,6 +94,14 @@ end
 local function flat_time() return 1e-3 end
 local flat, ended = run({small}, {policy = "draft_verify", trials = false, measuring = {time = flat_time}}) -- without a number
 assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 16 + 8 + 8, #flat.asked[1])
+assert(ended[1].ended_as.text:find "^2 rounds in a row gave nothing faster by 2 %%; a number of trials", ended[1].ended_as.text)
+do -- a space of one schedule
+  local A = te.placeholder({7}, "float32", "A")
+  local _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "draft_verify", trials = false})
+  assert(only[1].done == 1 and only[1].ended_as.text == "policy `draft_verify` asked for no more, and the space gave nothing new: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
+  _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "draft_verify", trials = 20})
+  assert(only[1].ended_as.text == "the space gave nothing new three times in a row: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
+end
 flat, ended = run({small}, {policy = "draft_verify", trials = 40, measuring = {time = flat_time}})
 assert(ended[1].ended_as.why == "trials" and #flat.asked[1] == 40, "those that were asked for are had")
 do -- what it looks around grows without gain: of a run that goes on again too
@@ -105,6 +113,7 @@ do -- what it looks around grows without gain: of a run that goes on again too
 end
 _, ended = run({small}, {policy = "draft_verify", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
 assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the bound it ends")
+assert(ended[1].ended_as.text == "its best reaches 95 % of the roofline: no schedule is much faster", ended[1].ended_as.text)
 do -- and where the machine was measured to reach a tenth of it, there
   local bound = ms.load "search.scheduler".bound(small, ms.target "native")
   local function slow_time(sch) return 10.1 * bound + support.time_of(sch) * 1e-9 end

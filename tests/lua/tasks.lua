@@ -137,6 +137,10 @@ fails("local x = nil\nreturn x.y", 4, "attempt to index a nil value")
 fails("while true do end", 3, "ran longer than 0.5 seconds without asking for measurements")
 fails("while true do pcall(error) end", 3, "ran longer than 0.5 seconds")
 fails("return 7", 2, "returned a number")
+do -- a text is why it ends
+  local _, said = run({small}, {policy = {kind = "policy", name = "brief", needs = {}, run = function() return "enough is known" end}})
+  assert(said[1].ended_as.why == "policy" and said[1].ended_as.text == "enough is known")
+end
 fails("env:measure(7)", 3, "takes a list of candidates, as env:replay gives them, not a number")
 fails("env:measure {{}}", 3, "item 1 is no candidate")
 fails("coroutine.yield(env:replay(env:draw_jobs(2)))", 3, "yielded a table")
