@@ -19,12 +19,20 @@ end
 
 local PAUSE = 600 -- seconds without a record: the search was stopped meanwhile, and they do not count
 
+local LONGEST = 1e8 -- seconds, three years: what is said to be longer, by whoever wrote the store, is not believed
+
+local function says_when(r)
+  local s = r.search
+  local function is_time(seconds) return seconds == nil or seconds >= 0 and seconds <= LONGEST end
+  return s ~= nil and s.asked ~= nil and s.came ~= nil and is_time(s.asked) and s.asked <= s.came and is_time(s.came) and is_time(s.build_seconds) and is_time(s.run_seconds)
+end
+
 -- Stretches of the search of records in order, in each of which the program ran without an end: where all say when they came, each
 -- begins anew.
 local function stretches_of(records)
   local list = {}
   for _, r in ipairs(records) do
-    if not (r.search and r.search.asked and r.search.came) then return nil end
+    if not says_when(r) then return nil end
     local now = list[#list]
     if not now or r.search.came < now[#now].search.came then
       now = {}

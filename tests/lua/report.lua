@@ -284,9 +284,11 @@ do
   local spent, points = facts.runs_of(list)[1].spent, facts.runs_of(list)[1].curve
   assert(spent.total == 5.5 and spent.waited == 4 and spent.build == 0.5 and spent.run == 0.5)
   for at, second in ipairs {2, 4, 5.5} do assert(points[at].second == second, at) end
-  list[2].search = nil -- where one does not say, none is believed
-  local run = facts.runs_of(list)[1]
-  assert(not run.spent and run.curve[3].second == 80)
+  for _, wrong in ipairs {{}, {asked = 3}, {asked = 3, came = 2}, {asked = -1, came = 4}, {asked = 1, came = 1e300}, {asked = 1, came = 4, build_seconds = -1}, {asked = 1, came = 4, run_seconds = 1e300}} do
+    list[2].search = wrong -- where one does not say, none is believed
+    local run = facts.runs_of(list)[1]
+    assert(not run.spent and run.curve[3].second == 80)
+  end
 end
 
 -- Records of a busy machine change nothing but their own count; alone, they say nothing.
