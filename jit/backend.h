@@ -68,6 +68,11 @@ struct jit_backend {
   bool (*run)(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err);
   /* Seconds of one of so many calls in a row; below 0: one failed. */
   double (*sample)(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err);
+  /* The same of what another library starts; NULL: there are no devices. */
+  bool (*run_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
+                    ms_error *err);
+  double (*sample_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
+                         bool cold, uint32_t calls, ms_error *err);
   bool apart;      /* its kernels need no processor of the host's: builders go on while they are timed */
   double settling; /* seconds that a process loses when its first run is ended: none is for less */
 };

@@ -118,6 +118,13 @@ bool jit_call_run(const struct jit_call *call, ms_error *err) {
          move_arguments(call, true, err);
 }
 
+bool jit_call_is_apart(const struct jit_call *call) { return call->kernel->backend->apart; }
+
+double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *err) {
+  struct jit_running running = {call->kernel, call->args, call->workspace, err};
+  return jit_sample(&running, calls);
+}
+
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err) {
   assert(tolerance > 0 && limit > 0);
   if (!jit_call_run(call, err)) return false; /* warms caches and pages */

@@ -141,5 +141,7 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .unload = cuda_unload,
                                          .run = cuda_run,
                                          .sample = cuda_sample,
+                                         .run_other = cuda_run_other,
+                                         .sample_other = cuda_sample_other,
                                          .apart = true,
                                          .settling = 1};

@@ -259,29 +259,70 @@ static bool flush(struct jit_device *device, ms_error *err) {
   return driver_check(d->fill(device->flushed, 0, device->flushed_bytes), "flushing the cache", err);
 }
 
-/* Milliseconds of so many runs in a row. */
-static bool time_runs(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t runs, float *milliseconds,
-                      ms_error *err) {
-  const struct loaded *l = kernel->loaded;
-  const struct driver *d = kernel->device->driver;
-  bool ok = driver_check(d->record(l->start, NULL), "timing kernels", err);
-  for (uint32_t i = 0; i < runs && ok; i++) ok = launch_all(kernel, args, workspace, err);
-  return ok && driver_check(d->record(l->end, NULL), "timing kernels", err) &&
-         driver_check(d->wait(l->end), "running kernels", err) &&
-         driver_check(d->elapsed(milliseconds, l->start, l->end), "timing kernels", err);
+/* What is started on the device, ours or another library's. */
+struct work {
+  struct jit_device *device;
+  void *start_event, *end_event;
+  const struct jit_kernel *kernel; /* ours, with its arguments */
+  void *const *args, *workspace;
+  jit_routine_start *start; /* or another's, with data for it */
+  void *data;
+};
+
+static bool start(const struct work *w, ms_error *err) {
+  if (w->kernel) return launch_all(w->kernel, (void **)w->args, w->workspace, err);
+  return w->start(w->data, w->args) || ms_fail(err, MS_NOT_LAUNCHED, "the library does not start its routine");
 }
 
-double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
-  const struct loaded *l = kernel->loaded;
-  bool cold = l->plan.cold != 0, ok = driver_enter(kernel->device, err);
+/* Milliseconds of so many runs in a row. */
+static bool time_runs(const struct work *w, uint32_t runs, float *milliseconds, ms_error *err) {
+  const struct driver *d = w->device->driver;
+  bool ok = driver_check(d->record(w->start_event, NULL), "timing kernels", err);
+  for (uint32_t i = 0; i < runs && ok; i++) ok = start(w, err);
+  return ok && driver_check(d->record(w->end_event, NULL), "timing kernels", err) &&
+         driver_check(d->wait(w->end_event), "running kernels", err) &&
+         driver_check(d->elapsed(milliseconds, w->start_event, w->end_event), "timing kernels", err);
+}
+
+static double sample(const struct work *w, bool cold, uint32_t calls, ms_error *err) {
+  bool ok = driver_enter(w->device, err);
   uint32_t rounds = cold ? calls : 1;
   double sum = 0;
   assert(calls > 0);
   for (uint32_t i = 0; i < rounds && ok; i++) {
     float milliseconds = 0;
-    ok = (!cold || flush(kernel->device, err)) &&
-         time_runs(kernel, args, workspace, cold ? 1 : calls, &milliseconds, err);
+    ok = (!cold || flush(w->device, err)) && time_runs(w, cold ? 1 : calls, &milliseconds, err);
     sum += milliseconds;
   }
   return ok ? 1e-3 * sum / calls : -1;
+}
+
+double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
+  const struct loaded *l = kernel->loaded;
+  const struct work w = {.device = kernel->device,
+                         .start_event = l->start,
+                         .end_event = l->end,
+                         .kernel = kernel,
+                         .args = args,
+                         .workspace = workspace};
+  return sample(&w, l->plan.cold != 0, calls, err);
+}
+
+bool cuda_run_other(struct jit_device *device, jit_routine_start *routine, void *data, void *const *buffers,
+                    ms_error *err) {
+  const struct work w = {.device = device, .args = buffers, .start = routine, .data = data};
+  return driver_enter(device, err) && start(&w, err) &&
+         driver_check(device->driver->synchronize(), "running a library's routine", err);
+}
+
+double cuda_sample_other(struct jit_device *device, jit_routine_start *routine, void *data, void *const *buffers,
+                         bool cold, uint32_t calls, ms_error *err) {
+  struct work w = {.device = device, .args = buffers, .start = routine, .data = data};
+  const struct driver *d = device->driver;
+  bool ok = driver_enter(device, err) && driver_check(d->new_event(&w.start_event, 0), "making an event", err) &&
+            driver_check(d->new_event(&w.end_event, 0), "making an event", err);
+  double seconds = ok ? sample(&w, cold, calls, err) : -1;
+  if (w.start_event) d->free_event(w.start_event);
+  if (w.end_event) d->free_event(w.end_event);
+  return seconds;
 }

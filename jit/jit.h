@@ -199,6 +199,27 @@ bool jit_call_run(const struct jit_call *call, ms_error *err);
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
              const struct tir_arg *args, ms_error *err);
 
+/* Seconds of one of so many runs in a row, on arguments that stay where the kernel has them: of a device by its own clock.
+ * Below 0: one failed, and err says how. */
+bool jit_call_is_apart(const struct jit_call *call); /* on a device, with a clock of its own */
+double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *err);
+
+/* ---- Routines of other libraries on devices ----------------------------------------------------------------------
+ * A vendor's routine beside kernels: on the device that runs the target's code, in this process and its context, on
+ * buffers of its own there, timed as kernels are. */
+
+/* Starts the routine on the default stream of the context that is this thread's; buffers: addresses on the device. false:
+ * it cannot be started. */
+typedef bool jit_routine_start(void *data, void *const *buffers);
+struct jit_routine;
+/* buffers: borrowed as long as it lives. NULL: err is filled; targets of the host have no such. */
+struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
+                                    jit_routine_start *start, void *data, ms_error *err);
+void jit_routine_free(struct jit_routine *routine);
+/* Runs it once, on what the buffers hold, to which they are set afterwards. */
+bool jit_routine_run(const struct jit_routine *routine, ms_error *err);
+double jit_routine_sample(const struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
+
 /* ---- Agreement ---------------------------------------------------------------------------------------------------
  * What a scheduled function computes is compared with what the unscheduled one does, built as it stands, everywhere: on
  * small integers, whose sums are exact in any order, and on real numbers, which show arithmetic that is coarser than

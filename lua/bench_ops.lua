@@ -1,5 +1,5 @@
 -- msched bench ops: the tuned kernels of a suite's operators beside the routines of vendors' libraries, on as many
--- threads, timed in turn; every element of their results is compared, and where they differ float64 says who is right.
+-- threads or the same GPU, timed in turn; every element of their results is compared, and where they differ float64 says who is right.
 local ms = msched
 local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
 local named, suites, work = ms.load "lua.ops.named", ms.load "lua.ops.suites", ms.load "lua.bench_work"
@@ -58,7 +58,7 @@ local function measure(member, func, trace, target, vendors)
   local ours = kernel:prepare(table.unpack(arrays))
   ours:run()
   local theirs = vendor_calls(member, vendors, arrays)
-  local most = peak.call(target.cores)
+  local most = target.arch and peak.device_call(target) or peak.call(target.cores)
   local calls = {ours, most.call}
   for i, v in ipairs(theirs) do calls[i + 2] = v.call end
   local times = ms.time_in_turn(calls, SECONDS)
@@ -137,8 +137,10 @@ return function(options, words)
   if not ok then cli.misuse("%s", tostring(members)) end
   if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
   local target = ms.target(options.target or "native", {runs = true})
-  local opened, vendors = pcall(ms.vendors, target.cores, options.onednn)
+  if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
+  local opened, vendors = pcall(target.arch and ms.device_vendors or ms.vendors, target.arch and target.text or target.cores, options.onednn)
   if not opened then cli.refuse("%s", tostring(vendors)) end
+  if target.arch and #vendors == 0 then io.stderr:write("msched bench: cuBLAS is not found; MSCHED_LIBCUBLAS says where it is\n") end
   if not options.json then for _, v in ipairs(vendors) do print(string.format("%-13s %s", v:name(), tostring(v))) end end
   local function run(store) return bench(members, store, options, target, vendors) end
   if options.trials and not options.db then return tools.with_store(run) end

@@ -120,7 +120,9 @@ struct bound_call {
   void (*run)(void *data);
   void (*finish)(void *data); /* brings the result to its place, which is not timed; NULL: it is there */
   void (*release)(void *data);
-  void *data; /* NULL: nothing yet, to be released */
+  void *data;                                   /* NULL: nothing yet, to be released */
+  bool (*attempt)(void *data, ms_error *err);   /* of what a device runs, in the place of `run`, and */
+  double (*sample)(void *data, uint32_t calls); /* seconds of one of so many in a row, by its clock */
 };
 /* Pushes one that keeps the value at the index `kept`, and is to be filled. */
 struct bound_call *bind_new_call(lua_State *L, int kept);

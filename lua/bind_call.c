@@ -25,6 +25,8 @@ static int collect(lua_State *L) {
 }
 
 static void run_kernel(void *call) { jit_call_run(call, NULL); }
+static bool attempt_kernel(void *call, ms_error *err) { return jit_call_run(call, err); }
+static double sample_kernel(void *call, uint32_t calls) { return jit_call_sample(call, calls, NULL); }
 static void release_kernel(void *call) { jit_call_free(call); }
 
 /* kernel:prepare(arguments…) */
@@ -35,7 +37,8 @@ static int prepare(lua_State *L) {
   struct bound_call *call = bind_new_call(L, arguments + 1);
   lua_insert(L, 1);
   lua_settop(L, arguments + 1);
-  *call = (struct bound_call){run_kernel, NULL, release_kernel, bind_call(L, 2, 3)};
+  *call = (struct bound_call){.run = run_kernel, .release = release_kernel, .data = bind_call(L, 2, 3)};
+  if (jit_call_is_apart(call->data)) call->attempt = attempt_kernel, call->sample = sample_kernel;
   lua_settop(L, 1);
   return 1;
 }
@@ -43,6 +46,8 @@ static int prepare(lua_State *L) {
 /* call:run(): runs it once; its result is then where the tensors say */
 static int run(lua_State *L) {
   struct bound_call *call = check_call(L, 1);
+  ms_error err = {.instruction = -1};
+  if (call->attempt) return call->attempt(call->data, &err) ? 0 : bind_raise(L, &err);
   call->run(call->data);
   if (call->finish) call->finish(call->data);
   return 0;
@@ -67,10 +72,11 @@ static int time_in_turn(lua_State *L) {
   for (lua_Integer i = 0; i < count; i++) {
     lua_rawgeti(L, 1, i + 1);
     struct bound_call *call = check_call(L, -1);
-    contenders[i] = (struct jit_contender){.call = call->run, .data = call->data};
+    contenders[i] = (struct jit_contender){.call = call->run, .sample = call->sample, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
   }
-  if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings)) return bind_refuse(L, "no memory for timing");
+  if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings))
+    return bind_refuse(L, "a call failed while it was timed, or there is no memory for it");
   lua_createtable(L, (int)count, 0);
   for (lua_Integer i = 0; i < count; i++) push_timing(L, &timings[i]), lua_rawseti(L, -2, i + 1);
   return 1;

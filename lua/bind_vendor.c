@@ -9,6 +9,7 @@
 struct bound_vendor {
   const struct vendor *vendor;
   void *library, *started;
+  struct jit_target target; /* of a device's; the kind empty: of this machine's processors */
 };
 #define BOUND_VENDOR "msched.vendor"
 
@@ -28,7 +29,8 @@ static void keep(void *started) {
 static bool open_vendor(const struct vendor *vendor, const char *path, int threads, struct bound_vendor *out) {
   assert(vendor && out);
   void *library = dlopen(path ? path : vendor->library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  *out = (struct bound_vendor){vendor, library, library ? vendor->start(library, threads) : NULL};
+  *out = (struct bound_vendor){
+      .vendor = vendor, .library = library, .started = library ? vendor->start(library, threads) : NULL};
   if (out->started) keep(out->started);
   return out->started != NULL;
 }
@@ -50,6 +52,27 @@ static int open_vendors(lua_State *L) {
     luaL_setmetatable(L, BOUND_VENDOR);
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
   }
+  return 1;
+}
+
+/* device_vendors(target): those whose libraries are here, for the device that runs the target's code; none of a CPU */
+static int open_device_vendors(lua_State *L) {
+  static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"};
+  const char *own = getenv("MSCHED_LIBCUBLAS");
+  struct jit_target target;
+  struct bound_vendor v = {0};
+  ms_error err = {.instruction = -1};
+  if (!jit_target_parse(luaL_checkstring(L, 1), &target, &err)) return bind_raise(L, &err);
+  lua_newtable(L);
+  if (!target.gpu.arch) return 1;
+  bool found = own && *own && open_vendor(&vendor_cublas, own, 1, &v);
+  for (size_t i = 0; !(own && *own) && !found && i < sizeof names / sizeof *names; i++)
+    found = open_vendor(&vendor_cublas, names[i], 1, &v);
+  if (!found) return 1;
+  v.target = target;
+  memcpy(lua_newuserdatauv(L, sizeof v, 0), &v, sizeof v);
+  luaL_setmetatable(L, BOUND_VENDOR);
+  lua_rawseti(L, -2, 1);
   return 1;
 }
 
@@ -136,9 +159,15 @@ static int prepare(lua_State *L) {
       has_weights != (work.tensors[VENDOR_WEIGHTS].rank > 0))
     return bind_refuse(L, "%s: a source, %sand a result are expected", names[work.op], has_weights ? "weights " : "");
   struct bound_call *call = bind_new_call(L, 2);
-  struct vendor_call made;
+  struct vendor_call made = {0};
+  work.target = *v->target.kind ? &v->target : NULL;
   if (!v->vendor->prepare(v->started, &work, &made)) return lua_pushnil(L), 1;
-  *call = (struct bound_call){made.run, made.finish, made.release, made.data};
+  *call = (struct bound_call){.run = made.run,
+                              .finish = made.finish,
+                              .release = made.release,
+                              .data = made.data,
+                              .attempt = made.attempt,
+                              .sample = made.sample};
   return 1;
 }
 
@@ -149,4 +178,6 @@ void bind_vendors(lua_State *L) {
   bind_type(L, BOUND_VENDOR, methods, meta);
   lua_pushcfunction(L, open_vendors);
   lua_setfield(L, -2, "vendors");
+  lua_pushcfunction(L, open_device_vendors);
+  lua_setfield(L, -2, "device_vendors");
 }

@@ -134,6 +134,18 @@ local function device_copy(device)
   return 8 * count, sch:func()
 end
 
+-- The first device that runs code of an architecture, as ms.devices() has it.
+local function device_of(arch)
+  for _, device in ipairs(ms.devices()) do if device.arch == arch then return device end end
+  return ms.devices()[1]
+end
+
+-- As peak.call, on the device that runs a target's code.
+function peak.device_call(target)
+  local operations, func = device_product(device_of(target.arch))
+  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), operations = operations}
+end
+
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
 function peak.device(device)
   local target = string.format("cuda -arch=sm_%d", device.arch)

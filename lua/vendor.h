@@ -3,9 +3,13 @@
 #ifndef MSCHED_LUA_VENDOR_H
 #define MSCHED_LUA_VENDOR_H
 
+#include "tir/tir.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct jit_target;
 
 enum vendor_operator {
   VENDOR_PRODUCT,     /* of matrices, or of batches of them: (batch), rows, columns */
@@ -33,6 +37,7 @@ struct vendor_work {
   struct vendor_tensor tensors[VENDOR_TENSORS];
   int64_t stride[VENDOR_MOST_SPATIAL], dilation[VENDOR_MOST_SPATIAL], before[VENDOR_MOST_SPATIAL],
       after[VENDOR_MOST_SPATIAL];
+  const struct jit_target *target; /* whose device runs it; NULL: this machine's processors */
 };
 
 /* A routine that is ready to run on the work's memory. */
@@ -41,6 +46,9 @@ struct vendor_call {
   void (*finish)(void *data); /* brings the result to where the work has it; NULL: it is there */
   void (*release)(void *data);
   void *data;
+  /* On a device, in the place of `run`: to its end; and the seconds of one of so many in a row, below 0: one failed. */
+  bool (*attempt)(void *data, ms_error *err);
+  double (*sample)(void *data, uint32_t calls);
 };
 
 struct vendor {
@@ -56,5 +64,6 @@ struct vendor {
 extern const struct vendor vendor_openblas;
 extern const struct vendor vendor_onednn;       /* memory laid out as it chooses */
 extern const struct vendor vendor_onednn_plain; /* as the tensors have it */
+extern const struct vendor vendor_cublas;       /* on a GPU */
 
 #endif

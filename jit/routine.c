@@ -1,0 +1,72 @@
+/* Routines of other libraries on devices: buffers there, running, timing. */
+#include "backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct jit_routine {
+  const struct jit_backend *backend;
+  struct jit_device *device;
+  uint32_t count;
+  struct tir_arg *host;
+  void **buffers; /* on the device */
+  bool cold;
+  jit_routine_start *start;
+  void *data;
+};
+
+struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
+                                    jit_routine_start *start, void *data, ms_error *err) {
+  assert(target && start && count > 0);
+  const struct jit_backend *backend = jit_backend_of(target);
+  struct jit_device *device;
+  if (!backend->run_other) {
+    ms_fail(err, MS_NO_DEVICE, "code for %s runs on no device", target->kind);
+    return NULL;
+  }
+  if (!jit_target_runs_here(target, err) || !backend->open(target, 0, &device, err)) return NULL;
+  struct jit_routine *r = calloc(1, sizeof *r);
+  if (!r) abort();
+  *r = (struct jit_routine){.backend = backend,
+                            .device = device,
+                            .count = count,
+                            .host = calloc(count, sizeof *r->host),
+                            .buffers = calloc(count, sizeof *r->buffers),
+                            .cold = target->gpu.cold,
+                            .start = start,
+                            .data = data};
+  if (!r->host || !r->buffers) abort();
+  memcpy(r->host, buffers, count * sizeof *buffers);
+  bool ok = true;
+  for (uint32_t i = 0; i < count && ok; i++) {
+    r->buffers[i] = backend->memory->get(device, r->host[i].bytes, err);
+    ok = r->buffers[i] && backend->memory->write(device, r->buffers[i], r->host[i].data, r->host[i].bytes, err);
+  }
+  if (ok) return r;
+  jit_routine_free(r);
+  return NULL;
+}
+
+void jit_routine_free(struct jit_routine *r) {
+  if (!r) return;
+  for (uint32_t i = 0; i < r->count; i++) r->backend->memory->release(r->device, r->buffers[i], r->host[i].bytes);
+  free(r->host);
+  free(r->buffers);
+  free(r);
+}
+
+bool jit_routine_run(const struct jit_routine *r, ms_error *err) {
+  const struct jit_memory *memory = r->backend->memory;
+  for (uint32_t i = 0; i < r->count; i++)
+    if (!memory->write(r->device, r->buffers[i], r->host[i].data, r->host[i].bytes, err)) return false;
+  if (!r->backend->run_other(r->device, r->start, r->data, r->buffers, err)) return false;
+  for (uint32_t i = 0; i < r->count; i++)
+    if (!memory->check_guards(r->device, r->buffers[i], r->host[i].bytes, err) ||
+        !memory->read(r->device, r->host[i].data, r->buffers[i], r->host[i].bytes, err))
+      return false;
+  return true;
+}
+
+double jit_routine_sample(const struct jit_routine *r, uint32_t calls, ms_error *err) {
+  return r->backend->sample_other(r->device, r->start, r->data, r->buffers, r->cold, calls, err);
+}
