@@ -106,7 +106,10 @@ static bool make_folders(const char *path, ms_error *err) {
  * error later. */
 static bool looks_like_store(struct db *db, ms_error *err) {
   struct db_pages pages;
-  if (access(db->path, F_OK) != 0) return true;
+  struct stat s;
+  if (stat(db->path, &s) != 0) return true;
+  if (db->read_only && S_ISREG(s.st_mode) && !s.st_size)
+    return ms_fail(err, MS_STORE, "%s: there is no store: the file is empty; tuning makes one in it", db->path);
   if (!db_map_pages(db->path, false, &pages, err)) return false;
   db_unmap_pages(&pages);
   return true;

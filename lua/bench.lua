@@ -114,7 +114,10 @@ return function(options, names, rest)
   if OWN[names[1]] then return ms.load(OWN[names[1]])(options, table.move(names, 2, #names, 1, {})) end
   if names[1] == "auto" or names[1] == "lenet" then return ms.load "lua.bench_auto"[names[1]](options, table.move(names, 2, #names, 1, {})) end
   local run = benchmarks[names[1]]
-  if #names ~= 1 or not run then cli.misuse("name a benchmark: replay, kinds, search, policies, quality, ops, auto, lenet, gemm, tune or model") end
+  if #names ~= 1 or not run then 
+    local known = {"replay", "kinds", "search", "policies", "quality", "ops", "auto", "lenet", "gemm", "tune", "model"}
+    cli.misuse("name a benchmark: %s or %s%s", table.concat(known, ", ", 1, #known - 1), known[#known], ms.load "lua.nearest".meant(names[1] or "", known))
+  end
   options.trials = options.trials or 128
   options.shapes = shapes_of(rest)
   run(options)

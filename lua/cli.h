@@ -30,6 +30,9 @@ int cli_repl(void);
 int cli_annotate(void); /* prints annotations for editors */
 /* What docs.lua says of a module, a type or a member of one: "te", "ms.rule". False: nothing is named so. */
 bool cli_explain_member(const char *name);
+/* What is added to a message that there is no such name: "; did you mean `…`?" of `count` names, or nothing. */
+enum { CLI_MEANT = 96 };
+const char *cli_meant(const char *name, const char *const *names, int count, char out[CLI_MEANT]);
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
 
 /* Prints what is known of a command, an instruction or a query, or a list: "commands", "instructions", "queries".

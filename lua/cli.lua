@@ -83,6 +83,18 @@ function cli.cut(text, columns)
   return text:sub(1, utf8.offset(text, columns) - 1) .. "…"
 end
 
+-- Files: whether one is there, as a folder too; and how large it is, as text.
+function cli.is_there(path)
+  local file = io.open(path, "rb")
+  if file then file:close() end
+  return file ~= nil
+end
+function cli.size_text(path)
+  local file <close> = assert(io.open(path, "rb"))
+  local bytes = file:seek "end"
+  return bytes < 1024 and cli.count_text(bytes, "byte") or string.format("%.1f KiB", bytes / 1024)
+end
+
 -- An option in seconds, above 0.
 function cli.seconds(options, name)
   local seconds = options[name]
@@ -111,7 +123,7 @@ local function pick(list, task)
     names[i] = f:name()
     if f:name() == task or (task:find "^%d+$" and i == math.tointeger(task)) then named[#named + 1] = f end
   end
-  if #named == 0 then misuse("--task %s: the file has %s", task, table.concat(names, ", ")) end
+  if #named == 0 then misuse("--task %s: the file has %s%s", task, table.concat(names, ", "), ms.load "lua.nearest".meant(task, names)) end
   return named
 end
 
@@ -177,8 +189,11 @@ function cli.function_of(path, rest, task)
 end
 
 function cli.open_store(path, read_only)
+  local folder = path and not read_only and path:match "^(.+)/[^/]*$"
+  local is_new = folder and not cli.is_there(folder)
   local ok, store = pcall(ms.store, path, {read_only = read_only})
   if not ok then refuse("%s", tostring(store)) end
+  if is_new then io.stderr:write("msched: ", folder, ": made this folder, for the store\n") end
   return store
 end
 

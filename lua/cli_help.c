@@ -89,6 +89,33 @@ bool help_explain(const char *name) {
   return explain_command(name);
 }
 
+enum { MOST_NAMES = 512 };
+
+/* Names of commands, instructions and queries, instructions by their methods too; gives how many. */
+static int names_of_all(const char *names[MOST_NAMES], char methods[VM_KIND_COUNT][40]) {
+  int count = 0;
+  for (const struct cli_command *c = cli_commands; c->name; c++) names[count++] = c->name;
+  for (int k = 0; k < VM_KIND_COUNT; k++) {
+    const struct vm_kind_info *info = vm_kind_info((enum vm_kind)k);
+    snprintf(methods[k], sizeof methods[k], "%.*s", width_of(info->method), info->method);
+    names[count++] = info->name, names[count++] = methods[k];
+  }
+  for (int q = 0; q < VM_QUERY_COUNT; q++) names[count++] = vm_query_info((enum vm_query)q)->name;
+  assert(count <= MOST_NAMES);
+  return count;
+}
+
+static int help_unknown(const char *name) {
+  const char *names[MOST_NAMES];
+  char methods[VM_KIND_COUNT][40], meant[CLI_MEANT];
+  int count = names_of_all(names, methods);
+  fprintf(stderr,
+          "msched help: nothing is named \"%s\"; see `msched help instructions`, `msched help queries` and `msched "
+          "help ms`%s\n",
+          name, cli_meant(name, names, count, meant));
+  return CLI_FAILED;
+}
+
 int cli_help(const struct cli_command *self, int argc, char **argv) {
   int count;
   bool lua = false;
@@ -100,10 +127,5 @@ int cli_help(const struct cli_command *self, int argc, char **argv) {
   if (count > 1) return cli_wrong_usage(self, "give one name");
   if (!count) return list_commands(), CLI_DONE;
   if (help_explain(argv[0]) || cli_explain_member(argv[0])) return CLI_DONE;
-  fprintf(
-      stderr,
-      "msched help: nothing is named \"%s\"; see `msched help instructions`, `msched help queries` and `msched help "
-      "ms`\n",
-      argv[0]);
-  return CLI_FAILED;
+  return help_unknown(argv[0]);
 }

@@ -90,12 +90,30 @@ static bool parse_whole(const char *text, uint64_t *out) {
   return true;
 }
 
+/* Says which option of the command was meant, if one was. */
+static bool refuse_option(const struct cli_words *w, const char *word, size_t length) {
+  const char *names[OPTIONS];
+  char name[64], meant[CLI_MEANT] = "";
+  int count = 0;
+  for (int i = 0; i < OPTIONS; i++)
+    if (is_for(&table[i], w->command->name, NULL, 0)) names[count++] = cli_option_key(&table[i]);
+  snprintf(name, sizeof name, "%.*s", (int)length, word);
+  const char *key = name + strspn(name, "-");
+  if (strlen(key) > 1 && key - name == 2) cli_meant(key, names, count, meant);
+  char *quoted = strchr(meant, '`'); /* with its dashes */
+  if (quoted)
+    cli_wrong_usage(w->command, "unknown option %s%.*s`--%s", name, (int)(quoted - meant), meant, quoted + 1);
+  else
+    cli_wrong_usage(w->command, "unknown option %.*s", (int)length, word);
+  return false;
+}
+
 /* An option at w->at, whose value may follow an = or be the next word. */
 static bool take_option(struct cli_words *w, struct cli_word *out) {
   const char *word = w->argv[w->at++], *equals = strchr(word, '=');
   size_t length = equals ? (size_t)(equals - word) : strlen(word);
   const struct cli_option *o = out->option = find_option(w, word, length);
-  if (!o) return cli_wrong_usage(w->command, "unknown option %.*s", (int)length, word), false;
+  if (!o) return refuse_option(w, word, length);
   if (o->kind == CLI_FLAG) {
     if (equals) return cli_wrong_usage(w->command, "%.*s takes no value", (int)length, word), false;
     return true;

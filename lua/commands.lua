@@ -47,7 +47,7 @@ end
 
 function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
-  if options.jobs and options.jobs > MOST_JOBS then misuse("--jobs: at most %d are expected", MOST_JOBS) end
+  if options.jobs and (options.jobs < 1 or options.jobs > MOST_JOBS) then misuse("--jobs: a number from 1 to %d is expected", MOST_JOBS) end
   if options.failures == 0 then misuse("--failures: a number of at least 1 is expected") end
   for _, other in ipairs {"trials", "total-trials", "seconds", "simulate"} do
     if options["no-tune"] and options[other] then misuse("--no-tune measures nothing: it does not go with --%s", other) end
@@ -217,7 +217,9 @@ function commands.export(options, ids)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
   if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
   for _, note in ipairs(kernel:notes()) do io.stderr:write("msched export: note: ", note, "\n") end
+  local replaced = cli.is_there(path)
   kernel:export(path)
+  print(string.format("%s: %s, %s, record %s for %s", path, replaced and "replaced" or "written", cli.size_text(path), r.id:sub(1, 12), kernel:target()))
   return DONE
 end
 
@@ -330,5 +332,5 @@ return function(...)
     return {status = FAILED, message = tostring(e)}
   end, ...)
   if ok then return result end
-  return result.status, result.message
+  return result.status, ms.load "lua.nearest".hint(result.message)
 end

@@ -105,6 +105,7 @@ function library.export(store, options)
   local path = options.output
   local base, form = path:match "^(.*)%.(%w+)$"
   if form ~= "so" and form ~= "a" then cli.misuse("--pinned writes a library: FILE ends with .so or .a") end
+  local replaced = cli.is_there(path) or cli.is_there(base .. ".h")
   local name, folder = identifier(base:match "[^/]*$":gsub("^lib", "")), os.tmpname()
   os.remove(folder)
   run("mkdir -m 700 %s", folder)
@@ -121,7 +122,7 @@ function library.export(store, options)
   end)
   run("rm -rf %s", folder)
   if not ok then error(message, 0) end
-  print(string.format("%s and %s.h: %s", path, base, cli.count_text(#list, "kernel")))
+  print(string.format("%s and %s.h: %s%s", path, base, replaced and "replaced, " or "", cli.count_text(#list, "kernel")))
   return cli.DONE
 end
 

@@ -98,10 +98,8 @@ function live.lines(states, now, elapsed, width, height, bars)
   if #shown < #states then lines[#lines + 1] = string.format("and %d more", #states - #shown) end
   lines[#lines + 1] = curve_line(now, width, bars)
   lines[#lines + 1] = "failed: " .. Task.reasons_text(now.failures)
-  local left = progress.seconds_left(now, elapsed)
   local since = math.max(elapsed - now.start.elapsed, 1e-9)
-  lines[#lines + 1] = string.format("%.0f s%s, %.1f builds and %.1f runs a second%s%s", elapsed,
-                                    left < math.huge and string.format(", about %.0f s left", math.max(left, 0)) or "", now.built / since, now.ran / since,
+  lines[#lines + 1] = string.format("%s, %.1f builds and %.1f runs a second%s%s", progress.time_text(now, elapsed), now.built / since, now.ran / since,
                                     now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
                                     now.busy > 0 and string.format(", other programs ran during %d", now.busy) or "")
   for i, line in ipairs(lines) do lines[i] = cli.cut(line, width) end

@@ -87,6 +87,14 @@ static void on_abort(int number) {
   _exit(CLI_FAILED);
 }
 
+static int unknown_command(const char *name) {
+  enum { COMMANDS = sizeof cli_commands / sizeof *cli_commands - 1 };
+  const char *names[COMMANDS];
+  char meant[CLI_MEANT];
+  for (int i = 0; i < COMMANDS; i++) names[i] = cli_commands[i].name;
+  return cli_wrong_usage(NULL, "unknown command \"%s\"%s", name, cli_meant(name, names, COMMANDS, meant));
+}
+
 int main(int argc, char **argv) {
   atexit(finish_output);
   signal(SIGABRT, on_abort);
@@ -102,5 +110,5 @@ int main(int argc, char **argv) {
     }
   size_t length = strlen(name);
   if (!strcmp(name, "-") || (length > 4 && !strcmp(name + length - 4, ".lua"))) return cli_script(argc - 1, argv + 1);
-  return cli_wrong_usage(NULL, "unknown command \"%s\"", name);
+  return unknown_command(name);
 }

@@ -19,8 +19,7 @@ local function number_of(mutators, name)
     if m[1] == name then return i end
     names[i] = m[1]
   end
-  local nearest = ms.load "lua.nearest".of(name, names)
-  refuse("there is no mutator `%s`; the target has %s%s", name, table.concat(names, ", "), nearest and "; did you mean `" .. nearest .. "`?" or "")
+  refuse("there is no mutator `%s`; the target has %s%s", name, table.concat(names, ", "), ms.load "lua.nearest".meant(name, names))
 end
 
 -- Takes one out of the list of numbers, drawn by weight.

@@ -23,10 +23,26 @@ local LONGEST = 64 -- letters of a name that is looked for
 function nearest.of(name, names)
   local best, least = nil, math.max(1, #name // 3) + 1
   for _, other in ipairs(#name <= LONGEST and names or {}) do
-    local far = math.abs(#other - #name) < least and distance(name, other) or math.huge
+    local far = math.abs(#other - #name) <= least and distance(name, other) or math.huge
+    if #name > 1 and other:sub(1, #name) == name then far = far - 0.5 end -- begun, and not ended
     if far < least or far == least and best and other < best then best, least = other, far end
   end
   return best
+end
+
+-- What is added to a message that there is no such name: the one that was meant, or nothing.
+function nearest.meant(name, names)
+  local found = nearest.of(name, names)
+  return found and "; did you mean `" .. found .. "`?" or ""
+end
+
+-- A message; one that says that there is no such name, and which there are, with the one that was meant.
+function nearest.hint(message)
+  local name, known = message:match "there is no [%a ]+ `([^`]*)` ?%a*; %a+ are ([%w_, %-]+)"
+  if not name or message:find("did you mean", 1, true) then return message end
+  local names = {}
+  for each in known:gmatch "[%w_%-]+" do names[#names + 1] = each end
+  return message .. nearest.meant(name, names)
 end
 
 return nearest

@@ -1,21 +1,21 @@
 -- What tuning shows, made from the log's events (search/log.lua): a table that is drawn again and again on a terminal (live.lua),
 -- lines elsewhere, or objects.
 local ms, cli = msched, msched.load "lua.cli"
-local Task = msched.load "search.task"
+local Task, contest = msched.load "search.task", msched.load "search.contest"
 
 local progress = {}
 
 -- ---- What is known of a task, from its events ----------------------------------------------------------------------
 
 local function new_state(e)
-  return {name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, curve = {}, costs = {}}
+  return {name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)
   s.results, s.done = s.results + 1, e.done
   s.best, s.best_seconds = e.best, e.best_seconds
   s.curve[#s.curve + 1] = e.best_seconds or false
-  if (e.build_seconds or 0) > 0 then s.built = s.built + 1 end
+  if (e.build_seconds or 0) > 0 then s.built, s.building = s.built + 1, s.building + e.build_seconds end
   if (e.run_seconds or 0) > 0 then s.ran = s.ran + 1 end
   if e.id then s.costs[e.id] = {build = e.build_seconds, run = e.run_seconds} end
   if e.status == "failed" then s.failures[e.outcome] = (s.failures[e.outcome] or 0) + 1 end
@@ -40,18 +40,31 @@ end
 
 -- ---- Lines ---------------------------------------------------------------------------------------------------------
 
--- What ends the task first: its trials, or the run's seconds.
-function progress.seconds_left(s, elapsed)
+-- What timing the best again takes in the end: they are built, and timed in turn.
+local function retiming_seconds(s)
+  local count = s.retiming or math.min(s.start.trials, contest.MOST)
+  return count > 1 and count * (contest.SECONDS + s.building / math.max(s.built, 1)) or 0
+end
+
+-- What ends the task first: its trials, or the run's seconds; then the best are timed again.
+local function seconds_left(s, elapsed)
+  if s.retiming then return retiming_seconds(s) - (elapsed - s.retiming_since) end
   local left = s.done > 0 and elapsed / s.done * (s.start.trials - s.done) or math.huge
-  return math.min(left, s.start.deadline and s.start.deadline - elapsed or math.huge)
+  return math.min(left, s.start.deadline and s.start.deadline - elapsed or math.huge) + retiming_seconds(s)
+end
+
+-- What is to be said of the time: so far, and left if that is known.
+function progress.time_text(s, elapsed)
+  local left = s.finished and math.huge or seconds_left(s, elapsed)
+  return string.format("%.0f s%s%s", elapsed, s.retiming and not s.finished and string.format(", the best %d are timed again", s.retiming) or "",
+                       left < math.huge and string.format(", about %.0f s left", math.max(left, 0)) or "")
 end
 
 local function status(s, elapsed)
   local parts = {string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
   local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
   if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-") else add("no best yet") end
-  local left = progress.seconds_left(s, elapsed)
-  if not s.finished and left < math.huge then add("%.0f s, about %.0f s left", elapsed, math.max(left, 0)) else add("%.0f s", elapsed) end
+  add("%s", progress.time_text(s, elapsed))
   add("failed: %s", Task.reasons_text(s.failures))
   if s.repeated > 0 then add("repeated: %d", s.repeated) end
   if s.busy > 0 then add("other programs ran during %d", s.busy) end
@@ -113,6 +126,7 @@ function progress.lines(screen, states)
   local function show(e)
     local s = states[e.task]
     s.elapsed = e.elapsed
+    if e.retiming and not s.retiming then s.retiming, s.retiming_since = e.waiting, e.elapsed end
     if screen then
       screen:show(s, e.elapsed)
     elseif s.results >= QUIET or e.elapsed - s.said > SILENT or e.event == "trial" and s.best_seconds ~= shown[e.task] then

@@ -50,6 +50,12 @@ local function message_of(err)
   return message:sub(1, #place) == place and message:sub(#place + 1) or message
 end
 
+local function meant(name, workloads)
+  local names = {}
+  for i, w in ipairs(workloads) do names[i] = w.name end
+  return ms.load "lua.nearest".meant(name, names)
+end
+
 -- The record whose ID starts so, or the one to use of a task by its name, or of the only task by `best`; a task's name goes
 -- before what IDs begin with. nil: no record has such an ID; nil and why: the words cannot be one, or mean several.
 local function find(store, words, find_id)
@@ -60,7 +66,7 @@ local function find(store, words, find_id)
   if words == "best" then return best_of(store, words, all) end
   local ok, r = pcall(find_id, store, words)
   if ok then return r end
-  return nil, message_of(r) .. (words:find "^%x%x%x%x" and "" or string.format("; no task of %s has this name; `msched top` lists them", store:path()))
+  return nil, message_of(r) .. (words:find "^%x%x%x%x" and "" or string.format("; no task of %s has this name; `msched top` lists them%s", store:path(), meant(words, all)))
 end
 
 -- A record's function, its trace and what that makes, by the intrinsics that the record was measured with.

@@ -359,19 +359,13 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   local function meant(message)
     local kind, name = message:match "attempt to call a nil value %((%a+) '([%w_]+)'%)"
     if kind == "method" or kind == "field" then return name, known_names(kind == "method") end
-    local known
-    name, known = message:match "there is no option `([^`]*)` ?%a*; %a+ are ([%w_, ]+)"
-    if not name then return nil end
-    local names = {}
-    for each in known:gmatch "[%w_]+" do names[#names + 1] = each end
-    return name, names
   end
 
   -- A message, and what may have been meant where it is of a name.
   function repl.hint(message)
-    local name, names = meant(type(message) == "string" and message or "")
-    local nearest = name and ms.load "lua.nearest".of(name, names)
-    return nearest and message .. "; did you mean `" .. nearest .. "`?" or message
+    if type(message) ~= "string" then return message end
+    local nearest, name, names = ms.load "lua.nearest", meant(message)
+    return name and message .. nearest.meant(name, names) or nearest.hint(message)
   end
 
   -- The value that a name stands for, as `ms.tune`, or the method as `s.split`, `s:split`, `store:find`, of what value, or of the

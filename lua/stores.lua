@@ -360,7 +360,10 @@ end
 
 function stores.db(options, words)
   local action = actions[words[1] or ""]
-  if not action then misuse("what to do is one of %s", table.concat(ms.sorted_keys(actions), ", ")) end
+  if not action then 
+    local known = ms.sorted_keys(actions)
+    misuse("what to do is one of %s%s", table.concat(known, ", "), ms.load "lua.nearest".meant(words[1] or "", known))
+  end
   return action(options, table.move(words, 2, #words, 1, {}))
 end
 

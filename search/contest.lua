@@ -1,15 +1,15 @@
 -- The end of a run: the best few of a task, which were measured one after another, are timed again in turn, so that what
 -- disturbs the machine disturbs all alike; the fastest of them is the best. Where it disturbs them all the time, so that each
 -- is far slower than the best was, what was measured before is what counts.
-local contest = {}
+local contest = {MOST = 5, SECONDS = 0.15} -- how many are timed again at most, and how long each
 
-local FEW, CLOSE, SECONDS = 5, 1.15, 0.15 -- so many; within this of the best; for each
+local CLOSE = 1.15 -- times the best: those within it
 local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the end
 
 -- Those that are close to the best, as the store has them.
 local function contenders_of(task)
   local list = {}
-  for _, c in ipairs(task:best(FEW)) do
+  for _, c in ipairs(task:best(contest.MOST)) do
     local record = c.seconds <= CLOSE * task.measured[1].seconds and task:record_of(c.hash)
     if record then list[#list + 1] = {measured = c, record = record, trace = msched.read_trace(record.trace)} end
   end
@@ -27,9 +27,9 @@ function contest.run(task)
   local services, list, traces, times = task.services, contenders_of(task), {}, nil
   if #list < 2 then return 0 end
   for i, c in ipairs(list) do traces[i] = c.trace end
-  services.measurer:contest(task.number, traces, SECONDS)
+  services.measurer:contest(task.number, traces, contest.SECONDS)
   repeat
-    task.log("wait", task.name, {waiting = #list})
+    task.log("wait", task.name, {waiting = #list, retiming = true})
     times = services.measurer:contested(0.2)
   until times ~= nil or task:stopped()
   if not times or was_disturbed(times, task.measured[1].seconds) then return 0 end

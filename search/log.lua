@@ -37,7 +37,7 @@ log.kinds = {
     reason = "what it did, and where",
   },
   wait = { -- nothing came for a while
-    waiting = "results that are waited for",
+    waiting = "results that are waited for", retiming = "whether these are of the best, which are timed again in the end",
   },
   ["end"] = { -- a task is over
     trials = "how many were measured", seconds = "from the start of the run to here", best = "the fastest record's id", short_id = "as few of its digits as name it",

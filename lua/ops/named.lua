@@ -14,7 +14,10 @@ local function operator(name, line, doc, make, meanings)
 end
 
 function named.find(name)
-  return named.list[name] or error(string.format("%sthere is no operator `%s`; `msched help ops` lists them", ms.where(), tostring(name)), 0)
+  if named.list[name] then return named.list[name] end
+  local names = {}
+  for i, op in ipairs(named.list) do names[i] = op.name end
+  error(string.format("%sthere is no operator `%s`; `msched help ops` lists them%s", ms.where(), tostring(name), ms.load "lua.nearest".meant(tostring(name), names)), 0)
 end
 
 -- The values of an operator's arguments, by their names.

@@ -72,7 +72,28 @@ for command in tune space run lower show; do
   refused 1 "there is no suite \`all\`; there are ops, subgraphs" "$msched" $command suite:all
   refused 1 "suite:ops: \`XYZ\` is none of its codes" "$msched" $command suite:ops -- XYZ
 done
-refused 2 "--jobs: at most 1024" "$msched" tune "$gemm" --jobs 100000000 --db "$db"
+refused 2 "--jobs: a number from 1 to 1024" "$msched" tune "$gemm" --jobs 100000000 --db "$db"
+refused 2 "--jobs: a number from 1 to 1024" "$msched" tune "$gemm" --jobs 0 --db "$db"
+# What was meant: by commands, options, actions, and names of what is chosen.
+meant() { # the name, status, command…
+  name=$1 status=$2
+  shift 2
+  refused "$status" "; did you mean \`$name\`?" "$@"
+}
+meant tune 2 "$msched" tunee
+meant --trials 2 "$msched" tune "$gemm" --trialss 3
+meant list 2 "$msched" db lst --db "$db"
+meant gemm 2 "$msched" bench gem
+meant tune 1 "$msched" help tun
+meant split 1 "$msched" help spilt
+meant evolutionary 1 "$msched" tune "$gemm" --policy evolutionry --db "$db"
+meant xgboost 1 "$msched" tune "$gemm" --model xgbost --db "$db"
+meant gain 1 "$msched" tune "$gemm" --scheduler gian --db "$db"
+meant conv2d 1 "$msched" tune ops:conv2 --db "$db"
+meant gemm 1 "$msched" show gem --db "$db"
+meant gemm 2 "$msched" tune "$gemm" --task gemn --db "$db"
+refused 2 "unknown option -x" "$msched" tune "$gemm" -x 3
+! grep -q "did you mean" "$work/err" || fail "a letter was meant: $(cat "$work/err")"
 refused 2 "-k: a number of at least 1" "$msched" top -k 0 --db "$db"
 refused 2 "--task 2" "$msched" tune "$gemm" --task 2 --db "$db"
 refused 2 "--trials" "$msched" tune "$gemm" --trials -3 --db "$db"
@@ -124,12 +145,24 @@ says() { # the message, command…
 says "msched db: $work/none: cannot be read: No such file or directory" "$msched" db import "$work/none" --db "$db"
 says "msched db: $work: the folder has neither database_tuning_record.json nor database_workload.json" "$msched" db import "$work" --db "$db"
 says "msched db: $work/none/x: cannot be written: No such file or directory" "$msched" db export "$work/none/x" --db "$db"
-says "msched export: $work/none/x.h: No such file or directory" "$msched" export "$id" -o "$work/none/x.h" --db "$db"
+refused 1 "msched export: $work/none/x.h: No such file or directory" "$msched" export "$id" -o "$work/none/x.h" --db "$db"
 says "msched replay: target: \`toaster\` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME, or of a GPU cuda -arch=sm_70 up to sm_90a; \`msched help targets\` says more" \
   "$msched" replay "$id" --target toaster --db "$db"
 says "msched show: there is no instruction 999: the trace has $("$msched" show "$id" --trace --lua --db "$db" | grep -c 'sch:'), from 0" \
   "$msched" show "$id" --explain 999 --db "$db"
 says "msched top: $work/none.db: there is no store; tuning makes one" "$msched" top --db "$work/none.db"
+: >"$work/empty.db"
+for command in top "db check" "show best"; do # in words
+  says "msched ${command%% *}: $work/empty.db: there is no store: the file is empty; tuning makes one in it" "$msched" $command --db "$work/empty.db"
+done
+"$msched" db merge "$db" --db "$work/new/folder/a.db" >/dev/null 2>"$work/err"
+[ "$(cat "$work/err")" = "msched: $work/new/folder: made this folder, for the store" ] || fail "a new folder: $(cat "$work/err")"
+"$msched" db merge "$db" --db "$work/new/folder/a.db" >/dev/null 2>"$work/err"
+[ ! -s "$work/err" ] || fail "a folder that was there: $(cat "$work/err")"
+for what in written replaced; do # what an export wrote, and whether something was there
+  "$msched" export "$id" -o "$work/said.c" --db "$db" >"$work/out"
+  grep -q "^$work/said.c: $what, [0-9.]* KiB, record $id[0-9a-f]* for llvm" "$work/out" || fail "export: not $what: $(cat "$work/out")"
+done
 [ ! -d /proc/self ] || says "msched tune: /proc/none.db: no store can be made there: No such file or directory" \
   "$msched" tune "$gemm" --db /proc/none.db -- 8 8 8
 # A table that is raised, by a policy of the user's, is a failure as well.

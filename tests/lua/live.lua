@@ -75,7 +75,7 @@ conv  128x64    3/64  10.00 us  200 GFLOP/s     50 %
 gemm  128x64    0/64         -            -        -
 best so far  .--@  80.00 us to 10.00 us
 failed: crashed 1
-5 s, about 102 s left, 0.8 builds and 0.8 runs a second
+5 s, about 103 s left, 0.8 builds and 0.8 runs a second
 ]])
 
 expect(play(60, 24, run()), [[
@@ -86,7 +86,7 @@ conv    3/64  10.00 us  200 GFLOP/s     50 %
 gemm    0/64         -            -        -
 best so far  .--@  80.00 us to 10.00 us
 failed: crashed 1
-5 s, about 102 s left, 0.8 builds and 0.8 runs a second
+5 s, about 103 s left, 0.8 builds and 0.8 runs a second
 ]])
 expect(play(20, 24, run()), [[
 conv on llvm: 3 sketches
@@ -96,7 +96,7 @@ conv    3/64
 gemm    0/64
 best so far  @  80…
 failed: crashed 1
-5 s, about 102 s l…
+5 s, about 103 s l…
 ]])
 local wide = play(200, 24, run())
 holds(wide, "task  shape   weight  trials      best         rate  of roof  record\n")
