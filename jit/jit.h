@@ -380,7 +380,9 @@ int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_res
 void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double seconds);
 /* How many candidates of a task were submitted of which no result was taken yet. */
 uint32_t jit_measurer_waits_for(const struct jit_measurer *measurer, uint32_t task);
-/* Ends a task of which nothing is pending: the memory of its arguments is given back. What is submitted to it later, or
+/* Whether a contest goes on whose times were not taken yet. */
+bool jit_measurer_is_contesting(const struct jit_measurer *measurer);
+/* Ends a task of which nothing is pending, while there is no contest: the memory of its arguments is given back. What is submitted to it later, or
  * timed again, fails. */
 void jit_measurer_close_task(struct jit_measurer *measurer, uint32_t task);
 

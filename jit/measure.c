@@ -335,8 +335,10 @@ uint32_t jit_measurer_waits_for(const struct jit_measurer *m, uint32_t task) {
   return waited;
 }
 
+bool jit_measurer_is_contesting(const struct jit_measurer *m) { return m->contenders > 0; }
+
 void jit_measurer_close_task(struct jit_measurer *m, uint32_t task) {
-  assert(!jit_measurer_waits_for(m, task) && !m->contenders);
+  assert(!jit_measurer_waits_for(m, task) && !jit_measurer_is_contesting(m));
   if (m->tasks[task].closed) return;
   m->tasks[task].closed = true;
   send_close(m, task);

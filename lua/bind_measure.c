@@ -209,6 +209,7 @@ static int measurer_close_task(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   uint32_t task = check_task(L, 2);
   if (jit_measurer_waits_for(m, task)) return luaL_error(L, "results of the task are waited for still");
+  if (jit_measurer_is_contesting(m)) return luaL_error(L, "candidates are being timed again");
   jit_measurer_close_task(m, task);
   return 0;
 }

@@ -89,7 +89,8 @@ end
 function Run:finish(task)
   if task.is_closed then return end
   task.is_closed, task.retimed = true, contest.run(task)
-  if self.services.measurer and task.waiting == 0 then self.services.measurer:close_task(task.number) end
+  -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
+  if self.services.measurer and task.waiting == 0 and not self:stopped() then self.services.measurer:close_task(task.number) end
 end
 
 -- Those that have ended while others go on. The measurer times nothing again while it has candidates of any task.

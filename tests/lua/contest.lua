@@ -67,6 +67,25 @@ assert(contest.run(env) == 2 and env.fastest.full_id == records[2].id)
 env.done = 0
 asked = nil
 assert(contest.run(env) == 0 and not asked)
+-- An interrupt in the middle of it leaves it, and its task open: it would be closed while it is timed.
+do
+  local Run = ms.load "search.run"
+  local run, asked_for, closed = Run.new {log = function() end}, 0, 0
+  local task = env_of({put(2, 1.0), put(4, 1.0)}, nil)
+  task.waiting, task.number, task.name = 0, 0, "gemm"
+  run.services = task.services
+  task.services.measurer.contested = function() asked_for = asked_for + 1 end
+  task.services.measurer.close_task = function() closed = closed + 1 end
+  task.stopped = function() return asked_for > 2 end
+  run.stopped = task.stopped
+  run:finish(task)
+  assert(asked_for == 3 and closed == 0 and task.retimed == 0)
+  task.is_closed, asked_for = nil, 0
+  task.services.measurer.contested = function() return {time(1.0), time(1.1)} end
+  run:finish(task)
+  assert(closed == 1 and task.retimed == 2)
+end
+
 store:close()
 os.remove(path)
 os.remove(path .. "-lock")

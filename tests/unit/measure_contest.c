@@ -26,8 +26,10 @@ static int hold(struct jit_measurer *m, const char *const *traces, uint32_t coun
   for (uint32_t i = 0; i < count; i++) all[i] = trace_of(traces[i]);
   if (!jit_measurer_contest(m, 0, all, count, 0.01, &err)) fail_msg("%s", err.message);
   for (uint32_t i = 0; i < count; i++) free((void *)all[i].data);
+  assert_true(jit_measurer_is_contesting(m));
   int got = 0;
   for (int waited = 0; !got && waited < 600; waited++) got = jit_measurer_contested(m, 0.1, out, &err);
+  assert_true(!got == jit_measurer_is_contesting(m));
   return got;
 }
 

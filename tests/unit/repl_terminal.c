@@ -229,7 +229,7 @@ static void test_tuning(void **unused) {
   expect(&t, "best so far");
   expect(&t, " to "); /* there is a best */
   type(&t, "\x03");
-  expect(&t, "results of this run are kept in ");
+  expect(&t, "kept in ");
   expect(&t, "> ");
   ask(&t, "best", ", interrupted; :schedule(), :build() and :export(path) make it");
   ask(&t, "best.seconds > 0 and best.interrupted and 'a value'", "\na value");
