@@ -127,3 +127,4 @@ refuses("keep", ms.auto_schedule, func, {heuristics = {keep = 1}})
 refuses("vector-bits=77", ms.auto_schedule, func, {vector_bits = 77})
 refuses("at least 1", ms.auto_schedule, func, {cores = 0})
 print "auto_schedule: ok"
+support.remove_stores()

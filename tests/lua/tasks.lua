@@ -114,8 +114,9 @@ end
 
 -- A policy's run, as the lines of a file; the message that it ends with.
 local function failing(body, needs)
-  local path = os.tmpname() .. ".lua"
-  support.paths[#support.paths + 1] = path
+  local base = os.tmpname()
+  local path = base .. ".lua"
+  support.paths[#support.paths + 1] = base
   local file = assert(io.open(path, "w"))
   file:write('local ms = require "msched"\nreturn ms.policy {name = "mine", ', needs or "", " run = function(env)\n", body, "\nend}\n")
   file:close()
