@@ -53,6 +53,8 @@ local function remove_stores()
   for _, name in ipairs(paths) do for _, suffix in ipairs {"", ".db", ".db-lock"} do os.remove(name .. suffix) end end
 end
 
+setmetatable(paths, {__gc = remove_stores}) -- where a test fails, too
+
 -- Tunes functions; gives the measurer and the tasks.
 local function run(functions, options)
   local m = measurer(options.measuring)
