@@ -58,8 +58,8 @@ static bool read_value(const uint8_t *at, const uint8_t *end, struct db_fact *ou
 }
 
 bool db_next_fact(const struct db_record *r, size_t *at, struct db_fact *out) {
-  const uint8_t *all = r->facts, *end = all + r->fact_bytes;
   if (*at >= r->fact_bytes) return false;
+  const uint8_t *all = r->facts, *end = all + r->fact_bytes;
   const char *name = text_at(all + *at, end);
   const uint8_t *kind = name ? (const uint8_t *)name + strlen(name) + 1 : end;
   const char *letter = kind < end ? memchr(LETTERS, *kind, sizeof LETTERS) : NULL;
