@@ -18,8 +18,9 @@ void db_append_fact(struct db_record *r, const struct db_fact *fact) {
   assert(fact->name && (fact->kind != DB_TEXT || fact->text));
   if (fact->kind == DB_NUMBER && !isfinite(fact->number)) return;
   size_t name = strlen(fact->name) + 1, value = fact->kind == DB_TEXT ? strlen(fact->text) + 1 : 8;
-  uint8_t *all = realloc((void *)r->facts, r->fact_bytes + name + 1 + value), *at = all + r->fact_bytes;
+  uint8_t *all = realloc((void *)r->facts, r->fact_bytes + name + 1 + value);
   if (!all) abort();
+  uint8_t *at = all + r->fact_bytes;
   memcpy(at, fact->name, name);
   at[name] = (uint8_t)LETTERS[fact->kind];
   at += name + 1;
