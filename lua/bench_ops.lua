@@ -6,6 +6,7 @@ local named, suites, work = ms.load "lua.ops.named", ms.load "lua.ops.suites", m
 local peak = ms.load "lua.peak"
 
 local SECONDS = 1 -- of timing, each
+local LONG, HOPELESS = 0.1, 20 -- seconds, and times our kernel's: what takes longer is timed once
 local TOLERANCE = 1e-4 -- of the largest element
 
 -- ---- One operator ----------------------------------------------------------------------------------------------
@@ -59,13 +60,16 @@ local function measure(member, func, trace, target, vendors)
   ours:run()
   local theirs = vendor_calls(member, vendors, arrays)
   local most = target.arch and peak.device_call(target) or peak.call(target.cores)
-  local calls = {ours, most.call}
-  for i, v in ipairs(theirs) do calls[i + 2] = v.call end
+  local calls, hopeless = {ours, most.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
+  for _, v in ipairs(theirs) do
+    v.seconds = work.seconds_of_a_run(v.call)
+    if v.seconds < hopeless then calls[#calls + 1], v.turn = v.call, #calls + 1 end
+  end
   local times = ms.time_in_turn(calls, SECONDS)
   local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs}
   row.peak = most.operations / times[2].low
-  for i, v in ipairs(theirs) do
-    v.seconds = times[i + 2].seconds
+  for _, v in ipairs(theirs) do
+    v.seconds = v.turn and times[v.turn].seconds or v.seconds
     v.ratio = v.seconds / row.seconds
     if not row.best or v.seconds < row.best.seconds then row.best = v end
   end

@@ -131,6 +131,13 @@ function work.of(operator, values, arrays)
   return maker(values, arrays)
 end
 
+-- Seconds of one run of a call, by the clock.
+function work.seconds_of_a_run(call)
+  local start = ms.clock()
+  call:run()
+  return ms.clock() - start
+end
+
 -- The same with another array as the result.
 function work.into(w, array)
   local copy = {}

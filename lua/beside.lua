@@ -39,12 +39,6 @@ local function calls_of(func, vendors)
   return list
 end
 
-local function seconds_of_a_run(call)
-  local start = ms.clock()
-  call:run()
-  return ms.clock() - start
-end
-
 -- The fastest of calls that were not run yet, {name =, seconds =}: of long ones by their second run, of others in turn.
 local function fastest(list)
   local best, short, calls = nil, {}, {}
@@ -53,7 +47,7 @@ local function fastest(list)
   end
   for _, v in ipairs(list) do
     v.call:run()
-    local seconds = seconds_of_a_run(v.call)
+    local seconds = work.seconds_of_a_run(v.call)
     if seconds > SECONDS then take(v, seconds) else short[#short + 1], calls[#calls + 1] = v, v.call end
   end
   for i, t in ipairs(#calls > 0 and ms.time_in_turn(calls, SECONDS) or {}) do take(short[i], t.seconds) end
