@@ -98,13 +98,7 @@ local function applies(sch, block)
 end
 
 -- Where remainders of a loop choose what is read (the taps of a transposed convolution that meet an element), its iterations
--- of one remainder follow one another: the remainder is a loop of its own, outside.
-local function has_phases(sch, block)
-  for _, l in ipairs {sch:get_loops(block)} do
-    if sch:loop_iter_kind(l) == "spatial" and sch:period(block, l) > 1 then return true end
-  end
-  return false
-end
+-- of one remainder follow one another: the remainder, its phase, is a loop of its own, outside. Gives how many there are.
 local function split_phases(sch, block)
   local phases, rest = {}, {}
   for _, l in ipairs {sch:get_loops(block)} do
@@ -115,14 +109,20 @@ local function split_phases(sch, block)
       rest[#rest + 1] = l
     end
   end
-  if #phases > 0 then sch:reorder(table.move(rest, 1, #rest, #phases + 1, phases)) end
+  local count = #phases
+  if count > 0 then sch:reorder(table.move(rest, 1, #rest, #phases + 1, phases)) end
+  return count
 end
 
--- What of the block's loops becomes what of the tile.
-local function analyze(sch, block, one)
+-- What of the block's loops becomes what of the tile. skip: rows stay in one line, and the phases, the first loops, by
+-- themselves, so that lowering knows of each tile which of its steps add zeros. nil: nothing is left to vectorize.
+local function analyze(sch, block, phase_count, skip)
   local spatial, reduce, loops = loops_by_kind(sch, block)
+  local phases = table.move(spatial, 1, skip and phase_count or 0, 1, {})
+  if skip then spatial = table.move(spatial, phase_count + 1, #spatial, 1, {}) end
   local inner = contiguous(sch, block, spatial)
-  local a = {outer = {}, rows = loops_of_rows(sch, block, spatial, inner, one), most_rows = 1, reduce = reduce, inner = inner}
+  if not inner then return nil end -- results are contiguous along a phase alone
+  local a = {outer = {}, phases = phases, rows = loops_of_rows(sch, block, spatial, inner, skip), most_rows = 1, reduce = reduce, inner = inner}
   local is_row = {}
   for _, l in ipairs(a.rows) do is_row[l], a.most_rows = true, a.most_rows * sch:extent(l) end
   for _, l in ipairs(spatial) do if l ~= inner and not is_row[l] then table.insert(a.outer, l) end end
@@ -152,7 +152,7 @@ end
 -- (lower/zeros.c), where tiles stay in one line.
 local function paddings(sch, block)
   local list = {}
-  if #sch:producers(block) == 0 or has_phases(sch, block) then return list end
+  if #sch:producers(block) == 0 then return list end
   for _, p in ipairs {sch:get_producers(block)} do
     if sch:is_spatial(p) and sch:has_call(p, "if_then_else") and #sch:consumers(p) == 1 and sch:can_inline(p) then list[#list + 1] = p end
   end
@@ -173,7 +173,7 @@ end
 
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the longest
--- reduction; what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
+-- reduction; phases, what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
 -- Gives the loops that the panels are packed under, and that the result is written out under.
 local function tile(sch, block, a, columns, rows)
   if a.apart then sch:reorder(a.apart) end
@@ -189,7 +189,9 @@ local function tile(sch, block, a, columns, rows)
   local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
   local order = {}
   local function add(l) if l then order[#order + 1] = l end end
-  add(outer) add(chunk) add(columns_outer) add(blocks) add(outer_rest) add(rows_outer)
+  add(outer) add(chunk) add(columns_outer) add(blocks)
+  for _, l in ipairs(a.phases) do add(l) end
+  add(outer_rest) add(rows_outer)
   for _, l in ipairs(a.reduce) do add(l == a.longest and rest or l) end
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
@@ -214,8 +216,8 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   local s = sch:copy()
   local b = s:handle(block)
   if skip then for _, p in ipairs(paddings(s, b)) do s:compute_inline(p) end end
-  split_phases(s, b)
-  local a = analyze(s, b, skip)
+  local a = analyze(s, b, split_phases(s, b), skip)
+  if not a then return nil end
   local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), parameters)
   local rows = rows_for(context, vectors, a.most_rows)
   local reads = panels(s, b, a.inner)

@@ -114,6 +114,9 @@ static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest,
 }
 /* What the innermost loops of the nests are: candidates with the same differ in what is around them only. */
 uint64_t draft_tile(const struct search_draft *draft, const int64_t *decisions);
+/* The part of a block's iterations in which a condition holds, its conjuncts taken as if they did not depend on one
+ * another; 1 where that is not known. The nest has its iterations. (draft_condition.c) */
+double draft_part_inside(const struct tir *ir, tir_block block, const struct draft_nest *nest, tir_expr condition);
 /* Fills numbers, nests and draws from the sketch. */
 bool draft_read_sketch(struct search_draft *draft, struct tir *workload, const struct vm_intrinsics *intrinsics,
                        ms_error *err);

@@ -256,67 +256,9 @@ struct walk {
   tir_block block;
 };
 
-/* The left side of a comparison minus the right one: of the iteration variables, and the rest. */
-struct comparison {
-  int64_t steps[DRAFT_ITERS], rest;
-  uint32_t moved[2], count; /* those with a step, two at most */
-};
-
-static bool read_comparison(const struct walk *w, tir_expr condition, struct comparison *out) {
-  struct tir *ir = w->reading->made->ir;
-  tir_expr sides[2] = {tir_at(ir, condition)->a, tir_at(ir, condition)->b};
-  *out = (struct comparison){.count = 0};
-  for (int side = 0; side < 2; side++) {
-    struct tir_linear l = tir_linear_of(ir, sides[side]);
-    out->rest += side ? -l.constant : l.constant;
-    for (uint32_t t = 0; t < l.count; t++) {
-      struct tir_term term = tir_terms(ir, l)[t];
-      uint32_t k = 0;
-      while (k < w->nest->iter_count && term.atom != tir_var_expr(ir, tir_iters(ir, w->block)[k].var)) k++;
-      if (k == w->nest->iter_count || (!out->steps[k] && out->count == 2)) return false;
-      if (!out->steps[k]) out->moved[out->count++] = k;
-      out->steps[k] += side ? -term.coefficient : term.coefficient;
-    }
-  }
-  return true;
-}
-
-static bool holds(enum tir_kind kind, int64_t difference) {
-  switch (kind) {
-  case TIR_LT: return difference < 0;
-  case TIR_LE: return difference <= 0;
-  case TIR_GT: return difference > 0;
-  default: return difference >= 0;
-  }
-}
-
-enum { MOST_COUNTED = 1 << 16 };
-
-/* The part of the iterations in which a comparison fails; 0 where that is not known. */
-static double part_outside(const struct walk *w, tir_expr condition) {
-  const struct tir_expr_node n = *tir_at(w->reading->made->ir, condition);
-  struct comparison c;
-  if (n.kind < TIR_LT || n.kind > TIR_GE || !read_comparison(w, condition, &c)) return 0;
-  int64_t first = c.count > 0 ? w->nest->iters[c.moved[0]].extent : 1;
-  int64_t second = c.count > 1 ? w->nest->iters[c.moved[1]].extent : 1, fails = 0;
-  if (first > MOST_COUNTED / second) return 0;
-  for (int64_t x = 0; x < first; x++)
-    for (int64_t y = 0; y < second; y++)
-      fails += !holds((enum tir_kind)n.kind, c.rest + (c.count > 0 ? c.steps[c.moved[0]] * x : 0) +
-                                                 (c.count > 1 ? c.steps[c.moved[1]] * y : 0));
-  return (double)fails / ((double)first * (double)second);
-}
-
-/* The part in which a conjunction holds, as if its comparisons did not depend on one another. */
-static double part_inside(const struct walk *w, tir_expr condition) {
-  const struct tir_expr_node n = *tir_at(w->reading->made->ir, condition);
-  if (n.kind == TIR_AND) return part_inside(w, n.a) * part_inside(w, n.b);
-  return 1 - part_outside(w, condition);
-}
-
 static void count_branch(struct walk *w, tir_expr condition) {
   const struct tir *ir = w->reading->made->ir;
-  w->nest->inside *= part_inside(w, condition);
+  w->nest->inside *= draft_part_inside(ir, w->block, w->nest, condition);
   w->nest->branches++;
   for (uint32_t k = 0; k < w->nest->iter_count; k++)
     if (tir_uses_var(ir, condition, tir_iters(ir, w->block)[k].var)) w->nest->decides |= 1u << k;

@@ -119,6 +119,23 @@ end
 local share = inlined(7, 1) / inlined(9, 0)
 assert(share > 0.75 and share < 0.95, string.format("%g of the steps, and 0.82 are inside", share))
 
+-- And of the taps of a transposed convolution, whose places in the image are quotients: 7 of 8 are inside, in both directions.
+local function transposed(inline)
+  local D, W = te.placeholder({1, 4, 4, 512}, "float32", "D"), te.placeholder({4, 4, 512, 32}, "float32", "W")
+  local func = te.func("spread", {D, W, ms.ops.conv2d_transpose(D, W, {stride = 2, pad = 1})})
+  local sch = ms.schedule(func)
+  if inline then sch:compute_inline(sch:get_sblock "pad") end
+  local b = sch:get_sblock(sch:reduction_blocks()[1])
+  local n, h, w, o, rh, rw, rc = sch:get_loops(b)
+  local w0, w1 = sch:split(w, {ms.rest, 2})
+  sch:reorder {n, h, w1, rh, rw, rc, w0, o}
+  sch:annotate(b, "msched.register_tile", 1)
+  sch:annotate(sch:get_sblock "root", "meta_schedule.vectorize", 64)
+  return (ms.estimate(func, sch.trace, machine))
+end
+share = transposed(true) / transposed(false)
+assert(share > 0.6 and share < 0.85, string.format("%g of the steps, and 0.77 are inside", share))
+
 -- A register tile that begins with its init loads no results; where the reduction is in blocks, the note says nothing.
 local function tiled(before, block)
   local func = product(256, 256, 256)

@@ -86,6 +86,28 @@ static void loops_are_cut(void **state) {
 }
 
 /* Where loops are cut no further, a condition stands outside of the loops that it saves. */
+/* A transposed convolution of an image of 4 x 4 with 4 x 4, by twos, phase by phase: every tile of every phase takes the taps
+ * that meet it, without a condition. */
+static void loops_are_cut_for_every_phase(void **state) {
+  (void)state;
+  char *text = after(read_function("A: T.Buffer((4, 4, 20), \"float32\"), W: T.Buffer((4, 4, 20), \"float32\"), C: "
+                                   "T.Buffer((8, 8), \"float32\")",
+                                   "", "for hp, wp, h, rh, rw, r, w in T.grid(2, 2, 4, 2, 2, 20, 4):",
+                                   "    with T.sblock(\"C\"):", "        vh = T.axis.spatial(8, h * 2 + hp)",
+                                   "        vw = T.axis.spatial(8, w * 2 + wp)",
+                                   "        vrh, vrw, vr = T.axis.remap(\"RRR\", [rh, rw, r])",
+                                   "        with T.init():", "            C[vh, vw] = T.float32(0)",
+                                   "        C[vh, vw] = C[vh, vw] + T.if_then_else((vh + 1) // 2 - vrh >= 0 and (vh + "
+                                   "1) // 2 - vrh < 4 and (vw + 1) "
+                                   "// 2 - vrw >= 0 and (vw + 1) // 2 - vrw < 4, A[(vh + 1) // 2 - vrh, (vw + 1) // 2 "
+                                   "- vrw, vr], T.float32(0)) * "
+                                   "W[(vh + 1) % 2 + vrh * 2, (vw + 1) % 2 + vrw * 2, vr]"),
+                     "partition", true);
+  assert_int_equal(count_of(text, "if_then_else"), 0);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  free(text);
+}
+
 static void what_is_left_moves_outwards(void **state) {
   (void)state;
   struct tir *ir = read_function(
@@ -167,6 +189,7 @@ int main(void) {
                                      cmocka_unit_test(what_is_no_product_in_a_sum_gives_none),
                                      cmocka_unit_test(floats_must_be_finite),
                                      cmocka_unit_test(loops_are_cut),
+                                     cmocka_unit_test(loops_are_cut_for_every_phase),
                                      cmocka_unit_test(what_is_left_moves_outwards),
                                      cmocka_unit_test(what_saves_nothing_vanishes),
                                      cmocka_unit_test(lanes_are_left_alone),

@@ -8,7 +8,7 @@
 
 #include "../arith/linear.h"
 
-enum { MOST_CUTS = 64, MOST_STATEMENTS = 4000 };
+enum { MOST_CUTS = 256, MOST_STATEMENTS = 4000 };
 
 /* The condition as g * v + rest <= 0, with the bounds of rest. */
 struct threshold {
