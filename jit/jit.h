@@ -118,7 +118,7 @@ struct jit_options {
 /* Of the generated code and of how it is checked: raised whenever either changes what a kernel computes, or which wrong
  * kernel is found. A record of another revision is measured again before it counts (db.h: versions). 2: a thread has
  * one piece of the workspace; real numbers; threads' timing shaken. */
-#define JIT_REVISION 3
+#define JIT_REVISION 4
 
 struct jit_code; /* an object file in memory, and what is known of it */
 /* Lowers and compiles function f, whose module is not changed. NULL: err is filled. */

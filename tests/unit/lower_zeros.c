@@ -158,6 +158,92 @@ static struct tir *sliding(const char *inside, const char *outside, const char *
       "            C[vi] = C[vi] + P[vr] * W[vr]");
 }
 
+/* 128 sums of products with the element before, which is zero in front of the first, over 2 x 80 channels: none is cut. */
+static struct tir *shifted(const char *combine) {
+  return read_function(
+      "A: T.Buffer((128, 160), \"float32\"), W: T.Buffer((160,), \"float32\"), C: T.Buffer((128,), \"float32\")",
+      "for i in range(128):", "    for r, q in T.grid(2, 80):", "        with T.sblock(\"C\"):",
+      "            vi = T.axis.spatial(128, i)", "            vr = T.axis.reduce(160, r * 80 + q)", combine);
+}
+#define SHIFTED "T.if_then_else(vi >= 1, A[vi - 1, vr], T.float32(0))"
+
+/* A condition stands in front of the loops in which it does not change, and no loop is cut by it; one that is asked for
+ * each store is cut. */
+static void conditions_stand_outside(void **state) {
+  (void)state;
+  char *text = after(shifted("            C[vi] = C[vi] + " SHIFTED " * W[vr]"), "partition", true);
+  const char *test = strstr(text, "\"zeros_outside\""),
+             *loop = test ? strstr(test, "for r, q in T.grid(2, 80):") : NULL;
+  assert_true(test && loop && loop - test < 80);
+  assert_int_equal(count_of(text, "if_then_else"), 0);
+  assert_int_equal(count_of(text, "range(1, 128)"), 0);
+  free(text);
+  text = after(shifted("            C[vi] = T.max(C[vi], " SHIFTED " * W[vr])"), "partition", true);
+  assert_int_equal(count_of(text, "zeros_outside"), 0);
+  assert_int_equal(count_of(text, "range(1, 128)"), 1);
+  free(text);
+}
+
+/* Elements are in registers all along, tests or not. */
+static void a_tile_stays_in_registers_around_a_test(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((16, 80), \"float32\"), W: T.Buffer((3, 80), \"float32\"), C: T.Buffer((16,), \"float32\")",
+      "for i in range(16):", "    for k, r in T.grid(3, 80):", "        with T.sblock(\"C\"):",
+      "            vi = T.axis.spatial(16, i)", "            vk, vr = T.axis.remap(\"RR\", [k, r])",
+      "            C[vi] = C[vi] + T.if_then_else(vi + vk >= 1 and vi + vk < 17, A[vi + vk - 1, vr], T.float32(0)) * "
+      "W[vk, vr]");
+  char *text = after(ir, "promote", true);
+  const char *load = strstr(text, "C_register[0] = C[i]"), *loop = load ? strstr(load, "for k in range(3):") : NULL;
+  const char *test = loop ? strstr(loop, "if 1 <= i + k:") : NULL,
+             *store = test ? strstr(test, "C[i] = C_register[0]") : NULL;
+  assert_true(store != NULL);
+  assert_int_equal(count_of(text, "C[i] ="), 1);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  free(text);
+}
+
+/* Where loops are cut by others, an attribute goes with its condition: the test in it would be another's. */
+static void certain_conditions_leave_no_attribute(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((16, 80), \"float32\"), W: T.Buffer((80,), \"float32\"), C: T.Buffer((16,), \"float32\"), "
+      "D: T.Buffer((16,), \"float32\")",
+      "for i in range(16):", "    for r in range(80):", "        with T.sblock(\"C\"):",
+      "            vi = T.axis.spatial(16, i)", "            vr = T.axis.reduce(80, r)",
+      "            C[vi] = C[vi] + T.if_then_else(vi >= 4, A[vi - 4, vr], T.float32(0)) * W[vr]",
+      "    with T.sblock(\"D\"):", "        vi = T.axis.spatial(16, i)",
+      "        D[vi] = T.if_then_else(vi >= 4, A[vi - 4, 0], T.float32(0))");
+  char *text = after(ir, "partition", true);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  assert_int_equal(count_of(text, "range(4, 16)"), 1);
+  assert_int_equal(count_of(text, "C[i] ="), 1);
+  free(text);
+}
+
+/* What is left of the first element after the cut, which so few iterations are that no condition was asked for. */
+static uint32_t count_firsts(const char *type, const char *combine, bool finite) {
+  char parameters[200], update[300];
+  snprintf(parameters, sizeof parameters, "A: T.Buffer((70,), \"%s\"), C: T.Buffer((70,), \"%s\")", type, type);
+  snprintf(update, sizeof update, combine, type);
+  char *text = after(read_function(parameters, "for i in range(70):", "    with T.sblock(\"C\"):",
+                                   "        vi = T.axis.spatial(70, i)", update),
+                     "partition", finite);
+  assert_int_equal(count_of(text, "zeros"), 0);
+  assert_int_equal(count_of(text, "range(1, 70)"), 1);
+  return count_in(text, "C[0] =");
+}
+
+static void products_with_zeros_vanish(void **state) {
+  (void)state;
+  static const char sum[] = "        C[vi] = C[vi] + A[vi] * (A[vi] * T.if_then_else(vi >= 1, A[vi - 1], T.%s(0)))";
+  static const char max[] = "        C[vi] = T.max(C[vi], A[vi] * T.if_then_else(vi >= 1, A[vi - 1], T.%s(0)))";
+  assert_int_equal(count_firsts("float32", sum, true), 0);
+  assert_int_equal(count_firsts("float32", sum, false), 1);
+  assert_int_equal(count_firsts("int32", sum, false), 0);
+  assert_int_equal(count_firsts("float32", max, true), 1);
+}
+
 static void what_a_buffer_holds_must_last(void **state) {
   (void)state;
   const char *buffer = "P = T.sblock_alloc_buffer((8,))", *none = "";
@@ -193,6 +279,10 @@ int main(void) {
                                      cmocka_unit_test(what_is_left_moves_outwards),
                                      cmocka_unit_test(what_saves_nothing_vanishes),
                                      cmocka_unit_test(lanes_are_left_alone),
+                                     cmocka_unit_test(conditions_stand_outside),
+                                     cmocka_unit_test(a_tile_stays_in_registers_around_a_test),
+                                     cmocka_unit_test(certain_conditions_leave_no_attribute),
+                                     cmocka_unit_test(products_with_zeros_vanish),
                                      cmocka_unit_test(what_a_buffer_holds_must_last),
                                      cmocka_unit_test(a_buffer_has_one_store)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,8 +50,9 @@ static tir_stmt simplify_if(struct lowering *low, tir_stmt test) {
   } else {
     while (tir_stmt_at(ir, test)->first[TIR_ELSE]) tir_kill(ir, tir_stmt_at(ir, test)->first[TIR_ELSE]);
   }
-  tir_stmt first = tir_stmt_at(ir, test)->first[TIR_BODY];
+  tir_stmt first = tir_stmt_at(ir, test)->first[TIR_BODY], attr = tir_stmt_at(ir, test)->parent;
   tir_kill_alone(ir, test);
+  if (lower_is_outside(ir, attr)) tir_kill_alone(ir, attr); /* it was around this test */
   return first ? first : after;
 }
 

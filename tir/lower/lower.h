@@ -153,6 +153,10 @@ bool lower_calls(const struct tir *ir, tir_stmt s,
                  const char *function); /* it evaluates a call of this name (copies.c) */
 
 bool lower_is_of_zeros(const struct tir *ir, tir_stmt s); /* the attribute that zeros.c puts around a condition */
+/* The attribute around a condition that stands outside of loops, and saves them: no loop is cut by it. Where it does not hold
+ * zeros would be added, so that a tile may be loaded and stored outside of it. Until all are forgotten, by promote.c. */
+bool lower_is_outside(const struct tir *ir, tir_stmt s);
+void lower_zeros_forget(struct lowering *low);
 /* What zeros.c asked for and loops were not cut by: outside of the loops that it saves, or gone. (zeros.c, for
  * partition.c) */
 void lower_zeros_settle(struct lowering *low);

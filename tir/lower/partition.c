@@ -97,7 +97,7 @@ static void gather_from_expr(struct cuts *c, tir_expr e) { tir_walk_expr(c->ir, 
 static void gather(struct cuts *c, tir_stmt top) {
   for (tir_stmt s = tir_next(c->ir, top, top); s; s = tir_next(c->ir, s, top)) {
     const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
-    if (n->kind == TIR_IF) gather_from_expr(c, n->test.condition);
+    if (n->kind == TIR_IF && !lower_is_outside(c->ir, n->parent)) gather_from_expr(c, n->test.condition);
     if (n->kind == TIR_STORE && (tir_at(c->ir, n->store.value)->flags & TIR_HAS_CALL))
       gather_from_expr(c, n->store.value);
   }

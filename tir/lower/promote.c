@@ -4,8 +4,8 @@
  *   for k: for i, j: C[f(i, j)] = C[f(i, j)] + …     becomes     for i, j: r[i, j] = C[f(i, j)]
  *                                                                for k: for i, j: r[i, j] = r[i, j] + …
  *                                                                for i, j: C[f(i, j)] = r[i, j]
- * Requires: no blocks; perfect nests around the store. Gives: small buffers of scope "register", whose loops are marked
- * to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
+ * Requires: no blocks; perfect nests around the store, but for conditions of zeros.c, whose attributes end here. Gives:
+ * small buffers of scope "register", whose loops are marked to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
  * another name. The order of the passes decides whether LLVM keeps the tile in registers: this one comes before loops
  * are unrolled and vectorized, so that each element of the tile becomes a scalar or a vector of its own. */
 #include "../analysis/analysis.h"
@@ -77,7 +77,10 @@ static bool read_nest(struct tir *ir, tir_stmt store, struct nest *nest) {
   for (tir_stmt s = store; is_alone(ir, s);) {
     tir_stmt p = tir_stmt_at(ir, s)->parent;
     struct tir_stmt_node n = *tir_stmt_at(ir, p);
-    if (n.kind == TIR_IF && !n.first[TIR_ELSE] && nest->tests < MOST_TILE_LOOPS && !repeating) {
+    bool of_zeros = lower_is_outside(ir, p) || lower_is_outside(ir, n.parent);
+    if (of_zeros) { /* elements stay as they are where it does not hold */
+      assert(!n.first[TIR_ELSE]);
+    } else if (n.kind == TIR_IF && !n.first[TIR_ELSE] && nest->tests < MOST_TILE_LOOPS && !repeating) {
       nest->conditions[nest->tests++] = p;
     } else if (n.kind == TIR_LOOP && n.loop_kind != TIR_PARALLEL && n.loop_kind != TIR_THREAD_BINDING) {
       bool tile = lower_indices_use(ir, store, n.loop.var);
@@ -310,5 +313,6 @@ bool lower_promote(struct lowering *low) {
     }
   }
   free(pointers);
+  lower_zeros_forget(low);
   return true;
 }

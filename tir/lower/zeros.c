@@ -1,12 +1,16 @@
-/* Zeros: a product adds nothing to a sum where a factor of it is one of the zeros around an image. Conditions say so, for
- * partition.c to cut loops by: what then certainly adds nothing vanishes.
+/* Zeros: a product adds nothing to a sum where a factor of it is one of the zeros around an image. Conditions say so. One that
+ * holds for many stores stands outside of them; by the others partition.c cuts loops, and what then certainly adds nothing
+ * vanishes.
  *
  *   for h: for k: C[h] = C[h] + pad[h + k] * W[k]     becomes     … T.attr(0, "zeros", 0): if 1 <= h + k: C[h] = …
+ *   for h: for k: for c: C[h] = C[h] + …    becomes     for h: for k: T.attr(0, "zeros_outside", 0): if 1 <= h + k: for c: …
  *
- * Requires: no blocks. Gives: attributes around stores, until lower_zeros_settle. Keeps: results; of floats, where products
- * with zero are zero, as the options say: no factor is infinite or NaN.
+ * Requires: no blocks. Gives: attributes "zeros" around stores, until lower_zeros_settle, and "zeros_outside", until
+ * lower_zeros_forget. Keeps: results; of floats, where products with zero are zero, as the options say: no factor is infinite
+ * or NaN.
  * A zero is the other value of a choice, if_then_else(c, x, 0), in the product itself or in the only store of a buffer that it
- * loads from. Conditions that few iterations fail are left out, as are those of vectors' lanes: a masked lane saves nothing. */
+ * loads from. Conditions that few iterations fail are left out, but those of choices that can stand outside; as are those of
+ * vectors' lanes: a masked lane saves nothing. */
 #include "lower.h"
 
 #include "../analysis/loads.h"
@@ -15,9 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ZEROS "zeros"
+#define ZEROS   "zeros"
+#define OUTSIDE "zeros_outside"
 enum { MOST_CONDITIONS = 16, MOST_TERMS = 12, MOST_POINTS = 1 << 16, LEAST_REPEATS = 16 };
 static const double LEAST_SHARE = 1.0 / 64; /* of iterations, that a condition saves */
+static const double LEAST_OUTSIDE = 64;     /* stores, that a test in front of them is nothing to */
 
 struct zeros {
   struct tir *ir;
@@ -214,13 +220,72 @@ static double share_above(struct tir *ir, tir_expr e) {
   return (double)p.above / (double)p.all;
 }
 
-static void add_sum(struct zeros *z, tir_expr e) {
+/* ---- Conditions that stand outside ---- */
+
+static void wrap_in_test(struct tir *ir, tir_stmt s, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_as(ir, test, TIR_IF)->test.condition = condition;
+  tir_wrap(ir, s, test);
+}
+
+static void wrap_in_attr(struct tir *ir, tir_stmt s, const char *name) {
+  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
+  tir_symbol key = tir_symbol_of(ir, name);
+  tir_expr none = tir_int(ir, TIR_T_I32, 0);
+  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
+  n->attr.key = key, n->attr.node = none, n->attr.value = none;
+  tir_wrap(ir, s, attr);
+}
+
+static bool is_attr(const struct tir *ir, tir_stmt s, const char *name) {
+  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), name);
+}
+
+/* The outermost loop, of those that hold nothing else, in which the condition does not change; TIR_NONE: they store too
+ * seldom for a test to cost nothing. */
+static tir_stmt find_outside(const struct tir *ir, tir_stmt store, tir_expr condition) {
+  tir_stmt place = TIR_NONE;
+  double times = 1;
+  for (tir_stmt s = store, p; !tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next; s = p) {
+    p = tir_stmt_at(ir, s)->parent;
+    const struct tir_stmt_node *n = tir_stmt_at(ir, p);
+    if (n->kind == TIR_LOOP) {
+      int64_t extent = tir_loop_extent(ir, p);
+      if (n->loop_kind == TIR_PARALLEL || extent < 1 || tir_uses_var(ir, condition, n->loop.var)) break;
+      if (n->loop_kind != TIR_VECTORIZED) times *= (double)extent;
+      place = p;
+    } else if ((n->kind != TIR_IF || n->first[TIR_ELSE]) && !is_attr(ir, p, OUTSIDE)) {
+      break;
+    }
+  }
+  return times >= LEAST_OUTSIDE ? place : TIR_NONE;
+}
+
+/* Puts the condition where it is seldom asked. comparison: what says the same in the value that is stored, or TIR_NONE. */
+static bool put_outside(struct zeros *z, tir_expr condition, tir_expr comparison) {
   struct tir *ir = z->ir;
-  if (!e || z->count == MOST_CONDITIONS || uses_lanes(ir, z->store, e) || share_above(ir, e) < LEAST_SHARE) return;
+  if (tir_at(ir, condition)->flags & TIR_HAS_LOAD) return false;
+  tir_stmt place = find_outside(ir, z->store, condition);
+  if (!place) return false;
+  wrap_in_test(ir, place, condition);
+  wrap_in_attr(ir, tir_stmt_at(ir, place)->parent, OUTSIDE);
+  if (!comparison) return true;
+  tir_expr value = tir_as(ir, z->store, TIR_STORE)->store.value;
+  value = lower_assume_choices(ir, value, &comparison, 1);
+  tir_as(ir, z->store, TIR_STORE)->store.value = value;
+  return true;
+}
+
+/* comparison: what says so in the value itself, or TIR_NONE. */
+static void add_sum(struct zeros *z, tir_expr e, tir_expr comparison) {
+  struct tir *ir = z->ir;
+  if (!e || z->count == MOST_CONDITIONS || uses_lanes(ir, z->store, e)) return;
   tir_expr condition = tir_make(ir, TIR_LE, e, tir_int(ir, tir_type_of(ir, e), 0));
   for (uint32_t i = 0; i < z->count; i++)
     if (z->conditions[i] == condition) return;
-  z->conditions[z->count++] = condition;
+  bool saves = share_above(ir, e) >= LEAST_SHARE;
+  if ((saves || comparison) && put_outside(z, condition, comparison)) return;
+  if (saves) z->conditions[z->count++] = condition;
 }
 
 /* writer: where the condition stands, or the store at hand; load: what brings it here. */
@@ -232,7 +297,10 @@ static void add_condition(struct zeros *z, tir_expr condition, tir_stmt writer, 
     add_condition(z, n.b, writer, load);
   } else if (n.kind >= TIR_LT && n.kind <= TIR_GE) {
     tir_expr e = sum_of(ir, condition);
-    add_sum(z, e && load ? translate(z, writer, load, e) : e);
+    if (load)
+      add_sum(z, e ? translate(z, writer, load, e) : e, TIR_NONE);
+    else
+      add_sum(z, e, condition);
   }
 }
 
@@ -265,35 +333,20 @@ static bool loads_what_it_stores(const struct tir *ir, tir_stmt store, tir_expr 
   return true;
 }
 
-static void visit_store(struct zeros *z, bool finite) {
-  struct tir *ir = z->ir;
-  const struct tir_stmt_node s = *tir_stmt_at(ir, z->store);
+/* What a store adds to its element, where zeros in it may be left out; TIR_NONE: it does something else. */
+static tir_expr added_by(const struct lowering *low, tir_stmt store) {
+  const struct tir *ir = low->ir;
+  const struct tir_stmt_node s = *tir_stmt_at(ir, store);
   const struct tir_expr_node value = *tir_at(ir, s.store.value);
-  if (value.kind != TIR_ADD || s.store.predicate || (tir_type_is_float(value.type) && !finite)) return;
-  if (loads_what_it_stores(ir, z->store, value.a))
-    visit_factors(z, value.b);
-  else if (loads_what_it_stores(ir, z->store, value.b))
-    visit_factors(z, value.a);
+  bool finite = low->options && low->options->finite;
+  if (value.kind != TIR_ADD || s.store.predicate || (tir_type_is_float(value.type) && !finite)) return TIR_NONE;
+  if (loads_what_it_stores(ir, store, value.a)) return value.b;
+  return loads_what_it_stores(ir, store, value.b) ? value.a : TIR_NONE;
 }
 
-static void wrap_in_test(struct tir *ir, tir_stmt s, tir_expr condition) {
-  tir_stmt test = tir_new_stmt(ir, TIR_IF);
-  tir_as(ir, test, TIR_IF)->test.condition = condition;
-  tir_wrap(ir, s, test);
-}
+bool lower_is_of_zeros(const struct tir *ir, tir_stmt s) { return is_attr(ir, s, ZEROS) || is_attr(ir, s, OUTSIDE); }
 
-static void wrap_in_attr(struct tir *ir, tir_stmt s) {
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  tir_symbol key = tir_symbol_of(ir, ZEROS);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0);
-  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
-  n->attr.key = key, n->attr.node = none, n->attr.value = none;
-  tir_wrap(ir, s, attr);
-}
-
-bool lower_is_of_zeros(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), ZEROS);
-}
+bool lower_is_outside(const struct tir *ir, tir_stmt s) { return is_attr(ir, s, OUTSIDE); }
 
 bool lower_zeros(struct lowering *low) {
   struct tir *ir = low->ir;
@@ -302,12 +355,13 @@ bool lower_zeros(struct lowering *low) {
     next = tir_next(ir, s, low->body);
     if (!tir_is(ir, s, TIR_STORE)) continue;
     z.store = s, z.count = 0;
-    visit_store(&z, low->options && low->options->finite);
+    tir_expr added = added_by(low, s);
+    if (added) visit_factors(&z, added);
     if (!z.count) continue;
     tir_expr all = z.conditions[0];
     for (uint32_t i = 1; i < z.count; i++) all = tir_binary(ir, TIR_AND, all, z.conditions[i]);
     wrap_in_test(ir, s, all);
-    wrap_in_attr(ir, tir_stmt_at(ir, s)->parent);
+    wrap_in_attr(ir, tir_stmt_at(ir, s)->parent, ZEROS);
   }
   free(z.writers);
   return true;
@@ -342,11 +396,25 @@ static void settle_condition(struct tir *ir, tir_stmt attr, tir_stmt store, tir_
   if (repeats >= LEAST_REPEATS) wrap_in_test(ir, place, condition);
 }
 
+static bool has_zero_factor(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, without_casts(ir, e));
+  return is_zero(ir, e) || (n->kind == TIR_MUL && (has_zero_factor(ir, n->a) || has_zero_factor(ir, n->b)));
+}
+
+static void remove_sums_of_zeros(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    tir_expr added = tir_is(ir, s, TIR_STORE) ? added_by(low, s) : TIR_NONE;
+    if (added && has_zero_factor(ir, added)) tir_kill(ir, s);
+  }
+}
+
 void lower_zeros_settle(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    if (!lower_is_of_zeros(ir, s)) continue;
+    if (!is_attr(ir, s, ZEROS)) continue;
     tir_stmt child = tir_stmt_at(ir, s)->first[TIR_BODY];
     if (!child) {
       next = tir_after(ir, s, low->body);
@@ -361,6 +429,17 @@ void lower_zeros_settle(struct lowering *low) {
       child = store;
     }
     next = tir_next(ir, child, low->body);
+    tir_kill_alone(ir, s);
+  }
+  remove_sums_of_zeros(low);
+}
+
+void lower_zeros_forget(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    if (!is_attr(ir, s, OUTSIDE)) continue;
+    if (!tir_stmt_at(ir, s)->first[TIR_BODY]) next = tir_after(ir, s, low->body);
     tir_kill_alone(ir, s);
   }
 }
