@@ -41,8 +41,10 @@ bool jit_goes_on(const volatile int *stop, ms_error *err) {
 }
 
 static bool run_kernel(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
-                       const struct tir_arguments *arguments, double *seconds, ms_error *err) {
+                       const struct tir_arguments *arguments, const volatile int *stop, double *seconds,
+                       ms_error *err) {
   struct jit_call *call = jit_call_new(kernel, ir, f, arguments->args, err);
+  if (call) jit_call_stop_at(call, stop);
   double start = measure_now();
   bool ok = call && jit_call_run(call, err);
   if (seconds) *seconds = measure_now() - start;
@@ -58,7 +60,7 @@ static bool build_and_run(const struct tir *ir, tir_func f, const struct jit_tar
   if (!jit_target_reference(target, &own, err)) return false;
   struct jit_code *code = jit_compile(ir, f, &own, &options, err);
   struct jit_kernel *kernel = code ? jit_load(code, err) : NULL;
-  bool ok = kernel && jit_goes_on(stop, err) && run_kernel(kernel, ir, f, arguments, seconds, err);
+  bool ok = kernel && run_kernel(kernel, ir, f, arguments, stop, seconds, err);
   jit_kernel_free(kernel);
   jit_code_free(code);
   return ok;
@@ -223,10 +225,10 @@ bool jit_agrees(const struct jit_expected *e, const struct tir *ir, tir_func f, 
 }
 
 bool jit_kernel_agrees(const struct jit_expected *e, const struct tir *ir, tir_func f, const struct jit_kernel *kernel,
-                       double *difference, ms_error *err) {
+                       const volatile int *stop, double *difference, ms_error *err) {
   struct tir_arguments actual;
   tir_copy_arguments(ir, f, &e->before, &actual);
-  bool same = run_kernel(kernel, ir, f, &actual, NULL, err) && jit_agrees(e, ir, f, &actual, difference, err);
+  bool same = run_kernel(kernel, ir, f, &actual, stop, NULL, err) && jit_agrees(e, ir, f, &actual, difference, err);
   tir_arguments_free(&actual);
   return same;
 }

@@ -102,5 +102,5 @@ size_t jit_kernel_workspace(const struct jit_kernel *kernel) { return kernel->wo
 
 double jit_sample(void *data, uint32_t calls) {
   const struct jit_running *r = data;
-  return r->kernel->backend->sample(r->kernel, r->args, r->workspace, calls, r->err);
+  return r->kernel->backend->sample(r->kernel, r->args, r->workspace, calls, r->stop, r->err);
 }

@@ -14,6 +14,7 @@ struct jit_call {
   void **args;          /* as the kernel takes them: buffers in its memory */
   uint64_t *scalars;
   void *workspace;
+  const volatile int *stop; /* NULL, or: not 0: its runs end */
 };
 
 void jit_arguments(const struct tir *ir, tir_func f, const struct tir_arg *args, void **pointers, uint64_t *scalars) {
@@ -112,28 +113,48 @@ static bool move_arguments(const struct jit_call *call, bool back, ms_error *err
   return true;
 }
 
+void jit_call_stop_at(struct jit_call *call, const volatile int *stop) {
+  assert(call);
+  call->stop = stop;
+}
+
 bool jit_call_run(const struct jit_call *call, ms_error *err) {
-  return move_arguments(call, false, err) &&
-         call->kernel->backend->run(call->kernel, call->args, call->workspace, true, err) &&
+  return jit_goes_on(call->stop, err) && move_arguments(call, false, err) &&
+         call->kernel->backend->run(call->kernel, call->args, call->workspace, true, call->stop, err) &&
          move_arguments(call, true, err);
 }
 
-bool jit_call_is_apart(const struct jit_call *call) { return call->kernel->backend->apart; }
+/* What is timed: where calls are short they are run as fast as they can be, and a stop is heeded between them. */
+struct timed {
+  const struct jit_call *call;
+  bool is_long;
+  ms_error *err;
+};
+static const double LONG_CALL = 1e-3; /* seconds: above, what it takes to be stopped in the middle does not matter */
+
+static double sample(void *data, uint32_t calls) {
+  const struct timed *t = data;
+  const struct jit_call *call = t->call;
+  struct jit_running running = {call->kernel, call->args, call->workspace, t->err, t->is_long ? call->stop : NULL};
+  return jit_goes_on(call->stop, t->err) ? jit_sample(&running, calls) : -1;
+}
 
 double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *err) {
-  struct jit_running running = {call->kernel, call->args, call->workspace, err};
-  return jit_sample(&running, calls);
+  return sample(&(struct timed){call, true, err}, calls);
 }
 
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err) {
   assert(tolerance > 0 && limit > 0);
+  double start = measure_now();
   if (!jit_call_run(call, err)) return false; /* warms caches and pages */
   ms_error why = {.instruction = -1};
-  struct jit_running running = {call->kernel, call->args, call->workspace, &why};
-  const struct timing_subject subject = {jit_sample, &running};
+  struct timed timed = {call, measure_now() - start > LONG_CALL, &why};
+  const struct timing_subject subject = {sample, &timed};
+  double once = sample(&timed, 1);
+  timed.is_long = once > LONG_CALL;
   struct timing_plan plan = {.tolerance = tolerance,
                              .limit = limit,
-                             .once = jit_sample(&running, 1),
+                             .once = once,
                              .again = 2,
                              .clock = call->kernel->backend->apart ? &timing_apart : NULL};
   if (plan.once >= 0 && timing_measure(&subject, &plan, out)) return true;

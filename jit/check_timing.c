@@ -2,6 +2,7 @@
  * different numbers of threads, and all that it leaves in its arguments is compared with what it leaves on one. */
 #include "backend.h"
 #include "shake.h"
+#include "trap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,9 @@ static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arg
   assert(threads > 0);
   tir_copy_arguments(c->ir, c->f, c->inputs, out);
   jit_arguments(c->ir, c->f, out->args, c->pointers, c->scalars);
-  return jit_passed(shake_run(&c->shaking, c->entry, c->pointers, c->workspace, threads, seed), err);
+  int32_t status = 0;
+  return shake_call(&c->shaking, c->entry, c->pointers, c->workspace, threads, seed, c->stop, &status, err) &&
+         jit_passed(status, err);
 }
 
 /* To the bit; or as near as the order of a sum may take it, which compilers change where they cut a loop in vectors. */
@@ -42,7 +45,6 @@ static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err
   uint32_t wanted = c->shaking.loops ? runs : 0; /* a function without parallel loops has one timing */
   for (uint32_t i = 0; i < wanted && ok; i++) {
     ms_error why = {0};
-    if (!(ok = jit_goes_on(c->stop, err))) break;
     ok = run(c, shake_threads(i), seed + i + 1, &other, err);
     if (ok && !is_same(c, &alone, &other, &why) && !differing++) first = why;
     tir_arguments_free(&other);
@@ -70,6 +72,7 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
                     .scalars = calloc(count, sizeof *c.scalars),
                     .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};
   if (!c.pointers || !c.scalars) abort();
+  trap_install();
   bool ok = bytes && !c.workspace ? ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes)
                                   : run_all(&c, runs ? runs : SHAKE_RUNS, seed, err);
   free(c.pointers);

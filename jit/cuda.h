@@ -19,11 +19,13 @@ void cuda_describe(const struct jit_device *device, struct jit_ran_on *out);
 extern const struct jit_memory cuda_memory;
 bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_error *err);
 void cuda_unload(struct jit_kernel *kernel);
-bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err);
+bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
+              ms_error *err);
 bool cuda_run_other(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                     ms_error *err);
 double cuda_sample_other(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                          bool cold, uint32_t calls, ms_error *err);
-double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err);
+double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
+                   const volatile int *stop, ms_error *err);
 
 #endif

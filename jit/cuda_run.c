@@ -240,8 +240,9 @@ static bool launch_all(const struct jit_kernel *kernel, void **args, const void 
   return true;
 }
 
-bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err) {
-  (void)outlive; /* a fault is the device's */
+bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
+              ms_error *err) {
+  (void)outlive, (void)stop; /* a fault is the device's, which is not stopped */
   return driver_enter(kernel->device, err) && launch_all(kernel, args, workspace, err) &&
          driver_check(kernel->device->driver->synchronize(), "running kernels", err);
 }
@@ -297,8 +298,10 @@ static double sample(const struct work *w, bool cold, uint32_t calls, ms_error *
   return ok ? 1e-3 * sum / calls : -1;
 }
 
-double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
+double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
+                   const volatile int *stop, ms_error *err) {
   const struct loaded *l = kernel->loaded;
+  (void)stop;
   const struct work w = {.device = kernel->device,
                          .start_event = l->start,
                          .end_event = l->end,

@@ -11,6 +11,8 @@
 
 #include "tir/tir.h"
 
+#include <signal.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -195,13 +197,22 @@ void jit_call_free(struct jit_call *call);
  * does, and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are
  * installed by jit_call_new; signals that are no kernel's go to those that were there before. */
 bool jit_call_run(const struct jit_call *call, ms_error *err);
+/* From now on the call ends with MS_RUN_STOPPED where *stop is not 0: before it begins, and once jit_stop_calls is called
+ * while it runs or is timed, in the middle of that, on all of its threads. What is in the buffers is undefined then. What a
+ * device has begun, it runs to its end.
+ *   stop  borrowed as long as the call lives; NULL: it runs to its end */
+void jit_call_stop_at(struct jit_call *call, const volatile int *stop);
+/* Ends what runs now in this process of calls whose *stop is not 0. Async-signal-safe: a handler may call it, which has
+ * JIT_STOP_SIGNAL in its sa_mask. That signal is sent to threads that run kernels; jit_call_new installs its handler, unless
+ * another stands there: then such calls end only where they have not begun. */
+#define JIT_STOP_SIGNAL SIGURG
+void jit_stop_calls(void);
 /* Compiles f and runs it once. */
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
              const struct tir_arg *args, ms_error *err);
 
 /* Seconds of one of so many runs in a row, on arguments that stay where the kernel has them: of a device by its own clock.
  * Below 0: one failed, and err says how. */
-bool jit_call_is_apart(const struct jit_call *call); /* on a device, with a clock of its own */
 double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *err);
 
 /* ---- Routines of other libraries on devices ----------------------------------------------------------------------
@@ -240,7 +251,7 @@ struct jit_expected {
  * tir_real_tolerance. 1: done, *out is the caller's (jit_expected_free). 0: there is nothing to be compared with, and
  * err says why: it would take too many steps, or real numbers say nothing of it. -1: it cannot be built or run, or was
  * stopped.
- *   stop  NULL, or: not 0: it ends soon, with MS_RUN_STOPPED; a build or a run that has begun is not left */
+ *   stop  NULL, or: not 0: it ends soon, with MS_RUN_STOPPED; a run of its by jit_stop_calls; a build that has begun is not left */
 int jit_expect(const struct tir *ir, tir_func f, const struct jit_target *target, enum jit_data data, uint64_t seed,
                const volatile int *stop, struct jit_expected *out, ms_error *err);
 void jit_expected_free(struct jit_expected *expected);
@@ -248,9 +259,9 @@ void jit_expected_free(struct jit_expected *expected);
  * tir_difference has it. */
 bool jit_agrees(const struct jit_expected *expected, const struct tir *ir, tir_func f,
                 const struct tir_arguments *actual, double *difference, ms_error *err);
-/* Runs a kernel of the function, or of its schedule, on `before` and compares. */
+/* Runs a kernel of the function, or of its schedule, on `before` and compares. stop: as jit_expect has it. */
 bool jit_kernel_agrees(const struct jit_expected *expected, const struct tir *ir, tir_func f,
-                       const struct jit_kernel *kernel, double *difference, ms_error *err);
+                       const struct jit_kernel *kernel, const volatile int *stop, double *difference, ms_error *err);
 
 /* ---- Thread timing ----------------------------------------------------------------------------------------------- */
 

@@ -96,17 +96,32 @@ static void unload(struct jit_kernel *kernel) { LLVMConsumeError(LLVMOrcDisposeL
 
 /* ---- Running ---- */
 
-static bool run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, ms_error *err) {
+static bool run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
+                ms_error *err) {
   int32_t status = 0;
-  if (outlive) return trap_call(kernel->entry, args, workspace, &status, err) && jit_passed(status, err);
+  if (outlive) return trap_call(kernel->entry, args, workspace, stop, &status, err) && jit_passed(status, err);
   return jit_passed(kernel->entry(args, workspace), err);
 }
 
-static double sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls, ms_error *err) {
-  (void)err;
+struct sampled {
+  const struct jit_kernel *kernel;
+  void **args, *workspace;
+  uint32_t calls;
+  double seconds;
+};
+static void take_sample(void *data) {
+  struct sampled *s = data;
   double before = measure_now();
-  for (uint32_t i = 0; i < calls; i++) kernel->entry(args, workspace);
-  return (measure_now() - before) / calls;
+  for (uint32_t i = 0; i < s->calls; i++) s->kernel->entry(s->args, s->workspace);
+  s->seconds = (measure_now() - before) / s->calls;
+}
+
+static double sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
+                     const volatile int *stop, ms_error *err) {
+  struct sampled s = {kernel, args, workspace, calls, 0};
+  if (stop && !trap_run(take_sample, &s, stop, err)) return -1;
+  if (!stop) take_sample(&s);
+  return s.seconds;
 }
 
 /* ---- The process ---- */

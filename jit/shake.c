@@ -8,6 +8,7 @@
 #include "shake.h"
 
 #include "measure.h"
+#include "trap.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -45,8 +46,7 @@ struct part {
   pthread_t thread;
 };
 struct loop {
-  void (*body)(void *closure);
-  void *closure;
+  struct trap_loop trap; /* what its parts run */
   pthread_mutex_t lock;
   pthread_cond_t start;
   bool started;
@@ -58,7 +58,7 @@ static void run_part(struct part *p) {
   uint32_t number_around = number, count_around = count;
   number = p->number, count = p->loop->count;
   double before = measure_now();
-  p->loop->body(p->loop->closure);
+  trap_part(&p->loop->trap);
   p->seconds = measure_now() - before;
   number = number_around, count = count_around;
 }
@@ -124,8 +124,9 @@ void shake_parallel(void (*body)(void *closure), void *closure, unsigned threads
     body(closure);
     return;
   }
-  struct loop l = {.body = body, .closure = closure, .count = s->threads};
+  struct loop l = {.count = s->threads};
   double *known = s->loops < MOST_STARTED ? &s->shaking->parts[s->loops] : NULL;
+  trap_begin(&l.trap, body, closure);
   plan(s, &l, known && *known < LONGEST_WAIT ? *known : LONGEST_WAIT);
   s->loops++;
   if (known && l.count > 1) {
@@ -134,6 +135,7 @@ void shake_parallel(void (*body)(void *closure), void *closure, unsigned threads
     for (uint32_t i = 0; i < l.count; i++) run_part(&l.parts[i]);
   }
   if (known) *known = longest_part(&l);
+  trap_end(&l.trap);
 }
 
 int shake_thread_number(void) { return (int)number; }
@@ -141,15 +143,29 @@ int shake_thread_count(void) { return (int)count; }
 
 /* ---- Runs ---- */
 
+static struct shake shake_of(struct shaking *shaking, uint32_t threads, uint64_t seed) {
+  assert(threads > 0 && sizeof shaking->parts / sizeof *shaking->parts == MOST_STARTED);
+  return (struct shake){.shaking = shaking, .threads = threads < MOST_THREADS ? threads : MOST_THREADS, .state = seed};
+}
+
 int32_t shake_run(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads,
                   uint64_t seed) {
-  struct shake s = {.shaking = shaking, .threads = threads < MOST_THREADS ? threads : MOST_THREADS, .state = seed};
-  assert(threads > 0 && sizeof shaking->parts / sizeof *shaking->parts == MOST_STARTED);
+  struct shake s = shake_of(shaking, threads, seed);
   running = &s;
   int32_t status = entry(args, workspace);
   running = NULL;
   shaking->loops = s.loops;
   return status;
+}
+
+bool shake_call(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads, uint64_t seed,
+                const volatile int *stop, int32_t *status, ms_error *err) {
+  struct shake s = shake_of(shaking, threads, seed);
+  running = &s;
+  bool done = trap_call(entry, args, workspace, stop, status, err);
+  running = NULL;
+  shaking->loops = s.loops;
+  return done;
 }
 
 uint32_t shake_threads(uint32_t run) {

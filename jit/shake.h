@@ -14,9 +14,13 @@ struct shaking {
   double parts[64];
   uint32_t loops; /* run by the last run */
 };
-/* Runs an entry of a kernel that was loaded shaken, on so many threads. Gives what the entry returns. */
+/* Runs an entry of a kernel that was loaded shaken, on so many threads. Gives what the entry returns; a fault ends the
+ * process. */
 int32_t shake_run(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads,
                   uint64_t seed);
+/* The same where a fault, or a stop, ends the call: after trap_install, as trap_call has it. */
+bool shake_call(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads, uint64_t seed,
+                const volatile int *stop, int32_t *status, ms_error *err);
 
 /* How often, and on how many threads, a kernel is run before it is trusted. */
 enum { SHAKE_MOST_THREADS = 8, SHAKE_RUNS = 6 };

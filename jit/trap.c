@@ -1,11 +1,14 @@
 /* Signals of kernels: caught on each of their threads. */
+#define _GNU_SOURCE
 #include "trap.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 void GOMP_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags);
 
@@ -16,41 +19,94 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 static struct sigaction before[SIGNALS];
 static pthread_key_t stacks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* Where a fault of this thread goes; NULL: it runs no kernel. The handler reads it, so it must not be made lazily. */
-static _Thread_local sigjmp_buf *landing __attribute__((tls_model("initial-exec")));
+/* Where a signal of this thread goes. Handlers read it, so it must not be made lazily. */
+struct place {
+  sigjmp_buf *landing;      /* NULL: it runs no kernel */
+  const volatile int *stop; /* NULL: it is not stopped here */
+};
+static _Thread_local volatile struct place here __attribute__((tls_model("initial-exec")));
+
+static void leave(int number) {
+  sigjmp_buf *to = here.landing;
+  here.stop = NULL;
+  here.landing = NULL;
+  siglongjmp(*to, number);
+}
 
 static void on_fault(int number, siginfo_t *info, void *context) {
-  sigjmp_buf *to = landing;
   (void)context;
-  if (to && info->si_code > 0) { /* of this thread's own doing, not sent */
-    landing = NULL;
-    siglongjmp(*to, number);
-  }
+  if (here.landing && info->si_code > 0) leave(number); /* of this thread's own doing, not sent */
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == number) sigaction(number, &before[i], NULL);
   if (info->si_code <= 0) raise(number); /* else what faulted runs again, and faults again */
 }
+
+static void on_stop(int number) {
+  if (here.stop && *here.stop) leave(number);
+}
+
+/* ---- Threads that may be stopped, as the kernel numbers them ---- */
+
+enum { MOST_THREADS = 4096 };
+static pid_t stoppable[MOST_THREADS]; /* 0: free */
+static pthread_key_t enlisted;        /* where a thread stands in it, until it ends */
+
+/* Where there are too many, this one is not stopped. */
+static void enlist(void) {
+  if (pthread_getspecific(enlisted)) return;
+  pid_t self = gettid();
+  for (size_t i = 0; i < MOST_THREADS; i++) {
+    pid_t *at = &stoppable[((size_t)self + i) % MOST_THREADS], none = 0;
+    if (!__atomic_compare_exchange_n(at, &none, self, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) continue;
+    if (pthread_setspecific(enlisted, at)) __atomic_store_n(at, 0, __ATOMIC_RELEASE);
+    return;
+  }
+}
+static void strike_off(void *at) { __atomic_store_n((pid_t *)at, 0, __ATOMIC_RELEASE); }
+
+/* A process that was forked has one thread, with another number. */
+static void forget_all(void) {
+  memset(stoppable, 0, sizeof stoppable);
+  pthread_setspecific(enlisted, NULL);
+}
+
+void jit_stop_calls(void) {
+  int kept = errno;
+  for (size_t i = 0; i < MOST_THREADS; i++) {
+    pid_t thread = __atomic_load_n(&stoppable[i], __ATOMIC_SEQ_CST);
+    if (thread) syscall(SYS_tgkill, getpid(), thread, JIT_STOP_SIGNAL);
+  }
+  errno = kept;
+}
+
+/* ---- Installing ---- */
 
 static void drop_stack(void *at) {
   sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
   free(at);
 }
 
-static void make_key(void) {
-  if (pthread_key_create(&stacks, drop_stack)) abort();
+static void make_keys(void) {
+  if (pthread_key_create(&stacks, drop_stack) || pthread_key_create(&enlisted, strike_off) ||
+      pthread_atfork(NULL, NULL, forget_all))
+    abort();
 }
 
 void trap_install(void) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER}, now;
   sigemptyset(&ours.sa_mask);
-  pthread_once(&once, make_key);
+  pthread_once(&once, make_keys);
   pthread_mutex_lock(&lock);
   for (int i = 0; i < SIGNALS; i++) {
     if (sigaction(signals[i], NULL, &now) || now.sa_sigaction == on_fault) continue;
     before[i] = now;
     sigaction(signals[i], &ours, NULL);
   }
+  struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
+  sigemptyset(&stop.sa_mask);
+  if (!sigaction(JIT_STOP_SIGNAL, NULL, &now) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
+    sigaction(JIT_STOP_SIGNAL, &stop, NULL);
   pthread_mutex_unlock(&lock);
 }
 
@@ -66,45 +122,78 @@ static void give_stack(void) {
     free(at);
 }
 
-struct part {
-  void (*start)(void *);
-  void *closure;
-  int fault; /* a signal that ended the part of a thread, or 0 */
-};
+/* ---- Running ---- */
 
-static void run_part(void *data) {
-  struct part *p = data;
-  sigjmp_buf here, *const outer = landing;
+/* Runs body(data) where it can land. Gives the signal that ended it, or 0. What is asked before jit_stop_calls finds the
+ * thread is seen once it can land. */
+static int run(void (*body)(void *), void *data, const volatile int *stop) {
+  sigjmp_buf landing, *const outer = here.landing;
+  assert(!here.stop); /* loops take it, and give it back when they end */
   give_stack();
-  int number = sigsetjmp(here, 0);
+  if (stop) enlist();
+  int number = sigsetjmp(landing, 0);
   if (!number) {
-    landing = &here;
-    p->start(p->closure);
-  } else {
-    __atomic_store_n(&p->fault, number, __ATOMIC_RELAXED);
+    here.landing = &landing;
+    here.stop = stop;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (stop && *stop) leave(JIT_STOP_SIGNAL);
+    body(data);
   }
-  landing = outer;
+  here.stop = NULL;
+  here.landing = outer;
+  return number;
+}
+
+void trap_begin(struct trap_loop *loop, void (*start)(void *), void *closure) {
+  *loop = (struct trap_loop){start, closure, here.stop, here.landing != NULL, 0};
+  here.stop = NULL;
+}
+
+void trap_part(void *data) {
+  struct trap_loop *loop = data;
+  if (!loop->trapped) {
+    loop->start(loop->closure);
+    return;
+  }
+  int number = run(loop->start, loop->closure, loop->stop);
+  if (number) __atomic_store_n(&loop->signal, number, __ATOMIC_RELAXED);
+}
+
+void trap_end(struct trap_loop *loop) {
+  if (loop->signal) leave(loop->signal);
+  here.stop = loop->stop;
+  if (loop->stop && *loop->stop) leave(JIT_STOP_SIGNAL);
 }
 
 void trap_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags) {
-  if (!landing) {
+  if (!here.landing) {
     GOMP_parallel(start, closure, threads, flags);
     return;
   }
-  struct part p = {start, closure, 0};
-  GOMP_parallel(run_part, &p, threads, flags);
-  if (p.fault) siglongjmp(*landing, p.fault);
+  struct trap_loop loop;
+  trap_begin(&loop, start, closure);
+  GOMP_parallel(trap_part, &loop, threads, flags);
+  trap_end(&loop);
 }
 
-bool trap_call(jit_entry entry, void **args, void *workspace, int32_t *status, ms_error *err) {
-  give_stack();
-  sigjmp_buf here, *const outer = landing;
-  int number = sigsetjmp(here, 0);
-  if (!number) {
-    landing = &here;
-    *status = entry(args, workspace);
-  }
-  landing = outer;
+bool trap_run(void (*body)(void *), void *data, const volatile int *stop, ms_error *err) {
+  int number = run(body, data, stop);
+  if (number == JIT_STOP_SIGNAL) return ms_fail(err, MS_RUN_STOPPED, "the run was stopped");
   return !number ||
          ms_fail(err, MS_KERNEL_FAULT, "the kernel was stopped by signal %d (%s)", number, strsignal(number));
+}
+
+struct entered {
+  jit_entry entry;
+  void **args, *workspace;
+  int32_t *status;
+};
+static void enter(void *data) {
+  struct entered *e = data;
+  *e->status = e->entry(e->args, e->workspace);
+}
+
+bool trap_call(jit_entry entry, void **args, void *workspace, const volatile int *stop, int32_t *status,
+               ms_error *err) {
+  return trap_run(enter, &(struct entered){entry, args, workspace, status}, stop, err);
 }

@@ -96,6 +96,10 @@ struct vm_schedule *bind_check_schedule(lua_State *L, int at);
 /* Pushes a schedule that is lent until bind_release_schedule, one at a time: for postprocessors. */
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule);
 void bind_release_schedule(lua_State *L);
+/* For a session. watch(table): from now on the first change of a schedule puts its trace as it was there, by the schedule;
+ * watch(): no more. go_to(schedule, trace): it becomes what the trace gives, and handles that both know stay good. */
+int bind_watch_changes(lua_State *L);
+int bind_go_to(lua_State *L);
 struct vm_trace *bind_check_trace(lua_State *L, int at);
 struct vm_trace *bind_test_trace(lua_State *L, int at);     /* NULL: it is none */
 void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */
@@ -121,8 +125,8 @@ struct bound_call {
   void (*finish)(void *data); /* brings the result to its place, which is not timed; NULL: it is there */
   void (*release)(void *data);
   void *data;                                   /* NULL: nothing yet, to be released */
-  bool (*attempt)(void *data, ms_error *err);   /* of what a device runs, in the place of `run`, and */
-  double (*sample)(void *data, uint32_t calls); /* seconds of one of so many in a row, by its clock */
+  bool (*attempt)(void *data, ms_error *err);   /* of kernels and of what a device runs, in the place of `run`, and */
+  double (*sample)(void *data, uint32_t calls); /* seconds of one of so many in a row; below 0: one failed */
 };
 /* Pushes one that keeps the value at the index `kept`, and is to be filled. */
 struct bound_call *bind_new_call(lua_State *L, int kept);

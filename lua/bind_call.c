@@ -24,7 +24,6 @@ static int collect(lua_State *L) {
   return 0;
 }
 
-static void run_kernel(void *call) { jit_call_run(call, NULL); }
 static bool attempt_kernel(void *call, ms_error *err) { return jit_call_run(call, err); }
 static double sample_kernel(void *call, uint32_t calls) { return jit_call_sample(call, calls, NULL); }
 static void release_kernel(void *call) { jit_call_free(call); }
@@ -37,8 +36,8 @@ static int prepare(lua_State *L) {
   struct bound_call *call = bind_new_call(L, arguments + 1);
   lua_insert(L, 1);
   lua_settop(L, arguments + 1);
-  *call = (struct bound_call){.run = run_kernel, .release = release_kernel, .data = bind_call(L, 2, 3)};
-  if (jit_call_is_apart(call->data)) call->attempt = attempt_kernel, call->sample = sample_kernel;
+  *call = (struct bound_call){
+      .attempt = attempt_kernel, .sample = sample_kernel, .release = release_kernel, .data = bind_call(L, 2, 3)};
   lua_settop(L, 1);
   return 1;
 }
@@ -75,8 +74,10 @@ static int time_in_turn(lua_State *L) {
     contenders[i] = (struct jit_contender){.call = call->run, .sample = call->sample, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
   }
-  if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings))
+  if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings)) {
+    bind_stop(L);
     return bind_refuse(L, "a call failed while it was timed, or there is no memory for it");
+  }
   lua_createtable(L, (int)count, 0);
   for (lua_Integer i = 0; i < count; i++) push_timing(L, &timings[i]), lua_rawseti(L, -2, i + 1);
   return 1;

@@ -110,15 +110,16 @@ struct jit_call *bind_call(lua_State *L, int kernel, int at) {
   struct bound_function *f = function_of(L, kernel);
   struct tir_arg args[MOST_PARAMS];
   read_arguments(L, f, at, args);
+  const volatile int *stop = bind_stop(L);
   ms_error err = {.instruction = -1};
   if (!k->kernel && !jit_target_runs_here(&k->target, &err)) bind_raise(L, &err);
   struct jit_call *made = jit_call_new(k->kernel, f->ir, f->func, args, &err);
   if (!made) bind_raise(L, &err);
+  jit_call_stop_at(made, stop);
   return made;
 }
 
 static int call(lua_State *L) {
-  bind_stop(L);
   struct jit_call *made = bind_call(L, 1, 2);
   ms_error err = {.instruction = -1};
   bool ok = jit_call_run(made, &err);
@@ -128,7 +129,6 @@ static int call(lua_State *L) {
 
 /* time(arguments…): median seconds, low and high of its 95 % interval, runs */
 static int time_kernel(lua_State *L) {
-  bind_stop(L);
   struct jit_call *made = bind_call(L, 1, 2);
   struct jit_timing timing;
   ms_error err = {.instruction = -1};
@@ -151,15 +151,17 @@ static int check_real(lua_State *L) {
   struct jit_expected expected;
   ms_error err = {.instruction = -1};
   uint64_t seed = (uint64_t)luaL_optinteger(L, 3, 1);
-  int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, seed, bind_stop(L), &expected, &err);
+  const volatile int *stop = bind_stop(L);
+  int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, seed, stop, &expected, &err);
   if (got < 0 && err.code == MS_RUN_STOPPED) return bind_raise(L, &err);
   lua_pushboolean(L, got > 0);
   if (got <= 0) {
     lua_pushstring(L, err.message);
     return 2;
   }
-  bool same = jit_kernel_agrees(&expected, f->ir, f->func, k->kernel, NULL, &err);
+  bool same = jit_kernel_agrees(&expected, f->ir, f->func, k->kernel, stop, NULL, &err);
   jit_expected_free(&expected);
+  if (!same && err.code == MS_RUN_STOPPED) return bind_raise(L, &err);
   return same ? 1 : bind_refuse(L, "on real numbers the kernel differs from the unscheduled function: %s", err.message);
 }
 

@@ -174,7 +174,7 @@ static bool compare_real(const struct tir *ir, tir_func f, const struct jit_kern
     return true;
   }
   out->real = expected.tolerance, out->real_sampled = expected.sampled;
-  bool same = jit_kernel_agrees(&expected, ir, f, kernel, NULL, &why);
+  bool same = jit_kernel_agrees(&expected, ir, f, kernel, NULL, NULL, &why);
   jit_expected_free(&expected);
   return same || say_which(JIT_REAL, &why, err);
 }

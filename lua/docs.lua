@@ -255,7 +255,7 @@ array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer): msched.array | Fills it with integers from -4 to 4; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
-kernel:run(...: msched.array|number) | Runs it.
+kernel:run(...: msched.array|number) | Runs it. Ctrl-C ends it, on all its threads; what it writes is undefined then.
 kernel:time(...: msched.array|number): number, number, number, integer, boolean | Median seconds, low and high of its 95 % interval, the number of runs, and whether other programs ran whenever it was timed, so that it may be faster.
 kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | Compares with the unscheduled function on the interpreter, on whole numbers, everywhere or, where that takes long, at so many samples of each output (16); then on real numbers, unless a tolerance (1e-3) is given, and with itself, its threads' timing shaken. Gives the largest difference on whole numbers, and how many elements the function changed: those that came out otherwise than they were before. Raises where they differ by more than the tolerance, or the result depends on thread timing.
 kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.

@@ -19,6 +19,7 @@ static volatile sig_atomic_t interrupted;
 void script_interrupt(void) {
   interrupted = 1;
   bind_search_interrupt();
+  jit_stop_calls();
 }
 
 /* Wrappers send one stop twice: timeout(1) signals its child, then the group that the child is in. */
@@ -68,6 +69,7 @@ void script_catch(int number, bool kills) {
   struct sigaction action = {.sa_handler = kills ? on_interrupt_or_end : on_interrupt};
   sigaddset(&action.sa_mask, SIGINT);
   sigaddset(&action.sa_mask, SIGTERM);
+  sigaddset(&action.sa_mask, JIT_STOP_SIGNAL); /* it leaves a kernel, not this handler */
   int caught = sigaction(number, &action, NULL);
   assert(caught == 0);
   (void)caught;

@@ -41,7 +41,7 @@ static bool build_and_run(const struct workload *w, const struct tir *ir, double
   void *workspace = bytes ? arena.memory->get(kernel->device, bytes, err) : NULL;
   if (bytes && !workspace) return false;
   double start = measure_now();
-  bool ok = kernel->backend->run(kernel, arena.pointers, workspace, false, err);
+  bool ok = kernel->backend->run(kernel, arena.pointers, workspace, false, NULL, err);
   *seconds = measure_now() - start;
   if (!ok || !arena_fetch(&arena, err)) return false;
   for (uint32_t i = 0; i < arena.args.count; i++)

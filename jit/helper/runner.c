@@ -89,7 +89,7 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   if (!arena_reset(&r->arena, &err)) return fault(c->out, &err);
   enter(r, STAGE_FIRST_RUN, longest_run(r, c));
   double before = measure_now();
-  bool ok = r->backend->run(c->kernel, r->arena.pointers, c->workspace, false, &err);
+  bool ok = r->backend->run(c->kernel, r->arena.pointers, c->workspace, false, NULL, &err);
   *seconds = measure_now() - before;
   leave(r);
   return ok || fault(c->out, &err);
@@ -139,7 +139,7 @@ static bool is_fine(struct running *r, struct candidate *c) {
   real->asked = true;
   if (!real->is_there) return true;
   enter(r, STAGE_FIRST_RUN, w->hello->options.run_timeout);
-  bool same = jit_kernel_agrees(&real->expected, w->ir, w->f, c->kernel, NULL, &err);
+  bool same = jit_kernel_agrees(&real->expected, w->ir, w->f, c->kernel, NULL, NULL, &err);
   leave(r);
   if (!same && jit_outcome_of(err.code) != JIT_WRONG) return fault(c->out, &err);
   char reason[390];

@@ -130,6 +130,19 @@ checks() { # what the interpreter does of a large function takes half a minute a
   interrupted 3 "check.lua:5: interrupted" "$msched" "$dir/check.lua" check
   interrupted 1 "check.lua:6: interrupted" "$msched" "$dir/check.lua"
 }
+kernels() { # machine code that runs for hours, on one thread and on all
+  echo 'local ms = require "msched"
+    local f = ms.from_script([==[@T.prim_func
+def main(P: T.Buffer((64,), "int64"), Q: T.Buffer((64,), "int32")):
+  for i in ]==] .. ... .. [==[(4):
+    for j in range(T.int64(1099511627776)):
+      Q[P[j % T.int64(64)]] = Q[P[j % T.int64(64)]] + T.Cast("int32", i) + 1
+]==])
+    ms.build(f)(ms.array({64}, "int64"), ms.array({64}, "int32"))' >"$dir/kernel.lua"
+  for loop in range T.parallel; do
+    interrupted 0.5 "kernel.lua:8: interrupted" "$msched" "$dir/kernel.lua" $loop
+  done
+}
 rules() {
   echo 'require "msched".rule {name = "endless", apply = function() while true do end end}' >"$dir/rule.lua"
   interrupted 0.5 "interrupted before anything was measured" "$msched" tune "$gemm" --rules "$dir/rule.lua" --rule-timeout 100 --db "$db"
@@ -155,12 +168,12 @@ in_its_folder() {
 }
 
 running=
-for part in early_and_late kept said scripts checks rules ways endless stuck; do
+for part in early_and_late kept said scripts checks kernels rules ways endless stuck; do
   in_its_folder $part &
   running="$running $!"
 done
 failed=0
 for part in $running; do wait "$part" || failed=1; done
 [ $failed = 0 ] || exit 1
-[ "$(cat "$work"/*/taken | wc -l)" = 16 ] || fail "$(cat "$work"/*/taken | wc -l) of 16 were interrupted"
+[ "$(cat "$work"/*/taken | wc -l)" = 18 ] || fail "$(cat "$work"/*/taken | wc -l) of 18 were interrupted"
 echo "interrupt: ok, the slowest stop took $(sort -n "$work"/*/taken | tail -1) ms"

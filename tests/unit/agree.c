@@ -28,7 +28,7 @@ static int agrees(const struct tir *ir, const struct tir *other, enum jit_data d
   int got = jit_expect(ir, f, &target, data, seed, NULL, &expected, why);
   if (got <= 0) return -1;
   struct jit_kernel *kernel = kernel_of(other);
-  bool same = jit_kernel_agrees(&expected, ir, f, kernel, NULL, why);
+  bool same = jit_kernel_agrees(&expected, ir, f, kernel, NULL, NULL, why);
   assert_true(expected.buffers >= 1 && expected.elements >= 1);
   jit_kernel_free(kernel);
   jit_expected_free(&expected);

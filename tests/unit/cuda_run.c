@@ -54,7 +54,7 @@ static void agrees_on_real_numbers(void **state) {
   if (jit_expect(ir, f, &target, JIT_REAL, 1, NULL, &expected, &err) != 1) fail_msg("%s", err.message);
   struct jit_code *code = jit_compile(ir, f, &target, NULL, &err);
   struct jit_kernel *kernel = code ? jit_load(code, &err) : NULL;
-  if (!kernel || !jit_kernel_agrees(&expected, ir, f, kernel, NULL, &err)) fail_msg("%s", err.message);
+  if (!kernel || !jit_kernel_agrees(&expected, ir, f, kernel, NULL, NULL, &err)) fail_msg("%s", err.message);
   assert_null(jit_kernel_entry(kernel));
   jit_kernel_free(kernel);
   jit_code_free(code);

@@ -164,6 +164,39 @@ static void test_interrupts(void **unused) {
   leave(&t);
 }
 
+/* Ctrl-C ends a kernel that runs for hours, on one thread and on several, however it is called; and the next one runs. */
+static void test_interrupted_kernels(void **unused) {
+  (void)unused;
+  static const char *const calls[] = {"k(P, Q)", "k:time(P, Q)", "k:check_timing()", "ms.time(k, P, Q)",
+                                      "ms.time_in_turn({k:prepare(P, Q)}, 1)"};
+  struct terminal t;
+  char line[512];
+  start(&t, "1");
+  ask(&t, "P, Q = ms.array({64}, 'int64'), ms.array({64}, 'int32')", "");
+  ask(&t, "head = '@T.prim_func\\ndef main(P: T.Buffer((64,), \"int64\"), Q: T.Buffer((64,), \"int32\")):\\n'", "");
+  ask(&t, "body = '    Q[P[j % T.int64(64)] * P[j % T.int64(64)]] = Q[P[0] * P[0]] + T.Cast(\"int32\", i) + 1\\n'", "");
+  ask(&t,
+      "function made(loop, rounds) return ms.build(ms.from_script(head .. '  for i in ' .. loop .. '(4):\\n'"
+      " .. '   for j in range(T.int64(' .. rounds .. ')):\\n' .. body), {target = 'native -num-cores=4'}) end",
+      "");
+  for (int parallel = 0; parallel < 2; parallel++) {
+    const char *loop = parallel ? "T.parallel" : "range";
+    snprintf(line, sizeof line, "k = made('%s', 1 << 40)", loop);
+    ask(&t, line, "");
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+      snprintf(line, sizeof line, "print 'runs' io.flush() %s\r", calls[i]);
+      type(&t, line);
+      expect(&t, "\nruns");
+      type(&t, "\x03");
+      expect(&t, "msched: interrupted");
+      expect(&t, "> ");
+    }
+    snprintf(line, sizeof line, "Q = ms.array({64}, 'int32') made('%s', 1)(P, Q) return 'sum ' .. Q:tolist()[1]", loop);
+    ask(&t, line, parallel ? "\nsum " : "\nsum 10"); /* threads race for it */
+  }
+  leave(&t);
+}
+
 static void test_history(void **unused) {
   (void)unused;
   struct terminal t;
@@ -273,9 +306,11 @@ int main(void) {
   close(master), close(slave);
   if (!mkdtemp(home)) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lines),   cmocka_unit_test(test_completion),      cmocka_unit_test(test_interrupts),
-      cmocka_unit_test(test_history), cmocka_unit_test(test_inputs_of_lines), cmocka_unit_test(test_history_search),
-      cmocka_unit_test(test_tuning),  cmocka_unit_test(test_colour),
+      cmocka_unit_test(test_lines),          cmocka_unit_test(test_completion),
+      cmocka_unit_test(test_interrupts),     cmocka_unit_test(test_interrupted_kernels),
+      cmocka_unit_test(test_history),        cmocka_unit_test(test_inputs_of_lines),
+      cmocka_unit_test(test_history_search), cmocka_unit_test(test_tuning),
+      cmocka_unit_test(test_colour),
   };
   return cmocka_run_group_tests(tests, NULL, remove_home);
 }
