@@ -299,6 +299,7 @@ static bool call_kind(lua_State *L, enum vm_kind kind, uint32_t *count, ms_error
   uint32_t first = 0, decided = read_decision(L, options, decision, BIND_MOST_ARGUMENTS);
   read_arguments(L, s, sig, options, &a);
   fill_defaults(L, sig, &s->trace, a.attrs);
+  bind_note_change(L, 1);
   if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig->attrs, decided ? decision : NULL, decided, &first, count,
                err))
     return false;

@@ -8,6 +8,8 @@
 static const char schedule_type, handle_type;
 /* Where it has the schedule that is lent, again and again. */
 static const char lent_schedule;
+/* Where it has the table in which changes are noted; nothing: they are not. */
+static const char watched_changes;
 
 struct bound_schedule {
   const char *type;
@@ -284,6 +286,12 @@ static int schedule_split_factor(lua_State *L) {
   return 0;
 }
 
+static void add_undone(struct bound_schedule *b, uint32_t left, struct vm_trace *before) {
+  if (b->times == b->undone_capacity)
+    b->undone = tir_enlarge(b->undone, &b->undone_capacity, (uint64_t)b->times + 1, sizeof *b->undone);
+  b->undone[b->times++] = (struct undone){left, before};
+}
+
 /* undo([count]): takes back the last instructions. */
 static int schedule_undo(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
@@ -293,11 +301,10 @@ static int schedule_undo(lua_State *L) {
   luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of instructions is expected");
   if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
   if (!count) return 0;
-  if (b->times == b->undone_capacity)
-    b->undone = tir_enlarge(b->undone, &b->undone_capacity, (uint64_t)b->times + 1, sizeof *b->undone);
+  bind_note_change(L, 1);
   struct vm_trace *before = vm_trace_copy(&s->trace);
   if (!vm_undo(s, (uint32_t)count, &err)) return vm_trace_free(before), bind_raise(L, &err);
-  b->undone[b->times++] = (struct undone){s->trace.steps->variables, before};
+  add_undone(b, s->trace.steps->variables, before);
   bind_charge_schedule(L, 1);
   return 0;
 }
@@ -312,6 +319,7 @@ static int schedule_redo(lua_State *L) {
   if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
   if (count && !b->times) return bind_refuse(L, "nothing was undone that could be done again");
   if (count > b->times) return bind_refuse(L, "fewer calls of undo can be done again than that");
+  bind_note_change(L, 1);
   for (lua_Integer i = 0; i < count; i++) {
     if (!vm_redo(s, b->undone[b->times - 1].trace, &err)) return bind_raise(L, &err);
     vm_trace_free(b->undone[--b->times].trace);
@@ -365,6 +373,61 @@ static int apply(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct bound_schedule *made = push(L, false, 1);
   return fill(L, made, vm_apply_with(f->ir, trace, bind_intrinsics(L), &draws, &err), &err);
+}
+
+/* ---- What one input of a session changed ---- */
+
+void bind_note_change(lua_State *L, int at) {
+  const struct bound_schedule *b = lua_touserdata(L, at);
+  int top = lua_gettop(L);
+  if (b->borrowed || lua_rawgetp(L, LUA_REGISTRYINDEX, &watched_changes) != LUA_TTABLE) return lua_settop(L, top);
+  lua_pushvalue(L, at);
+  if (lua_rawget(L, -2) == LUA_TNIL) {
+    lua_pushvalue(L, at);
+    bind_push_trace(L, vm_trace_copy(&b->schedule->trace));
+    lua_rawset(L, -4);
+  }
+  lua_settop(L, top);
+}
+
+int bind_watch_changes(lua_State *L) {
+  lua_settop(L, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &watched_changes);
+  return 0;
+}
+
+static bool is_beginning(const struct vm_trace *part, const struct vm_trace *whole) {
+  return vm_trace_has_at(whole, 0, part);
+}
+
+/* Which undo left a trace that only goes on to `to`, through others that do; b->times: none did. */
+static uint32_t find_undone(const struct bound_schedule *b, const struct vm_trace *to) {
+  uint32_t i = b->times;
+  if (!is_beginning(&b->schedule->trace, to)) return b->times;
+  while (i > 0 && is_beginning(b->undone[i - 1].trace, to)) {
+    i--;
+    if (is_beginning(to, b->undone[i].trace)) return i;
+  }
+  return b->times;
+}
+
+int bind_go_to(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  struct bound_schedule *b = lua_touserdata(L, 1);
+  const struct vm_trace *to = bind_check_trace(L, 2);
+  ms_error err = {.instruction = -1};
+  if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
+  uint32_t kept, undone = find_undone(b, to);
+  struct vm_trace *before = vm_trace_copy(&s->trace);
+  if (!vm_go_to(s, to, &kept, &err)) return vm_trace_free(before), bind_raise(L, &err);
+  if (undone == b->times) {
+    add_undone(b, kept, before);
+  } else {
+    while (b->times > undone) vm_trace_free(b->undone[--b->times].trace);
+    vm_trace_free(before);
+  }
+  bind_charge_schedule(L, 1);
+  return 0;
 }
 
 /* ---- Registration ---- */

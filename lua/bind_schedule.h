@@ -15,6 +15,9 @@ void bind_push_handle(lua_State *L, int schedule, uint32_t variable);
 /* The variable of the handle at `at`, which must belong to the schedule at stack index 1. */
 uint32_t bind_check_handle(lua_State *L, int at);
 
+/* Before an instruction, or undo or redo, of the schedule at `at`: notes its trace where changes are watched. */
+void bind_note_change(lua_State *L, int at);
+
 /* ---- bind_methods.c ---- */
 
 /* Adds a method for each instruction and each query to the table on top of the stack. */

@@ -18,7 +18,7 @@ struct session {
   char *text; /* the input so far: lines that together are no chunk yet */
   size_t length;
   uint32_t capacity;
-  int show, hint, ask; /* in the registry */
+  int begin, show, hint, ask; /* in the registry */
   bool failed;
 };
 
@@ -77,8 +77,13 @@ static int patiently(lua_State *L) {
 }
 
 void repl_push(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"kind", kind}, {"methods", methods}, {"explain", explain}, {"patiently", patiently}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"kind", kind},
+                                       {"methods", methods},
+                                       {"explain", explain},
+                                       {"patiently", patiently},
+                                       {"watch_changes", bind_watch_changes},
+                                       {"go_to", bind_go_to},
+                                       {NULL, NULL}};
   script_push_own(L, "lua.repl");
   luaL_newlib(L, functions);
   cli_add_terminal(L);
@@ -182,11 +187,23 @@ static bool call(lua_State *L, int arguments) {
   return done;
 }
 
+/* begin(text), before each input. The text comes by its address, since a push of the string could raise here, outside of a
+ * protected call. */
+static int begin_at(lua_State *L) {
+  const char *text = lua_touserdata(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushstring(L, text);
+  lua_call(L, 1, 0);
+  return 0;
+}
+
 /* Runs the function on the stack and shows what it gives. */
 static void run(struct session *s) {
   lua_State *L = s->L;
   script_resume();
-  bool done = call(L, 0);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, s->begin);
+  lua_pushlightuserdata(L, s->text);
+  bool done = call(L, 1) && call(L, 0);
   int results = lua_gettop(L);
   if (done) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, s->show);
@@ -275,6 +292,13 @@ static int open_session(lua_State *L) {
   lua_setglobal(L, "help");
   lua_getfield(L, -1, "print");
   lua_setglobal(L, "print");
+  lua_getfield(L, -1, "undo");
+  lua_setglobal(L, "undo");
+  lua_getfield(L, -1, "redo");
+  lua_setglobal(L, "redo");
+  lua_getfield(L, -1, "begin");
+  lua_pushcclosure(L, begin_at, 1);
+  s->begin = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_getfield(L, -1, "show");
   s->show = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_getfield(L, -1, "hint");

@@ -110,6 +110,63 @@ return function(host)
     return keys
   end
 
+  -- ---- Undo and redo of inputs -----------------------------------------------------------------------------------
+
+  local MOST_INPUTS = 100 -- that can be taken back
+
+  local inputs, undone = {}, {} -- what inputs changed, the last one last; what undo took back
+  local open -- the input that runs: its text, and by schedule the trace before it; schedules that are no more are left out
+
+  local function input_of(text) return {text = text, traces = setmetatable({}, {__mode = "k"})} end
+
+  -- The schedules that an input left otherwise than they were. One that was refused all its calls is as it was.
+  local function changed(input)
+    local list = {}
+    for sch, before in next, input.traces do
+      if sch.trace:binary() ~= before:binary() then list[#list + 1] = sch end
+    end
+    return list
+  end
+
+  local function close()
+    if open and #changed(open) > 0 then
+      undone = {}
+      table.insert(inputs, open)
+      if #inputs > MOST_INPUTS then table.remove(inputs, 1) end
+    end
+  end
+
+  -- Before each input.
+  function repl.begin(text)
+    close()
+    open = input_of(text)
+    host.watch_changes(open.traces)
+  end
+
+  -- Takes schedules to the traces of an input; gives an input of the traces that they had.
+  local function go_back(input)
+    local other, list = input_of(input.text), changed(input)
+    for _, sch in ipairs(list) do other.traces[sch] = sch.trace end
+    for _, sch in ipairs(list) do host.go_to(sch, input.traces[sch]) end
+    return other, #list
+  end
+
+  local function move(from, to, count, words, none)
+    count = count == nil and 1 or count
+    if math.type(count) ~= "integer" or count < 0 then error("a number of inputs is expected", 0) end
+    if count > #from then error(#from == 0 and none or string.format("there are %d such inputs", #from), 0) end
+    for _ = 1, count do
+      local input = from[#from]
+      local other, schedules = go_back(input)
+      from[#from], to[#to + 1] = nil, other
+      print_line(string.format("%s: %s%s", words, input.text:match "^%s*([^\n]*)", schedules > 1 and string.format(" (%d schedules)", schedules) or ""))
+    end
+  end
+
+  -- undo(), redo(): what the last input did to schedules, however many calls it made, as one.
+  function repl.undo(count) move(inputs, undone, count, "taken back", "no input changed a schedule that could be taken back") end
+  function repl.redo(count) move(undone, inputs, count, "done again", "nothing was taken back that could be done again") end
+
   -- ---- Tuning --------------------------------------------------------------------------------------------------
 
   -- ms.tune in the session: run(func, options) is shown as `msched tune` shows it, unless the options have a listener. Ctrl-C
@@ -300,7 +357,8 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
   help(sch)       the methods of a schedule, a function, a trace, a kernel, an array: of any value
   help(sch.split) one function or method; help "split" is the same
   help "commands" the program's commands; also "instructions", "queries"
-  sch:undo(), sch:redo()   takes the last instructions back; does them again
+  undo(), redo()  takes back what the last input did to schedules, all its calls as one; does it again. undo(3): of three inputs
+  sch:undo(), sch:redo()   the same of a schedule's last instructions
   sch:save "f.json"   its trace in a file (.json, .lua, .trace); ms.apply(f, ms.load_trace "f.json") makes it again
   ms.tune(f, {trials = 64})   the best schedule, as a value; shown as it goes on, Ctrl-C ends it and gives the best so far
   Ctrl-R          searches the history; Up brings an input of several lines back whole, to be edited

@@ -230,6 +230,35 @@ bool vm_redo(struct vm_schedule *sch, const struct vm_trace *undone, ms_error *e
   return done;
 }
 
+/* Variables that the instructions give with which both begin. */
+static uint32_t count_common(const struct vm_trace *one, const struct vm_trace *other) {
+  uint32_t low = 0, most = one->steps->count < other->steps->count ? one->steps->count : other->steps->count;
+  for (uint32_t high = most; low < high;) { /* the first `low` are common, more than `high` are not */
+    uint32_t middle = low + (high - low + 1) / 2;
+    struct vm_trace *head = vm_trace_head(one, middle);
+    if (vm_trace_has_at(other, 0, head))
+      low = middle;
+    else
+      high = middle - 1;
+    vm_trace_free(head);
+  }
+  struct vm_trace *common = vm_trace_head(one, low);
+  uint32_t count = common->steps->variables;
+  vm_trace_free(common);
+  return count;
+}
+
+bool vm_go_to(struct vm_schedule *sch, const struct vm_trace *trace, uint32_t *kept, ms_error *err) {
+  assert(sch && trace && kept);
+  if (!sch->workload) return ms_fail(err, MS_CANNOT_UNDO, "the workload is not known");
+  struct vm_trace *to = vm_trace_copy(trace);
+  uint32_t count = count_common(&sch->trace, to);
+  bool done = become(sch, to, VM_STRICT, err);
+  if (done) vm_close_branches(sch), *kept = count;
+  vm_trace_free(to);
+  return done;
+}
+
 /* ---- One instruction --------------------------------------------------------------------------------------------- */
 
 /* Makes the last instruction of the schedule's trace ready on its own; its outputs follow the variables there are. */

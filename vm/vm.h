@@ -330,6 +330,11 @@ bool vm_undo(struct vm_schedule *schedule, uint32_t count, ms_error *err);
  *   undone   borrowed for the call; the schedule's own trace is its beginning
  * False: refused, and nothing has changed: another beginning, or an If or For is open. */
 bool vm_redo(struct vm_schedule *schedule, const struct vm_trace *undone, ms_error *err);
+/* Becomes what the trace gives, with its decisions, whatever it was; an If or For that is open is forgotten.
+ *   trace   borrowed for the call; of the schedule's workload
+ *   *kept   so many variables stand for what they stood for: those of the instructions with which both traces begin
+ * False: refused, and nothing has changed. */
+bool vm_go_to(struct vm_schedule *schedule, const struct vm_trace *trace, uint32_t *kept, ms_error *err);
 /* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */
 tir_stmt vm_statement(const struct vm_schedule *schedule, uint32_t variable);
 

@@ -170,6 +170,64 @@ sch:redo()
 sch:script() == text
 sch:redo()
 L
+says "undo and redo of inputs" 1 'taken back: i0, i1 = sch:split(i, {2, ms.rest}); sch:parallel(i0); error "oh"
+2
+done again: i0, i1 = sch:split(i, {2, ms.rest}); sch:parallel(i0); error "oh"
+loop i0_0
+taken back: sch:undo(); sch:unroll(j)
+loop i1
+taken back: i0, i1 = sch:split(i, {2, ms.rest}); sch:parallel(i0); error "oh"
+taken back: i, j = sch:get_loops(sch:get_sblock "relu")
+0
+done again: i, j = sch:get_loops(sch:get_sblock "relu")
+done again: i0, i1 = sch:split(i, {2, ms.rest}); sch:parallel(i0); error "oh"
+4
+taken back: for n = 1, 2 do (2 schedules)
+4 0
+done again: for n = 1, 2 do (2 schedules)
+taken back: sch:if_("1 > 0", function(s) s:annotate(j, "wide", 1) error "oh" end)
+loop i1
+taken back: sch:assert("v >= 2", {v = v}); sch:split(i1, {v, ms.rest})
+true
+msched: oh
+msched: input:3: oh
+msched: nothing was taken back that could be done again
+msched: oh
+msched: there are 5 such inputs
+msched: a number of inputs is expected' <<'L'
+f = (function(A) return te.func("f", {A, ms.ops.relu(A)}) end)(te.placeholder({8, 8}, "float32", "A"))
+sch = ms.schedule(f)
+i, j = sch:get_loops(sch:get_sblock "relu")
+i0, i1 = sch:split(i, {2, ms.rest}); sch:parallel(i0); error "oh"
+undo()
+#sch.trace
+redo()
+i0
+sch:undo(); sch:unroll(j)
+undo()
+j
+undo(2)
+#sch.trace
+redo(2)
+#sch.trace
+other = ms.schedule(f)
+for n = 1, 2 do
+  sch:annotate(j, "x" .. n, 1); other:split((other:get_loops(other:get_sblock "relu")), {2, ms.rest})
+  error "oh"
+end
+undo()
+#sch.trace .. ' ' .. #other.trace
+redo() sch:annotate(j, "y", 1) redo()
+sch:if_("1 > 0", function(s) s:annotate(j, "wide", 1) error "oh" end)
+undo()
+j
+v = sch:sample_categorical({1, 2, 4}, {0.98, 0.01, 0.01}); text = sch.trace:text()
+sch:assert("v >= 2", {v = v}); sch:split(i1, {v, ms.rest})
+undo()
+sch.trace:text() == text
+undo(99)
+undo(-1)
+L
 ask 'i0, i1 = sch:split(i, {2, ms.rest})' 'print(sch)'
 holds "a schedule" 'for i_0, i_1, j in T.grid(2, 4, 8):' <"$work/in"
 grep -q "$(printf '\033')" "$work/out" && fail "colour on a pipe"
