@@ -223,7 +223,11 @@ double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *er
  * it cannot be started. */
 typedef bool jit_routine_start(void *data, void *const *buffers);
 struct jit_routine;
-/* buffers: borrowed as long as it lives. NULL: err is filled; targets of the host have no such. */
+/* Calls it once, with no buffers, in the context of the device that runs the target's code, and waits for what it began:
+ * for what another library does before its first routine. */
+bool jit_device_call(const struct jit_target *target, jit_routine_start *start, void *data, ms_error *err);
+/* buffers: borrowed as long as it lives; one without data is the device's alone, and holds anything. NULL: err is filled;
+ * targets of the host have no such. */
 struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
                                     jit_routine_start *start, void *data, ms_error *err);
 void jit_routine_free(struct jit_routine *routine);

@@ -15,16 +15,35 @@ struct jit_routine {
   void *data;
 };
 
-struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
-                                    jit_routine_start *start, void *data, ms_error *err) {
-  assert(target && start && count > 0);
+/* The backend, and the device that runs the target's code. */
+static const struct jit_backend *open_device(const struct jit_target *target, struct jit_device **device,
+                                             ms_error *err) {
   const struct jit_backend *backend = jit_backend_of(target);
-  struct jit_device *device;
   if (!backend->run_other) {
     ms_fail(err, MS_NO_DEVICE, "code for %s runs on no device", target->kind);
     return NULL;
   }
-  if (!jit_target_runs_here(target, err) || !backend->open(target, 0, &device, err)) return NULL;
+  return jit_target_runs_here(target, err) && backend->open(target, 0, device, err) ? backend : NULL;
+}
+
+bool jit_device_call(const struct jit_target *target, jit_routine_start *start, void *data, ms_error *err) {
+  assert(target && start);
+  struct jit_device *device;
+  const struct jit_backend *backend = open_device(target, &device, err);
+  return backend && backend->run_other(device, start, data, NULL, err);
+}
+
+static bool send(const struct jit_routine *r, uint32_t i, ms_error *err) {
+  return !r->host[i].data ||
+         r->backend->memory->write(r->device, r->buffers[i], r->host[i].data, r->host[i].bytes, err);
+}
+
+struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
+                                    jit_routine_start *start, void *data, ms_error *err) {
+  assert(target && start && count > 0);
+  struct jit_device *device;
+  const struct jit_backend *backend = open_device(target, &device, err);
+  if (!backend) return NULL;
   struct jit_routine *r = calloc(1, sizeof *r);
   if (!r) abort();
   *r = (struct jit_routine){.backend = backend,
@@ -40,7 +59,7 @@ struct jit_routine *jit_routine_new(const struct jit_target *target, const struc
   bool ok = true;
   for (uint32_t i = 0; i < count && ok; i++) {
     r->buffers[i] = backend->memory->get(device, r->host[i].bytes, err);
-    ok = r->buffers[i] && backend->memory->write(device, r->buffers[i], r->host[i].data, r->host[i].bytes, err);
+    ok = r->buffers[i] && send(r, i, err);
   }
   if (ok) return r;
   jit_routine_free(r);
@@ -58,11 +77,11 @@ void jit_routine_free(struct jit_routine *r) {
 bool jit_routine_run(const struct jit_routine *r, ms_error *err) {
   const struct jit_memory *memory = r->backend->memory;
   for (uint32_t i = 0; i < r->count; i++)
-    if (!memory->write(r->device, r->buffers[i], r->host[i].data, r->host[i].bytes, err)) return false;
+    if (!send(r, i, err)) return false;
   if (!r->backend->run_other(r->device, r->start, r->data, r->buffers, err)) return false;
   for (uint32_t i = 0; i < r->count; i++)
     if (!memory->check_guards(r->device, r->buffers[i], r->host[i].bytes, err) ||
-        !memory->read(r->device, r->host[i].data, r->buffers[i], r->host[i].bytes, err))
+        (r->host[i].data && !memory->read(r->device, r->host[i].data, r->buffers[i], r->host[i].bytes, err)))
       return false;
   return true;
 }

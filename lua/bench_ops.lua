@@ -1,5 +1,6 @@
 -- msched bench ops: the tuned kernels of a suite's operators beside the routines of vendors' libraries, on as many
--- threads or the same GPU, timed in turn; every element of their results is compared, and where they differ float64 says who is right.
+-- threads or the same GPU, timed in turn with what reaches the machine's limits; every element of their results is compared,
+-- and where they differ float64 says who is right.
 local ms = msched
 local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
 local named, suites, work = ms.load "lua.ops.named", ms.load "lua.ops.suites", ms.load "lua.bench_work"
@@ -35,39 +36,66 @@ local function exact(member, arrays)
   return in_type(wide[#wide], "float32")
 end
 
--- The vendors' calls on these arrays, after each was run once and compared: {name, call, difference}.
+-- A vendor's call on these arrays, after it was run once and compared: {name, call, difference}.
+local function compared(member, vendor, call, result, arrays)
+  local difference = distance(arrays[#arrays], result)
+  local right = difference > TOLERANCE and exact(member, arrays)
+  return {name = vendor:name(), call = call, difference = difference, ours_off = right and distance(right, arrays[#arrays]), theirs_off = right and distance(right, result)}
+end
+
+-- Those of all vendors that have a routine; and how many fail, which is said.
 local function vendor_calls(member, vendors, arrays)
   local values = named.values(member.operator, member.words)
-  local w, theirs = work.of(member.operator, values, arrays), {}
+  local w, theirs, failed = work.of(member.operator, values, arrays), {}, 0
   for _, v in ipairs(w and vendors or {}) do
     local result = ms.array(arrays[#arrays]:shape())
     local call = v:prepare(work.into(w, result))
-    if call then
-      call:run()
-      local difference = distance(arrays[#arrays], result)
-      local right = difference > TOLERANCE and exact(member, arrays)
-      theirs[#theirs + 1] = {name = v:name(), call = call, difference = difference, ours_off = right and distance(right, arrays[#arrays]), theirs_off = right and distance(right, result)}
+    local ran, why = pcall(function() if call then call:run() end end)
+    if not ran then
+      failed = failed + 1
+      io.stderr:write("msched bench: ", member.name, ": ", v:name(), " fails: ", tostring(why):match "[^\n]*", "\n")
+    elseif call then
+      theirs[#theirs + 1] = compared(member, v, call, result, arrays)
     end
   end
-  return theirs
+  return theirs, failed
 end
 
--- The times of our kernel and of the vendors' in turn with multiply-adds in registers, which are the peak: a row.
-local function measure(member, func, trace, target, vendors)
+-- What is timed to see how near a limit is: multiply-adds in registers; on a GPU, whose cache is small beside what kernels
+-- move, copies in its memory too.
+local function limits_of(target)
+  if not target.arch then return {most = peak.call(target.cores)} end
+  return {most = peak.device_call(target), copies = peak.device_copy_call(target)}
+end
+
+-- What a function reads and writes at the least: each of its tensors once.
+local function bytes_of(func)
+  local bytes = 0
+  for _, p in ipairs(func:params()) do
+    local size = math.max(1, (tonumber(p.type:match "%d+") or 8) // 8)
+    for _, extent in ipairs(p.shape) do size = size * extent end
+    bytes = bytes + size
+  end
+  return bytes
+end
+
+-- The times of our kernel and of the vendors' in turn with what reaches the limits: a row.
+local function measure(member, func, trace, target, vendors, limits)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
   local arrays = ms.arrays_for(func, 1)
   local ours = kernel:prepare(table.unpack(arrays))
   ours:run()
-  local theirs = vendor_calls(member, vendors, arrays)
-  local most = target.arch and peak.device_call(target) or peak.call(target.cores)
-  local calls, hopeless = {ours, most.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
+  local theirs, failed = vendor_calls(member, vendors, arrays)
+  local most, copies = limits.most, limits.copies
+  local calls, hopeless = {ours, most.call, copies and copies.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
   for _, v in ipairs(theirs) do
     v.seconds = work.seconds_of_a_run(v.call)
     if v.seconds < hopeless then calls[#calls + 1], v.turn = v.call, #calls + 1 end
   end
   local times = ms.time_in_turn(calls, SECONDS)
-  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs}
+  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs, failed = failed}
   row.peak = most.operations / times[2].low
+  if copies then row.bytes, row.bandwidth = bytes_of(func), copies.bytes / times[3].low end
   for _, v in ipairs(theirs) do
     v.seconds = v.turn and times[v.turn].seconds or v.seconds
     v.ratio = v.seconds / row.seconds
@@ -83,12 +111,16 @@ local function share_of_peak(row) return row.operations / row.seconds / row.peak
 local function put_row(row, options)
   if options.json then
     local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
-                    operations = row.operations, peak = row.peak, ratio = row.best and row.best.ratio, vendors = {}}
+                    operations = row.operations, peak = row.peak, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
     for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
     return cli.put_json(object)
   end
   local parts = {string.format("%-11s %11s %6.1f GFLOP/s %3.0f %%", row.task, cli.time_text(row.seconds), row.operations / row.seconds / 1e9,
                                100 * share_of_peak(row))}
+  if row.bandwidth then
+    local rate = row.bytes / row.seconds
+    parts[#parts + 1] = string.format("%6.1f GB/s %3.0f %%", rate / 1e9, 100 * rate / row.bandwidth)
+  end
   for _, v in ipairs(row.vendors) do
     parts[#parts + 1] = string.format("%s %s %.2f%s", v.name, cli.time_text(v.seconds), v.ratio,
                                       v.ours_off and string.format(" (differs by %g; from float64 it is %g off, msched %g)", v.difference, v.theirs_off, v.ours_off) or "")
@@ -116,14 +148,15 @@ end
 -- ---- The command -----------------------------------------------------------------------------------------------
 
 local function bench(members, store, options, target, vendors)
-  local rows, differ = {}, {}
+  local rows, differ, failed, limits = {}, {}, 0, nil
   for _, member in ipairs(members) do
     local func = member.func()
     local trace, trials
     if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace = tools.recorded(store, func, target) end
     if trace then
-      local row = measure(member, func, trace, target, vendors)
-      row.trials = trials or 0
+      limits = limits or limits_of(target)
+      local row = measure(member, func, trace, target, vendors, limits)
+      row.trials, failed = trials or 0, failed + row.failed
       for _, v in ipairs(row.vendors) do if v.ours_off and v.ours_off > TOLERANCE then differ[#differ + 1] = member.name .. " of " .. v.name end end
       put_row(row, options)
       rows[#rows + 1] = row
@@ -133,7 +166,7 @@ local function bench(members, store, options, target, vendors)
   end
   put_total(rows, options)
   if #differ > 0 then cli.refuse("results differ, and msched's are not those of float64: %s", table.concat(differ, ", ")) end
-  return #rows == #members and cli.DONE or cli.FAILED
+  return #rows == #members and failed == 0 and cli.DONE or cli.FAILED
 end
 
 return function(options, words)
@@ -142,9 +175,9 @@ return function(options, words)
   if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
   local target = ms.target(options.target or "native", {runs = true})
   if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
-  local opened, vendors = pcall(target.arch and ms.device_vendors or ms.vendors, target.arch and target.text or target.cores, options.onednn)
+  local opened, vendors, notes = pcall(target.arch and ms.device_vendors or ms.vendors, target.arch and target.text or target.cores, options.onednn)
   if not opened then cli.refuse("%s", tostring(vendors)) end
-  if target.arch and #vendors == 0 then io.stderr:write("msched bench: cuBLAS is not found; MSCHED_LIBCUBLAS says where it is\n") end
+  for _, note in ipairs(notes or {}) do io.stderr:write("msched bench: ", note, "\n") end
   if not options.json then for _, v in ipairs(vendors) do print(string.format("%-13s %s", v:name(), tostring(v))) end end
   local function run(store) return bench(members, store, options, target, vendors) end
   if options.trials and not options.db then return tools.with_store(run) end

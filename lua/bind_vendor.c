@@ -26,13 +26,21 @@ static void keep(void *started) {
   kept = k;
 }
 
-static bool open_vendor(const struct vendor *vendor, const char *path, int threads, struct bound_vendor *out) {
-  assert(vendor && out);
+/* An error without a message: there is no such library. */
+static bool open_vendor(const struct vendor *vendor, const char *path, int threads, struct bound_vendor *out,
+                        ms_error *err) {
+  assert(vendor && out && err);
   void *library = dlopen(path ? path : vendor->library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   *out = (struct bound_vendor){
-      .vendor = vendor, .library = library, .started = library ? vendor->start(library, threads) : NULL};
+      .vendor = vendor, .library = library, .started = library ? vendor->start(library, threads, err) : NULL};
   if (out->started) keep(out->started);
   return out->started != NULL;
+}
+
+static void push_vendor(lua_State *L, const struct bound_vendor *v) {
+  memcpy(lua_newuserdatauv(L, sizeof *v, 0), v, sizeof *v);
+  luaL_setmetatable(L, BOUND_VENDOR);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
 
 /* vendors(threads [, path]): those whose libraries are here, oneDNN's at the path; they stay open, as their threads may */
@@ -43,37 +51,83 @@ static int open_vendors(lua_State *L) {
   lua_newtable(L);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     struct bound_vendor v;
+    ms_error err = {.instruction = -1};
     const char *path = all[i] == &vendor_openblas ? NULL : onednn;
-    if (!open_vendor(all[i], path, threads, &v)) {
-      if (path) return bind_refuse(L, "%s: no library of oneDNN's second or third interface opens there", path);
-      continue;
-    }
-    memcpy(lua_newuserdatauv(L, sizeof v, 0), &v, sizeof v);
-    luaL_setmetatable(L, BOUND_VENDOR);
-    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    if (open_vendor(all[i], path, threads, &v, &err))
+      push_vendor(L, &v);
+    else if (path)
+      return bind_refuse(L, "%s: no library of oneDNN's second or third interface opens there", path);
   }
   return 1;
 }
 
-/* device_vendors(target): those whose libraries are here, for the device that runs the target's code; none of a CPU */
+/* ---- Those of a device ---- */
+
+/* Each is looked for where its variable says, or else by its names. */
+static const struct device_vendor {
+  const struct vendor *vendor;
+  const char *variable, *names[5];
+} device_vendors[] = {
+    {&vendor_cublas, "MSCHED_LIBCUBLAS", {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"}},
+    {&vendor_cudnn, "MSCHED_LIBCUDNN", {"libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"}},
+};
+
+struct opening {
+  const struct device_vendor *asked;
+  struct bound_vendor *out;
+  bool tried; /* the device is there */
+  ms_error err;
+};
+
+/* In the device's context, where their handles are made. */
+static bool open_there(void *data, void *const *buffers) {
+  struct opening *o = data;
+  const char *own = getenv(o->asked->variable);
+  (void)buffers;
+  o->tried = true;
+  if (own && *own) return open_vendor(o->asked->vendor, own, 1, o->out, &o->err);
+  for (size_t i = 0; o->asked->names[i]; i++)
+    if (open_vendor(o->asked->vendor, o->asked->names[i], 1, o->out, &o->err) || *o->err.message) break;
+  return o->out->started != NULL;
+}
+
+/* What is said of a library that is not used. */
+static void push_note(lua_State *L, const struct opening *o) {
+  const struct vendor *vendor = o->asked->vendor;
+  char text[200] = "";
+  if (!o->out->library) {
+    lua_pushfstring(L, "%s is not found; %s says where it is", vendor->name, o->asked->variable);
+  } else {
+    vendor->describe(o->out->library, text, sizeof text);
+    lua_pushfstring(L, "%s is left out: %s", text, o->err.message);
+  }
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* device_vendors(target): those whose libraries are here and start, for the device that runs the target's code, none of a
+ * CPU; and what is said of the others */
 static int open_device_vendors(lua_State *L) {
-  static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"};
-  const char *own = getenv("MSCHED_LIBCUBLAS");
   struct jit_target target;
-  struct bound_vendor v = {0};
   ms_error err = {.instruction = -1};
-  if (!jit_target_parse(luaL_checkstring(L, 1), &target, &err)) return bind_raise(L, &err);
-  lua_newtable(L);
-  if (!target.gpu.arch) return 1;
-  bool found = own && *own && open_vendor(&vendor_cublas, own, 1, &v);
-  for (size_t i = 0; !(own && *own) && !found && i < sizeof names / sizeof *names; i++)
-    found = open_vendor(&vendor_cublas, names[i], 1, &v);
-  if (!found) return 1;
-  v.target = target;
-  memcpy(lua_newuserdatauv(L, sizeof v, 0), &v, sizeof v);
-  luaL_setmetatable(L, BOUND_VENDOR);
-  lua_rawseti(L, -2, 1);
-  return 1;
+  if (!jit_target_parse(luaL_checkstring(L, 1), &target, &err) ||
+      (target.gpu.arch && !jit_target_runs_here(&target, &err)))
+    return bind_raise(L, &err);
+  lua_newtable(L), lua_newtable(L);
+  for (size_t i = 0; target.gpu.arch && i < sizeof device_vendors / sizeof *device_vendors; i++) {
+    struct bound_vendor v = {0};
+    struct opening o = {.asked = &device_vendors[i], .out = &v, .err = {.instruction = -1}};
+    bool opened = jit_device_call(&target, open_there, &o, &err);
+    if (!opened && (!o.tried || v.started)) return bind_raise(L, &err);
+    if (!opened) {
+      push_note(L, &o);
+      continue;
+    }
+    v.target = target;
+    lua_pushvalue(L, -2);
+    push_vendor(L, &v);
+    lua_pop(L, 1);
+  }
+  return 2;
 }
 
 static struct bound_vendor *check_vendor(lua_State *L) { return luaL_checkudata(L, 1, BOUND_VENDOR); }

@@ -116,7 +116,7 @@ ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
-ms.device_vendors(target: string): msched.vendor[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, found by its name or by MSCHED_LIBCUBLAS; none for a CPU.
+ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS and cuDNN, found by their names or by MSCHED_LIBCUBLAS and MSCHED_LIBCUDNN; none for a CPU. And what is said of those that are not used.
 ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs} each.
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
 te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.

@@ -146,6 +146,12 @@ function peak.device_call(target)
   return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), operations = operations}
 end
 
+-- The same of copies in its memory: the call, and the bytes that it moves.
+function peak.device_copy_call(target)
+  local bytes, func = device_copy(device_of(target.arch))
+  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), bytes = bytes}
+end
+
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
 function peak.device(device)
   local target = string.format("cuda -arch=sm_%d", device.arch)

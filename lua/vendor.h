@@ -54,8 +54,8 @@ struct vendor_call {
 struct vendor {
   const char *name, *library;
   /* Takes as many threads; gives what the other calls take, which stays for good, as the library does. NULL: it lacks
-   * what is called. */
-  void *(*start)(void *library, int threads);
+   * what is called, or does not start, and err says so. Of a device's: called where the device is this thread's. */
+  void *(*start)(void *library, int threads, ms_error *err);
   void (*describe)(void *library, char *text, size_t size);
   /* False: the library has no routine for it. */
   bool (*prepare)(void *started, const struct vendor_work *work, struct vendor_call *out);
@@ -64,6 +64,7 @@ struct vendor {
 extern const struct vendor vendor_openblas;
 extern const struct vendor vendor_onednn;       /* memory laid out as it chooses */
 extern const struct vendor vendor_onednn_plain; /* as the tensors have it */
-extern const struct vendor vendor_cublas;       /* on a GPU */
+extern const struct vendor vendor_cublas;       /* on a GPU: products */
+extern const struct vendor vendor_cudnn;        /* on a GPU: all others; laid out as it has them fastest */
 
 #endif

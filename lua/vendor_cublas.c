@@ -14,22 +14,24 @@ typedef int sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const f
                   long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
                   long long stride_c, int batch);
 
-/* Its handle is made where it is first used: by then the device's context is this thread's. */
 struct cublas {
-  create *create;
   sgemm *multiply;
   void *handle;
 };
 
-static void *start(void *library, int threads) {
-  struct cublas *c = malloc(sizeof *c);
+static void *start(void *library, int threads, ms_error *err) {
+  create *make = (create *)dlsym(library, "cublasCreate_v2");
+  sgemm *multiply = (sgemm *)dlsym(library, "cublasSgemmStridedBatched");
+  void *handle = NULL;
   (void)threads;
+  if (!make || !multiply)
+    return ms_fail(err, MS_NOT_LAUNCHED, "it has no %s", make ? "cublasSgemmStridedBatched" : "cublasCreate_v2"), NULL;
+  int status = make(&handle);
+  if (status) return ms_fail(err, MS_NOT_LAUNCHED, "cublasCreate_v2 gives %d", status), NULL;
+  struct cublas *c = malloc(sizeof *c);
   if (!c) abort();
-  *c = (struct cublas){(create *)dlsym(library, "cublasCreate_v2"),
-                       (sgemm *)dlsym(library, "cublasSgemmStridedBatched"), NULL};
-  if (c->create && c->multiply) return c;
-  free(c);
-  return NULL;
+  *c = (struct cublas){multiply, handle};
+  return c;
 }
 
 static void describe(void *library, char *text, size_t size) {
@@ -46,20 +48,21 @@ struct call {
   struct jit_target target;
   struct tir_arg buffers[VENDOR_TENSORS];
   struct jit_routine *routine; /* NULL: it was not run yet */
+  int status;                  /* of the last product */
   int rows, columns, depth, batch;
   bool transposed[2]; /* the source, the weights: columns lie one after another */
 };
 
 static bool multiply(void *data, void *const *buffers) {
-  const struct call *c = data;
+  struct call *c = data;
   static const float one = 1, zero = 0;
   long long m = c->rows, n = c->columns, k = c->depth;
-  struct cublas *b = c->cublas;
-  if (!b->handle && b->create(&b->handle)) return false;
-  return !b->multiply(b->handle, c->transposed[VENDOR_WEIGHTS], c->transposed[VENDOR_SOURCE], (int)n, (int)m, (int)k,
-                      &one, buffers[VENDOR_WEIGHTS], (int)(c->transposed[VENDOR_WEIGHTS] ? k : n), k * n,
-                      buffers[VENDOR_SOURCE], (int)(c->transposed[VENDOR_SOURCE] ? m : k), m * k, &zero,
-                      buffers[VENDOR_RESULT], (int)n, m * n, c->batch);
+  const struct cublas *b = c->cublas;
+  c->status = b->multiply(b->handle, c->transposed[VENDOR_WEIGHTS], c->transposed[VENDOR_SOURCE], (int)n, (int)m,
+                          (int)k, &one, buffers[VENDOR_WEIGHTS], (int)(c->transposed[VENDOR_WEIGHTS] ? k : n), k * n,
+                          buffers[VENDOR_SOURCE], (int)(c->transposed[VENDOR_SOURCE] ? m : k), m * k, &zero,
+                          buffers[VENDOR_RESULT], (int)n, m * n, c->batch);
+  return !c->status;
 }
 
 static bool is_there(struct call *c, ms_error *err) {
@@ -68,7 +71,10 @@ static bool is_there(struct call *c, ms_error *err) {
 }
 
 static bool attempt(void *data, ms_error *err) {
-  return is_there(data, err) && jit_routine_run(((struct call *)data)->routine, err);
+  struct call *c = data;
+  c->status = 0;
+  if (is_there(c, err) && jit_routine_run(c->routine, err)) return true;
+  return c->status && ms_fail(err, MS_NOT_LAUNCHED, "cublasSgemmStridedBatched gives %d", c->status);
 }
 
 static double sample(void *data, uint32_t calls) {

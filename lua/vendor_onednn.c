@@ -113,10 +113,11 @@ static bool find_functions(void *library, struct onednn *o) {
   return true;
 }
 
-static void *start(void *library, int threads) {
+static void *start(void *library, int threads, ms_error *err) {
   void (*set_threads)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   const struct version *version = version_of(library);
-  if (!version || version->major < 2 || version->major > 3) return NULL;
+  if (!version || version->major < 2 || version->major > 3)
+    return ms_fail(err, MS_NOT_LAUNCHED, "it is of neither the second nor the third interface"), NULL;
   struct onednn *o = calloc(1, sizeof *o);
   if (!o) abort();
   o->major = version->major;
@@ -125,7 +126,7 @@ static void *start(void *library, int threads) {
       !o->create_stream(&o->stream, o->engine, STREAM_FLAGS))
     return o;
   free(o);
-  return NULL;
+  return ms_fail(err, MS_NOT_LAUNCHED, "it lacks functions of its interface, or does not start"), NULL;
 }
 
 static void describe(void *library, char *text, size_t size) {

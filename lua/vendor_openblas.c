@@ -14,14 +14,14 @@ struct openblas {
   snrm2 *norm;
 };
 
-static void *start(void *library, int threads) {
+static void *start(void *library, int threads, ms_error *err) {
   void (*set_threads)(int) = (void (*)(int))dlsym(library, "openblas_set_num_threads");
   struct openblas *o = malloc(sizeof *o);
   if (!o) abort();
   *o = (struct openblas){(sgemm *)dlsym(library, "cblas_sgemm"), (snrm2 *)dlsym(library, "cblas_snrm2")};
   if (o->multiply && o->norm && set_threads) return set_threads(threads), o;
   free(o);
-  return NULL;
+  return ms_fail(err, MS_NOT_LAUNCHED, "it lacks functions that are called"), NULL;
 }
 
 static void describe(void *library, char *text, size_t size) {

@@ -76,7 +76,7 @@ agree "db export" "intrinsic sections intrinsics device" <"$work/exported"
 "$msched" bench search GMM --count 20 --trials 1 --json | agree "bench search" "peer"
 unread=ASAN_OPTIONS=detect_leaks=0 # as in cli.sh: vendors' libraries
 env $unread "$msched" bench ops NRM_1_b1 --trials 1 --json >"$work/ops"
-grep '"bench":"ops"' "$work/ops" | agree "bench ops" "ratio"
+grep '"bench":"ops"' "$work/ops" | agree "bench ops" "ratio bytes bandwidth"
 ! grep '"bench":"ops total"' "$work/ops" >"$work/total" || agree "bench ops total" "" <"$work/total" # none without vendors
 env $unread "$msched" bench gemm --trials 1 --json -- 16 16 16 | agree "bench gemm" "openblas onednn onednn_plain peer"
 "$msched" tune "$gemm" --trials 40 --policy replay_trace --db "$work/model.db" -- 16 16 16 >"$work/tune"

@@ -1,13 +1,14 @@
 /* CUDA's driver without a GPU: the entry points that ours uses, on this CPU. Memory is malloc's; kernels are functions of a
  * library, whose path the image says (nvrtc.c makes it), run by fibers. What environment variables say, at any time:
  *   FAKE_CUDA_DEVICES  architectures, as `90 80`; unset: one of 90
+ *   FAKE_CUDA_L2       bytes that their cache holds; unset: 50 MiB
  *   FAKE_CUDA_VERSION  the newest CUDA that it knows, as 13000; an image of a newer one is refused
  *   FAKE_CUDA_GONE     a path: when a file is there, no device is
  *   FAKE_CUDA_FAULTS   what becomes of kernels, by the threads of a block, as `64=700 32=hang`: a CUresult, which the
  *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
  *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled; `64=+9past1`: the
  *                      tenth time and later alone
- *   FAKE_CUDA_SKIPPED  kernels whose names begin so are not run, and take their time
+ *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, and take their time
  *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01. Twice that
  *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
 #define _GNU_SOURCE
@@ -15,6 +16,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +38,13 @@ enum { MOST_THREADS = 1024, MOST_DEVICES = 8 };
 static int sticky; /* the context's fault */
 static double now; /* milliseconds of the devices' clock */
 static int is_cold;
-enum { L2_BYTES = 50 << 20 };
 
 static const char *setting(const char *name, const char *otherwise) {
   const char *value = getenv(name);
   return value && *value ? value : otherwise;
 }
+
+static int l2_bytes(void) { return atoi(setting("FAKE_CUDA_L2", "52428800")); }
 
 static int is_gone(void) {
   const char *path = setting("FAKE_CUDA_GONE", NULL);
@@ -100,7 +103,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   switch (attribute) {
   case 13: *value = 1500000; return SUCCESS;
   case 16: *value = 132; return SUCCESS;
-  case 38: *value = L2_BYTES; return SUCCESS;
+  case 38: *value = l2_bytes(); return SUCCESS;
   case 75: *value = archs[device] / 10; return SUCCESS;
   case 76: *value = archs[device] % 10; return SUCCESS;
   case 97: *value = 232448; return SUCCESS;
@@ -160,8 +163,9 @@ int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
   return sticky;
 }
 int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) {
-  if (bytes < L2_BYTES) memset(host(at), byte, bytes);
-  if (bytes >= L2_BYTES) is_cold = 1, now += 1;
+  bool flushes = bytes >= (size_t)l2_bytes();
+  if (!flushes) memset(host(at), byte, bytes);
+  if (flushes) is_cold = 1, now += 1;
   return sticky;
 }
 
@@ -192,9 +196,12 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   char symbol[300];
   snprintf(symbol, sizeof symbol, "%s_call", name);
   *function = dlsym(module, symbol);
-  const char *skipped = setting("FAKE_CUDA_SKIPPED", NULL);
   kernel_call *nothing = skip;
-  if (skipped && !strncmp(name, skipped, strlen(skipped))) memcpy(function, &nothing, sizeof nothing);
+  for (const char *word = setting("FAKE_CUDA_SKIPPED", ""); *word; word += strspn(word, " ")) {
+    size_t length = strcspn(word, " ");
+    if (!strncmp(name, word, length)) memcpy(function, &nothing, sizeof nothing);
+    word += length;
+  }
   return *function ? SUCCESS : NOT_FOUND;
 }
 int cuFuncSetAttribute(void *function, int attribute, int value) {
