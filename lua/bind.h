@@ -100,6 +100,8 @@ void bind_release_schedule(lua_State *L);
  * watch(): no more. go_to(schedule, trace): it becomes what the trace gives, and handles that both know stay good. */
 int bind_watch_changes(lua_State *L);
 int bind_go_to(lua_State *L);
+/* The trace of the state that holds answers to queries while they are given. */
+struct vm_trace *bind_answers(lua_State *L);
 struct vm_trace *bind_check_trace(lua_State *L, int at);
 struct vm_trace *bind_test_trace(lua_State *L, int at);     /* NULL: it is none */
 void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */

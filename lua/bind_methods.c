@@ -1,5 +1,6 @@
 /* Every instruction and query of the tables as a method of schedules. */
 #include "bind_schedule.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,21 +107,21 @@ struct call_arguments {
 static bool is_missing(lua_State *L, int at) { return lua_isnoneornil(L, at); }
 
 /* A parameter that repeats takes a table, or all handles and numbers that stand one after the other. */
-static int read_repeated(lua_State *L, int at, struct vm_schedule *s, struct vm_value out[BIND_MOST_ARGUMENTS],
+static int read_repeated(lua_State *L, int at, struct vm_trace *pool, struct vm_value out[BIND_MOST_ARGUMENTS],
                          uint32_t *count) {
   if (lua_istable(L, at)) {
     lua_Integer length = luaL_len(L, at);
     if (length > BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
     for (lua_Integer i = 1; i <= length; i++) {
       lua_rawgeti(L, at, i);
-      out[(*count)++] = to_value(L, lua_gettop(L), &s->trace, 0);
+      out[(*count)++] = to_value(L, lua_gettop(L), pool, 0);
       lua_pop(L, 1);
     }
     return at + 1;
   }
   for (; lua_isuserdata(L, at) || lua_isinteger(L, at); at++) {
     if (*count == BIND_MOST_ARGUMENTS) bind_refuse(L, "too many arguments");
-    out[(*count)++] = to_value(L, at, &s->trace, 0);
+    out[(*count)++] = to_value(L, at, pool, 0);
   }
   return at;
 }
@@ -199,7 +200,7 @@ static void refuse_rest(lua_State *L, int at, int options) {
 }
 
 /* Parameters come in the method's order: by place, or else by name in the options. */
-static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, int options,
+static void read_given(lua_State *L, struct vm_trace *pool, const struct vm_signature *sig, int options,
                        struct given *out) {
   int at = 2;
   if (options) check_names(L, options, sig);
@@ -207,11 +208,11 @@ static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_sign
     int param = sig->order[i];
     const struct vm_param *p = &sig->at[param];
     if (p->repeat) {
-      at = read_repeated(L, at, s, out->repeated, &out->repeated_count);
+      at = read_repeated(L, at, pool, out->repeated, &out->repeated_count);
       continue;
     }
     if (at != options && !is_missing(L, at)) {
-      out->values[param] = to_value(L, at, &s->trace, 0);
+      out->values[param] = to_value(L, at, pool, 0);
       out->is_given[param] = true;
       at++;
       continue;
@@ -221,7 +222,7 @@ static void read_given(lua_State *L, struct vm_schedule *s, const struct vm_sign
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)p->name_length, p->name);
     if (lua_getfield(L, options, name) != LUA_TNIL) {
-      out->values[param] = to_value(L, lua_gettop(L), &s->trace, 0);
+      out->values[param] = to_value(L, lua_gettop(L), pool, 0);
       out->is_given[param] = true;
     }
     lua_pop(L, 1);
@@ -235,19 +236,19 @@ static void add_input(lua_State *L, struct call_arguments *a, struct vm_value va
 }
 
 /* Inputs are gathered in the table's order, of which a repeated one is last. */
-static void read_arguments(lua_State *L, struct vm_schedule *s, const struct vm_signature *sig, int options,
+static void read_arguments(lua_State *L, struct vm_trace *pool, const struct vm_signature *sig, int options,
                            struct call_arguments *a) {
   struct given given;
   given.repeated_count = 0;
   memset(given.is_given, 0, sizeof given.is_given);
-  read_given(L, s, sig, options, &given);
+  read_given(L, pool, sig, options, &given);
   for (int i = 0; i < sig->inputs; i++) {
     if (sig->at[i].repeat) {
       for (uint32_t k = 0; k < given.repeated_count; k++) add_input(L, a, given.repeated[k]);
     } else if (given.is_given[i]) {
       add_input(L, a, given.values[i]);
     } else if (sig->at[i].standard && sig->at[i].list) {
-      add_input(L, a, vm_list(&s->trace, VM_LIST, NULL, 0));
+      add_input(L, a, vm_list(pool, VM_LIST, NULL, 0));
     } else {
       char text[64];
       missing_argument(L, &sig->at[i], vm_param_text(&sig->at[i], text, sizeof text));
@@ -286,10 +287,49 @@ static uint32_t read_decision(lua_State *L, int options, int64_t *out, uint32_t 
   return count;
 }
 
+/* What is kept of a postprocessor that runs; NULL: nothing is. */
+static struct recall *recall_of(lua_State *L) {
+  struct recall *r = script_of(L)->recall;
+  return recall_is_on(r) ? r : NULL;
+}
+
+struct vm_trace *bind_answers(lua_State *L) {
+  lua_getfield(L, LUA_REGISTRYINDEX, answers);
+  struct vm_trace *pool = bind_check_trace(L, -1); /* the registry keeps it */
+  lua_pop(L, 1);
+  return pool;
+}
+
+static void empty(const struct vm_trace *pool) { pool->steps->value_count = pool->steps->text_size = 0; }
+
+/* What came of an instruction that a walk performed before the Lua ran (recall.h). */
+static bool recall_call(struct recall *r, const struct recall_call *call, const struct vm_trace *pool, uint32_t *first,
+                        uint32_t *count) {
+  bool done;
+  recall_outcome(r, &done, first, count);
+  recall_performed(r, call, pool, done, *first, *count);
+  empty(pool);
+  return done;
+}
+
+static bool perform_call(lua_State *L, struct vm_schedule *s, const struct recall_call *call, const int64_t *decision,
+                         uint32_t decided, uint32_t *first, uint32_t *count, ms_error *err) {
+  bool done = vm_call(s, call->kind, call->inputs, call->input_count, call->attrs, call->attr_count,
+                      decided ? decision : NULL, decided, first, count, err);
+  struct recall *r = recall_of(L);
+  if (r && decided) recall_stop(r);
+  if (r && (done || (call->tried && !bind_is_misuse(err->code))))
+    recall_performed(r, call, &s->trace, done, *first, *count);
+  return done;
+}
+
 /* Records and performs an instruction with the arguments from stack index 2 on; pushes handles of what it gives, of
- * *count variables. False: it was refused. */
-static bool call_kind(lua_State *L, enum vm_kind kind, uint32_t *count, ms_error *err) {
-  struct vm_schedule *s = bind_check_schedule(L, 1);
+ * *count variables. False: it was refused. tried: the Lua goes on then. */
+static bool call_kind(lua_State *L, enum vm_kind kind, bool tried, uint32_t *count, ms_error *err) {
+  struct vm_schedule *s = bind_check_asked(L, 1);
+  struct recall *r = recall_of(L);
+  bool known = r && recall_is_known(r);
+  struct vm_trace *pool = known ? bind_answers(L) : &s->trace;
   script_look(L);
   const struct vm_signature *sig = vm_signature_of(kind);
   struct call_arguments a;
@@ -297,11 +337,12 @@ static bool call_kind(lua_State *L, enum vm_kind kind, uint32_t *count, ms_error
   int64_t decision[BIND_MOST_ARGUMENTS];
   int options = named_options(L, lua_gettop(L), sig);
   uint32_t first = 0, decided = read_decision(L, options, decision, BIND_MOST_ARGUMENTS);
-  read_arguments(L, s, sig, options, &a);
-  fill_defaults(L, sig, &s->trace, a.attrs);
+  read_arguments(L, pool, sig, options, &a);
+  fill_defaults(L, sig, pool, a.attrs);
   bind_note_change(L, 1);
-  if (!vm_call(s, kind, a.inputs, a.input_count, a.attrs, sig->attrs, decided ? decision : NULL, decided, &first, count,
-               err))
+  struct recall_call call = {kind, a.inputs, a.attrs, a.input_count, sig->attrs, tried};
+  if (!(known ? recall_call(r, &call, pool, &first, count)
+              : perform_call(L, s, &call, decision, decided, &first, count, err)))
     return false;
   bind_charge_schedule(L, 1);
   if (*count) luaL_checkstack(L, (int)*count + 4, "too many results");
@@ -313,7 +354,7 @@ static int perform_kind(lua_State *L, enum vm_kind kind) {
   uint32_t count = 0;
   ms_error err;
   ms_clear(&err);
-  if (call_kind(L, kind, &count, &err)) return (int)count;
+  if (call_kind(L, kind, false, &count, &err)) return (int)count;
   err.instruction = -1; /* a call is named by its line of Lua */
   return bind_raise_refused(L, &err);
 }
@@ -323,7 +364,7 @@ static int perform(lua_State *L) { return perform_kind(L, (enum vm_kind)lua_toin
 /* try(name, arguments…): as the instruction's method; true and what it gives, or false where the schedule refuses it,
  * and is as it was. A mistake in the call is raised, as ever. Upvalue: the methods. */
 static int try_method(lua_State *L) {
-  bind_check_schedule(L, 1);
+  bind_check_asked(L, 1);
   luaL_checkstring(L, 2);
   lua_pushvalue(L, 2);
   lua_rawget(L, lua_upvalueindex(1));
@@ -337,7 +378,7 @@ static int try_method(lua_State *L) {
   ms_clear(&err);
   err.brief = true;
   int top = lua_gettop(L);
-  bool done = call_kind(L, kind, &count, &err);
+  bool done = call_kind(L, kind, true, &count, &err);
   if (!done) lua_settop(L, top);
   if (!done && bind_is_misuse(err.code)) return perform_kind(L, kind); /* which says so */
   lua_pushboolean(L, done);
@@ -347,8 +388,9 @@ static int try_method(lua_State *L) {
 
 static int ask(lua_State *L) {
   enum vm_query query = (enum vm_query)lua_tointeger(L, lua_upvalueindex(1));
-  struct vm_schedule *s = bind_check_schedule(L, 1);
+  struct vm_schedule *s = bind_check_asked(L, 1);
   struct vm_trace *pool = lua_touserdata(L, lua_upvalueindex(2));
+  struct recall *r = recall_of(L);
   script_look(L);
   struct vm_value args[8], answer = vm_none();
   int count = lua_gettop(L) - 1;
@@ -356,9 +398,62 @@ static int ask(lua_State *L) {
   for (int i = 0; i < count; i++) args[i] = to_value(L, i + 2, pool, 0);
   ms_error err;
   ms_clear(&err);
-  if (!vm_ask(s, query, args, (uint32_t)count, pool, &answer, &err)) return bind_raise(L, &err);
+  if (r && recall_is_known(r))
+    recall_answer(r, pool, &answer);
+  else if (!vm_ask(s, query, args, (uint32_t)count, pool, &answer, &err))
+    return bind_raise(L, &err);
+  if (r) recall_asked(r, query, args, (uint32_t)count, pool, &answer);
   bind_push_value(L, pool->steps, &answer);
-  pool->steps->value_count = pool->steps->text_size = 0; /* what the answer stood on is copied */
+  empty(pool); /* what the answer stood on is copied */
+  return 1;
+}
+
+/* ---- Functions that are known again (recall.h) ---- */
+
+enum { MOST_GIVEN = 16 };
+
+/* Of the arguments or results from `at` on, values; those of schedules are left out. */
+static uint32_t read_given_values(lua_State *L, int at, struct vm_trace *pool, struct vm_value out[MOST_GIVEN]) {
+  int count = lua_gettop(L) - at + 1;
+  if (count > MOST_GIVEN) bind_refuse(L, "a function that is recalled takes and gives at most %d values", MOST_GIVEN);
+  for (int i = 0; i < count; i++) out[i] = to_value(L, at + i, pool, 0);
+  return (uint32_t)count;
+}
+
+/* Upvalues: the function, its number, the trace that holds values. */
+static int call_recalled(lua_State *L) {
+  struct recall *r = recall_of(L);
+  int top = lua_gettop(L);
+  struct vm_value values[MOST_GIVEN];
+  struct vm_trace *pool = lua_touserdata(L, lua_upvalueindex(3));
+  luaL_checkstack(L, top + 1, NULL);
+  if (r) {
+    bind_check_asked(L, 1);
+    uint32_t count = read_given_values(L, 2, pool, values);
+    recall_enter(r, (uint32_t)lua_tointeger(L, lua_upvalueindex(2)), values, count, pool);
+    empty(pool);
+  }
+  lua_pushvalue(L, lua_upvalueindex(1));
+  for (int i = 1; i <= top; i++) lua_pushvalue(L, i);
+  lua_call(L, top, LUA_MULTRET);
+  if (r) {
+    uint32_t count = read_given_values(L, top + 1, pool, values);
+    recall_leave(r, values, count, pool);
+    empty(pool);
+  }
+  return lua_gettop(L) - top;
+}
+
+/* recalled(f): f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by these and
+ * by what the schedule answers alone: where a postprocessor calls it, what it did is known again. */
+static int recalled(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  struct recall *r = script_of(L)->recall;
+  if (!r) return 1;
+  lua_pushinteger(L, recall_function(r));
+  lua_pushlightuserdata(L, bind_answers(L));
+  lua_pushcclosure(L, call_recalled, 3);
   return 1;
 }
 
@@ -376,9 +471,7 @@ void bind_table_methods(lua_State *L) {
   lua_pushvalue(L, -1);
   lua_pushcclosure(L, try_method, 1);
   lua_setfield(L, -2, "try");
-  lua_getfield(L, LUA_REGISTRYINDEX, answers);
-  struct vm_trace *pool = bind_check_trace(L, -1);
-  lua_pop(L, 1);
+  struct vm_trace *pool = bind_answers(L);
   for (int q = 0; q < VM_QUERY_COUNT; q++) {
     lua_pushinteger(L, q);
     lua_pushlightuserdata(L, pool); /* the registry keeps it */
@@ -395,4 +488,6 @@ void bind_methods(lua_State *L) {
   lua_setfield(L, -2, "rest");
   lua_pushlightuserdata(L, (void *)&map_mark);
   lua_setfield(L, -2, "map");
+  lua_pushcfunction(L, recalled);
+  lua_setfield(L, -2, "recalled");
 }

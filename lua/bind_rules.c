@@ -1,6 +1,7 @@
 /* Rules from files: states that hold them, for the pool's workers and for opening the space; streams of numbers. */
 #include "bind.h"
 #include "bind_search.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,43 @@ static void push_worker(lua_State *L, const char *function) {
   lua_remove(L, -2);
 }
 
+/* The postprocessors, in order: of each that is ours, `known` is its number (recall.h). What is looked up for each candidate
+ * is here, since making a name may find memory out. */
+struct postprocs {
+  struct vm_trace *answers;
+  const struct vm_intrinsics *intrinsics;
+  uint32_t count;
+  struct {
+    char name[SEARCH_NAME];
+    bool ours;
+    uint32_t known;
+  } at[];
+};
+static const char postprocs_key; /* where the registry has them */
+
+static void list_postprocs(lua_State *L) {
+  push_worker(L, "postprocs");
+  lua_call(L, 0, 1);
+  lua_Integer count = luaL_len(L, -1);
+  struct postprocs *list = lua_newuserdatauv(L, sizeof *list + (size_t)count * sizeof *list->at, 0);
+  list->count = (uint32_t)count;
+  list->answers = bind_answers(L);
+  list->intrinsics = bind_intrinsics(L);
+  for (lua_Integer i = 0; i < count; i++) {
+    lua_Debug about;
+    lua_rawgeti(L, -2, i + 1);
+    lua_getfield(L, -1, "name");
+    snprintf(list->at[i].name, SEARCH_NAME, "%s", luaL_checkstring(L, -1));
+    lua_getfield(L, -2, "apply");
+    lua_getinfo(L, ">S", &about);
+    list->at[i].ours = script_is_own(&about);
+    list->at[i].known = recall_function(script_of(L)->recall);
+    lua_pop(L, 2);
+  }
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &postprocs_key);
+  lua_pop(L, 1);
+}
+
 static int load_worker(lua_State *L) {
   const struct script_files *files = lua_touserdata(L, 1);
   ms_error err = {.instruction = -1};
@@ -160,6 +198,7 @@ static int load_worker(lua_State *L) {
     lua_pushstring(L, files->at[i].path);
     lua_call(L, 2, 0);
   }
+  list_postprocs(L);
   return 0;
 }
 
@@ -169,6 +208,7 @@ void *script_files_open(void *data, ms_error *err) {
   struct script_limits limits = {
       .bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true, .skips = files->skips};
   lua_State *L = script_new(&limits, err);
+  if (L) script_of(L)->recall = recall_new();
   if (L && !protected(L, load_worker, files, 0, err)) {
     script_close(L);
     L = NULL;
@@ -182,11 +222,17 @@ void script_files_close(void *data, void *state) {
   script_close(state);
 }
 
+struct postprocessing {
+  struct vm_schedule *schedule;
+  uint32_t number; /* of the postprocessor, from 0 */
+};
+
 static int postprocess(lua_State *L) {
-  bind_push_borrowed_schedule(L, lua_touserdata(L, 1));
+  const struct postprocessing *p = lua_touserdata(L, 1);
   push_worker(L, "postprocess");
-  lua_insert(L, -2);
-  lua_call(L, 1, 4);
+  bind_push_borrowed_schedule(L, p->schedule);
+  lua_pushinteger(L, (lua_Integer)p->number + 1);
+  lua_call(L, 2, 4);
   return 4;
 }
 
@@ -200,21 +246,53 @@ static enum ms_code code_named(const char *name) {
   return MS_POSTPROC;
 }
 
-/* What it gives: whether it is accepted; else the postprocessor's name, and code and message of what it met, if any. */
+static bool refuse(char by[SEARCH_NAME], const char *name, const char *code, const char *message, ms_error *err) {
+  snprintf(by, SEARCH_NAME, "%s", name);
+  return ms_fail(err, code_named(code), "%s", message);
+}
+
+static const char is_refused[] = "the postprocessor refuses it";
+
+/* Runs one in Lua. What it gives: whether it accepts; else its name, and code and message of what it met, if any. */
+static bool run_postproc(lua_State *L, struct postprocessing *p, bool *known, char by[SEARCH_NAME], ms_error *err) {
+  bool ok = protected(L, postprocess, p, 4, err), refused = ok && !lua_toboolean(L, -4);
+  *known = ok && lua_isnil(L, -2); /* by its verdict alone */
+  if (refused) ok = refuse(by, text_at(L, -3, "?"), text_at(L, -2, ""), text_at(L, -1, is_refused), err);
+  bind_release_schedule(L);
+  lua_settop(L, 0);
+  return ok;
+}
+
+/* Ours are done without their Lua where they are known again. */
+static bool postprocess_by(lua_State *L, const struct postprocs *list, struct postprocessing *p, char by[SEARCH_NAME],
+                           ms_error *err) {
+  struct recall *r = script_of(L)->recall;
+  bool accepted = false, known, ours = list->at[p->number].ours;
+  if (ours && recall_walk(r, list->at[p->number].known, p->schedule, list->answers, &accepted))
+    return accepted || refuse(by, list->at[p->number].name, "", is_refused, err);
+  if (ours) recall_begin(r, list->at[p->number].known);
+  bool ok = run_postproc(L, p, &known, by, err);
+  if (ours) recall_end(r, known, ok);
+  return ok;
+}
+
 bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME],
                               ms_error *err) {
   assert(state && schedule && by);
   lua_State *L = state;
   (void)data;
-  bool ok = protected(L, postprocess, schedule, 4, err);
-  if (ok && !lua_toboolean(L, -4)) {
-    snprintf(by, SEARCH_NAME, "%s", text_at(L, -3, "?"));
-    ok = ms_fail(err, code_named(text_at(L, -2, "")), "%s", text_at(L, -1, "the postprocessor refuses it"));
-  }
-  bind_release_schedule(L);
-  lua_settop(L, 0);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &postprocs_key);
+  const struct postprocs *list = lua_touserdata(L, -1); /* the registry keeps it */
+  lua_pop(L, 1);
+  struct postprocessing p = {schedule, 0};
+  uint32_t first, count;
+  schedule->intrinsics = list->intrinsics;
+  bool ok = vm_call(schedule, VM_EnterPostproc, NULL, 0, NULL, 0, NULL, 0, &first, &count, err);
+  for (; ok && p.number < list->count; p.number++) ok = postprocess_by(L, list, &p, by, err);
   return ok;
 }
+
+uint64_t script_files_recalled(void *state) { return recall_count(script_of(state)->recall); }
 
 /* ---- Boxes: such a state, for opening the space and for mutating ---- */
 

@@ -1,5 +1,6 @@
 /* Schedules and handles in Lua. */
 #include "bind_schedule.h"
+#include "state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,10 +57,21 @@ static void set_type(lua_State *L, const char *type) {
 
 static void refuse_lent(lua_State *L) { bind_refuse(L, "this schedule is no more: it was lent for one call"); }
 
-struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
+struct vm_schedule *bind_check_asked(lua_State *L, int at) {
   struct bound_schedule *b = check_schedule(L, at);
   if (!b->schedule) refuse_lent(L);
   return b->schedule;
+}
+
+/* What a postprocessor finds out by other ways than answers is not known again. */
+static void stop_recall(lua_State *L) {
+  struct recall *r = script_of(L)->recall;
+  if (recall_is_on(r)) recall_stop(r);
+}
+
+struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
+  stop_recall(L);
+  return bind_check_asked(L, at);
 }
 
 void bind_charge_schedule(lua_State *L, int at) {
@@ -183,13 +195,18 @@ uint32_t bind_check_handle(lua_State *L, int at) {
   return g.variable;
 }
 
+static struct given check_read(lua_State *L, int at) {
+  stop_recall(L);
+  return check_given(L, at);
+}
+
 static char type_letter(const struct vm_schedule *s, uint32_t variable) {
   uint8_t type = s->trace.steps->types[variable];
   return type == VM_T_BLOCK ? 'b' : type == VM_T_LOOP || type == VM_T_LOCATION ? 'l' : 'v';
 }
 
 static int handle_text(lua_State *L) {
-  struct given h = check_given(L, 1);
+  struct given h = check_read(L, 1);
   struct vm_schedule *s = h.schedule->schedule;
   tir_stmt at = vm_statement(s, h.variable);
   char letter = type_letter(s, h.variable), name[256];
@@ -208,7 +225,7 @@ static int handle_text(lua_State *L) {
 
 /* handle:value(): the number drawn. */
 static int handle_value(lua_State *L) {
-  struct given h = check_given(L, 1);
+  struct given h = check_read(L, 1);
   const int64_t *slots = h.schedule->schedule->slots;
   if (slots[h.variable] <= VM_UNSET)
     lua_pushnil(L);
@@ -219,7 +236,7 @@ static int handle_value(lua_State *L) {
 
 /* handle:name(): what conditions call it. */
 static int handle_name(lua_State *L) {
-  struct given h = check_given(L, 1);
+  struct given h = check_read(L, 1);
   lua_pushfstring(L, "%c%d", type_letter(h.schedule->schedule, h.variable), (int)h.variable);
   return 1;
 }

@@ -130,7 +130,8 @@ static int new_pool(lua_State *L) {
   luaL_setmetatable(L, BOUND_POOL);
   script_files_read(L, 2, &p->files);
   p->files.intrinsics = bind_intrinsics(L);
-  p->script = (struct search_script){&p->files, script_files_open, script_files_close, script_files_postprocess};
+  p->script = (struct search_script){&p->files, script_files_open, script_files_close, script_files_postprocess,
+                                     script_files_recalled};
   ms_error err = {.instruction = -1};
   p->pool = search_pool_new(&p->script, bind_intrinsics(L), (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
   if (!p->pool) return bind_raise(L, &err);
@@ -290,13 +291,14 @@ static int pool_replay(lua_State *L) {
   return 3;
 }
 
-/* pool:costs(): what the jobs so far have cost, seconds of the processor by stage: {jobs, accepted, replay, postprocess,
- * hash, trace, features} */
+/* pool:costs(): what the jobs so far have cost, seconds of the processor by stage: {jobs, accepted, recalled, replay,
+ * postprocess, hash, trace, features}; recalled: postprocessors that were done without their Lua */
 static int pool_costs(lua_State *L) {
   struct search_costs c = search_pool_costs(open_pool(L)->pool);
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   lua_pushinteger(L, (lua_Integer)c.jobs), lua_setfield(L, -2, "jobs");
   lua_pushinteger(L, (lua_Integer)c.accepted), lua_setfield(L, -2, "accepted");
+  lua_pushinteger(L, (lua_Integer)c.recalled), lua_setfield(L, -2, "recalled");
   lua_pushnumber(L, c.replay), lua_setfield(L, -2, "replay");
   lua_pushnumber(L, c.postprocess), lua_setfield(L, -2, "postprocess");
   lua_pushnumber(L, c.hash), lua_setfield(L, -2, "hash");

@@ -32,6 +32,7 @@ void *script_files_open(void *data, ms_error *err);
 void script_files_close(void *data, void *state);
 bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME],
                               ms_error *err);
+uint64_t script_files_recalled(void *state);
 
 /* A candidate's rows of features, held by the value there; NULL: it is none. */
 const float *bind_feature_rows(lua_State *L, int at, uint32_t *count);

@@ -94,6 +94,7 @@ ms.compare(kernel: msched.kernel, reference: function, seed: integer): number, i
 ms.check_lowered(func: msched.function, scheduled: msched.function, target: string, seed: integer) | Lowers the scheduled function for the target and runs it on the reference interpreter with threads and barriers that are real; raises where it is refused, races, or computes something else than the function.
 ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...: msched.array|number) | What so many elements of each output need, on the reference interpreter, and little else.
 ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place, and is raised, or given with the code `skipped` where such parts are.
+ms.recalled(f: function): function | f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by them and by what the schedule answers alone: where a shipped postprocessor calls it, what it did is known again.
 ms.defined(f: function): function | The function itself where f loads it when it is first called, else f: what ?? names the place of.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
@@ -294,7 +295,7 @@ best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Bu
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
 pool:add(func: msched.function): integer | A function whose jobs it replays besides; its number, from 1 on: that of the first is 0.
 pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, sketch_trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
-pool:costs(): table | What its jobs have cost so far, in seconds of the processor: {jobs, accepted, replay, postprocess, hash, trace, features}.
+pool:costs(): table | What its jobs have cost so far, in seconds of the processor: {jobs, accepted, recalled, replay, postprocess, hash, trace, features}; recalled: postprocessors that were done without their Lua.
 pool:close() | Ends the workers.
 features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
 draft:size(): number | How many candidates the sketch has, as far as drafts vary them.

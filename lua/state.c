@@ -355,6 +355,7 @@ void script_close(lua_State *L) {
   struct script *s = script_of(L);
   lua_close(L);
   cells_clear(&s->cells);
+  recall_free(s->recall);
   free(s);
 }
 

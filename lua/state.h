@@ -4,6 +4,7 @@
 
 #include "bind.h"
 #include "cells.h"
+#include "recall.h"
 
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct script { /* found through the allocator's data */
   double deadline; /* of the call that runs; 0: none */
   uint32_t looks;  /* of script_look */
   struct cells cells;
+  struct recall *recall; /* of a state that postprocesses; NULL: none */
 };
 struct script *script_of(lua_State *L);
 bool script_is_late(const struct script *s);

@@ -25,9 +25,10 @@ local function split_all(sch, loops, most)
 end
 
 -- A thread takes its share of the parallel iterations at once, so more than are wanted do no harm; vectors go first. Gives
--- the outermost loop, as it is afterwards.
-local function parallelize_and_vectorize(sch, block, loops, notes, strided)
-  local jobs, most = notes[PARALLEL], notes[VECTORIZE]
+-- the outermost loop, as it is afterwards; nil: there is none.
+local parallelize_and_vectorize = msched.recalled(function(sch, block, jobs, most, strided)
+  local loops = {sch:get_loops(block)}
+  if #loops == 0 then return nil end
   local found = sch:data_parallel_loops(block, jobs or 0, most or 0, strided and 1 or 0)
   if found.whole and jobs then return split_all(sch, loops, most) end
   local vectors = found.vector
@@ -43,7 +44,7 @@ local function parallelize_and_vectorize(sch, block, loops, notes, strided)
     if vectors == #loops then outer = inner end
   end
   return outer
-end
+end)
 
 return msched.postproc {
   name = "rewrite_parallel_vectorize_unroll",
@@ -53,13 +54,10 @@ return msched.postproc {
     local step = notes[EXPLICIT] or notes[IMPLICIT] or 0
     if not notes[PARALLEL] and not notes[VECTORIZE] and step == 0 then return end
     for _, block in ipairs {sch:get_child_blocks(root)} do
-      local loops = {sch:get_loops(block)}
-      if #loops > 0 then
-        local outer = parallelize_and_vectorize(sch, block, loops, notes, self.parameters.strided_vectors)
-        if step > 0 and not sch:is_spatial(block) then
-          sch:annotate(outer, "pragma_auto_unroll_max_step", step)
-          sch:annotate(outer, "pragma_unroll_explicit", notes[EXPLICIT] and 1 or 0)
-        end
+      local outer = parallelize_and_vectorize(sch, block, notes[PARALLEL], notes[VECTORIZE], self.parameters.strided_vectors)
+      if outer and step > 0 and not sch:is_spatial(block) then
+        sch:annotate(outer, "pragma_auto_unroll_max_step", step)
+        sch:annotate(outer, "pragma_unroll_explicit", notes[EXPLICIT] and 1 or 0)
       end
     end
   end,

@@ -30,7 +30,8 @@ local function first_that_reduces(sch, block, loops)
   return first
 end
 
-local function take_init_out(sch, block)
+local take_init_out = msched.recalled(function(sch, name)
+  local block = sch:get_sblock(name)
   local loops = {sch:get_loops(block)}
   local first = first_that_reduces(sch, block, loops)
   if first == 0 then return end
@@ -38,11 +39,11 @@ local function take_init_out(sch, block)
     local done, init = sch:try("decompose_reduction", block, loops[i])
     if done then return move_notes(sch, block, init) end
   end
-end
+end)
 
 return msched.postproc {
   name = "rewrite_reduction_block",
   apply = function(sch)
-    for _, name in ipairs(sch:reduction_blocks()) do take_init_out(sch, sch:get_sblock(name)) end
+    for _, name in ipairs(sch:reduction_blocks()) do take_init_out(sch, name) end
   end,
 }

@@ -343,10 +343,17 @@ end
 
 function space.check(sch, postprocs, context)
   for _, p in ipairs(postprocs) do
-    local ok, verdict, message = limited("postprocessor", p, sch, context, p)
-    if not ok then return false, p.name, verdict, message end
-    if verdict == false then return false, p.name end
+    local ok, name, code, message = space.check_by(p, sch, context)
+    if not ok then return false, name, code, message end
   end
+  return true
+end
+
+-- The same by one of them.
+function space.check_by(postproc, sch, context)
+  local ok, verdict, message = limited("postprocessor", postproc, sch, context, postproc)
+  if not ok then return false, postproc.name, verdict, message end
+  if verdict == false then return false, postproc.name end
   return true
 end
 

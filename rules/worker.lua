@@ -14,7 +14,10 @@ function worker.load(chunk, path)
   for _, kind in ipairs {"rule", "postproc", "mutator", "space"} do registered[kind] = {} end
 end
 
-function worker.postprocess(sch) return space.postprocess(sch, parts) end
+function worker.postprocs() return parts.postprocs end
+
+-- Runs the postprocessor of that number: as space.check.
+function worker.postprocess(sch, number) return space.check_by(parts.postprocs[number], sch, parts.context) end
 
 -- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, sites, idle}.
 function worker.sketches(func, seed, groups)
