@@ -10,6 +10,23 @@
 
 #include <llvm-c/Core.h>
 
+/* An innermost loop whose addresses step from one iteration to the next (emit_step.c). */
+enum { EMIT_MOST_STEPS = 8, EMIT_MOST_FIRSTS = 64 };
+struct emit_steps {
+  struct emit_steps *outer; /* of the loop around, or NULL */
+  tir_var var;
+  LLVMValueRef min;               /* of the variable */
+  LLVMBasicBlockRef before, body; /* which comes in, and begins the loop */
+  uint32_t counters, firsts;
+  int64_t bytes[EMIT_MOST_STEPS];        /* by which counters grow */
+  LLVMValueRef counter[EMIT_MOST_STEPS]; /* from 0 */
+  struct emit_first {
+    tir_buffer buffer;
+    tir_expr index;
+    LLVMValueRef address;
+  } first[EMIT_MOST_FIRSTS]; /* addresses of the first iteration */
+};
+
 struct emit {
   const struct tir *ir;
   tir_func func;
@@ -18,16 +35,18 @@ struct emit {
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
-  LLVMValueRef function;   /* being written */
-  LLVMBasicBlockRef entry; /* its first block: allocas go here */
-  LLVMBasicBlockRef leave; /* where a failed assertion goes */
-  LLVMValueRef *vars;      /* value of each variable; integers of 64 bits. NULL: not in scope */
-  LLVMValueRef *buffers;   /* pointer to the first element of each buffer */
-  LLVMValueRef status;     /* pointer to the status returned */
-  LLVMValueRef workspace;  /* pointer: the function's parameter */
-  LLVMValueRef thread;     /* number of the thread inside a parallel loop, else NULL */
-  uint32_t bodies;         /* outlined so far */
-  bool uses_tiles;         /* AMX's */
+  LLVMValueRef function;    /* being written */
+  LLVMBasicBlockRef entry;  /* its first block: allocas go here */
+  LLVMBasicBlockRef leave;  /* where a failed assertion goes */
+  LLVMValueRef *vars;       /* value of each variable; integers of 64 bits. NULL: not in scope */
+  uint8_t *lets;            /* by variable: it is bound inside of an expression */
+  struct emit_steps *steps; /* of the loop at hand, or NULL */
+  LLVMValueRef *buffers;    /* pointer to the first element of each buffer */
+  LLVMValueRef status;      /* pointer to the status returned */
+  LLVMValueRef workspace;   /* pointer: the function's parameter */
+  LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */
+  uint32_t bodies;          /* outlined so far */
+  bool uses_tiles;          /* AMX's */
   ms_error *err;
   bool failed;
 };
@@ -52,6 +71,13 @@ LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__
 LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */
 LLVMValueRef emit_load(struct emit *e, tir_expr load);
 void emit_store(struct emit *e, tir_stmt store);
+/* emit_step.c */
+/* Whether the loop is an innermost one over vectors. */
+bool emit_is_stepped(const struct emit *e, tir_stmt loop);
+/* The address of an element in such a loop; NULL: it does not step, or the statement at hand is in none. */
+LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr index, LLVMTypeRef element);
+/* At the end of an iteration: what steps goes on. */
+void emit_advance(struct emit *e, struct emit_steps *s);
 /* emit_math.c */
 LLVMValueRef emit_call(struct emit *e, tir_expr call);
 /* emit_stmt.c */

@@ -162,6 +162,7 @@ static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
   LLVMValueRef before = e->vars[n->ref];
   tir_type type = tir_type_of(e->ir, n->a);
   bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
+  e->lets[n->ref] = 1;
   if (index && wraps(e->ir, n->a))
     e->vars[n->ref] = emit_cast(e, emit_expr(e, n->a), type, TIR_T_I64);
   else

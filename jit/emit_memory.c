@@ -1,14 +1,35 @@
 /* Loads and stores of buffers of one dimension. */
 #include "emit.h"
 
+/* A bool is a byte in memory. */
+static LLVMTypeRef element_type(struct emit *e, tir_buffer buffer) {
+  tir_type type = tir_buffer_at(e->ir, buffer)->type;
+  return tir_type_code(type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, type);
+}
+
 static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef index) {
   assert(tir_is_buffer(e->ir, buffer) && index);
   if (!e->buffers[buffer])
     return emit_refusal(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name));
-  tir_type type = tir_buffer_at(e->ir, buffer)->type;
-  /* A bool is a byte in memory. */
-  LLVMTypeRef element = tir_type_code(type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, type);
-  return LLVMBuildInBoundsGEP2(e->builder, element, e->buffers[buffer], &index, 1, "");
+  return LLVMBuildInBoundsGEP2(e->builder, element_type(e, buffer), e->buffers[buffer], &index, 1, "");
+}
+
+/* The element at an index. A constant in it is added to the pointer, last: elements whose indices differ by constants have
+ * one pointer then, and distances that instructions hold, where LLVM would make a pointer of each. */
+static LLVMValueRef element_at(struct emit *e, tir_buffer buffer, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  if (!e->buffers[buffer]) return address(e, buffer, emit_int64(e, 0)); /* which refuses */
+  bool apart = (n->kind == TIR_ADD || n->kind == TIR_SUB) && tir_is_int(e->ir, n->b);
+  int64_t constant = apart ? tir_at(e->ir, n->b)->imm : 0, distance = n->kind == TIR_SUB ? -constant : constant;
+  tir_expr rest = apart ? n->a : index;
+  LLVMTypeRef element = element_type(e, buffer);
+  LLVMValueRef at = emit_stepped_address(e, buffer, rest, element), last = emit_int64(e, distance);
+  if (!at && !apart) return address(e, buffer, emit_index(e, index));
+  if (!at) { /* it may lie outside of the buffer */
+    at = emit_index(e, rest);
+    at = LLVMBuildGEP2(e->builder, element, e->buffers[buffer], &at, 1, "");
+  }
+  return distance ? LLVMBuildGEP2(e->builder, element, at, &last, 1, "") : at;
 }
 
 static bool is_bool(tir_type t) { return tir_type_code(t) == TIR_BOOL; }
@@ -26,29 +47,25 @@ static unsigned alignment(tir_type type) {
   return bytes ? bytes : 1;
 }
 
-static LLVMValueRef plain_load(struct emit *e, tir_buffer buffer, LLVMValueRef index, tir_type type) {
-  LLVMValueRef value = LLVMBuildLoad2(e->builder, stored_type(e, type), address(e, buffer, index), "");
+static LLVMValueRef plain_load(struct emit *e, LLVMValueRef at, tir_type type) {
+  LLVMValueRef value = LLVMBuildLoad2(e->builder, stored_type(e, type), at, "");
   LLVMSetAlignment(value, alignment(type));
   return from_memory(e, value, type);
 }
 
 /* A vector of consecutive elements, under a mask. */
-static LLVMValueRef masked_load(struct emit *e, tir_buffer buffer, LLVMValueRef index, tir_type type,
-                                LLVMValueRef mask) {
+static LLVMValueRef masked_load(struct emit *e, LLVMValueRef at, tir_type type, LLVMValueRef mask) {
   LLVMTypeRef types[] = {stored_type(e, type), LLVMPointerTypeInContext(e->context, 0)};
   LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.masked.load", 16), types, 2);
-  LLVMValueRef args[] = {address(e, buffer, index),
-                         LLVMConstInt(LLVMInt32TypeInContext(e->context), alignment(type), false), mask,
+  LLVMValueRef args[] = {at, LLVMConstInt(LLVMInt32TypeInContext(e->context), alignment(type), false), mask,
                          LLVMConstNull(types[0])};
   return from_memory(e, LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 4, ""), type);
 }
 
-static void masked_store(struct emit *e, tir_buffer buffer, LLVMValueRef index, tir_type type, LLVMValueRef value,
-                         LLVMValueRef mask) {
+static void masked_store(struct emit *e, LLVMValueRef at, tir_type type, LLVMValueRef value, LLVMValueRef mask) {
   LLVMTypeRef types[] = {stored_type(e, type), LLVMPointerTypeInContext(e->context, 0)};
   LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.masked.store", 17), types, 2);
-  LLVMValueRef args[] = {value, address(e, buffer, index),
-                         LLVMConstInt(LLVMInt32TypeInContext(e->context), alignment(type), false), mask};
+  LLVMValueRef args[] = {value, at, LLVMConstInt(LLVMInt32TypeInContext(e->context), alignment(type), false), mask};
   LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 4, "");
 }
 
@@ -111,7 +128,7 @@ static void store_lane(struct emit *e, void *data, int lane, LLVMValueRef index)
 LLVMValueRef emit_address(struct emit *e, tir_expr load) {
   assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
-  return address(e, n->ref, emit_index(e, tir_operands(e->ir, n->operands)[0]));
+  return element_at(e, n->ref, tir_operands(e->ir, n->operands)[0]);
 }
 
 LLVMValueRef emit_load(struct emit *e, tir_expr load) {
@@ -122,14 +139,14 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load) {
   tir_type type = n->type;
   int lanes = tir_type_lanes(tir_type_of(e->ir, index));
   LLVMValueRef mask = n->a ? emit_expr(e, n->a) : NULL;
-  if (lanes == 1 && !mask) return plain_load(e, n->ref, emit_index(e, index), type);
+  if (lanes == 1 && !mask) return plain_load(e, element_at(e, n->ref, index), type);
   if (mask && tir_type_lanes(tir_type_of(e->ir, n->a)) < lanes) mask = emit_splat(e, mask, lanes);
   if (is_contiguous(e, index)) {
-    LLVMValueRef first = emit_index(e, tir_at(e->ir, index)->a);
-    return mask ? masked_load(e, n->ref, first, type, mask) : plain_load(e, n->ref, first, type);
+    LLVMValueRef at = element_at(e, n->ref, tir_at(e->ir, index)->a);
+    return mask ? masked_load(e, at, type, mask) : plain_load(e, at, type);
   }
   if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !mask)
-    return emit_splat(e, plain_load(e, n->ref, emit_index(e, tir_at(e->ir, index)->a), tir_type_with_lanes(type, 1)),
+    return emit_splat(e, plain_load(e, element_at(e, n->ref, tir_at(e->ir, index)->a), tir_type_with_lanes(type, 1)),
                       lanes);
   struct lanes l = {n->ref, type, emit_alloca(e, stored_type(e, type), 1, 64), NULL};
   if (mask) LLVMBuildStore(e->builder, LLVMConstNull(stored_type(e, type)), l.cell);
@@ -156,10 +173,10 @@ void emit_store(struct emit *e, tir_stmt store) {
   LLVMValueRef mask = s.store.predicate ? emit_expr(e, s.store.predicate) : NULL;
   if (mask && tir_type_lanes(tir_type_of(e->ir, s.store.predicate)) < lanes) mask = emit_splat(e, mask, lanes);
   if (!mask && (lanes == 1 || is_contiguous(e, index))) {
-    LLVMValueRef first = emit_index(e, lanes == 1 ? index : tir_at(e->ir, index)->a);
-    LLVMSetAlignment(LLVMBuildStore(e->builder, value, address(e, s.store.buffer, first)), alignment(type));
+    LLVMValueRef at = element_at(e, s.store.buffer, lanes == 1 ? index : tir_at(e->ir, index)->a);
+    LLVMSetAlignment(LLVMBuildStore(e->builder, value, at), alignment(type));
   } else if (is_contiguous(e, index)) {
-    masked_store(e, s.store.buffer, emit_index(e, tir_at(e->ir, index)->a), type, value, mask);
+    masked_store(e, element_at(e, s.store.buffer, tir_at(e->ir, index)->a), type, value, mask);
   } else {
     struct lanes l = {s.store.buffer, type, NULL, value};
     for_each_lane(e, index, mask, store_lane, &l);

@@ -35,8 +35,13 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   LLVMPositionBuilderAtEnd(w, body);
   LLVMValueRef i = LLVMBuildPhi(w, LLVMInt64TypeInContext(e->context), "i");
   e->vars[s.loop.var] = i;
+  struct emit_steps *outer = e->steps;
+  struct emit_steps steps = {.outer = outer, .var = s.loop.var, .min = min, .before = before, .body = body};
+  e->steps = emit_is_stepped(e, loop) ? &steps : NULL;
   emit_list(e, s.first[TIR_BODY]);
+  e->steps = outer;
   e->vars[s.loop.var] = NULL;
+  emit_advance(e, &steps);
   LLVMValueRef next = LLVMBuildNSWAdd(w, i, emit_int64(e, 1), "");
   LLVMValueRef more = LLVMBuildICmp(w, LLVMIntSLT, next, end, "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
@@ -256,8 +261,9 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   e.context = LLVMGetModuleContext(module);
   e.builder = LLVMCreateBuilderInContext(e.context);
   e.vars = calloc(ir->vars.count, sizeof *e.vars);
+  e.lets = calloc(ir->vars.count, sizeof *e.lets);
   e.buffers = calloc(ir->buffers.count, sizeof *e.buffers);
-  if (!e.vars || !e.buffers) abort();
+  if (!e.vars || !e.lets || !e.buffers) abort();
   char inner_name[256];
   snprintf(inner_name, sizeof inner_name, "%s.inner", name);
   LLVMValueRef inner = declare_inner(&e, inner_name);
@@ -265,6 +271,7 @@ bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char
   if (!e.failed) write_entry(&e, name, inner);
   LLVMDisposeBuilder(e.builder);
   free(e.vars);
+  free(e.lets);
   free(e.buffers);
   return !e.failed;
 }

@@ -113,7 +113,7 @@ struct jit_options {
                              where else the products with the zeros of a padding are left out */
   bool verify;            /* verifier between lowering passes */
   uint64_t stack_bytes;   /* larger allocations are in the workspace; 0: 16 KiB */
-  const char *dump_after; /* a lowering pass's name, "llvm" or "asm": printed to `dump` */
+  const char *dump_after; /* a lowering pass's name, "emit", "llvm" or "asm": printed to `dump` */
   FILE *dump;
 };
 

@@ -1,0 +1,129 @@
+/* Addresses in innermost loops over vectors: what an iteration does not change of them is computed in front of the loop,
+ * and what all change alike, by so many bytes an iteration, is one counter for all of them.
+ *
+ *   for k in range(64): C[0:16] += A[y * 640 + k] * B[k * 32 + 16:…]     has   A + y * 640, by 4;  B, by 128, and 64 more
+ *
+ * This is the form that machines take: a pointer, a counter and a distance. LLVM finds it too, by loop strength reduction,
+ * which takes a third of the time of its code generation. */
+#include "emit.h"
+
+/* A loop of so few iterations may be written out by LLVM: the one around it is innermost then. */
+enum { MOST_WRITTEN_OUT = 8 };
+
+static bool is_index(tir_type t) {
+  return tir_type_code(t) == TIR_INT && tir_type_bits(t) >= 32 && tir_type_lanes(t) == 1;
+}
+
+static bool find_step(const struct emit *e, tir_expr x, tir_var v, int64_t *step);
+
+/* A product, quotient or remainder, by a constant where the variable is in it. */
+static bool find_step_of_product(const struct emit *e, const struct tir_expr_node *n, tir_var v, int64_t *step) {
+  int64_t a, b;
+  bool scales = n->kind == TIR_MUL, constant = tir_is_int(e->ir, n->b);
+  if (!find_step(e, n->a, v, &a) || !find_step(e, n->b, v, &b)) return false;
+  if (!scales && (!constant || tir_at(e->ir, n->b)->imm <= 0)) return false; /* it might be done though it never was */
+  *step = 0;
+  if (!a && !b) return true;
+  return scales && constant && !__builtin_mul_overflow(a, tir_at(e->ir, n->b)->imm, step);
+}
+
+/* By how much an index grows from one value of v to the next, where all else in it stays; false: it is not known, or what is
+ * in it is computed inside of the loop. */
+static bool find_step(const struct emit *e, tir_expr x, tir_var v, int64_t *step) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  int64_t a, b;
+  if (!is_index(n->type)) return false;
+  switch (n->kind) {
+  case TIR_INT_IMM: *step = 0; return true;
+  case TIR_VAR: *step = n->ref == v; return !e->lets[n->ref];
+  case TIR_ADD: return find_step(e, n->a, v, &a) && find_step(e, n->b, v, &b) && !__builtin_add_overflow(a, b, step);
+  case TIR_SUB: return find_step(e, n->a, v, &a) && find_step(e, n->b, v, &b) && !__builtin_sub_overflow(a, b, step);
+  case TIR_MUL:
+  case TIR_DIV:
+  case TIR_MOD: return find_step_of_product(e, n, v, step);
+  default: return false;
+  }
+}
+
+bool emit_is_stepped(const struct emit *e, tir_stmt loop) {
+  bool vectors = false;
+  if (tir_loop_extent(e->ir, loop) < 2) return false;
+  tir_stmt only = tir_stmt_at(e->ir, loop)->first[TIR_BODY];
+  if (only && !tir_stmt_at(e->ir, only)->next && tir_is(e->ir, only, TIR_LOOP))
+    return tir_loop_extent(e->ir, only) <= MOST_WRITTEN_OUT && emit_is_stepped(e, only);
+  for (tir_stmt s = tir_next(e->ir, loop, loop); s; s = tir_next(e->ir, s, loop)) {
+    const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
+    if (n->kind != TIR_STORE && n->kind != TIR_IF) return false;
+    vectors |= n->kind == TIR_STORE && tir_type_lanes(tir_type_of(e->ir, n->store.value)) > 1;
+  }
+  return vectors;
+}
+
+/* To the end of a block: in front of what leaves it, if that is there. */
+static void go_to(struct emit *e, LLVMBasicBlockRef block) {
+  LLVMValueRef leaves = LLVMGetBasicBlockTerminator(block);
+  if (leaves)
+    LLVMPositionBuilderBefore(e->builder, leaves);
+  else
+    LLVMPositionBuilderAtEnd(e->builder, block);
+}
+
+/* The counter that grows by so many bytes, from 0; NULL: there are too many. */
+static LLVMValueRef counter(struct emit *e, struct emit_steps *s, int64_t bytes) {
+  uint32_t i = 0;
+  while (i < s->counters && s->bytes[i] != bytes) i++;
+  if (i == EMIT_MOST_STEPS) return NULL;
+  if (i < s->counters) return s->counter[i];
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+  LLVMPositionBuilderBefore(e->builder, LLVMGetFirstInstruction(s->body));
+  s->counters++;
+  s->bytes[i] = bytes;
+  s->counter[i] = LLVMBuildPhi(e->builder, LLVMInt64TypeInContext(e->context), "step");
+  go_to(e, here);
+  return s->counter[i];
+}
+
+/* The address of the first iteration, in front of the loop; there it may step too, from one iteration of the loop around to
+ * the next. */
+static LLVMValueRef first_address(struct emit *e, struct emit_steps *s, tir_buffer buffer, tir_expr index,
+                                  LLVMTypeRef element) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+  for (uint32_t i = 0; i < s->firsts; i++)
+    if (s->first[i].buffer == buffer && s->first[i].index == index) return s->first[i].address;
+  LLVMValueRef now = e->vars[s->var];
+  go_to(e, s->before);
+  e->vars[s->var] = s->min;
+  e->steps = LLVMIsConstant(s->min) ? s->outer : NULL;
+  LLVMValueRef at = emit_stepped_address(e, buffer, index, element);
+  if (!at) {
+    at = emit_index(e, index);
+    at = LLVMBuildGEP2(e->builder, element, e->buffers[buffer], &at, 1, "");
+  }
+  e->vars[s->var] = now;
+  e->steps = s;
+  go_to(e, here);
+  if (s->firsts < EMIT_MOST_FIRSTS) s->first[s->firsts++] = (struct emit_first){buffer, index, at};
+  return at;
+}
+
+LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr index, LLVMTypeRef element) {
+  struct emit_steps *s = e->steps;
+  int64_t step;
+  assert(e->buffers[buffer]);
+  if (!s || !find_step(e, index, s->var, &step)) return NULL;
+  int64_t size = (int64_t)emit_type_bytes(tir_buffer_at(e->ir, buffer)->type), bytes;
+  if (__builtin_mul_overflow(step, size, &bytes)) return NULL;
+  LLVMValueRef by = bytes ? counter(e, s, bytes) : NULL;
+  if (bytes && !by) return NULL;
+  LLVMValueRef at = first_address(e, s, buffer, index, element);
+  return by ? LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), at, &by, 1, "") : at;
+}
+
+void emit_advance(struct emit *e, struct emit_steps *s) {
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
+  for (uint32_t i = 0; i < s->counters; i++) {
+    LLVMValueRef next = LLVMBuildNSWAdd(e->builder, s->counter[i], emit_int64(e, s->bytes[i]), "");
+    LLVMAddIncoming(s->counter[i], (LLVMValueRef[]){emit_int64(e, 0), next}, (LLVMBasicBlockRef[]){s->before, latch},
+                    2);
+  }
+}
