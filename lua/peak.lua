@@ -50,16 +50,27 @@ function peak.glance(cores)
   return together * DISTURBED < alone and alone or together
 end
 
--- A function (func, target, again) that says what operations a second this machine does, where it is known how to: measured
--- once, or again, and then the most of all times.
+-- How a target's peak is measured, and what it is known by; nil: it is not known how to.
+local function measure_of(target)
+  if target.arch then
+    local text = "cuda -arch=" .. target.text:match "-arch=(%S+)" -- without limits that are not the device's
+    return text, function() return peak.device_glance(text, target.arch) end
+  end
+  if target.kind ~= "llvm" or target.vector_bits ~= ms.target("native").vector_bits then return nil end
+  return target.cores, function() return peak.glance(target.cores) end
+end
+
+-- A function (func, target, again) that says what operations a second on float32 this machine or its device does, where it is
+-- known how to: measured once, or again, and then the most of all times.
 function peak.reach()
   local reaches = {}
   return function(func, target, again)
     for _, p in ipairs(func:params()) do if p.type ~= "float32" then return nil end end
-    if target.kind ~= "llvm" or target.vector_bits ~= ms.target("native").vector_bits then return nil end
-    local known = reaches[target.cores]
-    if not known or again then reaches[target.cores] = math.max(known or 0, peak.glance(target.cores)) end
-    return reaches[target.cores]
+    local key, measure = measure_of(target)
+    if not key then return nil end
+    local known = reaches[key]
+    if not known or again then reaches[key] = math.max(known or 0, measure()) end
+    return reaches[key]
   end
 end
 
@@ -150,6 +161,13 @@ end
 function peak.device_copy_call(target)
   local bytes, func = device_copy(device_of(target.arch))
   return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), bytes = bytes}
+end
+
+-- As peak.glance, on the device that runs the target's code.
+function peak.device_glance(text, arch)
+  local operations, func = device_product(device_of(arch))
+  local _, low = ms.build(func, {target = text}):time(table.unpack(ms.arrays_for(func, 1)))
+  return operations / low
 end
 
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.

@@ -36,7 +36,10 @@ MSCHED_NVRTC=/nonexistent "$msched" doctor >"$work/other"
 grep -q "^reach *not measured: .*NVRTC is missing" "$work/other" || fail "it is not said why there is no peak: $(cat "$work/other")"
 grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz; 1: Fake 80, sm_80" "$work/doctor" || fail "no devices"
 
-"$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
+# What the peak is measured with, when tuning begins, is named so.
+export FAKE_CUDA_SKIPPED=peak
+FAKE_CUDA_TIMES="256=1" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
+grep -q "% of the roofline, whose peak is 70867 GFLOP/s, as measured" "$work/tuned" || fail "the device's peak is not measured: $(cat "$work/tuned")"
 [ "$(records)" = 6 ] || fail "$(records) records, not 6"
 ! grep -q busy "$work/tuned" || fail "a busy host is no busy device"
 id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
@@ -85,7 +88,7 @@ FAKE_CUDA_DEVICES=90 "$msched" tune "$gemm" --target cuda --no-tune --db "$work/
 grep -q "on cuda -arch=sm_90a:" "$work/out" || fail "not what that device alone has: $(cat "$work/out")"
 MSCHED_LIBCUDA=/nonexistent refused "no device is found here: say which GPU" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32
 
-# ---- Without measuring: drafts whose registers spill come after those that do not
+# ---- Without measuring: drafts whose registers spill, or whose products wait for one another, come after those that do not
 first() { # the record that a new store gets
   "$msched" tune "$gemm" --target "$target" --no-tune --db "$work/$1.db" -- 32 32 32 >"$work/out" 2>&1 || fail "--no-tune: $(cat "$work/out")"
   sed -n 's/.*msched show \([0-9a-f]*\).*/\1/p' "$work/out" | head -1
@@ -93,6 +96,7 @@ first() { # the record that a new store gets
 plain=$(first plain)
 [ -n "$plain" ] && [ "$(first plain_again)" = "$plain" ] || fail "not the same twice: $plain"
 [ "$(FAKE_NVRTC_SPILLS=2 first spills)" != "$plain" ] || fail "a draft that spills is the first"
+[ "$(FAKE_NVRTC_SERIALIZED=2 first waits)" != "$plain" ] || fail "a draft whose products wait for one another is the first"
 [ "$(FAKE_NVRTC_SPILLS=1000 first all_spill)" = "$plain" ] || fail "where all drafts spill, the first is not the first"
 
 # ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best

@@ -8,7 +8,7 @@
  *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
  *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled; `64=+9past1`: the
  *                      tenth time and later alone
- *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, and take their time
+ *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no faults
  *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01. Twice that
  *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
 #define _GNU_SOURCE
@@ -259,13 +259,12 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   (void)stream, (void)extra;
   if (sticky) return sticky;
   if (!threads || threads > MOST_THREADS) return INVALID_VALUE;
-  const char *fault = later(said_of("FAKE_CUDA_FAULTS", threads)), *time = said_of("FAKE_CUDA_TIMES", threads);
+  kernel_call *call;
+  memcpy(&call, &function, sizeof call);
+  const char *fault = call == skip ? NULL : later(said_of("FAKE_CUDA_FAULTS", threads));
+  const char *time = said_of("FAKE_CUDA_TIMES", threads);
   fake_cuda_pass(time ? atof(time) : 0.01);
-  if (!fault || *fault > '9') {
-    kernel_call *call;
-    memcpy(&call, &function, sizeof call);
-    call(extents, args, shared_bytes);
-  }
+  if (!fault || *fault > '9') call(extents, args, shared_bytes);
   return fault ? fail(fault, args) : SUCCESS;
 }
 

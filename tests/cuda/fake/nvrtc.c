@@ -3,7 +3,8 @@
  *   FAKE_NVRTC_VERSION    of CUDA, as 13000
  *   FAKE_NVRTC_ARCHS      what it knows, as `80 86 90`, which it is unless said
  *   FAKE_NVRTC_REGISTERS  that a thread takes, as its log has it: 32 unless said
- *   FAKE_NVRTC_SPILLS     kernels of so many programs, the first of a process, spill 16 bytes a thread */
+ *   FAKE_NVRTC_SPILLS     kernels of so many programs, the first of a process, spill 16 bytes a thread
+ *   FAKE_NVRTC_SERIALIZED of so many, products of tensor units wait for one another */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,17 +55,18 @@ int nvrtcGetSupportedArchs(int *list) {
   return 0;
 }
 
-static int spilled(void) {
-  static int programs;
-  const char *most = getenv("FAKE_NVRTC_SPILLS");
-  return most && programs++ < atoi(most) ? 16 : 0;
+/* Whether a program, the nth of the process, is one of the first so many. */
+static int is_among(const char *variable, int nth) {
+  const char *most = getenv(variable);
+  return most && nth < atoi(most);
 }
 
 /* What ptxas says of each kernel. */
 static void write_log(struct program *p) {
   static const char begins[] = "__global__ void __launch_bounds__(";
   const char *registers = getenv("FAKE_NVRTC_REGISTERS");
-  int bytes = spilled();
+  static int programs;
+  int nth = programs++, bytes = is_among("FAKE_NVRTC_SPILLS", nth) ? 16 : 0;
   for (const char *at = p->source; (at = strstr(at, begins)) != NULL;) {
     at = strchr(at, ')') + 2;
     int length = (int)strcspn(at, "(");
@@ -74,6 +76,12 @@ static void write_log(struct program *p) {
              "    %d bytes stack frame, %d bytes spill stores, %d bytes spill loads\n"
              "ptxas info    : Used %d registers, used 1 barriers\n",
              length, at, bytes, bytes, bytes, registers ? atoi(registers) : 32);
+    used = strlen(p->log);
+    if (is_among("FAKE_NVRTC_SERIALIZED", nth))
+      snprintf(p->log + used, sizeof p->log - used,
+               "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+               "ill formed pipeline stage in the function '%.*s'\n",
+               length, at);
   }
 }
 
