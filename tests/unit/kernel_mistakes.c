@@ -115,6 +115,29 @@ static void what_an_iteration_overwrites_was_read(void **state) {
                  "statement 0 touches S, which is not the loop's own");
 }
 
+#undef PIPELINE
+#define PIPELINE(n, k, places, loop)                                                                                   \
+  "    for " k " in T.serial(" #n ", annotations={\"software_pipeline_stage\": " places                                \
+  ", \"software_pipeline_order\": [0, 1], \"software_pipeline_async_stages\": [0]}):",                                 \
+      loop
+
+/* Loops beside each other had one depth; what is laid over their buffers was written before the last copies were read,
+ * and copies were not seen as what they touch: the second loop's buffers and W lie where the first loop's do. */
+static void loops_of_other_depths_follow_one_another(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function("A: T.Buffer((13, 60), \"float32\"), C: T.Buffer((60,), \"float32\")", BX(3),
+                    "    L = T.alloc_buffer((20,), scope=\"local\")", "    W = T.alloc_buffer((20,), scope=\"shared\")",
+                    TX(20), "        L[tx] = T.float32(0)",
+                    PIPELINE(13, "k", "[0, 3]", "        S = T.alloc_buffer((20,), scope=\"shared\")"), "    " TX(20),
+                    "            S[tx] = A[k, bx * 20 + tx]", "    " TX(20), "            L[tx] = L[tx] + S[19 - tx]",
+                    PIPELINE(7, "j", "[0, 1]", "        U = T.alloc_buffer((20,), scope=\"shared\")"), "    " TX(20),
+                    "            U[tx] = A[12 - j, bx * 20 + tx]", "    " TX(13),
+                    "            L[tx] = L[tx] * T.float32(2) + U[12 - tx]", TX(20), "        W[19 - tx] = L[tx]",
+                    TX(20), "        C[bx * 20 + tx] = W[tx]"),
+      9, "U = T.decl_buffer((40,), data=T.address_of(shared[0])");
+}
+
 /* ---- Vectors ---- */
 
 #define HALVES "A: T.Buffer((62,), \"float16\"), C: T.Buffer((60,), \"float16\")"
@@ -170,6 +193,7 @@ int main(void) {
       cmocka_unit_test(what_the_next_iteration_reads_is_not_laid_over),
       cmocka_unit_test(a_buffer_behind_an_odd_one_is_aligned),
       cmocka_unit_test(what_an_iteration_overwrites_was_read),
+      cmocka_unit_test(loops_of_other_depths_follow_one_another),
       cmocka_unit_test(pairs_begin_at_even_elements),
       cmocka_unit_test(a_virtual_thread_of_a_tail_is_written_out),
       cmocka_unit_test(elements_of_half_bytes_are_refused),
