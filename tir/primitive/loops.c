@@ -90,14 +90,20 @@ static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
   return copy;
 }
 
-/* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap. */
+/* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap, nor those of what other loops
+ * make, such as the parts of one that was fused further out. */
 static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr binding, uint64_t *seen) {
   struct tir_linear l = tir_linear_of(ir, binding);
-  for (uint32_t i = 0; i < l.count; i++)
-    if (tir_at(ir, tir_terms(ir, l)[i].atom)->kind != TIR_VAR || tir_terms(ir, l)[i].coefficient <= 0) return false;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term term = tir_terms(ir, l)[i];
+    bool is_plain = tir_at(ir, term.atom)->kind == TIR_VAR || !tir_uses_any_loop(ir, term.atom, loops, count);
+    if (!is_plain || term.coefficient <= 0) return false;
+  }
   if (tir_steps_overlap(ir, l)) return false;
   for (uint32_t i = 0; i < l.count; i++) {
-    tir_var v = tir_at(ir, ir->terms.at[l.first + i].atom)->ref;
+    const struct tir_expr_node *atom = tir_at(ir, ir->terms.at[l.first + i].atom);
+    if (atom->kind != TIR_VAR) continue;
+    tir_var v = atom->ref;
     for (uint32_t k = 0; k < count; k++) {
       if (tir_as(ir, loops[k], TIR_LOOP)->loop.var != v) continue;
       if (*seen >> k & 1) return false;
