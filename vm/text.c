@@ -38,8 +38,19 @@ void vm_put_real(struct vm_text *text, double value) {
   vm_put(text, out, strlen(out));
 }
 
+/* The first byte, eight at a time, of eight that are not all ASCII without zeros. */
+static size_t skip_plain(const char *bytes, size_t length) {
+  const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+  size_t i = 0;
+  for (uint64_t word; i + sizeof word <= length; i += sizeof word) {
+    memcpy(&word, bytes + i, sizeof word);
+    if ((word | (word - ones)) & high) break;
+  }
+  return i;
+}
+
 bool vm_is_text(const char *bytes, size_t length) {
-  for (size_t i = 0; i < length;) {
+  for (size_t i = skip_plain(bytes, length); i < length;) {
     unsigned char c = (unsigned char)bytes[i++];
     if (!c || (c >= 0x80 && c < 0xc2) || c > 0xf4) return false;
     int more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;

@@ -30,10 +30,12 @@ static struct vm_steps *steps_new(void) {
   return steps;
 }
 
+/* With room for half as many more: what is copied is about to be added to. */
 static void *copy_array(const void *from, uint32_t count, size_t size, uint32_t *capacity) {
   *capacity = 0;
   if (!from) return NULL;
-  void *to = tir_enlarge(NULL, capacity, count ? count : 1, size);
+  uint64_t room = (uint64_t)count + count / 2 + 1;
+  void *to = tir_enlarge(NULL, capacity, room < UINT32_MAX ? room : UINT32_MAX, size);
   memcpy(to, from, count * size);
   return to;
 }

@@ -377,6 +377,28 @@ static void what_no_form_holds(void **state) {
   vm_trace_free(t);
 }
 
+/* Wherever in a long text a byte stands that no text holds; characters of several bytes are held anywhere. */
+static void texts_byte_by_byte(void **state) {
+  (void)state;
+  enum { LENGTH = 21 };
+  struct vm_trace *t = read_json(START);
+  struct vm_value key = vm_string(t, "k", 1);
+  for (int at = 0; at < LENGTH; at++) {
+    static const char wrong[] = {0, (char)0x80, (char)0xc1, (char)0xff};
+    char text[LENGTH + 1] = "abcdefghijklmnopqrstu", sign[] = "\xe2\x82\xac";
+    for (size_t i = 0; i < sizeof wrong; i++) {
+      text[at] = wrong[i];
+      refused(t, VM_Annotate, (struct vm_value[]){vm_ref(0), vm_string(t, text, LENGTH)}, &key, 0, VM_NO_DRAW);
+    }
+    text[at] = 'x';
+    if (at <= LENGTH - 3) memcpy(text + at, sign, 3);
+    ms_error err = {0};
+    struct vm_value inputs[] = {vm_ref(0), vm_string(t, text, LENGTH)};
+    assert_true(vm_append(t, VM_Annotate, inputs, 2, &key, 1, 0, VM_NO_DRAW, &err));
+  }
+  vm_trace_free(t);
+}
+
 /* A formula as deep as it is long: a chain, and parentheses, within the limit of nodes. */
 static void deep_formulas(void **state) {
   (void)state;
@@ -400,6 +422,7 @@ int main(void) {
       cmocka_unit_test(maps),
       cmocka_unit_test(decisions_that_do_not_fit),
       cmocka_unit_test(what_no_form_holds),
+      cmocka_unit_test(texts_byte_by_byte),
       cmocka_unit_test(deep_formulas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
