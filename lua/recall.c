@@ -33,7 +33,7 @@ struct logged {
   uint32_t answer;       /* in `answers` */
 };
 struct frame {
-  uint32_t edge, handles; /* where it is; its first handle */
+  uint32_t edge, first_handle; /* edge: where it is */
 };
 
 struct recall {
@@ -162,7 +162,7 @@ static void put_outcome(struct bytes *out, bool done, uint32_t count) {
 
 static uint32_t find_edge(const struct recall *r, uint32_t first, const uint8_t *answer, uint32_t size) {
   for (uint32_t e = first; e; e = r->edges[e].next)
-    if (r->edges[e].size == size && (!size || !memcmp(r->kept.at + r->edges[e].answer, answer, size))) return e;
+    if (r->edges[e].size == size && !memcmp(r->kept.at + r->edges[e].answer, answer, size)) return e;
   return 0;
 }
 
@@ -188,6 +188,8 @@ static void forget(struct recall *r) {
 struct recall *recall_new(void) {
   struct recall *r = calloc(1, sizeof *r);
   if (!r) abort();
+  struct bytes *buffers[] = {&r->kept, &r->answers, &r->scratch};
+  for (int i = 0; i < 3; i++) buffers[i]->at = tir_enlarge(NULL, &buffers[i]->capacity, 1, 1);
   forget(r);
   return r;
 }
@@ -366,8 +368,7 @@ static uint32_t next_node(struct recall *r, const struct node *made) {
   if (e->to) {
     const struct node *n = &r->nodes[e->to];
     assert(n->op == made->op && n->id == made->id && n->entry == made->entry &&
-           r->kept.size - n->args >= r->scratch.size &&
-           (!r->scratch.size || !memcmp(r->kept.at + n->args, r->scratch.at, r->scratch.size)) &&
+           r->kept.size - n->args >= r->scratch.size && !memcmp(r->kept.at + n->args, r->scratch.at, r->scratch.size) &&
            "a postprocessor of ours goes by answers alone");
     return e->to;
   }
@@ -389,7 +390,7 @@ static void go_on(struct recall *r, uint32_t node) {
 void recall_asked(struct recall *r, enum vm_query query, const struct vm_value *args, uint32_t count,
                   const struct vm_trace *pool, const struct vm_value *answer) {
   struct node made = {.op = ASK, .inputs = (uint8_t)count, .id = (uint16_t)query};
-  uint32_t base = top(r)->handles;
+  uint32_t base = top(r)->first_handle;
   r->scratch.size = 0;
   r->keeps = r->keeps && put_values(r, &r->scratch, pool->steps, args, count, base);
   if (!r->keeps) return;
@@ -405,7 +406,7 @@ void recall_performed(struct recall *r, const struct recall_call *call, const st
                       .inputs = (uint8_t)call->input_count,
                       .attrs = (uint8_t)call->attr_count,
                       .id = (uint16_t)call->kind};
-  uint32_t base = top(r)->handles;
+  uint32_t base = top(r)->first_handle;
   r->scratch.size = 0;
   r->keeps = r->keeps && call->input_count <= MOST_VALUES && r->handle_count + count - base <= MOST_HANDLES &&
              put_values(r, &r->scratch, trace->steps, call->inputs, call->input_count, base) &&
@@ -428,7 +429,7 @@ static void add_given(struct recall *r, const struct vm_value *args, uint32_t co
 void recall_enter(struct recall *r, uint32_t function, const struct vm_value *args, uint32_t count,
                   const struct vm_trace *pool) {
   struct node made = {.op = CALL};
-  uint32_t base = top(r)->handles, inner = r->handle_count;
+  uint32_t base = top(r)->first_handle, inner = r->handle_count;
   if (r->depth == MOST_FRAMES) r->keeps = false;
   if (!r->keeps) return;
   add_given(r, args, count, inner);
@@ -452,7 +453,7 @@ void recall_leave(struct recall *r, const struct vm_value *results, uint32_t cou
   struct node made = {.op = RETURN, .inputs = (uint8_t)count};
   if (!r->keeps) return;
   assert(r->depth > 1);
-  uint32_t inner = top(r)->handles;
+  uint32_t inner = top(r)->first_handle;
   r->scratch.size = 0;
   r->keeps = put_values(r, &r->scratch, pool->steps, results, count, inner);
   if (!r->keeps) return;
