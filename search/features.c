@@ -4,6 +4,7 @@
 #include "search.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,8 +145,18 @@ const char *search_feature_doc(uint32_t i) {
   return column_at(i, &prefix)->doc;
 }
 
-/* Most numbers are 0: that takes no logarithm. */
-static float scaled(double x) { return x == 0 ? 0 : (float)(x < 0 ? -log2(1 - x) : log2(1 + x)); }
+/* Most numbers are 0, or small and whole: those take no logarithm. */
+enum { SMALL = 1024 };
+static float logarithms[SMALL]; /* of 1 and more */
+static pthread_once_t logarithms_once = PTHREAD_ONCE_INIT;
+static void fill_logarithms(void) {
+  for (int i = 0; i < SMALL; i++) logarithms[i] = (float)log2(1.0 + i);
+}
+
+static float scaled(double x) {
+  if (x >= 0 && x < SMALL && x == (int)x) return logarithms[(int)x];
+  return (float)(x < 0 ? -log2(1 - x) : log2(1 + x));
+}
 
 /* ---- What surrounds a store ---- */
 
@@ -415,11 +426,14 @@ static void write_curve(const struct store_info *s, float *row) {
     intensity[n] = bytes > 0 ? operations * done / bytes : 0;
     if (n < s->loop_count) done *= s->loops[n].extent;
   }
+  uint32_t last = 0;
+  float value = 0;
   for (int i = 0; i < CURVE; i++) {
     double at = work[s->loop_count] * (i + 1) / CURVE;
     uint32_t n = 0;
     while (n < s->loop_count && work[n] < at) n++;
-    row[i] = scaled(intensity[n]);
+    if (!i || n != last) value = scaled(intensity[n]);
+    row[i] = value, last = n;
   }
 }
 
@@ -507,6 +521,7 @@ static void describe_store(struct tir *ir, tir_stmt store, float *row) {
 
 bool search_features(struct tir *ir, tir_func f, float **rows, uint32_t *count, ms_error *err) {
   assert(tir_is_func(ir, f));
+  pthread_once(&logarithms_once, fill_logarithms);
   tir_stmt body = ir->funcs.at[f].body;
   uint32_t stores = 0;
   for (tir_stmt s = body; s; s = tir_next(ir, s, body)) stores += tir_is(ir, s, TIR_STORE);
