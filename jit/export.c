@@ -131,7 +131,14 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
   char object[4200];
   if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
-  bool ok = write_form(lowered, f, name, target, options, ".so", object, err) && run_linker(object, path, err);
+  bool written = write_form(lowered, f, name, target, options, ".so", object, err);
+  size_t length = strlen(object);
+  if (!written && err && !strncmp(err->message, object, length)) { /* the user knows of no object */
+    char why[sizeof err->message];
+    snprintf(why, sizeof why, "%s", err->message + length);
+    ms_fail(err, err->code, "%s%s", path, why);
+  }
+  bool ok = written && run_linker(object, path, err);
   unlink(object);
   return ok;
 }

@@ -70,7 +70,8 @@ static int time_in_turn(lua_State *L) {
   if (count < 1 || count > MOST_IN_TURN) return bind_refuse(L, "from 1 to %d calls are timed in turn", MOST_IN_TURN);
   for (lua_Integer i = 0; i < count; i++) {
     lua_rawgeti(L, 1, i + 1);
-    struct bound_call *call = check_call(L, -1);
+    struct bound_call *call = luaL_testudata(L, -1, BOUND_CALL);
+    if (!call) return bind_refuse(L, "number %d is no call: kernel:prepare(arguments) gives one", (int)i + 1);
     contenders[i] = (struct jit_contender){.call = call->run, .sample = call->sample, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
   }

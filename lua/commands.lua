@@ -27,7 +27,8 @@ local function next_commands(task, options)
   local id, db = task.fastest.id, options.db and " --db " .. cli.shell_word(options.db) or ""
   local commands_ = {"show " .. id, "replay " .. id, string.format("export %s -o %s", id, cli.shell_word(task.func:name() .. LINKED[task.target.kind]))}
   for i, c in ipairs(commands_) do commands_[i] = "msched " .. c .. db end
-  return "next:  " .. table.concat(commands_, "    ")
+  local line, width = "next:  " .. table.concat(commands_, "    "), ms.terminal_width()
+  return width and utf8.len(line) and utf8.len(line) > width and "next:\n  " .. table.concat(commands_, "\n  ") or line
 end
 
 local MOST_JOBS = 1024 -- each is a thread with a state of Lua

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,14 @@ static void finish_output(void) {
   _exit(CLI_FAILED);
 }
 
+/* A stream that was closed by who started the program would be the next file that it opens, a store's: it is one that can
+ * neither be read nor written. */
+static void keep_streams(void) {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream)
+      _exit(CLI_FAILED);
+}
+
 /* What C cannot do without memory ends the program, wherever it is. That is said where so much as this cannot be had: else it
  * is an assertion that failed, which has said so. Calls the system alone: a signal may come anywhere. */
 enum { MEMORY_LEFT = 128 << 20 };
@@ -96,6 +105,7 @@ static int unknown_command(const char *name) {
 }
 
 int main(int argc, char **argv) {
+  keep_streams();
   atexit(finish_output);
   signal(SIGABRT, on_abort);
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */

@@ -307,23 +307,38 @@ function actions.prune(options)
   return DONE
 end
 
+local function count_records(store)
+  local count = 0
+  for _, w in ipairs(store:workloads()) do count = count + w.records end
+  return count
+end
+
 -- Takes all of other stores in; of a record that is in several, the latest.
 function actions.merge(options, paths)
   if not paths[1] then misuse("say which stores") end
-  local store, exchange, added, refused = open_store(options.db), ms.load "lua.exchange", 0, 0
+  local store, exchange, given, refused = open_store(options.db), ms.load "lua.exchange", 0, 0
+  local before = count_records(store)
   for _, path in ipairs(paths) do
-    local from, text = open_store(path, true), os.tmpname()
+    local opened, from = pcall(open_store, path, true)
+    if not opened and tostring(type(from) == "table" and from.message or from):find("has the store open already", 1, true) then
+      refuse("%s: a store is not merged into itself; --db names the one that takes the others in", path)
+    elseif not opened then
+      error(from, 0)
+    end
+    local text = os.tmpname()
     local ok, message = pcall(function()
       from:export(text)
-      local more, others = exchange.import_records(store, text, {})
-      added, refused = added + more, refused + others
+      given = given + count_records(from)
+      refused = refused + select(2, exchange.import_records(store, text, {}))
     end)
     os.remove(text)
     from:close()
     if not ok then refuse("%s: %s", path, tostring(message)) end
   end
-  if options.json then put_json {added = added, refused = refused}
-  else print(count_text(added, "record") .. " added" .. (refused > 0 and ", " .. count_text(refused, "line") .. " refused" or "")) end
+  local added = count_records(store) - before
+  local known = given - added - refused
+  if options.json then put_json {added = added, known = known, refused = refused}
+  else print(count_text(added, "record") .. " added" .. (known > 0 and string.format(", %d in several stores: the later one is kept", known) or "") .. (refused > 0 and ", " .. count_text(refused, "line") .. " refused" or "")) end
   return refused > 0 and FAILED or DONE
 end
 

@@ -26,6 +26,19 @@ refused() { # status, words of the message, command…
 "$msched" db export "$work/before" --db "$db"
 id=$("$msched" top --db "$db" --json | head -n 1 | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 
+# ---- Closed streams: no file is opened in their place
+for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
+  rm -f "$work/closed.db"*
+  expected=$(case $closed in *" >&-"* | ">&-") echo 1 ;; *) echo 0 ;; esac)
+  got=0
+  eval '"$msched" tune "$gemm" --trials 1 --policy replay_trace --db "$work/closed.db" -- 32 32 32' "$closed" >"$work/out" 2>"$work/err" || got=$?
+  [ "$got" = "$expected" ] || fail "status $got with $closed: $(cat "$work/err")"
+  "$msched" db check --db "$work/closed.db" | grep -qx clean || fail "the store is not clean with $closed"
+done
+rm -f "$work/closed.db"*
+
+refused 1 "msched export: /nonexistent/x.so: No such file or directory" "$msched" export "$id" -o /nonexistent/x.so --db "$db"
+
 # ---- Scripts
 echo 'return {' >"$work/syntax.lua"
 printf 'local x\nerror "oh"' >"$work/raise.lua"

@@ -104,7 +104,8 @@ msched: attempt to call a nil value (method '"'get_sbloc'"'); did you mean `get_
 msched: there is no option `preserve_unit_iter` here; known are loop, factors, preserve_unit_iters, disable_predication, decision; did you mean `preserve_unit_iters`?
 msched: attempt to call a nil value (field '"'tunee'"'); did you mean `tune`?
 msched: relu: there is no option `nam`; there are name; did you mean `name`?
-msched: attempt to call a nil value (method '"'zzzzzzzz'"')' <<'L'
+msched: attempt to call a nil value (method '"'zzzzzzzz'"')
+msched: number 1 is no call: kernel:prepare(arguments) gives one' <<'L'
 local A = te.placeholder({4, 4}, "float32", "A")
 f = te.func("f", {A, ms.ops.sum(A, 1, {name = "total"})})
 sch = ms.schedule(f)
@@ -114,6 +115,7 @@ sch:split((sch:get_loops(sch:get_sblock "total")), {2, ms.rest}, {preserve_unit_
 ms.tunee(f)
 error("relu: there is no option `nam`; there are name", 0)
 sch:zzzzzzzz()
+ms.time_in_turn({f}, 1)
 L
 says "the last value, pictures, differences, questions" 0 '6
 7

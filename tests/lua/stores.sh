@@ -92,8 +92,12 @@ failed=$("$msched" top --db "$db" --json | sed -nE 's/.*"id":"([0-9a-f]*)".*"sta
 refused 1 "failed: wrong result" db pin "$failed" --db "$db"
 
 # Of two stores that have a record, the later one's is kept; a pin is kept too.
+refused 1 "a store is not merged into itself" db merge "$db" --db "$db"
 refused 1 "there is no store" db merge "$work/none.db" --db "$work/all.db"
-"$msched" db merge "$db" "$work/b.db" --db "$work/all.db" >/dev/null
+"$msched" db merge "$db" "$work/b.db" --db "$work/all.db" >"$work/out"
+counted() { "$msched" top -k 1000000 --db "$1" --json | grep -c '"id":'; }
+added=$(counted "$work/all.db") given=$(($(counted "$db") + $(counted "$work/b.db")))
+grep -qx "$added records added, $((given - added)) in several stores: the later one is kept" "$work/out" || fail "what merging says: $(cat "$work/out"), $added, $given"
 "$msched" db check --db "$work/all.db" | grep -qx clean || fail "the merged store is not clean"
 "$msched" db merge "$work/b.db" "$db" --db "$work/turned.db" >/dev/null
 for each in all turned; do

@@ -59,9 +59,9 @@ static void ask(struct terminal *t, const char *line, const char *answer) {
   expect(t, "> ");
 }
 
-static void start(struct terminal *t, const char *no_color) {
+static void start_with(struct terminal *t, const char *no_color, unsigned short columns, char *const *words) {
   memset(t, 0, sizeof *t);
-  struct winsize size = {.ws_row = 40, .ws_col = 150};
+  struct winsize size = {.ws_row = 40, .ws_col = columns};
   t->child = forkpty(&t->fd, NULL, NULL, &size);
   assert_true(t->child >= 0);
   if (!t->child) {
@@ -74,9 +74,13 @@ static void start(struct terminal *t, const char *no_color) {
       setenv("NO_COLOR", no_color, 1);
     else
       unsetenv("NO_COLOR");
-    execl(program, program, (char *)NULL);
+    execv(program, words);
     _exit(127);
   }
+}
+
+static void start(struct terminal *t, const char *no_color) {
+  start_with(t, no_color, 150, (char *[]){"msched", NULL});
   expect(t, "help() explains");
   expect(t, "> ");
 }
@@ -270,6 +274,22 @@ static void test_tuning(void **unused) {
   leave(&t);
 }
 
+/* What to type next stands in lines of its own where one line is not wide enough. */
+static void test_narrow_commands(void **unused) {
+  (void)unused;
+  for (unsigned short columns = 60; columns <= 300; columns += 240) {
+    struct terminal t;
+    char store[sizeof home + 24];
+    snprintf(store, sizeof store, "%s/store%d.db", home, columns);
+    start_with(&t, "1", columns,
+               (char *[]){"msched", "tune", "ops:relu", "--trials", "1", "--target", "native -num-cores=1", "--db",
+                          store, "--", "64", NULL});
+    expect(&t, columns == 60 ? "next:\r\n  msched show " : "next:  msched show ");
+    expect(&t, columns == 60 ? "\r\n  msched replay " : "    msched replay ");
+    leave(&t);
+  }
+}
+
 static void test_colour(void **unused) {
   (void)unused;
   struct terminal t;
@@ -310,7 +330,7 @@ int main(void) {
       cmocka_unit_test(test_interrupts),     cmocka_unit_test(test_interrupted_kernels),
       cmocka_unit_test(test_history),        cmocka_unit_test(test_inputs_of_lines),
       cmocka_unit_test(test_history_search), cmocka_unit_test(test_tuning),
-      cmocka_unit_test(test_colour),
+      cmocka_unit_test(test_colour),         cmocka_unit_test(test_narrow_commands),
   };
   return cmocka_run_group_tests(tests, NULL, remove_home);
 }
