@@ -84,19 +84,24 @@ local function records_of(store, workload, target)
   return known and store:records {workload = workload, target = meant.text} or records
 end
 
+-- Whether a record is of a device with the text in its name, or of a CPU with it in its target; case does not matter.
+local function is_of_device(r, text)
+  return (r.device and r.device.name or r.target):lower():find(text:lower(), 1, true) ~= nil
+end
+
 -- The workloads that --operator, --shape and a name choose, {id, name, func, why, records}, in order of name: records those that
--- --target and --since choose, the fastest first. Workloads without such a record are left out where either is given.
+-- --target, --device and --since choose, the fastest first. Workloads without such a record are left out where any is given.
 local function selected(store, options, name)
-  local since, list = options.since and day_of(options.since), {}
+  local since, device, list = options.since and day_of(options.since), options.device, {}
   for _, w in ipairs(store:workloads()) do
     local func, why = function_of(store, w)
     if (not name or w.name == name) and (not options.operator or operator_of(w.name) == options.operator)
        and (not options.shape or func and has_shape(func, options.shape)) then
       local records = {}
       for _, r in ipairs(records_of(store, w.id, options.target)) do
-        if not since or r.when >= since then records[#records + 1] = r end
+        if (not since or r.when >= since) and (not device or is_of_device(r, device)) then records[#records + 1] = r end
       end
-      if #records > 0 or not since and not options.target then list[#list + 1] = {id = w.id, name = w.name, func = func, why = why, records = records} end
+      if #records > 0 or not since and not device and not options.target then list[#list + 1] = {id = w.id, name = w.name, func = func, why = why, records = records} end
     end
   end
   table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)

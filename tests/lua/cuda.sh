@@ -52,6 +52,8 @@ grep -q "^as measured: Fake 90; driver 13.0; at 1.50 GHz, its memory 1.00 GHz; 3
   fail "it is not shown what is kept of the device: $(head -3 "$work/shown")"
 "$msched" top --db "$db" --json -k 1 | grep -q '"device": \?{.*"clock": \?1500000000,.*"registers": \?32' || fail "top has no device: $("$msched" top --db "$db" --json -k 1)"
 "$msched" db list --db "$db" | grep -q "cuda -arch=sm_90, 6 records, .*, on Fake 90, last" || fail "no device: $("$msched" db list --db "$db")"
+[ "$("$msched" top --db "$db" --json --device "fake 90" | wc -l)" = 6 ] || fail "the device's records are not chosen"
+[ "$("$msched" top --db "$db" --json --device "sm_90" | wc -l)" = 0 ] || fail "a device is chosen by its target"
 "$msched" report --db "$db" -o "$work/report.html" >/dev/null && grep -q "as measured: Fake 90; driver 13.0" "$work/report.html" || fail "no device in the report"
 "$msched" show "$id" --db "$db" --json >"$work/shown"
 grep -q '"kernels": \?\[{.*"registers": \?32' "$work/shown" || fail "nor as JSON: $(cat "$work/shown")"

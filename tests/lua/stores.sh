@@ -39,6 +39,8 @@ chosen 1 --target "llvm -mcpu=x86-64-v4 -num-cores=1"
 chosen 2 --since 2024-05-03
 chosen 1 --since 2024-05-03 --target "llvm -mcpu=x86-64-v3 -num-cores=1"
 chosen 2 -k 1
+chosen 1 --device X86-64-v4
+chosen 0 --device nothing
 refused 2 'a day as 2026-11-30 is expected, not "yesterday"' top --since yesterday --db "$db"
 refused 2 'a day as' top --since 2024-02-31 --db "$db"
 refused 2 'what to do is one of check, compact, delete' db fly --db "$db"
