@@ -137,6 +137,7 @@ struct tir_lower_options cuda_lower(const struct jit_target *target) {
   return (struct tir_lower_options){.device = TIR_GPU,
                                     .vector_bits = target->gpu.vector_bytes * 8,
                                     .async_copies = target->gpu.arch >= 80,
+                                    .tensor_copies = !strcmp(target->cpu, "sm_90a"),
                                     .block_threads = (uint32_t)target->gpu.max_threads,
                                     .shared_bytes = (uint64_t)target->gpu.shared_bytes};
 }

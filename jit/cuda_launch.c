@@ -15,7 +15,7 @@ struct planning {
     tir_buffer buffer;
     uint64_t offset;
   } * placed; /* allocations between kernels */
-  uint32_t placed_count, placed_capacity, launch_capacity, operand_capacity;
+  uint32_t placed_count, placed_capacity, launch_capacity, operand_capacity, map_capacity;
 };
 
 static void refuse(struct planning *p, const char *what) {
@@ -40,17 +40,39 @@ static bool add_variable(const struct planning *p, tir_var v, struct cuda_operan
   return false;
 }
 
-static void add_operands(struct planning *p, const struct tir_captures *c) {
+static void add_operand(struct planning *p, struct cuda_operand operand) {
   struct cuda_plan *plan = p->plan;
+  plan->operands =
+      tir_enlarge(plan->operands, &p->operand_capacity, (uint64_t)plan->operand_count + 1, sizeof *plan->operands);
+  plan->operands[plan->operand_count++] = operand;
+}
+
+static void add_operands(struct planning *p, const struct tir_captures *c) {
   for (uint32_t i = 0; i < c->buffers + c->vars; i++) {
     struct cuda_operand operand = {.kind = CUDA_BUFFER};
     uint32_t ref = tir_at(p->ir, c->at[i])->ref;
     if (i < c->buffers ? !add_buffer(p, ref, &operand) : !add_variable(p, ref, &operand))
       refuse(p, "a kernel takes what is neither a parameter nor memory between kernels");
-    plan->operands =
-        tir_enlarge(plan->operands, &p->operand_capacity, (uint64_t)plan->operand_count + 1, sizeof *plan->operands);
-    plan->operands[plan->operand_count++] = operand;
+    add_operand(p, operand);
   }
+}
+
+/* What the kernel copies boxes of, behind its other operands. */
+static uint32_t add_maps(struct planning *p, const struct tir_captures *c) {
+  struct cuda_plan *plan = p->plan;
+  struct tensor_map maps[TENSOR_MAPS_MOST];
+  tir_buffer buffers[TENSOR_MAPS_MOST];
+  uint32_t count = tensor_maps_of(p->ir, c->loop, maps, buffers, TENSOR_MAPS_MOST);
+  if (count > TENSOR_MAPS_MOST) count = 0, refuse(p, "a kernel copies boxes of too many tensors");
+  for (uint32_t i = 0; i < count; i++) {
+    struct cuda_operand operand = {.kind = CUDA_BUFFER};
+    if (!add_buffer(p, buffers[i], &operand)) refuse(p, "a kernel copies boxes of what is no parameter");
+    plan->maps = tir_enlarge(plan->maps, &p->map_capacity, plan->map_count + 1, sizeof *plan->maps);
+    plan->maps[plan->map_count++] = maps[i];
+    operand.map = plan->map_count;
+    add_operand(p, operand);
+  }
+  return count;
 }
 
 /* The loops of the kernel: its blocks and threads. */
@@ -76,6 +98,7 @@ static void add_launch(struct planning *p, const struct tir_captures *c) {
   launch.shared_bytes = (uint32_t)asked->dynamic_bytes;
   set_extents(p, c->loop, &launch);
   add_operands(p, c);
+  launch.count += add_maps(p, c);
   plan->launches =
       tir_enlarge(plan->launches, &p->launch_capacity, (uint64_t)plan->launch_count + 1, sizeof *plan->launches);
   plan->launches[plan->launch_count++] = launch;
@@ -116,6 +139,7 @@ void cuda_plan_make(const struct tir *lowered, tir_func f, const struct c_kernel
 void cuda_plan_free(struct cuda_plan *plan) {
   free(plan->launches);
   free(plan->operands);
+  free(plan->maps);
   *plan = (struct cuda_plan){0};
 }
 
@@ -123,16 +147,20 @@ void cuda_plan_free(struct cuda_plan *plan) {
 
 /* Where the lists and the code lie behind the plan: each at a multiple of eight bytes, as what they hold needs. */
 struct layout {
-  size_t operands, launches, code;
+  size_t operands, maps, launches, code;
 };
 
 static struct layout layout_of(const struct cuda_plan *plan) {
-  size_t operands = plan->operand_count * sizeof *plan->operands;
-  size_t launches = (plan->launch_count * sizeof *plan->launches + 7) / 8 * 8;
-  return (struct layout){sizeof *plan, sizeof *plan + operands, sizeof *plan + operands + launches};
+  struct layout at = {.operands = sizeof *plan};
+  at.maps = at.operands + plan->operand_count * sizeof *plan->operands;
+  at.launches = at.maps + (size_t)plan->map_count * sizeof *plan->maps;
+  at.code = at.launches + (plan->launch_count * sizeof *plan->launches + 7) / 8 * 8;
+  return at;
 }
 
-static_assert(sizeof(struct cuda_plan) % 8 == 0 && sizeof(struct cuda_operand) % 8 == 0, "they are followed by lists");
+static_assert(sizeof(struct cuda_plan) % 8 == 0 && sizeof(struct cuda_operand) % 8 == 0 &&
+                  sizeof(struct tensor_map) % 8 == 0,
+              "they are followed by lists");
 
 void *cuda_plan_write(const struct cuda_plan *plan, const void *code, size_t code_bytes, size_t *bytes) {
   struct layout at = layout_of(plan);
@@ -141,6 +169,7 @@ void *cuda_plan_write(const struct cuda_plan *plan, const void *code, size_t cod
   if (!out) abort();
   memcpy(out, plan, sizeof *plan);
   if (plan->operand_count) memcpy(out + at.operands, plan->operands, plan->operand_count * sizeof *plan->operands);
+  if (plan->map_count) memcpy(out + at.maps, plan->maps, (size_t)plan->map_count * sizeof *plan->maps);
   if (plan->launch_count) memcpy(out + at.launches, plan->launches, plan->launch_count * sizeof *plan->launches);
   memcpy(out + at.code, code, code_bytes);
   return out;
@@ -154,6 +183,7 @@ bool cuda_plan_read(const void *bytes, size_t count, struct cuda_plan *out, cons
   struct layout at = layout_of(out);
   if (count < at.code) return false;
   out->operands = (struct cuda_operand *)(from + at.operands);
+  out->maps = (struct tensor_map *)(from + at.maps);
   out->launches = (struct cuda_launch *)(from + at.launches);
   *code = from + at.code;
   return true;

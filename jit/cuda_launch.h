@@ -3,12 +3,15 @@
 #define MSCHED_JIT_CUDA_LAUNCH_H
 
 #include "jit.h"
+#include "tensor_map.h"
 
-/* A scalar's value lies in eight bytes, as jit_arguments writes it: a kernel reads as many of them as it takes. */
+/* A scalar's value lies in eight bytes, as jit_arguments writes it: a kernel reads as many of them as it takes. A map takes
+ * the place of a buffer's address, which it is made of. */
 struct cuda_operand {
   enum { CUDA_BUFFER, CUDA_WORKSPACE, CUDA_SCALAR } kind;
   uint32_t parameter; /* of the function, where it is one of its */
   uint64_t offset;    /* in the workspace, on the device */
+  uint64_t map;       /* of cuda_plan.maps, from 1; 0: the address itself */
 };
 struct cuda_launch {
   char name[JIT_KERNEL_NAME];
@@ -18,7 +21,9 @@ struct cuda_launch {
 struct cuda_plan {
   struct cuda_launch *launches;
   struct cuda_operand *operands;
+  struct tensor_map *maps;
   uint32_t launch_count, operand_count;
+  uint64_t map_count;
   uint64_t workspace;
   uint64_t cold;     /* 1: the device's cache is flushed before each run that is timed */
   char refusal[200]; /* why it cannot be launched by us; "": it can */

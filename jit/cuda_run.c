@@ -223,18 +223,54 @@ static void *operand_of(const struct cuda_operand *o, void **args, const void *w
   }
 }
 
+/* What a kernel copies boxes of, as the driver describes it. */
+struct described {
+  _Alignas(TENSOR_MAP_ALIGNMENT) uint8_t bytes[TENSOR_MAP_BYTES];
+};
+
+static bool describe(const struct driver *d, const struct tensor_map *m, uint64_t at, struct described *out,
+                     ms_error *err) {
+  static const uint32_t steps[TIR_BOX_MOST_RANK] = {1, 1, 1, 1, 1};
+  if (!d->describe_tensor)
+    return ms_fail(err, MS_NO_DEVICE,
+                   "the driver has no cuTensorMapEncodeTiled, by which boxes of tensors are copied: install one "
+                   "of CUDA 12 or later");
+  int result = d->describe_tensor(out, (int)m->type, m->rank, (void *)(uintptr_t)at, m->extents, m->strides, m->box,
+                                  steps, 0, (int)m->swizzle, TENSOR_MAP_PROMOTION, 0);
+  return driver_check(result, "describing a tensor", err);
+}
+
+/* The operands of one launch: their values, or what describes them. */
+struct given {
+  uint64_t values[MOST_OPERANDS];
+  void *at[MOST_OPERANDS];
+  struct described maps[TENSOR_MAPS_MOST];
+};
+
+static bool give(const struct loaded *l, const struct cuda_launch *launch, const struct driver *d, void **args,
+                 const void *workspace, struct given *g, ms_error *err) {
+  uint32_t maps = 0;
+  if (launch->count > MOST_OPERANDS) return ms_fail(err, MS_NOT_LAUNCHED, "%s: too many operands", launch->name);
+  for (uint32_t o = 0; o < launch->count; o++) {
+    const struct cuda_operand *operand = &l->plan.operands[launch->first + o];
+    g->at[o] = operand_of(operand, args, workspace, &g->values[o]);
+    if (!operand->map) continue;
+    assert(maps < TENSOR_MAPS_MOST);
+    if (!describe(d, &l->plan.maps[operand->map - 1], g->values[o], &g->maps[maps], err)) return false;
+    g->at[o] = &g->maps[maps++];
+  }
+  return true;
+}
+
 static bool launch_all(const struct jit_kernel *kernel, void **args, const void *workspace, ms_error *err) {
   const struct loaded *l = kernel->loaded;
   const struct driver *d = kernel->device->driver;
   for (uint32_t i = 0; i < l->plan.launch_count; i++) {
     const struct cuda_launch *launch = &l->plan.launches[i];
-    uint64_t values[MOST_OPERANDS];
-    void *operands[MOST_OPERANDS];
-    if (launch->count > MOST_OPERANDS) return ms_fail(err, MS_NOT_LAUNCHED, "%s: too many operands", launch->name);
-    for (uint32_t o = 0; o < launch->count; o++)
-      operands[o] = operand_of(&l->plan.operands[launch->first + o], args, workspace, &values[o]);
+    struct given given;
+    if (!give(l, launch, d, args, workspace, &given, err)) return false;
     int result = d->launch(l->functions[i], launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-                           launch->block[1], launch->block[2], launch->shared_bytes, NULL, operands, NULL);
+                           launch->block[1], launch->block[2], launch->shared_bytes, NULL, given.at, NULL);
     if (!driver_check(result, launch->name, err)) return false;
   }
   return true;

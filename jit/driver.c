@@ -13,8 +13,10 @@ static char missing[400]; /* why there is none; "": there is */
 static const struct {
   const char *name;
   void *to;
+  bool optional;
 } functions[] = {
-#define DRIVER_FUNCTION(field, symbol, parameters) {symbol, &driver.field},
+#define DRIVER_FUNCTION(field, symbol, parameters) {symbol, &driver.field, false},
+#define DRIVER_OPTIONAL(field, symbol, parameters) {symbol, &driver.field, true},
 #include "driver.def"
 };
 
@@ -35,7 +37,7 @@ static void open_driver(void) {
   for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
     void *at = dlsym(library, functions[i].name);
     memcpy(functions[i].to, &at, sizeof at);
-    if (!at) snprintf(missing, sizeof missing, "it has no %s", functions[i].name);
+    if (!at && !functions[i].optional) snprintf(missing, sizeof missing, "it has no %s", functions[i].name);
   }
   ms_error err = {.instruction = -1};
   if (*missing) return;

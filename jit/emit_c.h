@@ -67,6 +67,7 @@ struct emit_c {
   bool parallel;              /* inside a parallel loop */
   int index_bits;             /* of indices and integer variables */
   uint64_t device_bytes;      /* CUDA: of buffers between kernels */
+  tir_stmt kernel;            /* CUDA: that is being written */
   struct jit_resources asked; /* CUDA: by the kernel being written */
   struct c_kernels *kernels;  /* NULL, or: they are noted there */
   uint32_t bodies;
@@ -151,6 +152,10 @@ bool emit_c_mma_call(struct emit_c *e, tir_expr call);
 /* emit_c_wgmma.c: the same, of warp groups */
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer);
 bool emit_c_wgmma_call(struct emit_c *e, tir_expr call);
+void emit_c_shared_address(struct emit_c *e); /* the function ms_shared_address */
+/* emit_c_boxes.c: copies of boxes of tensors, and what waits for them */
+bool emit_c_box_call(struct emit_c *e, tir_expr call);
+void emit_c_map_type(struct emit_c *e); /* the type ms_tensor_map */
 /* emit_c_stmt.c */
 void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */

@@ -4,6 +4,7 @@
  * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
  * Of tensor units, fragments of wmma have a form (emit_c_tensor.c); others are refused. */
 #include "emit_c.h"
+#include "tensor_map.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static bool write_call(struct emit_c *e, tir_expr x) {
     write_dot(e, n);
     return true;
   }
-  if (emit_c_tensor_call(e, x)) return true;
+  if (emit_c_tensor_call(e, x) || emit_c_box_call(e, x)) return true;
   if (strcmp(name, "tvm_warp_shuffle_xor") != 0 || n->count != 5) return false;
   fputs("__shfl_xor_sync(0xffffffffu, ", e->out);
   emit_c_value(e, args[1], C_SCALAR);
@@ -279,14 +280,15 @@ static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
   }
 }
 
-static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, struct launch *launch) {
+static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, uint32_t maps,
+                         struct launch *launch) {
   FILE *outer = e->out;
   int indent = e->indent;
   char *text = NULL;
   size_t size;
   uint32_t mark = emit_c_enter(e);
   if (!(e->out = open_memstream(&text, &size))) abort();
-  e->indent = 1, e->parallel = true;
+  e->indent = 1, e->parallel = true, e->kernel = c->loop;
   e->asked = (struct jit_resources){.threads = 1};
   snprintf(e->asked.name, sizeof e->asked.name, "%s_kernel_%u", e->name, number);
   tir_stmt innermost = bind_axes(e, c->loop, launch);
@@ -298,6 +300,8 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   e->out = e->functions;
   fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d) %s(", e->asked.threads, e->asked.name);
   emit_c_captured(e, c, C_PARAMETERS);
+  for (uint32_t i = 0; i < maps; i++)
+    fprintf(e->out, "%sconst __grid_constant__ ms_tensor_map ms_map_%u", i || c->buffers + c->vars ? ", " : "", i);
   fprintf(e->out, ") {\n%s}\n\n", text);
   e->out = outer;
   free(text);
@@ -325,15 +329,26 @@ static void note_kernel(struct emit_c *e) {
 static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
   struct launch launch;
   uint32_t number = e->bodies++;
-  write_kernel(e, c, number, &launch);
+  struct tensor_map maps[TENSOR_MAPS_MOST];
+  tir_buffer mapped[TENSOR_MAPS_MOST];
+  uint32_t map_count = tensor_maps_of(e->ir, c->loop, maps, mapped, TENSOR_MAPS_MOST);
+  write_kernel(e, c, number, map_count, &launch);
   note_kernel(e);
   const char *kernel = e->asked.name;
   long long dynamic = e->asked.dynamic_bytes;
   if (dynamic)
     emit_c_line(e, "cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);", kernel, dynamic);
+  for (uint32_t i = 0; i < map_count && i < TENSOR_MAPS_MOST; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "ms_map_%u_%u", number, i);
+    emit_c_line(e, "ms_tensor_map %s;", name);
+    tensor_map_print(e->out, &maps[i], name, e->buffers[mapped[i]], "return 1; /* cudaErrorInvalidValue */");
+  }
   emit_c_begin(e);
   fprintf(e->out, "void *ms_args_%u[] = {", number);
   emit_c_captured(e, c, C_ADDRESSES);
+  for (uint32_t i = 0; i < map_count; i++)
+    fprintf(e->out, "%s(void *)&ms_map_%u_%u", i || c->buffers + c->vars ? ", " : "", number, i);
   fputs("};\n", e->out);
   emit_c_begin(e);
   fprintf(e->out, "cudaLaunchKernel(%s, ", kernel);

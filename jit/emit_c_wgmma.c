@@ -51,12 +51,18 @@ static void thread_function(struct emit_c *e) {
       TIR_GROUP - 1);
 }
 
-static void matrix_function(struct emit_c *e) {
-  if (!emit_c_needs(e, "ms_wgmma_matrix")) return;
+void emit_c_shared_address(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_shared_address")) return;
   fputs("MS_PTX(uint32_t, ms_shared_address, (const void *at)) {\n  uint32_t address;\n"
         "  asm(\"{\\n  .reg .u64 x;\\n  cvta.to.shared.u64 x, %1;\\n  cvt.u32.u64 %0, x;\\n}\" : \"=r\"(address) : "
-        "\"l\"(at));\n  return address;\n}\n"
-        "MS_HELPER uint64_t ms_wgmma_matrix(const void *at, uint32_t leading, uint32_t stride, uint32_t swizzle) {\n"
+        "\"l\"(at));\n  return address;\n}\n",
+        e->helpers);
+}
+
+static void matrix_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_wgmma_matrix")) return;
+  emit_c_shared_address(e);
+  fputs("MS_HELPER uint64_t ms_wgmma_matrix(const void *at, uint32_t leading, uint32_t stride, uint32_t swizzle) {\n"
         "  return (uint64_t)(ms_shared_address(at) >> 4 & 0x3fff) | (uint64_t)(leading >> 4) << 16 |\n"
         "         (uint64_t)(stride >> 4) << 32 | (uint64_t)swizzle << 62;\n}\n",
         e->helpers);

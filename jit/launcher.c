@@ -81,9 +81,20 @@ static void print_operand(FILE *out, const struct tir *ir, tir_func f, const str
     fprintf(out, "  uint64_t ms_operand_%u = %s;\n", number, names[o->parameter]);
 }
 
-static void print_call(FILE *out, const struct cuda_launch *l, uint32_t number) {
+/* What a kernel copies boxes of, made of the operand's address. */
+static void print_map(FILE *out, const struct cuda_plan *plan, const struct cuda_operand *o, uint32_t number) {
+  char name[40], at[40];
+  if (!o->map) return;
+  snprintf(name, sizeof name, "ms_map_%u", number);
+  snprintf(at, sizeof at, "(uintptr_t)ms_operand_%u", number);
+  fprintf(out, "  struct ms_tensor_map %s;\n", name);
+  tensor_map_print(out, &plan->maps[o->map - 1], name, at, "return 1; /* CUDA_ERROR_INVALID_VALUE */");
+}
+
+static void print_call(FILE *out, const struct cuda_plan *plan, const struct cuda_launch *l, uint32_t number) {
   fprintf(out, "  void *ms_args_%u[] = {", number);
-  for (uint32_t i = 0; i < l->count; i++) fprintf(out, "&ms_operand_%u, ", l->first + i);
+  for (uint32_t i = l->first; i < l->first + l->count; i++)
+    fprintf(out, plan->operands[i].map ? "&ms_map_%u, " : "&ms_operand_%u, ", i);
   fprintf(out,
           "0};\n  if (!ms_status)\n    ms_status = cuLaunchKernel(ms_module->kernels[%u], %u, %u, %u, %u, %u, %u, %u, "
           "stream, "
@@ -117,11 +128,15 @@ char *launcher_source(const struct tir *ir, tir_func f, const char *name, const 
   if (!out) abort();
   char(*names)[HEADER_NAME] = header_parameters(ir, ir->funcs.at[f].params, name);
   print_head(out, name, target, header);
+  if (plan->map_count)
+    fprintf(out, "/* CUtensorMap */\nstruct ms_tensor_map {\n  _Alignas(%d) unsigned char bytes[%d];\n};\n%s\n",
+            TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, TENSOR_MAP_DECLARATION);
   print_load(out, name, plan);
   print_signature(out, ir, f, name, names);
   fputs(" {\n  int ms_status = 0;\n  (void)workspace;\n", out);
   for (uint32_t i = 0; i < plan->operand_count; i++) print_operand(out, ir, f, &plan->operands[i], i, names);
-  for (uint32_t i = 0; i < plan->launch_count; i++) print_call(out, &plan->launches[i], i);
+  for (uint32_t i = 0; i < plan->operand_count; i++) print_map(out, plan, &plan->operands[i], i);
+  for (uint32_t i = 0; i < plan->launch_count; i++) print_call(out, plan, &plan->launches[i], i);
   fputs("  return ms_status;\n}\n", out);
   free(names);
   fclose(out);

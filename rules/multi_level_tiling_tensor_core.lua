@@ -6,9 +6,10 @@
 -- load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}: types of the elements, what the extents are
 -- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
 -- tiles are set apart, or the scope of tiles that are spread over banks; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
--- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers} besides: products of
+-- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers, boxes} besides: products of
 -- so many warps at once, of tiles as they lie in shared memory; the second input's lie by columns where its own rows do; copies run so
--- many stages ahead; registers of a thread for one fragment of sums.
+-- many stages ahead; registers of a thread for one fragment of sums; boxes: of what is drawn whether one thread has boxes of tensors
+-- copied, 1, or all copy, 0.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
@@ -118,7 +119,8 @@ local function add_tiles(state, copies, group, p)
   local sch, loop = state.sch, last(state.tiles[4])
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
   for _, side in ipairs {"a", "b"} do sch:compute_inline(copies[side]) end
-  if sch:child_count(loop) == 3 then tiling.run_ahead(sch, loop, group.stages, true) end
+  if sch:child_count(loop) ~= 3 then return end
+  tiling.run_ahead(sch, loop, group.stages, true, group.boxes and common.sample_equal(sch, group.boxes))
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set

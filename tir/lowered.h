@@ -16,6 +16,7 @@ struct tir_lower_options {
   uint32_t block_threads;            /* GPU: of a block at most; 0: 1024 */
   uint64_t shared_bytes;             /* GPU: of a block at most; 0: 48 KiB */
   bool async_copies;                 /* GPU: copies to shared memory can go on by themselves */
+  bool tensor_copies;                /* GPU: of boxes of tensors, which one thread begins */
   bool finite;                       /* floats are neither infinite nor NaN: what is multiplied by zero is zero */
   bool verify;                       /* the verifier between passes */
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
@@ -121,6 +122,37 @@ bool tir_is_wgmma_width(int64_t n);                                  /* there ar
 /* Where register `element` of a thread's n / 2 lies in the fragment. Source: PTX ISA, "Register Fragments for
  * wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
+
+/* Copies of boxes of a tensor in the device's memory to panels of shared memory, which one thread begins and barriers in
+ * shared memory wait for (TMA and mbarrier):
+ *   mbarrier_init(at, count)      each phase of the barrier ends when so many threads have arrived and all bytes have
+ *   mbarrier_fence()              what this thread initialized is seen by copies, once the block's threads have met
+ *   mbarrier_expect(at, bytes)    arrives, and lets the phase wait for so many bytes more
+ *   mbarrier_wait(at, parity)     until the phase of this parity has ended; the first is 0
+ *   tensor_copy(to, stride, barrier, from, rank, extents..., coordinates..., box...)   begins a copy of `rank` dimensions, outermost
+ *       first: row r of the box, its dimensions but the last counted together, comes to element r * stride of `to`, zeros
+ *       where the box leaves the tensor, which is compact
+ * A thread may read what a copy brings once it has waited for the phase itself. A barrier is 8 bytes. Put by
+ * lower/boxes.c and lower/pipeline.c. Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor". */
+#define TIR_MBARRIER_INIT   "mbarrier_init"
+#define TIR_MBARRIER_FENCE  "mbarrier_fence"
+#define TIR_MBARRIER_EXPECT "mbarrier_expect"
+#define TIR_MBARRIER_WAIT   "mbarrier_wait"
+#define TIR_TENSOR_COPY     "tensor_copy"
+#define TIR_MBARRIER_SCOPE  "shared.mbarrier"
+enum { TIR_BOX_MOST_RANK = 5, TIR_BOX_MOST_SIDE = 256, TIR_BOX_ALIGNMENT = 16 };
+/* The operands of a tensor_copy, by number. */
+enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
+/* A tensor_copy as it stands in a lowered function; false: the call is none, or is not of constant extents. */
+struct tir_box {
+  tir_expr to, barrier, from; /* pointers */
+  int64_t stride;
+  uint32_t rank;
+  int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* outermost first */
+  tir_expr at[TIR_BOX_MOST_RANK];
+};
+bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out);
+tir_buffer tir_pointed(const struct tir *ir, tir_expr pointer); /* of tvm_access_ptr; TIR_NONE: it is none */
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include "tir/tir.h"
 
+#include <assert.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct copy {
   uint32_t bytes, width, group;
 };
 
-enum state { READY, AT_BARRIER, AT_SHUFFLE, ENDED };
+enum state { READY, AT_BARRIER, AT_SHUFFLE, AT_PHASE, ENDED };
 struct fiber {
   ucontext_t context;
   char *stack;
@@ -31,7 +32,10 @@ struct fiber {
   int distance, width;
   struct copy *copies; /* that have not arrived */
   uint32_t copy_count, copy_room, groups;
-  bool fenced; /* its proxies, since the last barrier */
+  bool fenced;          /* its proxies, since the last barrier */
+  bool makes;           /* a barrier in shared memory, which it has not fenced */
+  const void *phase_of; /* the barrier whose phase it waits for */
+  uint32_t parity;
 };
 
 struct fibers_index threadIdx, blockIdx;
@@ -144,7 +148,7 @@ static void start(struct fiber *f, struct fibers_index at) {
   makecontext(&f->context, begin, 0);
   f->at = at, f->state = READY;
   f->copy_count = f->groups = 0;
-  f->fenced = false;
+  f->fenced = f->makes = false;
 }
 
 static void resume(struct fiber *f) {
@@ -204,6 +208,168 @@ void fibers_wait(int left) {
   f->copy_count = kept;
 }
 
+/* ---- Barriers in shared memory, and copies of boxes ---- */
+
+enum { MOST_MBARRIERS = 64, MOST_RANK = 5, PIECE = 16, MAP_MARK = 0x70616d74 };
+static struct mbarrier {
+  const void *at;
+  uint32_t count, pending, phase;
+  int64_t bytes;
+} mbarriers[MOST_MBARRIERS];
+static unsigned mbarrier_count;
+
+static struct mbarrier *mbarrier_at(const void *at) {
+  for (unsigned i = 0; i < mbarrier_count; i++)
+    if (mbarriers[i].at == at) return &mbarriers[i];
+  fibers_fail("a barrier in shared memory is used that was not initialized");
+}
+
+static void end_phase(struct mbarrier *b) {
+  if (b->pending || b->bytes) return;
+  b->phase++, b->pending = b->count;
+}
+
+void fibers_mbarrier_init(const void *at, uint32_t count) {
+  if (mbarrier_count == MOST_MBARRIERS || (uintptr_t)at % 8) fibers_fail("a barrier is misaligned, or one too many");
+  for (unsigned i = 0; i < mbarrier_count; i++)
+    if (mbarriers[i].at == at) fibers_fail("a barrier in shared memory is initialized twice");
+  mbarriers[mbarrier_count++] = (struct mbarrier){at, count, count, 0, 0};
+  running->makes = true;
+}
+
+void fibers_mbarrier_fence(void) { running->makes = false; }
+
+void fibers_mbarrier_expect(const void *at, uint32_t bytes) {
+  struct mbarrier *b = mbarrier_at(at);
+  if (!b->pending) fibers_fail("more threads arrive than the phase of a barrier counts");
+  b->pending--, b->bytes += bytes;
+  end_phase(b);
+}
+
+static bool is_phase_over(const struct fiber *f) { return (mbarrier_at(f->phase_of)->phase & 1) != (f->parity & 1); }
+
+void fibers_mbarrier_wait(const void *at, uint32_t parity) {
+  struct fiber *f = running;
+  f->phase_of = at, f->parity = parity;
+  while (!is_phase_over(f)) wait_at(AT_PHASE, 0);
+}
+
+/* What the driver makes of a tensor: here, what it was told. */
+struct map {
+  uint32_t mark, element, rank, swizzle, box[MOST_RANK];
+  const char *at;
+  uint64_t extents[MOST_RANK], strides[MOST_RANK]; /* bytes */
+};
+static_assert(sizeof(struct map) <= 128, "a map has 128 bytes");
+
+int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *at, const uint64_t *extents,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                           int swizzle, int promotion, int fill) {
+  static const uint32_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  enum { INVALID = 1 };
+  struct map m = {.mark = MAP_MARK, .rank = rank, .swizzle = swizzle ? 16u << swizzle : 0, .at = at};
+  if (type < 0 || type >= (int)(sizeof bytes / sizeof *bytes) || rank < 2 || rank > MOST_RANK || swizzle > 3)
+    return INVALID;
+  if ((uintptr_t)map % 64 || (uintptr_t)at % PIECE || interleave || fill || promotion < 0 || promotion > 3)
+    return INVALID;
+  m.element = bytes[type];
+  for (uint32_t d = 0; d < rank; d++) {
+    m.extents[d] = extents[d], m.box[d] = box[d], m.strides[d] = d ? strides[d - 1] : m.element;
+    if (!extents[d] || extents[d] > UINT32_MAX || !box[d] || box[d] > 256 || steps[d] != 1) return INVALID;
+    if (d && (m.strides[d] % PIECE || m.strides[d] >= 1ull << 40)) return INVALID;
+  }
+  if (box[0] * m.element % PIECE || (m.swizzle && box[0] * m.element > m.swizzle)) return INVALID;
+  memcpy(map, &m, sizeof m);
+  return 0;
+}
+
+static struct box {
+  struct map map;
+  void *to;
+  struct mbarrier *arrived;
+  int32_t at[MOST_RANK];
+} * boxes; /* that have not arrived */
+static unsigned box_count, box_room;
+
+/* Calls for each row of the box: where it comes to, in pieces, and where it lies, NULL: outside. */
+static void for_each_piece(const struct box *b, void visit(char *to, const char *from, uint32_t whole)) {
+  const struct map *m = &b->map;
+  uint32_t row = m->box[0] * m->element, rows = 1;
+  for (uint32_t d = 1; d < m->rank; d++) rows *= m->box[d];
+  for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t byte = 0; byte < row; byte += m->element) {
+      uint32_t left = r, to = r * row + byte;
+      const char *from = m->at;
+      for (uint32_t d = 0; d < m->rank; d++) {
+        int64_t at = b->at[d] + (int64_t)(d ? left % m->box[d] : byte / m->element);
+        if (d) left /= m->box[d];
+        if (at < 0 || at >= (int64_t)m->extents[d]) from = NULL;
+        if (from) from += at * (int64_t)m->strides[d];
+      }
+      /* Pieces are exchanged by the address, whose last ten bits are those of the pointer. */
+      char *at = (char *)b->to + to;
+      if (m->swizzle) at = (char *)((uintptr_t)at ^ ((uintptr_t)at >> 7 & (m->swizzle / PIECE - 1)) * PIECE);
+      visit(at, from, m->element);
+    }
+}
+
+static void poison_piece(char *to, const char *from, uint32_t bytes) {
+  (void)from;
+  memset(to, POISON, bytes);
+}
+
+static void bring_piece(char *to, const char *from, uint32_t bytes) {
+  if (from)
+    memcpy(to, from, bytes);
+  else
+    memset(to, 0, bytes);
+}
+
+static void arrive(const struct box *b) {
+  uint32_t bytes = b->map.element;
+  for (uint32_t d = 0; d < b->map.rank; d++) bytes *= b->map.box[d];
+  for_each_piece(b, bring_piece);
+  b->arrived->bytes -= bytes;
+}
+
+void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, uint32_t rank) {
+  struct box b = {.to = to, .arrived = mbarrier_at(arrived)};
+  memcpy(&b.map, map, sizeof b.map);
+  memcpy(b.at, at, rank * sizeof *at);
+  if (b.map.mark != MAP_MARK || b.map.rank != rank) fibers_fail("a copy of a box has no map of its dimensions");
+  if ((uintptr_t)to % (b.map.swizzle ? 8 * b.map.swizzle : 128))
+    fibers_fail("a box is copied to where no panel begins");
+  if (running->makes) fibers_fail("a copy of a box begins before its barrier is fenced");
+  if (order_seed == 1) { /* at once */
+    arrive(&b);
+    end_phase(b.arrived);
+    return;
+  }
+  if (box_count == box_room) {
+    box_room = 2 * box_room + 16;
+    boxes = realloc(boxes, box_room * sizeof *boxes);
+    if (!boxes) fibers_fail("no memory for %u copies", box_room);
+  }
+  boxes[box_count++] = b;
+  for_each_piece(&b, poison_piece);
+}
+
+/* Those who wait for phases look again; where none can go on, what is on its way arrives. */
+static bool end_phases(void) {
+  bool any = false, waits = false;
+  for (unsigned i = 0; i < thread_count; i++) {
+    if (fibers[i].state != AT_PHASE) continue;
+    waits = true;
+    if (is_phase_over(&fibers[i])) fibers[i].state = READY, any = true;
+  }
+  if (any || !waits) return any;
+  if (!box_count) fibers_fail("threads wait for the phase of a barrier in shared memory that does not end");
+  for (unsigned i = 0; i < box_count; i++) arrive(&boxes[i]);
+  box_count = 0;
+  for (unsigned i = 0; i < mbarrier_count; i++) end_phase(&mbarriers[i]);
+  return true;
+}
+
 /* ---- Meeting ---- */
 
 /* Gives each lane what its partner brings, where all whom the mask names have come to the same shuffle. */
@@ -246,7 +412,7 @@ static void meet(void) {
   bool any = false;
   for (unsigned w = 0; w < thread_count; w += WARP)
     any |= exchange(&fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
-  if (any) return;
+  if (any || end_phases()) return;
   unsigned at_barrier = count_state(AT_BARRIER);
   for (unsigned i = 0; i < thread_count; i++)
     if (fibers[i].state == AT_SHUFFLE)
@@ -258,6 +424,7 @@ static void meet(void) {
     if (fibers[i].line != fibers[0].line)
       fibers_fail("lines %d and %d: a block's threads meet at two barriers", fibers[0].line, fibers[i].line);
     fibers[i].state = READY;
+    if (fibers[i].makes) fibers_fail("barriers in shared memory are not fenced before threads meet");
   }
   proxies_see = true;
   for (unsigned i = 0; i < thread_count; i++) proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
@@ -296,6 +463,7 @@ static void run_block(struct fibers_index at) {
   unsigned order[MOST_THREADS];
   blockIdx = at;
   window = NULL, proxies_see = false;
+  mbarrier_count = box_count = 0;
   poison_shared();
   for (unsigned i = 0; i < thread_count; i++)
     start(&fibers[i], (struct fibers_index){i % block->x, i / block->x % block->y, i / block->x / block->y});
@@ -305,6 +473,7 @@ static void run_block(struct fibers_index at) {
       if (fibers[order[i]].state == READY) resume(&fibers[order[i]]);
     if (count_state(ENDED) < thread_count) meet();
   }
+  if (box_count) fibers_fail("a block ends before copies of boxes have arrived");
   check_dynamic();
 }
 

@@ -56,6 +56,16 @@ struct fibers_place {
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element);
 struct fibers_place fibers_wgmma_place(int thread, int element); /* tir_wgmma_place */
 
+/* Barriers in shared memory, each known by its address. A phase ends when as many threads have arrived as it counts, and all
+ * bytes that they announced. Copies of boxes arrive when no thread can go on, or, with threads backwards, where they
+ * begin; until then what they write has no value. Barriers are fenced by who makes them, before all meet. */
+void fibers_mbarrier_init(const void *at, uint32_t count);
+void fibers_mbarrier_fence(void);
+void fibers_mbarrier_expect(const void *at, uint32_t bytes);
+void fibers_mbarrier_wait(const void *at, uint32_t parity);
+/* Of a map that cuTensorMapEncodeTiled made; coordinates innermost first. */
+void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, uint32_t rank);
+
 /* Addresses of shared memory, of 18 bits, as descriptors have them, and back; the last ten are those of the pointer. */
 uint32_t fibers_shared_address(const void *at);
 const void *fibers_shared_at(uint32_t address);

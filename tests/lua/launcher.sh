@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC [FLAGS]: kernels that leave; FLAGS link what FAKE_CUDA was built with. A GEMM from the space for GPUs, and a function of two
-# kernels with memory between them, much shared memory and scalars, are exported as source, cubin, and C with its header
+# kernels with memory between them, much shared memory and scalars, and one that copies boxes of tensors, are exported as source, cubin, and C with its header
 # that launches them: it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own
 # computes what it should. nvcc compiles the source, where it is installed.
 set -e
@@ -14,8 +14,8 @@ cat >export.lua <<'LUA'
 local ms = require "msched"
 local tune = ms.load "search.tune"
 local TARGET = "cuda -arch=sm_80"
-local function export(func, name)
-  local kernel = ms.build(func, {target = TARGET})
+local function export(func, name, target)
+  local kernel = ms.build(func, {target = target or TARGET})
   for _, form in ipairs {"cu", "cubin", "h", "c"} do kernel:export(name .. "." .. form) end
   return kernel
 end
@@ -46,6 +46,29 @@ def two(A: T.Buffer((64,), "float32"), s: T.float16, n: T.int32, b: T.bfloat16, 
             C[bx * 32 + tx] = S[12400 - tx * 400] - T.Cast("float32", b)
 ]], "two")
 assert(two:resources()[2].dynamic_bytes > 48 << 10)
+
+export(ms.from_script [[
+@T.prim_func(s_tir=True)
+def boxes(A: T.Buffer((64, 320), "float16"), B: T.Buffer((320, 64), "float16"), C: T.Buffer((64, 64), "float32")):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        Z = T.alloc_buffer((64, 64), scope="wgmma.accumulator")
+        for t in T.thread_binding(128, thread="threadIdx.x"):
+            T.wgmma_fill(Z.data, 0, 64, T.float32(0))
+        for k in T.serial(5, annotations={"software_pipeline_stage": [0, 0, 2], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0], "software_pipeline_tensor_copies": 1}):
+            S = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
+            U = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
+            for t in T.thread_binding(128, thread="threadIdx.x"):
+                for i, v in T.grid(4, 8):
+                    S[(i * 128 + t) // 8, t % 8 * 8 + v] = A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]
+            for t in T.thread_binding(128, thread="threadIdx.x"):
+                for i, v in T.grid(4, 8):
+                    U[(i * 128 + t) // 8, t % 8 * 8 + v] = B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]
+            for t in T.thread_binding(128, thread="threadIdx.x"):
+                for j in range(4):
+                    T.wgmma_mma(Z.data, 0, 64, S.access_ptr("r", offset=j * 16), 64, U.access_ptr("r", offset=j * 1024), 64, "row_major")
+        for t in T.thread_binding(128, thread="threadIdx.x"):
+            T.wgmma_store(Z.data, 0, 64, C.access_ptr("w"), 64)
+]], "boxes", "cuda -arch=sm_90a")
 LUA
 "$program" export.lua
 
@@ -54,6 +77,7 @@ cat >use.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "boxes.h"
 #include "gemm.h"
 #include "gemm.h"
 #include "two.h"
@@ -118,7 +142,30 @@ static void use_two(void) {
   must(cuMemFree_v2(dx) | cuMemFree_v2(dy) | cuMemFree_v2(between), "free");
 }
 
+/* Halves are 0, 1 and 2, as a product of rows and columns has them. */
+static void use_boxes(void) {
+  static const uint16_t halves[] = {0, 0x3c00, 0x4000};
+  static uint16_t x[64 * 320], y[320 * 64];
+  static float z[64 * 64];
+  struct boxes_module module;
+  for (int i = 0; i < 64 * 320; i++) x[i] = halves[i % 7 % 3], y[i] = halves[i % 11 % 3];
+  uint64_t dx = on_device(x, sizeof x), dy = on_device(y, sizeof y), dz = on_device(NULL, sizeof z);
+  must(boxes_load(&module, image("boxes.cubin")), "load");
+  must(boxes_launch(&module, dx, dy, dz, 0, NULL), "launch");
+  must(cuMemcpyDtoH_v2(z, dz, sizeof z), "from the device");
+  must(boxes_launch(&module, dx + 2, dy, dz, 0, NULL) != 1, "a launch of a tensor that no copy can be of");
+  must(boxes_unload(&module), "unload");
+  for (int i = 0; i < 64; i++)
+    for (int j = 0; j < 64; j++) {
+      int sum = 0;
+      for (int k = 0; k < 320; k++) sum += (i * 320 + k) % 7 % 3 * ((k * 64 + j) % 11 % 3);
+      must((float)sum != z[i * 64 + j], "an element of the product of boxes");
+    }
+  must(cuMemFree_v2(dx) | cuMemFree_v2(dy) | cuMemFree_v2(dz), "free");
+}
+
 int main(void) {
+  use_boxes();
   use_gemm();
   use_two();
   return 0;
@@ -127,18 +174,19 @@ C
 name=$(sed -n '1s/^.*the kernels of \([^,]*\),.*/\1/p' gemm.c)
 sed -i "s/NAME/$name/g" use.c
 
-for file in gemm two; do
+for file in gemm two boxes; do
   cc -std=c11 -O1 -Wall -Wextra -Werror -pedantic -c "$file.c"
   others=$(nm -u "$file.o" | grep -v '^ *U cu' || true)
   [ -z "$others" ] || { echo "$file.c needs more than libcuda: $others"; exit 1; }
 done
 # shellcheck disable=SC2086
-cc -std=c11 -O1 -Wall -Wextra -Werror $flags use.c gemm.o two.o "$fake_cuda" -Wl,-rpath,"$(dirname "$fake_cuda")" -o use
+cc -std=c11 -O1 -Wall -Wextra -Werror $flags use.c gemm.o two.o boxes.o "$fake_cuda" -Wl,-rpath,"$(dirname "$fake_cuda")" -o use
 ./use
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 if [ -x "$nvcc" ]; then
   for file in gemm two; do "$nvcc" -arch=sm_80 -Werror all-warnings -c "$file.cu" -o "$file.cu.o"; done
+  "$nvcc" -gencode arch=compute_90a,code=sm_90a -Werror all-warnings -c boxes.cu -o boxes.cu.o
   echo "launcher: ok, nvcc compiles the source"
 else
   echo "launcher: ok, nvcc skipped: it is not installed"

@@ -77,13 +77,12 @@ local function each(func, space, target)
   return list
 end
 
--- The source leaves products of a warp group in flight.
-local function leaves_products(path)
+local function source_has(path, what)
   local file <close> = assert(io.open(path, "rb"))
-  return file:read "a":find("ms_wgmma_wait_1(), ", 1, true) ~= nil
+  return file:read "a":find(what, 1, true) ~= nil
 end
 
-local in_flight = 0 -- kernels that do
+local in_flight, boxes = 0, 0 -- kernels that leave products of a warp group in flight, and that copy boxes of tensors
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target)
@@ -100,7 +99,11 @@ local function check(func, target)
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
         local path = string.format("%s/%d.cu", folder, written)
         kernel:export(path)
-        if leaves_products(path) then in_flight = in_flight + 1 end
+        if source_has(path, "ms_wgmma_wait_1(), ") then in_flight = in_flight + 1 end
+        if source_has(path, "ms_tensor_copy_2d(") then
+          boxes = boxes + 1
+          assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
+        end
         compile(kernel)
       end
     end
@@ -240,7 +243,8 @@ end
 print(string.format("%d of %d spill", spilling, compiled))
 assert(spilling * 50 <= compiled, "products spill")
 assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
-print(in_flight .. " leave products of a warp group in flight")
+assert(boxes > 0, "no kernel copies boxes of tensors")
+print(string.format("%d leave products of a warp group in flight, %d copy boxes of tensors", in_flight, boxes))
 local refused = check_refused()
 assert(refused > 0 or draws < 20, "the peer's products were not drawn")
 print(string.format("%d of the peer's 16 x 8 x 8 refused", refused))

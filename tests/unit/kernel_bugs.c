@@ -118,7 +118,10 @@ struct bug {
             "        T.wgmma_store(Z.data, 0, 128, C.access_ptr(\"w\"), 128)")
 
 /* Six steps of such products, of tiles that copies bring two iterations ahead; so many groups of products go on meanwhile. */
-#define FLIGHT(groups)                                                                                                 \
+#define FLIGHT(groups) AHEAD(groups, 0)
+/* The same, of boxes that one thread has copied. */
+#define BOXES AHEAD(1, 1)
+#define AHEAD(groups, boxes)                                                                                           \
   "A: T.Buffer((64, 384), \"float16\"), B: T.Buffer((384, 64), \"float16\"), C: T.Buffer((64, 64), \"float32\")",      \
       LINES(                                                                                                           \
           "for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                     \
@@ -126,7 +129,7 @@ struct bug {
           "        T.wgmma_fill(Z.data, 0, 64, T.float32(0))",                                                         \
           "    for k in T.serial(6, annotations={\"software_pipeline_stage\": [0, 0, 2], "                             \
           "\"software_pipeline_order\": [0, 1, 2], \"software_pipeline_async_stages\": [0], "                          \
-          "\"software_pipeline_products_in_flight\": " #groups "}):",                                                  \
+          "\"software_pipeline_tensor_copies\": " #boxes ", \"software_pipeline_products_in_flight\": " #groups "}):", \
           "        S = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")",                                \
           "        U = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")", "    " TX(128),                \
           "            for i in range(16):", "                for v in T.vectorized(2):",                              \
@@ -162,6 +165,7 @@ static const struct bug bugs[] = {
     {NULL, GROUP, .caught = NOBODY},
     {NULL, FLIGHT(1), .caught = NOBODY, .plain = FLIGHT_PLAIN},
     {NULL, FLIGHT(0), .caught = NOBODY, .plain = FLIGHT_PLAIN},
+    {NULL, BOXES, .caught = NOBODY, .plain = FLIGHT_PLAIN},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -237,6 +241,49 @@ static const struct bug bugs[] = {
     {"sums are stored while a group is in flight", FLIGHT(1), IN_LOWERED,
      "T.wgmma_wait(0, Z.data)\n                    T.wgmma_store",
      "T.wgmma_wait(1, Z.data)\n                    T.wgmma_store", INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"boxes are waited for by the other parity", BOXES, IN_LOWERED, "arrived.data, k - 2, 4, 1), 0)",
+     "arrived.data, k - 2, 4, 1), 1)", INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"the last boxes are waited for by the other parity", BOXES, IN_LOWERED, "arrived.data, 1, 4, 1), 1)",
+     "arrived.data, 1, 4, 1), 0)", INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"boxes of another iteration are waited for", BOXES, IN_LOWERED,
+     "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), arrived.data, k - 2",
+     "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), arrived.data, 0", INTERPRETER | SHIM,
+     FLIGHT_PLAIN},
+    {"boxes are not waited for", BOXES, IN_LOWERED,
+     "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), arrived.data, k - 2, 4, 1), 0)", "T.evaluate(0)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"fewer bytes are expected", BOXES, IN_LOWERED, "arrived.data, 0, 4, 1), 8192)", "arrived.data, 0, 4, 1), 4096)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"more bytes are expected", BOXES, IN_LOWERED, "arrived.data, 0, 4, 1), 8192)", "arrived.data, 0, 4, 1), 8448)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"no bytes are expected", BOXES, IN_LOWERED,
+     "T.mbarrier_expect(T.tvm_access_ptr(T.type_annotation(\"uint64\"), arrived.data, 1, 4, 1), 8192)", "T.evaluate(0)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"all threads begin the copies", BOXES, IN_LOWERED, "if tx == 0:\n                        T.mbarrier_expect",
+     "if tx >= 0:\n                        T.mbarrier_expect", INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"a barrier counts one thread less", BOXES, IN_LOWERED, "arrived.data, 3, 4, 2), 2)", "arrived.data, 3, 4, 2), 1)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"a barrier counts one thread more", BOXES, IN_LOWERED, "arrived.data, 3, 4, 2), 2)", "arrived.data, 3, 4, 2), 3)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"a barrier is not made", BOXES, IN_LOWERED,
+     "T.mbarrier_init(T.tvm_access_ptr(T.type_annotation(\"uint64\"), arrived.data, 2, 4, 2), 2)", "T.evaluate(0)",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"barriers are not fenced", BOXES, IN_LOWERED, "T.mbarrier_fence()", "T.evaluate(0)", SHIM, FLIGHT_PLAIN},
+    {"boxes are copied before all have multiplied", BOXES, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM,
+     FLIGHT_PLAIN},
+    {"boxes are of other columns", BOXES, IN_LOWERED, "2, 64, 384, 0, k * 64", "2, 64, 384, 0, k * 64 - 64",
+     INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"boxes go to a version that is read", BOXES, IN_LOWERED, "S.data, T.truncmod(k, 4) * 4096",
+     "S.data, T.truncmod(k + 2, 4) * 4096", INTERPRETER | SHIM, FLIGHT_PLAIN},
+    {"a tensor is described with other rows", BOXES, IN_SOURCE, "ms_strides[] = {768}", "ms_strides[] = {384}", SHIM,
+     FLIGHT_PLAIN},
+    {"a tensor is described with another swizzle", BOXES, IN_SOURCE, "ms_steps, 0, 3, 2, 0)", "ms_steps, 0, 2, 2, 0)",
+     SHIM, FLIGHT_PLAIN},
+    {"boxes are described smaller", BOXES, IN_SOURCE, "ms_box[] = {64, 64}", "ms_box[] = {64, 32}", SHIM, FLIGHT_PLAIN},
+    {"maps change places", BOXES, IN_SOURCE, "(void *)&ms_map_0_0, (void *)&ms_map_0_1",
+     "(void *)&ms_map_0_1, (void *)&ms_map_0_0", SHIM, FLIGHT_PLAIN},
+    {"a copy of a box of two dimensions names three", BOXES, IN_SOURCE, "bulk.tensor.2d", "bulk.tensor.3d", NVRTC,
+     FLIGHT_PLAIN},
     {"PTX that there is not", HALF, IN_SOURCE, "cvt.f32.f16 %0", "cvt.f32.f61 %0", NVRTC},
     {"more shared memory than any block has", NESTS, IN_SOURCE, "shared[128]", "shared[300000]", NVRTC},
     {"shared memory that was not predicted", NESTS, IN_SOURCE, "shared[128]", "shared[160]", NVRTC},
@@ -253,8 +300,12 @@ static char *put_in(const struct bug *bug, char *text) {
 }
 
 static struct tir *lowered_with(const struct bug *bug, const struct tir *ir) {
-  const struct tir_lower_options options = {
-      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536, .async_copies = true};
+  const struct tir_lower_options options = {.device = TIR_GPU,
+                                            .verify = true,
+                                            .vector_bits = 128,
+                                            .shared_bytes = 66560,
+                                            .async_copies = true,
+                                            .tensor_copies = true};
   struct tir *lowered = tir_new();
   ms_error err = {0};
   tir_copy(lowered, ir);

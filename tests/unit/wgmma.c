@@ -88,6 +88,7 @@ struct product {
   bool by_rows;                /* b's */
   const char *start_b;         /* where b begins; NULL: at 0 */
   const char *pipeline;        /* annotations of the loop over tiles of 64 of k; NULL: the tiles are the matrices */
+  const char *text, *plain;    /* instead of what these make; NULL: they make it */
 };
 
 /* C = A * B, tiles in shared memory as large as the matrices. */
@@ -187,18 +188,18 @@ static char *pipelined_text_of(const struct product *p, const char *besides) {
 /* What they compute, by plain loops. */
 static struct tir *read_plain(const struct product *p) {
   ms_error err = {0};
-  char *text = NULL;
+  char *text = p->plain ? strdup(p->plain) : NULL;
   int rows = p->groups * p->fragments * TIR_WGMMA_ROWS;
-  if (asprintf(&text,
-               "@T.prim_func(s_tir=True)\n"
-               "def main(A: T.Buffer((%d, %d), \"%s\"), B: T.Buffer((%d, %d), \"%s\"), C: T.Buffer((%d, %d), "
-               "\"float32\")):\n"
-               "    for i, j in T.grid(%d, %d):\n"
-               "        C[i, j] = T.float32(0)\n"
-               "        for k in range(%d):\n"
-               "            C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[%s])\n",
-               rows, p->k, p->type, p->by_rows ? p->k : p->n, p->by_rows ? p->n : p->k, p->type, rows, p->n, rows, p->n,
-               p->k, p->by_rows ? "k, j" : "j, k") < 0)
+  if (!text && asprintf(&text,
+                        "@T.prim_func(s_tir=True)\n"
+                        "def main(A: T.Buffer((%d, %d), \"%s\"), B: T.Buffer((%d, %d), \"%s\"), C: T.Buffer((%d, %d), "
+                        "\"float32\")):\n"
+                        "    for i, j in T.grid(%d, %d):\n"
+                        "        C[i, j] = T.float32(0)\n"
+                        "        for k in range(%d):\n"
+                        "            C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[%s])\n",
+                        rows, p->k, p->type, p->by_rows ? p->k : p->n, p->by_rows ? p->n : p->k, p->type, rows, p->n,
+                        rows, p->n, p->k, p->by_rows ? "k, j" : "j, k") < 0)
     abort();
   struct tir *ir = tir_read(text, strlen(text), "plain", &err);
   if (!ir) fail_msg("%s\n%s", err.message, text);
@@ -208,28 +209,105 @@ static struct tir *read_plain(const struct product *p) {
 
 static struct tir *read_product(const struct product *p) {
   ms_error err = {0};
-  char *text = p->pipeline ? pipelined_text_of(p, "") : text_of(p);
+  char *text = p->text ? strdup(p->text) : p->pipeline ? pipelined_text_of(p, "") : text_of(p);
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   if (!ir) fail_msg("%s\n%s", err.message, text);
   free(text);
   return ir;
 }
 
-static const struct tir_lower_options lowering = {
-    .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 232448, .async_copies = true};
+static const struct tir_lower_options lowering = {.device = TIR_GPU,
+                                                  .verify = true,
+                                                  .vector_bits = 128,
+                                                  .shared_bytes = 232448,
+                                                  .async_copies = true,
+                                                  .tensor_copies = true};
 
 #define AHEAD(stage, in_flight)                                                                                        \
   "\"software_pipeline_stage\": [0, 0, " #stage "], \"software_pipeline_order\": [0, 1, 2], "                          \
   "\"software_pipeline_async_stages\": [0], \"software_pipeline_products_in_flight\": " #in_flight
+#define BOXES(stage, in_flight) AHEAD(stage, in_flight) ", \"software_pipeline_tensor_copies\": 1"
+
+/* One tile of 64 rows and columns of a matrix that is smaller, in steps of 64: zeros where it ends. Or three of them, from three
+ * matrices in a row. */
+#define STEPS(parameters, blocks, a, b, c)                                                                             \
+  "@T.prim_func(s_tir=True)\ndef main(" parameters "):\n"                                                              \
+  "    for bx in T.thread_binding(" #blocks ", thread=\"blockIdx.x\"):\n"                                              \
+  "        Z = T.alloc_buffer((64, 64), \"float32\", scope=\"wgmma.accumulator\")\n"                                   \
+  "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                                  \
+  "            T.wgmma_fill(Z.data, 0, 64, T.float32(0))\n"                                                            \
+  "        for k in T.serial(5, annotations={" BOXES(                                                                  \
+      2,                                                                                                               \
+      1) "}):\n"                                                                                                       \
+         "            S = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")\n"                            \
+         "            U = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")\n"                            \
+         "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                       \
+         "                for i, v in T.grid(4, 8):\n"                                                                 \
+         "                    S[(i * 128 + t) // 8, t % 8 * 8 + v] = " a "\n"                                          \
+         "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                       \
+         "                for i, v in T.grid(6, 8):\n"                                                                 \
+         "                    if i * 128 + t < 512:\n"                                                                 \
+         "                        U[(i * 128 + t) // 8, t % 8 * 8 + v] = " b "\n"                                      \
+         "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                       \
+         "                for j in range(4):\n"                                                                        \
+         "                    T.wgmma_mma(Z.data, 0, 64, S.access_ptr(\"r\", offset=j * 16), 64, U.access_ptr(\"r\", " \
+         "offset=j * 1024), 64, \"row_major\")\n"                                                                      \
+         "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                           \
+         "            T.wgmma_store(Z.data, 0, 64, C.access_ptr(\"w\"" c "), 64)\n"
+#define ENDING_PARAMETERS                                                                                              \
+  "A: T.Buffer((50, 312), \"float16\"), B: T.Buffer((312, 40), \"float16\"), C: T.Buffer((64, 64), \"float32\")"
+#define ENDING(a, b) STEPS(ENDING_PARAMETERS, 1, a, b, "")
+#define ENDING_A                                                                                                       \
+  "T.if_then_else((i * 128 + t) // 8 < 50 and k * 64 + t % 8 * 8 + v < 312, A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 " \
+  "+ v], T.float16(0))"
+#define ENDING_B                                                                                                       \
+  "T.if_then_else(t % 8 * 8 + v < 40 and k * 64 + (i * 128 + t) // 8 < 312, B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 " \
+  "+ v], T.float16(0))"
+#define ENDING_PLAIN                                                                                                   \
+  "@T.prim_func(s_tir=True)\ndef main(" ENDING_PARAMETERS "):\n"                                                       \
+  "    for i, j in T.grid(64, 64):\n"                                                                                  \
+  "        C[i, j] = T.float32(0)\n"                                                                                   \
+  "        for k in range(312):\n"                                                                                     \
+  "            if i < 50 and j < 40:\n"                                                                                \
+  "                C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])\n"
+#define ROWS_PARAMETERS                                                                                                \
+  "A: T.Buffer((3, 64, 320), \"float16\"), B: T.Buffer((3, 320, 64), \"float16\"), C: T.Buffer((3, 64, 64), "          \
+  "\"float32\")"
+#define THREE                                                                                                          \
+  STEPS(ROWS_PARAMETERS, 3, "A[bx, (i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]",                                       \
+        "B[bx, k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]", ", offset=bx * 4096")
+#define THREE_PLAIN                                                                                                    \
+  "@T.prim_func(s_tir=True)\ndef main(" ROWS_PARAMETERS "):\n"                                                         \
+  "    for b, i, j in T.grid(3, 64, 64):\n"                                                                            \
+  "        C[b, i, j] = T.float32(0)\n"                                                                                \
+  "        for k in range(320):\n"                                                                                     \
+  "            C[b, i, j] = C[b, i, j] + T.Cast(\"float32\", A[b, i, k]) * T.Cast(\"float32\", B[b, k, j])\n"
+
 static const struct product products[] = {
-    {"float16", 1, 1, 64, 64, true, NULL, NULL},          {"float16", 1, 1, 64, 64, false, NULL, NULL},
-    {"bfloat16", 2, 1, 128, 32, true, NULL, NULL},        {"float16", 2, 2, 32, 128, true, NULL, NULL},
-    {"bfloat16", 1, 2, 24, 48, false, NULL, NULL},        {"float16", 1, 1, 256, 16, true, NULL, NULL},
-    {"bfloat16", 1, 1, 96, 32, true, NULL, NULL},         {"float16", 1, 1, 16, 96, true, NULL, NULL},
-    {"float16", 1, 1, 192, 80, false, NULL, NULL},        {"bfloat16", 1, 1, 8, 192, false, NULL, NULL},
-    {"float16", 1, 1, 64, 320, true, NULL, AHEAD(2, 1)},  {"bfloat16", 2, 1, 96, 384, false, NULL, AHEAD(2, 1)},
-    {"float16", 2, 2, 64, 256, true, NULL, AHEAD(1, 1)},  {"bfloat16", 1, 1, 128, 512, false, NULL, AHEAD(3, 1)},
+    {"float16", 1, 1, 64, 64, true, NULL, NULL},
+    {"float16", 1, 1, 64, 64, false, NULL, NULL},
+    {"bfloat16", 2, 1, 128, 32, true, NULL, NULL},
+    {"float16", 2, 2, 32, 128, true, NULL, NULL},
+    {"bfloat16", 1, 2, 24, 48, false, NULL, NULL},
+    {"float16", 1, 1, 256, 16, true, NULL, NULL},
+    {"bfloat16", 1, 1, 96, 32, true, NULL, NULL},
+    {"float16", 1, 1, 16, 96, true, NULL, NULL},
+    {"float16", 1, 1, 192, 80, false, NULL, NULL},
+    {"bfloat16", 1, 1, 8, 192, false, NULL, NULL},
+    {"float16", 1, 1, 64, 320, true, NULL, AHEAD(2, 1)},
+    {"bfloat16", 2, 1, 96, 384, false, NULL, AHEAD(2, 1)},
+    {"float16", 2, 2, 64, 256, true, NULL, AHEAD(1, 1)},
+    {"bfloat16", 1, 1, 128, 512, false, NULL, AHEAD(3, 1)},
     {"float16", 1, 1, 128, 256, true, NULL, AHEAD(2, 0)},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1)},
+    {"bfloat16", 2, 1, 96, 384, false, NULL, BOXES(2, 1)},
+    {"float16", 2, 2, 64, 256, true, NULL, BOXES(1, 1)},
+    {"bfloat16", 1, 1, 128, 512, false, NULL, BOXES(3, 1)},
+    {"float16", 1, 1, 128, 640, true, NULL, BOXES(2, 0)},
+    {"float16", 2, 1, 256, 192, true, NULL, BOXES(1, 0)},
+    {"bfloat16", 1, 1, 32, 320, true, NULL, BOXES(2, 1)},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), ENDING(ENDING_A, ENDING_B), ENDING_PLAIN},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), THREE, THREE_PLAIN},
 };
 enum { COUNT = sizeof products / sizeof *products };
 
@@ -279,6 +357,9 @@ static void three_witnesses_agree(void **state) {
     if (!source) fail_msg("%s: %s", what, err.message);
     /* Whether b's columns or its rows lie side by side is PTX's last operand, which the shim does not see. */
     assert_non_null(strstr(source, p->by_rows ? ", p, 1, 1, 0, 1;" : ", p, 1, 1, 0, 0;"));
+    bool boxes = p->pipeline && strstr(p->pipeline, "tensor_copies");
+    assert_int_equal(boxes, !!strstr(source, "ms_tensor_copy_"));
+    assert_true(!boxes || !strstr(source, "ms_copy_"));
     compiled = check_code(source, &kernels, what) && compiled;
     witness_write(folder, i, source, paths[i]);
     if (!witness_open(&witnesses[i], modules[i], 1, 3, &err)) fail_msg("%s: %s", what, err.message);
@@ -408,6 +489,61 @@ static void what_is_not_proved_is_waited_for(void **state) {
   tir_free(ir);
 }
 
+/* ---- Boxes ---- */
+
+/* What is no box is copied by all threads, and told. */
+static void what_is_no_box_is_told(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *says;
+  } cases[] = {
+      {ENDING("T.if_then_else(t % 8 * 8 + v < 40, A[(i * 128 + t) // 16, t % 8 * 8 + v], T.float16(0))", ENDING_B),
+       "statement 0 copies a box: rows or columns that it loads do not lie as it stores them"},
+      {ENDING("T.if_then_else((i * 128 + t) // 8 < 40, A[(i * 128 + t) // 8, t % 8 * 8 + v], T.float16(0))", ENDING_B),
+       "statement 0 copies a box: it copies under a condition that does not say what lies in the tensor"},
+      {ENDING("T.if_then_else((i * 128 + t) // 8 < 50, A[(i * 128 + t) // 8, t % 8 * 8 + v], T.float16(1))", ENDING_B),
+       "statement 0 copies a box: what it does not load is not zero"},
+      {ENDING("A[0, t % 8 * 8 + v] + T.float16(1)", ENDING_B), "statement 0 copies a box: it computes what it stores"},
+      {STEPS("A: T.Buffer((64, 321), \"float16\"), B: T.Buffer((320, 64), \"float16\"), C: T.Buffer((64, 64), "
+             "\"float32\")",
+             1, "A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]", "B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]", ""),
+       "statement 0 copies a box: its rows in memory do not begin at multiples of 16 bytes"},
+      {STEPS("A: T.Buffer((64, 320), \"float16\"), B: T.Buffer((320, 64), \"float16\"), C: T.Buffer((64, 64), "
+             "\"float32\")",
+             1, "A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]",
+             "B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]\n                    if i * 128 + t < 500:\n"
+             "                        U[(i * 128 + t) // 8, t % 8 * 8 + v] = T.float16(0)",
+             ""),
+       "statement 1 copies a box: it does more than copy one buffer"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char noted[300];
+    char *text = lowered_text(strdup(cases[i].text), noted);
+    if (!strstr(noted, cases[i].says)) fail_msg("%zu: %s", i, noted);
+    free(text);
+  }
+}
+
+/* A buffer that not all of is filled stays as it was; the annotation is 0 or 1. */
+static void what_is_not_filled_is_no_box(void **state) {
+  (void)state;
+  char noted[300], *text = strdup(THREE), *at = strstr(text, "< 512");
+  assert_non_null(at);
+  at[2] = '4'; /* 412 */
+  free(lowered_text(text, noted));
+  assert_non_null(strstr(noted, "statement 1 copies a box: it is not shown to fill the whole buffer"));
+  text = strdup(THREE), at = strstr(text, "tensor_copies\": 1");
+  assert_non_null(at);
+  at[strlen("tensor_copies\": ")] = '2';
+  ms_error err = {0};
+  struct tir *ir = tir_read(text, strlen(text), "product", &err);
+  assert_false(tir_lower(ir, 1, &lowering, &err));
+  assert_int_equal(err.code, MS_LOWER_PIPELINE);
+  assert_non_null(strstr(err.message, "neither 0 nor 1"));
+  tir_free(ir);
+  free(text);
+}
+
 /* ---- What is refused ---- */
 
 static void expect_refused(struct tir *ir, const char *says) {
@@ -468,6 +604,8 @@ int main(void) {
                                      cmocka_unit_test(three_witnesses_agree),
                                      cmocka_unit_test(groups_stay_in_flight),
                                      cmocka_unit_test(what_is_not_proved_is_waited_for),
+                                     cmocka_unit_test(what_is_no_box_is_told),
+                                     cmocka_unit_test(what_is_not_filled_is_no_box),
                                      cmocka_unit_test(what_descriptors_cannot_name),
                                      cmocka_unit_test(other_targets_refuse)};
   return cmocka_run_group_tests(tests, NULL, NULL);

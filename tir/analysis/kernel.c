@@ -216,6 +216,26 @@ static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, cons
   return life;
 }
 
+/* Of barriers that wait for boxes of tensors, one a version of what they fill (lower/pipeline.c). */
+static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
+  enum { BARRIER = 8, ALIGNMENT = 32 };
+  int64_t bytes = 0;
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    struct tir_span annotations = tir_stmt_at(ir, s)->annotations;
+    tir_expr boxes = tir_annotation(ir, annotations, "software_pipeline_tensor_copies");
+    tir_expr stages = tir_annotation(ir, annotations, "software_pipeline_stage");
+    int64_t versions = 2; /* of the last stage, and of products in flight */
+    if (!boxes || !tir_is_const(ir, boxes, 1) || !stages || tir_at(ir, stages)->kind != TIR_LIST) continue;
+    for (uint32_t i = 0; i < tir_at(ir, stages)->count; i++) {
+      int64_t stage = tir_at(ir, tir_operands(ir, tir_at(ir, stages)->operands)[i])->imm;
+      if (stage + 2 > versions) versions = stage + 2;
+    }
+    bytes += (BARRIER * versions + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+  return bytes;
+}
+
 /* As tir/lower/shared.c lays them out, where no gaps are left: the most bytes of shared buffers that live at one place. */
 static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
@@ -240,7 +260,7 @@ static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   }
   free(position);
   free(lives);
-  return most;
+  return most < 0 ? most : most + barrier_bytes(ir, top);
 }
 
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope) {

@@ -134,6 +134,8 @@ static bool execute(struct machine *m, uint32_t count) {
   interp_objects_free(m, 0);
   free(m->objects.at);
   free(m->missing.at);
+  free(m->mbarriers.at);
+  free(m->boxed.at);
   free(m->shared);
   free(m->param_objects);
   return ok;

@@ -46,7 +46,7 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_BARRIER, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
+  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
   OP_THREAD_NUMBER
 };
 // clang-format on
@@ -130,6 +130,8 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
 struct touch {
   uint32_t write_epoch, writer, read_epoch, reader;
   uint32_t held; /* by how many products that are not waited for */
+  uint32_t box,
+      phase; /* the barrier, from 1, and its phase that ends when the copy which wrote it has arrived; 0: none did */
 };
 enum { MANY_THREADS = UINT32_MAX - 1 };
 
@@ -227,8 +229,31 @@ struct held {
   tir_buffer buffer;
 };
 
+/* A barrier in shared memory that counts threads and bytes. */
+struct mbarrier {
+  struct object *object;
+  int64_t element;
+  uint32_t count, pending; /* threads of a phase; of this one that have not arrived */
+  uint32_t phase;          /* how many have ended */
+  int64_t bytes;           /* that the phase waits for, of those announced so far */
+};
+
+/* An element that a copy of a box brings: it arrives when all threads wait, and no sooner. */
+struct boxed {
+  struct coming element;
+  uint32_t barrier;
+};
+
 enum { WARP = TIR_WARP }; /* threads of a block with consecutive numbers */
-enum thread_status { THREAD_RUNNING, THREAD_DONE, THREAD_AT_WARP, THREAD_AT_BARRIER, THREAD_AT_REDUCE, THREAD_FAILED };
+enum thread_status {
+  THREAD_RUNNING,
+  THREAD_DONE,
+  THREAD_AT_WARP,
+  THREAD_AT_BARRIER,
+  THREAD_AT_REDUCE,
+  THREAD_AT_PHASE,
+  THREAD_FAILED
+};
 struct thread {
   union value *memory, *regs; /* regs is within memory: constants lie below it */
   struct view **views;        /* by slot: what the thread sees */
@@ -242,6 +267,7 @@ struct thread {
   uint32_t groups;                /* of such copies, ended so far */
   INTERP_LIST(struct held, held); /* of the first of a warp group */
   uint32_t product_groups;        /* that it has committed so far */
+  INTERP_LIST(uint32_t, ended);   /* by barrier: phases that it knows to have ended */
   struct thread *leader;          /* in a kernel: the first of its warp, which owns what the warp shares */
   struct thread *group;           /* the first of its warp group */
 };
@@ -269,6 +295,8 @@ struct machine {
   bool in_kernel;
   int64_t extents[THREAD_DIMS];
   uint32_t epoch, block_epoch, grid_epoch;
+  INTERP_LIST(struct mbarrier, mbarriers); /* of the block */
+  INTERP_LIST(struct boxed, boxed);        /* that have not arrived */
   uint32_t threads; /* of a parallel loop, as the function's workspace is laid out for; 0: it has none */
 };
 
@@ -278,12 +306,20 @@ bool interp_fail(struct machine *m, const struct thread *t, enum ms_code code, c
 /* Runs a thread until it ends, waits or fails; the status is also the thread's. */
 enum thread_status interp_execute(struct machine *m, struct thread *t);
 bool interp_run_kernel(struct machine *m, struct thread *host, const struct site *site);
+struct tir_extern_call {
+  struct machine *machine;
+  struct thread *thread;
+  const struct site *site;
+  struct tir_value result;
+  bool failed;
+};
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result);
 /* What calls of tensor units need besides (interp_tensor.c). A call that is made for one lane of a warp gets the lane
  * after its arguments. */
 #define INTERP_LANE_CALL "ptx_ldmatrix"
 const struct tir_extern *interp_tensor_call(const char *name);                       /* NULL: there is none */
 struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
+int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg);       /* as interp_pointer has it */
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
 tir_type interp_call_type(const struct tir_extern_call *call, uint32_t arg);  /* of what it leads to */
 bool interp_call_leads(const struct tir_extern_call *call);                   /* the thread is the first of its warp */
@@ -299,6 +335,15 @@ void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t 
 bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what all groups but so many have read */
 bool interp_call_whole_groups(const struct tir_extern_call *call);    /* blocks are of whole warp groups */
 const struct tir_extern *interp_group_call(const char *name); /* a warp group makes it as one. NULL: there is none */
+/* Copies of boxes, and barriers that wait for them (interp_boxes.c). NULL: there is no such call. */
+const struct tir_extern *interp_box_call(const char *name);
+/* Whether the phase of this parity of the barrier has ended: *ended; the thread then knows. False: refused. */
+bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended);
+void interp_begin_block_of_boxes(struct machine *m, struct thread *threads, uint32_t count);
+bool interp_end_block_of_boxes(struct machine *m, const struct thread *t); /* refuses what has not arrived */
+/* All that is on its way arrives; *any: something did. False: refused. */
+bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any);
+bool interp_fail_phase(struct machine *m, const struct thread *t); /* it waits for what does not come */
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
 void interp_thread_free(struct machine *m, struct thread *t);

@@ -8,7 +8,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_GROUP, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
+  FORM_ZERO, FORM_GROUP, FORM_PHASE, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
 };
 // clang-format on
 static const struct builtin {
@@ -20,6 +20,7 @@ static const struct builtin {
     {TIR_ASYNC_COPY, FORM_SAME, 1, 0},
     {TIR_COMMIT_GROUP, FORM_GROUP, 0, OP_COMMIT},
     {TIR_WAIT_GROUP, FORM_GROUP, 1, OP_WAIT},
+    {TIR_MBARRIER_WAIT, FORM_PHASE, 2, 0},
     {"if_then_else", FORM_CHOOSE, 3, 0},
     {"isnan", FORM_UNARY, 1, OP_IS_NAN},
     {"isinf", FORM_UNARY, 1, OP_IS_INF},
@@ -123,6 +124,15 @@ static operand group(struct compiler *c, enum op op, const tir_expr *args, uint3
   return interp_int(c, 0);
 }
 
+/* mbarrier_wait(at, parity). */
+static operand phase(struct compiler *c, const tir_expr *args) {
+  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a thread waits outside of a kernel");
+  tir_expr parity = args[1];
+  operand at = interp_expr(c, args[0], 0), of = interp_expr(c, parity, 0);
+  interp_emit(c, OP_PHASE, 0, at, of, 0, 0);
+  return interp_int(c, 0);
+}
+
 static operand barrier(struct compiler *c) {
   if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a barrier stands outside of concurrent threads");
   interp_emit(c, OP_BARRIER, 0, 0, 0, 0, 0);
@@ -218,6 +228,7 @@ static struct call_arg call_argument(struct compiler *c, tir_expr e) {
 static const struct tir_extern *find_extern(const struct compiler *c, const char *name) {
   for (uint32_t i = 0; c->options && i < c->options->extern_count; i++)
     if (!strcmp(c->options->externs[i].name, name)) return &c->options->externs[i];
+  if (interp_box_call(name)) return interp_box_call(name);
   return interp_tensor_call(name) ? interp_tensor_call(name) : interp_group_call(name);
 }
 
@@ -429,6 +440,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_ASSUME: return assume(c, args[0]);
   case FORM_ZERO: return interp_int(c, 0);
   case FORM_GROUP: return group(c, (enum op)known->which, args, n->count);
+  case FORM_PHASE: return phase(c, args);
   case FORM_BARRIER: return barrier(c);
   case FORM_SHUFFLE: return shuffle(c, args);
   case FORM_REDUCE: return allreduce(c, n);

@@ -4,14 +4,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-struct tir_extern_call {
-  struct machine *machine;
-  struct thread *thread;
-  const struct site *site;
-  struct tir_value result;
-  bool failed;
-};
-
 static struct call_arg argument(const struct tir_extern_call *call, uint32_t arg) {
   assert(arg < tir_call_count(call));
   const int32_t *words = call->machine->program->lists.at + call->site->args.first + arg * CALL_ARG_WORDS;
@@ -128,6 +120,10 @@ bool tir_call_store(struct tir_extern_call *call, uint32_t arg, int64_t index, s
 struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg) {
   uint64_t number = ((uint64_t)interp_get(call->thread, argument(call, arg).value).i >> 40) - 1;
   return number < call->machine->objects.count ? call->machine->objects.at[number] : NULL;
+}
+
+int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg) {
+  return interp_get(call->thread, argument(call, arg).value).i;
 }
 
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg) {

@@ -324,8 +324,11 @@ static bool race(struct machine *m, struct thread *t, const struct object *o, co
 bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer) {
   struct touch *touch = &o->touches[element];
   uint32_t who = toucher(t, o, element);
-  if (touch->write_epoch && touch->writer != MANY_THREADS && is_concurrent(m, who, touch->write_epoch, touch->writer))
+  if (!touch->box && touch->write_epoch && touch->writer != MANY_THREADS &&
+      is_concurrent(m, who, touch->write_epoch, touch->writer))
     return race(m, t, o, "reads what another writes without a barrier between:", element, buffer);
+  if (touch->box && (touch->box > t->ended.count || t->ended.at[touch->box - 1] <= touch->phase))
+    return race(m, t, o, "reads what a copy brings that it did not wait for:", element, buffer);
   bool other = touch->read_epoch == m->epoch && touch->reader != who;
   touch->reader = other ? MANY_THREADS : who;
   touch->read_epoch = m->epoch;
@@ -343,6 +346,7 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
   /* Threads may all write one value. */
   if (written && !same) return race(m, t, o, "writes what another writes:", element, buffer);
   if (read && !same) return race(m, t, o, "writes what another reads without a barrier between:", element, buffer);
+  touch->box = 0;
   touch->writer = written ? MANY_THREADS : who;
   touch->write_epoch = m->epoch;
   return true;

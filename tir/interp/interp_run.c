@@ -473,6 +473,16 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
       NEXT;
     case OP_COMMIT: t->groups++; NEXT;
     case OP_WAIT: TRY(interp_wait_copies(m, t, A.i)); NEXT;
+    case OP_PHASE: {
+      bool ended = false;
+      t->pc = (uint32_t)(in - code);
+      TRY(interp_is_phase_over(m, t, A.i, B.i, &ended));
+      if (!ended) {
+        t->status = THREAD_AT_PHASE;
+        goto paused;
+      }
+      NEXT;
+    }
     case OP_BARRIER:
       t->pc = (uint32_t)(in - code);
       t->status = THREAD_AT_BARRIER;

@@ -44,6 +44,7 @@ void interp_thread_free(struct machine *m, struct thread *t) {
   free(t->own);
   free(t->coming.at);
   free(t->held.at);
+  free(t->ended.at);
   memset(t, 0, sizeof *t);
 }
 
@@ -148,6 +149,30 @@ static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count
   return true;
 }
 
+/* Threads that wait for phases of barriers in shared memory look again, and where none can go on, what copies bring
+ * arrives. *any: one goes on. */
+static bool end_phases(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
+  struct thread *waits = NULL;
+  bool delivered = false;
+  *any = false;
+  for (uint32_t i = 0; i < count; i++) {
+    bool ended = false;
+    if (threads[i].status != THREAD_AT_PHASE) continue;
+    const struct instruction *in = &m->program->code.at[threads[i].pc];
+    if (!interp_is_phase_over(m, &threads[i], interp_get(&threads[i], in->a).i, interp_get(&threads[i], in->b).i,
+                              &ended))
+      return false;
+    if (ended)
+      threads[i].status = THREAD_RUNNING, *any = true;
+    else
+      waits = &threads[i];
+  }
+  if (*any || !waits) return true;
+  if (!interp_deliver_boxes(m, waits, &delivered)) return false;
+  *any = delivered;
+  return delivered || interp_fail_phase(m, waits);
+}
+
 /* Every thread has ended or waits. Lets them go on together, or refuses; *over: all have ended. */
 static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool *over) {
   *over = true;
@@ -174,13 +199,16 @@ static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool
 static bool run_block(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host,
                       const int64_t *block) {
   m->block_epoch = ++m->epoch;
+  interp_begin_block_of_boxes(m, threads, count);
   for (uint32_t i = 0; i < count; i++) start(m, &threads[i], host, i, block);
   for (bool over = false, any; !over;) {
     for (uint32_t i = 0; i < count; i++)
       if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
-    if (!meet_warps(m, threads, count, &any) || (!any && !meet(m, threads, count, &over))) return false;
+    if (!meet_warps(m, threads, count, &any) || (!any && !end_phases(m, threads, count, &any)) ||
+        (!any && !meet(m, threads, count, &over)))
+      return false;
   }
-  return true;
+  return interp_end_block_of_boxes(m, &threads[0]);
 }
 
 static bool run_grid(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host) {

@@ -13,7 +13,8 @@
  * A copy that goes on by itself writes from where it begins until its thread has waited for it: what was touched before it
  * is kept apart from where it begins, what comes after the wait from the wait. What comes between touches other versions
  * of the buffer (pipeline.c). A product of warp groups reads until it is waited for: the wait reads what it does; where the
- * version is known that it reads, copies to others need no barrier. */
+ * version is known that it reads, copies to others need no barrier. So it is with copies of boxes, which one thread begins:
+ * who reads what they bring has waited for it by a barrier of its own in shared memory (pipeline.c). */
 #include "../arith/linear.h"
 #include "footprint.h"
 
@@ -135,6 +136,9 @@ static bool is_settled(struct tir *ir, tir_expr e, tir_stmt around) {
 
 /* One is of a product, the other of a copy, to another version. */
 static bool are_other_versions(struct tir *ir, const struct lower_use *a, const struct lower_use *b, tir_stmt around) {
+  if (a->version && b->version)
+    return is_settled(ir, a->version, around) && is_settled(ir, b->version, around) &&
+           lower_are_other_versions(ir, a->buffer, a->version, b->version);
   if (b->version) return !a->version && are_other_versions(ir, b, a, around);
   if (!a->version || b->anywhere || !b->count) return false;
   tir_expr number = lower_version_number(ir, ir->operands.at[b->indices], a->buffer);
@@ -148,6 +152,7 @@ static bool conflict(struct pass *p, const struct lower_use *a, const struct low
   if (!a->writes && !b->writes) return false;
   if (a->stmt == b->stmt && a->writes && b->writes && a->buffer) return false;
   if (!a->buffer || !b->buffer) return true;
+  if ((a->elected && b->elected) || (a->buffer == b->buffer && a->arrives && !b->writes)) return false;
   if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
   if (a->anywhere || b->anywhere) return !are_other_versions(ir, a, b, around);
   return !lower_is_one_thread(ir, &p->threads, a, b, around) && lower_may_meet(ir, &p->threads, a, b, around);
@@ -293,6 +298,25 @@ static void note_product(const struct pass *p, tir_stmt product, struct uses *us
   }
 }
 
+/* Barriers in memory, and copies that they wait for, are one thread's to begin (lower_elect). */
+static void note_elected(const struct pass *p, tir_stmt s, struct uses *uses) {
+  static const char *const calls[] = {TIR_MBARRIER_INIT, TIR_MBARRIER_EXPECT, TIR_TENSOR_COPY};
+  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+    for (uint32_t i = 0; i < uses->count && lower_calls(p->low->ir, s, calls[k]); i++) uses->at[i].elected = true;
+}
+
+/* Notes which version the copy writes. */
+static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
+  struct lower_version of;
+  bool known = lower_find_box_version(p->low->ir, copy, &of);
+  for (uint32_t i = 0; i < uses->count; i++) {
+    struct lower_use *u = &uses->at[i];
+    if (!u->writes || !u->buffer) continue;
+    u->arrives = true;
+    if (known && u->buffer == of.buffer) u->version = of.number;
+  }
+}
+
 /* Products read until they are waited for: who writes after the wait is kept apart from that. Who writes before it has to do
  * with where they begin. */
 static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
@@ -307,7 +331,9 @@ static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   if (lower_calls(ir, s, TIR_WAIT_GROUP)) return add_arrivals(p, s, &out->last), true;
   if (lower_calls(ir, s, TIR_WGMMA_WAIT)) return add_products(p, s, &out->last), true;
   gather(p, s, &out->first);
+  note_elected(p, s, &out->first);
   if (lower_calls(ir, s, TIR_WGMMA_MMA)) note_product(p, s, &out->first);
+  if (lower_calls(ir, s, TIR_TENSOR_COPY)) note_box(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
   const struct lower_use *write = &out->first.at[out->first.count - 1];

@@ -92,6 +92,14 @@ bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version 
          find_version(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
 }
 
+bool lower_find_box_version(struct tir *ir, tir_stmt copy, struct lower_version *out) {
+  struct tir_box b;
+  int64_t rows = 1;
+  if (!tir_box_of(ir, tir_as(ir, copy, TIR_EVALUATE)->evaluate.value, &b)) return false;
+  for (uint32_t d = 0; d + 1 < b.rank; d++) rows *= b.box[d];
+  return find_version(ir, b.to, (rows - 1) * b.stride + b.box[b.rank - 1] - 1, out);
+}
+
 static bool add_reads(struct flight *f, tir_stmt product) {
   struct lower_version of[2];
   if (!lower_find_versions(f->ir, product, of)) return false;
@@ -129,28 +137,49 @@ static bool find_pointer(void *data, tir_expr e) {
   return !s->found;
 }
 
-/* What the store writes is none of what the products of one iteration read, who are in flight until those of the next have
- * begun. `after`: it stands behind them, so that it is theirs; else it is the next iteration's. */
-static bool is_apart(const struct flight *f, tir_stmt store, bool after) {
+/* What is written there, of the version of this number, is none of what the products of one iteration read, who are in
+ * flight until those of the next have begun. `after`: it stands behind them, so that it is theirs; else it is the next
+ * iteration's. */
+static bool is_apart(const struct flight *f, tir_buffer buffer, tir_expr number, bool after) {
   struct tir *ir = f->ir;
-  struct tir_stmt_node n = *tir_stmt_at(ir, store);
   struct tir_stmt_node loop = *tir_stmt_at(ir, f->loop);
-  if (is_sum(f, n.store.buffer)) return false;
-  if (lower_memory_of(ir, n.store.buffer) != LOWER_BLOCK) return true;
   for (uint32_t i = 0; i < f->count; i++) {
     struct lower_version v = f->read[i];
-    if (n.store.buffer != v.buffer && !lower_share_bytes(ir, n.store.buffer, v.buffer)) continue;
-    if (n.store.buffer != v.buffer) return false;
-    tir_expr number = lower_version_number(ir, ir->operands.at[n.store.indices], v.buffer);
+    if (buffer != v.buffer && !lower_share_bytes(ir, buffer, v.buffer)) continue;
+    if (buffer != v.buffer || !number) return false;
+    tir_expr then = number;
     if (!after) {
       tir_expr var = tir_var_expr(ir, loop.loop.var);
       tir_subst_var(ir, loop.loop.var, tir_add(ir, var, tir_int(ir, tir_type_of(ir, var), 1)));
-      number = tir_subst(ir, number);
+      then = tir_subst(ir, then);
       tir_subst_clear(ir);
     }
-    if (!lower_are_other_versions(ir, v.buffer, number, v.number)) return false;
+    if (!lower_are_other_versions(ir, v.buffer, then, v.number)) return false;
   }
   return true;
+}
+
+static bool is_store_apart(const struct flight *f, tir_stmt store, bool after) {
+  struct tir *ir = f->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  if (is_sum(f, n.store.buffer)) return false;
+  if (lower_memory_of(ir, n.store.buffer) != LOWER_BLOCK) return true;
+  tir_expr number = tir_buffer_at(ir, n.store.buffer)->rank
+                        ? lower_version_number(ir, ir->operands.at[n.store.indices], n.store.buffer)
+                        : TIR_NONE;
+  return is_apart(f, n.store.buffer, number, after);
+}
+
+/* Copies of boxes, and barriers that wait for them. */
+static bool is_of_boxes(const struct tir *ir, tir_stmt s) {
+  return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_MBARRIER_EXPECT) ||
+         lower_calls(ir, s, TIR_MBARRIER_WAIT);
+}
+
+static bool is_box_apart(const struct flight *f, tir_stmt s, bool after) {
+  struct lower_version of;
+  if (!lower_calls(f->ir, s, TIR_TENSOR_COPY)) return true;
+  return lower_find_box_version(f->ir, s, &of) && is_apart(f, of.buffer, of.number, after);
 }
 
 static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
@@ -160,9 +189,13 @@ static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
     tir_expr all[4];
     int kind = tir_stmt_at(ir, s)->kind;
     if (kind == TIR_ALLOC || kind == TIR_DECLARE) return false; /* memory that begins anew in each iteration */
+    if (is_of_boxes(ir, s)) {
+      if (!is_box_apart(f, s, after)) return false;
+      continue;
+    }
     uint32_t count = tir_stmt_exprs(ir, s, all);
     for (uint32_t i = 0; i < count && !search.found; i++) tir_walk_expr(ir, all[i], find_pointer, &search);
-    if (search.found || (kind == TIR_STORE && !is_apart(f, s, after))) return false;
+    if (search.found || (kind == TIR_STORE && !is_store_apart(f, s, after))) return false;
   }
   return true;
 }

@@ -11,6 +11,8 @@ struct lower_use {
   tir_buffer buffer; /* TIR_NONE: any memory */
   bool writes;
   bool anywhere;           /* in the buffer: by a pointer */
+  bool elected;            /* by one thread, the same for all of these */
+  bool arrives;            /* a copy of a box: who reads what it brings waits for that by other means */
   tir_expr version;        /* of the buffer, where it is anywhere in that: lower_version_number. TIR_NONE: not known */
   uint32_t count, indices; /* in tir.operands */
 };

@@ -212,7 +212,8 @@ static bool walk(const struct lowering *low, tir_stmt parent) {
  * TIR_NONE. */
 static tir_stmt next_fence(const struct tir *ir, tir_stmt after) {
   tir_stmt s = tir_stmt_at(ir, after)->next;
-  while (s && (lower_calls(ir, s, TIR_WAIT_GROUP) || lower_calls(ir, s, TIR_COMMIT_GROUP)))
+  while (s && (lower_calls(ir, s, TIR_WAIT_GROUP) || lower_calls(ir, s, TIR_COMMIT_GROUP) ||
+               lower_calls(ir, s, TIR_MBARRIER_WAIT)))
     s = tir_stmt_at(ir, s)->next;
   return s && lower_calls(ir, s, TIR_WGMMA_FENCE) ? s : TIR_NONE;
 }
@@ -266,10 +267,17 @@ bool lower_groups(struct lowering *low) {
   return true;
 }
 
+/* Products, or copies of boxes, which do not see what threads write unless those fence. */
+static bool has_other_proxies(const struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+    if (is_product(ir, s) || lower_calls(ir, s, TIR_TENSOR_COPY)) return true;
+  return false;
+}
+
 bool lower_proxies(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt kernel = tir_stmt_at(ir, low->body)->first[TIR_BODY]; kernel; kernel = tir_stmt_at(ir, kernel)->next) {
-    if (!has_products(ir, kernel)) continue;
+    if (!has_other_proxies(ir, kernel)) continue;
     for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
       if (lower_calls(ir, s, LOWER_BARRIER)) tir_insert_before(ir, s, new_call(ir, TIR_PROXY_FENCE, NULL, 0));
   }

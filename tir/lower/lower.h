@@ -104,6 +104,7 @@ void lower_compact_matched(struct lowering *low);
 enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
 /* Makes rows of a buffer longer whose scope asks for what swizzle.c does, and which that cannot do it for. */
 void lower_spread_rows(struct tir *ir, tir_buffer buffer, tir_expr *shape, uint32_t rank);
+int64_t lower_panel_of(int64_t row); /* the widest part of a row of so many bytes that a panel has; 0: there is none */
 enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* kernels.c */
 
 /* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:
@@ -129,6 +130,7 @@ tir_expr lower_version_number(const struct tir *ir, tir_expr first_index, tir_bu
 bool lower_are_other_versions(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b);
 /* The versions that a product of a warp group reads, a's and b's. False: it is not known. */
 bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version out[2]);
+bool lower_find_box_version(struct tir *ir, tir_stmt copy, struct lower_version *out); /* that a tensor_copy writes */
 /* Whether products from `first` to `last`, the only ones of the loop that they stand in, may go on until those of the next
  * iteration have begun: their sums are so many buffers. (flight.c) */
 bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count);
@@ -140,6 +142,8 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 #define LOWER_PIPELINE_STAGE "software_pipeline_stage" /* of a loop: in which iteration later each statement runs */
 #define LOWER_PIPELINE_ORDER "software_pipeline_order" /* at which place among the others */
 #define LOWER_PIPELINE_ASYNC "software_pipeline_async_stages" /* stages whose copies go on by themselves */
+/* 1: statements of those stages copy boxes of tensors, where the target and what they copy let them; 0: they do not. */
+#define LOWER_PIPELINE_BOXES "software_pipeline_tensor_copies"
 /* How many groups of products an iteration leaves in flight: 0 or 1. What these read has so many versions more. */
 #define LOWER_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
 /* An attribute around a statement of such a loop; its value says what the statement asks for. (stages.c) */
@@ -147,6 +151,23 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 enum { LOWER_STAGE_BY_REGISTERS = 1, LOWER_STAGE_DOUBLES = 2 };
 bool lower_is_stage(const struct tir *ir, tir_stmt s);
 tir_stmt lower_new_stage(struct tir *ir, int64_t wishes);
+
+/* A statement that copies one box of a tensor to panels of a buffer of the pipeline's own (boxes.c). */
+struct lower_box {
+  tir_buffer to, from;
+  uint32_t rank;
+  int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of all panels */
+  tir_expr at[TIR_BOX_MOST_RANK];
+  int64_t bytes;
+};
+/* False: it is none, for the reason that `why` names. `top` is below the pipelined loop. */
+bool lower_find_box(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_box *out, const char **why);
+/* One thread of each block does the statement, whose loops are around it. */
+tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
+tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask); /* tvm_access_ptr */
+void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_expr *args, uint32_t count);
+/* Appends the calls that copy the box, a panel each, and let barrier `barrier` of the buffer wait for them. */
+void lower_put_box(struct tir *ir, const struct lower_box *b, tir_buffer barriers, tir_expr barrier, tir_stmt to);
 
 bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of a copy that goes on by itself (copies.c) */
 bool lower_calls(const struct tir *ir, tir_stmt s,

@@ -17,8 +17,13 @@
  * statements ends its group, in every step, whether or not something was copied in it: so it is known how many groups may
  * be on their way when an earlier step's must have arrived. What needs those waits for them as its step begins: threads
  * then meet but once a step.
+ *
+ * Statements that copy boxes of tensors (boxes.c) are done by one thread instead, where the annotation asks for it. Barriers in
+ * shared memory, as many as versions, count what arrives: that of iteration k has number k modulo that many, and its phase
+ * ends for the k / that many'th time, which decides the parity that who needs the iteration's boxes waits for.
  * Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
 #include "pipeline.h"
+#include "footprint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +215,126 @@ static void begin_copies(struct pipeline *p, uint32_t part) {
   }
 }
 
+/* ---- Copies of boxes ---- */
+
+/* False: refused. */
+static bool read_wish_for_boxes(const struct pipeline *p, bool *wish) {
+  const struct tir *ir = p->low->ir;
+  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_BOXES);
+  *wish = asked && tir_is_const(ir, asked, 1);
+  return !asked || *wish || tir_is_const(ir, asked, 0) ||
+         refuse(p, "it says by neither 0 nor 1 whether boxes of tensors are copied");
+}
+
+/* Finds what copies boxes, all of it in one stage; what asks for it and does not is told. */
+static bool find_boxes(struct pipeline *p) {
+  const struct lowering *low = p->low;
+  int64_t stage = -1;
+  bool wish;
+  if (!read_wish_for_boxes(p, &wish)) return false;
+  for (uint32_t i = 0; i < p->count && wish; i++) {
+    struct part *part = &p->parts[i];
+    const char *why = "the target has no such copies";
+    if (!part->async) continue;
+    bool found = low->options && low->options->tensor_copies;
+    found = found && lower_find_box(low->ir, p->loop, part->stmt, &part->box, &why);
+    if (found && (!p->own[part->box.to] || !is_for_others(p, i, part->box.to)))
+      found = false, why = "another statement writes what it fills";
+    if (found && stage >= 0 && part->stage != stage) found = false, why = "another stage copies boxes";
+    if (!found) {
+      char note[200];
+      snprintf(note, sizeof note, "one whose statement %u copies a box: %s", i, why);
+      lower_note(low, p->loop, note);
+      continue;
+    }
+    stage = part->stage, part->boxes = true, p->arrivals++;
+    *uses_at(p, i, part->box.to) = PIPELINE_WRITES | PIPELINE_BY_INDEX | PIPELINE_BOXES;
+  }
+  return true;
+}
+
+/* At the kernel's start, where one thread makes them and all meet before they are used. */
+static void allocate_barriers(struct pipeline *p, uint32_t count) {
+  struct tir *ir = p->low->ir;
+  enum { WRITES = 2 };
+  tir_stmt kernel = p->loop, inside;
+  for (tir_stmt s = p->loop; s != p->low->body; s = tir_stmt_at(ir, s)->parent) kernel = s;
+  lower_threads_of(ir, kernel, &inside);
+  tir_expr size = tir_int(ir, TIR_T_I32, count);
+  p->arrived = tir_new_buffer(ir, tir_symbol_of(ir, "arrived"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
+                              tir_symbol_of(ir, TIR_MBARRIER_SCOPE));
+  tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC), begin = lower_new_stage(ir, 0);
+  tir_stmt_at(ir, alloc)->alloc.buffer = p->arrived;
+  tir_buffer_at(ir, p->arrived)->where = alloc;
+  for (uint32_t i = 0; i < count; i++) {
+    tir_expr args[] = {lower_pointer(ir, p->arrived, tir_int(ir, TIR_T_I32, i), WRITES),
+                       tir_int(ir, TIR_T_I32, p->arrivals)};
+    lower_append_call(ir, begin, TIR_MBARRIER_INIT, args, 2);
+  }
+  lower_append_call(ir, begin, TIR_MBARRIER_FENCE, NULL, 0);
+  tir_insert_before(ir, tir_stmt_at(ir, inside)->first[TIR_BODY], alloc);
+  tir_insert_after(ir, alloc, begin);
+  lower_elect(ir, p->loop, begin);
+  tir_kill_alone(ir, begin);
+}
+
+/* What begins copies of an iteration, in place of what threads would copy. */
+static void put_boxes(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  uint32_t count = 1;
+  for (uint32_t i = 0; i < p->count; i++) {
+    uint32_t versions = p->parts[i].boxes ? pipeline_versions_for(p, p->parts[i].box.to) : 0;
+    if (versions > count) count = versions;
+  }
+  if (p->arrivals) allocate_barriers(p, count);
+  tir_expr iteration = tir_sub(ir, tir_var_expr(ir, p->var), p->min);
+  for (uint32_t i = 0; i < p->count; i++) {
+    struct part *part = &p->parts[i];
+    if (!part->boxes) continue;
+    tir_stmt stage = lower_new_stage(ir, wishes(ir, part->stmt)), begin = lower_new_stage(ir, 0);
+    tir_expr number = tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), count));
+    tir_append(ir, stage, TIR_BODY, begin);
+    lower_put_box(ir, &part->box, p->arrived, number, begin);
+    tir_insert_before(ir, part->stmt, stage);
+    lower_elect(ir, p->loop, begin);
+    tir_kill_alone(ir, begin);
+    tir_kill(ir, part->stmt);
+    part->stmt = stage;
+  }
+}
+
+/* The part touches what boxes are copied to. */
+static bool needs_boxes(const struct pipeline *p, uint32_t part) {
+  bool any = false;
+  for (uint32_t i = 0; i < p->count; i++)
+    for (tir_buffer b = 1; b < p->buffers && i != part; b++)
+      any |= (uses_of(p, i, b) & PIPELINE_BOXES) && uses_of(p, part, b);
+  return any;
+}
+
+/* Until the boxes of the iteration that the part does in step t have arrived. */
+static void wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
+  enum { READS = 1 };
+  struct tir *ir = p->low->ir;
+  tir_type type = tir_type_of(ir, p->extent);
+  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->parts[part].stage));
+  tir_expr count = ir->operands.at[tir_buffer_at(ir, p->arrived)->shape];
+  tir_expr versions = tir_int(ir, type, tir_at(ir, count)->imm), two = tir_int(ir, type, 2);
+  tir_expr at = lower_pointer(ir, p->arrived, tir_floormod(ir, iteration, versions), READS);
+  tir_expr args[] = {at, tir_floormod(ir, tir_floordiv(ir, iteration, versions), two)};
+  tir_stmt stage = lower_new_stage(ir, 0);
+  lower_append_call(ir, stage, TIR_MBARRIER_WAIT, args, 2);
+  tir_append(ir, to, TIR_BODY, stage);
+  if (condition) {
+    tir_stmt test = tir_new_stmt(ir, TIR_IF);
+    tir_as(ir, test, TIR_IF)->test.condition = condition;
+    tir_wrap(ir, stage, test);
+  }
+  tir_kill_alone(ir, stage);
+}
+
+/* ---- Groups of copies ---- */
+
 /* The part touches what the other copies. */
 static bool needs(const struct pipeline *p, uint32_t part, uint32_t other) {
   bool any = false;
@@ -253,10 +378,7 @@ static int64_t groups_left(const struct pipeline *p, uint32_t part, bool early) 
 
 static void evaluate(struct tir *ir, tir_stmt to, const char *function, int64_t number) {
   tir_expr argument = tir_int(ir, TIR_T_I32, number);
-  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, function), &argument, number < 0 ? 0 : 1);
-  tir_as(ir, s, TIR_EVALUATE)->evaluate.value = call;
-  tir_append(ir, to, TIR_BODY, s);
+  lower_append_call(ir, to, function, &argument, number < 0 ? 0 : 1);
 }
 
 /* Whether the part has something to do in step t: TIR_NONE: certainly; else a condition. */
@@ -305,6 +427,7 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, tir_stmt to) {
     bool none = when[i] && tir_is_const(ir, when[i], 0);
     int64_t left = none ? -1 : groups_left(p, i, false);
     if (left >= 0) evaluate(ir, to, TIR_WAIT_GROUP, left);
+    if (!none && needs_boxes(p, i)) wait_for_boxes(p, i, t, when[i], to);
     if (!none) do_part(p, i, t, when[i], to);
     bool ends = p->parts[i].copies && (at + 1 == p->count || p->parts[p->by_order[at + 1]].run != p->parts[i].run);
     if (ends) evaluate(ir, to, TIR_COMMIT_GROUP, -1);
@@ -323,11 +446,12 @@ static tir_stmt main_loop(struct pipeline *p) {
   bool in_registers =
       tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_versions(p);
   tir_stmt loop = tir_new_loop(ir, var, min, count, in_registers ? TIR_UNROLLED : (enum tir_loop_kind)n.loop_kind);
-  static const char *const done[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC};
+  static const char *const done[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC,
+                                     LOWER_PIPELINE_BOXES};
   for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
     struct tir_annotation a = ir->annotations.at[i];
     bool keep = true;
-    for (int k = 0; k < 3; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
+    for (int k = 0; k < 4; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
     if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
   }
   do_step(p, tir_sub(ir, tir_var_expr(ir, var), p->min), true, loop);
@@ -362,8 +486,8 @@ static void rotate(struct pipeline *p) {
 /* It is done as it stands. */
 static void drop(struct tir *ir, tir_stmt loop) {
   static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC,
-                                     LOWER_PIPELINE_IN_FLIGHT};
-  for (int i = 0; i < 4; i++)
+                                     LOWER_PIPELINE_BOXES, LOWER_PIPELINE_IN_FLIGHT};
+  for (int i = 0; i < 5; i++)
     tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, keys[i]), TIR_NONE);
   for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
@@ -374,7 +498,7 @@ static void drop(struct tir *ir, tir_stmt loop) {
 static bool is_in_order(const struct pipeline *p) {
   for (uint32_t i = 0; i < p->count; i++)
     if (p->parts[i].order != i) return false;
-  return !p->depth && !p->runs;
+  return !p->depth && !p->runs && !p->arrivals;
 }
 
 static void hoist_allocations(struct pipeline *p) {
@@ -394,10 +518,12 @@ static bool run_ahead(struct pipeline *p) {
   if (!gather(p) || !read_annotations(p) || !read_in_flight(p)) return false;
   pipeline_find_uses(p);
   if (!pipeline_check_order(p)) return false;
+  if (!find_boxes(p)) return false;
   for (uint32_t i = 0; i < p->count && p->low->options && p->low->options->async_copies; i++)
-    if (p->parts[i].async) begin_copies(p, i);
+    if (p->parts[i].async && !p->parts[i].boxes) begin_copies(p, i);
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;
+  put_boxes(p);
   if (!pipeline_make_versions(p)) return false;
   hoist_allocations(p);
   rotate(p);

@@ -11,7 +11,8 @@ enum {
   PIPELINE_WRITES = 2,
   PIPELINE_COPIES = 4, /* by copies that go on by themselves */
   PIPELINE_BY_POINTER = 8,
-  PIPELINE_BY_INDEX = 16
+  PIPELINE_BY_INDEX = 16,
+  PIPELINE_BOXES = 32 /* by copies of boxes of tensors, which a barrier waits for */
 };
 
 struct part {
@@ -23,6 +24,8 @@ struct part {
   bool copies;     /* by copies that go on by themselves */
   bool multiplies; /* by warp groups */
   int run;         /* of such statements: which */
+  bool boxes;      /* by copies of boxes: `box` */
+  struct lower_box box;
 };
 
 struct pipeline {
@@ -39,6 +42,8 @@ struct pipeline {
   uint8_t *own;                            /* by buffer: the loop allocates it */
   uint8_t *uses;                           /* by part and buffer */
   uint32_t *versions;                      /* by buffer of its own */
+  tir_buffer arrived;                      /* barriers, one a version, that wait for boxes; TIR_NONE: there are none */
+  uint32_t arrivals;                       /* that each waits for: statements that copy boxes */
 };
 
 static inline uint8_t *uses_at(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
@@ -51,6 +56,7 @@ static inline unsigned uses_of(const struct pipeline *p, uint32_t part, tir_buff
 
 void pipeline_find_uses(struct pipeline *p);
 bool pipeline_check_order(const struct pipeline *p);
+uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer); /* that it needs */
 bool pipeline_make_versions(struct pipeline *p); /* accesses name them, and allocations have room for them */
 bool has_register_versions(const struct pipeline *p);
 

@@ -5,7 +5,8 @@
  * An allocation lives from the first statement of its list that uses it, calls with pointers to it among them, to the last,
  * with all that these repeat; one with other names lives to the end of its list. Those
  * that never live at once may share bytes. The largest are placed first, each as low as those that live beside it allow.
- * What shares bytes is kept apart by barriers, which come later (barriers.c). */
+ * What shares bytes is kept apart by barriers, which come later (barriers.c). Barriers in memory share theirs with nothing: what
+ * holds one is used for nothing else. */
 #include "footprint.h"
 
 #include <stdlib.h>
@@ -81,6 +82,7 @@ static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
     known = p.bytes > 0 || tir_refuse(ir, low->err, MS_LOWER_SHARED, TIR_NONE, "the size of %s is not known",
                                       tir_buffer_name(ir, p.buffer));
     find_life(ir, &p, position, has_names(ir, kernel, p.buffer));
+    if (!strcmp(tir_text(ir, tir_buffer_at(ir, p.buffer)->scope), TIR_MBARRIER_SCOPE)) p.first = 0, p.last = UINT32_MAX;
     l->at = tir_enlarge(l->at, &l->capacity, (uint64_t)l->count + 1, sizeof *l->at);
     l->at[l->count++] = p;
   }

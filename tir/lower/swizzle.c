@@ -19,8 +19,7 @@ static const char *scope_of(const struct tir *ir, tir_buffer buffer) {
   return scope ? tir_text(ir, scope) : "";
 }
 
-/* The widest part of a row that a panel has; 0: there is none. */
-static int64_t panel_of(int64_t row) {
+int64_t lower_panel_of(int64_t row) {
   for (int64_t panel = BANKS_BYTES; panel >= 2 * PIECE; panel /= 2)
     if (row > 0 && row % panel == 0) return panel;
   return 0;
@@ -29,9 +28,9 @@ static int64_t panel_of(int64_t row) {
 static bool read_panels(const char *scope, struct tir_swizzle *out) {
   const char *at = strstr(scope, TIR_PANELS ".");
   long long row, rows;
-  if (!at || sscanf(at + strlen(TIR_PANELS "."), "%lld.%lld", &row, &rows) != 2 || !panel_of(row) || rows < 1)
+  if (!at || sscanf(at + strlen(TIR_PANELS "."), "%lld.%lld", &row, &rows) != 2 || !lower_panel_of(row) || rows < 1)
     return false;
-  *out = (struct tir_swizzle){.shift = 7, .panel = panel_of(row), .row = row, .rows = rows};
+  *out = (struct tir_swizzle){.shift = 7, .panel = lower_panel_of(row), .row = row, .rows = rows};
   out->mask = (int)(out->panel / PIECE - 1);
   return true;
 }
@@ -109,7 +108,7 @@ static void name_panels(struct tir *ir, tir_buffer buffer) {
   if (n->rank < 2 || n->strides.count) return;
   int64_t row = even_row(ir, buffer, ir->operands.at[n->shape + n->rank - 1]);
   int64_t rows = row ? (int64_t)tir_allocation_bytes(ir, buffer) / row : 0;
-  if (!panel_of(row) || rows < 1 || rows % 8) return;
+  if (!lower_panel_of(row) || rows < 1 || rows % 8) return;
   char scope[64];
   snprintf(scope, sizeof scope, "shared%s.%lld.%lld", TIR_PANELS, (long long)row, (long long)rows);
   tir_symbol symbol = tir_symbol_of(ir, scope);

@@ -1,0 +1,57 @@
+#!/bin/sh
+# usage: boxes.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel that copies boxes of tensors is run by the driver of the tests' own, which
+# describes them, and computes what it should; a driver that is too old to describe them is told by name.
+set -e
+program=$1 fake_cuda=$2 old_cuda=$4
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export MSCHED_NVRTC="$3" FAKE_NVRTC_FOLDER="$folder"
+# What is compiled is linked with the newer driver.
+LD_LIBRARY_PATH=$(dirname "$fake_cuda"):${LD_LIBRARY_PATH:-}
+export LD_LIBRARY_PATH
+
+cat >"$folder/run.lua" <<'LUA'
+local ms = require "msched"
+local text = [[
+@T.prim_func(s_tir=True)
+def boxes(A: T.Buffer((50, 312), "float16"), B: T.Buffer((312, 64), "float16"), C: T.Buffer((64, 64), "float32")):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        Z = T.alloc_buffer((64, 64), scope="wgmma.accumulator")
+        for t in T.thread_binding(128, thread="threadIdx.x"):
+            T.wgmma_fill(Z.data, 0, 64, T.float32(0))
+        for k in T.serial(5, annotations={"software_pipeline_stage": [0, 0, 2], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0], "software_pipeline_tensor_copies": 1}):
+            S = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
+            U = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
+            for t in T.thread_binding(128, thread="threadIdx.x"):
+                for i, v in T.grid(4, 8):
+                    S[(i * 128 + t) // 8, t % 8 * 8 + v] = T.if_then_else((i * 128 + t) // 8 < 50 and k * 64 + t % 8 * 8 + v < 312, A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v], T.float16(0))
+            for t in T.thread_binding(128, thread="threadIdx.x"):
+                for i, v in T.grid(4, 8):
+                    U[(i * 128 + t) // 8, t % 8 * 8 + v] = T.if_then_else(k * 64 + (i * 128 + t) // 8 < 312, B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v], T.float16(0))
+            for t in T.thread_binding(128, thread="threadIdx.x"):
+                for j in range(4):
+                    T.wgmma_mma(Z.data, 0, 64, S.access_ptr("r", offset=j * 16), 64, U.access_ptr("r", offset=j * 1024), 64, "row_major")
+        for t in T.thread_binding(128, thread="threadIdx.x"):
+            T.wgmma_store(Z.data, 0, 64, C.access_ptr("w"), 64)
+]]
+local kernel = ms.build(ms.from_script(text), {target = "cuda -arch=sm_90a"})
+local A, B, C = ms.array({50, 312}, "float16"), ms.array({312, 64}, "float16"), ms.array({64, 64}, "float32")
+for i = 0, #A - 1 do A[i] = i % 7 - 3 end
+for i = 0, #B - 1 do B[i] = i % 5 - 2 end
+kernel:run(A, B, C)
+for i = 0, 63 do
+  for j = 0, 63 do
+    local sum = 0
+    for k = 0, 311 do
+      if i < 50 then sum = sum + ((i * 312 + k) % 7 - 3) * ((k * 64 + j) % 5 - 2) end
+    end
+    assert(C[i * 64 + j] == sum, i .. ", " .. j)
+  end
+end
+print "as it should be"
+LUA
+
+MSCHED_LIBCUDA=$fake_cuda "$program" "$folder/run.lua" | grep -q "as it should be"
+if MSCHED_LIBCUDA=$old_cuda "$program" "$folder/run.lua" >"$folder/said" 2>&1; then echo "an old driver runs it"; exit 1; fi
+grep -q "the driver has no cuTensorMapEncodeTiled" "$folder/said" || { cat "$folder/said"; exit 1; }
+echo "boxes: ok"

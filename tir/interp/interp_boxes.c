@@ -1,0 +1,227 @@
+/* Copies of boxes of tensors, and barriers in shared memory that wait for them: calls by name of one thread each.
+ *
+ * What a copy brings arrives as late as can be, when no thread can go on without it; until then its elements have no value, and who
+ * touches them is refused. So is who reads them later without having waited for the phase itself. A phase ends when as many
+ * threads have arrived as the barrier counts, and all bytes that they announced. */
+#include "interp.h"
+
+#include <string.h>
+
+static int64_t whole(const struct tir_extern_call *call, uint32_t arg) { return tir_call_value(call, arg).integer; }
+
+static struct object *pointed(struct machine *m, int64_t pointer, int64_t *byte) {
+  uint64_t number = ((uint64_t)pointer >> 40) - 1;
+  *byte = pointer & 0xFFFFFFFFFF;
+  return number < m->objects.count && (uint64_t)*byte < m->objects.at[number]->bytes ? m->objects.at[number] : NULL;
+}
+
+/* The barrier's number; UINT32_MAX: there is none, or it was made without the thread knowing of it. */
+static uint32_t find_barrier(struct machine *m, struct thread *t, int64_t pointer) {
+  int64_t byte;
+  struct object *o = pointed(m, pointer, &byte);
+  for (uint32_t i = 0; o && i < m->mbarriers.count; i++) {
+    const struct mbarrier *b = &m->mbarriers.at[i];
+    if (b->object != o || b->element != byte / o->size) continue;
+    return !o->touches || interp_touch_read(m, t, o, b->element, TIR_NONE) ? i : UINT32_MAX;
+  }
+  if (!m->failed) interp_fail(m, t, MS_RUN_BARRIER, "a barrier in shared memory is used that was not initialized");
+  return UINT32_MAX;
+}
+
+/* The first argument's. */
+static struct mbarrier *barrier_of(struct tir_extern_call *call, uint32_t arg, uint32_t *number) {
+  *number = UINT32_MAX;
+  if (!call->machine->in_kernel) {
+    tir_call_fail(call, "it stands outside of a kernel");
+    return NULL;
+  }
+  *number = find_barrier(call->machine, call->thread, interp_call_pointer(call, arg));
+  call->failed = *number == UINT32_MAX;
+  return call->failed ? NULL : &call->machine->mbarriers.at[*number];
+}
+
+static bool has_arguments(struct tir_extern_call *call, uint32_t count) {
+  return tir_call_count(call) == count ||
+         tir_call_fail(call, "%u arguments instead of %u", tir_call_count(call), count);
+}
+
+/* (at, count) */
+static bool init(struct tir_extern_call *call, void *data) {
+  (void)data;
+  struct machine *m = call->machine;
+  int64_t byte, count = has_arguments(call, 2) ? whole(call, 1) : 0;
+  if (call->failed) return false;
+  struct object *o = pointed(m, interp_call_pointer(call, 0), &byte);
+  if (!m->in_kernel || !o || count < 1 || count > UINT16_MAX) return tir_call_fail(call, "there is no such barrier");
+  for (uint32_t i = 0; i < m->mbarriers.count; i++)
+    if (m->mbarriers.at[i].object == o && m->mbarriers.at[i].element == byte / o->size)
+      return tir_call_fail(call, "a barrier is initialized twice");
+  const struct mbarrier b = {
+      .object = o, .element = byte / o->size, .count = (uint32_t)count, .pending = (uint32_t)count};
+  INTERP_PUSH(m->mbarriers, b);
+  return tir_call_store(call, 0, 0, (struct tir_value){.type = interp_call_type(call, 0), .integer = count});
+}
+
+/* A phase that nothing is missing of ends. */
+static void end_phase(struct mbarrier *b) {
+  if (b->pending || b->bytes) return;
+  b->phase++;
+  b->pending = b->count;
+}
+
+/* (at, bytes) */
+static bool expect(struct tir_extern_call *call, void *data) {
+  uint32_t number;
+  (void)data;
+  if (!has_arguments(call, 2)) return false;
+  struct mbarrier *b = barrier_of(call, 0, &number);
+  if (!b) return false;
+  if (!b->pending) return tir_call_fail(call, "more threads arrive than a phase counts");
+  b->pending--;
+  b->bytes += whole(call, 1);
+  end_phase(b);
+  return true;
+}
+
+/* Memory is one here. */
+static bool fence(struct tir_extern_call *call, void *data) {
+  (void)call, (void)data;
+  return true;
+}
+
+struct box {
+  int64_t stride, rank, extents[TIR_BOX_MOST_RANK], at[TIR_BOX_MOST_RANK], sides[TIR_BOX_MOST_RANK];
+};
+
+static bool read_box(struct tir_extern_call *call, struct box *out) {
+  uint32_t count = tir_call_count(call);
+  out->rank = count > TIR_BOX_LISTS ? whole(call, TIR_BOX_RANK) : 0;
+  if (out->rank < 2 || out->rank > TIR_BOX_MOST_RANK) return tir_call_fail(call, "no such rank");
+  if (!has_arguments(call, TIR_BOX_LISTS + 3 * (uint32_t)out->rank)) return false;
+  out->stride = whole(call, TIR_BOX_STRIDE);
+  for (uint32_t d = 0; d < out->rank; d++) {
+    out->extents[d] = whole(call, TIR_BOX_LISTS + d);
+    out->at[d] = whole(call, TIR_BOX_LISTS + (uint32_t)out->rank + d);
+    out->sides[d] = whole(call, TIR_BOX_LISTS + 2 * (uint32_t)out->rank + d);
+    if (out->sides[d] < 1 || out->sides[d] > TIR_BOX_MOST_SIDE) return tir_call_fail(call, "no such box");
+  }
+  return true;
+}
+
+/* The element of the tensor that is number `i` of the box; -1: it is outside. */
+static int64_t element_of(const struct box *b, int64_t i) {
+  int64_t element = 0, scale = 1;
+  for (int64_t d = b->rank - 1; d >= 0; d--) {
+    int64_t at = b->at[d] + i % b->sides[d];
+    i /= b->sides[d];
+    if (at < 0 || at >= b->extents[d]) return -1;
+    element += at * scale, scale *= b->extents[d];
+  }
+  return element;
+}
+
+/* What was stored is to arrive later. */
+static void delay(struct tir_extern_call *call, int64_t index, uint32_t number) {
+  struct machine *m = call->machine;
+  tir_type type = interp_call_type(call, TIR_BOX_TO);
+  int64_t byte, size = interp_format_size(interp_format(type));
+  struct object *o = pointed(m, interp_call_pointer(call, TIR_BOX_TO), &byte);
+  byte += index * size;
+  struct boxed b = {.barrier = number};
+  b.element = (struct coming){.object = o, .byte = byte, .element = byte / o->size, .buffer = call->site->buffer};
+  b.element.size = (uint8_t)size, b.element.written = o->generation;
+  memcpy(&b.element.value, o->data + byte, (size_t)size);
+  memset(o->shadow + byte, COMING, (size_t)size);
+  INTERP_PUSH(m->boxed, b);
+  if (!o->touches) return;
+  o->touches[b.element.element].box = number + 1;
+  o->touches[b.element.element].phase = m->mbarriers.at[number].phase;
+}
+
+static bool is_coming(struct tir_extern_call *call, int64_t index) {
+  int64_t byte, size = interp_format_size(interp_format(interp_call_type(call, TIR_BOX_TO)));
+  const struct object *o = pointed(call->machine, interp_call_pointer(call, TIR_BOX_TO), &byte);
+  byte += index * size;
+  return o && byte >= 0 && (uint64_t)byte < o->bytes && o->shadow[byte] == COMING;
+}
+
+/* (to, stride, barrier, from, rank, extents..., coordinates..., box...) */
+static bool copy(struct tir_extern_call *call, void *data) {
+  struct box b = {0};
+  uint32_t number;
+  int64_t count = 1;
+  (void)data;
+  if (!read_box(call, &b) || !barrier_of(call, TIR_BOX_BARRIER, &number)) return false;
+  tir_type type = interp_call_type(call, TIR_BOX_FROM);
+  for (int64_t d = 0; d < b.rank; d++) count *= b.sides[d];
+  for (int64_t i = 0; i < count; i++) {
+    struct tir_value v = {.type = type};
+    int64_t from = element_of(&b, i), columns = b.sides[b.rank - 1], to = i / columns * b.stride + i % columns;
+    if (is_coming(call, to)) return tir_call_fail(call, "it writes what another copy has not brought yet");
+    if (from >= 0 && !tir_call_load(call, TIR_BOX_FROM, from, &v)) return false;
+    if (!tir_call_store(call, TIR_BOX_TO, to, v)) return false;
+    delay(call, to, number);
+  }
+  return true;
+}
+
+bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended) {
+  uint32_t number = find_barrier(m, t, pointer);
+  if (number == UINT32_MAX) return false;
+  const struct mbarrier *b = &m->mbarriers.at[number];
+  *ended = (b->phase & 1) != (parity & 1);
+  while (t->ended.count <= number) INTERP_PUSH(t->ended, 0);
+  if (*ended) t->ended.at[number] = b->phase;
+  return true;
+}
+
+void interp_begin_block_of_boxes(struct machine *m, struct thread *threads, uint32_t count) {
+  m->mbarriers.count = m->boxed.count = 0;
+  for (uint32_t i = 0; i < count; i++) threads[i].ended.count = 0;
+}
+
+bool interp_end_block_of_boxes(struct machine *m, const struct thread *t) {
+  if (!m->boxed.count) return true;
+  return interp_fail(m, t, MS_RUN_RACE, "the block ends before %u elements that copies bring have arrived",
+                     m->boxed.count);
+}
+
+bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any) {
+  *any = m->boxed.count > 0;
+  for (uint32_t i = 0; i < m->boxed.count; i++) {
+    const struct coming *c = &m->boxed.at[i].element;
+    struct mbarrier *b = &m->mbarriers.at[m->boxed.at[i].barrier];
+    uint8_t *data = c->object->data + c->byte, *shadow = c->object->shadow + c->byte;
+    if (*shadow != COMING)
+      return interp_fail(m, t, MS_RUN_RACE, "element %lld is written while a copy of a box brings it",
+                         (long long)c->element);
+    memcpy(data, &c->value, c->size);
+    memset(shadow, c->written, c->size);
+    b->bytes -= c->size;
+  }
+  m->boxed.count = 0;
+  for (uint32_t i = 0; i < m->mbarriers.count; i++)
+    if (*any) end_phase(&m->mbarriers.at[i]);
+  return true;
+}
+
+bool interp_fail_phase(struct machine *m, const struct thread *t) {
+  for (uint32_t i = 0; i < m->mbarriers.count; i++) {
+    const struct mbarrier *b = &m->mbarriers.at[i];
+    if (b->pending < b->count || b->bytes)
+      return interp_fail(m, t, MS_RUN_BARRIER,
+                         "thread %u waits for a phase that does not end: %u arrivals and %lld bytes are missing",
+                         t->index, b->pending, (long long)b->bytes);
+  }
+  return interp_fail(m, t, MS_RUN_BARRIER, "thread %u waits for a phase that nothing begins", t->index);
+}
+
+const struct tir_extern *interp_box_call(const char *name) {
+  static const struct tir_extern known[] = {{TIR_MBARRIER_INIT, init, NULL},
+                                            {TIR_MBARRIER_FENCE, fence, NULL},
+                                            {TIR_MBARRIER_EXPECT, expect, NULL},
+                                            {TIR_TENSOR_COPY, copy, NULL}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!strcmp(known[i].name, name)) return &known[i];
+  return NULL;
+}

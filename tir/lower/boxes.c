@@ -1,0 +1,420 @@
+/* Boxes: copies of a part of a tensor that threads share out among them, and which one instruction can do instead.
+ *
+ *   for i: for v: S[(i * 128 + t) // 8, t % 8 * 8 + v] = A[(i * 128 + t) // 8 + 64 * bx, k * 64 + t % 8 * 8 + v]
+ *
+ * becomes one call a panel: tensor_copy(S, …, A, …, coordinates 64 * bx and k * 64).
+ *
+ * A statement of a software pipeline is that where each index of what it loads is that of what it stores and a coordinate,
+ * which is the same for all threads; where threads and iterations, all of them run through, store each element of the buffer; and
+ * where what it does not load, but sets to zero, lies outside of the tensor. The instruction asks for an innermost dimension
+ * whose elements lie side by side, rows at multiples of 16 bytes, boxes of at most 256 elements a dimension, and panels. Source:
+ * PTX ISA, "Tensors"; CUDA Driver API, "cuTensorMapEncodeTiled". */
+#include "../analysis/loads.h"
+#include "../arith/linear.h"
+#include "footprint.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_VARS = 16, MOST_CONDITIONS = 16, POINTER_ARGUMENTS = 5 };
+static const int64_t MOST_POINTS = 1 << 17;
+
+/* What is known of a copy while it is looked at. */
+struct copy {
+  struct tir *ir;
+  tir_stmt loop, store; /* the pipelined loop */
+  tir_buffer to, from;
+  uint32_t to_rank, from_rank;
+  const tir_expr *stored, *loaded; /* copies of the indices */
+  struct {
+    tir_var var;
+    int64_t min, extent, now;
+  } vars[MOST_VARS]; /* of threads, and of the loops in the statement */
+  uint32_t var_count;
+  tir_expr conditions[MOST_CONDITIONS]; /* under which it loads */
+  uint32_t condition_count, tests;      /* the first so many keep it from storing besides */
+  const char *why;
+};
+
+static bool refuse(struct copy *c, const char *why) {
+  c->why = why;
+  return false;
+}
+
+static bool uses_own(const struct copy *c, tir_expr e) {
+  for (uint32_t i = 0; i < c->var_count; i++)
+    if (tir_uses_var(c->ir, e, c->vars[i].var)) return true;
+  return false;
+}
+
+/* ---- What the statement is ---- */
+
+static bool add_var(struct copy *c, tir_stmt loop) {
+  const struct tir *ir = c->ir;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  if (!tir_is_int(ir, n->loop.min) || !tir_is_int(ir, n->loop.extent) || c->var_count == MOST_VARS)
+    return refuse(c, "the loops of the copy are not constant");
+  c->vars[c->var_count++] =
+      (typeof(*c->vars)){n->loop.var, tir_at(ir, n->loop.min)->imm, tir_at(ir, n->loop.extent)->imm, 0};
+  return true;
+}
+
+static bool add_conditions(struct copy *c, tir_expr condition) {
+  const struct tir_expr_node *n = tir_at(c->ir, condition);
+  if (n->kind == TIR_AND) {
+    tir_expr a = n->a, b = n->b;
+    return add_conditions(c, a) && add_conditions(c, b);
+  }
+  if (n->flags & TIR_HAS_LOAD) return refuse(c, "memory decides what is copied");
+  if (c->condition_count == MOST_CONDITIONS) return refuse(c, "it is under too many conditions");
+  c->conditions[c->condition_count++] = condition;
+  return true;
+}
+
+/* Loops, conditions without another branch, and one store in them. */
+static bool walk_down(struct copy *c, tir_stmt top) {
+  const struct tir *ir = c->ir;
+  for (tir_stmt s = top; s; s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->next && s != top) return refuse(c, "it does more than copy one buffer");
+    if (n->kind == TIR_STORE) return c->store = s, c->tests = c->condition_count, true;
+    if (n->kind == TIR_LOOP && n->loop_kind != TIR_THREAD_BINDING && add_var(c, s)) continue;
+    if (n->kind == TIR_IF && !n->first[TIR_ELSE] && add_conditions(c, n->test.condition)) continue;
+    if (n->kind != TIR_ATTR) return c->why || refuse(c, "it does more than copy one buffer");
+  }
+  return refuse(c, "it copies nothing");
+}
+
+/* Where the pipeline stands: no loop repeats it, no condition keeps threads from it. */
+static bool walk_up(struct copy *c) {
+  const struct tir *ir = c->ir;
+  for (tir_stmt s = tir_stmt_at(ir, c->loop)->parent; s; s = tir_stmt_at(ir, s)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_IF || n->kind == TIR_WHILE || (n->kind == TIR_ATTR && lower_is_stage(ir, s)))
+      return refuse(c, "its pipeline is in a condition or in another pipeline");
+    if (n->kind != TIR_LOOP) continue;
+    const char *tag = n->loop_kind == TIR_THREAD_BINDING ? tir_text(ir, n->loop.thread) : "";
+    bool thread = !strncmp(tag, "threadIdx.", 10);
+    if (!thread && (!strncmp(tag, "blockIdx.", 9) || tir_loop_extent(ir, s) == 1)) continue;
+    if (!thread) return refuse(c, "its pipeline is repeated by a loop");
+    if (!add_var(c, s)) return false;
+  }
+  return true;
+}
+
+static bool is_zero(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
+}
+
+static bool read_value(struct copy *c) {
+  struct tir *ir = c->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, c->store);
+  struct tir_expr_node v = *tir_at(ir, n.store.value);
+  while (tir_is_choice(ir, &v)) {
+    const tir_expr *args = tir_operands(ir, v.operands);
+    tir_expr condition = args[0], chosen = args[1];
+    if (!is_zero(ir, args[2])) return refuse(c, "what it does not load is not zero");
+    if (!add_conditions(c, condition)) return false;
+    v = *tir_at(ir, chosen);
+  }
+  if (v.kind != TIR_LOAD || v.a || n.store.predicate) return refuse(c, "it computes what it stores");
+  c->to = n.store.buffer, c->from = v.ref;
+  c->to_rank = tir_buffer_at(ir, c->to)->rank, c->from_rank = v.count;
+  c->stored = tir_operands(ir, n.store.indices), c->loaded = tir_operands(ir, v.operands);
+  return true;
+}
+
+/* ---- Memory ---- */
+
+static bool read_shape(const struct tir *ir, tir_buffer buffer, int64_t *out) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  for (uint32_t d = 0; d < b->rank; d++) {
+    tir_expr extent = ir->operands.at[b->shape + d];
+    if (!tir_is_int(ir, extent) || tir_at(ir, extent)->imm < 1) return false;
+    out[d] = tir_at(ir, extent)->imm;
+  }
+  return !b->strides.count && !b->data;
+}
+
+static bool is_stored(const struct copy *c, tir_buffer buffer) {
+  tir_stmt kernel = c->loop;
+  for (tir_stmt s = kernel; s && tir_is(c->ir, s, TIR_LOOP); s = tir_stmt_at(c->ir, s)->parent) kernel = s;
+  for (tir_stmt s = kernel; s; s = tir_next(c->ir, s, kernel))
+    if (tir_is(c->ir, s, TIR_STORE) && tir_stmt_at(c->ir, s)->store.buffer == buffer) return true;
+  return false;
+}
+
+/* The tensor, and the box as all panels have it. */
+static bool find_shapes(struct copy *c, struct lower_box *out) {
+  struct tir *ir = c->ir;
+  int64_t shape[TIR_MOST_RANK], bytes = tir_type_bits(tir_buffer_at(ir, c->to)->type) / 8, rows = 1;
+  tir_symbol scope = tir_buffer_at(ir, c->to)->scope;
+  size_t length = strlen(tir_text(ir, scope)), end = strlen(TIR_PANELS);
+  if (length < end || strcmp(tir_text(ir, scope) + length - end, TIR_PANELS) != 0)
+    return refuse(c, "it fills no panels of shared memory");
+  if (tir_buffer_at(ir, c->from)->type != tir_buffer_at(ir, c->to)->type || bytes < 1 || bytes > 8)
+    return refuse(c, "the types of what it loads and stores differ");
+  if (c->from_rank < 2 || c->from_rank > TIR_BOX_MOST_RANK || c->to_rank < 2)
+    return refuse(c, "what it copies has not two to five dimensions");
+  if (lower_memory_of(ir, c->from) != LOWER_DEVICE || !read_shape(ir, c->from, out->extents) ||
+      out->extents[c->from_rank - 1] * bytes % TIR_BOX_ALIGNMENT || is_stored(c, c->from))
+    return refuse(c, "its rows in memory do not begin at multiples of 16 bytes, or memory is written meanwhile");
+  if (!read_shape(ir, c->to, shape)) return refuse(c, "what it fills is not of constant size");
+  for (uint32_t d = 0; d < c->from_rank; d++) {
+    int64_t at = (int64_t)d + c->to_rank - c->from_rank;
+    out->box[d] = at < 0 ? 1 : shape[at];
+    if (d + 1 < c->from_rank) rows *= out->box[d];
+    if (d + 1 < c->from_rank && out->box[d] > TIR_BOX_MOST_SIDE) return refuse(c, "its box has too many rows");
+    if (out->extents[d] > INT32_MAX) return refuse(c, "the tensor is too large");
+  }
+  for (uint32_t d = 0; d + c->from_rank < c->to_rank; d++)
+    if (shape[d] != 1) return refuse(c, "what it fills has more dimensions than what it loads");
+  int64_t row = out->box[c->from_rank - 1] * bytes;
+  if (!lower_panel_of(row) || rows % 8) return refuse(c, "its rows are not a number of panels");
+  out->to = c->to, out->from = c->from, out->rank = c->from_rank, out->bytes = rows * row;
+  return true;
+}
+
+/* ---- Coordinates ---- */
+
+static bool find_coordinates(struct copy *c, struct lower_box *out) {
+  struct tir *ir = c->ir;
+  for (uint32_t d = 0; d < c->from_rank; d++) {
+    int64_t at = (int64_t)d + c->to_rank - c->from_rank;
+    tir_expr from = c->loaded[d];
+    if (!tir_is_index(ir, from)) return refuse(c, "an index of what it loads depends on memory");
+    tir_expr to = at < 0 ? tir_int(ir, tir_type_of(ir, from), 0) : c->stored[at];
+    if (tir_type_of(ir, to) != tir_type_of(ir, from)) to = tir_cast(ir, tir_type_of(ir, from), to);
+    out->at[d] = tir_simplify(ir, tir_sub(ir, from, to));
+    if (uses_own(c, out->at[d])) return refuse(c, "rows or columns that it loads do not lie as it stores them");
+  }
+  return true;
+}
+
+/* ---- Running through ---- */
+
+/* Of integers, and whether it is known. */
+static int64_t value_of(struct copy *c, tir_expr e, bool *known) {
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  if (n->kind == TIR_INT_IMM) return n->imm;
+  if (n->kind == TIR_CAST) return value_of(c, n->a, known);
+  if (n->kind == TIR_NOT) return !value_of(c, n->a, known);
+  if (n->kind == TIR_VAR) {
+    for (uint32_t i = 0; i < c->var_count; i++)
+      if (c->vars[i].var == n->ref) return c->vars[i].now;
+    return *known = false;
+  }
+  if (n->kind < TIR_ADD || n->kind > TIR_OR) return *known = false;
+  int64_t a = value_of(c, n->a, known), b = value_of(c, n->b, known), value = 0;
+  if (*known) *known = tir_compute((enum tir_kind)n->kind, a, b, &value);
+  return value;
+}
+
+/* The element that is stored now; -1: none, or it is not known which. */
+static int64_t element_now(struct copy *c, const int64_t *shape, bool *known) {
+  int64_t element = 0;
+  for (uint32_t d = 0; d < c->to_rank; d++) {
+    int64_t at = value_of(c, c->stored[d], known);
+    if (at < 0 || at >= shape[d]) return -1;
+    element = element * shape[d] + at;
+  }
+  return element;
+}
+
+/* The next of all threads and iterations; false: that was the last. */
+static bool advance(struct copy *c) {
+  for (uint32_t i = 0; i < c->var_count; i++) {
+    if (++c->vars[i].now < c->vars[i].min + c->vars[i].extent) return true;
+    c->vars[i].now = c->vars[i].min;
+  }
+  return false;
+}
+
+/* Each element of the buffer is stored. `within`: the conditions that threads and the copy's iterations decide alone. */
+static bool covers(struct copy *c, const tir_expr *within, uint32_t count, int64_t elements, const int64_t *shape) {
+  int64_t points = 1, left = elements;
+  for (uint32_t i = 0; i < c->var_count; i++) {
+    c->vars[i].now = c->vars[i].min;
+    points = c->vars[i].extent < 1 || points > MOST_POINTS ? MOST_POINTS + 1 : points * c->vars[i].extent;
+  }
+  if (points > MOST_POINTS) return refuse(c, "it is too large to be run through");
+  uint8_t *seen = calloc(1, (size_t)elements);
+  if (!seen) abort();
+  bool known = true;
+  do {
+    bool stores = true;
+    for (uint32_t i = 0; i < count && stores; i++) stores = value_of(c, within[i], &known) != 0;
+    int64_t at = stores ? element_now(c, shape, &known) : -1;
+    if (at >= 0 && !seen[at]) seen[at] = 1, left--;
+  } while (known && left && advance(c));
+  free(seen);
+  return (known && !left) || refuse(c, "it is not shown to fill the whole buffer");
+}
+
+/* ---- What is set to zero ---- */
+
+/* What is positive where the condition holds, of integers that are compared; TIR_NONE: it is no such condition. */
+static tir_expr margin_of(struct tir *ir, tir_expr condition) {
+  struct tir_expr_node n = *tir_at(ir, condition);
+  bool less = n.kind == TIR_LT || n.kind == TIR_LE, compares = less || n.kind == TIR_GT || n.kind == TIR_GE;
+  if (!compares || !tir_is_index(ir, n.a) || !tir_is_index(ir, n.b)) return TIR_NONE;
+  tir_expr margin = less ? tir_sub(ir, n.b, n.a) : tir_sub(ir, n.a, n.b);
+  bool equal = n.kind == TIR_LE || n.kind == TIR_GE;
+  return equal ? tir_add(ir, margin, tir_int(ir, tir_type_of(ir, margin), 1)) : margin;
+}
+
+/* Both are positive together: one is a multiple of the other, less what does not reach the next. */
+static bool are_alike(struct tir *ir, tir_expr margin, tir_expr other) {
+  enum { MOST_FACTOR = 256 };
+  if (tir_type_of(ir, margin) != tir_type_of(ir, other)) return false;
+  for (int64_t factor = 1; factor <= MOST_FACTOR; factor *= 2) {
+    tir_expr whole = tir_mul(ir, margin, tir_int(ir, tir_type_of(ir, margin), factor));
+    struct tir_bounds b = tir_difference_bounds(ir, whole, other);
+    if (b.lo >= 0 && b.hi < factor) return true;
+  }
+  return false;
+}
+
+/* Where the condition does not hold, an index is outside of the tensor, and where all are inside, it holds. */
+static bool is_bound_of(struct copy *c, const struct lower_box *b, tir_expr condition) {
+  struct tir *ir = c->ir;
+  tir_expr margin = margin_of(ir, condition);
+  if (tir_prove(ir, condition)) return true;
+  for (uint32_t d = 0; margin && d < c->from_rank; d++) {
+    tir_expr index = c->loaded[d];
+    tir_type type = tir_type_of(ir, index);
+    if (are_alike(ir, margin, tir_sub(ir, tir_int(ir, type, b->extents[d]), index)) ||
+        are_alike(ir, margin, tir_add(ir, index, tir_int(ir, type, 1))))
+      return true;
+  }
+  return false;
+}
+
+/* Conditions of the copy's own variables alone say who copies what; the others, what lies in the tensor. */
+static bool sort_conditions(struct copy *c, const struct lower_box *b, tir_expr *within, uint32_t *count) {
+  *count = 0;
+  for (uint32_t i = 0; i < c->condition_count; i++) {
+    if (is_bound_of(c, b, c->conditions[i])) continue;
+    if (i >= c->tests || !uses_own(c, c->conditions[i]))
+      return refuse(c, "it copies under a condition that does not say what lies in the tensor");
+    within[(*count)++] = c->conditions[i];
+  }
+  return true;
+}
+
+bool lower_find_box(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_box *out, const char **why) {
+  struct copy c = {.ir = ir, .loop = loop};
+  tir_expr within[MOST_CONDITIONS], indices[2][TIR_MOST_RANK];
+  int64_t shape[TIR_MOST_RANK], elements = 1;
+  uint32_t count;
+  *out = (struct lower_box){0};
+  bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c);
+  if (ok) { /* what is interned from here on moves them */
+    memcpy(indices[0], c.stored, c.to_rank * sizeof **indices);
+    memcpy(indices[1], c.loaded, c.from_rank * sizeof **indices);
+    c.stored = indices[0], c.loaded = indices[1];
+  }
+  ok = ok && find_shapes(&c, out) && find_coordinates(&c, out) && sort_conditions(&c, out, within, &count);
+  if (ok) ok = read_shape(ir, c.to, shape);
+  for (uint32_t d = 0; ok && d < c.to_rank; d++) elements *= shape[d];
+  ok = ok && covers(&c, within, count, elements, shape);
+  *why = c.why;
+  return ok;
+}
+
+/* ---- In its place ---- */
+
+static tir_stmt new_if(struct tir *ir, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_stmt_at(ir, test)->test.condition = condition;
+  return test;
+}
+
+tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s) {
+  tir_expr first = TIR_NONE;
+  for (tir_stmt p = loop; p; p = tir_stmt_at(ir, p)->parent) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, p);
+    if (n.kind != TIR_LOOP || n.loop_kind != TIR_THREAD_BINDING || tir_loop_extent(ir, p) == 1) continue;
+    if (strncmp(tir_text(ir, n.loop.thread), "threadIdx.", 10) != 0) continue;
+    first = tir_and(ir, first, tir_make(ir, TIR_EQ, tir_var_expr(ir, n.loop.var), n.loop.min));
+  }
+  if (!first) return s;
+  tir_stmt test = new_if(ir, first);
+  tir_wrap(ir, s, test);
+  return test;
+}
+
+tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask) {
+  tir_type type = tir_buffer_at(ir, buffer)->type;
+  int64_t elements = (int64_t)(tir_allocation_bytes(ir, buffer) * 8 / (uint64_t)tir_type_bits(type));
+  tir_expr args[POINTER_ARGUMENTS] = {tir_call(ir, type, tir_symbol_of(ir, "type_annotation"), NULL, 0),
+                                      tir_data(ir, buffer), offset, tir_int(ir, TIR_T_I32, elements),
+                                      tir_int(ir, TIR_T_I32, mask)};
+  return tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "tvm_access_ptr"), args, POINTER_ARGUMENTS);
+}
+
+void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_expr *args, uint32_t count) {
+  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
+  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, name), args, count);
+  tir_stmt_at(ir, s)->evaluate.value = call;
+  tir_append(ir, to, TIR_BODY, s);
+}
+
+void lower_put_box(struct tir *ir, const struct lower_box *b, tir_buffer barriers, tir_expr barrier, tir_stmt to) {
+  enum { READS = 1, WRITES = 2 };
+  uint32_t last = b->rank - 1;
+  int64_t bytes = tir_type_bits(tir_buffer_at(ir, b->to)->type) / 8, columns = b->box[last];
+  int64_t panel = lower_panel_of(columns * bytes) / bytes;
+  tir_expr at = lower_pointer(ir, barriers, barrier, READS);
+  tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)}, zero = tir_int(ir, TIR_T_I32, 0);
+  lower_append_call(ir, to, TIR_MBARRIER_EXPECT, expect, 2);
+  for (int64_t column = 0; column < columns; column += panel) {
+    tir_expr args[TIR_BOX_LISTS + 3 * TIR_BOX_MOST_RANK] = {
+        [TIR_BOX_TO] = lower_pointer(ir, b->to, tir_int(ir, TIR_T_I32, column), WRITES),
+        [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
+        [TIR_BOX_BARRIER] = at,
+        [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, READS),
+        [TIR_BOX_RANK] = tir_int(ir, TIR_T_I32, b->rank)};
+    for (uint32_t d = 0; d < b->rank; d++) {
+      tir_type type = tir_type_of(ir, b->at[d]);
+      args[TIR_BOX_LISTS + d] = tir_int(ir, TIR_T_I32, b->extents[d]);
+      args[TIR_BOX_LISTS + b->rank + d] = d == last ? tir_add(ir, b->at[d], tir_int(ir, type, column)) : b->at[d];
+      args[TIR_BOX_LISTS + 2 * b->rank + d] = tir_int(ir, TIR_T_I32, d == last ? panel : b->box[d]);
+    }
+    lower_append_call(ir, to, TIR_TENSOR_COPY, args, TIR_BOX_LISTS + 3 * b->rank);
+  }
+}
+
+/* ---- Reading it ---- */
+
+tir_buffer tir_pointed(const struct tir *ir, tir_expr pointer) {
+  const struct tir_expr_node *n = tir_at(ir, pointer);
+  if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS || strcmp(tir_text(ir, n->ref), "tvm_access_ptr") != 0)
+    return TIR_NONE;
+  const struct tir_expr_node *data = tir_at(ir, tir_operands(ir, n->operands)[1]);
+  return data->kind == TIR_DATA ? data->ref : TIR_NONE;
+}
+
+bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
+  const struct tir_expr_node *n = tir_at(ir, call);
+  if (n->kind != TIR_CALL || n->count < TIR_BOX_LISTS || strcmp(tir_text(ir, n->ref), TIR_TENSOR_COPY) != 0)
+    return false;
+  const tir_expr *args = tir_operands(ir, n->operands);
+  if (!tir_is_int(ir, args[TIR_BOX_STRIDE]) || !tir_is_int(ir, args[TIR_BOX_RANK])) return false;
+  int64_t rank = tir_at(ir, args[TIR_BOX_RANK])->imm;
+  if (rank < 2 || rank > TIR_BOX_MOST_RANK || n->count != TIR_BOX_LISTS + 3 * (uint32_t)rank) return false;
+  *out = (struct tir_box){.to = args[TIR_BOX_TO],
+                          .barrier = args[TIR_BOX_BARRIER],
+                          .from = args[TIR_BOX_FROM],
+                          .stride = tir_at(ir, args[TIR_BOX_STRIDE])->imm,
+                          .rank = (uint32_t)rank};
+  for (uint32_t d = 0; d < out->rank; d++) {
+    tir_expr extent = args[TIR_BOX_LISTS + d], box = args[TIR_BOX_LISTS + 2 * out->rank + d];
+    if (!tir_is_int(ir, extent) || !tir_is_int(ir, box)) return false;
+    out->extents[d] = tir_at(ir, extent)->imm, out->box[d] = tir_at(ir, box)->imm;
+    out->at[d] = args[TIR_BOX_LISTS + out->rank + d];
+  }
+  return tir_pointed(ir, out->to) && tir_pointed(ir, out->barrier) && tir_pointed(ir, out->from);
+}
