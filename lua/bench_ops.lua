@@ -29,8 +29,8 @@ end
 
 -- What the operator is in float64, rounded to float32: who is right where results differ.
 local function exact(member, arrays)
-  local words, wide = table.move(member.words, 1, #member.words, 1, {}), {}
-  words[#words + 1] = "dtype=float64"
+  local words, wide = {"dtype=float64"}, {}
+  for _, word in ipairs(member.words) do if not word:find "^dtype=" then words[#words + 1] = word end end
   for i, a in ipairs(arrays) do wide[i] = in_type(a, "float64") end
   ms.build(named.func(member.operator, words)):run(table.unpack(wide))
   return in_type(wide[#wide], "float32")
@@ -68,6 +68,11 @@ local function limits_of(target)
   return {most = peak.device_call(target), copies = peak.device_copy_call(target)}
 end
 
+local function is_of_float32(func)
+  for _, p in ipairs(func:params()) do if p.type ~= "float32" then return false end end
+  return true
+end
+
 -- What a function reads and writes at the least: each of its tensors once.
 local function bytes_of(func)
   local bytes = 0
@@ -94,7 +99,7 @@ local function measure(member, func, trace, target, vendors, limits)
   end
   local times = ms.time_in_turn(calls, SECONDS)
   local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs, failed = failed}
-  row.peak = most.operations / times[2].low
+  row.peak = is_of_float32(func) and most.operations / times[2].low or nil -- the peak is float32's
   if copies then row.bytes, row.bandwidth = bytes_of(func), copies.bytes / times[3].low end
   for _, v in ipairs(theirs) do
     v.seconds = v.turn and times[v.turn].seconds or v.seconds
@@ -106,7 +111,7 @@ end
 
 -- ---- Reports ---------------------------------------------------------------------------------------------------
 
-local function share_of_peak(row) return row.operations / row.seconds / row.peak end
+local function share_of_peak(row) return row.peak and string.format(" %3.0f %%", 100 * row.operations / row.seconds / row.peak) or "" end
 
 local function put_row(row, options)
   if options.json then
@@ -115,8 +120,8 @@ local function put_row(row, options)
     for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
     return cli.put_json(object)
   end
-  local parts = {string.format("%-11s %11s %6.1f GFLOP/s %3.0f %%", row.task, cli.time_text(row.seconds), row.operations / row.seconds / 1e9,
-                               100 * share_of_peak(row))}
+  local parts = {string.format("%-11s %11s %6.1f GFLOP/s%s", row.task, cli.time_text(row.seconds), row.operations / row.seconds / 1e9,
+                               share_of_peak(row))}
   if row.bandwidth then
     local rate = row.bytes / row.seconds
     parts[#parts + 1] = string.format("%6.1f GB/s %3.0f %%", rate / 1e9, 100 * rate / row.bandwidth)

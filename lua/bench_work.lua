@@ -123,11 +123,18 @@ function makers.norm(a, arrays)
   return {op = "norm", source = whole(arrays[1]), result = view(arrays[2], order)}
 end
 
+-- Whether vendors know the types: float32, and in products short floats whose sums are float32.
+local PRODUCTS, SHORT = {matmul = true, batch_matmul = true, dense = true}, {float16 = true, bfloat16 = true}
+local function has_types(operator, values)
+  if values.dtype == "float32" then return true end
+  return PRODUCTS[operator] and SHORT[values.dtype] and (values.accumulate == "auto" or values.accumulate == "float32")
+end
+
 -- The work of an operator with these values of its arguments (ops/arguments.lua) on the arrays of its function. nil: no
 -- vendor's operator is known for it.
 function work.of(operator, values, arrays)
   local maker = makers[operator]
-  if not maker or values.dtype ~= "float32" or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
+  if not maker or not has_types(operator, values) or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
   return maker(values, arrays)
 end
 

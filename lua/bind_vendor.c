@@ -182,10 +182,16 @@ static void read_tensor(lua_State *L, const char *name, struct vendor_tensor *ou
       bind_refuse(L, "%s: extents from 1 and strides from 0 are expected", name);
     last += (out->extents[d] - 1) * out->strides[d];
   }
-  if (a->type != TIR_T_F32 || last < 0 || (size_t)last >= a->count)
-    bind_refuse(L, "%s: an array of float32 that holds these extents is expected", name);
-  out->data = a->data;
+  if (!tir_type_is_float(a->type) || tir_type_bits(a->type) > 32 || last < 0 || (size_t)last >= a->count)
+    bind_refuse(L, "%s: an array of float32 or shorter floats that holds these extents is expected", name);
+  out->data = a->data, out->type = a->type;
   lua_pop(L, 2);
+}
+
+static bool has_short_floats(const struct vendor_work *work) {
+  for (int i = 0; i < VENDOR_TENSORS; i++)
+    if (work->tensors[i].rank && work->tensors[i].type != TIR_T_F32) return true;
+  return false;
 }
 
 /* vendor:prepare {op =, source =, weights =, result =, stride =, dilation =, before =, after =}: a call; nil: the library
@@ -212,6 +218,7 @@ static int prepare(lua_State *L) {
   if (!work.tensors[VENDOR_SOURCE].rank || !work.tensors[VENDOR_RESULT].rank ||
       has_weights != (work.tensors[VENDOR_WEIGHTS].rank > 0))
     return bind_refuse(L, "%s: a source, %sand a result are expected", names[work.op], has_weights ? "weights " : "");
+  if (has_short_floats(&work) && !v->vendor->short_floats) return lua_pushnil(L), 1;
   struct bound_call *call = bind_new_call(L, 2);
   struct vendor_call made = {0};
   work.target = *v->target.kind ? &v->target : NULL;

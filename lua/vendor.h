@@ -22,11 +22,12 @@ enum vendor_operator {
 
 enum { VENDOR_MOST_RANK = 12, VENDOR_MOST_SPATIAL = 3 };
 
-/* float32 elements; strides in elements. */
+/* Elements of float32, or of float16 or bfloat16 for who takes them; strides in elements. */
 struct vendor_tensor {
+  tir_type type;
   int rank;
   int64_t extents[VENDOR_MOST_RANK], strides[VENDOR_MOST_RANK];
-  float *data;
+  void *data;
 };
 
 enum { VENDOR_SOURCE, VENDOR_WEIGHTS, VENDOR_RESULT, VENDOR_TENSORS };
@@ -59,6 +60,7 @@ struct vendor {
   void (*describe)(void *library, char *text, size_t size);
   /* False: the library has no routine for it. */
   bool (*prepare)(void *started, const struct vendor_work *work, struct vendor_call *out);
+  bool short_floats; /* it takes them */
 };
 
 extern const struct vendor vendor_openblas;

@@ -14,8 +14,16 @@ typedef int sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const f
                   long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
                   long long stride_c, int batch);
 
+typedef int gemm_ex(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a,
+                    int lda, long long stride_a, const void *b, int type_b, int ldb, long long stride_b,
+                    const void *beta, void *c, int type_c, int ldc, long long stride_c, int batch, int compute,
+                    int algorithm);
+
+enum { COMPUTE_FLOAT = 68, DEFAULT_ALGORITHM = -1 };
+
 struct cublas {
   sgemm *multiply;
+  gemm_ex *multiply_short; /* NULL: it has none */
   void *handle;
 };
 
@@ -30,7 +38,7 @@ static void *start(void *library, int threads, ms_error *err) {
   if (status) return ms_fail(err, MS_NOT_LAUNCHED, "cublasCreate_v2 gives %d", status), NULL;
   struct cublas *c = malloc(sizeof *c);
   if (!c) abort();
-  *c = (struct cublas){multiply, handle};
+  *c = (struct cublas){multiply, (gemm_ex *)dlsym(library, "cublasGemmStridedBatchedEx"), handle};
   return c;
 }
 
@@ -49,19 +57,33 @@ struct call {
   struct tir_arg buffers[VENDOR_TENSORS];
   struct jit_routine *routine; /* NULL: it was not run yet */
   int status;                  /* of the last product */
+  int types[VENDOR_TENSORS];   /* cudaDataType */
   int rows, columns, depth, batch;
   bool transposed[2]; /* the source, the weights: columns lie one after another */
 };
 
+/* cudaDataType. */
+enum { R_32F = 0, R_16F = 2, R_16BF = 14 };
+static int type_of(tir_type t) { return t == TIR_T_F32 ? R_32F : tir_type_code(t) == TIR_BFLOAT ? R_16BF : R_16F; }
+
+static bool is_short(const struct call *c) { return c->types[VENDOR_SOURCE] != R_32F; }
+
+/* Short floats are summed in float32, on tensor cores; float32 is multiplied as such, not as TF32. */
 static bool multiply(void *data, void *const *buffers) {
   struct call *c = data;
   static const float one = 1, zero = 0;
   long long m = c->rows, n = c->columns, k = c->depth;
   const struct cublas *b = c->cublas;
-  c->status = b->multiply(b->handle, c->transposed[VENDOR_WEIGHTS], c->transposed[VENDOR_SOURCE], (int)n, (int)m,
-                          (int)k, &one, buffers[VENDOR_WEIGHTS], (int)(c->transposed[VENDOR_WEIGHTS] ? k : n), k * n,
-                          buffers[VENDOR_SOURCE], (int)(c->transposed[VENDOR_SOURCE] ? m : k), m * k, &zero,
-                          buffers[VENDOR_RESULT], (int)n, m * n, c->batch);
+  int op_a = c->transposed[VENDOR_WEIGHTS], op_b = c->transposed[VENDOR_SOURCE];
+  int lda = (int)(op_a ? k : n), ldb = (int)(op_b ? m : k);
+  c->status =
+      is_short(c)
+          ? b->multiply_short(b->handle, op_a, op_b, (int)n, (int)m, (int)k, &one, buffers[VENDOR_WEIGHTS],
+                              c->types[VENDOR_WEIGHTS], lda, k * n, buffers[VENDOR_SOURCE], c->types[VENDOR_SOURCE],
+                              ldb, m * k, &zero, buffers[VENDOR_RESULT], c->types[VENDOR_RESULT], (int)n, m * n,
+                              c->batch, COMPUTE_FLOAT, DEFAULT_ALGORITHM)
+          : b->multiply(b->handle, op_a, op_b, (int)n, (int)m, (int)k, &one, buffers[VENDOR_WEIGHTS], lda, k * n,
+                        buffers[VENDOR_SOURCE], ldb, m * k, &zero, buffers[VENDOR_RESULT], (int)n, m * n, c->batch);
   return !c->status;
 }
 
@@ -74,7 +96,8 @@ static bool attempt(void *data, ms_error *err) {
   struct call *c = data;
   c->status = 0;
   if (is_there(c, err) && jit_routine_run(c->routine, err)) return true;
-  return c->status && ms_fail(err, MS_NOT_LAUNCHED, "cublasSgemmStridedBatched gives %d", c->status);
+  return c->status && ms_fail(err, MS_NOT_LAUNCHED, "%s gives %d",
+                              is_short(c) ? "cublasGemmStridedBatchedEx" : "cublasSgemmStridedBatched", c->status);
 }
 
 static double sample(void *data, uint32_t calls) {
@@ -98,7 +121,7 @@ static bool is_matrices(const struct vendor_tensor *t, bool *transposed) {
 }
 
 static size_t bytes_of(const struct vendor_tensor *t) {
-  size_t bytes = sizeof(float);
+  size_t bytes = (size_t)tir_type_bits(t->type) / 8;
   for (int d = 0; d < t->rank; d++) bytes *= (size_t)t->extents[d];
   return bytes;
 }
@@ -109,7 +132,8 @@ static bool prepare(void *started, const struct vendor_work *work, struct vendor
   if (work->op != VENDOR_PRODUCT || !work->target) return false;
   for (int i = 0; i < VENDOR_TENSORS; i++)
     if (work->tensors[i].rank < 2 || !is_matrices(&work->tensors[i], &transposed[i])) return false;
-  if (transposed[VENDOR_RESULT]) return false;
+  if (transposed[VENDOR_RESULT] || y->type != TIR_T_F32 || work->tensors[VENDOR_WEIGHTS].type != x->type) return false;
+  if (x->type != TIR_T_F32 && !((const struct cublas *)started)->multiply_short) return false;
   struct call *c = calloc(1, sizeof *c);
   if (!c) abort();
   *c = (struct call){.cublas = started,
@@ -120,11 +144,13 @@ static bool prepare(void *started, const struct vendor_work *work, struct vendor
                      .batch = 1,
                      .transposed = {transposed[VENDOR_SOURCE], transposed[VENDOR_WEIGHTS]}};
   for (int d = 0; d < y->rank - 2; d++) c->batch *= (int)y->extents[d];
-  for (int i = 0; i < VENDOR_TENSORS; i++)
+  for (int i = 0; i < VENDOR_TENSORS; i++) {
     c->buffers[i] = (struct tir_arg){.data = work->tensors[i].data, .bytes = bytes_of(&work->tensors[i])};
+    c->types[i] = type_of(work->tensors[i].type);
+  }
   *out = (struct vendor_call){.attempt = attempt, .sample = sample, .release = release, .data = c};
   /* cppcheck-suppress memleak ; the call releases it */
   return true;
 }
 
-const struct vendor vendor_cublas = {"cuBLAS", "libcublas.so", start, describe, prepare};
+const struct vendor vendor_cublas = {"cuBLAS", "libcublas.so", start, describe, prepare, .short_floats = true};

@@ -345,11 +345,12 @@ static bool has_routine(const struct cudnn *c, const struct vendor_work *w) {
 /* Copies a tensor to where its elements lie in the order of its dimensions, or back. */
 static void copy_laid(const struct vendor_tensor *t, const int *order, float *laid, bool back) {
   int64_t at[VENDOR_MOST_RANK] = {0}, from = 0, count = count_of(t);
+  float *data = t->data;
   for (int64_t i = 0; i < count; i++) {
     if (back)
-      t->data[from] = laid[i];
+      data[from] = laid[i];
     else
-      laid[i] = t->data[from];
+      laid[i] = data[from];
     for (int d = t->rank - 1; d >= 0; d--) {
       from += t->strides[order[d]];
       if (++at[d] < t->extents[order[d]]) break;

@@ -126,6 +126,8 @@ unread=ASAN_OPTIONS=detect_leaks=0 # the sanitizer of leaks cannot read the memo
 check "bench gemm" 0 '"bench":"gemm"' env $unread "$msched" bench gemm --trials 2 --json -- 32 24 40
 check "bench tune" 0 "tune: 2 trials" "$msched" bench tune --trials 2 -- 32 24 40
 check "bench ops" 0 "NRM_1_b1  " env $unread "$msched" bench ops NRM_1_b1 --trials 1 --db "$dir/ops.db"
+check "bench ops of short floats" 0 "F16_1_b1  " env $unread "$msched" bench ops F16_1_b1 --suite products --trials 1
+case $output in *F16_1_b1*%*) echo "bench ops of short floats: a share of float32's peak: $output" && failed=1 ;; esac
 check "bench ops of a store" 0 '"task":"NRM_1_b1"' env $unread "$msched" bench ops NRM_1_b1 --db "$dir/ops.db" --json
 check "bench ops of no record" 1 "no record for" "$msched" bench ops SFM_1_b1 --db "$dir/ops.db"
 check "bench ops of nothing" 2 "none of its codes" "$msched" bench ops fly
@@ -325,7 +327,7 @@ completes "$root/lua/msched.1" export 0 -o "$root/lua/msched.1"
 completes "tune" tun
 completes "queries" help quer
 completes "conv2d conv2d_bn_relu conv2d_capsule conv2d_transpose" tune ops : conv2d
-completes "ops subgraphs" tune suite :
+completes "ops products subgraphs" tune suite :
 check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
 check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3

@@ -1,12 +1,13 @@
 -- Suites of named operators, for benchmarks and for tuning by one word: `msched tune suite:ops`. `ops` has the shapes of
 -- the single-operator benchmark of Ansor (Zheng et al., OSDI 2020, section 7.1) as MetaSchedule keeps them, four of each
--- operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their followers.
+-- operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their followers; `products`
+-- square matrices of float32 and, for tensor cores, of short floats, whose sums are float32.
 -- Each is there with batch 1 and with batch 16, which multiplies the first extent.
 local ms = msched
 local named = ms.load "lua.ops.named"
 local function fail(format, ...) error(ms.where() .. string.format(format, ...), 0) end
 
-local suites = {names = {"ops", "subgraphs"}}
+local suites = {names = {"ops", "subgraphs", "products"}}
 
 local BATCHES = {1, 16}
 
@@ -24,6 +25,13 @@ local LINES = {
     {"CAP", "conv2d_capsule", "1 16 16 32 32 3 2 1", "1 8 8 32 32 3 1 1", "1 16 16 8 16 3 2 1", "1 8 8 16 16 3 1 1"},
     {"NRM", "norm", "1x256x256", "1x512x512", "1x1024x1024", "1x4096x1024"},
     {"SFM", "softmax", "256x256", "512x512", "1024x1024", "2048x2048"},
+  },
+  products = {
+    {"F32", "batch_matmul", "1 256 256 256", "1 2048 2048 2048", "1 4096 4096 4096", "1 8192 8192 8192"},
+    {"F16", "batch_matmul", "1 128 128 128 dtype=float16", "1 2048 2048 2048 dtype=float16", "1 4096 4096 4096 dtype=float16",
+     "1 8192 8192 8192 dtype=float16"},
+    {"B16", "batch_matmul", "1 128 128 128 dtype=bfloat16", "1 2048 2048 2048 dtype=bfloat16", "1 4096 4096 4096 dtype=bfloat16",
+     "1 8192 8192 8192 dtype=bfloat16"},
   },
   subgraphs = {
     {"CBR", "conv2d_bn_relu", "1 224 224 3 64 7 2 3", "1 56 56 64 128 3 2 1", "1 28 28 128 256 1 2 0", "1 7 7 512 512 3 1 1"},

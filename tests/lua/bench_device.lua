@@ -17,6 +17,10 @@ for _, case in ipairs(support.products) do
   assert(support.compare(cublas, case[1], case[2]), case[1])
   assert(not support.call_of(cudnn, case[1], case[2]), "cuDNN multiplies matrices")
 end
+for _, case in ipairs(support.short_products) do
+  assert(support.compare(cublas, case[1], case[2]), case[1])
+  assert(not support.call_of(cudnn, case[1], case[2]), "cuDNN multiplies matrices")
+end
 for _, case in ipairs(support.others) do
   assert(support.compare(cudnn, case[1], case[2]), case[1])
   assert(not support.call_of(cublas, case[1], case[2]), "cuBLAS has more than products")

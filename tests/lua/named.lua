@@ -84,7 +84,7 @@ local function names(list)
   for i, f in ipairs(list) do all[i] = f:name() end
   return table.concat(all, " ")
 end
-assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2)
+assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2 and #suites.members "products" == 3 * 4 * 2)
 local seen = {}
 for _, suite in ipairs(suites.names) do
   for i, f in ipairs(ms.ops.suite(suite)) do
@@ -99,7 +99,7 @@ assert(names(ms.ops.suite("ops", {"SFM_2_b1", "NRM", "batch=1"})) == "NRM_1_b1 N
 expect("16x56x56x64 float32, 1x1x16x64 float32, 16x56x56x64 float32", ms.ops.suite("ops", {"GRP_2_b16"})[1])
 expect("16x56x56x64 float32, 3x3x64x128 float32, 128 float32, 128 float32, 128 float32, 16x28x28x128 float32", ms.ops.suite("subgraphs", {"CBR_2_b16"})[1])
 expect("8192x512 float32, 8192x512 float32", ms.ops.suite("ops", {"SFM_2_b16"})[1])
-refuses("there is no suite `all`; there are ops, subgraphs", ms.ops.suite, "all")
+refuses("there is no suite `all`; there are ops, subgraphs, products", ms.ops.suite, "all")
 refuses("suite:ops: `batch=2` is none of its codes or names", ms.ops.suite, "ops", {"batch=2"})
 refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {"CBR"})
 print "named: ok"

@@ -5,6 +5,8 @@ local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
 
 local support = {products = {
   {"matmul", "17 33 29"}, {"matmul", "1 8 1"}, {"batch_matmul", "3 17 33 29"}, {"batch_matmul", "1 17 33 29"}, {"dense", "5 12 20"},
+}, short_products = { -- of short floats
+  {"matmul", "17 33 29 dtype=float16"}, {"batch_matmul", "3 17 33 29 dtype=bfloat16"}, {"dense", "5 12 20 dtype=float16 accumulate=float32"},
 }, others = {
   {"conv1d", "2 20 6 10 3 2 1"}, {"conv1d", "1 19 4 8 5 1 2 2"}, {"conv1d", "2 16 8 12 3 1 1 1 4"},
   {"conv2d", "2 9 11 5 7 3x2 2x1 1x0"}, {"conv2d", "1 12 10 8 12 3 1 2 2"}, {"conv2d", "2 8 9 12 8 3 2 1 1 4"},
