@@ -132,6 +132,10 @@ import 0 "3 records added" "" "$work/assert" --workload "$work/add.py" --db "$wo
 "$msched" top --db "$work/assert.db" | grep -q "failed: the record has no time" || fail "a failure is not listed"
 "$msched" db export --tvm "$work/some" --db "$work/assert.db" | grep -q "2 records of 1 function written, 1 left out" || fail "left out"
 grep -q '\[10000000000.0\]' "$work/some/database_tuning_record.json" || fail "a failure is not written as one"
+online='["ComputeInline",["b0"],[],[]],["GetSBlock",[],["m","main"],["b1"]],["GetSBlock",[],["s","main"],["b2"]],["OnlineSoftmax",["b1","b2"],[],[]]'
+printf '[0,[[[["GetSBlock",[],["e","main"],["b0"]],%s],[]],[1],null,null]]\n' "$online" >"$work/online"
+import 0 "1 record added" "" "$work/online" --workload "$here/random/workloads/softmax.py" --db "$work/online.db"
+"$msched" db export --tvm "$work/none" --db "$work/online.db" | grep -q "0 records of 1 function written, 1 left out" || fail "left out: online softmax"
 
 # ---- A decision that does not fit is repaired, as TVM does
 line "$tile" '[2,[3,4]]' '[1]' >"$work/repair"

@@ -68,6 +68,8 @@ bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, 
 bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *constant, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
 bool tir_can_rfactor(struct tir *ir, tir_loop loop, int factor_axis);
+/* Makes one pass of a maximum, and of the sum of exponentials of the distances to it. */
+bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_error *err);
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err);
 
 /* Makes one block of a loop and what is below it, or of blocks that follow one another, with the loops around each. */

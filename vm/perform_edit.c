@@ -194,6 +194,12 @@ bool vm_do_fuse_reduction_epilogue(struct vm_run *r, const struct vm_step *s) {
          tir_fuse_reduction_epilogue(r->ir, reduction, epilogue, r->err) && vm_give(r, s, NULL, 0);
 }
 
+bool vm_do_online_softmax(struct vm_run *r, const struct vm_step *s) {
+  tir_block maximum, sum;
+  return vm_get_block(r, vm_input(r, s, 0), &maximum) && vm_get_block(r, vm_input(r, s, 1), &sum) &&
+         tir_online_softmax(r->ir, maximum, sum, r->err) && vm_give(r, s, NULL, 0);
+}
+
 /* ---- Annotations ------------------------------------------------------------------------------------------------- */
 
 static bool get_annotation(struct vm_run *r, const struct vm_operand *o, tir_expr *out);

@@ -119,6 +119,32 @@ bool propose_epilogue(struct grow *g, enum vm_kind kind) {
   return false;
 }
 
+/* What a sum reads: its exponentials, which are inlined first, where that is a block between it and a maximum. */
+static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_block between) {
+  struct vm_value maximum, total;
+  struct block_list producers = producers_of(g, between ? between : sum);
+  for (uint32_t i = 0; i < producers.count; i++) {
+    tir_block p = producers.at[i];
+    if (!reduces(g, p) || !has_init(g, p)) continue;
+    if (between && !on_block(g, VM_ComputeInline, between)) return false;
+    return ref_block(g, p, &maximum) && ref_block(g, sum, &total) &&
+           perform(g, kind, VALUES(maximum, total), NO_VALUES, NULL, NULL);
+  }
+  return false;
+}
+
+bool propose_online_softmax(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    struct block_list producers = producers_of(g, blocks.at[i]);
+    if (!once_in(g, 20) && !(reduces(g, blocks.at[i]) && has_init(g, blocks.at[i]))) continue;
+    if (fuse_softmax(g, kind, blocks.at[i], TIR_NONE)) return true;
+    for (uint32_t k = 0; k < producers.count; k++)
+      if (!reduces(g, producers.at[k]) && fuse_softmax(g, kind, blocks.at[i], producers.at[k])) return true;
+  }
+  return false;
+}
+
 static bool pads(const struct grow *g, tir_block b) {
   const char *name = tir_block_name(g->schedule->ir, b);
   return !strncmp(name, "pad", 3) || !strcmp(name, "P");

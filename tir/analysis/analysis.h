@@ -112,7 +112,9 @@ static inline tir_expr tir_binding_of(const struct tir *ir, tir_block block, tir
 /* ---- Reductions (reduction.c) ---- */
 
 /* The commutative reducers that are known. An arg reducer keeps an index (first buffer) and its value (second); the
- * first and last kinds say which index wins among equal values, the plain ones keep what was there. */
+ * first and last kinds say which index wins among equal values, the plain ones keep what was there. The last keeps the
+ * maximum of floats (first buffer) and the sum of exp(x - maximum) (second), of which (x, 1) is one element's share.
+ * Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, section 3.1. */
 enum tir_reducer {
   TIR_REDUCE_SUM,
   TIR_REDUCE_PRODUCT,
@@ -125,6 +127,7 @@ enum tir_reducer {
   TIR_REDUCE_ARGMIN,
   TIR_REDUCE_ARGMIN_FIRST,
   TIR_REDUCE_ARGMIN_LAST,
+  TIR_REDUCE_MAX_AND_EXPS,
   TIR_REDUCER_COUNT
 };
 enum { TIR_MOST_REDUCED = 2 }; /* buffers reduced by one block */
@@ -148,6 +151,8 @@ bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
 /* The block's regions read elements of the buffer that are there before it: not all that they read of it, its own init
  * writes first. Modules of older TVM name in reads what a reduction goes on with; to others that is a pure write. */
 bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer);
+/* The expression is what the reducer's buffer of that number begins with. */
+bool tir_is_identity(const struct tir *ir, tir_expr e, enum tir_reducer reducer, uint32_t buffer);
 /* The values of reducer(left, right), one a buffer. */
 void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out);
 /* Only loops stand between s and `top`, which is above it, and no let, allocation or declaration beside them holds at

@@ -6,10 +6,10 @@
 
 /* ---- The reducers ---- */
 
-enum identity { ZERO, ONE, MINUS_ONE, LEAST, GREATEST };
+enum identity { ZERO, ONE, MINUS_ONE, LEAST, GREATEST, LEAST_FINITE };
 
 /* Up to TIR_MAX `kind` combines each buffer by itself; else it compares the values of an arg reducer, and `tie` the
- * indices of equal values (0: the comparison of values decides). */
+ * indices of equal values (0: the comparison of values decides). TIR_CALL: combine_exps does it. */
 static const struct {
   uint8_t count, kind, tie, identity[TIR_MOST_REDUCED];
 } reducers[TIR_REDUCER_COUNT] = {
@@ -24,13 +24,39 @@ static const struct {
     [TIR_REDUCE_ARGMIN] = {2, TIR_LE, 0, {MINUS_ONE, GREATEST}},
     [TIR_REDUCE_ARGMIN_FIRST] = {2, TIR_LT, TIR_LT, {MINUS_ONE, GREATEST}},
     [TIR_REDUCE_ARGMIN_LAST] = {2, TIR_LT, TIR_GT, {MINUS_ONE, GREATEST}},
+    [TIR_REDUCE_MAX_AND_EXPS] = {2, TIR_CALL, 0, {LEAST_FINITE, ZERO}},
 };
+
+static tir_expr as_type(struct tir *ir, tir_type type, tir_expr e) {
+  return tir_type_of(ir, e) == type ? e : tir_unary(ir, TIR_CAST, type, e);
+}
+
+/* The greater maximum m, and the sums brought to it: of the factors exp(left - m) and exp(right - m) that the rule has,
+ * one is exp(0), the other exp(-|left - right|). m * 0 adds nothing, but NaN where the greatest element is infinite, as
+ * the sum of exp(x - m) has it; m - m would be left out where sums may be ordered anew. */
+static void combine_exps(struct tir *ir, const tir_expr *left, const tir_expr *right, tir_expr *out) {
+  tir_type type = tir_type_of(ir, left[1]);
+  tir_expr most = tir_binary(ir, TIR_MAX, left[0], right[0]), wins = tir_binary(ir, TIR_GE, left[0], right[0]);
+  tir_expr apart = tir_binary(ir, TIR_SUB, as_type(ir, type, left[0]), as_type(ir, type, right[0]));
+  tir_expr distance = tir_call(ir, type, tir_symbol_of(ir, "fabs"), &apart, 1);
+  tir_expr below = tir_binary(ir, TIR_SUB, tir_float(ir, type, 0), distance);
+  tir_expr scale = tir_call(ir, type, tir_symbol_of(ir, "exp"), &below, 1);
+  tir_expr scaled = tir_binary(ir, TIR_MUL, tir_select(ir, wins, right[1], left[1]), scale);
+  tir_expr sum = tir_binary(ir, TIR_ADD, tir_select(ir, wins, left[1], right[1]), scaled);
+  tir_expr nothing = tir_binary(ir, TIR_MUL, as_type(ir, type, most), tir_float(ir, type, 0));
+  out[0] = most;
+  out[1] = tir_binary(ir, TIR_ADD, sum, nothing);
+}
 
 void tir_combine(struct tir *ir, enum tir_reducer reducer, const tir_expr *left, const tir_expr *right, tir_expr *out) {
   MS_CHECK(reducer < TIR_REDUCER_COUNT);
   enum tir_kind kind = (enum tir_kind)reducers[reducer].kind, tie = (enum tir_kind)reducers[reducer].tie;
   if (kind <= TIR_MAX) {
     for (uint32_t i = 0; i < reducers[reducer].count; i++) out[i] = tir_binary(ir, kind, left[i], right[i]);
+    return;
+  }
+  if (reducer == TIR_REDUCE_MAX_AND_EXPS) {
+    combine_exps(ir, left, right, out);
     return;
   }
   tir_expr larger = tir_binary(ir, kind, left[1], right[1]), wins = larger;
@@ -71,11 +97,19 @@ static bool is_extreme_float(tir_type type, double value, bool greatest) {
 static bool is_identity(const struct tir *ir, tir_expr e, enum identity wanted) {
   static const int plain[] = {[ZERO] = 0, [ONE] = 1, [MINUS_ONE] = -1};
   const struct tir_expr_node *n = tir_at(ir, e);
+  if (wanted == LEAST_FINITE) /* less than it is infinity, whose distance to itself is no number */
+    return n->kind == TIR_FLOAT_IMM && is_extreme_float(n->type, n->real, false) &&
+           (tir_type_code(n->type) != TIR_BFLOAT || n->real != -(double)FLT_MAX);
   if (n->kind == TIR_INT_IMM)
     return wanted < LEAST ? n->imm == plain[wanted] : is_extreme_int(n->type, n->imm, wanted == GREATEST);
   if (n->kind == TIR_FLOAT_IMM)
     return wanted < LEAST ? n->real == plain[wanted] : is_extreme_float(n->type, n->real, wanted == GREATEST);
   return false;
+}
+
+bool tir_is_identity(const struct tir *ir, tir_expr e, enum tir_reducer reducer, uint32_t buffer) {
+  MS_CHECK(reducer < TIR_REDUCER_COUNT && buffer < reducers[reducer].count);
+  return is_identity(ir, e, (enum identity)reducers[reducer].identity[buffer]);
 }
 
 /* ---- A block's stores ---- */
@@ -195,8 +229,18 @@ static bool check_one_element(struct tir *ir, tir_block block, const struct stor
 
 /* ---- Recognition ---- */
 
+/* Of combine_exps: the maximum's right, or the right of select(wins, left, right) + scaled + nothing. */
+static tir_expr right_of_exps(const struct tir *ir, tir_expr value, tir_expr left) {
+  const struct tir_expr_node *n = tir_at(ir, value);
+  if (n->kind == TIR_MAX) return n->a == left ? n->b : TIR_NONE;
+  for (int i = 0; i < 2; i++, n = tir_at(ir, n->a))
+    if (n->kind != TIR_ADD) return TIR_NONE;
+  return n->kind == TIR_SELECT && n->b == left ? n->c : TIR_NONE;
+}
+
 /* What would be on the right of the combination if `reducer` made `value`; TIR_NONE: it did not. */
 static tir_expr right_of(const struct tir *ir, enum tir_reducer reducer, tir_expr value, tir_expr left) {
+  if (reducer == TIR_REDUCE_MAX_AND_EXPS) return right_of_exps(ir, value, left);
   const struct tir_expr_node *n = tir_at(ir, value);
   if (reducers[reducer].kind <= TIR_MAX) return n->kind == reducers[reducer].kind && n->a == left ? n->b : TIR_NONE;
   return n->kind == TIR_SELECT && n->b == left ? n->c : TIR_NONE;
@@ -207,8 +251,9 @@ static bool is_made_by(struct tir *ir, enum tir_reducer reducer, const struct st
   for (uint32_t i = 0; i < r->count; i++) {
     if (!is_identity(ir, r->identity[i], (enum identity)reducers[reducer].identity[i])) return false;
     r->right[i] = right_of(ir, reducer, updates[i].value, r->left[i]);
-    if (!r->right[i]) return false;
+    if (!r->right[i] || tir_type_of(ir, r->right[i]) != tir_type_of(ir, r->left[i])) return false;
   }
+  if (reducer == TIR_REDUCE_MAX_AND_EXPS && !tir_type_is_float(tir_type_of(ir, r->left[1]))) return false;
   tir_expr made[TIR_MOST_REDUCED];
   tir_combine(ir, reducer, r->left, r->right, made);
   for (uint32_t i = 0; i < r->count; i++)

@@ -15,6 +15,7 @@
  * Forward:  the block and the loops that stay keep their ids; the other loops that reduce are dead. */
 #include "../analysis/analysis.h"
 #include "loops.h"
+#include "reduction_body.h"
 
 #include <stdlib.h>
 
@@ -204,14 +205,6 @@ static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *p
 
 /* ---- Edit ---- */
 
-/* A block under construction: what it reduces into what. */
-struct body {
-  tir_block block;
-  const tir_buffer *buffers;
-  uint32_t indices; /* in tir.operands */
-  tir_expr left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED];
-};
-
 /* `count` operands from `first`, with `value` inserted before the one numbered `axis`; index of the first. */
 static uint32_t insert_operand(struct tir *ir, uint32_t first, uint32_t count, uint32_t axis, uint32_t value) {
   uint32_t made = tir_grow_operands(ir, count + 1);
@@ -239,38 +232,6 @@ static tir_var iter_of_loop(struct tir *ir, tir_loop loop) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   struct tir_var_node v = ir->vars.at[n.loop.var];
   return tir_new_var(ir, TIR_VAR_ITER, tir_name_prefix(ir, "v", v.name), v.type, n.loop.min, n.loop.extent);
-}
-
-/* Statements of a block: a reduction of right into left, or where no iteration reduces, right alone. */
-static void store_all(struct tir *ir, const struct body *b, uint32_t count, const tir_expr *values,
-                      enum tir_list list) {
-  for (uint32_t i = 0; i < count; i++)
-    tir_append(ir, b->block, list, tir_new_store(ir, b->buffers[i], tir_operands(ir, b->indices), values[i]));
-}
-
-static void bind_all(struct tir *ir, const struct body *b, uint32_t count, tir_expr *values) {
-  for (uint32_t i = 0; i < count; i++) {
-    tir_name name = tir_name_of(ir, tir_buffer_name(ir, b->buffers[i]));
-    tir_var v =
-        tir_new_var(ir, TIR_VAR_LET, tir_name_prefix(ir, "v_", name), tir_type_of(ir, values[i]), TIR_NONE, TIR_NONE);
-    tir_stmt let = tir_new_stmt(ir, TIR_BIND);
-    tir_as(ir, let, TIR_BIND)->bind.var = v;
-    tir_as(ir, let, TIR_BIND)->bind.value = values[i];
-    tir_append(ir, b->block, TIR_BODY, let);
-    values[i] = tir_var_expr(ir, v);
-  }
-}
-
-static void fill_body(struct tir *ir, const struct body *b, const struct tir_reduction *r, bool reduces) {
-  if (!reduces) {
-    store_all(ir, b, r->count, b->right, TIR_BODY);
-    return;
-  }
-  tir_expr values[TIR_MOST_REDUCED];
-  tir_combine(ir, r->reducer, b->left, b->right, values);
-  store_all(ir, b, r->count, r->identity, TIR_INIT);
-  if (r->count > 1) bind_all(ir, b, r->count, values);
-  store_all(ir, b, r->count, values, TIR_BODY);
 }
 
 /* Points of buffers, as regions. */
@@ -441,23 +402,18 @@ static tir_block make_partial(struct tir *ir, struct plan *plan, const tir_buffe
   tir_expr index = axis_index(ir, plan, plan->iters[plan->at]);
   make_regions(ir, plan, partial, buffers, index);
   uint32_t rank = rank_of(ir, r->buffers[0]);
-  struct body b = {.block = partial, .buffers = buffers};
+  struct tir_reduction_body b = {.block = partial, .buffers = buffers};
   b.indices = insert_operand(ir, r->indices, rank, plan->axis, index);
   for (uint32_t i = 0; i < r->count; i++) {
     b.left[i] = tir_load(ir, buffers[i], tir_operands(ir, b.indices), rank + 1, TIR_NONE);
     b.right[i] = tir_subst(ir, r->right[i]);
   }
   tir_subst_clear(ir);
-  fill_body(ir, &b, r, has_reduction_iter(ir, partial));
+  tir_fill_reduction(ir, &b, r, has_reduction_iter(ir, partial));
   return partial;
 }
 
 /* ---- The block that combines ---- */
-
-static void kill_statements(struct tir *ir, tir_block block) {
-  for (int list = 0; list < 2; list++)
-    for (tir_stmt s; (s = tir_stmt_at(ir, block)->first[list]) != TIR_NONE;) tir_kill(ir, s);
-}
 
 /* The spatial iterations stay with the new block: this one gets others, which the substitution then knows. */
 static tir_var renew_iters(struct tir *ir, const struct plan *plan) {
@@ -481,15 +437,16 @@ static void combine_partials(struct tir *ir, const struct plan *plan, const tir_
   const struct tir_reduction *r = &plan->reduction;
   uint32_t rank = rank_of(ir, r->buffers[0]);
   tir_var along = renew_iters(ir, plan);
-  struct body b = {.block = plan->block, .buffers = r->buffers, .indices = tir_subst_operands(ir, r->indices, rank)};
+  struct tir_reduction_body b = {.block = plan->block, .buffers = r->buffers};
+  b.indices = tir_subst_operands(ir, r->indices, rank);
   tir_subst_clear(ir);
   uint32_t partial = insert_operand(ir, b.indices, rank, plan->axis, axis_index(ir, plan, along));
   for (uint32_t i = 0; i < r->count; i++) {
     b.left[i] = tir_load(ir, r->buffers[i], tir_operands(ir, b.indices), rank, TIR_NONE);
     b.right[i] = tir_load(ir, buffers[i], tir_operands(ir, partial), rank + 1, TIR_NONE);
   }
-  kill_statements(ir, plan->block);
-  fill_body(ir, &b, r, true);
+  tir_empty_block(ir, plan->block);
+  tir_fill_reduction(ir, &b, r, true);
   set_points(ir, plan->block, buffers, r->count, partial, false);
   set_points(ir, plan->block, r->buffers, r->count, b.indices, true);
   tir_as(ir, plan->block, TIR_BLOCK)->block.predicate = plan->predicate;

@@ -1,0 +1,41 @@
+/* The statements of a block that reduces: an init of identities, and an update that binds what the reducer makes of both
+ * sides, where there are several, before it stores. tir_find_reduction (analysis/reduction.c) recognizes them. */
+#include "reduction_body.h"
+
+void tir_empty_block(struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
+  for (int list = 0; list < 2; list++)
+    for (tir_stmt s; (s = tir_stmt_at(ir, block)->first[list]) != TIR_NONE;) tir_kill(ir, s);
+}
+
+static void store_all(struct tir *ir, const struct tir_reduction_body *b, uint32_t count, const tir_expr *values,
+                      enum tir_list list) {
+  for (uint32_t i = 0; i < count; i++)
+    tir_append(ir, b->block, list, tir_new_store(ir, b->buffers[i], tir_operands(ir, b->indices), values[i]));
+}
+
+static void bind_all(struct tir *ir, const struct tir_reduction_body *b, uint32_t count, tir_expr *values) {
+  for (uint32_t i = 0; i < count; i++) {
+    tir_name name = tir_name_of(ir, tir_buffer_name(ir, b->buffers[i]));
+    tir_var v =
+        tir_new_var(ir, TIR_VAR_LET, tir_name_prefix(ir, "v_", name), tir_type_of(ir, values[i]), TIR_NONE, TIR_NONE);
+    tir_stmt let = tir_new_stmt(ir, TIR_BIND);
+    tir_as(ir, let, TIR_BIND)->bind.var = v;
+    tir_as(ir, let, TIR_BIND)->bind.value = values[i];
+    tir_append(ir, b->block, TIR_BODY, let);
+    values[i] = tir_var_expr(ir, v);
+  }
+}
+
+void tir_fill_reduction(struct tir *ir, const struct tir_reduction_body *b, const struct tir_reduction *r,
+                        bool reduces) {
+  if (!reduces) {
+    store_all(ir, b, r->count, b->right, TIR_BODY);
+    return;
+  }
+  tir_expr values[TIR_MOST_REDUCED];
+  tir_combine(ir, r->reducer, b->left, b->right, values);
+  store_all(ir, b, r->count, r->identity, TIR_INIT);
+  if (r->count > 1) bind_all(ir, b, r->count, values);
+  store_all(ir, b, r->count, values, TIR_BODY);
+}
