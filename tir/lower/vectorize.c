@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LANES = 1024 };
+enum { MOST_LANES = 1024, MOST_LETS = 16 };
 
 struct vectors {
   struct tir *ir;
@@ -20,6 +20,9 @@ struct vectors {
   tir_buffer first_tile;
   bool failed;
   struct tir_node_map made; /* what became of each node, under each mask */
+  tir_var lets[MOST_LETS];  /* bound to a value that differs from lane to lane, and what stands for each */
+  tir_expr wide[MOST_LETS];
+  uint32_t let_count;
 };
 
 static tir_expr widen(struct vectors *v, tir_expr e);
@@ -135,10 +138,23 @@ static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
   return tir_call(ir, tir_type_with_lanes(n.type, lanes), n.ref, args, n.count);
 }
 
+static tir_expr widen_var(const struct vectors *v, tir_var var) {
+  for (uint32_t i = v->let_count; i-- > 0;)
+    if (v->lets[i] == var) return v->wide[i];
+  assert(var == v->var);
+  return v->ramp;
+}
+
+static bool differs_by_lane(const struct vectors *v, tir_expr e) {
+  bool differs = tir_uses_var(v->ir, e, v->var);
+  for (uint32_t i = 0; i < v->let_count && !differs; i++) differs = tir_uses_var(v->ir, e, v->lets[i]);
+  return differs;
+}
+
 static tir_expr widen_node(struct vectors *v, tir_expr e) {
   struct tir *ir = v->ir;
   struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_VAR) return v->ramp;
+  if (n.kind == TIR_VAR) return widen_var(v, n.ref);
   if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return widen_operands(v, n);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = widen(v, n.a), b = widen(v, n.b);
@@ -161,7 +177,7 @@ static tir_expr widen_node(struct vectors *v, tir_expr e) {
 static tir_expr widen(struct vectors *v, tir_expr e) {
   if (!e) return TIR_NONE;
   bool masked_load = v->mask && (tir_at(v->ir, e)->flags & TIR_HAS_LOAD), fresh;
-  if (!tir_uses_var(v->ir, e, v->var) && !masked_load) return e;
+  if (!differs_by_lane(v, e) && !masked_load) return e;
   tir_expr known = *tir_node_map_at(&v->made, e, v->mask, &fresh);
   if (!fresh) return known;
   tir_expr made = widen_node(v, e);
@@ -194,6 +210,23 @@ static void widen_store(struct vectors *v, tir_stmt s) {
   to->store.predicate = mask;
 }
 
+/* A value that differs from lane to lane is bound as a vector. */
+static void widen_let(struct vectors *v, tir_stmt s) {
+  struct tir *ir = v->ir;
+  tir_var var = tir_as(ir, s, TIR_BIND)->bind.var;
+  tir_expr value = widen(v, tir_as(ir, s, TIR_BIND)->bind.value);
+  if (lanes_of(v, value) > 1) {
+    struct tir_var_node old = ir->vars.at[var];
+    if (v->let_count == MOST_LETS) v->failed = true;
+    if (v->failed) return;
+    tir_var wide = tir_new_var(ir, TIR_VAR_LET, old.name, tir_type_of(ir, value), TIR_NONE, TIR_NONE);
+    v->lets[v->let_count] = var;
+    v->wide[v->let_count++] = tir_at(ir, value)->kind == TIR_RAMP ? value : tir_var_expr(ir, wide); /* as an index */
+    tir_as(ir, s, TIR_BIND)->bind.var = wide;
+  }
+  tir_as(ir, s, TIR_BIND)->bind.value = value;
+}
+
 static void widen_list(struct vectors *v, tir_stmt first);
 
 static tir_expr conjunction(struct tir *ir, tir_expr a, tir_expr b) {
@@ -219,7 +252,7 @@ static void part_conjunction(struct vectors *v, tir_expr condition, tir_expr *sa
     part_conjunction(v, second, same, each);
     return;
   }
-  bool alike = !tir_uses_var(ir, condition, v->var) && !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  bool alike = !differs_by_lane(v, condition) && !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
   tir_expr *part = alike ? same : each;
   *part = conjunction(ir, *part, condition);
 }
@@ -253,9 +286,11 @@ static void widen_list(struct vectors *v, tir_stmt first) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_STORE)
       widen_store(v, s);
+    else if (n.kind == TIR_BIND)
+      widen_let(v, s);
     else if (n.kind == TIR_IF)
       widen_if(v, s);
-    else if (n.kind == TIR_LOOP && !tir_uses_var(ir, n.loop.min, v->var) && !tir_uses_var(ir, n.loop.extent, v->var) &&
+    else if (n.kind == TIR_LOOP && !differs_by_lane(v, n.loop.min) && !differs_by_lane(v, n.loop.extent) &&
              n.loop_kind != TIR_PARALLEL && n.loop_kind != TIR_VECTORIZED)
       widen_list(v, n.first[TIR_BODY]);
     else
