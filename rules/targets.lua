@@ -4,8 +4,8 @@ local targets = {}
 
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
-  rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "register_tile", "multi_level_tiling", "parallel_vectorize_unroll",
-           "random_compute_location"},
+  rules = {"inline_constant_scalars", "auto_inline", "online_softmax", "add_rfactor", "register_tile", "multi_level_tiling",
+           "parallel_vectorize_unroll", "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "rewrite_layout"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- what drafts weigh with, in cycles of one core; search.h has the words
@@ -13,6 +13,7 @@ targets.llvm = {
            call = 12, division = 12, branch = 0.7, exposed = 0.3,
            way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
+  online_softmax = {rows_in_cache = 4},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
@@ -113,7 +114,8 @@ end
 
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU launches.
 targets.cuda = {
-  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
+  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "auto_inline", "online_softmax", "cross_thread_reduction",
+           "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
                "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
@@ -152,12 +154,14 @@ targets.tensor_core = targets.changed(targets.cuda, {
 })
 
 -- MetaSchedule's own, without what is ours.
+local PEERS = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"}
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
-    rules = table.move(targets.cuda.rules, 2, #targets.cuda.rules, 1, {}),
+    rules = PEERS,
     multi_level_tiling = function(target) return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false}) end,
   }),
   tensor_core = targets.changed(targets.cuda, {
+    rules = {"multi_level_tiling_tensor_core", table.unpack(PEERS)},
     multi_level_tiling_tensor_core = function(target)
       return tensor_tiling(target, {wmma("float16", "float32", "f16", "f32"), wmma("float16", "float16", "f16", "f16"),
                                     wmma("int8", "int32", "s8", "s32"), mma("float32", "f32"), mma("float16", "f16")})

@@ -285,6 +285,8 @@ static void count_operation(struct walk *w, tir_expr e) {
   case TIR_CALL:
     if (is_choice(ir, e))
       count_branch(w, tir_operands(ir, n->operands)[0]);
+    else if (!strcmp(tir_text(ir, n->ref), "fabs"))
+      nest->simple++;
     else
       nest->calls++;
     break;

@@ -108,6 +108,82 @@ function tests.add_rfactor()
   assert(kinds(parameters):find "reduce spatial$", kinds(parameters))
 end
 
+-- Rows of a softmax that hold what is no plain number, or the least one: NaN in the same places as two passes have it.
+local LEAST, INFINITE = -3.4028234663852886e38, math.huge
+local HARD = {
+  function(k) return k * 0.25 - 3 end, function() return -INFINITE end, function(k) return k < 9 and -INFINITE or k end,
+  function(k) return k == 5 and 0 / 0 or 1 end, function(k) return k == 6 and INFINITE or k end, function() return LEAST end,
+  function(k) return k < 30 and LEAST or 1 end, function(k) return k % 2 == 0 and -LEAST or LEAST end,
+}
+
+local function check_softmax(func, sch)
+  local X = ms.array({#HARD, 32}, "float32", function(position) return HARD[position // 32 + 1](position % 32) end)
+  local want, own = ms.array({#HARD, 32}, "float32"), ms.array({#HARD, 32}, "float32")
+  ms.interpret(func, X, want)
+  ms.interpret(sch:func(), X, own)
+  assert(own:difference(want) < 1e-6, sch.trace:text())
+  local kernel = sch:build {target = "native -num-cores=1"}
+  own = ms.array({#HARD, 32}, "float32")
+  kernel(X, own)
+  assert(own:difference(want) < 1e-6, sch.trace:text())
+  return kernel
+end
+
+function tests.online_softmax()
+  local normalize = ms.load "lua.ops.normalize"
+  local X = te.placeholder({#HARD, 32}, "float32", "X")
+  local func = te.func("softmax", {X, normalize.softmax(X)})
+  local any = {} -- rows of any length
+  local made = sketches(func, CPU, {rules = {"online_softmax"}, online_softmax = any})
+  assert(#made == 2 and names(made[1]):find " maximum exponent total ")
+  assert(not names(made[2]):find " maximum " and not names(made[2]):find " exponent ")
+  check_softmax(func, made[2])
+  -- So are its parts: each lane of a vector has a maximum and a sum of its own. They are vectors in the code.
+  local lanes = {rules = {"online_softmax", "add_rfactor"}, online_softmax = any, add_rfactor = {jobs_per_core = 16, max_innermost = 16, lanes_last = true}}
+  local factored, vectors = 0, 0
+  for _, sch in ipairs(sketches(func, CPU, lanes)) do
+    if names(sch):find " total_rf " and not names(sch):find " maximum" then
+      factored = factored + 1
+      local block = sch:get_sblock "total_rf"
+      local loops = {sch:get_loops(block)}
+      if sch:is_data_parallel(loops[3]) then
+        sch:vectorize(loops[3])
+        vectors = vectors + 1
+      end
+      sch:decompose_reduction(block, loops[2])
+      local notes = table.concat(check_softmax(func, sch):notes(), "; ")
+      assert(not notes:find("vectorized", 1, true), notes)
+    end
+  end
+  assert(factored == 2 and vectors == 1)
+  -- Rows that stay in a cache are left as they are; on GPUs, where exponentials are inlined before, those of any length are not.
+  assert(#sketches(func, CPU, {rules = {"online_softmax"}}) == 1)
+  local long = te.placeholder({2, 1 << 26}, "float32", "X")
+  assert(#sketches(te.func("long", {long, normalize.softmax(long)}), CPU, {rules = {"online_softmax"}}) == 2)
+  made = sketches(func, GPU, {rules = {"auto_inline", "online_softmax"}})
+  assert(#made == 2 and names(made[2]) == " total softmax root " or names(made[2]) == " root total softmax ", names(made[2]))
+  check_softmax(func, made[2])
+  -- Masked rows of attention: what is scaled and masked is inlined, and is then what the maximum is of.
+  local Q, K, V = te.placeholder({1, 5, 4}, "float32", "Q"), te.placeholder({1, 7, 4}, "float32", "K"), te.placeholder({1, 7, 3}, "float32", "V")
+  local attention = te.func("attention", {Q, K, V, normalize.attention(Q, K, V, {causal = true})})
+  made = sketches(attention, CPU, {rules = {"auto_inline", "online_softmax"}, online_softmax = any})
+  assert(#made == 2 and not names(made[2]):find " maximum ")
+  local own, want = ms.arrays_for(attention, 1), ms.arrays_for(attention, 1)
+  ms.interpret(made[2]:func(), table.unpack(own))
+  ms.interpret(attention, table.unpack(want))
+  assert(own[4]:difference(want[4]) < 1e-6)
+  -- What is no softmax is left alone: no maximum before, and exponentials that leave the function.
+  local A = te.placeholder({4, 8}, "float32", "A")
+  local r = te.reduce_axis(8, "k")
+  local E = te.compute({4, 8}, function(i, j) return te.exp(A[{i, j}]) end, "E")
+  local sum = te.compute({4}, function(i) return te.sum(E[{i, r}], r) end, "S")
+  assert(#sketches(te.func("sum", {A, sum}), CPU, {rules = {"online_softmax"}, online_softmax = any}) == 1)
+  assert(#sketches(te.func("kept", {A, E, sum}), CPU, {rules = {"online_softmax"}, online_softmax = any}) == 1)
+  local layer = product(8, 8, 64)
+  made = sketches(layer, CPU, {rules = {"online_softmax"}, online_softmax = any})
+  assert(#made == 1 and made[1]:hash() == ms.schedule(layer):hash())
+end
+
 function tests.cross_thread_reduction()
   local A = te.placeholder({8, 64}, "float32", "A")
   local r = te.reduce_axis(64, "k")
