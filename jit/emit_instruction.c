@@ -36,7 +36,7 @@ static void emit_vpdpbusd(struct emit *e, const tir_expr *args) {
 
 /* ---- Tiles ---- */
 
-enum { TILE_ROWS = 16, TILE_BYTES = 64 };
+enum { TILE_ROWS = 16, TILE_BYTES = 64, TRANSPOSED_SIDE = 16 };
 
 /* The bytes from one row to the next. */
 static LLVMValueRef stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next) {
@@ -105,11 +105,59 @@ LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function) {
   return verdict;
 }
 
+/* ---- Transpositions ---- */
+
+/* Bit `distance` of a row's number and of a column's change places, of two rows that differ in it: of each two squares of so
+ * many elements side by side in both rows, those off the diagonal are exchanged. */
+static void exchange(struct emit *e, LLVMValueRef *upper, LLVMValueRef *lower, unsigned side, unsigned distance) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef from_upper[TRANSPOSED_SIDE], from_lower[TRANSPOSED_SIDE];
+  for (unsigned lane = 0; lane < side; lane++) {
+    bool right = lane & distance;
+    from_upper[lane] = LLVMConstInt(i32, right ? side + lane - distance : lane, false);
+    from_lower[lane] = LLVMConstInt(i32, right ? side + lane : lane + distance, false);
+  }
+  LLVMValueRef a = *upper, b = *lower;
+  *upper = LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(from_upper, side), "");
+  *lower = LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(from_lower, side), "");
+}
+
+static LLVMValueRef row_at(struct emit *e, LLVMValueRef at, LLVMValueRef stride, unsigned row) {
+  LLVMValueRef bytes = LLVMBuildMul(e->builder, stride, emit_int64(e, row), "");
+  return LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), at, &bytes, 1, "");
+}
+
+/* B[i, j] = A[j, i]. Source: Eklundh, "A fast computer method for matrix transposing", 1972. */
+static void emit_transposition(struct emit *e, const tir_expr *args, struct tir_transposition t) {
+  LLVMTypeRef element = LLVMIntTypeInContext(e->context, (unsigned)t.bits);
+  LLVMValueRef rows[TRANSPOSED_SIDE], to = address_argument(e, args, 0), from = address_argument(e, args, 3);
+  LLVMValueRef to_stride = stride_between(e, to, address_argument(e, args, 1));
+  LLVMValueRef from_stride = stride_between(e, from, address_argument(e, args, 4));
+  unsigned side = (unsigned)t.side, align = (unsigned)t.bits / 8;
+  assert(side <= TRANSPOSED_SIDE);
+  for (unsigned i = 0; i < side; i++) rows[i] = load_vector(e, element, side, row_at(e, from, from_stride, i), align);
+  for (unsigned distance = side / 2; distance; distance /= 2)
+    for (unsigned i = 0; i < side; i++)
+      if (!(i & distance)) exchange(e, &rows[i], &rows[i + distance], side, distance);
+  for (unsigned i = 0; i < side; i++)
+    LLVMSetAlignment(LLVMBuildStore(e->builder, rows[i], row_at(e, to, to_stride, i)), align);
+}
+
 /* ---- All of them ---- */
 
+/* Those of which a row fills a register. */
+static unsigned transpositions(const struct jit_target *t) {
+  unsigned all = 0;
+  for (int i = 0; i < TIR_INSTRUCTIONS; i++) {
+    struct tir_transposition of = tir_transposition_of((enum tir_instruction)i);
+    if (of.side && of.side * of.bits == t->vector_bits) all |= 1u << i;
+  }
+  return all;
+}
+
 unsigned jit_instructions(const struct jit_target *t) {
-  return (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) | (t->amx_int8 ? 1u << TIR_TDPBSSD : 0) |
-         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
+  return transpositions(t) | (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
+         (t->amx_int8 ? 1u << TIR_TDPBSSD : 0) | (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
 }
 
 bool emit_instruction(struct emit *e, tir_stmt attr) {
@@ -117,6 +165,11 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
       [TIR_VPDPBUSD] = emit_vpdpbusd, [TIR_TDPBSSD] = emit_tdpbssd, [TIR_TDPBF16PS] = emit_tdpbf16ps};
   enum tir_instruction which = tir_instruction_of(e->ir, attr);
   if (which == TIR_INSTRUCTIONS) return false;
-  emitters[which](e, tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands));
+  const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);
+  struct tir_transposition t = tir_transposition_of(which);
+  if (t.side)
+    emit_transposition(e, args, t);
+  else
+    emitters[which](e, args);
   return true;
 }

@@ -3,7 +3,8 @@
 -- The innermost tile is rows x vectors: the rows are unrolled, the vectors as wide as the machine's, and together they
 -- stay in registers while the innermost reduction runs (lower/promote.c). An input that is read along the vectorized
 -- iteration is copied into a panel, contiguous in the order of use (cache_read under the loop that picks the panel; the
--- buffer shrinks to it in lower/compact.c). Tiles need not divide the extents: the rest runs under a condition, which
+-- buffer shrinks to it in lower/compact.c); one that is read across it, as the weights of a dense layer are, always, and its
+-- panel lies along it. Tiles need not divide the extents: the rest runs under a condition, which
 -- lowering moves out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the
 -- reduction is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn
 -- too, and rewrite_reduction_block does it.
@@ -32,6 +33,40 @@ local function panels(sch, block, inner)
     if r.buffer ~= written and sch:read_stride(block, i - 1, inner) == 1 then list[#list + 1] = i - 1 end
   end
   return list
+end
+
+-- The dimension of a compact buffer whose elements lie so far apart; nil: none.
+local function dimension_of(shape, stride)
+  local step = 1
+  for d = #shape, 1, -1 do
+    if step == stride and shape[d] > 1 then return d end
+    step = step * shape[d]
+  end
+end
+
+-- Reads that move along the vectorized iteration in another dimension than the last, {index, dimension, rank}: vectors of them
+-- would be gathered.
+local function crossings(sch, block, inner)
+  local list = {}
+  local written = sch:writes(block)[1].buffer
+  for i, r in ipairs(sch:reads(block)) do
+    local stride = r.buffer ~= written and sch:read_stride(block, i - 1, inner) or 0
+    local d = stride > 1 and dimension_of(r.shape, stride)
+    if d and d < #r.shape then list[#list + 1] = {index = i - 1, dimension = d, rank = #r.shape} end
+  end
+  return list
+end
+
+-- Copies a read into a buffer in which the dimension comes last; gives the copy.
+local function transposed(sch, block, crossing)
+  local copy, from, to = sch:cache_read(block, crossing.index, "global"), {}, {}
+  for d = 1, crossing.rank do
+    from[d] = "i" .. d
+    if d ~= crossing.dimension then to[#to + 1] = from[d] end
+  end
+  to[#to + 1] = from[crossing.dimension]
+  sch:transform_layout(copy, string.format("lambda %s: (%s)", table.concat(from, ", "), table.concat(to, ", ")), 0, 1)
+  return copy
 end
 
 local BUSY = 8 -- accumulators that hide the latency of multiply-adds
@@ -220,10 +255,11 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   if not a then return nil end
   local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), parameters)
   local rows = rows_for(context, vectors, a.most_rows)
-  local reads = panels(s, b, a.inner)
+  local reads, across = panels(s, b, a.inner), crossings(s, b, a.inner)
   if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end
   local caches = {}
   if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
+  for _, crossing in ipairs(across) do caches[#caches + 1] = transposed(s, b, crossing) end
   local packed_under, written_under = tile(s, b, a, columns, rows)
   if not pack_panels(s, caches, packed_under) then return nil end
   local consumer = common.only_consumer(s, b)

@@ -2,8 +2,23 @@
 
 /* Instructions that a statement's attribute of this key can name: lower/instruction.c. */
 #define TIR_INSTRUCTION "instruction"
-enum tir_instruction { TIR_VPDPBUSD, TIR_TDPBSSD, TIR_TDPBF16PS, TIR_INSTRUCTIONS };
+enum tir_instruction {
+  TIR_VPDPBUSD,
+  TIR_TDPBSSD,
+  TIR_TDPBF16PS,
+  TIR_TRANSPOSE_4X32, /* squares of so many elements of so many bits: a register each row */
+  TIR_TRANSPOSE_8X32,
+  TIR_TRANSPOSE_16X32,
+  TIR_TRANSPOSE_4X64,
+  TIR_TRANSPOSE_8X64,
+  TIR_INSTRUCTIONS
+};
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
+struct tir_transposition {
+  int side, bits; /* elements of a row and of a column, bits of one; 0: the instruction is another */
+};
+struct tir_transposition tir_transposition_of(enum tir_instruction which);
+const char *tir_instruction_name(enum tir_instruction which);
 
 /* What a function is lowered for: each has a list of passes of its own. */
 enum tir_device { TIR_CPU, TIR_GPU };

@@ -414,6 +414,21 @@ function tests.register_tile_skips_padding()
   assert(skips == 2)
 end
 
+-- What is read across the vectors is packed along them: weights of a dense layer by columns.
+function tests.register_tile_across()
+  local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
+  local func = te.func("dense", {X, W, (ms.ops.dense(X, W))})
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made == 1 + 2, #made) -- one vector a row, or two; not without panels
+  for i = 2, #made do
+    local sch = made[i]
+    local copy = sch:get_sblock "W_global"
+    assert(table.concat(sch:writes(copy)[1].shape, "x") == "24x40", tostring(sch))
+    assert(not names(sch):find "X_global", tostring(sch))
+    check(func, sch)
+  end
+end
+
 -- What remainders choose is taken apart: in a tile of rows of a transposed convolution every element takes the same taps.
 -- Where its padding is inlined, a tile is of one line, and phases are loops of their own.
 function tests.register_tile_of_phases()

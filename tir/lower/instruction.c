@@ -25,7 +25,30 @@ static const struct {
     [TIR_TDPBF16PS] = {"tdpbf16ps",
                        10,
                        {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 2, 1}}, /* C[16, 16], A[16, 32], B[16, 16, 2] */
+#define TRANSPOSITION(name)                                                                                            \
+  {                                                                                                                    \
+    name, 6, { BASE, ANY, 1, BASE, ANY, 1 }                                                                            \
+  } /* B[n, n], A[n, n]: B[i, j] = A[j, i] */
+    [TIR_TRANSPOSE_4X32] = TRANSPOSITION("transpose_4x32"),
+    [TIR_TRANSPOSE_8X32] = TRANSPOSITION("transpose_8x32"),
+    [TIR_TRANSPOSE_16X32] = TRANSPOSITION("transpose_16x32"),
+    [TIR_TRANSPOSE_4X64] = TRANSPOSITION("transpose_4x64"),
+    [TIR_TRANSPOSE_8X64] = TRANSPOSITION("transpose_8x64"),
 };
+
+const char *tir_instruction_name(enum tir_instruction which) {
+  assert(which < TIR_INSTRUCTIONS);
+  return known[which].name;
+}
+
+struct tir_transposition tir_transposition_of(enum tir_instruction which) {
+  static const struct tir_transposition sides[TIR_INSTRUCTIONS] = {[TIR_TRANSPOSE_4X32] = {4, 32},
+                                                                   [TIR_TRANSPOSE_8X32] = {8, 32},
+                                                                   [TIR_TRANSPOSE_16X32] = {16, 32},
+                                                                   [TIR_TRANSPOSE_4X64] = {4, 64},
+                                                                   [TIR_TRANSPOSE_8X64] = {8, 64}};
+  return which < TIR_INSTRUCTIONS ? sides[which] : (struct tir_transposition){0, 0};
+}
 
 /* The element whose address an argument is, or NULL. */
 static const struct tir_expr_node *element_of(const struct tir *ir, tir_expr address) {

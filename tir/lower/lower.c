@@ -33,6 +33,7 @@ static const struct {
     {"version", CPU, "where conditions hold in whole iterations of a loop, these run without them, by one test",
      lower_version},
     {"partition", BOTH, "loops are cut where a condition in them becomes certain", lower_partition},
+    {"transpose", CPU, "copies that write across what they read go square by square", lower_transpose},
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
     {"vectors", GPU, "vectorized loops are kept where they are one access of the machine's", lower_vectors},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},

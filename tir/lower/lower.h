@@ -50,6 +50,7 @@ bool lower_loops(struct lowering *low);       /* loops.c */
 bool lower_version(struct lowering *low);     /* version.c */
 bool lower_zeros(struct lowering *low);       /* zeros.c */
 bool lower_partition(struct lowering *low);   /* partition.c */
+bool lower_transpose(struct lowering *low);   /* transpose.c */
 bool lower_strips(struct lowering *low);      /* strips.c */
 bool lower_vectorize(struct lowering *low);   /* vectorize.c */
 bool lower_unroll(struct lowering *low);      /* unroll.c */
@@ -207,6 +208,8 @@ double lower_times_run(const struct tir *ir, tir_stmt s);
 double lower_work(const struct tir *ir, tir_stmt top);
 /* Makes two of a loop of constant extent, a multiple of `inner`: the inner one, of this kind, has the body. */
 void lower_split_loop(struct tir *ir, tir_stmt loop, int64_t inner, enum tir_loop_kind kind);
+/* A copy of a loop, detached, that runs [min, min + extent). (partition.c) */
+tir_stmt lower_part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent);
 /* By how much the expression grows from one value of v to the next, in a plain sum of variables; false: it is none. */
 bool lower_find_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step);
 

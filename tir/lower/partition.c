@@ -103,8 +103,7 @@ static void gather(struct cuts *c, tir_stmt top) {
   }
 }
 
-/* A copy of the loop that runs [min, min + extent). */
-static tir_stmt part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
+tir_stmt lower_part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
   tir_stmt copy = tir_clone_stmt(ir, loop);
   struct tir_stmt_node n = *tir_stmt_at(ir, copy);
   struct tir_var_node v = ir->vars.at[n.loop.var];
@@ -126,7 +125,7 @@ static void branch_on_part(struct tir *ir, tir_stmt loop, const int64_t *edges, 
   tir_type type = ir->vars.at[n.loop.var].type;
   tir_expr v = tir_var_expr(ir, n.loop.var);
   tir_stmt copies[5];
-  for (int i = 0; i < parts; i++) copies[i] = part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
+  for (int i = 0; i < parts; i++) copies[i] = lower_part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
   while (tir_stmt_at(ir, loop)->first[TIR_BODY]) tir_kill(ir, tir_stmt_at(ir, loop)->first[TIR_BODY]);
   tir_stmt parent = loop;
   enum tir_list list = TIR_BODY;
@@ -180,7 +179,7 @@ static bool cut(struct lowering *low, tir_stmt loop) {
   }
   tir_stmt at = loop;
   for (int i = 0; i + 1 < count; i++) {
-    tir_stmt part = part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
+    tir_stmt part = lower_part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
     tir_insert_after(ir, at, part);
     at = part;
   }

@@ -12,7 +12,7 @@ enum { MOST_COPIES = 4096 }; /* statements that one unrolled loop may become */
 /* ---- Steps ---- */
 
 /* A branch inside a store's value splits the code around it, which is dear to compile: it counts as so many stores. */
-enum { STEPS_OF_BRANCH = 8 };
+enum { STEPS_OF_BRANCH = 8, STEPS_OF_INSTRUCTION = 16 };
 
 static bool is_branch(void *data, tir_expr e) {
   const struct tir *ir = *(const struct tir *const *)data;
@@ -47,6 +47,8 @@ static int64_t steps_below(const struct lowering *low, tir_stmt top) {
       if (inner < 0 || __builtin_add_overflow(inner, STEPS_OF_BRANCH, &inner)) return -1;
     } else if (tir_is(ir, s, TIR_STORE)) {
       inner = steps_of_store(ir, s);
+    } else if (tir_instruction_of(ir, s) != TIR_INSTRUCTIONS) {
+      inner = STEPS_OF_INSTRUCTION;
     }
     if (__builtin_add_overflow(steps, inner, &steps)) return -1;
   }
@@ -137,6 +139,7 @@ static void gather(const struct lowering *low, tir_stmt first, int64_t max_step,
   for (tir_stmt s = first; s; s = tir_stmt_at(ir, s)->next) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     bool is_loop = n->kind == TIR_LOOP;
+    if (tir_instruction_of(ir, s) != TIR_INSTRUCTIONS) continue; /* what is below it is not emitted */
     int64_t own = is_loop ? own_step(ir, s, max_step) : max_step, inner = copies;
     if (is_loop && n->loop_kind == TIR_SERIAL && own > 0) {
       int64_t steps = steps_of_loop(low, s);
@@ -166,9 +169,12 @@ static void choose(const struct lowering *low) {
   for (uint32_t i = 0; i < c.count; i++) {
     if (c.at[i].steps > left && i > 0) continue;
     left -= c.at[i].steps;
-    for (tir_stmt s = c.at[i].loop; s; s = tir_next(ir, s, c.at[i].loop))
+    for (tir_stmt s = c.at[i].loop, next; s; s = next) {
+      bool instruction = tir_instruction_of(ir, s) != TIR_INSTRUCTIONS;
+      next = instruction ? tir_after(ir, s, c.at[i].loop) : tir_next(ir, s, c.at[i].loop);
       if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_SERIAL)
         tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
+    }
   }
   free(c.at);
 }
