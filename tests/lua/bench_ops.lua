@@ -46,7 +46,7 @@ assert(C[{7, 7}] == 16)
 local times = ms.time_in_turn({call, call}, 0.01)
 assert(#times == 2 and times[1].seconds > 0 and times[2].low <= times[2].high and times[1].runs > 0)
 refuses("from 1 to", ms.time_in_turn, {}, 1)
-refuses("msched.call expected", ms.time_in_turn, {C}, 1)
+refuses("number 1 is no call", ms.time_in_turn, {C}, 1)
 refuses("arguments are expected", k.prepare, k, C)
 refuses("no library of oneDNN", ms.vendors, 1, "/nonexistent/libdnnl.so")
 local v = vendors[1]
