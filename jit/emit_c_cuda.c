@@ -419,17 +419,14 @@ static void write_function(struct emit_c *e) {
 }
 
 static void write_head(const struct emit_c *e, FILE *out) {
-  fprintf(
-      out,
-      "/* %s, made by msched for cuda -arch=%s.\n"
-      " * Compile with nvcc -arch=%s%s, or with NVRTC; nothing is included. Its kernels are launched in order by %s, "
-      "for\n"
-      " * nvcc: args: one a parameter, the device's address of a buffer, or the address of a scalar's value; "
-      "workspace: "
-      "%llu\n"
-      " * bytes on the device. Returns a cudaError_t. */\n",
-      e->name, e->target->cpu, e->target->cpu, e->fast_math ? "" : " --fmad=false", e->name,
-      (unsigned long long)e->device_bytes);
+  fprintf(out,
+          "/* %s, made by msched for cuda -arch=%s.\n"
+          " * Compile with nvcc -gencode arch=compute_%s,code=%s%s, or with NVRTC; nothing is included.\n"
+          " * Its kernels are launched in order by %s, for nvcc: args: one a parameter, the device's address of a\n"
+          " * buffer, or the address of a scalar's value; workspace: %llu bytes on the device.\n"
+          " * Returns a cudaError_t. */\n",
+          e->name, e->target->cpu, e->target->cpu + strlen("sm_"), e->target->cpu, e->fast_math ? "" : " --fmad=false",
+          e->name, (unsigned long long)e->device_bytes);
   fputs("#ifdef __CUDACC_RTC__\n"
         "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
         "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"

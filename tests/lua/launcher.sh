@@ -185,8 +185,11 @@ cc -std=c11 -O1 -Wall -Wextra -Werror $flags use.c gemm.o two.o boxes.o "$fake_c
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 if [ -x "$nvcc" ]; then
-  for file in gemm two; do "$nvcc" -arch=sm_80 -Werror all-warnings -c "$file.cu" -o "$file.cu.o"; done
-  "$nvcc" -gencode arch=compute_90a,code=sm_90a -Werror all-warnings -c boxes.cu -o boxes.cu.o
+  for file in gemm two boxes; do # as the source's head says
+    words=$(sed -n 's/^ \* Compile with nvcc \(.*\), or with NVRTC.*/\1/p' "$file.cu")
+    # shellcheck disable=SC2086
+    "$nvcc" ${words:?} -Werror all-warnings -c "$file.cu" -o "$file.cu.o"
+  done
   echo "launcher: ok, nvcc compiles the source"
 else
   echo "launcher: ok, nvcc skipped: it is not installed"
