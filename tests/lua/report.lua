@@ -28,6 +28,7 @@ local EMPTY = {meta = true, input = true, br = true}
 -- that nothing is fetched or run, that ids are unique and links lead to one.
 local function parse(page)
   assert(page:find "^<!DOCTYPE html>\n" and utf8.len(page), "a page in UTF-8")
+  assert(not page:find("<script", 1, true) and not page:find "[ \n]on%a+=", "all of a page shows where no script runs")
   local elements, open, ids, links, at = {}, {}, {}, {}, 16
   local function take_text(text)
     assert(not text:find "[<>]" and not text:gsub("&%a+;", ""):gsub("&#%d+;", ""):find "&", "unescaped: " .. text:sub(1, 80))
