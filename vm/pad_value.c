@@ -3,6 +3,7 @@
 #include "index_map.h"
 #include "tvm/graph.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +109,7 @@ static bool constant_of(const struct vm_steps *s, const struct vm_value *v, stru
 
 char *vm_write_pad(const struct vm_steps *s, const struct vm_value *v, uint32_t dimensions) {
   struct constant c = {.dimensions = 0};
-  if (!constant_of(s, v, &c)) return NULL;
+  if (!constant_of(s, v, &c) || !isfinite(c.value)) return NULL; /* a graph is JSON, which has finite numbers alone */
   bool real = strstr(c.type, "float") != NULL;
   json_t *nodes = vm_start_graph("int32"), *params = json_array();
   for (uint32_t i = 0; i < dimensions; i++) {

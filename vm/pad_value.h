@@ -12,7 +12,7 @@ char *vm_pad_lambda(const char *graph);
 /* The same for a constant, of a map of so many indices. */
 char *vm_pad_lambda_of(const struct tir *ir, tir_expr pad, uint32_t dimensions);
 /* TVM's node graph for a value of a trace: a number, float32 or int32, or the text of a lambda; dimensions: how many
- * indices the map takes. The caller's to free(). NULL: it is another value, or a graph already. */
+ * indices the map takes. The caller's to free(). NULL: it is another value, no finite number, or a graph already. */
 char *vm_write_pad(const struct vm_steps *steps, const struct vm_value *value, uint32_t dimensions);
 
 #endif

@@ -326,6 +326,8 @@ static void numbers_that_are_not_finite(void **state) {
   free(json);
   vm_trace_free(trace);
   expect_agree(text);
+  expect_agree("[[[\"GetSBlock\",[],[\"C\",\"main\"],[\"b0\"]],"
+               "[\"TransformLayout\",[\"b0\",\"lambda i: (i,)\"],[0,0,Infinity,false],[]]],[]]");
 }
 
 /* {} is a list in Lua, and a map's drawn numbers stand beside texts in JSON. */
