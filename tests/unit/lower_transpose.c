@@ -3,22 +3,8 @@
 #include "lowered_text.h"
 
 static char *after(struct tir *ir, unsigned instructions) {
-  char *text = NULL;
-  size_t length = 0;
-  struct tir_lower_options options = {
-      .vector_bits = 256, .instructions = instructions, .verify = true, .dump_after = "transpose"};
-  const struct tir_run_options serial = {.lowered = true};
-  struct tir *lowered = tir_new();
-  tir_copy(lowered, ir);
-  options.dump = open_memstream(&text, &length);
-  assert_non_null(options.dump);
-  assert_accepted(tir_lower(lowered, tir_find_func(lowered, "main"), &options, err));
-  fclose(options.dump);
-  assert_accepted(
-      tir_equal_results(ir, tir_find_func(ir, "main"), NULL, lowered, tir_find_func(lowered, "main"), &serial, 7, err));
-  tir_free(lowered);
-  tir_free(ir);
-  return text;
+  return judged_text_after(
+      ir, (struct tir_lower_options){.vector_bits = 256, .instructions = instructions, .dump_after = "transpose"});
 }
 
 enum { BY_8 = 1 << TIR_TRANSPOSE_8X32, BY_4 = 1 << TIR_TRANSPOSE_4X64 };

@@ -2,23 +2,9 @@
  * when loops are cut. Each function computes the same afterwards. */
 #include "lowered_text.h"
 
-/* The function after a pass; what is lowered computes the same. `finite`: of the options. */
+/* `finite`: of the options. */
 static char *after(struct tir *ir, const char *pass, bool finite) {
-  char *text = NULL;
-  size_t length = 0;
-  struct tir_lower_options options = {.vector_bits = 256, .finite = finite, .verify = true, .dump_after = pass};
-  const struct tir_run_options serial = {.lowered = true};
-  struct tir *lowered = tir_new();
-  tir_copy(lowered, ir);
-  options.dump = open_memstream(&text, &length);
-  assert_non_null(options.dump);
-  assert_accepted(tir_lower(lowered, tir_find_func(lowered, "main"), &options, err));
-  fclose(options.dump);
-  assert_accepted(
-      tir_equal_results(ir, tir_find_func(ir, "main"), NULL, lowered, tir_find_func(lowered, "main"), &serial, 7, err));
-  tir_free(lowered);
-  tir_free(ir);
-  return text;
+  return judged_text_after(ir, (struct tir_lower_options){.vector_bits = 256, .finite = finite, .dump_after = pass});
 }
 
 /* How often a part stands in the text; the text is freed. */
