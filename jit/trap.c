@@ -26,23 +26,30 @@ struct place {
 };
 static _Thread_local volatile struct place here __attribute__((tls_model("initial-exec")));
 
+/* here.stop is NULL before: AddressSanitizer takes a lock before what does not return, and a stop would find it taken. */
 static void leave(int number) {
   sigjmp_buf *to = here.landing;
-  here.stop = NULL;
+  assert(to && !here.stop);
   here.landing = NULL;
   siglongjmp(*to, number);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context) {
   (void)context;
-  if (here.landing && info->si_code > 0) leave(number); /* of this thread's own doing, not sent */
+  if (here.landing && info->si_code > 0) { /* of this thread's own doing, not sent */
+    here.stop = NULL;
+    leave(number);
+  }
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == number) sigaction(number, &before[i], NULL);
   if (info->si_code <= 0) raise(number); /* else what faulted runs again, and faults again */
 }
 
 static void on_stop(int number) {
-  if (here.stop && *here.stop) leave(number);
+  const volatile int *stop = here.stop;
+  if (!stop || !*stop) return;
+  here.stop = NULL;
+  leave(number);
 }
 
 /* ---- Threads that may be stopped, as the kernel numbers them ---- */
@@ -124,8 +131,16 @@ static void give_stack(void) {
 
 /* ---- Running ---- */
 
-/* Runs body(data) where it can land. Gives the signal that ended it, or 0. What is asked before jit_stop_calls finds the
- * thread is seen once it can land. */
+/* From here on this thread is stopped; at once where that was asked before jit_stop_calls could find it. */
+static void heed(const volatile int *stop) {
+  here.stop = stop;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (!stop || !*stop) return;
+  here.stop = NULL;
+  leave(JIT_STOP_SIGNAL);
+}
+
+/* Runs body(data) where it can land. Gives the signal that ended it, or 0. */
 static int run(void (*body)(void *), void *data, const volatile int *stop) {
   sigjmp_buf landing, *const outer = here.landing;
   assert(!here.stop); /* loops take it, and give it back when they end */
@@ -134,9 +149,7 @@ static int run(void (*body)(void *), void *data, const volatile int *stop) {
   int number = sigsetjmp(landing, 0);
   if (!number) {
     here.landing = &landing;
-    here.stop = stop;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (stop && *stop) leave(JIT_STOP_SIGNAL);
+    heed(stop);
     body(data);
   }
   here.stop = NULL;
@@ -161,8 +174,7 @@ void trap_part(void *data) {
 
 void trap_end(struct trap_loop *loop) {
   if (loop->signal) leave(loop->signal);
-  here.stop = loop->stop;
-  if (loop->stop && *loop->stop) leave(JIT_STOP_SIGNAL);
+  heed(loop->stop);
 }
 
 void trap_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags) {

@@ -12,7 +12,13 @@ FAKE_CUDA_TIMES=$(seq -f '%g=20' -s ' ' 1 1024)
 export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=1048576 FAKE_CUBLAS_TIME=40 FAKE_CUDNN_TIME=40
 "$msched" "$root/tests/lua/bench_device.lua" "$target"
 
-ops() { "$msched" bench ops "$@" --target "$target" --db "$work/a.db" >"$work/out" 2>"$work/err"; }
+# AddressSanitizer says of a process with fibers, as kernels have here, that it may report too much.
+ops() {
+  status=0
+  "$msched" bench ops "$@" --target "$target" --db "$work/a.db" >"$work/out" 2>"$work/all" || status=$?
+  grep -v "WARNING: ASan doesn't fully support makecontext" "$work/all" >"$work/err" || true
+  return $status
+}
 printed() { grep -q -- "$1" "$work/out" || fail "no \`$1\` in: $(cat "$work/out" "$work/err")"; }
 said() { grep -q -- "$1" "$work/err" && [ "$(wc -l <"$work/err")" = "${2:-1}" ] || fail "not only \`$1\`: $(cat "$work/err")"; }
 
