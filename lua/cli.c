@@ -75,6 +75,8 @@ void cli_print_json(json_t *object) {
 
 int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json) {
   assert(err && err->code != MS_OK);
+  ms_error hinted = *err;
+  if (strstr(err->message, strerror(ENOENT))) cli_hint(&hinted);
   bool placed = err->instruction >= 0;
   const char *kind = NULL;
   if (placed && trace && (uint32_t)err->instruction < trace->steps->count)
@@ -82,8 +84,8 @@ int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json) 
   if (as_json)
     cli_print_json(json_pack("{s:b, s:o, s:s?, s:s, s:s}", "ok", 0, "instruction",
                              placed ? json_integer(err->instruction) : json_null(), "kind", kind, "code",
-                             ms_code_name(err->code), "message", err->message));
+                             ms_code_name(err->code), "message", hinted.message));
   else
-    fprintf(stderr, "msched: %s\n", err->message);
+    fprintf(stderr, "msched: %s\n", hinted.message);
   return CLI_FAILED;
 }

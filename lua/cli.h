@@ -33,6 +33,8 @@ bool cli_explain_member(const char *name);
 /* What is added to a message that there is no such name: "; did you mean `…`?" of `count` names, or nothing. */
 enum { CLI_MEANT = 96 };
 const char *cli_meant(const char *name, const char *const *names, int count, char out[CLI_MEANT]);
+/* Adds the same to a message that a file is not there, of the names in its folder. */
+void cli_hint(ms_error *err);
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
 
 /* Prints what is known of a command, an instruction or a query, or a list: "commands", "instructions", "queries".

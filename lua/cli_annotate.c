@@ -171,6 +171,25 @@ const char *cli_meant(const char *name, const char *const *names, int count, cha
   return out;
 }
 
+static int find_hint(lua_State *L) { /* (message) */
+  script_push_own(L, "lua.nearest");
+  lua_getfield(L, -1, "hint");
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+void cli_hint(ms_error *err) {
+  assert(err);
+  ms_error why = {.instruction = -1};
+  lua_State *L = script_new(NULL, &why);
+  if (!L) return;
+  lua_pushcfunction(L, find_hint);
+  lua_pushstring(L, err->message);
+  if (script_call(L, 1, 1, &why)) snprintf(err->message, sizeof err->message, "%s", lua_tostring(L, -1));
+  script_close(L);
+}
+
 int cli_annotate(void) {
   ms_error err = {.instruction = -1};
   lua_State *L = script_new(NULL, &err);

@@ -1,4 +1,4 @@
--- The name that was meant by one that is none.
+-- The name that was meant by one that is none: of what is chosen by name, or of a file.
 local nearest = {}
 
 -- How many letters must be added, left out, changed or exchanged with the next to make b of a (Damerau's distance).
@@ -36,8 +36,28 @@ function nearest.meant(name, names)
   return found and "; did you mean `" .. found .. "`?" or ""
 end
 
--- A message; one that says that there is no such name, and which there are, with the one that was meant.
+local FORMS = {".lua", ".py", ".json"} -- that a file's name may lack
+
+local function with_form(name, names)
+  for _, form in ipairs(FORMS) do
+    for _, other in ipairs(names) do if other == name .. form then return other end end
+  end
+end
+
+-- The same of a file that is not there: one of its folder's.
+function nearest.meant_file(path)
+  local folder, name = path:match "^(.*/)([^/]*)$"
+  folder, name = folder or "", name or path
+  local names = msched.names_in(folder == "" and "." or folder)
+  local found = name ~= "" and (with_form(name, names) or nearest.of(name, names))
+  return found and "; did you mean `" .. folder .. found .. "`?" or ""
+end
+
+-- A message; one that says that there is no such name, and which there are, or that a file is not there, with the one that was
+-- meant.
 function nearest.hint(message)
+  local path = message:match "^cannot open ([^\n]*): No such file or directory$" or message:match "^([^\n]*): No such file or directory$"
+  if path then return message .. nearest.meant_file(path) end
   local name, known = message:match "there is no [%a ]+ `([^`]*)` ?%a*; %a+ are ([%w_, %-]+)"
   if not name or message:find("did you mean", 1, true) then return message end
   local names = {}

@@ -4,6 +4,7 @@
 #include "bind_search.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -283,6 +284,29 @@ void script_push_own(lua_State *L, const char *name) {
   lua_call(L, 1, 1);
 }
 
+static int close_folder(lua_State *L) {
+  DIR **folder = lua_touserdata(L, 1);
+  if (*folder) closedir(*folder);
+  *folder = NULL;
+  return 0;
+}
+
+/* names_in(folder): of its files and folders, as the system lists them; none where it cannot be read. */
+static int names_in(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  DIR **folder = bind_hold(L, sizeof *folder, "msched.folder", close_folder);
+  *folder = opendir(path);
+  lua_newtable(L);
+  for (struct dirent *entry; *folder && (entry = readdir(*folder));) {
+    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+    lua_pushstring(L, entry->d_name);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  }
+  if (*folder) closedir(*folder);
+  *folder = NULL;
+  return 1;
+}
+
 static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1; }
 
 int luaopen_msched(lua_State *L) {
@@ -307,6 +331,8 @@ int luaopen_msched(lua_State *L) {
     bind_measurers(L);
     bind_stores(L);
     bind_boxes(L);
+    lua_pushcfunction(L, names_in);
+    lua_setfield(L, -2, "names_in");
   }
   static const luaL_Reg functions[] = {{"load", load_own}, {"where", where}, {"type", type_of}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);

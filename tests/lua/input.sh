@@ -105,6 +105,25 @@ meant gain 1 "$msched" tune "$gemm" --scheduler gian --db "$db"
 meant conv2d 1 "$msched" tune ops:conv2 --db "$db"
 meant gemm 1 "$msched" show gem --db "$db"
 meant gemm 2 "$msched" tune "$gemm" --task gemn --db "$db"
+# And files, of the names in their folder; whole names without their form, too.
+mkdir "$work/near"
+cp "$gemm" "$work/near/product.lua"
+cp "$root/tests/support/add.py" "$work/near/sum.py"
+echo '[[],[]]' >"$work/near/steps.json"
+for command in tune space run lower show; do
+  meant "$work/near/product.lua" 1 "$msched" $command "$work/near/prodct.lua"
+  meant "$work/near/sum.py" 1 "$msched" $command "$work/near/sun.py"
+done
+meant "$work/near/product.lua" 1 "$msched" "$work/near/pruduct.lua"
+meant "$work/near/product.lua" 1 "$msched" tune "$work/near/product"
+meant "$work/near/steps.json" 1 "$msched" apply "$work/near/sum.py" "$work/near/step.json"
+meant "$work/near/product.lua" 1 "$msched" tune "$gemm" --rules "$work/near/product.lu" --db "$db"
+meant "$work/near/product.lua" 1 "$msched" tune "$gemm" --policy "$work/near/roduct.lua" --db "$db"
+meant "product.lua" 1 sh -c "cd '$work/near'; exec '$msched' tune product1.lua"
+for far in near/other.lua none/product.lua near/; do
+  refused 1 "" "$msched" tune "$work/$far" --db "$db"
+  ! grep -q "did you mean" "$work/err" || fail "$far: $(cat "$work/err")"
+done
 refused 2 "unknown option -x" "$msched" tune "$gemm" -x 3
 ! grep -q "did you mean" "$work/err" || fail "a letter was meant: $(cat "$work/err")"
 refused 2 "-k: a number of at least 1" "$msched" top -k 0 --db "$db"
