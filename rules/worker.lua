@@ -5,13 +5,31 @@ local limited, registered = msched.limited, msched.registered
 local parts = space.parts(targets.context(msched.target(MSCHED_TARGET)))
 
 local worker = {environment = msched.load "rules.environment"}
+local KINDS = {"rule", "postproc", "mutator", "space", "intrinsic"}
+local define_intrinsic = msched.intrinsic
+
+-- One that the state knows already counts as registered too: pools are given what boxes have read.
+function msched.intrinsic(t)
+  local made = define_intrinsic(t)
+  table.insert(registered.intrinsic, made)
+  return made
+end
+
+local function forget_registered()
+  local count = 0
+  for _, kind in ipairs(KINDS) do count, registered[kind] = count + #(registered[kind] or {}), {} end
+  return count
+end
+forget_registered()
 
 -- Runs a user's file; what it registers comes after the target's.
 function worker.load(chunk, path)
   local ok, _, message = limited("file", {name = path, apply = chunk})
   if not ok then error(message, 0) end
   space.add(parts, registered)
-  for _, kind in ipairs {"rule", "postproc", "mutator", "space"} do registered[kind] = {} end
+  if forget_registered() == 0 then
+    error(path .. ": it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space or ms.intrinsic", 0)
+  end
 end
 
 function worker.postprocs() return parts.postprocs end

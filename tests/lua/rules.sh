@@ -37,6 +37,11 @@ rule() { # name of the rule, its body
   printf 'local ms = require "msched"\nms.rule {name = "%s", apply = function(sch, block)\n%s\nreturn {sch} end}\n' "$1" "$2"
 }
 
+# A file that registers nothing is said so: it is another kind of file, or its calls are never reached.
+nothing='it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space or ms.intrinsic'
+printf '' | refused blank "blank.lua: $nothing"
+cat "$gemm" | refused function "function.lua: $nothing"
+printf 'local ms = require "msched"\nms.policy {name = "p", run = function() end}\n' | refused policy "policy.lua: $nothing"
 rule raises 'local x = nil + 1' | refused raises 'rule `raises`' 'raises.lua:2' 'raises.lua:3: attempt' 'leave it out'
 rule table 'error {1}' | refused table 'rule `table`'
 rule below 'sch:split(block, {2, 2})' | refused below 'rule `below`' 'below.lua:3:'
