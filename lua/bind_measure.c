@@ -11,8 +11,16 @@ enum { TASKS = 1, CONTENDERS };
 
 static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
 
-/* measurer({target =, builders =, check_best_only =, fast_math =, reference_timeout =, patient =}): patient: no
- * candidate is ended for being slow */
+static double seconds(lua_State *L, const char *name, double otherwise) {
+  if (!lua_istable(L, 1)) return otherwise;
+  lua_getfield(L, 1, name);
+  double given = luaL_optnumber(L, -1, otherwise);
+  lua_pop(L, 1);
+  return given;
+}
+
+/* measurer({target =, builders =, check_best_only =, fast_math =, run_timeout =, reference_timeout =, patient =}):
+ * timeouts in seconds; patient: no candidate is ended for being slow */
 static int new_measurer(lua_State *L) {
   struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, CONTENDERS);
   *m = NULL;
@@ -26,11 +34,8 @@ static int new_measurer(lua_State *L) {
                                          .run_timeout = bind_option_bool(L, 1, "patient", false) ? 60 : 0,
                                          .check_best_only = bind_option_bool(L, 1, "check_best_only", false),
                                          .code = {.no_fast_math = !bind_option_bool(L, 1, "fast_math", true)}};
-  if (lua_istable(L, 1)) {
-    lua_getfield(L, 1, "reference_timeout");
-    options.reference_timeout = luaL_optnumber(L, -1, 0);
-    lua_pop(L, 1);
-  }
+  options.run_timeout = seconds(L, "run_timeout", options.run_timeout);
+  options.reference_timeout = seconds(L, "reference_timeout", 0);
   *m = jit_measurer_new(&target, &options, &err);
   return *m ? 1 : bind_raise(L, &err);
 }

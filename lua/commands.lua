@@ -66,7 +66,8 @@ function commands.tune(options, files, rest)
     target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
-    reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate, no_tune = options["no-tune"], store = store,
+    run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
+    no_tune = options["no-tune"], store = store,
     beside = options.vendors and ms.load "lua.beside".vendors() or nil,
     reach = not options["no-tune"] and not options.simulate and ms.load "lua.peak".reach() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })

@@ -5,7 +5,7 @@ local services = {}
 local Services = {}
 Services.__index = Services
 
--- options: target, jobs, files, rule_timeout, skip_failing, reference_timeout, simulate, no_tune, model, seed; store, or db: the path of one;
+-- options: target, jobs, files, rule_timeout, skip_failing, run_timeout, reference_timeout, simulate, no_tune, model, seed; store, or db: the path of one;
 -- measurer: what measures in place of the program's.
 function services.open(options)
   return setmetatable({options = options, store = options.store or msched.store(options.db), tasks = {}}, Services)
@@ -25,7 +25,7 @@ function Services:start(tasks)
     self.tasks[#self.tasks + 1] = task
   end
   if not options.simulate and not options.no_tune then
-    self.measurer = options.measurer or msched.measurer {target = target, reference_timeout = options.reference_timeout}
+    self.measurer = options.measurer or msched.measurer {target = target, run_timeout = options.run_timeout, reference_timeout = options.reference_timeout}
     self.by_number = {}
     for _, task in ipairs(tasks) do
       task.number = self.measurer:add(task.func)

@@ -181,7 +181,7 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, reference_timeout, failures (in
+-- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function and its target, gives the
 -- operations a second that the machine is measured to do, again where its third argument says so, or nil: it is told, and a
 -- policy may end near it), beside (one that
@@ -242,7 +242,7 @@ end
 
 local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table spaces:table rules:table postprocs:table mutators:table " ..
   "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean " ..
-  "rule_timeout:number skip_failing:boolean reference_timeout:number failures:integer listen:function"
+  "rule_timeout:number skip_failing:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
 
 function msched.tune(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end

@@ -214,7 +214,7 @@ end
 function ansor.auto_schedule(task, options)
   check_task(task)
   local given = ms.options(options, "log:string resume:boolean trials:integer seconds:number seed:integer batch:integer policy:string model:any jobs:integer db:string " ..
-    "store:msched.store measurer:table rule_timeout:number reference_timeout:number failures:integer listen:function")
+    "store:msched.store measurer:table rule_timeout:number run_timeout:number reference_timeout:number failures:integer listen:function")
   if given.resume and not given.log then error(ms.where() .. "resume needs the log that the search goes on from: `log`", 0) end
   local store, own, listen = given.store or ms.store(given.db), not given.store, given.listen
   local all = setmetatable({store = store, target = task.target.text}, {__index = given})

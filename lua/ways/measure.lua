@@ -8,7 +8,7 @@ local REFUSED = 512 -- configs refused in a row, after which no other is tried
 
 -- What measure.run takes besides its own options: as ms.tune does.
 measure.OPTIONS = "target:string trials:integer seed:integer batch:integer seconds:number jobs:integer db:string store:msched.store model:any " ..
-  "measurer:table simulate:boolean reference_timeout:number failures:integer listen:function"
+  "measurer:table simulate:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
 
 -- The candidate of a config, as policies have them: {trace, hash, features}; nil and why: it is refused.
 local function new_maker(space, schedule, wants_features)
