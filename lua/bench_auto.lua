@@ -21,13 +21,11 @@ local function time_kernels(func, kernels)
   return ms.time_in_turn(calls, SECONDS)
 end
 
--- A schedule at once: how long that took, and again with the template that is known then; and the schedule.
+-- A schedule at once: how long that took, and whether its template was known; and the schedule.
 local function schedule_at_once(func, target, options)
   local start = ms.clock()
   local sch, about = ms.auto_schedule(func, {target = target.text, seed = options.seed})
-  local first = ms.clock()
-  ms.auto_schedule(func, {target = target.text, seed = options.seed})
-  return sch, {seconds = first - start, again = ms.clock() - first, known = about.known}
+  return sch, {seconds = ms.clock() - start, known = about.known}
 end
 
 -- The first by estimate, as tuning without a measurement gives it: how long that took, and the schedule.
@@ -48,17 +46,16 @@ local function measure(member, func, trace, target, options)
   local auto = kernel_of(func, sch:func(), target)
   local times = time_kernels(func, {auto, kernel_of(func, ms.apply(func, trace):func(), target)})
   return {task = member.name, code = member.code, seconds = times[1].seconds, tuned = times[2].seconds, ratio = times[1].seconds / times[2].seconds,
-          scheduling = took.seconds, again = took.again, known = took.known}
+          scheduling = took.seconds, known = took.known}
 end
 
 local function put_row(row, options)
   if options.json then
     return cli.put_json {bench = "auto", task = row.task, seconds = row.seconds, tuned = row.tuned, ratio = row.ratio, scheduling = row.scheduling,
-                         again = row.again, known = row.known, trials = row.trials}
+                         known = row.known, trials = row.trials}
   end
-  print(string.format("%-10s %11s  tuned %11s  %5.2f times as long  scheduled in %.2f s%s%s", row.task, cli.time_text(row.seconds),
-                      cli.time_text(row.tuned), row.ratio, row.scheduling, row.known and " by a template that was known" or "",
-                      row.again and string.format(", again in %.2f s", row.again) or ""))
+  print(string.format("%-10s %11s  tuned %11s  %5.2f times as long  scheduled in %.3f s%s", row.task, cli.time_text(row.seconds),
+                      cli.time_text(row.tuned), row.ratio, row.scheduling, row.known and " by a template that was known" or ""))
 end
 
 local function mean_of(rows)

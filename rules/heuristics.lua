@@ -6,6 +6,8 @@
 --   filled      and of a template's schedule, when its numbers are chosen, of all blocks together
 --   replayed    drafts of a template that are replayed, and estimated as they are
 --   each        of these, of one register tile
+--   known       of a template that an earlier function filled, what is filled anew: its `kept` cheapest schedules, with so many
+--               `filled`, `replayed` and `each` as above; and what is one step away from `around` of the cheapest, `downhill` times
 --   parameters  of rules, by name, in place of the target's (targets.lua)
 --   machine     numbers of the estimate, in place of the target's; search.h has the words
 return {
@@ -20,5 +22,6 @@ return {
     {"random_compute_location", {"location_tunable", "direct_compute", "simple_reduction"}},
   },
   kept = 12, explored = 4000, filled = 20000, replayed = 200, each = 3,
+  known = {kept = 3, filled = 500, replayed = 12, each = 2, around = 2, downhill = 2},
   parameters = {register_tile = {few_columns = true}}, machine = {}, -- few_columns: a vector need not be full
 }

@@ -6,15 +6,24 @@ local draft = msched.load "search.draft"
 
 local auto = {}
 
-local KEYS = "rules:table kept:integer explored:integer filled:integer replayed:integer each:integer parameters:table machine:table"
+local KEYS = "rules:table kept:integer explored:integer filled:integer replayed:integer each:integer known:table parameters:table machine:table"
+local KNOWN_KEYS = "kept:integer filled:integer replayed:integer each:integer around:integer downhill:integer"
+
+local function check_numbers(own, of)
+  for name, number in pairs(own) do
+    if math.type(number) == "integer" and number < 1 then error(string.format("%sheuristics: `%s%s` is at least 1", msched.where(), of, name), 0) end
+  end
+end
 
 -- The table of all calls with a call's own changes.
 local function heuristics_of(given)
   local own = msched.options(given, KEYS)
-  for _, name in ipairs {"kept", "explored", "filled", "replayed", "each"} do
-    if own[name] and own[name] < 1 then error(string.format("%sheuristics: `%s` is at least 1", msched.where(), name), 0) end
-  end
-  return targets.changed(msched.heuristics, own)
+  local known = msched.options(own.known, KNOWN_KEYS)
+  check_numbers(own, "")
+  check_numbers(known, "known.")
+  local h = targets.changed(msched.heuristics, own)
+  h.known = targets.changed(msched.heuristics.known, known)
+  return h
 end
 
 -- ---- Rules by pattern --------------------------------------------------------------------------------------------
@@ -102,21 +111,28 @@ local function text_of(value)
   return "{" .. table.concat(parts, " ") .. "}"
 end
 
--- The template of the function's structure, made to fit its extents; nil: there is none yet, or it does not fit.
+-- A template: its schedules, as traces; once it was filled, those that were the cheapest then, as they were filled; and what
+-- came of each function.
 local function known_template(work, key)
-  local traces = {}
-  for _, trace in ipairs(kept_templates[key] or {}) do
+  local template, traces = kept_templates[key], {}
+  for _, trace in ipairs(template and template.traces or {}) do
     local ok, sch = pcall(msched.apply, work.func, trace, {anew = true, seed = work.seed})
     if ok then traces[#traces + 1] = sch.trace end
   end
-  return #traces > 0 and traces or nil
+  if #traces == 0 then return nil end -- there is none yet, or it does not fit
+  work.sketches = traces
+  return template
 end
 
 local function new_template(work, key)
-  local traces = {}
-  for i, sch in ipairs(analyze(work)) do traces[i] = sch.trace:simplified(false) end
-  kept_templates[key] = traces
-  return traces
+  local template = {traces = {}, cheapest = {}, made = {}}
+  work.sketches = {}
+  for i, sch in ipairs(analyze(work)) do
+    template.traces[i] = sch.trace:simplified(false)
+    work.sketches[i] = template.traces[i]
+  end
+  kept_templates[key] = template
+  return template
 end
 
 function auto.forget() kept_templates = {} end
@@ -138,10 +154,47 @@ function Filling:replay(jobs)
   return list
 end
 
--- The cheapest candidates of a template, replayed, the cheapest first.
-local function fill(work)
+local function is_among(trace, list)
+  for _, other in ipairs(list) do if #other == #trace and other:has_at(0, trace) then return true end end
+  return false
+end
+
+-- Of candidates, the cheapest first, the sketches of the first few, each once, with what was decided.
+local function cheapest_sketches(candidates, most)
+  local list = {}
+  for _, c in ipairs(candidates) do
+    if #list < most and not is_among(c.sketch_trace, list) then list[#list + 1] = c.sketch_trace end
+  end
+  return list
+end
+
+-- The cheapest candidates of all schedules of a template, replayed, the cheapest first.
+local function fill_whole(work, template)
   local h = work.heuristics
-  return (draft.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed, machine = work.machine}, h.kept * 4))
+  local list = draft.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed, machine = work.machine}, h.kept * 4)
+  template.cheapest = cheapest_sketches(list, h.known.kept)
+  return list
+end
+
+-- Those of the schedules that were the cheapest of an earlier function; what was decided there is where they begin.
+local function fill_again(work, template)
+  local k, all = work.heuristics.known, work.sketches
+  work.sketches = {}
+  for _, trace in ipairs(template.cheapest) do
+    local ok, sch = pcall(msched.apply, work.func, trace, {repair = true, seed = work.seed})
+    if ok then table.insert(work.sketches, sch.trace) end
+  end
+  local list = draft.candidates(work, {budget = k.filled, most = k.replayed, each = k.each, seed = work.seed, machine = work.machine, placed = true,
+                                       starts = work.sketches, downhill = k.downhill, around = k.around}, 0)
+  work.sketches = all
+  return list
+end
+
+-- The cheapest candidate of a template that is found, {trace =, cost =}; nil: all are refused. Of a function that had it, the same.
+local function fill(work, template)
+  local name = work.func:hash() .. " " .. work.seed
+  template.made[name] = template.made[name] or fill_again(work, template)[1] or fill_whole(work, template)[1]
+  return template.made[name]
 end
 
 -- ---- The call ----------------------------------------------------------------------------------------------------
@@ -197,13 +250,13 @@ function msched.auto_schedule(func, options)
   local work = prepare(func, options)
   local key = table.concat({work.target.text, text_of(work.heuristics), patterns.structure(func, work.target, work.parts.context.auto_inline)}, "\n")
   local known = known_template(work, key)
-  work.sketches = known or new_template(work, key)
+  local template = known or new_template(work, key)
   local about = {target = work.target.text, patterns = patterns_of(work), known = known ~= nil}
   if options.trials then
     about.best = tune_template(work, options)
     return about.best:schedule(), about
   end
-  local first = fill(work)[1]
+  local first = fill(work, template)
   if not first then error(string.format("%s`%s`: every candidate of its template was refused", msched.where(), func:name()), 0) end
   about.cycles = first.cost
   return msched.apply(func, first.trace), about

@@ -44,13 +44,13 @@ end
 -- The cheapest candidates of each sketch by their decisions, about `most` of all, and `each` of one register tile, of about
 -- `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known of the
 -- target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares: their costs are
--- not compared before they are replayed.
+-- not compared before they are replayed. placed: blocks stay where the sketches have them.
 function draft.best(func, target, sketches, options)
   local machine, all = options.machine or draft.machine(target), {}
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
   local budget = options.budget * SHARED // math.max(#sketches, SHARED)
   for i, sketch in ipairs(machine and sketches or {}) do
-    local placed = placings(func, sketch, seed)
+    local placed = options.placed and {sketch} or placings(func, sketch, seed)
     for _, trace in ipairs(placed) do
       local ok, reading = pcall(msched.draft, func, trace, machine)
       local best = ok and reading:best {seed = seed, budget = math.max(1, budget // #placed), most = math.ceil(share / #placed), each = options.each}
@@ -89,10 +89,10 @@ function draft.ranked(func, target, candidates, machine)
 end
 
 -- The cheapest that were not looked around yet, of those that cost the same the first.
-local function cheapest(list, looked)
+local function cheapest(list, looked, most)
   local few, costs = {}, {}
   for _, c in ipairs(list) do
-    if c.cost and #few < AROUND and not costs[c.cost] then
+    if c.cost and #few < most and not costs[c.cost] then
       costs[c.cost] = true
       if not looked[c.hash] then few[#few + 1], looked[c.hash] = c, true end
     end
@@ -101,23 +101,26 @@ local function cheapest(list, looked)
 end
 
 -- Candidates of a task, by what they cost as they are, the cheapest first: drafts, `drawn` of all sketches, and what is one
--- step away from the cheapest of them, again and again: drafts leave blocks where the sketch has them. Their numbers count
--- from 1 whenever it is asked, so that they are the same in a run that goes on again.
+-- step away from the cheapest of them, again and again: drafts leave blocks where the sketch has them. options: as draft.best
+-- takes them; starts: traces to begin with besides; downhill and around: how often and around how many. Their numbers count
+-- from 1 whenever it is asked, so that they are the same in a run that goes on again. The second result: how many drafts there
+-- were.
 function draft.candidates(task, options, drawn)
   local drafts, jobs, count, looked = draft.best(task.func, task.target, task.sketches, options), {}, 0, {}
   local function add(trace, anew)
     count = count + 1
     jobs[#jobs + 1] = {trace = trace, anew = anew, candidate = count}
   end
+  for _, trace in ipairs(options.starts or {}) do add(trace) end
   for _, d in ipairs(drafts) do add(d.trace) end
   for i = 1, drawn do
     local sketch = task:sketch(i - 1)
     if sketch then add(sketch, true) end
   end
   local list = draft.ranked(task.func, task.target, task:replay(jobs), task.machine)
-  for _ = 1, DOWNHILL do
+  for _ = 1, options.downhill or DOWNHILL do
     jobs = {}
-    for _, c in ipairs(cheapest(list, looked)) do
+    for _, c in ipairs(cheapest(list, looked, options.around or AROUND)) do
       for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
     end
     list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine)

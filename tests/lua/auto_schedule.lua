@@ -79,6 +79,40 @@ local _, other = auto(product(512, 384, 640))
 assert(not first.known and other.known, "another shape takes the template")
 local machine_cost = ms.estimate(product(512, 384, 640), ms.schedule(product(512, 384, 640)).trace, machine)
 assert(other.cycles < machine_cost / 10, "and its numbers are chosen for it")
+
+-- What the next shape takes is a small part of what the first took, and what it gives is as good as if it were the first.
+local replayed, postprocess = 0, space.postprocess
+space.postprocess = function(...)
+  replayed = replayed + 1
+  return postprocess(...)
+end
+local function count(f, options)
+  replayed = 0
+  local s, of = ms.auto_schedule(f, {target = V4, heuristics = options})
+  return replayed, s, of
+end
+local function alone(f)
+  ms.load("search.auto_schedule").forget()
+  return count(f)
+end
+local shapes = {{512, 384, 640}, {192, 1024, 96}, {1000, 768, 1152}}
+for _, shape in ipairs(shapes) do
+  local whole, _, best = alone(product(table.unpack(shape)))
+  alone(product(256, 256, 256))
+  local again, s, of = count(product(table.unpack(shape)))
+  assert(of.known and again > 0 and again < whole / 5, string.format("%d candidates, of the first %d", again, whole))
+  assert(of.cycles < 1.1 * best.cycles, string.format("%g cycles for %g", of.cycles, best.cycles))
+  local third, same, of_same = count(product(table.unpack(shape)))
+  assert(third == 0 and same:hash() == s:hash() and of_same.cycles == of.cycles, "the same function has its schedule")
+end
+local brief = {known = {around = 1, downhill = 1, replayed = 1}}
+count(product(96, 512, 128), brief) -- its key is its own
+local few_of_it, _, of_few = count(product(64, 512, 128), brief)
+assert(of_few.known and few_of_it < count(product(64, 512, 128)) / 2, "heuristics of what is known")
+ms.auto_schedule(product(64, 128, 64), {target = V4, trials = 1, db = support.new_path(), heuristics = {kept = 2}})
+local untouched, _, of_untouched = count(product(320, 128, 256), {kept = 2})
+assert(of_untouched.known and untouched > 100, "a template that was tuned, and never filled, is filled as a whole")
+space.postprocess = postprocess
 assert(not select(2, auto(product(256, 256, 1))).known, "a reduction of one value is another structure")
 assert(not select(2, auto(product(256, 8, 256))).known, "and so are columns that are less than a vector")
 ms.load("search.auto_schedule").forget()
@@ -123,6 +157,8 @@ refuses("there is no rule `fly`", ms.auto_schedule, func, {heuristics = {rules =
 refuses("is a rule's name and a list of patterns", ms.auto_schedule, func, {heuristics = {rules = {"auto_inline"}}})
 refuses("there is no pattern `wild`", ms.auto_schedule, func, {heuristics = {rules = {{"auto_inline", {"wild"}}}}})
 refuses("`kept` is at least 1", ms.auto_schedule, func, {heuristics = {kept = 0}})
+refuses("`known.around` is at least 1", ms.auto_schedule, func, {heuristics = {known = {around = 0}}})
+refuses("far", ms.auto_schedule, func, {heuristics = {known = {far = 1}}})
 refuses("keep", ms.auto_schedule, func, {heuristics = {keep = 1}})
 refuses("vector-bits=77", ms.auto_schedule, func, {vector_bits = 77})
 refuses("at least 1", ms.auto_schedule, func, {cores = 0})
