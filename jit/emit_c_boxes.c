@@ -36,6 +36,20 @@ static void expect(struct emit_c *e, const tir_expr *args) {
   write_barrier_call(e, "ms_mbarrier_expect", args);
 }
 
+/* (at) */
+static void arrive(struct emit_c *e, const tir_expr *args) {
+  if (emit_c_needs(e, "ms_mbarrier_arrive")) {
+    emit_c_shared_address(e);
+    fputs("MS_PTX(void, ms_mbarrier_arrive, (const void *at)) {\n"
+          "  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" : : \"r\"(ms_shared_address(at)) : "
+          "\"memory\");\n}\n",
+          e->helpers);
+  }
+  fputs("ms_mbarrier_arrive(", e->out);
+  emit_c_pointer(e, args[0]);
+  fputc(')', e->out);
+}
+
 /* (at, parity) */
 static void wait(struct emit_c *e, const tir_expr *args) {
   barrier_function(e, "ms_mbarrier_wait",
@@ -130,6 +144,7 @@ bool emit_c_box_call(struct emit_c *e, tir_expr call) {
   } known[] = {{TIR_MBARRIER_INIT, 2, init},
                {TIR_MBARRIER_FENCE, 0, fence},
                {TIR_MBARRIER_EXPECT, 2, expect},
+               {TIR_MBARRIER_ARRIVE, 1, arrive},
                {TIR_MBARRIER_WAIT, 2, wait}};
   const struct tir_expr_node *n = tir_at(e->ir, call);
   const char *called = tir_text(e->ir, n->ref);

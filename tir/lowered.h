@@ -143,6 +143,7 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
  *   mbarrier_init(at, count)      each phase of the barrier ends when so many threads have arrived and all bytes have
  *   mbarrier_fence()              what this thread initialized is seen by copies, once the block's threads have met
  *   mbarrier_expect(at, bytes)    arrives, and lets the phase wait for so many bytes more
+ *   mbarrier_arrive(at)           arrives: what this thread did before is done for who waits for the phase
  *   mbarrier_wait(at, parity)     until the phase of this parity has ended; the first is 0
  *   tensor_copy(to, stride, barrier, from, rank, extents..., coordinates..., box...)   begins a copy of `rank` dimensions, outermost
  *       first: row r of the box, its dimensions but the last counted together, comes to element r * stride of `to`, zeros
@@ -152,6 +153,7 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
 #define TIR_MBARRIER_INIT   "mbarrier_init"
 #define TIR_MBARRIER_FENCE  "mbarrier_fence"
 #define TIR_MBARRIER_EXPECT "mbarrier_expect"
+#define TIR_MBARRIER_ARRIVE "mbarrier_arrive"
 #define TIR_MBARRIER_WAIT   "mbarrier_wait"
 #define TIR_TENSOR_COPY     "tensor_copy"
 #define TIR_MBARRIER_SCOPE  "shared.mbarrier"

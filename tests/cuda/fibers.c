@@ -363,7 +363,7 @@ static bool end_phases(void) {
     if (is_phase_over(&fibers[i])) fibers[i].state = READY, any = true;
   }
   if (any || !waits) return any;
-  if (!box_count) fibers_fail("threads wait for the phase of a barrier in shared memory that does not end");
+  if (!box_count) return false;
   for (unsigned i = 0; i < box_count; i++) arrive(&boxes[i]);
   box_count = 0;
   for (unsigned i = 0; i < mbarrier_count; i++) end_phase(&mbarriers[i]);
@@ -407,12 +407,17 @@ static unsigned count_state(enum state state) {
   return count;
 }
 
-/* Nobody can run: those who wait go on, or the kernel is at fault. */
-static void meet(void) {
+/* Nobody can run, or only who is held back: some who wait go on, those of shuffles and phases. */
+static bool go_on(void) {
   bool any = false;
   for (unsigned w = 0; w < thread_count; w += WARP)
     any |= exchange(&fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
-  if (any || end_phases()) return;
+  return any || end_phases();
+}
+
+/* Nobody can run, and nobody goes on by himself: all meet, or the kernel is at fault. */
+static void meet(void) {
+  if (count_state(AT_PHASE)) fibers_fail("threads wait for the phase of a barrier in shared memory that does not end");
   unsigned at_barrier = count_state(AT_BARRIER);
   for (unsigned i = 0; i < thread_count; i++)
     if (fibers[i].state == AT_SHUFFLE)
@@ -458,6 +463,26 @@ static void check_dynamic(void) {
 
 /* ---- Blocks ---- */
 
+/* The threads from *first on that others run ahead of; their number. */
+static unsigned draw_slow(unsigned *first) {
+  unsigned size = order_seed == 2 ? TIR_GROUP : WARP, parts = thread_count / size;
+  *first = order_seed == 2 && parts ? (parts - 1) * size : 0;
+  if (order_seed < 2 || parts < 2) return 0;
+  if (order_seed > 2) *first = (unsigned)draw(parts) * size;
+  return size;
+}
+
+/* False: nobody of them is ready. */
+static bool run_ready(const unsigned *order, unsigned first, unsigned count) {
+  bool any = false;
+  for (unsigned i = 0; i < thread_count; i++) {
+    struct fiber *f = &fibers[order[i]];
+    if (f->state != READY || order[i] - first < count) continue;
+    resume(f), any = true;
+  }
+  return any;
+}
+
 static void run_block(struct fibers_index at) {
   const struct fibers_index *block = &launched->block;
   unsigned order[MOST_THREADS];
@@ -467,11 +492,11 @@ static void run_block(struct fibers_index at) {
   poison_shared();
   for (unsigned i = 0; i < thread_count; i++)
     start(&fibers[i], (struct fibers_index){i % block->x, i / block->x % block->y, i / block->x / block->y});
+  unsigned first, slow = draw_slow(&first);
   while (count_state(ENDED) < thread_count) {
     make_order(order, thread_count);
-    for (unsigned i = 0; i < thread_count; i++)
-      if (fibers[order[i]].state == READY) resume(&fibers[order[i]]);
-    if (count_state(ENDED) < thread_count) meet();
+    if (run_ready(order, first, slow) || go_on() || run_ready(order, 0, 0)) continue;
+    meet();
   }
   if (box_count) fibers_fail("a block ends before copies of boxes have arrived");
   check_dynamic();

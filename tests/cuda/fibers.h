@@ -16,7 +16,8 @@ struct fibers_index {
 };
 extern struct fibers_index threadIdx, blockIdx; /* of the thread that runs */
 
-/* Forwards, backwards, then shuffled anew after each barrier: seeds 0, 1, and those from 2 on. */
+/* Forwards, backwards, then shuffled anew after each barrier: seeds 0, 1, and those from 2 on, with which the last warp group,
+ * or else a warp, goes on only where no other thread can. */
 void fibers_set_order(uint64_t seed);
 
 struct fibers_launch {

@@ -6,6 +6,7 @@ struct ms_tensor_map;
 [[maybe_unused]] static void ms_mbarrier_init(const void *at, uint32_t count) { fibers_mbarrier_init(at, count); }
 [[maybe_unused]] static void ms_mbarrier_fence() { fibers_mbarrier_fence(); }
 [[maybe_unused]] static void ms_mbarrier_expect(const void *at, uint32_t bytes) { fibers_mbarrier_expect(at, bytes); }
+[[maybe_unused]] static void ms_mbarrier_arrive(const void *at) { fibers_mbarrier_expect(at, 0); }
 [[maybe_unused]] static void ms_mbarrier_wait(const void *at, uint32_t parity) { fibers_mbarrier_wait(at, parity); }
 
 #define SHIM_TENSOR_COPY(rank)                                                                                         \

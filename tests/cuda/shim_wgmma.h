@@ -104,6 +104,7 @@ static inline void shim_wait_products(int left) {
     memcpy(g->sums[i].d, g->sums[i].kept, sizeof(float) * (size_t)g->sums[i].count);
   if (!kept) g->sum_count = 0;
   g->fenced = false;
+  fibers_shuffle(~0u, 0, 0, 32, -11); /* the warp's products are done together */
 }
 
 [[maybe_unused]] static void ms_wgmma_fence() { shim_own_group()->fenced = true; }

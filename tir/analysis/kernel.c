@@ -216,7 +216,7 @@ static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, cons
   return life;
 }
 
-/* Of barriers that wait for boxes of tensors, one a version of what they fill (lower/pipeline.c). */
+/* Of barriers that wait for boxes of tensors, and for what they may overwrite, two a version of what they fill (lower/feed.c). */
 static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
   enum { BARRIER = 8, ALIGNMENT = 32 };
   int64_t bytes = 0;
@@ -231,7 +231,7 @@ static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
       int64_t stage = tir_at(ir, tir_operands(ir, tir_at(ir, stages)->operands)[i])->imm;
       if (stage + 2 > versions) versions = stage + 2;
     }
-    bytes += (BARRIER * versions + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    bytes += (2 * BARRIER * versions + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
   return bytes;
 }

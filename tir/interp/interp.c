@@ -136,6 +136,8 @@ static bool execute(struct machine *m, uint32_t count) {
   free(m->missing.at);
   free(m->mbarriers.at);
   free(m->boxed.at);
+  free(m->clocks.at);
+  free(m->readers.at);
   free(m->shared);
   free(m->param_objects);
   return ok;

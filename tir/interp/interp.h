@@ -126,10 +126,12 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
 
 /* Who touched an element last, to find races between the threads of a kernel, or between the iterations of a parallel
  * loop; in the pieces of a workspace, which outlive an iteration, between the loop's threads. Epochs grow from barrier to
- * barrier. */
+ * barrier; within one, barriers in shared memory order what a thread did before with what another does after. */
 struct touch {
   uint32_t write_epoch, writer, read_epoch, reader;
-  uint32_t held; /* by how many products that are not waited for */
+  uint32_t write_time, read_time; /* of those threads: interp_order.c */
+  uint32_t others;                /* who read in that epoch besides: in machine.readers, from 1; 0: nobody */
+  uint32_t held;                  /* by how many products that are not waited for */
   uint32_t box,
       phase; /* the barrier, from 1, and its phase that ends when the copy which wrote it has arrived; 0: none did */
 };
@@ -238,6 +240,11 @@ struct mbarrier {
   int64_t bytes;           /* that the phase waits for, of those announced so far */
 };
 
+/* A thread that read an element at this time, and the next one. */
+struct reader {
+  uint32_t who, time, next;
+};
+
 /* An element that a copy of a box brings: it arrives when all threads wait, and no sooner. */
 struct boxed {
   struct coming element;
@@ -268,8 +275,11 @@ struct thread {
   INTERP_LIST(struct held, held); /* of the first of a warp group */
   uint32_t product_groups;        /* that it has committed so far */
   INTERP_LIST(uint32_t, ended);   /* by barrier: phases that it knows to have ended */
-  struct thread *leader;          /* in a kernel: the first of its warp, which owns what the warp shares */
-  struct thread *group;           /* the first of its warp group */
+  uint32_t time;                  /* grows where it arrives */
+  INTERP_LIST(uint32_t,
+              known);    /* by thread: up to which of its times all is done before what this one does; may be short */
+  struct thread *leader; /* in a kernel: the first of its warp, which owns what the warp shares */
+  struct thread *group;  /* the first of its warp group */
 };
 
 /* A plain copy loaded an unwritten element. */
@@ -297,6 +307,9 @@ struct machine {
   uint32_t epoch, block_epoch, grid_epoch;
   INTERP_LIST(struct mbarrier, mbarriers); /* of the block */
   INTERP_LIST(struct boxed, boxed);        /* that have not arrived */
+  uint32_t block_threads;
+  INTERP_LIST(uint32_t, clocks); /* by barrier: what who arrived knew, in its phase; then, in those that have ended */
+  INTERP_LIST(struct reader, readers); /* of the block */
   uint32_t threads; /* of a parallel loop, as the function's workspace is laid out for; 0: it has none */
 };
 
@@ -344,6 +357,17 @@ bool interp_end_block_of_boxes(struct machine *m, const struct thread *t); /* re
 /* All that is on its way arrives; *any: something did. False: refused. */
 bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any);
 bool interp_fail_phase(struct machine *m, const struct thread *t); /* it waits for what does not come */
+/* What barriers in shared memory say of the order of what threads do (interp_order.c): as a block begins; a barrier, the last of
+ * them, is made; the thread arrives at it; its phase ends; the thread has waited for that. */
+void interp_order_begin(struct machine *m, struct thread *threads, uint32_t count);
+void interp_order_add(struct machine *m);
+void interp_order_arrive(struct machine *m, struct thread *t, uint32_t barrier);
+void interp_order_end(struct machine *m, uint32_t barrier);
+void interp_order_wait(struct machine *m, struct thread *t, uint32_t barrier);
+bool interp_knows(const struct thread *t, uint32_t who, uint32_t time); /* what `who` did then is done */
+/* Notes that the thread reads; whether another may do at the same time what it reads, in the epoch. */
+void interp_order_read(struct machine *m, const struct thread *t, struct touch *touch, uint32_t who);
+bool interp_is_read_besides(const struct machine *m, const struct thread *t, const struct touch *touch);
 /* A thread with registers and slots, copied from `from` if given. */
 bool interp_thread_init(struct machine *m, struct thread *t, const struct thread *from);
 void interp_thread_free(struct machine *m, struct thread *t);

@@ -59,28 +59,41 @@ static bool init(struct tir_extern_call *call, void *data) {
   const struct mbarrier b = {
       .object = o, .element = byte / o->size, .count = (uint32_t)count, .pending = (uint32_t)count};
   INTERP_PUSH(m->mbarriers, b);
+  interp_order_add(m);
   return tir_call_store(call, 0, 0, (struct tir_value){.type = interp_call_type(call, 0), .integer = count});
 }
 
 /* A phase that nothing is missing of ends. */
-static void end_phase(struct mbarrier *b) {
+static void end_phase(struct machine *m, uint32_t number) {
+  struct mbarrier *b = &m->mbarriers.at[number];
   if (b->pending || b->bytes) return;
   b->phase++;
   b->pending = b->count;
+  interp_order_end(m, number);
 }
 
-/* (at, bytes) */
-static bool expect(struct tir_extern_call *call, void *data) {
+static bool arrive_with(struct tir_extern_call *call, int64_t bytes) {
   uint32_t number;
-  (void)data;
-  if (!has_arguments(call, 2)) return false;
   struct mbarrier *b = barrier_of(call, 0, &number);
   if (!b) return false;
   if (!b->pending) return tir_call_fail(call, "more threads arrive than a phase counts");
   b->pending--;
-  b->bytes += whole(call, 1);
-  end_phase(b);
+  b->bytes += bytes;
+  interp_order_arrive(call->machine, call->thread, number);
+  end_phase(call->machine, number);
   return true;
+}
+
+/* (at, bytes) */
+static bool expect(struct tir_extern_call *call, void *data) {
+  (void)data;
+  return has_arguments(call, 2) && arrive_with(call, whole(call, 1));
+}
+
+/* (at) */
+static bool arrive(struct tir_extern_call *call, void *data) {
+  (void)data;
+  return has_arguments(call, 1) && arrive_with(call, 0);
 }
 
 /* Memory is one here. */
@@ -171,12 +184,15 @@ bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, 
   const struct mbarrier *b = &m->mbarriers.at[number];
   *ended = (b->phase & 1) != (parity & 1);
   while (t->ended.count <= number) INTERP_PUSH(t->ended, 0);
-  if (*ended) t->ended.at[number] = b->phase;
+  if (!*ended) return true;
+  t->ended.at[number] = b->phase;
+  interp_order_wait(m, t, number);
   return true;
 }
 
 void interp_begin_block_of_boxes(struct machine *m, struct thread *threads, uint32_t count) {
   m->mbarriers.count = m->boxed.count = 0;
+  interp_order_begin(m, threads, count);
   for (uint32_t i = 0; i < count; i++) threads[i].ended.count = 0;
 }
 
@@ -201,7 +217,7 @@ bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any) {
   }
   m->boxed.count = 0;
   for (uint32_t i = 0; i < m->mbarriers.count; i++)
-    if (*any) end_phase(&m->mbarriers.at[i]);
+    if (*any) end_phase(m, i);
   return true;
 }
 
@@ -220,6 +236,7 @@ const struct tir_extern *interp_box_call(const char *name) {
   static const struct tir_extern known[] = {{TIR_MBARRIER_INIT, init, NULL},
                                             {TIR_MBARRIER_FENCE, fence, NULL},
                                             {TIR_MBARRIER_EXPECT, expect, NULL},
+                                            {TIR_MBARRIER_ARRIVE, arrive, NULL},
                                             {TIR_TENSOR_COPY, copy, NULL}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return &known[i];

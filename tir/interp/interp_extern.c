@@ -176,6 +176,7 @@ void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t 
   INTERP_PUSH(group->held, h);
 }
 
+/* Each warp has read it, who waits for its own. */
 bool interp_call_release(struct tir_extern_call *call, int64_t left) {
   struct thread *group = call->thread->group;
   uint32_t kept = 0;
@@ -187,7 +188,8 @@ bool interp_call_release(struct tir_extern_call *call, int64_t left) {
     }
     assert(h.object->touches[h.element].held > 0);
     h.object->touches[h.element].held--;
-    call->failed = !interp_touch_read(call->machine, call->thread, h.object, h.element, h.buffer);
+    for (uint32_t i = 0; i < TIR_GROUP && !call->failed; i += WARP)
+      call->failed = !interp_touch_read(call->machine, group + i, h.object, h.element, h.buffer);
   }
   group->held.count = kept;
   return !call->failed;

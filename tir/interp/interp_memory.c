@@ -304,11 +304,12 @@ static uint32_t toucher(const struct thread *t, const struct object *o, int64_t 
   return element < o->pieces ? t->index : t->number;
 }
 
-/* Whether what was done in `epoch` by another thread may be at the same time as what t does now. */
-static bool is_concurrent(const struct machine *m, uint32_t who, uint32_t epoch, uint32_t thread) {
+/* Whether what was done in `epoch` by another thread, at that time of its own, may be at the same time as what t does now. */
+static bool is_concurrent(const struct machine *m, const struct thread *t, uint32_t who, uint32_t epoch,
+                          uint32_t thread, uint32_t time) {
   if (epoch < m->grid_epoch) return false; /* before the kernel */
   if (epoch < m->block_epoch) return true; /* another block */
-  return epoch == m->epoch && thread != who;
+  return epoch == m->epoch && thread != who && !interp_knows(t, thread, time);
 }
 
 static bool race(struct machine *m, struct thread *t, const struct object *o, const char *what, int64_t element,
@@ -325,13 +326,11 @@ bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, in
   struct touch *touch = &o->touches[element];
   uint32_t who = toucher(t, o, element);
   if (!touch->box && touch->write_epoch && touch->writer != MANY_THREADS &&
-      is_concurrent(m, who, touch->write_epoch, touch->writer))
+      is_concurrent(m, t, who, touch->write_epoch, touch->writer, touch->write_time))
     return race(m, t, o, "reads what another writes without a barrier between:", element, buffer);
   if (touch->box && (touch->box > t->ended.count || t->ended.at[touch->box - 1] <= touch->phase))
     return race(m, t, o, "reads what a copy brings that it did not wait for:", element, buffer);
-  bool other = touch->read_epoch == m->epoch && touch->reader != who;
-  touch->reader = other ? MANY_THREADS : who;
-  touch->read_epoch = m->epoch;
+  interp_order_read(m, t, touch, who);
   return true;
 }
 
@@ -339,8 +338,9 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
                         tir_buffer buffer) {
   struct touch *touch = &o->touches[element];
   uint32_t who = toucher(t, o, element);
-  bool written = touch->write_epoch && is_concurrent(m, who, touch->write_epoch, touch->writer);
-  bool read = touch->read_epoch && is_concurrent(m, who, touch->read_epoch, touch->reader);
+  bool written = touch->write_epoch && is_concurrent(m, t, who, touch->write_epoch, touch->writer, touch->write_time);
+  bool read = touch->read_epoch && (is_concurrent(m, t, who, touch->read_epoch, touch->reader, touch->read_time) ||
+                                    interp_is_read_besides(m, t, touch));
   if (touch->held && !same)
     return race(m, t, o, "writes what a product that is not waited for reads:", element, buffer);
   /* Threads may all write one value. */
@@ -348,7 +348,7 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
   if (read && !same) return race(m, t, o, "writes what another reads without a barrier between:", element, buffer);
   touch->box = 0;
   touch->writer = written ? MANY_THREADS : who;
-  touch->write_epoch = m->epoch;
+  touch->write_epoch = m->epoch, touch->write_time = t->time;
   return true;
 }
 

@@ -45,6 +45,7 @@ void interp_thread_free(struct machine *m, struct thread *t) {
   free(t->coming.at);
   free(t->held.at);
   free(t->ended.at);
+  free(t->known.at);
   memset(t, 0, sizeof *t);
 }
 

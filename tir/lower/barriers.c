@@ -14,7 +14,8 @@
  * is kept apart from where it begins, what comes after the wait from the wait. What comes between touches other versions
  * of the buffer (pipeline.c). A product of warp groups reads until it is waited for: the wait reads what it does; where the
  * version is known that it reads, copies to others need no barrier. So it is with copies of boxes, which one thread begins:
- * who reads what they bring has waited for it by a barrier of its own in shared memory (pipeline.c). */
+ * who reads what they bring has waited for it by a barrier of its own in shared memory, and where threads arrive at such
+ * barriers, so has who copies for the products that read what is overwritten (feed.c). */
 #include "../arith/linear.h"
 #include "footprint.h"
 
@@ -38,6 +39,7 @@ struct pass {
   uint8_t *watched;    /* by buffer: threads share it, and one of them writes it */
   uint8_t *copied;     /* by buffer: copies that go on by themselves write it */
   uint8_t *multiplied; /* by buffer: products of warp groups read it */
+  uint8_t *freed;      /* by buffer of barriers: threads arrive there when they have read */
   tir_stmt top;        /* the innermost of the kernel's loops */
   tir_stmt divided;    /* the condition to be taken apart, which keeps a barrier from standing where it should */
   bool failed;
@@ -153,6 +155,7 @@ static bool conflict(struct pass *p, const struct lower_use *a, const struct low
   if (a->stmt == b->stmt && a->writes && b->writes && a->buffer) return false;
   if (!a->buffer || !b->buffer) return true;
   if ((a->elected && b->elected) || (a->buffer == b->buffer && a->arrives && !b->writes)) return false;
+  if (a->buffer == b->buffer && a->multiplies && b->awaits) return false;
   if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
   if (a->anywhere || b->anywhere) return !are_other_versions(ir, a, b, around);
   return !lower_is_one_thread(ir, &p->threads, a, b, around) && lower_may_meet(ir, &p->threads, a, b, around);
@@ -292,7 +295,7 @@ static void note_product(const struct pass *p, tir_stmt product, struct uses *us
   for (uint32_t i = 0; i < uses->count; i++) {
     struct lower_use *u = &uses->at[i];
     if (!u->buffer || u->writes) continue;
-    p->multiplied[u->buffer] = 1;
+    p->multiplied[u->buffer] = 1, u->multiplies = true;
     if (known && u->anywhere && u->buffer == of[0].buffer) u->version = of[0].number;
     if (known && u->anywhere && u->buffer == of[1].buffer) u->version = of[1].number;
   }
@@ -308,11 +311,14 @@ static void note_elected(const struct pass *p, tir_stmt s, struct uses *uses) {
 /* Notes which version the copy writes. */
 static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
   struct lower_version of;
+  struct tir_box b;
   bool known = lower_find_box_version(p->low->ir, copy, &of);
+  bool awaits = tir_box_of(p->low->ir, tir_as(p->low->ir, copy, TIR_EVALUATE)->evaluate.value, &b) &&
+                p->freed[tir_pointed(p->low->ir, b.barrier)];
   for (uint32_t i = 0; i < uses->count; i++) {
     struct lower_use *u = &uses->at[i];
     if (!u->writes || !u->buffer) continue;
-    u->arrives = true;
+    u->arrives = true, u->awaits = awaits;
     if (known && u->buffer == of.buffer) u->version = of.number;
   }
 }
@@ -321,7 +327,8 @@ static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
  * with where they begin. */
 static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
   for (tir_buffer b = 1; b < p->low->ir->buffers.count; b++)
-    if (p->multiplied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true});
+    if (p->multiplied[b])
+      add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true, .multiplies = true});
 }
 
 /* Of one statement, what it reads is there before any thread has written. */
@@ -417,6 +424,12 @@ static void drop_barriers(struct tir *ir, tir_stmt top) {
   }
 }
 
+/* The buffer of barriers where threads arrive. */
+static tir_buffer barrier_at(const struct tir *ir, tir_stmt arrive) {
+  tir_expr call = tir_as(ir, arrive, TIR_EVALUATE)->evaluate.value;
+  return tir_pointed(ir, tir_operands(ir, tir_at(ir, call)->operands)[0]);
+}
+
 static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
   struct pass *p = data;
   if (writes && lower_is_async(ir, s)) p->copied[access->buffer] = 1;
@@ -426,11 +439,14 @@ static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *a
 
 static bool set_barriers(struct lowering *low, tir_stmt kernel) {
   struct tir *ir = low->ir;
-  struct pass p = {.low = low, .watched = calloc(3, ir->buffers.count)};
+  struct pass p = {.low = low, .watched = calloc(4, ir->buffers.count)};
   if (!p.watched) abort();
   p.copied = p.watched + ir->buffers.count, p.multiplied = p.copied + ir->buffers.count;
+  p.freed = p.multiplied + ir->buffers.count;
   p.threads = lower_threads_of(ir, kernel, &p.top);
   lower_visit(ir, kernel, watch, &p);
+  for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
+    if (lower_calls(ir, s, TIR_MBARRIER_ARRIVE)) p.freed[barrier_at(ir, s)] = 1;
   for (bool done = false; !done && !p.failed;) {
     struct summary whole = {0};
     drop_barriers(ir, kernel);

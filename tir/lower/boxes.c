@@ -346,6 +346,20 @@ tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s) {
   return test;
 }
 
+tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel) {
+  tir_stmt inside;
+  struct lower_threads t = lower_threads_of(ir, kernel, &inside);
+  tir_expr number = tir_int(ir, TIR_T_I32, 0), warp = tir_int(ir, TIR_T_I32, TIR_WARP);
+  int64_t apart = 1; /* threads from one to the next on this axis */
+  for (int a = 0; a < 3; apart *= t.extent[a++]) {
+    if (!t.var[a] || apart % TIR_WARP == 0) continue;
+    tir_expr var = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, t.var[a]));
+    number = tir_add(ir, number, tir_mul(ir, var, tir_int(ir, TIR_T_I32, apart)));
+  }
+  tir_expr lane = tir_simplify(ir, tir_floormod(ir, number, warp));
+  return tir_make(ir, TIR_EQ, lane, tir_int(ir, TIR_T_I32, 0));
+}
+
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask) {
   tir_type type = tir_buffer_at(ir, buffer)->type;
   int64_t elements = (int64_t)(tir_allocation_bytes(ir, buffer) * 8 / (uint64_t)tir_type_bits(type));

@@ -173,11 +173,37 @@ static bool is_store_apart(const struct flight *f, tir_stmt store, bool after) {
 /* Copies of boxes, and barriers that wait for them. */
 static bool is_of_boxes(const struct tir *ir, tir_stmt s) {
   return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_MBARRIER_EXPECT) ||
-         lower_calls(ir, s, TIR_MBARRIER_WAIT);
+         lower_calls(ir, s, TIR_MBARRIER_ARRIVE) || lower_calls(ir, s, TIR_MBARRIER_WAIT);
+}
+
+/* The version that may be overwritten where threads arrive at this barrier: those of versions come after as many others
+ * (feed.c). TIR_NONE: it is not known. */
+static tir_expr freed_by(struct tir *ir, tir_stmt arrive) {
+  tir_expr pointer = tir_operands(ir, tir_at(ir, tir_as(ir, arrive, TIR_EVALUATE)->evaluate.value)->operands)[0];
+  tir_buffer phases = tir_pointed(ir, pointer);
+  tir_expr offset = tir_operands(ir, tir_at(ir, pointer)->operands)[OFFSET];
+  int64_t ring = versions_of(ir, phases) / 2;
+  struct tir_linear l = tir_linear_of(ir, offset);
+  tir_type type = tir_type_of(ir, offset);
+  if (!l.count) return tir_int(ir, type, l.constant - ring);
+  if (l.count > 1 || tir_terms(ir, l)[0].coefficient != 1 || l.constant != ring) return TIR_NONE;
+  const struct tir_expr_node *n = tir_at(ir, tir_terms(ir, l)[0].atom);
+  return n->kind == TIR_FLOORMOD && tir_is_const(ir, n->b, ring) ? n->a : TIR_NONE;
+}
+
+/* None of what products in flight read is freed. */
+static bool is_arrival_apart(const struct flight *f, tir_stmt arrive) {
+  struct tir *ir = f->ir;
+  tir_expr freed = freed_by(ir, arrive);
+  bool apart = freed != TIR_NONE;
+  for (uint32_t i = 0; i < f->count && apart; i++)
+    apart = lower_are_other_versions(ir, f->read[i].buffer, freed, f->read[i].number);
+  return apart;
 }
 
 static bool is_box_apart(const struct flight *f, tir_stmt s, bool after) {
   struct lower_version of;
+  if (lower_calls(f->ir, s, TIR_MBARRIER_ARRIVE)) return after && is_arrival_apart(f, s);
   if (!lower_calls(f->ir, s, TIR_TENSOR_COPY)) return true;
   return lower_find_box_version(f->ir, s, &of) && is_apart(f, of.buffer, of.number, after);
 }

@@ -13,6 +13,8 @@ struct lower_use {
   bool anywhere;           /* in the buffer: by a pointer */
   bool elected;            /* by one thread, the same for all of these */
   bool arrives;            /* a copy of a box: who reads what it brings waits for that by other means */
+  bool awaits;             /* such a copy that waits, by other means, for products that read what it overwrites */
+  bool multiplies;         /* of a product of warp groups */
   tir_expr version;        /* of the buffer, where it is anywhere in that: lower_version_number. TIR_NONE: not known */
   uint32_t count, indices; /* in tir.operands */
 };

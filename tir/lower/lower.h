@@ -165,6 +165,7 @@ struct lower_box {
 bool lower_find_box(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_box *out, const char **why);
 /* One thread of each block does the statement, whose loops are around it. */
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
+tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel); /* the thread is, of the kernel's */
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask); /* tvm_access_ptr */
 void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_expr *args, uint32_t count);
 /* Appends the calls that copy the box, a panel each, and let barrier `barrier` of the buffer wait for them. */

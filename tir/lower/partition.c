@@ -93,11 +93,18 @@ static bool is_conjunct_of_interest(void *data, tir_expr e) {
 
 static void gather_from_expr(struct cuts *c, tir_expr e) { tir_walk_expr(c->ir, e, is_conjunct_of_interest, c); }
 
+/* What it keeps from being done costs less than a loop's body twice. */
+static bool is_arrival(const struct tir *ir, tir_stmt test) {
+  tir_stmt only = tir_only_child(ir, test);
+  return only && lower_calls(ir, only, TIR_MBARRIER_ARRIVE);
+}
+
 /* Conditions of ifs, and of selections inside values. */
 static void gather(struct cuts *c, tir_stmt top) {
   for (tir_stmt s = tir_next(c->ir, top, top); s; s = tir_next(c->ir, s, top)) {
     const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
-    if (n->kind == TIR_IF && !lower_is_outside(c->ir, n->parent)) gather_from_expr(c, n->test.condition);
+    if (n->kind == TIR_IF && !lower_is_outside(c->ir, n->parent) && !is_arrival(c->ir, s))
+      gather_from_expr(c, n->test.condition);
     if (n->kind == TIR_STORE && (tir_at(c->ir, n->store.value)->flags & TIR_HAS_CALL))
       gather_from_expr(c, n->store.value);
   }

@@ -18,9 +18,7 @@
  * be on their way when an earlier step's must have arrived. What needs those waits for them as its step begins: threads
  * then meet but once a step.
  *
- * Statements that copy boxes of tensors (boxes.c) are done by one thread instead, where the annotation asks for it. Barriers in
- * shared memory, as many as versions, count what arrives: that of iteration k has number k modulo that many, and its phase
- * ends for the k / that many'th time, which decides the parity that who needs the iteration's boxes waits for.
+ * Statements that copy boxes of tensors are done by one thread instead, where the annotation asks for it (feed.c).
  * Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
 #include "pipeline.h"
 #include "footprint.h"
@@ -28,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool refuse(const struct pipeline *p, const char *what) {
+bool pipeline_refuse(const struct pipeline *p, const char *what) {
   return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop, "%s", what);
 }
 
@@ -86,7 +84,7 @@ static void go_by_registers(struct pipeline *p, tir_stmt stage) {
   tir_insert_before(ir, tir_stmt_at(ir, p->loop)->first[TIR_BODY], alloc);
 }
 
-static int64_t wishes(const struct tir *ir, tir_stmt stage) {
+int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage) {
   return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
 }
 
@@ -101,22 +99,24 @@ static bool gather(struct pipeline *p) {
   uint32_t stages = 0;
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
     stages += lower_is_stage(ir, s);
-  if (stages > PIPELINE_MOST / 2) return refuse(p, "it has too many statements");
+  if (stages > PIPELINE_MOST / 2) return pipeline_refuse(p, "it has too many statements");
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
     if (tir_is(ir, s, TIR_ALLOC)) {
       p->own[tir_stmt_at(ir, s)->alloc.buffer] = 1;
     } else if (!lower_is_stage(ir, s)) {
-      return refuse(p, "its body names a value or a view for the statements behind it");
-    } else if (wishes(ir, s) & LOWER_STAGE_BY_REGISTERS) {
+      return pipeline_refuse(p, "its body names a value or a view for the statements behind it");
+    } else if (pipeline_wishes(ir, s) & LOWER_STAGE_BY_REGISTERS) {
       go_by_registers(p, s);
     }
   }
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     if (tir_is(ir, s, TIR_ALLOC)) continue;
     assert(p->count < PIPELINE_MOST);
-    p->parts[p->count++] = (struct part){
-        .stmt = s, .multiplies = multiplies(ir, s), .doubles = (wishes(ir, s) & LOWER_STAGE_DOUBLES) != 0, .run = -1};
+    p->parts[p->count++] = (struct part){.stmt = s,
+                                         .multiplies = multiplies(ir, s),
+                                         .doubles = (pipeline_wishes(ir, s) & LOWER_STAGE_DOUBLES) != 0,
+                                         .run = -1};
   }
   return true;
 }
@@ -141,7 +141,7 @@ static bool read_in_flight(struct pipeline *p) {
   tir_expr groups = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_IN_FLIGHT);
   if (!groups) return true;
   if (!tir_is_int(ir, groups) || tir_at(ir, groups)->imm < 0 || tir_at(ir, groups)->imm > 1)
-    return refuse(p, "it leaves a number of groups of products in flight that is neither 0 nor 1");
+    return pipeline_refuse(p, "it leaves a number of groups of products in flight that is neither 0 nor 1");
   p->in_flight = tir_at(ir, groups)->imm;
   return true;
 }
@@ -160,10 +160,10 @@ static bool read_annotations(struct pipeline *p) {
   for (uint32_t i = 0; i < p->count; i++) {
     int64_t at = number_at(p, order, i), stage = number_at(p, stages, i);
     if (at < 0 || at >= p->count || taken[at])
-      return refuse(p, "two of its statements are given one place, or one none");
+      return pipeline_refuse(p, "two of its statements are given one place, or one none");
     taken[at] = true;
     p->parts[i].order = (uint32_t)at, p->by_order[at] = i;
-    if (stage - first > PIPELINE_DEEPEST) return refuse(p, "it has more stages than are written out");
+    if (stage - first > PIPELINE_DEEPEST) return pipeline_refuse(p, "it has more stages than are written out");
     p->parts[i].stage = stage - first;
     if (p->parts[i].stage > p->depth) p->depth = p->parts[i].stage;
     for (uint32_t k = 0; async && k < async->count; k++) p->parts[i].async |= number_at(p, async, k) == stage;
@@ -188,7 +188,7 @@ static bool is_copied(const struct tir *ir, tir_expr value) {
 }
 
 /* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
-static bool is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
+bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
   bool needed = false;
   for (uint32_t i = 0; i < p->count; i++) {
     if (i == part || !uses_of(p, i, buffer)) continue;
@@ -207,130 +207,12 @@ static void begin_copies(struct pipeline *p, uint32_t part) {
     bool moves = p->own[n.store.buffer] && lower_memory_of(ir, n.store.buffer) == LOWER_BLOCK && !n.store.predicate &&
                  is_copied(ir, n.store.value) &&
                  tir_type_of(ir, n.store.value) == tir_buffer_at(ir, n.store.buffer)->type;
-    if (!moves || !is_for_others(p, part, n.store.buffer)) continue;
+    if (!moves || !pipeline_is_for_others(p, part, n.store.buffer)) continue;
     tir_expr value = tir_call(ir, tir_type_of(ir, n.store.value), tir_symbol_of(ir, TIR_ASYNC_COPY), &n.store.value, 1);
     tir_as(ir, s, TIR_STORE)->store.value = value;
     *uses_at(p, part, n.store.buffer) |= PIPELINE_COPIES;
     p->parts[part].copies = true;
   }
-}
-
-/* ---- Copies of boxes ---- */
-
-/* False: refused. */
-static bool read_wish_for_boxes(const struct pipeline *p, bool *wish) {
-  const struct tir *ir = p->low->ir;
-  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_BOXES);
-  *wish = asked && tir_is_const(ir, asked, 1);
-  return !asked || *wish || tir_is_const(ir, asked, 0) ||
-         refuse(p, "it says by neither 0 nor 1 whether boxes of tensors are copied");
-}
-
-/* Finds what copies boxes, all of it in one stage; what asks for it and does not is told. */
-static bool find_boxes(struct pipeline *p) {
-  const struct lowering *low = p->low;
-  int64_t stage = -1;
-  bool wish;
-  if (!read_wish_for_boxes(p, &wish)) return false;
-  for (uint32_t i = 0; i < p->count && wish; i++) {
-    struct part *part = &p->parts[i];
-    const char *why = "the target has no such copies";
-    if (!part->async) continue;
-    bool found = low->options && low->options->tensor_copies;
-    found = found && lower_find_box(low->ir, p->loop, part->stmt, &part->box, &why);
-    if (found && (!p->own[part->box.to] || !is_for_others(p, i, part->box.to)))
-      found = false, why = "another statement writes what it fills";
-    if (found && stage >= 0 && part->stage != stage) found = false, why = "another stage copies boxes";
-    if (!found) {
-      char note[200];
-      snprintf(note, sizeof note, "one whose statement %u copies a box: %s", i, why);
-      lower_note(low, p->loop, note);
-      continue;
-    }
-    stage = part->stage, part->boxes = true, p->arrivals++;
-    *uses_at(p, i, part->box.to) = PIPELINE_WRITES | PIPELINE_BY_INDEX | PIPELINE_BOXES;
-  }
-  return true;
-}
-
-/* At the kernel's start, where one thread makes them and all meet before they are used. */
-static void allocate_barriers(struct pipeline *p, uint32_t count) {
-  struct tir *ir = p->low->ir;
-  enum { WRITES = 2 };
-  tir_stmt kernel = p->loop, inside;
-  for (tir_stmt s = p->loop; s != p->low->body; s = tir_stmt_at(ir, s)->parent) kernel = s;
-  lower_threads_of(ir, kernel, &inside);
-  tir_expr size = tir_int(ir, TIR_T_I32, count);
-  p->arrived = tir_new_buffer(ir, tir_symbol_of(ir, "arrived"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
-                              tir_symbol_of(ir, TIR_MBARRIER_SCOPE));
-  tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC), begin = lower_new_stage(ir, 0);
-  tir_stmt_at(ir, alloc)->alloc.buffer = p->arrived;
-  tir_buffer_at(ir, p->arrived)->where = alloc;
-  for (uint32_t i = 0; i < count; i++) {
-    tir_expr args[] = {lower_pointer(ir, p->arrived, tir_int(ir, TIR_T_I32, i), WRITES),
-                       tir_int(ir, TIR_T_I32, p->arrivals)};
-    lower_append_call(ir, begin, TIR_MBARRIER_INIT, args, 2);
-  }
-  lower_append_call(ir, begin, TIR_MBARRIER_FENCE, NULL, 0);
-  tir_insert_before(ir, tir_stmt_at(ir, inside)->first[TIR_BODY], alloc);
-  tir_insert_after(ir, alloc, begin);
-  lower_elect(ir, p->loop, begin);
-  tir_kill_alone(ir, begin);
-}
-
-/* What begins copies of an iteration, in place of what threads would copy. */
-static void put_boxes(struct pipeline *p) {
-  struct tir *ir = p->low->ir;
-  uint32_t count = 1;
-  for (uint32_t i = 0; i < p->count; i++) {
-    uint32_t versions = p->parts[i].boxes ? pipeline_versions_for(p, p->parts[i].box.to) : 0;
-    if (versions > count) count = versions;
-  }
-  if (p->arrivals) allocate_barriers(p, count);
-  tir_expr iteration = tir_sub(ir, tir_var_expr(ir, p->var), p->min);
-  for (uint32_t i = 0; i < p->count; i++) {
-    struct part *part = &p->parts[i];
-    if (!part->boxes) continue;
-    tir_stmt stage = lower_new_stage(ir, wishes(ir, part->stmt)), begin = lower_new_stage(ir, 0);
-    tir_expr number = tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), count));
-    tir_append(ir, stage, TIR_BODY, begin);
-    lower_put_box(ir, &part->box, p->arrived, number, begin);
-    tir_insert_before(ir, part->stmt, stage);
-    lower_elect(ir, p->loop, begin);
-    tir_kill_alone(ir, begin);
-    tir_kill(ir, part->stmt);
-    part->stmt = stage;
-  }
-}
-
-/* The part touches what boxes are copied to. */
-static bool needs_boxes(const struct pipeline *p, uint32_t part) {
-  bool any = false;
-  for (uint32_t i = 0; i < p->count; i++)
-    for (tir_buffer b = 1; b < p->buffers && i != part; b++)
-      any |= (uses_of(p, i, b) & PIPELINE_BOXES) && uses_of(p, part, b);
-  return any;
-}
-
-/* Until the boxes of the iteration that the part does in step t have arrived. */
-static void wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
-  enum { READS = 1 };
-  struct tir *ir = p->low->ir;
-  tir_type type = tir_type_of(ir, p->extent);
-  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->parts[part].stage));
-  tir_expr count = ir->operands.at[tir_buffer_at(ir, p->arrived)->shape];
-  tir_expr versions = tir_int(ir, type, tir_at(ir, count)->imm), two = tir_int(ir, type, 2);
-  tir_expr at = lower_pointer(ir, p->arrived, tir_floormod(ir, iteration, versions), READS);
-  tir_expr args[] = {at, tir_floormod(ir, tir_floordiv(ir, iteration, versions), two)};
-  tir_stmt stage = lower_new_stage(ir, 0);
-  lower_append_call(ir, stage, TIR_MBARRIER_WAIT, args, 2);
-  tir_append(ir, to, TIR_BODY, stage);
-  if (condition) {
-    tir_stmt test = tir_new_stmt(ir, TIR_IF);
-    tir_as(ir, test, TIR_IF)->test.condition = condition;
-    tir_wrap(ir, stage, test);
-  }
-  tir_kill_alone(ir, stage);
 }
 
 /* ---- Groups of copies ---- */
@@ -410,8 +292,8 @@ static void do_part(struct pipeline *p, uint32_t part, tir_expr t, tir_expr cond
   tir_kill_alone(ir, copy);
 }
 
-/* Appends what is done in step t, counted from the first. whole: by every part. */
-static void do_step(struct pipeline *p, tir_expr t, bool whole, tir_stmt to) {
+/* Appends what is done in step t, counted from the first. whole: by every part. more: steps that copy may follow. */
+static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_stmt to) {
   struct tir *ir = p->low->ir;
   tir_expr when[PIPELINE_MOST];
   int64_t early = -1;
@@ -427,8 +309,9 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, tir_stmt to) {
     bool none = when[i] && tir_is_const(ir, when[i], 0);
     int64_t left = none ? -1 : groups_left(p, i, false);
     if (left >= 0) evaluate(ir, to, TIR_WAIT_GROUP, left);
-    if (!none && needs_boxes(p, i)) wait_for_boxes(p, i, t, when[i], to);
+    if (!none && pipeline_needs_boxes(p, i)) pipeline_wait_for_boxes(p, i, t, when[i], to);
     if (!none) do_part(p, i, t, when[i], to);
+    if (!none && more && pipeline_needs_boxes(p, i)) pipeline_free_boxes(p, i, t, when[i], to);
     bool ends = p->parts[i].copies && (at + 1 == p->count || p->parts[p->by_order[at + 1]].run != p->parts[i].run);
     if (ends) evaluate(ir, to, TIR_COMMIT_GROUP, -1);
   }
@@ -454,8 +337,15 @@ static tir_stmt main_loop(struct pipeline *p) {
     for (int k = 0; k < 4; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
     if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
   }
-  do_step(p, tir_sub(ir, tir_var_expr(ir, var), p->min), true, loop);
+  do_step(p, tir_sub(ir, tir_var_expr(ir, var), p->min), true, true, loop);
   return loop;
+}
+
+/* Boxes are copied in steps behind the last iteration's first, too. */
+static bool copies_late(const struct pipeline *p) {
+  bool late = false;
+  for (uint32_t i = 0; i < p->count; i++) late |= p->parts[i].boxes && p->parts[i].stage > 0;
+  return late;
 }
 
 /* Three statements take the loop's place: steps before all stages run, while they do, after that. In a statement of a
@@ -469,10 +359,11 @@ static void rotate(struct pipeline *p) {
     pieces[i] = lower_new_stage(ir, 0);
     tir_insert_before(ir, p->loop, pieces[i]);
   }
-  for (int64_t t = 0; t < p->depth; t++) do_step(p, tir_int(ir, type, t), false, pieces[0]);
+  for (int64_t t = 0; t < p->depth; t++) do_step(p, tir_int(ir, type, t), false, true, pieces[0]);
   if (extent < 0 || extent > p->depth) tir_append(ir, pieces[1], TIR_BODY, main_loop(p));
   tir_expr depth = tir_int(ir, type, p->depth), from = tir_make(ir, TIR_MAX, p->extent, depth);
-  for (int64_t t = 0; t < p->depth; t++) do_step(p, tir_add(ir, from, tir_int(ir, type, t)), false, pieces[2]);
+  for (int64_t t = 0; t < p->depth; t++)
+    do_step(p, tir_add(ir, from, tir_int(ir, type, t)), false, copies_late(p), pieces[2]);
   tir_stmt around = tir_stmt_at(ir, p->loop)->parent;
   tir_kill(ir, p->loop);
   if (lower_is_stage(ir, around))
@@ -518,12 +409,12 @@ static bool run_ahead(struct pipeline *p) {
   if (!gather(p) || !read_annotations(p) || !read_in_flight(p)) return false;
   pipeline_find_uses(p);
   if (!pipeline_check_order(p)) return false;
-  if (!find_boxes(p)) return false;
+  if (!pipeline_find_boxes(p)) return false;
   for (uint32_t i = 0; i < p->count && p->low->options && p->low->options->async_copies; i++)
     if (p->parts[i].async && !p->parts[i].boxes) begin_copies(p, i);
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;
-  put_boxes(p);
+  pipeline_put_boxes(p);
   if (!pipeline_make_versions(p)) return false;
   hoist_allocations(p);
   rotate(p);

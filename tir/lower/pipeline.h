@@ -42,8 +42,10 @@ struct pipeline {
   uint8_t *own;                            /* by buffer: the loop allocates it */
   uint8_t *uses;                           /* by part and buffer */
   uint32_t *versions;                      /* by buffer of its own */
-  tir_buffer arrived;                      /* barriers, one a version, that wait for boxes; TIR_NONE: there are none */
-  uint32_t arrivals;                       /* that each waits for: statements that copy boxes */
+  uint32_t arrivals;                       /* statements that copy boxes */
+  tir_buffer phases; /* barriers: one a version for boxes that arrive, one for what may be overwritten */
+  uint32_t ring;     /* so many versions */
+  bool frees;        /* who reads boxes tells when their version may be overwritten */
 };
 
 static inline uint8_t *uses_at(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
@@ -54,10 +56,21 @@ static inline unsigned uses_of(const struct pipeline *p, uint32_t part, tir_buff
   return *uses_at(p, part, buffer);
 }
 
+bool pipeline_refuse(const struct pipeline *p, const char *what);
+int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage); /* bits of LOWER_STAGE_BY_REGISTERS … */
+/* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
+bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer);
 void pipeline_find_uses(struct pipeline *p);
 bool pipeline_check_order(const struct pipeline *p);
 uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer); /* that it needs */
 bool pipeline_make_versions(struct pipeline *p); /* accesses name them, and allocations have room for them */
+/* Copies of boxes (feed.c). Finds what copies them, all of it in one stage; what asks for it and does not is told. False: refused. */
+bool pipeline_find_boxes(struct pipeline *p);
+void pipeline_put_boxes(struct pipeline *p);                        /* in place of what threads would copy */
+bool pipeline_needs_boxes(const struct pipeline *p, uint32_t part); /* it touches what boxes are copied to */
+/* Appends, around what the part does in step t, the wait for its iteration's boxes, and that they may be overwritten. */
+void pipeline_wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
+void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
 bool has_register_versions(const struct pipeline *p);
 
 #endif
