@@ -70,6 +70,8 @@ struct emit_c {
   tir_stmt kernel;            /* CUDA: that is being written */
   struct jit_resources asked; /* CUDA: by the kernel being written */
   struct c_kernels *kernels;  /* NULL, or: they are noted there */
+  bool *pairs;        /* CUDA: of a vector stored whole, the variables that hold such (emit_c_pairs.c); or NULL */
+  tir_type pair_type; /* its type */
   uint32_t bodies;
   ms_error *err;
   bool failed;
@@ -126,9 +128,13 @@ void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c);
 void emit_c_truth(struct emit_c *e, tir_expr x);                            /* scalar, as 0 or 1 */
 void emit_c_mask(struct emit_c *e, tir_expr x, struct c_chunk c, int bits); /* lanes of 0 or -1, of `bits` */
 void emit_c_cast(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c);
+/* A let up to its body, which comes next; what to give to emit_c_close_let after that. */
+uint32_t emit_c_open_let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c);
+void emit_c_close_let(struct emit_c *e, uint32_t mark);
 int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes that x computes with */
 /* emit_c_memory.c */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
+void emit_c_raw(struct emit_c *e, tir_expr load, struct c_chunk c); /* as it stands in memory */
 void emit_c_store(struct emit_c *e, tir_stmt store);
 bool emit_c_is_run(const struct emit_c *e, tir_expr index); /* elements side by side */
 void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,
@@ -153,6 +159,9 @@ bool emit_c_mma_call(struct emit_c *e, tir_expr call);
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer);
 bool emit_c_wgmma_call(struct emit_c *e, tir_expr call);
 void emit_c_shared_address(struct emit_c *e); /* the function ms_shared_address */
+/* emit_c_pairs.c: floats of 16 bits, two at once */
+bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */
+void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c); /* of a variable that holds such */
 /* emit_c_boxes.c: copies of boxes of tensors, and what waits for them */
 bool emit_c_box_call(struct emit_c *e, tir_expr call);
 void emit_c_map_type(struct emit_c *e); /* the type ms_tensor_map */

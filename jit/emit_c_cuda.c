@@ -190,6 +190,7 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
     begin_copy(e, s, value);
     return true;
   }
+  if (emit_c_store_pairs(e, store)) return true;
   if (value->kind != TIR_LOAD || value->count != 1 || value->a || s->store.predicate) return false;
   tir_expr from = tir_operands(e->ir, value->operands)[0];
   struct c_type t = emit_c_stored(value->type, 1);

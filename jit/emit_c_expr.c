@@ -376,20 +376,17 @@ static void choice(struct emit_c *e, const struct tir_expr_node *n, struct c_chu
   fputc(')', e->out);
 }
 
-static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
+uint32_t emit_c_open_let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
   assert(n->kind == TIR_LET);
   tir_type type = tir_type_of(e->ir, n->a);
   bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
   int width = tir_type_lanes(type) > 1 ? c.width : 1;
   char name[32];
   uint32_t mark = emit_c_enter(e);
-  if (tir_type_code(type) == TIR_BOOL && width > 1) {
+  if (tir_type_code(type) == TIR_BOOL && width > 1)
     emit_c_refuse(e, "a vector of truth values that is bound has no form in C");
-    return;
-  }
   fprintf(e->out, "%sconst %s ", e->dialect->bound[0],
           index ? emit_c_index_type(e) : emit_c_type_name(e, emit_c_type(e, type, width), name));
-  const char *before = e->vars[n->ref], *own;
   char *text = NULL; /* the value is in terms of what the name meant before */
   size_t size;
   FILE *out = e->out;
@@ -400,13 +397,23 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk 
     emit_c_value(e, n->a, tir_type_lanes(type) == 1 ? C_SCALAR : c);
   fclose(e->out);
   e->out = out;
-  own = emit_c_declare_var(e, n->ref);
-  fprintf(e->out, "%s = %s; %s", own, text, e->dialect->bound[1]);
+  fprintf(e->out, "%s = %s; %s", emit_c_declare_var(e, n->ref), text, e->dialect->bound[1]);
   free(text);
-  emit_c_value(e, n->b, c);
+  return mark;
+}
+
+void emit_c_close_let(struct emit_c *e, uint32_t mark) {
   fprintf(e->out, "; %s", e->dialect->bound[2]);
   emit_c_leave(e, mark);
-  e->vars[n->ref] = (char *)before;
+}
+
+static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
+  bool whole = e->pairs && e->pairs[n->ref]; /* elsewhere; here it holds a lane */
+  if (whole) e->pairs[n->ref] = false;
+  uint32_t mark = emit_c_open_let(e, n, c);
+  emit_c_value(e, n->b, c);
+  emit_c_close_let(e, mark);
+  if (whole) e->pairs[n->ref] = true;
 }
 
 /* ---- */
@@ -415,10 +422,13 @@ static void scalar_variable(struct emit_c *e, const struct tir_expr_node *n, str
   assert(n->kind == TIR_VAR);
   tir_type t = n->type;
   char type[32];
+  if (e->pairs && e->pairs[n->ref]) {
+    emit_c_pair_lane(e, n->ref, c);
+    return;
+  }
   if (tir_type_is_int(t) && tir_type_lanes(t) == 1 &&
       !(tir_type_bits(t) == e->index_bits && tir_type_code(t) == TIR_INT))
     fprintf(e->out, "(%s)", emit_c_type_name(e, emit_c_type(e, t, 1), type));
-  (void)c;
   emit_c_variable(e, n->ref);
 }
 

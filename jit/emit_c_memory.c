@@ -162,6 +162,12 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
   }
 }
 
+void emit_c_raw(struct emit_c *e, tir_expr load, struct c_chunk c) {
+  const struct tir_expr_node *n = tir_at(e->ir, load);
+  assert(n->kind == TIR_LOAD && n->count == 1);
+  load_raw(e, n, tir_operands(e->ir, n->operands)[0], c);
+}
+
 void emit_c_address(struct emit_c *e, tir_expr load) {
   assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);

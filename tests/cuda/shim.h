@@ -56,6 +56,8 @@ template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uin
 
 #include "shim_boxes.h"
 
+#include "shim_pairs.h"
+
 /* ---- What nvcc knows without headers ---- */
 
 #define __syncthreads()      fibers_barrier(__LINE__)
