@@ -11,7 +11,7 @@ static bool open_contender(struct jit_running *c, const struct arena *arena, str
   const struct jit_kernel *kernel = c->kernel = jit_load_on(code, arena->device, false, &err);
   if (!kernel) return false;
   size_t bytes = jit_kernel_workspace(kernel);
-  c->args = arena->pointers;
+  c->args = arena->timed;
   c->workspace = bytes ? arena->memory->get(arena->device, bytes, &err) : NULL;
   if (!bytes) return true; /* else its pages are there before it is timed */
   return c->workspace && arena->memory->fill(arena->device, c->workspace, 0, bytes, &err);

@@ -18,6 +18,8 @@ struct workload {
   struct vm_intrinsics *intrinsics;   /* besides those shipped */
   struct tir_arguments inputs;        /* arguments as each run finds them; data is shared */
   struct tir_arguments expected;      /* and as the reference leaves them */
+  struct tir_arguments timed;         /* of a device: floats that the function only reads, with all their digits, for
+                                         timing; count 0: none. Others have no data */
   bool *written;                      /* per parameter: the function may write it */
   struct measure_reference reference; /* tolerance below 0: not known yet */
 };
@@ -40,6 +42,7 @@ struct arena {
   const struct jit_memory *memory;
   struct jit_device *device;
   void **pointers; /* as kernels take them */
+  void **timed;    /* and while they are timed */
   uint64_t *scalars;
   void **originals;          /* what buffers hold at first, in that memory */
   struct tir_arguments args; /* as the host sees them */

@@ -75,6 +75,31 @@ static void times_are_the_devices(void **state) {
   unsetenv("FAKE_CUDA_TIMES");
 }
 
+/* A clock that rises where data is small whole numbers: what candidates are timed with is not, unless the function makes
+ * integers of floats; what they are compared by is. */
+static void times_are_of_many_digits(void **state) {
+  (void)state;
+  setenv("FAKE_CUDA_TIMES", "64=0.25", 1);
+  setenv("FAKE_CUDA_EASY", "0.5", 1);
+  struct tir *functions[] = {doubling(),
+                             read_function("A: T.Buffer((1024,), \"float32\"), C: T.Buffer((1024,), \"float32\")",
+                                           "for i in range(1024):", "    with T.sblock(\"C\"):",
+                                           "        vi = T.axis.spatial(1024, i)", "        C[vi] = T.floor(A[vi])")};
+  static const double expected[] = {0.25e-3, 0.125e-3};
+  for (int i = 0; i < 2; i++) {
+    struct jit_measurer *m = start(functions[i]);
+    submit_bound(m, 1, 64);
+    struct jit_result r = next_result(m);
+    expect(&r, 1, JIT_MEASURED, NULL);
+    if (!(r.timing.seconds > 0.99 * expected[i] && r.timing.seconds < 1.01 * expected[i]))
+      fail_msg("function %d: %g s", i, r.timing.seconds);
+    jit_measurer_free(m);
+    tir_free(functions[i]);
+  }
+  unsetenv("FAKE_CUDA_EASY");
+  unsetenv("FAKE_CUDA_TIMES");
+}
+
 static void out_of_memory_by_name(void **state) {
   (void)state;
   setenv("FAKE_CUDA_MEMORY", "4096", 1);
@@ -136,10 +161,13 @@ static void two_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_fault_by_name),   cmocka_unit_test(guards_are_checked_after_timing),
-      cmocka_unit_test(times_are_the_devices), cmocka_unit_test(out_of_memory_by_name),
-      cmocka_unit_test(a_device_disappears),   cmocka_unit_test(two_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_fault_by_name),
+                                     cmocka_unit_test(guards_are_checked_after_timing),
+                                     cmocka_unit_test(times_are_the_devices),
+                                     cmocka_unit_test(times_are_of_many_digits),
+                                     cmocka_unit_test(out_of_memory_by_name),
+                                     cmocka_unit_test(a_device_disappears),
+                                     cmocka_unit_test(two_devices)};
   need_fakes();
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

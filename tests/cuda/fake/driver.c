@@ -9,6 +9,8 @@
  *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled; `64=+9past1`: the
  *                      tenth time and later alone
  *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no faults
+ *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with a whole number,
+ *                      a float32: as a device's clock rises where few bits change; unset: 1
  *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01. Twice that
  *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
 #define _GNU_SOURCE
@@ -252,6 +254,15 @@ void fake_cuda_pass(double milliseconds) {
   is_cold = 0;
 }
 
+/* What of its time a kernel takes by its data. */
+static double ease(void **args) {
+  float first;
+  const char *part = setting("FAKE_CUDA_EASY", NULL);
+  if (!part) return 1;
+  memcpy(&first, *(void **)args[0], sizeof first);
+  return first == (float)(long)first ? atof(part) : 1;
+}
+
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **args, void **extra) {
   const unsigned extents[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
@@ -263,7 +274,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   memcpy(&call, &function, sizeof call);
   const char *fault = call == skip ? NULL : later(said_of("FAKE_CUDA_FAULTS", threads));
   const char *time = said_of("FAKE_CUDA_TIMES", threads);
-  fake_cuda_pass(time ? atof(time) : 0.01);
+  fake_cuda_pass((time ? atof(time) : 0.01) * ease(args));
   if (!fault || *fault > '9') call(extents, args, shared_bytes);
   return fault ? fail(fault, args) : SUCCESS;
 }
