@@ -273,6 +273,16 @@ static void spread_threads(struct work *w) {
   w->threads = fmin(all, BOUND_THREADS), w->blocks = fmin(ceil(all / w->threads), MOST_BLOCKS);
 }
 
+/* Results that a thread has in registers: of a step, or where they stay with the thread until it has summed them all up, of
+ * all its steps. */
+static double held_results(const struct work *w) {
+  double all = w->virtuals;
+  if (w->nest->accesses[0].memory != DRAFT_LOCAL) return w->sums;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++)
+    if (w->nest->loops[i].axis == DRAFT_SERIAL && !w->nest->loops[i].reduces) all *= w->shape.trips[i];
+  return all;
+}
+
 static bool shape_work(struct work *w) {
   draft_shape_loops(w->nest, w->numbers, &w->shape);
   for (uint32_t i = w->nest->loop_count; i-- > 0;) {
@@ -292,7 +302,7 @@ static bool shape_work(struct work *w) {
     w->steps = fmax(1, all / (w->sums * w->blocks * w->threads));
   }
   w->warps = ceil(w->threads / w->gpu->warp);
-  w->registers = w->gpu->used_registers + w->sums * w->nest->accesses[0].bytes / BANK;
+  w->registers = w->gpu->used_registers + held_results(w) * w->nest->accesses[0].bytes / BANK;
   return w->threads <= w->gpu->block_threads;
 }
 

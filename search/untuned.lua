@@ -21,7 +21,8 @@ end
 
 local LOOKED = 8 -- so many that can be built are looked at before one that is not clean is taken
 
--- Whether nothing that the assembler says of a kernel makes it slow: registers that spill, products that wait for one another.
+-- Whether nothing that the assembler says of a kernel makes it slow: registers that spill, arrays of a thread in memory,
+-- products that wait for one another.
 -- What no assembler has seen is taken as it is; nil and why: a block takes more than the target has.
 local function is_clean(kernel, target)
   if not target.arch then return true end
@@ -29,7 +30,7 @@ local function is_clean(kernel, target)
   if not assembled and tostring(list):find "NVRTC is missing" or tostring(list):find "NVRTC has no code" then return true end
   if not assembled then return nil, list end
   for _, k in ipairs(list) do
-    if k.spill_stores + k.spill_loads > 0 or k.serialized then return false end
+    if k.spill_stores + k.spill_loads + k.stack_bytes > 0 or k.serialized then return false end
   end
   return true
 end
