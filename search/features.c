@@ -153,9 +153,22 @@ static void fill_logarithms(void) {
   for (int i = 0; i < SMALL; i++) logarithms[i] = (float)log2(1.0 + i);
 }
 
+/* The others are few too, in all candidates of a function: what came of each is kept, in the place that its bits give. */
+enum { KEPT_BITS = 9 };
+static _Thread_local struct { double x, logarithm; /* of 0: 0, as it is at first */ } kept[1 << KEPT_BITS];
+
+/* Of 1 and more. */
+static double logarithm_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  uint64_t at = (bits * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - KEPT_BITS);
+  if (kept[at].x != x) kept[at].logarithm = log2(1 + x), kept[at].x = x;
+  return kept[at].logarithm;
+}
+
 static float scaled(double x) {
   if (x >= 0 && x < SMALL && x == (int)x) return logarithms[(int)x];
-  return (float)(x < 0 ? -log2(1 - x) : log2(1 + x));
+  return (float)(x < 0 ? -logarithm_of(-x) : logarithm_of(x));
 }
 
 /* ---- What surrounds a store ---- */
@@ -394,10 +407,17 @@ static void write_threads(const struct store_info *s, float *row) {
       if (!strcmp(s->loops[l].thread, thread_names[t])) row[t] = scaled(s->loops[l].extent);
 }
 
-static int by_bytes(const void *x, const void *y) {
-  const struct access *a = x, *b = y;
-  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
-  return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
+static bool comes_before(const struct access *a, const struct access *b) {
+  return a->bytes != b->bytes ? a->bytes > b->bytes : a->buffer < b->buffer;
+}
+
+/* The accesses by their bytes, the most first. They are few, and large. */
+static void order_accesses(const struct store_info *s, const struct access **out) {
+  for (uint32_t i = 0; i < s->access_count; i++) {
+    uint32_t at = i;
+    for (; at > 0 && comes_before(&s->accesses[i], out[at - 1]); at--) out[at] = out[at - 1];
+    out[at] = &s->accesses[i];
+  }
 }
 
 static void write_access(const struct access *a, float *row) {
@@ -422,7 +442,7 @@ static void write_curve(const struct store_info *s, float *row) {
   for (uint32_t n = 0; n <= s->loop_count; n++) {
     double bytes = 0;
     for (uint32_t i = 0; i < s->access_count; i++) bytes += s->accesses[i].touched[n];
-    work[n] = log2(1 + operations * done);
+    work[n] = logarithm_of(operations * done);
     intensity[n] = bytes > 0 ? operations * done / bytes : 0;
     if (n < s->loop_count) done *= s->loops[n].extent;
   }
@@ -462,9 +482,10 @@ static void write_row(struct store_info *s, tir_buffer written, float *row) {
   for (uint32_t i = 0; i < s->access_count; i++) find_reuse(s, &s->accesses[i]);
   write_curve(s, row + AT_CURVE);
   write_rest(s, written, row + AT_REST);
-  qsort(s->accesses, s->access_count, sizeof *s->accesses, by_bytes);
+  const struct access *ordered[MOST_ACCESSES];
+  order_accesses(s, ordered);
   for (uint32_t i = 0; i < s->access_count && i < BUFFERS; i++)
-    write_access(&s->accesses[i], row + AT_BUFFERS + i * BUFFER_WIDTH);
+    write_access(ordered[i], row + AT_BUFFERS + i * BUFFER_WIDTH);
 }
 
 static void describe_iterations(const struct tir *ir, tir_block block, struct loop_info *loop) {

@@ -109,8 +109,7 @@ static void run_job(struct worker *w, uint32_t i) {
   assert(pool->jobs[i].function < pool->function_count);
   uint32_t function = pool->jobs[i].function;
   struct vm_schedule *schedule = w->schedules[function];
-  struct search_candidate *out = &pool->out[i];
-  memset(out, 0, sizeof *out);
+  struct search_candidate *out = &pool->out[i]; /* cleared */
   out->err.instruction = -1;
   w->jobs++;
   uint64_t start = vm_ticks();
