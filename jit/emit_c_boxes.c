@@ -58,6 +58,35 @@ static void wait(struct emit_c *e, const tir_expr *args) {
   write_barrier_call(e, "ms_mbarrier_wait", args);
 }
 
+/* (number, threads) */
+static void meet(struct emit_c *e, const tir_expr *args) {
+  if (emit_c_needs(e, "ms_named_barrier"))
+    fputs("MS_PTX(void, ms_named_barrier, (uint32_t number, uint32_t threads)) {\n"
+          "  asm volatile(\"bar.sync %0, %1;\" : : \"r\"(number), \"r\"(threads) : \"memory\");\n}\n",
+          e->helpers);
+  fputs("ms_named_barrier(", e->out);
+  emit_c_index(e, args[0]);
+  fputs(", ", e->out);
+  emit_c_index(e, args[1]);
+  fputc(')', e->out);
+}
+
+/* (count, more): a constant of the instruction's. */
+static void set_registers(struct emit_c *e, const tir_expr *args) {
+  bool more = !tir_is_const(e->ir, args[1], 0);
+  const char *name = more ? "ms_more_registers" : "ms_fewer_registers";
+  if (!tir_is_int(e->ir, args[0])) {
+    emit_c_refuse(e, "a number of registers that is not constant");
+    return;
+  }
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "template <int count> MS_PTX(void, %s, ()) {\n"
+            "  asm volatile(\"setmaxnreg.%s.sync.aligned.u32 %%0;\" : : \"n\"(count));\n}\n",
+            name, more ? "inc" : "dec");
+  fprintf(e->out, "%s<%lld>()", name, (long long)tir_at(e->ir, args[0])->imm);
+}
+
 static void fence(struct emit_c *e, const tir_expr *args) {
   (void)args;
   if (emit_c_needs(e, "ms_mbarrier_fence"))
@@ -141,10 +170,8 @@ bool emit_c_box_call(struct emit_c *e, tir_expr call) {
     const char *name;
     uint32_t count;
     void (*write)(struct emit_c *e, const tir_expr *args);
-  } known[] = {{TIR_MBARRIER_INIT, 2, init},
-               {TIR_MBARRIER_FENCE, 0, fence},
-               {TIR_MBARRIER_EXPECT, 2, expect},
-               {TIR_MBARRIER_ARRIVE, 1, arrive},
+  } known[] = {{TIR_MBARRIER_INIT, 2, init},     {TIR_MBARRIER_FENCE, 0, fence}, {TIR_MBARRIER_EXPECT, 2, expect},
+               {TIR_MBARRIER_ARRIVE, 1, arrive}, {TIR_NAMED_BARRIER, 2, meet},   {TIR_SET_REGISTERS, 2, set_registers},
                {TIR_MBARRIER_WAIT, 2, wait}};
   const struct tir_expr_node *n = tir_at(e->ir, call);
   const char *called = tir_text(e->ir, n->ref);

@@ -281,6 +281,16 @@ static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
   }
 }
 
+/* Its threads change how many registers they have: a block then has all that there are (PTX ISA, "setmaxnreg"). */
+static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
+  for (tir_stmt s = kernel; s; s = tir_next(e->ir, s, kernel)) {
+    if (!tir_is(e->ir, s, TIR_EVALUATE)) continue;
+    const struct tir_expr_node *n = tir_at(e->ir, tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value);
+    if (n->kind == TIR_CALL && !strcmp(tir_text(e->ir, n->ref), TIR_SET_REGISTERS)) return true;
+  }
+  return false;
+}
+
 static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, uint32_t maps,
                          struct launch *launch) {
   FILE *outer = e->out;
@@ -299,7 +309,8 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   emit_c_leave(e, mark);
   fclose(e->out);
   e->out = e->functions;
-  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d) %s(", e->asked.threads, e->asked.name);
+  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d%s) %s(", e->asked.threads,
+          sets_registers(e, c->loop) ? ", 1" : "", e->asked.name);
   emit_c_captured(e, c, C_PARAMETERS);
   for (uint32_t i = 0; i < maps; i++)
     fprintf(e->out, "%sconst __grid_constant__ ms_tensor_map ms_map_%u", i || c->buffers + c->vars ? ", " : "", i);

@@ -148,8 +148,10 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
  *   tensor_copy(to, stride, barrier, from, rank, extents..., coordinates..., box...)   begins a copy of `rank` dimensions, outermost
  *       first: row r of the box, its dimensions but the last counted together, comes to element r * stride of `to`, zeros
  *       where the box leaves the tensor, which is compact
+ *   named_barrier(number, threads)   where so many of the block's threads, whole warps, meet
+ *   set_registers(count, more)       how many registers each thread of the warp group has from here on
  * A thread may read what a copy brings once it has waited for the phase itself. A barrier is 8 bytes. Put by
- * lower/boxes.c and lower/pipeline.c. Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor". */
+ * lower/boxes.c, lower/feed.c and lower/producer.c. Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor". */
 #define TIR_MBARRIER_INIT   "mbarrier_init"
 #define TIR_MBARRIER_FENCE  "mbarrier_fence"
 #define TIR_MBARRIER_EXPECT "mbarrier_expect"
@@ -157,6 +159,17 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
 #define TIR_MBARRIER_WAIT   "mbarrier_wait"
 #define TIR_TENSOR_COPY     "tensor_copy"
 #define TIR_MBARRIER_SCOPE  "shared.mbarrier"
+#define TIR_NAMED_BARRIER   "named_barrier"
+#define TIR_SET_REGISTERS   "set_registers"
+enum {
+  TIR_NAMED_BARRIERS = 16,
+  TIR_BLOCK_REGISTERS = 65536,
+  TIR_REGISTERS_UNIT = 8,
+  TIR_LEAST_REGISTERS = 24,
+  TIR_MOST_REGISTERS = 256
+};
+/* A thread's registers as a kernel of so many threads starts that changes them: what its block has, shared out. */
+int64_t tir_registers_each(int64_t threads);
 enum { TIR_BOX_MOST_RANK = 5, TIR_BOX_MOST_SIDE = 256, TIR_BOX_ALIGNMENT = 16 };
 /* The operands of a tensor_copy, by number. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };

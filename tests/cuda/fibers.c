@@ -20,7 +20,7 @@ struct copy {
   uint32_t bytes, width, group;
 };
 
-enum state { READY, AT_BARRIER, AT_SHUFFLE, AT_PHASE, ENDED };
+enum state { READY, AT_BARRIER, AT_NAMED, AT_SHUFFLE, AT_PHASE, ENDED };
 struct fiber {
   ucontext_t context;
   char *stack;
@@ -36,6 +36,8 @@ struct fiber {
   bool makes;           /* a barrier in shared memory, which it has not fenced */
   const void *phase_of; /* the barrier whose phase it waits for */
   uint32_t parity;
+  uint32_t number, comes; /* of the barrier where so many meet */
+  int registers;          /* that it set; 0: none */
 };
 
 struct fibers_index threadIdx, blockIdx;
@@ -149,6 +151,7 @@ static void start(struct fiber *f, struct fibers_index at) {
   f->at = at, f->state = READY;
   f->copy_count = f->groups = 0;
   f->fenced = f->makes = false;
+  f->registers = 0;
 }
 
 static void resume(struct fiber *f) {
@@ -165,6 +168,31 @@ static void wait_at(enum state state, int line) {
 unsigned fibers_thread(void) { return (unsigned)(running - fibers); }
 
 void fibers_barrier(int line) { wait_at(AT_BARRIER, line); }
+
+void fibers_named_barrier(uint32_t number, uint32_t threads) {
+  if (number >= TIR_NAMED_BARRIERS || !threads || threads % WARP || threads > thread_count)
+    fibers_fail("barrier %u of %u threads", number, threads);
+  running->number = number, running->comes = threads;
+  wait_at(AT_NAMED, 0);
+}
+
+void fibers_set_registers(int count, int more) {
+  int each = (int)tir_registers_each(thread_count);
+  if (count % TIR_REGISTERS_UNIT || count < TIR_LEAST_REGISTERS || count > TIR_MOST_REGISTERS ||
+      (more ? count < each : count > each))
+    fibers_fail("a thread that has %d registers sets %d", each, count);
+  running->registers = count;
+}
+
+static void check_registers(void) {
+  long sum = 0, each = (long)tir_registers_each(thread_count);
+  for (unsigned i = 0; i < thread_count; i++) {
+    if (fibers[i].registers != fibers[i - i % TIR_GROUP].registers)
+      fibers_fail("threads of one warp group set unlike numbers of registers");
+    sum += fibers[i].registers ? fibers[i].registers : each;
+  }
+  if (sum > each * (long)thread_count) fibers_fail("a block's threads wait for registers that it does not have");
+}
 
 uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line) {
   struct fiber *f = running;
@@ -401,6 +429,28 @@ static bool exchange(struct fiber *warp, unsigned lanes) {
   return true;
 }
 
+/* Those who wait at a barrier with a number go on, if they are as many as it says. */
+static bool meet_named(void) {
+  for (unsigned first = 0; first < thread_count; first++) {
+    if (fibers[first].state != AT_NAMED) continue;
+    uint32_t number = fibers[first].number, come = 0;
+    for (unsigned i = first; i < thread_count; i++) {
+      if (fibers[i].state != AT_NAMED || fibers[i].number != number) continue;
+      if (fibers[i].comes != fibers[first].comes) fibers_fail("threads come to barrier %u for unlike numbers", number);
+      come++;
+    }
+    if (come != fibers[first].comes) continue;
+    proxies_see = true;
+    for (unsigned i = first; i < thread_count; i++) {
+      if (fibers[i].state != AT_NAMED || fibers[i].number != number) continue;
+      fibers[i].state = READY;
+      proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
+    }
+    return true;
+  }
+  return false;
+}
+
 static unsigned count_state(enum state state) {
   unsigned count = 0;
   for (unsigned i = 0; i < thread_count; i++) count += fibers[i].state == state;
@@ -412,11 +462,13 @@ static bool go_on(void) {
   bool any = false;
   for (unsigned w = 0; w < thread_count; w += WARP)
     any |= exchange(&fibers[w], thread_count - w < WARP ? thread_count - w : WARP);
+  any |= meet_named();
   return any || end_phases();
 }
 
 /* Nobody can run, and nobody goes on by himself: all meet, or the kernel is at fault. */
 static void meet(void) {
+  if (count_state(AT_NAMED)) fibers_fail("threads wait at a barrier with a number that not all come to");
   if (count_state(AT_PHASE)) fibers_fail("threads wait for the phase of a barrier in shared memory that does not end");
   unsigned at_barrier = count_state(AT_BARRIER);
   for (unsigned i = 0; i < thread_count; i++)
@@ -498,6 +550,7 @@ static void run_block(struct fibers_index at) {
     if (run_ready(order, first, slow) || go_on() || run_ready(order, 0, 0)) continue;
     meet();
   }
+  check_registers();
   if (box_count) fibers_fail("a block ends before copies of boxes have arrived");
   check_dynamic();
 }

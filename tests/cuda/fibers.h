@@ -64,6 +64,10 @@ void fibers_mbarrier_init(const void *at, uint32_t count);
 void fibers_mbarrier_fence(void);
 void fibers_mbarrier_expect(const void *at, uint32_t bytes);
 void fibers_mbarrier_wait(const void *at, uint32_t parity);
+/* Where so many threads, of whole warps, meet; the block's other threads have no part in it. */
+void fibers_named_barrier(uint32_t number, uint32_t threads);
+/* Of all of a block's threads there are as many registers as they begin with. */
+void fibers_set_registers(int count, int more);
 /* Of a map that cuTensorMapEncodeTiled made; coordinates innermost first. */
 void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, uint32_t rank);
 

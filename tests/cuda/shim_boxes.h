@@ -1,4 +1,4 @@
-/* Copies of boxes of tensors and barriers in shared memory, on a CPU. */
+/* Copies of boxes of tensors, barriers in shared memory, and what warp groups of unlike work need, on a CPU. */
 
 #define __grid_constant__
 struct ms_tensor_map;
@@ -8,6 +8,12 @@ struct ms_tensor_map;
 [[maybe_unused]] static void ms_mbarrier_expect(const void *at, uint32_t bytes) { fibers_mbarrier_expect(at, bytes); }
 [[maybe_unused]] static void ms_mbarrier_arrive(const void *at) { fibers_mbarrier_expect(at, 0); }
 [[maybe_unused]] static void ms_mbarrier_wait(const void *at, uint32_t parity) { fibers_mbarrier_wait(at, parity); }
+
+[[maybe_unused]] static void ms_named_barrier(uint32_t number, uint32_t threads) {
+  fibers_named_barrier(number, threads);
+}
+template <int count> [[maybe_unused]] static void ms_more_registers() { fibers_set_registers(count, 1); }
+template <int count> [[maybe_unused]] static void ms_fewer_registers() { fibers_set_registers(count, 0); }
 
 #define SHIM_TENSOR_COPY(rank)                                                                                         \
   template <class... At>                                                                                               \

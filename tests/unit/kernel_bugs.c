@@ -118,15 +118,17 @@ struct bug {
             "        T.wgmma_store(Z.data, 0, 128, C.access_ptr(\"w\"), 128)")
 
 /* Eight steps of products by two warp groups, of boxes; who copies waits for all warps to have read what it overwrites. */
-#define FREED                                                                                                          \
+#define TWO_GROUPS(producer, ...)                                                                                      \
   "A: T.Buffer((128, 512), \"float16\"), B: T.Buffer((512, 64), \"float16\"), C: T.Buffer((128, 64), \"float32\")",    \
       LINES(                                                                                                           \
           "for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                     \
+          "    D = T.alloc_buffer((128, 64), scope=\"shared\")",                                                       \
           "    Z = T.alloc_buffer((64, 64), \"float32\", scope=\"wgmma.accumulator\")", TX(256),                       \
           "        T.wgmma_fill(Z.data, 0, 64, T.float32(0))",                                                         \
           "    for k in T.serial(8, annotations={\"software_pipeline_stage\": [0, 0, 2], "                             \
           "\"software_pipeline_order\": [0, 1, 2], \"software_pipeline_async_stages\": [0], "                          \
-          "\"software_pipeline_tensor_copies\": 1, \"software_pipeline_products_in_flight\": 1}):",                    \
+          "\"software_pipeline_tensor_copies\": 1, \"software_pipeline_producer\": " #producer                         \
+          ", \"software_pipeline_products_in_flight\": 1}):",                                                          \
           "        S = T.alloc_buffer((128, 64), \"float16\", scope=\"shared.panels\")",                               \
           "        U = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")", "    " TX(256),                \
           "            for i in range(16):", "                for v in T.vectorized(2):",                              \
@@ -136,7 +138,12 @@ struct bug {
           "    " TX(256), "            for j in range(4):",                                                            \
           "                T.wgmma_mma(Z.data, 0, 64, S.access_ptr(\"r\", offset=tx // 128 * 4096 + j * 16), 64, "     \
           "U.access_ptr(\"r\", offset=j * 1024), 64, \"row_major\")",                                                  \
-          TX(256), "        T.wgmma_store(Z.data, 0, 64, C.access_ptr(\"w\", offset=tx // 128 * 4096), 64)")
+          TX(256), __VA_ARGS__)
+#define FREED TWO_GROUPS(0, "        T.wgmma_store(Z.data, 0, 64, C.access_ptr(\"w\", offset=tx // 128 * 4096), 64)")
+/* The same, of boxes that a third group has copied; sums go by way of shared memory, where they lie over the boxes. */
+#define FED                                                                                                            \
+  TWO_GROUPS(1, "        T.wgmma_store(Z.data, 0, 64, D.access_ptr(\"w\", offset=tx // 128 * 4096), 64)", TX(256),     \
+             "        for i in range(32):", "            C[i * 4 + tx // 64, tx % 64] = D[i * 4 + tx // 64, tx % 64]")
 #define FREED_PLAIN                                                                                                    \
   LINES("for i, j in T.grid(128, 64):", "    C[i, j] = T.float32(0)", "    for k in range(512):",                      \
         "        C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])")
@@ -191,6 +198,7 @@ static const struct bug bugs[] = {
     {NULL, FLIGHT(0), .caught = NOBODY, .plain = FLIGHT_PLAIN},
     {NULL, BOXES, .caught = NOBODY, .plain = FLIGHT_PLAIN},
     {NULL, FREED, .caught = NOBODY, .plain = FREED_PLAIN},
+    {NULL, FED, .caught = NOBODY, .plain = FREED_PLAIN},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -332,6 +340,34 @@ static const struct bug bugs[] = {
      INTERPRETER | SHIM, FREED_PLAIN},
     {"a version is free a warp too late", FREED, IN_LOWERED, "phases.data, 5, 8, 2), 8)", "phases.data, 5, 8, 2), 9)",
      INTERPRETER | SHIM, FREED_PLAIN},
+    {"the producer waits for nobody", FED, IN_LOWERED,
+     "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, T.truncmod(k, 4) + 4, 8, 1), "
+     "T.truncmod(T.Div(k, 4) + 1, 2))",
+     "T.evaluate(0)", INTERPRETER | SHIM, FREED_PLAIN},
+    {"the producer waits by the other parity", FED, IN_LOWERED, "T.truncmod(T.Div(k, 4) + 1, 2))",
+     "T.truncmod(T.Div(k, 4), 2))", INTERPRETER | SHIM, FREED_PLAIN},
+    {"two threads of the producer copy", FED, IN_LOWERED, "if tx == 256", "if tx >= 382", INTERPRETER | SHIM,
+     FREED_PLAIN},
+    {"no thread of the producer copies", FED, IN_LOWERED, "if tx == 256", "if tx == 384", INTERPRETER | SHIM,
+     FREED_PLAIN},
+    {"the producer does not know of barriers", FED, IN_LOWERED, "T.tvm_storage_sync(\"shared\", T.bool(False), -1)",
+     "T.evaluate(0)", INTERPRETER | SHIM, FREED_PLAIN},
+    {"consumers wait for the producer, too", FED, IN_LOWERED, "T.named_barrier(1, 256)", "T.named_barrier(1, 384)",
+     INTERPRETER | SHIM, FREED_PLAIN},
+    {"consumers meet where all should", FED, IN_LOWERED, "T.named_barrier(1, 256)",
+     "T.tvm_storage_sync(\"shared\", T.bool(False), -1)", INTERPRETER | SHIM, FREED_PLAIN},
+    {"sums are stored over what others read", FED, IN_LOWERED, "T.named_barrier(1, 256)", "T.evaluate(0)",
+     INTERPRETER | SHIM, FREED_PLAIN},
+    {"sums are read that others have not stored", FED, IN_LOWERED,
+     "T.named_barrier(1, 256)\n                        C[tx]", "T.evaluate(0)\n                        C[tx]",
+     INTERPRETER | SHIM, FREED_PLAIN},
+    {"consumers have more registers than there are", FED, IN_LOWERED, "T.set_registers(232, 1)",
+     "T.set_registers(240, 1)", INTERPRETER | SHIM, FREED_PLAIN},
+    {"a number of registers that there is not", FED, IN_LOWERED, "T.set_registers(40, 0)", "T.set_registers(44, 0)",
+     INTERPRETER | SHIM | NVRTC, FREED_PLAIN},
+    {"consumers do not say that they have read", FED, IN_LOWERED,
+     "T.mbarrier_arrive(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, T.truncmod(k + 3, 4) + 4, 8, 1))",
+     "T.evaluate(0)", INTERPRETER | SHIM, FREED_PLAIN},
     {"a tensor is described with other rows", BOXES, IN_SOURCE, "ms_strides[] = {768}", "ms_strides[] = {384}", SHIM,
      FLIGHT_PLAIN},
     {"a tensor is described with another swizzle", BOXES, IN_SOURCE, "ms_steps, 0, 3, 2, 0)", "ms_steps, 0, 2, 2, 0)",

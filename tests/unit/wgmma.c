@@ -89,6 +89,7 @@ struct product {
   const char *start_b;         /* where b begins; NULL: at 0 */
   const char *pipeline;        /* annotations of the loop over tiles of 64 of k; NULL: the tiles are the matrices */
   const char *text, *plain;    /* instead of what these make; NULL: they make it */
+  bool producer;               /* a warp group more copies */
 };
 
 /* C = A * B, tiles in shared memory as large as the matrices. */
@@ -137,7 +138,7 @@ static char *text_of(const struct product *p) {
 }
 
 /* The same, with copies of tiles and products in one loop. `besides`: what that loop does after its products. */
-static char *pipelined_text_of(const struct product *p, const char *besides) {
+__attribute__((noinline)) static char *pipelined_text_of(const struct product *p, const char *besides) {
   char *text = NULL;
   int rows = p->groups * p->fragments * TIR_WGMMA_ROWS, threads = p->groups * TIR_GROUP, n = p->n, k = p->k;
   int length = p->by_rows ? n / 8 : 8; /* of a row of b's tile, in vectors */
@@ -207,9 +208,21 @@ static struct tir *read_plain(const struct product *p) {
   return ir;
 }
 
+/* The text, in which a warp group more copies. Takes it. */
+static char *with_producer(char *text) {
+  static const char asks[] = "\"software_pipeline_tensor_copies\": 1";
+  char *made = malloc(strlen(text) + 64);
+  if (!made || !strstr(text, asks)) abort();
+  size_t until = strlen(text) - strlen(strstr(text, asks));
+  sprintf(made, "%.*s\"software_pipeline_producer\": 1, %s", (int)until, text, text + until);
+  free(text);
+  return made;
+}
+
 static struct tir *read_product(const struct product *p) {
   ms_error err = {0};
   char *text = p->text ? strdup(p->text) : p->pipeline ? pipelined_text_of(p, "") : text_of(p);
+  if (p->producer) text = with_producer(text);
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   if (!ir) fail_msg("%s\n%s", err.message, text);
   free(text);
@@ -308,6 +321,14 @@ static const struct product products[] = {
     {"bfloat16", 1, 1, 32, 320, true, NULL, BOXES(2, 1)},
     {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), ENDING(ENDING_A, ENDING_B), ENDING_PLAIN},
     {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), THREE, THREE_PLAIN},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), .producer = true},
+    {"bfloat16", 2, 1, 96, 384, false, NULL, BOXES(2, 1), .producer = true},
+    {"float16", 2, 2, 64, 256, true, NULL, BOXES(1, 1), .producer = true},
+    {"bfloat16", 1, 1, 128, 128, false, NULL, BOXES(3, 1), .producer = true}, /* two iterations of five versions */
+    {"float16", 2, 1, 128, 320, true, NULL, BOXES(0, 1), .producer = true},   /* one version */
+    {"float16", 2, 1, 256, 320, true, NULL, BOXES(1, 0), .producer = true},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), ENDING(ENDING_A, ENDING_B), ENDING_PLAIN, true},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(3, 0), THREE, THREE_PLAIN, true},
 };
 enum { COUNT = sizeof products / sizeof *products };
 
@@ -360,6 +381,8 @@ static void three_witnesses_agree(void **state) {
     bool boxes = p->pipeline && strstr(p->pipeline, "tensor_copies");
     assert_int_equal(boxes, !!strstr(source, "ms_tensor_copy_"));
     assert_true(!boxes || !strstr(source, "ms_copy_"));
+    assert_int_equal(kernels.at[0].threads, (p->groups + p->producer) * TIR_GROUP);
+    assert_int_equal(p->producer && p->groups > 1, !!strstr(source, "ms_more_registers<232>()"));
     compiled = check_code(source, &kernels, what) && compiled;
     witness_write(folder, i, source, paths[i]);
     if (!witness_open(&witnesses[i], modules[i], 1, 3, &err)) fail_msg("%s: %s", what, err.message);
@@ -441,7 +464,7 @@ static void groups_stay_in_flight(void **state) {
   (void)state;
   char noted[300];
   for (size_t i = 0; i < COUNT; i++) {
-    if (!products[i].pipeline) continue;
+    if (!products[i].pipeline || products[i].producer) continue;
     bool stays = strstr(products[i].pipeline, "in_flight\": 1");
     char *text = lowered_text(pipelined_text_of(&products[i], ""), noted);
     int ahead;
@@ -522,6 +545,42 @@ static void what_is_no_box_is_told(void **state) {
     if (!strstr(noted, cases[i].says)) fail_msg("%zu: %s", i, noted);
     free(text);
   }
+}
+
+/* What has no producer is done by the threads that there are, and told. */
+static void what_has_no_producer_is_told(void **state) {
+  (void)state;
+  static const struct product whole = {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1)},
+                              two = {"float16", 2, 1, 64, 320, true, NULL, BOXES(2, 1)};
+  static const struct product more = {
+      "float16",
+      1,
+      1,
+      64,
+      320,
+      true,
+      NULL,
+      "\"software_pipeline_stage\": [0, 0, 2, 2], \"software_pipeline_order\": [0, 1, 2, 3], "
+      "\"software_pipeline_async_stages\": [0], \"software_pipeline_tensor_copies\": 1"};
+  static const char besides[] = "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
+                                "                C[0, 0] = T.float32(k)\n";
+  char noted[300], *text = lowered_text(with_producer(pipelined_text_of(&whole, "")), noted);
+  assert_string_equal(noted, "");
+  assert_non_null(strstr(text, "thread_binding(256"));
+  free(text);
+  text = lowered_text(with_producer(pipelined_text_of(&more, besides)), noted);
+  if (!strstr(noted, "a warp group more copies: it does more than copy boxes and multiply")) fail_msg("%s", noted);
+  assert_non_null(strstr(text, "thread_binding(128"));
+  free(text);
+  struct tir_lower_options few = lowering;
+  ms_error err = {0};
+  few.block_threads = 256, few.noted = note, few.data = noted;
+  text = with_producer(pipelined_text_of(&two, ""));
+  struct tir *ir = tir_read(text, strlen(text), "product", &err);
+  assert_true(tir_lower(ir, 1, &few, &err));
+  if (!strstr(noted, "a warp group more copies: the block would have too many threads")) fail_msg("%s", noted);
+  tir_free(ir);
+  free(text);
 }
 
 /* A buffer that not all of is filled stays as it was; the annotation is 0 or 1. */
@@ -605,6 +664,7 @@ int main(void) {
                                      cmocka_unit_test(groups_stay_in_flight),
                                      cmocka_unit_test(what_is_not_proved_is_waited_for),
                                      cmocka_unit_test(what_is_no_box_is_told),
+                                     cmocka_unit_test(what_has_no_producer_is_told),
                                      cmocka_unit_test(what_is_not_filled_is_no_box),
                                      cmocka_unit_test(what_descriptors_cannot_name),
                                      cmocka_unit_test(other_targets_refuse)};

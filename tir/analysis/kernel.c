@@ -336,6 +336,18 @@ static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *ax
   if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;
 }
 
+/* A warp group more copies boxes in some loop (lower/producer.c). */
+static bool has_producer(const struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    struct tir_span annotations = tir_stmt_at(ir, s)->annotations;
+    tir_expr boxes = tir_annotation(ir, annotations, "software_pipeline_tensor_copies");
+    tir_expr asked = tir_annotation(ir, annotations, "software_pipeline_producer");
+    if (boxes && asked && tir_is_const(ir, boxes, 1) && tir_is_const(ir, asked, 1)) return true;
+  }
+  return false;
+}
+
 static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
   struct tir_kernel k = {.uniform = true};
   struct axes axes = {0};
@@ -344,6 +356,7 @@ static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
     if (tir_is(ir, s, TIR_BLOCK)) add_bounds(ir, &k, s);
   }
   k.threads = product_of(ir, &axes, "threadIdx"), k.vthreads = product_of(ir, &axes, "vthread");
+  if (k.threads > 0 && has_producer(ir, top)) k.threads += TIR_GROUP;
   k.shared_bytes = shared_bytes_of(ir, root, top);
   int64_t local = bytes_of_scope(ir, root, top, "local", strlen("local") + 1);
   k.local_bytes = local < 0 || k.vthreads < 0 || __builtin_mul_overflow(local, k.vthreads, &local) ? -1 : local;

@@ -46,7 +46,7 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
+  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_NAMED, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
   OP_THREAD_NUMBER
 };
 // clang-format on
@@ -257,6 +257,7 @@ enum thread_status {
   THREAD_DONE,
   THREAD_AT_WARP,
   THREAD_AT_BARRIER,
+  THREAD_AT_NAMED,
   THREAD_AT_REDUCE,
   THREAD_AT_PHASE,
   THREAD_FAILED
@@ -275,6 +276,7 @@ struct thread {
   INTERP_LIST(struct held, held); /* of the first of a warp group */
   uint32_t product_groups;        /* that it has committed so far */
   INTERP_LIST(uint32_t, ended);   /* by barrier: phases that it knows to have ended */
+  int64_t registers;              /* that it asked for; 0: those that it started with */
   uint32_t time;                  /* grows where it arrives */
   INTERP_LIST(uint32_t,
               known);    /* by thread: up to which of its times all is done before what this one does; may be short */
@@ -364,6 +366,11 @@ void interp_order_add(struct machine *m);
 void interp_order_arrive(struct machine *m, struct thread *t, uint32_t barrier);
 void interp_order_end(struct machine *m, uint32_t barrier);
 void interp_order_wait(struct machine *m, struct thread *t, uint32_t barrier);
+bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t number); /* it waits there */
+void interp_order_meet(struct machine *m, struct thread *threads, uint32_t count,
+                       int64_t number); /* at this named barrier */
+/* The block has the registers that its threads asked for (interp_group.c). False: refused. */
+bool interp_check_registers(struct machine *m, const struct thread *threads, uint32_t count);
 bool interp_knows(const struct thread *t, uint32_t who, uint32_t time); /* what `who` did then is done */
 /* Notes that the thread reads; whether another may do at the same time what it reads, in the epoch. */
 void interp_order_read(struct machine *m, const struct thread *t, struct touch *touch, uint32_t who);

@@ -8,7 +8,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_GROUP, FORM_PHASE, FORM_BARRIER, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
+  FORM_ZERO, FORM_GROUP, FORM_PHASE, FORM_BARRIER, FORM_NAMED, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
 };
 // clang-format on
 static const struct builtin {
@@ -21,6 +21,7 @@ static const struct builtin {
     {TIR_COMMIT_GROUP, FORM_GROUP, 0, OP_COMMIT},
     {TIR_WAIT_GROUP, FORM_GROUP, 1, OP_WAIT},
     {TIR_MBARRIER_WAIT, FORM_PHASE, 2, 0},
+    {TIR_NAMED_BARRIER, FORM_NAMED, 2, 0},
     {"if_then_else", FORM_CHOOSE, 3, 0},
     {"isnan", FORM_UNARY, 1, OP_IS_NAN},
     {"isinf", FORM_UNARY, 1, OP_IS_INF},
@@ -124,12 +125,12 @@ static operand group(struct compiler *c, enum op op, const tir_expr *args, uint3
   return interp_int(c, 0);
 }
 
-/* mbarrier_wait(at, parity). */
-static operand phase(struct compiler *c, const tir_expr *args) {
+/* mbarrier_wait(at, parity), or named_barrier(number, threads). */
+static operand meeting(struct compiler *c, enum op op, const tir_expr *args) {
   if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a thread waits outside of a kernel");
-  tir_expr parity = args[1];
-  operand at = interp_expr(c, args[0], 0), of = interp_expr(c, parity, 0);
-  interp_emit(c, OP_PHASE, 0, at, of, 0, 0);
+  tir_expr second = args[1];
+  operand at = interp_expr(c, args[0], 0), of = interp_expr(c, second, 0);
+  interp_emit(c, op, 0, at, of, 0, 0);
   return interp_int(c, 0);
 }
 
@@ -440,7 +441,8 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_ASSUME: return assume(c, args[0]);
   case FORM_ZERO: return interp_int(c, 0);
   case FORM_GROUP: return group(c, (enum op)known->which, args, n->count);
-  case FORM_PHASE: return phase(c, args);
+  case FORM_PHASE: return meeting(c, OP_PHASE, args);
+  case FORM_NAMED: return meeting(c, OP_NAMED, args);
   case FORM_BARRIER: return barrier(c);
   case FORM_SHUFFLE: return shuffle(c, args);
   case FORM_REDUCE: return allreduce(c, n);

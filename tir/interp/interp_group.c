@@ -141,11 +141,39 @@ static bool proxy_fence(struct tir_extern_call *call, void *data) {
   return true;
 }
 
+/* (count, more) */
+static bool set_registers(struct tir_extern_call *call, void *data) {
+  (void)data;
+  struct machine *m = call->machine;
+  int64_t count = tir_call_count(call) == 2 ? whole(call, 0) : 0, each = tir_registers_each(m->block_threads);
+  if (!m->in_kernel) return true;
+  if (count % TIR_REGISTERS_UNIT || count < TIR_LEAST_REGISTERS || count > TIR_MOST_REGISTERS)
+    return tir_call_fail(call, "no thread has %lld registers", (long long)count);
+  if (whole(call, 1) ? count < each : count > each)
+    return tir_call_fail(call, "%lld registers are not %s than %lld", (long long)count,
+                         whole(call, 1) ? "more" : "fewer", (long long)each);
+  call->thread->registers = count;
+  return true;
+}
+
+bool interp_check_registers(struct machine *m, const struct thread *threads, uint32_t count) {
+  int64_t sum = 0, each = tir_registers_each(count);
+  for (uint32_t i = 0; i < count; i++) {
+    const struct thread *first = &threads[i - i % TIR_GROUP];
+    sum += threads[i].registers ? threads[i].registers : each;
+    if (threads[i].registers != first->registers)
+      return interp_fail(m, &threads[i], MS_RUN_BARRIER, "threads of one warp group set unlike numbers of registers");
+  }
+  return sum <= each * count || interp_fail(m, &threads[0], MS_RUN_BARRIER,
+                                            "the block's threads wait for registers: %lld are asked for, it has %lld",
+                                            (long long)sum, (long long)(each * count));
+}
+
 const struct tir_extern *interp_group_call(const char *name) {
-  static const struct tir_extern known[] = {{TIR_WGMMA_FILL, fill, NULL},        {TIR_WGMMA_MMA, multiply, NULL},
-                                            {TIR_WGMMA_STORE, store, NULL},      {TIR_WGMMA_FENCE, fence, NULL},
-                                            {TIR_WGMMA_COMMIT, commit, NULL},    {TIR_WGMMA_WAIT, wait, NULL},
-                                            {TIR_PROXY_FENCE, proxy_fence, NULL}};
+  static const struct tir_extern known[] = {
+      {TIR_WGMMA_FILL, fill, NULL},         {TIR_WGMMA_MMA, multiply, NULL},         {TIR_WGMMA_STORE, store, NULL},
+      {TIR_WGMMA_FENCE, fence, NULL},       {TIR_WGMMA_COMMIT, commit, NULL},        {TIR_WGMMA_WAIT, wait, NULL},
+      {TIR_PROXY_FENCE, proxy_fence, NULL}, {TIR_SET_REGISTERS, set_registers, NULL}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return &known[i];
   return NULL;

@@ -6,6 +6,7 @@
  * barriers, many readers are one. Source: Lamport, "Time, clocks", CACM 1978; Flanagan, Freund, "FastTrack", PLDI 2009. */
 #include "interp.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void interp_order_begin(struct machine *m, struct thread *threads, uint32_t count) {
@@ -43,6 +44,24 @@ void interp_order_end(struct machine *m, uint32_t barrier) {
 void interp_order_wait(struct machine *m, struct thread *t, uint32_t barrier) {
   while (t->known.count < m->block_threads) INTERP_PUSH(t->known, 0);
   join(t->known.at, clock_of(m, barrier, true), m->block_threads);
+}
+
+void interp_order_meet(struct machine *m, struct thread *threads, uint32_t count, int64_t number) {
+  uint32_t *all = calloc(count, sizeof *all);
+  if (!all) abort();
+  for (uint32_t i = 0; i < count; i++) {
+    struct thread *t = &threads[i];
+    if (!interp_is_at_named(m, t, number)) continue;
+    join(all, t->known.at, t->known.count);
+    all[t->index] = t->time++;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    struct thread *t = &threads[i];
+    if (!interp_is_at_named(m, t, number)) continue;
+    while (t->known.count < count) INTERP_PUSH(t->known, 0);
+    join(t->known.at, all, count);
+  }
+  free(all);
 }
 
 bool interp_knows(const struct thread *t, uint32_t who, uint32_t time) {

@@ -61,6 +61,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   t->status = THREAD_RUNNING;
   t->coming.count = t->groups = 0;
   t->held.count = t->product_groups = 0;
+  t->registers = 0;
   memcpy(t->at, block, FIRST_THREAD_DIM * sizeof *block);
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++) {
     t->at[d] = index % m->extents[d];
@@ -150,6 +151,34 @@ static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count
   return true;
 }
 
+bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t number) {
+  return t->status == THREAD_AT_NAMED && interp_get(t, m->program->code.at[t->pc].a).i == number;
+}
+
+/* Lets the threads go on that wait at one barrier with a number, in one place, where they are as many as it says. *any: some do. */
+static bool meet_named(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
+  for (int64_t number = 0; number < TIR_NAMED_BARRIERS && !*any; number++) {
+    const struct thread *first = NULL;
+    int64_t come = 0, expected = 0;
+    for (uint32_t i = 0; i < count; i++) {
+      if (!interp_is_at_named(m, &threads[i], number)) continue;
+      int64_t said = interp_get(&threads[i], m->program->code.at[threads[i].pc].b).i;
+      if (!first) first = &threads[i], expected = said;
+      if (said != expected || said < 1 || said % WARP || threads[i].pc != first->pc)
+        return interp_fail(m, &threads[i], MS_RUN_BARRIER,
+                           "thread %u waits here, for %lld; thread %u waits elsewhere, or for others", threads[i].index,
+                           (long long)said, first->index);
+      come++;
+    }
+    if (!come || come != expected) continue;
+    interp_order_meet(m, threads, count, number);
+    for (uint32_t i = 0; i < count; i++)
+      if (interp_is_at_named(m, &threads[i], number)) threads[i].pc++, threads[i].status = THREAD_RUNNING;
+    *any = true;
+  }
+  return true;
+}
+
 /* Threads that wait for phases of barriers in shared memory look again, and where none can go on, what copies bring
  * arrives. *any: one goes on. */
 static bool end_phases(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
@@ -180,7 +209,8 @@ static bool meet(struct machine *m, struct thread *threads, uint32_t count, bool
   for (uint32_t i = 0; i < count; i++) *over = *over && threads[i].status == THREAD_DONE;
   if (*over) return true;
   for (uint32_t i = 0; i < count; i++)
-    if (threads[i].status != threads[0].status || threads[i].pc != threads[0].pc) {
+    if (threads[i].status != threads[0].status || threads[i].pc != threads[0].pc ||
+        threads[i].status == THREAD_AT_NAMED) {
       const struct thread *waits = threads[0].status == THREAD_DONE ? &threads[i] : &threads[0];
       return interp_fail(
           m, waits, MS_RUN_BARRIER, "thread %u waits here; thread %u %s", waits->index, waits == &threads[0] ? i : 0,
@@ -205,11 +235,11 @@ static bool run_block(struct machine *m, struct thread *threads, uint32_t count,
   for (bool over = false, any; !over;) {
     for (uint32_t i = 0; i < count; i++)
       if (threads[i].status == THREAD_RUNNING && interp_execute(m, &threads[i]) == THREAD_FAILED) return false;
-    if (!meet_warps(m, threads, count, &any) || (!any && !end_phases(m, threads, count, &any)) ||
-        (!any && !meet(m, threads, count, &over)))
+    if (!meet_warps(m, threads, count, &any) || (!any && !meet_named(m, threads, count, &any)) ||
+        (!any && !end_phases(m, threads, count, &any)) || (!any && !meet(m, threads, count, &over)))
       return false;
   }
-  return interp_end_block_of_boxes(m, &threads[0]);
+  return interp_check_registers(m, threads, count) && interp_end_block_of_boxes(m, &threads[0]);
 }
 
 static bool run_grid(struct machine *m, struct thread *threads, uint32_t count, const struct thread *host) {

@@ -194,7 +194,7 @@ static bool refuse(struct pass *p, tir_stmt place, const char *what) {
 
 /* ---- Putting barriers ---- */
 
-static tir_stmt new_barrier(struct tir *ir) {
+tir_stmt lower_new_barrier(struct tir *ir) {
   tir_expr args[] = {tir_string(ir, tir_symbol_of(ir, "shared")), tir_int(ir, TIR_T_BOOL, 0),
                      tir_int(ir, TIR_T_I32, -1)};
   tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
@@ -219,7 +219,7 @@ static bool walk_list(struct pass *p, tir_stmt parent, enum tir_list list, struc
     ok = summarize(p, s, &of);
     if (ok && conflicts(p, &out->last, &of.first, parent)) {
       ok = is_reached_by_all(p, parent);
-      if (ok) tir_insert_before(ir, s, new_barrier(ir));
+      if (ok) tir_insert_before(ir, s, lower_new_barrier(ir));
       out->barrier = true;
       forget(&out->last);
     }
@@ -256,7 +256,7 @@ static bool walk_loop(struct pass *p, tir_stmt loop, struct summary *out) {
                             : conflicts(p, &body.last, &body.first, tir_stmt_at(ir, loop)->parent);
   if (ok && meets) {
     ok = is_reached_by_all(p, loop);
-    if (ok) tir_insert_before(ir, tir_stmt_at(ir, loop)->first[TIR_BODY], new_barrier(ir));
+    if (ok) tir_insert_before(ir, tir_stmt_at(ir, loop)->first[TIR_BODY], lower_new_barrier(ir));
     body.barrier = true;
     forget(&body.first);
   }
@@ -267,6 +267,17 @@ static bool walk_loop(struct pass *p, tir_stmt loop, struct summary *out) {
   add_uses(&out->last, &body.last);
   free_summary(&body);
   return ok;
+}
+
+/* What others than the kernel's threads do: those wait for what it brings, and for all to know of barriers in shared memory as it
+ * begins (producer.c). */
+static bool walk_producer(struct pass *p, tir_stmt attr, struct summary *out) {
+  struct summary of = {0};
+  bool ok = walk_list(p, attr, TIR_BODY, &of);
+  assert(!ok || !of.barrier);
+  add_uses(&out->last, &of.last);
+  free_summary(&of);
+  return ok && (out->barrier = true);
 }
 
 static bool walk_if(struct pass *p, tir_stmt test, struct summary *out) {
@@ -356,7 +367,7 @@ static bool summarize(struct pass *p, tir_stmt s, struct summary *out) {
   case TIR_LOOP:
   case TIR_WHILE: gather(p, s, &out->first); return walk_loop(p, s, out);
   case TIR_IF: gather(p, s, &out->first); return walk_if(p, s, out);
-  case TIR_ATTR: return walk_list(p, s, TIR_BODY, out);
+  case TIR_ATTR: return lower_is_producer(p->low->ir, s) ? walk_producer(p, s, out) : walk_list(p, s, TIR_BODY, out);
   default: return walk_leaf(p, s, out);
   }
 }

@@ -60,8 +60,7 @@ bool pipeline_needs_boxes(const struct pipeline *p, uint32_t part) {
   return any;
 }
 
-/* The kernel that the pipeline stands in. */
-static tir_stmt kernel_of(const struct pipeline *p) {
+tir_stmt pipeline_kernel(const struct pipeline *p) {
   tir_stmt kernel = p->loop;
   for (tir_stmt s = p->loop; s != p->low->body; s = tir_stmt_at(p->low->ir, s)->parent) kernel = s;
   return kernel;
@@ -69,7 +68,7 @@ static tir_stmt kernel_of(const struct pipeline *p) {
 
 static int64_t threads_of(const struct pipeline *p) {
   tir_stmt inside;
-  struct lower_threads t = lower_threads_of(p->low->ir, kernel_of(p), &inside);
+  struct lower_threads t = lower_threads_of(p->low->ir, pipeline_kernel(p), &inside);
   return t.extent[0] * t.extent[1] * t.extent[2];
 }
 
@@ -111,7 +110,7 @@ static void init(struct pipeline *p, uint32_t number, int64_t arrivals, tir_stmt
 static void allocate_barriers(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   tir_stmt inside;
-  lower_threads_of(ir, kernel_of(p), &inside);
+  lower_threads_of(ir, pipeline_kernel(p), &inside);
   uint32_t count = p->frees ? 2 * p->ring : p->ring;
   tir_expr size = tir_int(ir, TIR_T_I32, count);
   p->phases = tir_new_buffer(ir, tir_symbol_of(ir, "phases"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
@@ -123,7 +122,7 @@ static void allocate_barriers(struct pipeline *p) {
   lower_append_call(ir, begin, TIR_MBARRIER_FENCE, NULL, 0);
   tir_insert_before(ir, tir_stmt_at(ir, inside)->first[TIR_BODY], alloc);
   tir_insert_after(ir, alloc, begin);
-  lower_elect(ir, p->loop, begin);
+  p->made = lower_elect(ir, p->loop, begin);
   tir_kill_alone(ir, begin);
 }
 
@@ -163,8 +162,7 @@ static bool all_asked(const struct pipeline *p) {
   return all;
 }
 
-void pipeline_put_boxes(struct pipeline *p) {
-  struct tir *ir = p->low->ir;
+void pipeline_find_ring(struct pipeline *p) {
   if (!p->arrivals) return;
   p->ring = 1;
   for (uint32_t i = 0; i < p->count; i++) {
@@ -178,6 +176,11 @@ void pipeline_put_boxes(struct pipeline *p) {
     snprintf(note, sizeof note, "one whose boxes are freed by barriers of their own: %s", why);
     lower_note(p->low, p->loop, note);
   }
+}
+
+void pipeline_put_boxes(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  if (!p->arrivals) return;
   allocate_barriers(p);
   tir_expr iteration = tir_sub(ir, tir_var_expr(ir, p->var), p->min);
   bool waits = p->frees;
@@ -194,7 +197,7 @@ void pipeline_put_boxes(struct pipeline *p) {
     tir_expr number = tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->ring));
     lower_put_box(ir, &part->box, p->phases, number, begin);
     tir_insert_before(ir, part->stmt, stage);
-    lower_elect(ir, p->loop, begin);
+    if (!p->produces) lower_elect(ir, p->loop, begin);
     tir_kill_alone(ir, begin);
     tir_kill(ir, part->stmt);
     part->stmt = stage;
@@ -228,6 +231,6 @@ void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr
   tir_stmt stage = lower_new_stage(ir, 0);
   lower_append_call(ir, stage, TIR_MBARRIER_ARRIVE, &at, 1);
   tir_append(ir, to, TIR_BODY, stage);
-  tir_expr first = lower_first_of_warps(ir, kernel_of(p));
+  tir_expr first = lower_first_of_warps(ir, pipeline_kernel(p));
   settle(ir, stage, condition ? tir_and(ir, first, condition) : first);
 }

@@ -44,6 +44,7 @@ static const struct {
     {"dots", GPU, "four products of bytes, added up, become a dot product", lower_dots},
     {"copies", GPU, "copies go on by themselves where the machine has such", lower_copies},
     {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
+    {"producer", GPU, "a warp group more copies for the others, where a software pipeline asks for it", lower_producer},
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"share", BOTH, "what an expression uses again is bound, and computed once", lower_share},
     {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},

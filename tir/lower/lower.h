@@ -60,6 +60,7 @@ bool lower_instruction(struct lowering *low); /* instruction.c */
 bool lower_legalize(struct lowering *low);    /* legalize.c */
 bool lower_share(struct lowering *low);       /* share.c */
 bool lower_workspace(struct lowering *low);   /* workspace.c */
+bool lower_producer(struct lowering *low);    /* producer.c */
 bool lower_outline(struct lowering *low);     /* outline.c */
 
 /* ---- Shared by passes (rewrite.c) ---- */
@@ -145,6 +146,12 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 #define LOWER_PIPELINE_ASYNC "software_pipeline_async_stages" /* stages whose copies go on by themselves */
 /* 1: statements of those stages copy boxes of tensors, where the target and what they copy let them; 0: they do not. */
 #define LOWER_PIPELINE_BOXES "software_pipeline_tensor_copies"
+/* 1: a warp group more than the kernel's threads copies boxes, and the others only multiply; 0: they do it. */
+#define LOWER_PIPELINE_PRODUCER "software_pipeline_producer"
+/* An attribute around what that warp group does, at the kernel's start. (producer.c) */
+#define LOWER_PRODUCER "producer_warp_group"
+bool lower_is_producer(const struct tir *ir, tir_stmt s);
+tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads meet (barriers.c) */
 /* How many groups of products an iteration leaves in flight: 0 or 1. What these read has so many versions more. */
 #define LOWER_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
 /* An attribute around a statement of such a loop; its value says what the statement asks for. (stages.c) */

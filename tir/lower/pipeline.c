@@ -306,6 +306,7 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_s
   if (early >= 0) evaluate(ir, to, TIR_WAIT_GROUP, early);
   for (uint32_t at = 0; at < p->count; at++) {
     uint32_t i = p->by_order[at];
+    if (p->produces && p->parts[i].boxes) continue;
     bool none = when[i] && tir_is_const(ir, when[i], 0);
     int64_t left = none ? -1 : groups_left(p, i, false);
     if (left >= 0) evaluate(ir, to, TIR_WAIT_GROUP, left);
@@ -317,12 +318,14 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_s
   }
 }
 
-/* The steps in which every stage has an iteration. What its versions are in registers is indexed by constants. */
+/* The steps in which every stage has an iteration. What its versions are in registers is indexed by constants. Where a warp
+ * group more copies, what is left runs all iterations, each in its own step. */
 static tir_stmt main_loop(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, p->loop);
   struct tir_var_node v = ir->vars.at[p->var];
-  tir_expr depth = tir_int(ir, v.type, p->depth), zero = tir_int(ir, v.type, 0);
+  int64_t early = p->produces ? 0 : p->depth;
+  tir_expr depth = tir_int(ir, v.type, early), zero = tir_int(ir, v.type, 0);
   tir_expr count = tir_sub(ir, p->extent, depth), min = tir_add(ir, p->min, depth);
   if (!tir_is_int(ir, p->extent)) count = tir_make(ir, TIR_MAX, count, zero);
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, min, count);
@@ -330,14 +333,15 @@ static tir_stmt main_loop(struct pipeline *p) {
       tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_versions(p);
   tir_stmt loop = tir_new_loop(ir, var, min, count, in_registers ? TIR_UNROLLED : (enum tir_loop_kind)n.loop_kind);
   static const char *const done[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC,
-                                     LOWER_PIPELINE_BOXES};
+                                     LOWER_PIPELINE_BOXES, LOWER_PIPELINE_PRODUCER};
   for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
     struct tir_annotation a = ir->annotations.at[i];
     bool keep = true;
-    for (int k = 0; k < 4; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
+    for (int k = 0; k < 5; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
     if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
   }
-  do_step(p, tir_sub(ir, tir_var_expr(ir, var), p->min), true, true, loop);
+  tir_expr step = tir_sub(ir, tir_var_expr(ir, var), tir_sub(ir, p->min, tir_int(ir, v.type, p->depth - early)));
+  do_step(p, step, true, true, loop);
   return loop;
 }
 
@@ -359,10 +363,11 @@ static void rotate(struct pipeline *p) {
     pieces[i] = lower_new_stage(ir, 0);
     tir_insert_before(ir, p->loop, pieces[i]);
   }
-  for (int64_t t = 0; t < p->depth; t++) do_step(p, tir_int(ir, type, t), false, true, pieces[0]);
-  if (extent < 0 || extent > p->depth) tir_append(ir, pieces[1], TIR_BODY, main_loop(p));
+  int64_t rim = p->produces ? 0 : p->depth; /* steps before all stages run, and as many behind */
+  for (int64_t t = 0; t < rim; t++) do_step(p, tir_int(ir, type, t), false, true, pieces[0]);
+  if (extent < 0 || extent > rim) tir_append(ir, pieces[1], TIR_BODY, main_loop(p));
   tir_expr depth = tir_int(ir, type, p->depth), from = tir_make(ir, TIR_MAX, p->extent, depth);
-  for (int64_t t = 0; t < p->depth; t++)
+  for (int64_t t = 0; t < rim; t++)
     do_step(p, tir_add(ir, from, tir_int(ir, type, t)), false, copies_late(p), pieces[2]);
   tir_stmt around = tir_stmt_at(ir, p->loop)->parent;
   tir_kill(ir, p->loop);
@@ -376,9 +381,9 @@ static void rotate(struct pipeline *p) {
 
 /* It is done as it stands. */
 static void drop(struct tir *ir, tir_stmt loop) {
-  static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC,
-                                     LOWER_PIPELINE_BOXES, LOWER_PIPELINE_IN_FLIGHT};
-  for (int i = 0; i < 5; i++)
+  static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER,     LOWER_PIPELINE_ASYNC,
+                                     LOWER_PIPELINE_BOXES, LOWER_PIPELINE_IN_FLIGHT, LOWER_PIPELINE_PRODUCER};
+  for (int i = 0; i < 6; i++)
     tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, keys[i]), TIR_NONE);
   for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
@@ -414,8 +419,11 @@ static bool run_ahead(struct pipeline *p) {
     if (p->parts[i].async && !p->parts[i].boxes) begin_copies(p, i);
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;
+  pipeline_find_ring(p);
+  if (!pipeline_find_producer(p)) return false;
   pipeline_put_boxes(p);
   if (!pipeline_make_versions(p)) return false;
+  if (p->produces) pipeline_put_producer(p);
   hoist_allocations(p);
   rotate(p);
   return true;

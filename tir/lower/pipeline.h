@@ -43,9 +43,11 @@ struct pipeline {
   uint8_t *uses;                           /* by part and buffer */
   uint32_t *versions;                      /* by buffer of its own */
   uint32_t arrivals;                       /* statements that copy boxes */
-  tir_buffer phases; /* barriers: one a version for boxes that arrive, one for what may be overwritten */
-  uint32_t ring;     /* so many versions */
-  bool frees;        /* who reads boxes tells when their version may be overwritten */
+  tir_buffer phases;   /* barriers: one a version for boxes that arrive, one for what may be overwritten */
+  uint32_t ring;       /* so many versions */
+  tir_stmt made;       /* where one thread makes them */
+  bool produces, lets; /* a warp group more copies; what it would copy depends on lets */
+  bool frees;          /* who reads boxes tells when their version may be overwritten */
 };
 
 static inline uint8_t *uses_at(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
@@ -66,11 +68,17 @@ uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer); /* that i
 bool pipeline_make_versions(struct pipeline *p); /* accesses name them, and allocations have room for them */
 /* Copies of boxes (feed.c). Finds what copies them, all of it in one stage; what asks for it and does not is told. False: refused. */
 bool pipeline_find_boxes(struct pipeline *p);
-void pipeline_put_boxes(struct pipeline *p);                        /* in place of what threads would copy */
+void pipeline_find_ring(struct pipeline *p); /* how many versions boxes have, and whether they are freed */
+void pipeline_put_boxes(struct pipeline *p); /* in place of what threads would copy */
 bool pipeline_needs_boxes(const struct pipeline *p, uint32_t part); /* it touches what boxes are copied to */
 /* Appends, around what the part does in step t, the wait for its iteration's boxes, and that they may be overwritten. */
 void pipeline_wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
 void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
+tir_stmt pipeline_kernel(const struct pipeline *p); /* that it stands in */
+/* A warp group more copies boxes (producer.c), if the annotation asks for it and it may, which is told. False: refused. */
+bool pipeline_find_producer(struct pipeline *p);
+void pipeline_put_producer(
+    struct pipeline *p); /* takes what copies out of the loop, to the kernel's start, with allocations */
 bool has_register_versions(const struct pipeline *p);
 
 #endif

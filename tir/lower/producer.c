@@ -1,0 +1,250 @@
+/* Producer: one warp group more than a kernel's threads copies boxes of tensors for the others, which only multiply.
+ *
+ *   for k: first thread copies S[k % 3]; C += S[(k - 2) % 3]       becomes
+ *
+ *   if t < 256: for k: C += S[k % 3]; …      the consumers: all that the kernel does
+ *   else if t == 256: for k: copy S[k % 3]   the producer runs ahead by as many iterations as there are versions
+ *
+ * A software pipeline asks for it. It is done in two steps. First, with the pipeline, what copies comes to stand at the kernel's
+ * start in an attribute of its own, by which passes know that other threads do it than those of the kernel (pipeline.c). Last,
+ * when barriers stand and all that looks at the kernel's threads is done: the kernel gets the threads, which meet once, when
+ * barriers in shared memory have been made; from there on the kernel's own meet at a barrier with a number. Where a block's
+ * threads cannot have 240 registers each the producer gives most of its own to the others.
+ * Requires of the last step: kernels; barriers. Gives: no such attribute. Keeps: everything else.
+ * Source: PTX ISA, "bar", "setmaxnreg"; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1. */
+#include "footprint.h"
+#include "pipeline.h"
+
+#include <string.h>
+
+static bool is_producer(const struct tir *ir, tir_stmt s) {
+  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), LOWER_PRODUCER);
+}
+
+bool lower_is_producer(const struct tir *ir, tir_stmt s) { return is_producer(ir, s); }
+
+static tir_stmt find_producer(const struct tir *ir, tir_stmt inside) {
+  tir_stmt s = tir_stmt_at(ir, inside)->first[TIR_BODY];
+  while (s && !is_producer(ir, s)) s = tir_stmt_at(ir, s)->next;
+  return s;
+}
+
+/* ---- The block ---- */
+
+struct shape {
+  int axis;                           /* which grows: the last that has threads */
+  int64_t before, threads, is, grown; /* threads between neighbours on it; of the block; its extent, then and now */
+};
+
+/* False: a warp group more is no whole number of neighbours. */
+static bool find_shape(const struct lower_threads *t, struct shape *out) {
+  *out = (struct shape){.axis = 2, .before = 1, .threads = t->extent[0] * t->extent[1] * t->extent[2]};
+  while (out->axis && t->extent[out->axis] == 1) out->axis--;
+  for (int a = 0; a < out->axis; a++) out->before *= t->extent[a];
+  out->is = t->extent[out->axis], out->grown = out->is + TIR_GROUP / out->before;
+  return TIR_GROUP % out->before == 0;
+}
+
+/* ---- With the pipeline ---- */
+
+static bool read_wish(const struct pipeline *p, bool *wish) {
+  const struct tir *ir = p->low->ir;
+  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_PRODUCER);
+  *wish = asked && tir_is_const(ir, asked, 1);
+  return !asked || *wish || tir_is_const(ir, asked, 0) ||
+         pipeline_refuse(p, "it says by neither 0 nor 1 whether a warp group more copies");
+}
+
+static bool find_let(void *data, tir_expr e) {
+  struct pipeline *p = data;
+  const struct tir *ir = p->low->ir;
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_VAR && tir_var_at(ir, n->ref)->kind == TIR_VAR_LET) p->lets = true;
+  return true;
+}
+
+/* NULL: the copies can be a warp group's of their own. */
+static const char *why_no_producer(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  tir_stmt inside;
+  struct lower_threads threads = lower_threads_of(ir, pipeline_kernel(p), &inside);
+  struct shape shape;
+  int64_t most = p->low->options && p->low->options->block_threads ? p->low->options->block_threads : 1024;
+  if (!p->arrivals) return "no statement copies a box";
+  if (!p->frees) return "boxes are not freed by barriers of their own";
+  if (p->arrivals + 1 != p->count) return "it does more than copy boxes and multiply";
+  if (find_producer(ir, inside)) return "another loop of the kernel has one";
+  if (!find_shape(&threads, &shape)) return "a warp group more does not fill an axis of the block's threads";
+  if (shape.threads + TIR_GROUP > most) return "the block would have too many threads";
+  tir_walk_expr(ir, p->min, find_let, p), tir_walk_expr(ir, p->extent, find_let, p);
+  for (uint32_t i = 0; i < p->count; i++)
+    for (uint32_t d = 0; p->parts[i].boxes && d < p->parts[i].box.rank; d++)
+      tir_walk_expr(ir, p->parts[i].box.at[d], find_let, p);
+  return p->lets ? "what is copied depends on a value that is bound in the kernel" : NULL;
+}
+
+bool pipeline_find_producer(struct pipeline *p) {
+  bool wish;
+  if (!read_wish(p, &wish)) return false;
+  if (!wish) return true;
+  const char *why = why_no_producer(p);
+  p->produces = !why;
+  if (!why) return true;
+  char note[200];
+  snprintf(note, sizeof note, "one for which a warp group more copies: %s", why);
+  lower_note(p->low, p->loop, note);
+  return true;
+}
+
+/* Loops of one iteration around the pipeline (boxes.c knows of no others) are not around what copies. */
+static void leave_loops(struct pipeline *p, tir_stmt top) {
+  struct tir *ir = p->low->ir;
+  for (tir_stmt s = tir_stmt_at(ir, p->loop)->parent; s != p->low->body; s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING) continue;
+    tir_subst_var(ir, tir_stmt_at(ir, s)->loop.var, tir_stmt_at(ir, s)->loop.min);
+    tir_subst_stmt(ir, top);
+    tir_subst_clear(ir);
+  }
+}
+
+void pipeline_put_producer(struct pipeline *p) {
+  struct tir *ir = p->low->ir;
+  struct tir_var_node v = ir->vars.at[p->var];
+  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR), at = p->made;
+  tir_symbol key = tir_symbol_of(ir, LOWER_PRODUCER);
+  tir_expr none = tir_int(ir, TIR_T_I32, 0);
+  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
+  n->attr.key = key, n->attr.node = none, n->attr.value = none;
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, p->min, p->extent);
+  tir_stmt loop = tir_new_loop(ir, var, p->min, p->extent, TIR_SERIAL);
+  for (uint32_t place = 0; place < p->count; place++) {
+    struct part *part = &p->parts[p->by_order[place]];
+    if (!part->boxes) continue;
+    tir_stmt copy = tir_clone_stmt(ir, part->stmt);
+    tir_subst_var(ir, p->var, tir_var_expr(ir, var));
+    tir_subst_stmt(ir, copy);
+    tir_subst_clear(ir);
+    tir_append(ir, loop, TIR_BODY, copy);
+    tir_kill_alone(ir, copy);
+    tir_kill(ir, part->stmt);
+  }
+  for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY], next; s; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    if (!tir_is(ir, s, TIR_ALLOC)) continue;
+    tir_detach(ir, s);
+    tir_insert_after(ir, at, s);
+    at = s;
+  }
+  tir_append(ir, attr, TIR_BODY, loop);
+  tir_insert_after(ir, at, attr);
+  leave_loops(p, attr);
+}
+
+/* ---- Last ---- */
+
+static tir_stmt new_call(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
+  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
+  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, name), args, count);
+  tir_stmt_at(ir, s)->evaluate.value = call;
+  return s;
+}
+
+static tir_stmt new_registers(struct tir *ir, int64_t count, bool more) {
+  tir_expr args[] = {tir_int(ir, TIR_T_I32, count), tir_int(ir, TIR_T_I32, more)};
+  return new_call(ir, TIR_SET_REGISTERS, args, 2);
+}
+
+/* Where the consumers meet no producer comes. */
+static void name_barriers(struct tir *ir, tir_stmt top, int64_t threads) {
+  enum { NUMBER = 1 };
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!lower_calls(ir, s, LOWER_BARRIER)) continue;
+    tir_expr args[] = {tir_int(ir, TIR_T_I32, NUMBER), tir_int(ir, TIR_T_I32, threads)};
+    tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, TIR_NAMED_BARRIER), args, 2);
+    tir_as(ir, s, TIR_EVALUATE)->evaluate.value = call;
+  }
+}
+
+/* The axis gets the threads; gives its variable. */
+static tir_var grow(struct tir *ir, tir_stmt kernel, tir_var old, int64_t extent) {
+  tir_stmt loop = kernel;
+  while (tir_as(ir, loop, TIR_LOOP)->loop.var != old) loop = tir_stmt_at(ir, loop)->first[TIR_BODY];
+  struct tir_var_node v = ir->vars.at[old];
+  tir_expr size = tir_int(ir, v.type, extent);
+  tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, v.min, size);
+  tir_as(ir, loop, TIR_LOOP)->loop.var = var, tir_as(ir, loop, TIR_LOOP)->loop.extent = size;
+  tir_subst_var(ir, old, tir_var_expr(ir, var));
+  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
+  tir_subst_clear(ir);
+  return var;
+}
+
+/* The first thread of the group that is more. */
+static tir_expr first_of(struct tir *ir, const struct lower_threads *t, const struct shape *shape, tir_var grown) {
+  tir_expr var = tir_var_expr(ir, grown);
+  tir_expr first = tir_make(ir, TIR_EQ, var, tir_int(ir, tir_type_of(ir, var), shape->is));
+  for (int a = 0; a < shape->axis; a++) {
+    if (t->extent[a] == 1) continue;
+    tir_expr other = tir_var_expr(ir, t->var[a]);
+    first = tir_and(ir, first, tir_make(ir, TIR_EQ, other, tir_int(ir, tir_type_of(ir, other), 0)));
+  }
+  return first;
+}
+
+/* A block's registers, shared out in whole eights: none moves where all can have as many as are of use. */
+static void share_registers(struct tir *ir, int64_t threads, tir_stmt test) {
+  enum { PRODUCER = 40, MOST = 240 }; /* of no more use; enough to copy */
+  int64_t each = tir_registers_each(threads + TIR_GROUP);
+  if (each >= MOST) return;
+  int64_t left =
+      (each * (threads + TIR_GROUP) - PRODUCER * TIR_GROUP) / threads / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
+  int64_t most = left < MOST ? left : MOST;
+  tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_BODY], new_registers(ir, most, true));
+  tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_ELSE], new_registers(ir, PRODUCER, false));
+}
+
+static void specialize(struct tir *ir, tir_stmt kernel, tir_stmt attr) {
+  tir_stmt inside;
+  struct lower_threads t = lower_threads_of(ir, kernel, &inside);
+  struct shape shape;
+  bool fits = find_shape(&t, &shape);
+  assert(fits && t.var[shape.axis]);
+  (void)fits;
+  tir_var grown = grow(ir, kernel, t.var[shape.axis], shape.grown);
+  tir_expr var = tir_var_expr(ir, grown), is = tir_int(ir, tir_type_of(ir, var), shape.is);
+  tir_stmt test = tir_new_stmt(ir, TIR_IF), first = tir_new_stmt(ir, TIR_IF);
+  tir_expr consumes = tir_make(ir, TIR_LT, var, is), begins = first_of(ir, &t, &shape, grown);
+  tir_as(ir, test, TIR_IF)->test.condition = consumes, tir_as(ir, first, TIR_IF)->test.condition = begins;
+  for (tir_stmt s = tir_stmt_at(ir, attr)->next, next; s; s = next) {
+    next = tir_stmt_at(ir, s)->next;
+    tir_detach(ir, s);
+    tir_append(ir, test, TIR_BODY, s);
+  }
+  name_barriers(ir, test, shape.threads);
+  tir_move_children(ir, attr, TIR_BODY, first, TIR_BODY);
+  tir_append(ir, test, TIR_ELSE, first);
+  share_registers(ir, shape.threads, test);
+  tir_insert_before(ir, attr, new_call(ir, TIR_PROXY_FENCE, NULL, 0));
+  tir_insert_before(ir, attr, lower_new_barrier(ir));
+  tir_replace(ir, attr, test);
+  tir_kill(ir, attr);
+}
+
+bool lower_producer(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = tir_stmt_at(ir, low->body)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
+    tir_stmt inside;
+    if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_THREAD_BINDING) continue;
+    lower_threads_of(ir, s, &inside);
+    tir_stmt attr = find_producer(ir, inside);
+    if (attr) specialize(ir, s, attr);
+  }
+  return true;
+}
+
+/* ---- Registers ---- */
+
+int64_t tir_registers_each(int64_t threads) {
+  int64_t each = TIR_BLOCK_REGISTERS / threads / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
+  return each < TIR_MOST_REGISTERS ? each : TIR_MOST_REGISTERS;
+}
