@@ -4,7 +4,7 @@
 local ms = msched
 local cli, tools = ms.load "lua.cli", ms.load "lua.bench_tools"
 local named, suites, work = ms.load "lua.ops.named", ms.load "lua.ops.suites", ms.load "lua.bench_work"
-local peak = ms.load "lua.peak"
+local peak, tensor_peak = ms.load "lua.peak", ms.load "lua.tensor_peak"
 
 local SECONDS = 1 -- of timing, each
 local LONG, HOPELESS = 0.1, 20 -- seconds, and times our kernel's: what takes longer is timed once
@@ -65,7 +65,15 @@ end
 -- move, copies in its memory too.
 local function limits_of(target)
   if not target.arch then return {most = peak.call(target.cores)} end
-  return {most = peak.device_call(target), copies = peak.device_copy_call(target)}
+  return {most = peak.device_call(target), copies = peak.device_copy_call(target), tensor = {}}
+end
+
+-- The limit of a schedule's arithmetic: of tensor cores, where they multiply in it.
+local function limit_of(limits, trace, target)
+  local type = target.arch and tensor_peak.type_of {trace}
+  if not type then return limits.most end
+  limits.tensor[type] = limits.tensor[type] or tensor_peak.call(peak.device_of(target.arch), target, type)
+  return limits.tensor[type], tensor_peak.name(type)
 end
 
 local function is_of_float32(func)
@@ -91,7 +99,8 @@ local function measure(member, func, trace, target, vendors, limits)
   local ours = kernel:prepare(table.unpack(arrays))
   ours:run()
   local theirs, failed = vendor_calls(member, vendors, arrays)
-  local most, copies = limits.most, limits.copies
+  local copies = limits.copies
+  local most, of = limit_of(limits, trace, target)
   local calls, hopeless = {ours, most.call, copies and copies.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
   for _, v in ipairs(theirs) do
     v.seconds = work.seconds_of_a_run(v.call)
@@ -99,7 +108,8 @@ local function measure(member, func, trace, target, vendors, limits)
   end
   local times = ms.time_in_turn(calls, SECONDS)
   local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs, failed = failed}
-  row.peak = is_of_float32(func) and most.operations / times[2].low or nil -- the peak is float32's
+  row.peak = (of or is_of_float32(func)) and most.operations / times[2].low or nil -- the peak is float32's, or tensor cores'
+  row.tensor_cores = of
   if copies then row.bytes, row.bandwidth = bytes_of(func), copies.bytes / times[3].low end
   for _, v in ipairs(theirs) do
     v.seconds = v.turn and times[v.turn].seconds or v.seconds
@@ -111,12 +121,12 @@ end
 
 -- ---- Reports ---------------------------------------------------------------------------------------------------
 
-local function share_of_peak(row) return row.peak and string.format(" %3.0f %%", 100 * row.operations / row.seconds / row.peak) or "" end
+local function share_of_peak(row) return row.peak and string.format(" %3.0f %%", 100 * row.operations / row.seconds / row.peak) .. (row.tensor_cores and " of " .. row.tensor_cores or "") or "" end
 
 local function put_row(row, options)
   if options.json then
     local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
-                    operations = row.operations, peak = row.peak, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
+                    operations = row.operations, peak = row.peak, tensor_cores = row.tensor_cores, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
     for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
     return cli.put_json(object)
   end

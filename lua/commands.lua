@@ -292,12 +292,24 @@ local function reach_text(device)
                        reach.clock and string.format(", at %.2f GHz", reach.clock / 1e9) or "")
 end
 
+-- What the tensor cores reach.
+local function tensor_text(device)
+  local measured, rates = pcall(ms.load "lua.tensor_peak".all, device)
+  if not measured then return "not measured: " .. tostring(rates):match "[^\n]*" end
+  local parts = {}
+  for i, rate in ipairs(rates) do parts[i] = string.format("%.0f G%sOP/s of %s", rate[2] / 1e9, rate[1] == "int8" and "" or "FL", rate[1]) end
+  return "0: " .. table.concat(parts, ", ")
+end
+
 local function device_lines()
   local found = ms.devices()
   local texts = {}
   for i, d in ipairs(found) do texts[i] = device_text(i - 1, d) end
   local lines = {{"CUDA", found.driver:find "^%d" and "driver " .. found.driver or found.driver}, {"NVRTC", found.nvrtc}, {"GPUs", #texts > 0 and table.concat(texts, "; ") or "none"}}
-  if found[1] then lines[4], lines[5] = {"clocks", clocks_text()}, {"reach", reach_text(found[1])} end
+  if found[1] then
+    lines[4], lines[5] = {"clocks", clocks_text()}, {"reach", reach_text(found[1])}
+    if found[1].arch >= 70 then lines[6] = {"tensor", tensor_text(found[1])} end -- cores
+  end
   return lines
 end
 

@@ -1,5 +1,6 @@
 -- What this machine reaches: multiply-adds in registers, and reading memory, measured by kernels of our own.
 local ms = msched
+local tensor_peak = ms.load "lua.tensor_peak"
 local peak = {}
 
 local function parallel(cores) return cores > 1 and "T.parallel" or "T.serial" end
@@ -50,8 +51,12 @@ function peak.glance(cores)
   return together * DISTURBED < alone and alone or together
 end
 
--- How a target's peak is measured, and what it is known by; nil: it is not known how to.
-local function measure_of(target)
+-- How a target's peak is measured, and what it is known by; nil: it is not known how to. type: that of tensor cores; nil: float32.
+local function measure_of(target, type)
+  if type then
+    local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)")
+    return plain.text .. " " .. type, function() return tensor_peak.glance(peak.device_of(target.arch), plain, type) end
+  end
   if target.arch then
     local text = "cuda -arch=" .. target.text:match "-arch=(%S+)" -- without limits that are not the device's
     return text, function() return peak.device_glance(text, target.arch) end
@@ -60,13 +65,15 @@ local function measure_of(target)
   return target.cores, function() return peak.glance(target.cores) end
 end
 
--- A function (func, target, again) that says what operations a second on float32 this machine or its device does, where it is
--- known how to: measured once, or again, and then the most of all times.
+-- A function (func, target, again, traces) that says what operations a second on float32 this machine or its device does, where
+-- it is known how to: measured once, or again, and then the most of all times. Where tensor cores multiply in one of the traces:
+-- what these do, on what they multiply.
 function peak.reach()
   local reaches = {}
-  return function(func, target, again)
-    for _, p in ipairs(func:params()) do if p.type ~= "float32" then return nil end end
-    local key, measure = measure_of(target)
+  return function(func, target, again, traces)
+    local type = target.arch and traces and tensor_peak.type_of(traces)
+    for _, p in ipairs(func:params()) do if p.type ~= "float32" and not type then return nil end end
+    local key, measure = measure_of(target, type)
     if not key then return nil end
     local known = reaches[key]
     if not known or again then reaches[key] = math.max(known or 0, measure()) end
@@ -146,26 +153,26 @@ local function device_copy(device)
 end
 
 -- The first device that runs code of an architecture, as ms.devices() has it.
-local function device_of(arch)
+function peak.device_of(arch)
   for _, device in ipairs(ms.devices()) do if device.arch == arch then return device end end
   return ms.devices()[1]
 end
 
 -- As peak.call, on the device that runs a target's code.
 function peak.device_call(target)
-  local operations, func = device_product(device_of(target.arch))
+  local operations, func = device_product(peak.device_of(target.arch))
   return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), operations = operations}
 end
 
 -- The same of copies in its memory: the call, and the bytes that it moves.
 function peak.device_copy_call(target)
-  local bytes, func = device_copy(device_of(target.arch))
+  local bytes, func = device_copy(peak.device_of(target.arch))
   return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), bytes = bytes}
 end
 
 -- As peak.glance, on the device that runs the target's code.
 function peak.device_glance(text, arch)
-  local operations, func = device_product(device_of(arch))
+  local operations, func = device_product(peak.device_of(arch))
   local _, low = ms.build(func, {target = text}):time(table.unpack(ms.arrays_for(func, 1)))
   return operations / low
 end

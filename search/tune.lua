@@ -182,7 +182,7 @@ end
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
 -- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
--- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function and its target, gives the
+-- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function, its target, whether it measures again, and the sketches, gives the
 -- operations a second that the machine is measured to do, again where its third argument says so, or nil: it is told, and a
 -- policy may end near it), beside (one that
 -- gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
@@ -198,8 +198,8 @@ function tune.all(items, options)
     opened = true -- nothing is written before all are
     tell_of_idle(run.tasks)
     for _, task in ipairs(run.tasks) do
-      task.measure_reach = options.reach
-      task.reach = options.reach and options.reach(task.func, task.target)
+      task.measure_reach = options.reach and function(func, target, again) return options.reach(func, target, again, task.sketches) end
+      task.reach = options.reach and task.measure_reach(task.func, task.target)
       task.beside = options.beside and options.beside(task.func, task.target)
     end
     if options.no_tune then run:draft(shared) else run:go(shared) end

@@ -23,16 +23,21 @@ refused() { # words of the message, command…
 records() { "$msched" top --db "$db" | grep -c "cuda -arch=sm_90" || true; }
 
 # ---- A machine with a device
-# Blocks of 256 threads, which the peak is measured with, are not run, and take a millisecond.
-reach() { FAKE_CUDA_FAULTS="256=0" FAKE_CUDA_TIMES="256=1" "$msched" doctor; }
+# Blocks of 256 threads, which the peak is measured with, are not run, and take a millisecond; of 128, as wgmma's, take 20.
+reach() { FAKE_CUDA_FAULTS="256=0 128=0" FAKE_CUDA_TIMES="256=1 128=20" "$msched" doctor; }
 FAKE_CUDA_DEVICES="90 80" FAKE_NVML_CLOCKS="1980 2619 1" reach >"$work/doctor"
 grep -q "^CUDA *driver 13.0" "$work/doctor" && grep -q "^NVRTC *13.0" "$work/doctor" || fail "no versions: $(cat "$work/doctor")"
 grep -q "^clocks *0: 1.98 GHz now, its memory 2.62 GHz; slowed, for heat or power" "$work/doctor" || fail "no clocks: $(cat "$work/doctor")"
 grep -q "^reach *0: 70867 GFLOP/s of float32, 209.7 GB/s, at 1.98 GHz" "$work/doctor" || fail "no peak: $(cat "$work/doctor")"
+grep -q "^tensor *0: 907097 GFLOP/s of float16, 907097 GFLOP/s of bfloat16, 566936 GFLOP/s of TF32, 2267743 GOP/s of int8$" "$work/doctor" ||
+  fail "no peak of tensor cores: $(cat "$work/doctor")"
+FAKE_CUDA_DEVICES=80 reach >"$work/other"
+grep -q "^tensor *0: 1133871 GFLOP/s of float16, " "$work/other" || fail "an A100 has no wgmma: $(cat "$work/other")"
 MSCHED_LIBNVML=/nonexistent reach >"$work/other"
 grep -q "^clocks *not known: NVML is missing (/nonexistent" "$work/other" || fail "it is not said that NVML is missing: $(cat "$work/other")"
 grep -q "^reach *0: 70867 GFLOP/s of float32, 209.7 GB/s$" "$work/other" || fail "no peak without clocks: $(cat "$work/other")"
 MSCHED_NVRTC=/nonexistent "$msched" doctor >"$work/other"
+grep -q "^tensor *not measured: .*NVRTC is missing" "$work/other" || fail "it is not said why tensor cores have no peak: $(cat "$work/other")"
 grep -q "^reach *not measured: .*NVRTC is missing" "$work/other" || fail "it is not said why there is no peak: $(cat "$work/other")"
 grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz; 1: Fake 80, sm_80" "$work/doctor" || fail "no devices"
 
@@ -41,6 +46,17 @@ export FAKE_CUDA_SKIPPED=peak
 FAKE_CUDA_TIMES="256=1" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
 grep -q "% of the roofline, whose peak is 70867 GFLOP/s, as measured" "$work/tuned" || fail "the device's peak is not measured: $(cat "$work/tuned")"
 [ "$(records)" = 6 ] || fail "$(records) records, not 6"
+# Of what tensor cores multiply, their peak; of halves that they do not, none.
+cat >"$work/halves.lua" <<'EOF'
+local te = require("msched").te
+local A, B, r = te.placeholder({64, 64}, "float16", "A"), te.placeholder({64, 64}, "float16", "B"), te.reduce_axis(64, "k")
+return {te.func("halves", {A, B, te.compute({64, 64}, function(i, j)
+  return te.sum(te.cast(A[{i, r}], "float32") * te.cast(B[{r, j}], "float32"), r)
+end, "C")}), te.func("sums", {A, B, te.compute({64, 64}, function(i, j) return A[{i, j}] + B[{i, j}] end, "D")})}
+EOF
+FAKE_CUDA_TIMES="256=1" "$msched" tune "$work/halves.lua" --target "$target" --trials 1 --db "$work/halves.db" >"$work/halves" 2>&1 || fail "halves: $(cat "$work/halves")"
+grep -q "^halves: [0-9]* % of the roofline, whose peak is 1133871 GFLOP/s, as measured" "$work/halves" || fail "no share of the tensor cores' peak: $(cat "$work/halves")"
+! grep -q "^sums: .*as measured" "$work/halves" || fail "sums of halves have a share of products' peak: $(cat "$work/halves")"
 ! grep -q busy "$work/tuned" || fail "a busy host is no busy device"
 id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
 "$msched" replay "$id" --db "$db" | grep -q "by 0, everywhere" || fail "the best is not replayed"
