@@ -7,11 +7,14 @@
  *   FAKE_CUDA_FAULTS   what becomes of kernels, by the threads of a block, as `64=700 32=hang`: a CUresult, which the
  *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
  *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled; `64=+9past1`: the
- *                      tenth time and later alone
+ *                      tenth time and later alone. `part=700,hang`: of the kernels that FAKE_CUDA_PART names, by their
+ *                      source one of these
+ *   FAKE_CUDA_PART     `5 2`: kernels whose source, as a number, leaves 2 by 5
  *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no faults
  *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with a whole number,
  *                      a float32: as a device's clock rises where few bits change; unset: 1
- *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike: events follow a clock that these move; unset: 0.01. Twice that
+ *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike, or for all, as `any=0.01`, from that to ten times it, by its
+ *                      source: events follow a clock that these move; unset: 0.01. Twice that
  *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
 #define _GNU_SOURCE
 #include "../fibers.h"
@@ -19,6 +22,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,16 +57,20 @@ static int is_gone(void) {
   return path && access(path, F_OK) == 0;
 }
 
-/* What a list says for a number of threads: the text after `=`; NULL: nothing. */
-static const char *said_of(const char *name, unsigned threads) {
+/* What a list says for a key: the text after `=`; NULL: nothing. */
+static const char *said_for(const char *name, const char *key) {
   const char *list = setting(name, "");
-  char key[24];
-  snprintf(key, sizeof key, "%u=", threads);
   for (const char *word = list; word; word = strchr(word, ' ')) {
     word += strspn(word, " ");
     if (!strncmp(word, key, strlen(key))) return word + strlen(key);
   }
   return NULL;
+}
+
+static const char *said_of(const char *name, unsigned threads) {
+  char key[24];
+  snprintf(key, sizeof key, "%u=", threads);
+  return said_for(name, key);
 }
 
 /* ---- Devices ---- */
@@ -194,17 +202,33 @@ static void skip(const unsigned *extents, void **args, unsigned shared_bytes) {
   (void)extents, (void)args, (void)shared_bytes;
 }
 
+struct function {
+  kernel_call *call;
+  uint64_t source; /* as a number */
+};
+
 int cuModuleGetFunction(void **function, void *module, const char *name) {
+  static struct function *all[4096]; /* of this process: a handle for each call and source */
+  static size_t count;
   char symbol[300];
+  struct function f = {0};
   snprintf(symbol, sizeof symbol, "%s_call", name);
-  *function = dlsym(module, symbol);
-  kernel_call *nothing = skip;
+  void *call = dlsym(module, symbol);
+  const uint64_t *source = dlsym(module, "fake_source");
+  if (!call || !source) return NOT_FOUND;
+  memcpy(&f.call, &call, sizeof call);
+  f.source = *source;
   for (const char *word = setting("FAKE_CUDA_SKIPPED", ""); *word; word += strspn(word, " ")) {
     size_t length = strcspn(word, " ");
-    if (!strncmp(name, word, length)) memcpy(function, &nothing, sizeof nothing);
+    if (!strncmp(name, word, length)) f.call = skip;
     word += length;
   }
-  return *function ? SUCCESS : NOT_FOUND;
+  for (size_t i = 0; i < count; i++)
+    if (all[i]->call == f.call && all[i]->source == f.source) return *function = all[i], SUCCESS;
+  if (count == sizeof all / sizeof *all || !(all[count] = malloc(sizeof f))) abort();
+  *all[count] = f;
+  *function = all[count++];
+  return SUCCESS;
 }
 int cuFuncSetAttribute(void *function, int attribute, int value) {
   (void)attribute;
@@ -239,6 +263,26 @@ static int fail(const char *fault, void **args) {
   return SUCCESS;
 }
 
+/* The fault of a kernel that is one of the part that has some, in a list with commas; NULL: it is not. */
+static const char *fault_of_part(uint64_t source) {
+  const char *list = said_for("FAKE_CUDA_FAULTS", "part="), *faults[32];
+  unsigned of, rest;
+  size_t count = 0;
+  if (!list || sscanf(setting("FAKE_CUDA_PART", ""), "%u %u", &of, &rest) != 2 || !of || source % of != rest)
+    return NULL;
+  for (const char *at = list; at && count < sizeof faults / sizeof *faults; at = strpbrk(at, ", ")) {
+    if (*at == ' ') break;
+    faults[count++] = at += *at == ',';
+  }
+  return faults[source / of % count];
+}
+
+/* Of a kernel, in milliseconds. */
+static double time_of(unsigned threads, uint64_t source) {
+  const char *own = said_of("FAKE_CUDA_TIMES", threads), *any = said_for("FAKE_CUDA_TIMES", "any=");
+  return own ? atof(own) : any ? atof(any) * (1 + (double)(source >> 20 & 0xffff) * 9 / 65536) : 0.01;
+}
+
 /* The fault, once that launches it lets pass were made; NULL: not yet. */
 static const char *later(const char *fault) {
   static long launches;
@@ -270,12 +314,11 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   (void)stream, (void)extra;
   if (sticky) return sticky;
   if (!threads || threads > MOST_THREADS) return INVALID_VALUE;
-  kernel_call *call;
-  memcpy(&call, &function, sizeof call);
-  const char *fault = call == skip ? NULL : later(said_of("FAKE_CUDA_FAULTS", threads));
-  const char *time = said_of("FAKE_CUDA_TIMES", threads);
-  fake_cuda_pass((time ? atof(time) : 0.01) * ease(args));
-  if (!fault || *fault > '9') call(extents, args, shared_bytes);
+  const struct function *f = function;
+  const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
+  if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
+  fake_cuda_pass(time_of(threads, f->source) * ease(args));
+  if (!fault || *fault > '9') f->call(extents, args, shared_bytes);
   return fault ? fail(fault, args) : SUCCESS;
 }
 

@@ -4,8 +4,10 @@
  *   FAKE_NVRTC_ARCHS      what it knows, as `80 86 90`, which it is unless said
  *   FAKE_NVRTC_REGISTERS  that a thread takes, as its log has it: 32 unless said
  *   FAKE_NVRTC_SPILLS     kernels of so many programs, the first of a process, spill 16 bytes a thread
- *   FAKE_NVRTC_SERIALIZED of so many, products of tensor units wait for one another */
+ *   FAKE_NVRTC_SERIALIZED of so many, products of tensor units wait for one another
+ *   FAKE_NVRTC_KEEPS      a library is kept by its source, and taken for the same source again */
 #define _GNU_SOURCE
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +87,16 @@ static void write_log(struct program *p) {
   }
 }
 
-/* After the source, of each kernel: a function that takes its launch's extents and operands. */
+/* A number that stands for the source: FNV-1a. */
+static uint64_t hash_of(const char *source) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char *c = source; *c; c++) hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+  return hash;
+}
+
+/* After the source: its number; of each kernel, a function that takes its launch's extents and operands. */
 static void write_calls(FILE *out, const char *source) {
+  fprintf(out, "extern \"C\" const uint64_t fake_source = %lluu;\n", (unsigned long long)hash_of(source));
   for (const char *at = source; (at = strstr(at, "__global__ void ")) != NULL;) {
     at = strchr(at, ')') + 2; /* past __launch_bounds__(…) */
     int length = (int)strcspn(at, "(");
@@ -112,10 +122,17 @@ static int run_compiler(struct program *p, const char *path) {
 
 int nvrtcCompileProgram(void *program, int count, const char *const *options) {
   struct program *p = program;
-  char path[1000];
+  char path[1000], kept[1020] = "", made[1020];
   const char *folder = getenv("FAKE_NVRTC_FOLDER");
   struct rlimit limit;
   (void)count, (void)options;
+  if (folder && getenv("FAKE_NVRTC_KEEPS"))
+    snprintf(kept, sizeof kept, "%.900s/kept.%016llx.so", folder, (unsigned long long)hash_of(p->source));
+  if (*kept && access(kept, R_OK) == 0) {
+    snprintf(p->cubin, sizeof p->cubin, "fake cubin %d %s\n", version(), kept);
+    write_log(p);
+    return 0;
+  }
   if (!folder || snprintf(path, sizeof path - 8, "%s/kernels.XXXXXX", folder) >= (int)sizeof path - 8) return 1;
   if (!getrlimit(RLIMIT_FSIZE, &limit)) limit.rlim_cur = limit.rlim_max, setrlimit(RLIMIT_FSIZE, &limit);
   int file = mkstemp(path);
@@ -124,8 +141,10 @@ int nvrtcCompileProgram(void *program, int count, const char *const *options) {
   fputs(p->source, out);
   write_calls(out, p->source);
   fclose(out);
-  snprintf(p->cubin, sizeof p->cubin, "fake cubin %d %s.so\n", version(), path);
   int failed = run_compiler(p, path);
+  snprintf(made, sizeof made, "%s.so", path);
+  if (!failed && *kept) failed = rename(made, kept) || unlink(path);
+  snprintf(p->cubin, sizeof p->cubin, "fake cubin %d %s\n", version(), *kept ? kept : made);
   if (!failed) write_log(p);
   return failed;
 }
