@@ -64,14 +64,32 @@ local function idle_of(env)
   return idle
 end
 
+-- What is one step away from the fastest, by what it costs. What that is depends on the one it is around alone, numbers of
+-- candidates too, so it stays while that is among them: `around`, by hash.
+local function look_around(env, around)
+  local list, before = {}, {}
+  for hash, near in pairs(around) do before[hash], around[hash] = near, nil end
+  for _, m in ipairs(env:best(FASTEST * (1 + idle_of(env)))) do
+    local near = before[m.hash]
+    if not near then
+      local jobs = steps.jobs(steps.neighbours(env, m.sketch))
+      for i, job in ipairs(jobs) do job.candidate = i end
+      near = env:replay(jobs)
+    end
+    around[m.hash] = near
+    table.move(near, 1, #near, #list + 1, list)
+  end
+  return draft.ranked(env.func, env.target, list)
+end
+
 -- What is measured now. Without gain it looks around more of the fastest.
-local function choose(env, drafts)
+local function choose(env, drafts, around)
   local known, chosen, most = #env:best(math.huge), {}, env.iteration == 1 and FIRST or ROUND
   local least, tried = drafts[1].cost or 1, {}
   for _, c in ipairs(drafts) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
-  local around = draft.ranked(env.func, env.target, env:replay(steps.around_best(env, FASTEST * (1 + idle_of(env)))))
+  local near = look_around(env, around)
   local others = draft.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)))
-  take(promising(env, around, known, least), NEAR, chosen, spread {})
+  take(promising(env, near, known, least), NEAR, chosen, spread {})
   others = promising(env, table.move(drafts, 1, #drafts, #others + 1, others), known, least)
   take(others, most, chosen, spread(tried))
   take(others, most, chosen, any) -- where the space has few more
@@ -86,9 +104,9 @@ return msched.policy {
   run = function(env)
     local drafts, estimated = draft.candidates(env, DRAFTS, DRAWN)
     if estimated == 0 or #drafts == 0 then return evolutionary.run(env) end
-    local candidates
+    local candidates, around = nil, {}
     while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
-      candidates = choose(env, drafts)
+      candidates = choose(env, drafts, around)
       env:measure(candidates)
       if env:is_near_roofline(ENOUGH) then return string.format("its best reaches %.0f %% of the roofline: no schedule is much faster", 100 * ENOUGH) end
     end

@@ -55,6 +55,22 @@ for _, policy in ipairs {"draft_verify", "evolutionary"} do
   same(both.asked[2], run({wide}, {policy = policy, trials = TRIALS}).asked[1], policy .. " beside another")
 end
 
+-- What is around one of the fastest is replayed once while it is among them.
+do
+  local steps, round, last = ms.load "search.steps", 0, {}
+  local neighbours, calls, again = steps.neighbours, 0, 0
+  function steps.neighbours(env, trace)
+    local text = trace:json()
+    if round > 1 and last[text] == round - 1 then again = again + 1 end
+    last[text], calls = round, calls + 1
+    return neighbours(env, trace)
+  end
+  run({small}, {policy = "draft_verify", trials = TRIALS, listen = function(e) if e.event == "asked" then round = round + 1 end end})
+  steps.neighbours = neighbours
+  assert(round >= 4 and calls > 3, "nothing is around the fastest")
+  assert(again == 0, again .. " replayed again in the next round")
+end
+
 -- What the model chose is better than what was drawn before it knew anything, and better than what is drawn; it is worse
 -- where its scores are reversed.
 local whole, drawn = run({small}, {policy = "evolutionary"}), run({small}, {policy = "replay_trace"})
