@@ -114,8 +114,8 @@ end
 
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU launches.
 targets.cuda = {
-  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "auto_inline", "online_softmax", "cross_thread_reduction",
-           "parallel_vectorize_unroll", "auto_bind"},
+  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "auto_inline", "online_softmax", "two_pass_reduction",
+           "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
                "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
@@ -129,6 +129,7 @@ targets.cuda = {
             stages = target.arch >= 80 and {4, 5} or {}} -- copies that a thread does not wait for
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
+  two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024, thread_extents = {64, 128, 256, 512}},
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
   rewrite_unbound_block = {max_blocks = 256},

@@ -361,7 +361,9 @@ static double work_cycles(const struct work *w) {
 
 /* A nest that only brings what another one needs, or writes out what one has summed up. */
 static bool moves_only(const struct search_draft *d, const struct draft_nest *nest) {
-  if (nest->accesses[0].memory == DRAFT_SHARED) return true;
+  bool reduces = false;
+  for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
+  if (nest->accesses[0].memory == DRAFT_SHARED && !reduces) return true;
   for (uint32_t i = 1; i < nest->access_count; i++) {
     const struct draft_access *a = &nest->accesses[i];
     if (a->memory == DRAFT_LOCAL && copy_of(d, nest, a->buffer)) return true;

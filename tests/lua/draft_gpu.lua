@@ -91,6 +91,18 @@ for _, s in ipairs(sketches_of(halves)) do
 end
 assert(tensorized > 0)
 
+-- ---- Reductions by threads ----
+
+-- One block reduces as fast as a multiprocessor reads, however few its threads' results are; many blocks as fast as memory gives.
+local norm = ms.ops.suite("ops", {"NRM_4_b1"})[1]
+local one_pass, two_passes = math.huge, math.huge
+for _, s in ipairs(sketches_of(norm)) do
+  local least = draft.best(norm, target, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1].cost
+  if s:text():find("rfactor", 1, true) then two_passes = math.min(two_passes, least) else one_pass = math.min(one_pass, least) end
+end
+less("a reduction in two passes", 5 * two_passes, one_pass)
+assert(two_passes > 4096 * 1024 * 4 / machine.dram_bytes_a_cycle, "all of it comes from memory")
+
 -- ---- The best ----
 
 local function best(func) return draft.best(func, target, sketches_of(func), {seed = 1, budget = 4000, most = 30, each = 2}) end

@@ -194,6 +194,30 @@ function tests.cross_thread_reduction()
   for _, sch in ipairs(made) do check(func, sch) end
 end
 
+function tests.two_pass_reduction()
+  local function sums(rows, length)
+    local A = te.placeholder({rows, length}, "float32", "A")
+    local r = te.reduce_axis(length, "k")
+    local S = te.compute({rows}, function(i) return te.sum(A[{i, r}], r) end, "S")
+    return te.func("sums", {A, te.compute({rows}, function(i) return te.sqrt(S[{i}]) end, "D")})
+  end
+  local few, any = sums(3, 96), {most_results = 4, least = 64, least_blocks = 2, most_blocks = 8, thread_extents = {8, 16}}
+  local made = sketches(few, GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any})
+  assert(#made == 2 and has(made[1], 'thread="blockIdx.x"') and has(made[1], 'thread="threadIdx.x"') and not has(made[2], "thread"))
+  local runs, threads = table.unpack(made[1].trace:draws())
+  assert(table.concat(runs.attrs[1], " ") == "2 3 4 6 8" and table.concat(threads.attrs[1], " ") == "8 16")
+  for _, sch in ipairs(made) do check(few, sch) end
+  -- The rules after it: the second pass is of threads, too; what the first bound is left alone.
+  made = sketches(few, GPU, {rules = {"two_pass_reduction", "cross_thread_reduction"}, two_pass_reduction = any})
+  assert(#made == 4)
+  for _, sch in ipairs(made) do check(few, sch) end
+  -- Enough results, or not enough to sum up for each, or none in runs of one length.
+  assert(#sketches(sums(5, 96), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
+  assert(#sketches(sums(3, 60), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
+  assert(#sketches(sums(3, 97), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
+  assert(#sketches(sums(1, 16384), GPU, {rules = {"two_pass_reduction"}}) == 2 and #sketches(sums(1, 8192), GPU, {rules = {"two_pass_reduction"}}) == 1)
+end
+
 function tests.multi_level_tiling()
   local func = product(16, 16, 16)
   local made = sketches(func, CPU, {rules = {"multi_level_tiling"}})
