@@ -9,7 +9,7 @@
 -- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers, boxes} besides: products of
 -- so many warps at once, of tiles as they lie in shared memory; the second input's lie by columns where its own rows do; copies run so
 -- many stages ahead; registers of a thread for one fragment of sums; boxes: of what is drawn whether one thread has boxes of tensors
--- copied, 1, or all copy, 0.
+-- copied, 1, or all copy, 0; producer: of what is drawn whether, of boxes, that thread is of a warp group more, 1, or one of those that multiply, 0.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
@@ -120,7 +120,10 @@ local function add_tiles(state, copies, group, p)
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
   for _, side in ipairs {"a", "b"} do sch:compute_inline(copies[side]) end
   if sch:child_count(loop) ~= 3 then return end
-  tiling.run_ahead(sch, loop, group.stages, true, group.boxes and common.sample_equal(sch, group.boxes))
+  local boxes = group.boxes and common.sample_equal(sch, group.boxes)
+  local producer = group.producer and common.sample_equal(sch, group.producer)
+  if boxes and producer then sch:assert(string.format("%s <= %s", producer:name(), boxes:name())) end
+  tiling.run_ahead(sch, loop, group.stages, true, boxes, producer)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
@@ -172,8 +175,9 @@ local function split_within(group, batch, shared_bytes)
   local groups, inner, tiles = {}, {}, {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
     local sums = string.format("%d * %s", group.registers, product(inner))
+    -- A warp group more, which may copy, has as many as a thread needs besides sums.
     sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - OWN_REGISTERS, product(groups), sums, OWN_REGISTERS,
-                             GROUP_REGISTERS))
+                             GROUP_REGISTERS - (group.producer and OWN_REGISTERS or 0)))
   end
   return function(sch, _, loop, count, p, at)
     local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}

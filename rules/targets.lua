@@ -83,7 +83,7 @@ local function wgmma(inputs, short_inputs, n)
   local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
   return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"},
           fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync, sync_by_columns = sync .. "_trans",
-          store = string.format("wgmma_store_64x%d_f32_shared_dyn", n), structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, boxes = {1, 0}}
+          store = string.format("wgmma_store_64x%d_f32_shared_dyn", n), structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, boxes = {1, 0}, producer = {1, 0}}
 end
 
 -- What the tensor cores of an architecture compute without rounding what they are given.

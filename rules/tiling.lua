@@ -138,12 +138,14 @@ end
 
 -- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two. in_flight: products
 -- of warp groups go on while those of the next iteration begin. boxes: what is drawn, 1: one thread has boxes of tensors copied; 0: all copy.
-function tiling.run_ahead(sch, loop, stage, in_flight, boxes)
+-- producer: what is drawn, 1: that thread is of a warp group more, which does nothing else.
+function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer)
   sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
   sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
   sch:annotate(loop, "software_pipeline_async_stages", {0})
   if in_flight then sch:annotate(loop, "software_pipeline_products_in_flight", 1) end
   if boxes then sch:annotate(loop, "software_pipeline_tensor_copies", boxes) end
+  if producer then sch:annotate(loop, "software_pipeline_producer", producer) end
 end
 
 -- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined. One

@@ -336,7 +336,7 @@ function tests.products_of_warp_groups()
     local made, report = space.generate(func, parts)
     assert(not next(report.refused), next(report.refused))
     assert(space.postprocess(made[1], parts), func:name())
-    for _, what in ipairs {"wgmma_fill", "wgmma_mma", "wgmma_store", case[2], "wgmma.accumulator", "shared.dyn.panels", "software_pipeline_async_stages", "software_pipeline_tensor_copies", "buffer_dim_align"} do
+    for _, what in ipairs {"wgmma_fill", "wgmma_mma", "wgmma_store", case[2], "wgmma.accumulator", "shared.dyn.panels", "software_pipeline_async_stages", "software_pipeline_tensor_copies", "software_pipeline_producer", "buffer_dim_align"} do
       assert(has(made[1], what), what)
     end
     assert(not has(made[1], "auto_tensorize") and not has(made[1], "fetching_warps"))

@@ -82,7 +82,7 @@ local function source_has(path, what)
   return file:read "a":find(what, 1, true) ~= nil
 end
 
-local in_flight, boxes = 0, 0 -- kernels that leave products of a warp group in flight, and that copy boxes of tensors
+local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave products of a warp group in flight, that copy boxes of tensors, and by a warp group more
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target)
@@ -102,6 +102,10 @@ local function check(func, target)
         if source_has(path, "ms_wgmma_wait_1(), ") then in_flight = in_flight + 1 end
         if source_has(path, "ms_tensor_copy_2d(") then
           boxes = boxes + 1
+          if c.script:find('"software_pipeline_producer": 1', 1, true) then
+            producers = producers + 1
+            assert(source_has(path, "ms_named_barrier(1, "), "no warp group more copies")
+          end
           assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
         end
         compile(kernel)
@@ -244,6 +248,7 @@ print(string.format("%d of %d spill", spilling, compiled))
 assert(spilling * 50 <= compiled, "products spill")
 assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
 assert(boxes > 0, "no kernel copies boxes of tensors")
+assert(producers > 0 and producers < boxes, "all kernels that copy boxes have a warp group more for it, or none")
 print(string.format("%d leave products of a warp group in flight, %d copy boxes of tensors", in_flight, boxes))
 local refused = check_refused()
 assert(refused > 0 or draws < 20, "the peer's products were not drawn")

@@ -322,13 +322,18 @@ static bool race(struct machine *m, struct thread *t, const struct object *o, co
                      buffer == TIR_NONE ? "" : buffer_name(m, buffer));
 }
 
+/* The thread has waited for the copy of a box that wrote the element last. */
+static bool has_arrived(const struct thread *t, const struct touch *touch) {
+  return touch->box && touch->box <= t->ended.count && t->ended.at[touch->box - 1] > touch->phase;
+}
+
 bool interp_touch_read(struct machine *m, struct thread *t, struct object *o, int64_t element, tir_buffer buffer) {
   struct touch *touch = &o->touches[element];
   uint32_t who = toucher(t, o, element);
   if (!touch->box && touch->write_epoch && touch->writer != MANY_THREADS &&
       is_concurrent(m, t, who, touch->write_epoch, touch->writer, touch->write_time))
     return race(m, t, o, "reads what another writes without a barrier between:", element, buffer);
-  if (touch->box && (touch->box > t->ended.count || t->ended.at[touch->box - 1] <= touch->phase))
+  if (touch->box && !has_arrived(t, touch))
     return race(m, t, o, "reads what a copy brings that it did not wait for:", element, buffer);
   interp_order_read(m, t, touch, who);
   return true;
@@ -338,7 +343,8 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
                         tir_buffer buffer) {
   struct touch *touch = &o->touches[element];
   uint32_t who = toucher(t, o, element);
-  bool written = touch->write_epoch && is_concurrent(m, t, who, touch->write_epoch, touch->writer, touch->write_time);
+  bool written = touch->write_epoch && !has_arrived(t, touch) &&
+                 is_concurrent(m, t, who, touch->write_epoch, touch->writer, touch->write_time);
   bool read = touch->read_epoch && (is_concurrent(m, t, who, touch->read_epoch, touch->reader, touch->read_time) ||
                                     interp_is_read_besides(m, t, touch));
   if (touch->held && !same)
