@@ -8,8 +8,8 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "bench_device: $*"; exit 1; }
 g++ --version >/dev/null 2>&1 || { echo "bench_device: skipped: there is no g++"; exit 77; }
 export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBCUBLAS=$5 MSCHED_LIBCUDNN=$6 FAKE_NVRTC_FOLDER=$work target="cuda -arch=sm_90"
-FAKE_CUDA_TIMES=$(seq -f '%g=20' -s ' ' 1 1024)
-export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=1048576 FAKE_CUBLAS_TIME=40 FAKE_CUDNN_TIME=40
+FAKE_CUDA_TIMES=$(seq -f '%g=5' -s ' ' 1 1024)
+export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=1048576 FAKE_CUBLAS_TIME=10 FAKE_CUDNN_TIME=10
 "$msched" "$root/tests/lua/bench_device.lua" "$target"
 
 # AddressSanitizer says of a process with fibers, as kernels have here, that it may report too much.
@@ -22,12 +22,12 @@ ops() {
 printed() { grep -q -- "$1" "$work/out" || fail "no \`$1\` in: $(cat "$work/out" "$work/err")"; }
 said() { grep -q -- "$1" "$work/err" && [ "$(wc -l <"$work/err")" = "${2:-1}" ] || fail "not only \`$1\`: $(cat "$work/err")"; }
 
-# Each operator beside who has it; a limit of computing, and one of memory: the copies of 8 MiB, which take 20 ms here.
+# Each operator beside who has it; a limit of computing, and one of memory: the copies of 8 MiB, which take 5 ms here.
 ops GMM_1_b1 DEP_4_b1 NRM_1_b1 --trials 1 || fail "not measured: $(cat "$work/out" "$work/err")"
 printed "^cuBLAS *cuBLAS 12.4.5$"
 printed "^cuDNN *cuDNN 9.4.5$"
-printed "^GMM_1_b1 *20.000 ms .* GFLOP/s .*%  *0.0 GB/s  *2 %  *cuBLAS 40.000 ms 2.00$"
-for name in DEP_4_b1 NRM_1_b1; do printed "^$name *20.000 ms .* cuDNN 40.000 ms 2.00$"; done
+printed "^GMM_1_b1 *5.000 ms .* GFLOP/s .*%  *0.0 GB/s  *2 %  *cuBLAS 10.000 ms 2.00$"
+for name in DEP_4_b1 NRM_1_b1; do printed "^$name *5.000 ms .* cuDNN 10.000 ms 2.00$"; done
 printed "^3 operators are 2.00 times as fast as the best vendor"
 # What they compute wrong is not held against msched; one that fails is said, and leaves the rest.
 FAKE_CUBLAS=wrong FAKE_CUDNN=wrong ops GMM_1_b1 DEP_4_b1 || fail "what a vendor does wrong is held against msched: $(cat "$work/err")"
@@ -35,17 +35,17 @@ FAKE_CUBLAS=wrong FAKE_CUDNN=wrong ops GMM_1_b1 DEP_4_b1 || fail "what a vendor 
 ! FAKE_CUBLAS=fails FAKE_CUDNN=fails ops GMM_1_b1 DEP_4_b1 NRM_1_b1 || fail "a routine that does not begin is no failure"
 said "^msched bench: GMM_1_b1: cuBLAS fails: .*cublasSgemmStridedBatched gives 13" 3
 said "^msched bench: DEP_4_b1: cuDNN fails: .*cudnnConvolutionForward gives CUDNN_STATUS_EXECUTION_FAILED" 3
-printed "^GMM_1_b1 *20.000 ms .* GB/s  *[0-9]* %$"
+printed "^GMM_1_b1 *5.000 ms .* GB/s  *[0-9]* %$"
 FAKE_CUDNN=none ops DEP_4_b1 || fail "that cuDNN has no algorithm is a failure: $(cat "$work/err")"
 ! grep -q "_b1.*cuDNN" "$work/out" || fail "a row beside an algorithm that is not there: $(cat "$work/out")"
 FAKE_CUDNN=past ops DEP_4_b1 --json || fail "an algorithm that writes past its workspace ends it: $(cat "$work/err")"
-printed '"bandwidth":419430400,.*"bytes":438272,.*"ratio":4,' # that of the next
+printed '"bandwidth":1.6777216e+09,.*"bytes":438272,.*"ratio":4,' # that of the next
 
 # Libraries that are not there, are another, or do not start: a line each, and the benchmark goes on without.
 MSCHED_LIBCUBLAS=/nonexistent MSCHED_LIBCUDNN=$5 ops NRM_1_b1 || fail "without vendors nothing is measured: $(cat "$work/err")"
 said "^msched bench: cuBLAS is not found; MSCHED_LIBCUBLAS says where it is$" 2
 said "^msched bench: cuDNN 0.0.0 is left out: it has no cudnnCreate$" 2
-printed "^NRM_1_b1 *20.000 ms .*%  *0.0 GB/s  *3 %$"
+printed "^NRM_1_b1 *5.000 ms .*%  *0.1 GB/s  *3 %$"
 FAKE_CUDNN=create MSCHED_LIBCUBLAS=$6 ops NRM_1_b1 || fail "vendors that do not start end it: $(cat "$work/err")"
 said "^msched bench: cuDNN 9.4.5 is left out: cudnnCreate gives CUDNN_STATUS_NOT_INITIALIZED$" 2
 said "^msched bench: cuBLAS 0.0.0 is left out: it has no cublasCreate_v2$" 2
