@@ -21,18 +21,19 @@ targets.llvm = {
 }
 
 -- GPUs as drafts see them, by architecture, what they share first: search.h has the words. Cycles are of one multiprocessor, bytes
--- a cycle of memory at its clock. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data sheets.
+-- a cycle of memory at its clock; tensor_products: multiply-adds of float16 a cycle, where tensor_groups is true by groups of
+-- warps, as search/draft_tensor.lua has them. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
              barrier = 40, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2}
 local GPUS = {
-  sm_70 = {sms = 80, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
-  sm_72 = {sms = 8, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 512 << 10, l2_bytes_a_cycle = 256, dram_bytes_a_cycle = 100, multiply_adds = 2},
-  sm_75 = {sms = 40, sm_threads = 1024, sm_blocks = 16, sm_shared = 65536, l2_bytes = 4 << 20, l2_bytes_a_cycle = 1280, dram_bytes_a_cycle = 200, multiply_adds = 2},
-  sm_80 = {sms = 108, sm_threads = 2048, sm_blocks = 32, sm_shared = 167936, l2_bytes = 40 << 20, l2_bytes_a_cycle = 5120, dram_bytes_a_cycle = 1100, multiply_adds = 2},
-  sm_86 = {sms = 82, sm_threads = 1536, sm_blocks = 16, sm_shared = 102400, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 550},
-  sm_87 = {sms = 16, sm_threads = 1536, sm_blocks = 16, sm_shared = 167936, l2_bytes = 4 << 20, l2_bytes_a_cycle = 512, dram_bytes_a_cycle = 150},
-  sm_89 = {sms = 128, sm_threads = 1536, sm_blocks = 24, sm_shared = 102400, l2_bytes = 72 << 20, l2_bytes_a_cycle = 4096, dram_bytes_a_cycle = 400},
-  sm_90 = {sms = 132, sm_threads = 2048, sm_blocks = 32, sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
+  sm_70 = {sms = 80, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
+  sm_72 = {sms = 8, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 512 << 10, l2_bytes_a_cycle = 256, dram_bytes_a_cycle = 100, multiply_adds = 2},
+  sm_75 = {sms = 40, tensor_products = 512, sm_threads = 1024, sm_blocks = 16, sm_shared = 65536, l2_bytes = 4 << 20, l2_bytes_a_cycle = 1280, dram_bytes_a_cycle = 200, multiply_adds = 2},
+  sm_80 = {sms = 108, tensor_products = 1024, sm_threads = 2048, sm_blocks = 32, sm_shared = 167936, l2_bytes = 40 << 20, l2_bytes_a_cycle = 5120, dram_bytes_a_cycle = 1100, multiply_adds = 2},
+  sm_86 = {sms = 82, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 102400, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 550},
+  sm_87 = {sms = 16, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 167936, l2_bytes = 4 << 20, l2_bytes_a_cycle = 512, dram_bytes_a_cycle = 150},
+  sm_89 = {sms = 128, tensor_products = 512, sm_threads = 1536, sm_blocks = 24, sm_shared = 102400, l2_bytes = 72 << 20, l2_bytes_a_cycle = 4096, dram_bytes_a_cycle = 400},
+  sm_90 = {sms = 132, tensor_products = 2048, tensor_groups = true, sm_threads = 2048, sm_blocks = 32, sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
 }
 GPUS.sm_90a = GPUS.sm_90
 

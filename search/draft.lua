@@ -1,6 +1,6 @@
 -- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (draft_cost.c). First
 -- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
-local targets, steps = msched.load "rules.targets", msched.load "search.steps"
+local targets, steps, draft_tensor = msched.load "rules.targets", msched.load "search.steps", msched.load "search.draft_tensor"
 
 local draft = {}
 
@@ -68,6 +68,7 @@ end
 local function estimate(func, machine, candidates)
   for _, c in ipairs(machine and candidates or {}) do
     local ok, cost, tile = true, c.cost, c.tile
+    if not cost and machine.tensor_products then cost, tile = draft_tensor.cost(c.sketch_trace, machine) end
     if not cost then ok, cost, tile = pcall(msched.estimate, func, c.sketch_trace, machine) end
     if ok then c.cost, c.tile = cost, tile end
   end

@@ -148,17 +148,30 @@ const char *search_feature_doc(uint32_t i) {
 /* Most numbers are 0, or small and whole: those take no logarithm. */
 enum { SMALL = 1024 };
 static float logarithms[SMALL]; /* of 1 and more */
+/* The others are few too, in all candidates of a function: what came of each is kept, in the place that its bits give. Each
+ * thread has its own on the heap: a library that is loaded late gets little memory for threads. */
+enum { KEPT_BITS = 9 };
+struct kept {
+  double x, logarithm; /* of 0: 0, as it is at first */
+};
+static pthread_key_t kept_key;
 static pthread_once_t logarithms_once = PTHREAD_ONCE_INIT;
 static void fill_logarithms(void) {
   for (int i = 0; i < SMALL; i++) logarithms[i] = (float)log2(1.0 + i);
+  if (pthread_key_create(&kept_key, free)) abort();
 }
 
-/* The others are few too, in all candidates of a function: what came of each is kept, in the place that its bits give. */
-enum { KEPT_BITS = 9 };
-static _Thread_local struct { double x, logarithm; /* of 0: 0, as it is at first */ } kept[1 << KEPT_BITS];
+static struct kept *kept_logarithms(void) {
+  struct kept *kept = pthread_getspecific(kept_key);
+  if (kept) return kept;
+  kept = calloc((size_t)1 << KEPT_BITS, sizeof *kept);
+  if (!kept || pthread_setspecific(kept_key, kept)) abort();
+  return kept;
+}
 
 /* Of 1 and more. */
 static double logarithm_of(double x) {
+  struct kept *kept = kept_logarithms();
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
   uint64_t at = (bits * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - KEPT_BITS);

@@ -79,7 +79,7 @@ less("no more sums than registers, however many steps they are of", 10 * reading
 local ahead = ms.draft(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
 assert(ahead < good, "copies that run ahead wait less")
 
--- What tensor units compute is not estimated.
+-- What tensor cores compute is not read so.
 local A, B = te.placeholder({64, 64}, "float16", "A"), te.placeholder({64, 64}, "float16", "B")
 local halves = te.func("halves", {A, B, ms.ops.matmul(A, B)})
 local tensorized = 0
@@ -90,6 +90,48 @@ for _, s in ipairs(sketches_of(halves)) do
   assert(ok or message:find("not estimated", 1, true), message)
 end
 assert(tensorized > 0)
+
+-- ---- Tensor cores ----
+
+local tensor = ms.load "search.draft_tensor"
+local HOPPER = ms.target "cuda -arch=sm_90a"
+local hopper = draft.machine(HOPPER)
+local half = ms.ops.func("matmul", {"4096", "4096", "4096", dtype = "float16", accumulate = "float32"})
+local function sketch_with(name, on)
+  for _, s in ipairs(tune.open(half, on, {}).sketches) do
+    if s.trace:text():find('"' .. name .. '"', 1, true) then return s.trace end
+  end
+  error("no sketch with " .. name)
+end
+-- Tiles, and what is drawn of copies: how many elements a thread copies at once, boxes, a warp group more that copies them.
+local function decide(sketch, tiles, lanes, boxes, producer)
+  local at, by = 0, {["meta_schedule.cooperative_fetch"] = lanes, ["software_pipeline_tensor_copies"] = boxes, ["software_pipeline_producer"] = producer}
+  for _, d in ipairs(sketch:draws()) do
+    if d.kind == "SamplePerfectTile" then
+      at = at + 1
+      sketch = sketch:with_decision(d.index, tiles[at])
+    elseif by[d.annotates] then
+      for n, value in ipairs(d.attrs[1]) do
+        if value == by[d.annotates] then sketch = sketch:with_decision(d.index, {n - 1}) end
+      end
+    end
+  end
+  return sketch
+end
+local wide, narrow = sketch_with("wgmma_64x256x16_f16f16f32", HOPPER), sketch_with("wgmma_64x64x16_f16f16f32", HOPPER)
+local function groups(...) return (tensor.cost(decide(wide, ...), hopper)) end
+local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) -- 128 x 256, two groups that multiply, one that copies
+assert(best_known > 4096 ^ 3 / hopper.tensor_products / hopper.sms, "no tensor core is faster than it is")
+assert(best_known < 1.6 * 4096 ^ 3 / hopper.tensor_products / hopper.sms, "nothing hinders it much")
+less("wide products read less for each", best_known, (tensor.cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1), hopper)))
+assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "boxes cost threads nothing")
+assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "who only copies runs ahead")
+assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
+assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) -- mebibytes of shared memory
+local ampere = sketch_with("warp_mma_sync_16x16x16_f16f16f32", target)
+local function warps(...) return (tensor.cost(decide(ampere, {...}, 8), machine)) end
+assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2}) < 0.95 * warps({32, 1, 8, 1, 1}, {16, 1, 1, 16, 1}, {64, 2, 2}), "warps whose tiles are square read less")
+assert(not tensor.cost(plain, machine) and not tensor.cost(wide, draft.machine(ms.target "llvm -num-cores=1")), "what is none of these is not estimated")
 
 -- ---- Reductions by threads ----
 
@@ -116,6 +158,9 @@ assert(list[1].cost <= 1.05 * math.min(good, ahead), "the best draft is worse th
 -- Arithmetic is what the best is bound by: powers of two leave many of 108 multiprocessors idle in the last wave.
 assert(list[1].cost < 1.9 * 1024 ^ 3 / 32 / machine.multiply_adds / machine.sms + machine.launch, list[1].cost)
 
+local first = draft.ranked(half, HOPPER, {{hash = "a", sketch_trace = wide}, {hash = "b", sketch_trace = narrow}})
+assert(first[1].cost < math.huge and first[1].cost <= first[2].cost and first[1].tile)
+
 -- ---- Without tuning ----
 
 local db = os.tmpname()
@@ -126,7 +171,7 @@ local function untuned()
   os.execute("rm -rf " .. db .. "*")
   return best
 end
-local first = untuned()
+first = untuned()
 assert(tostring(first:schedule()):find('thread="threadIdx.x"', 1, true) and not first.seconds)
 assert(first:schedule():hash() == untuned():schedule():hash(), "what is drafted first differs from one time to the next")
 
