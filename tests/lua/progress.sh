@@ -18,7 +18,7 @@ if command -v script >/dev/null; then
   [ "$(grep -c "^task  trials" "$work/lines")" -gt 1 ] || fail "no table, or it is not drawn again: $(cat "$work/tty")"
   grep -q "$esc\[5A$esc\[J" "$work/tty" || fail "what was drawn stays: $(cat "$work/tty")"
   grep -E "^(task|gemm|best so far|failed|[0-9]+ s, )" "$work/lines" | grep -v "^gemm: \|^gemm on" | while read -r line; do
-    [ "$(printf %s "$line" | wc -m)" -le 50 ] || fail "longer than the terminal: $line"
+    [ "$(printf %s "$line" | LC_ALL=C.UTF-8 wc -m)" -le 50 ] || fail "longer than the terminal: $line"
   done
   grep -q "^  1  [0-9a-f]*  .*100 %  built in [0-9]* ms, run in [0-9]* ms$" "$work/lines" || fail "no best: $(cat "$work/tty")"
   ! grep -q "$esc\[[0-9;]*m" "$work/tty" || fail "colours: $(cat "$work/tty")"
