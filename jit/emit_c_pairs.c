@@ -40,8 +40,7 @@ static uint32_t bits_of(tir_type type, double value) {
 /* ---- What is computed by pairs ---- */
 
 static bool is_constant(tir_type type, double value) {
-  uint16_t bits;
-  tir_put_element(tir_type_with_lanes(type, 1), &bits, value);
+  uint16_t bits = (uint16_t)bits_of(type, value);
   return tir_fetch_element(tir_type_with_lanes(type, 1), &bits) == value;
 }
 

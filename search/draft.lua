@@ -68,8 +68,11 @@ end
 local function estimate(func, machine, candidates)
   for _, c in ipairs(machine and candidates or {}) do
     local ok, cost, tile = true, c.cost, c.tile
-    if not cost and machine.tensor_products then cost, tile = draft_tensor.cost(c.sketch_trace, machine) end
     if not cost then ok, cost, tile = pcall(msched.estimate, func, c.sketch_trace, machine) end
+    if not ok and machine.tensor_products then
+      cost, tile = draft_tensor.cost(c.sketch_trace, machine)
+      ok = cost ~= nil
+    end
     if ok then c.cost, c.tile = cost, tile end
   end
 end

@@ -25,13 +25,12 @@ end
 -- What two take that run side by side: the longer, and a part of the other.
 local function most_of(machine, a, b) return math.max(a, b) + machine.exposed * math.min(a, b) end
 
--- The intrinsic that multiplies, as its name says: {m, n, k, bytes, rate, grouped}; nil: it is none of these.
-local function intrinsic_of(text)
-  for name in text:gmatch '"meta_schedule%.auto_tensorize", "([%w_]+)"' do
-    local m, n, k, types = name:match "_(%d+)x(%d+)x(%d+)_(%w+)"
-    local known = types and TYPES[types:match "^%l+%d+"]
-    if known then return {m = m + 0, n = n + 0, k = k + 0, bytes = known.bytes, rate = known.rate, grouped = name:find "^wgmma" ~= nil} end
-  end
+-- The intrinsic that multiplies in a trace, by its text, as its name says: {type (f16, bf16, tf32, s8), m, n, k, bytes, rate,
+-- grouped}; nil: it is none of these.
+function draft_tensor.intrinsic_of(text)
+  local kind, m, n, k, type = text:match '"([_%l]*mma[_%l]*)_(%d+)x(%d+)x(%d+)_(%l+%d+)%l+%d+%l+%d+[%w_]*"'
+  local known = type and TYPES[type]
+  return known and {type = type, m = m + 0, n = n + 0, k = k + 0, bytes = known.bytes, rate = known.rate, grouped = kind == "wgmma"}
 end
 
 -- Decisions of the tiles, in the order of the draws, and of what is annotated, by its key.
@@ -92,7 +91,7 @@ end
 -- be launched costs infinitely much.
 function draft_tensor.cost(trace, machine)
   local text = trace:text()
-  local intrinsic = intrinsic_of(text)
+  local intrinsic = draft_tensor.intrinsic_of(text)
   local s = intrinsic and machine.tensor_products and shape_of(trace, text, intrinsic)
   if not s then return nil end
   local at_once = resident(machine, s, intrinsic)

@@ -17,20 +17,13 @@
 
 #include <string.h>
 
-/* False: refused. */
-static bool read_wish(const struct pipeline *p, bool *wish) {
-  const struct tir *ir = p->low->ir;
-  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_BOXES);
-  *wish = asked && tir_is_const(ir, asked, 1);
-  return !asked || *wish || tir_is_const(ir, asked, 0) ||
-         pipeline_refuse(p, "it says by neither 0 nor 1 whether boxes of tensors are copied");
-}
-
 bool pipeline_find_boxes(struct pipeline *p) {
   const struct lowering *low = p->low;
   int64_t stage = -1;
   bool wish;
-  if (!read_wish(p, &wish)) return false;
+  if (!pipeline_read_wish(p, LOWER_PIPELINE_BOXES, "it says by neither 0 nor 1 whether boxes of tensors are copied",
+                          &wish))
+    return false;
   for (uint32_t i = 0; i < p->count && wish; i++) {
     struct part *part = &p->parts[i];
     const char *why = "the target has no such copies";
@@ -171,7 +164,7 @@ void pipeline_find_ring(struct pipeline *p) {
   }
   const char *why = why_not_freed(p);
   p->frees = !why;
-  if (why && all_asked(p)) { /* else it was told of what copies no box */
+  if (why && all_asked(p)) { /* else what copies no box is noted */
     char note[200];
     snprintf(note, sizeof note, "one whose boxes are freed by barriers of their own: %s", why);
     lower_note(p->low, p->loop, note);

@@ -30,6 +30,18 @@ bool pipeline_refuse(const struct pipeline *p, const char *what) {
   return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop, "%s", what);
 }
 
+bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *what, bool *wish) {
+  const struct tir *ir = p->low->ir;
+  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, key);
+  *wish = asked && tir_is_const(ir, asked, 1);
+  return !asked || *wish || tir_is_const(ir, asked, 0) || pipeline_refuse(p, what);
+}
+
+/* What is asked of a pipeline; the last one outlives it (flight.c). */
+static const char *const asked[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER,    LOWER_PIPELINE_ASYNC,
+                                    LOWER_PIPELINE_BOXES, LOWER_PIPELINE_PRODUCER, LOWER_PIPELINE_IN_FLIGHT};
+enum { ASKED = sizeof asked / sizeof *asked };
+
 /* ---- Statements ---- */
 
 /* The loops between a statement and the stage it is in, outermost first: how often each runs, and which time it is.
@@ -332,12 +344,10 @@ static tir_stmt main_loop(struct pipeline *p) {
   bool in_registers =
       tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_versions(p);
   tir_stmt loop = tir_new_loop(ir, var, min, count, in_registers ? TIR_UNROLLED : (enum tir_loop_kind)n.loop_kind);
-  static const char *const done[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER, LOWER_PIPELINE_ASYNC,
-                                     LOWER_PIPELINE_BOXES, LOWER_PIPELINE_PRODUCER};
   for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
     struct tir_annotation a = ir->annotations.at[i];
     bool keep = true;
-    for (int k = 0; k < 5; k++) keep &= strcmp(tir_text(ir, a.key), done[k]) != 0;
+    for (int k = 0; k < ASKED - 1; k++) keep &= strcmp(tir_text(ir, a.key), asked[k]) != 0;
     if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
   }
   tir_expr step = tir_sub(ir, tir_var_expr(ir, var), tir_sub(ir, p->min, tir_int(ir, v.type, p->depth - early)));
@@ -381,10 +391,8 @@ static void rotate(struct pipeline *p) {
 
 /* It is done as it stands. */
 static void drop(struct tir *ir, tir_stmt loop) {
-  static const char *const keys[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER,     LOWER_PIPELINE_ASYNC,
-                                     LOWER_PIPELINE_BOXES, LOWER_PIPELINE_IN_FLIGHT, LOWER_PIPELINE_PRODUCER};
-  for (int i = 0; i < 6; i++)
-    tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, keys[i]), TIR_NONE);
+  for (int i = 0; i < ASKED; i++)
+    tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, tir_symbol_of(ir, asked[i]), TIR_NONE);
   for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
     if (lower_is_stage(ir, s)) tir_kill_alone(ir, s);

@@ -59,6 +59,8 @@ static inline unsigned uses_of(const struct pipeline *p, uint32_t part, tir_buff
 }
 
 bool pipeline_refuse(const struct pipeline *p, const char *what);
+/* Whether the loop's annotation is 1; none is as 0. False: refused as `what` says, being neither. */
+bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *what, bool *wish);
 int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage); /* bits of LOWER_STAGE_BY_REGISTERS … */
 /* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
 bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer);
@@ -66,7 +68,7 @@ void pipeline_find_uses(struct pipeline *p);
 bool pipeline_check_order(const struct pipeline *p);
 uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer); /* that it needs */
 bool pipeline_make_versions(struct pipeline *p); /* accesses name them, and allocations have room for them */
-/* Copies of boxes (feed.c). Finds what copies them, all of it in one stage; what asks for it and does not is told. False: refused. */
+/* Copies of boxes (feed.c). Finds what copies them, all of it in one stage; what asks for it and does not is noted. False: refused. */
 bool pipeline_find_boxes(struct pipeline *p);
 void pipeline_find_ring(struct pipeline *p); /* how many versions boxes have, and whether they are freed */
 void pipeline_put_boxes(struct pipeline *p); /* in place of what threads would copy */
@@ -75,7 +77,7 @@ bool pipeline_needs_boxes(const struct pipeline *p, uint32_t part); /* it touche
 void pipeline_wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
 void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
 tir_stmt pipeline_kernel(const struct pipeline *p); /* that it stands in */
-/* A warp group more copies boxes (producer.c), if the annotation asks for it and it may, which is told. False: refused. */
+/* A warp group more copies boxes (producer.c), if the annotation asks for it; where it may not, that is noted. False: refused. */
 bool pipeline_find_producer(struct pipeline *p);
 void pipeline_put_producer(
     struct pipeline *p); /* takes what copies out of the loop, to the kernel's start, with allocations */

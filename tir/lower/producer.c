@@ -17,15 +17,13 @@
 
 #include <string.h>
 
-static bool is_producer(const struct tir *ir, tir_stmt s) {
+bool lower_is_producer(const struct tir *ir, tir_stmt s) {
   return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), LOWER_PRODUCER);
 }
 
-bool lower_is_producer(const struct tir *ir, tir_stmt s) { return is_producer(ir, s); }
-
 static tir_stmt find_producer(const struct tir *ir, tir_stmt inside) {
   tir_stmt s = tir_stmt_at(ir, inside)->first[TIR_BODY];
-  while (s && !is_producer(ir, s)) s = tir_stmt_at(ir, s)->next;
+  while (s && !lower_is_producer(ir, s)) s = tir_stmt_at(ir, s)->next;
   return s;
 }
 
@@ -46,14 +44,6 @@ static bool find_shape(const struct lower_threads *t, struct shape *out) {
 }
 
 /* ---- With the pipeline ---- */
-
-static bool read_wish(const struct pipeline *p, bool *wish) {
-  const struct tir *ir = p->low->ir;
-  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_PRODUCER);
-  *wish = asked && tir_is_const(ir, asked, 1);
-  return !asked || *wish || tir_is_const(ir, asked, 0) ||
-         pipeline_refuse(p, "it says by neither 0 nor 1 whether a warp group more copies");
-}
 
 static bool find_let(void *data, tir_expr e) {
   struct pipeline *p = data;
@@ -85,7 +75,9 @@ static const char *why_no_producer(struct pipeline *p) {
 
 bool pipeline_find_producer(struct pipeline *p) {
   bool wish;
-  if (!read_wish(p, &wish)) return false;
+  if (!pipeline_read_wish(p, LOWER_PIPELINE_PRODUCER, "it says by neither 0 nor 1 whether a warp group more copies",
+                          &wish))
+    return false;
   if (!wish) return true;
   const char *why = why_no_producer(p);
   p->produces = !why;
