@@ -22,6 +22,6 @@ return {
     {"random_compute_location", {"location_tunable", "direct_compute", "simple_reduction"}},
   },
   kept = 12, explored = 4000, filled = 20000, replayed = 200, each = 3,
-  known = {kept = 3, filled = 500, replayed = 12, each = 2, around = 2, downhill = 2},
+  known = {kept = 6, filled = 2000, replayed = 24, each = 2, around = 2, downhill = 2},
   parameters = {register_tile = {few_columns = true}}, machine = {}, -- few_columns: a vector need not be full
 }
