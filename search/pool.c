@@ -27,6 +27,7 @@ struct search_pool {
     pthread_t thread;
     void *state;
     struct vm_schedule **schedules;                 /* by function */
+    struct vm_shared *shared;                       /* steps of candidates */
     uint64_t jobs, accepted;                        /* of all rounds */
     double seconds[STAGES];                         /* of the processor, of all rounds */
     uint64_t ticks[STAGES];                         /* of this round */
@@ -69,6 +70,7 @@ static void finish(struct worker *w, uint32_t function, struct search_candidate 
   struct vm_schedule *schedule = w->schedules[function];
   out->module_hash = tir_structural_hash(schedule->ir, TIR_NONE);
   start = charge(w, HASH, start);
+  vm_share_steps(w->shared, &schedule->trace);
   out->trace = vm_trace_copy(&schedule->trace);
   start = charge(w, TRACE, start);
   out->ok = true;
@@ -155,10 +157,20 @@ static void run_jobs(struct worker *w) {
   count_seconds(w, processor_seconds() - seconds, vm_ticks() - start);
 }
 
+/* glibc has a thread's arena grow by some pages at a time, a system call each, and keeps what it grew to: so it grows to
+ * nearly all that it may, 64 MB, at once. Memory that is not written takes no room. */
+static void make_room(void) {
+  enum { BLOCK = 96 << 10, BLOCKS = 600 }; /* larger ones would not be the arena's */
+  void *volatile blocks[BLOCKS];
+  for (int i = 0; i < BLOCKS; i++) blocks[i] = malloc(BLOCK);
+  for (int i = BLOCKS; i-- > 0;) free(blocks[i]);
+}
+
 static void *work(void *data) {
   struct worker *w = data;
   struct search_pool *pool = w->pool;
   uint64_t seen = 0;
+  make_room();
   for (;;) {
     pthread_mutex_lock(&pool->lock);
     while (pool->round == seen && !pool->leaving) pthread_cond_wait(&pool->wake, &pool->lock);
@@ -217,6 +229,7 @@ void search_pool_free(struct search_pool *pool) {
     if (pool->workers[i].state) pool->script.close(pool->script.data, pool->workers[i].state);
     for (uint32_t f = 0; f < pool->function_count; f++) vm_schedule_free(pool->workers[i].schedules[f]);
     free(pool->workers[i].schedules);
+    vm_shared_free(pool->workers[i].shared);
   }
   pthread_mutex_destroy(&pool->lock);
   pthread_cond_destroy(&pool->wake);
@@ -243,6 +256,7 @@ struct search_pool *search_pool_new(const struct search_script *script, const st
   for (uint32_t i = 0; i < (workers ? workers : 1); i++) {
     struct worker *w = &pool->workers[i];
     w->pool = pool;
+    w->shared = vm_shared_new();
     if (pool->script.open) w->state = pool->script.open(pool->script.data, err);
     bool ok = !pool->script.open || w->state;
     if (ok && pthread_create(&w->thread, NULL, work, w) != 0) ok = ms_fail(err, MS_TOO_LARGE, "no thread can be had");
@@ -251,6 +265,7 @@ struct search_pool *search_pool_new(const struct search_script *script, const st
       continue;
     }
     if (w->state) pool->script.close(pool->script.data, w->state);
+    vm_shared_free(w->shared);
     search_pool_free(pool);
     return NULL;
   }

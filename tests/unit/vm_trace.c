@@ -206,6 +206,35 @@ static void test_decisions(void **state) {
 }
 
 /* Appending to a trace whose steps are shared leaves the others as they are. */
+/* Traces that hold the same have the same steps, decisions aside; others keep theirs. */
+static void test_shared_steps(void **state) {
+  (void)state;
+  struct vm_shared *shared = vm_shared_new();
+  struct vm_trace *first = read_trace(GEMM), *second = read_trace(GEMM), *other = read_trace("[[],[]]");
+  struct vm_trace *longer = vm_trace_copy(first);
+  assert_true(vm_append(longer, VM_EnterPostproc, NULL, 0, NULL, 0, 0, VM_NO_DRAW, NULL));
+  assert_true(vm_decide(second, 3, (int64_t[]){64, 16}, 2));
+  struct vm_steps *steps = first->steps;
+  vm_share_steps(shared, first), vm_share_steps(shared, second), vm_share_steps(shared, second);
+  vm_share_steps(shared, other), vm_share_steps(shared, longer);
+  assert_ptr_equal(first->steps, steps);
+  assert_ptr_equal(second->steps, steps);
+  assert_ptr_not_equal(other->steps, steps);
+  assert_ptr_not_equal(longer->steps, steps);
+  assert_int_equal(longer->steps->count, steps->count + 1);
+  assert_int_equal(second->decisions[0], 64);
+  for (int i = 0; i < 3000; i++) { /* more than are kept at a time */
+    struct vm_trace *annotated = read_trace("[[[\"GetSBlock\",[],[\"Z\",\"main\"],[\"b0\"]]],[]]");
+    struct vm_value value[] = {vm_ref(0), vm_int(i)}, key = vm_string(annotated, "key", 3);
+    assert_true(vm_append(annotated, VM_Annotate, value, 2, &key, 1, 0, VM_NO_DRAW, NULL));
+    vm_share_steps(shared, annotated);
+    vm_trace_free(annotated);
+  }
+  vm_shared_free(shared);
+  expect_json(first, GEMM);
+  vm_trace_free(first), vm_trace_free(second), vm_trace_free(other), vm_trace_free(longer);
+}
+
 static void test_sharing(void **state) {
   (void)state;
   struct vm_trace *t = read_trace(GEMM), *copy = vm_trace_copy(t);
@@ -281,8 +310,8 @@ int main(void) {
       cmocka_unit_test(test_round_trips), cmocka_unit_test(test_older_forms),   cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_words),       cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts),
       cmocka_unit_test(test_deep_values), cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
-      cmocka_unit_test(test_sharing),     cmocka_unit_test(test_table),         cmocka_unit_test(test_tiles),
-      cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_sharing),     cmocka_unit_test(test_shared_steps),  cmocka_unit_test(test_table),
+      cmocka_unit_test(test_tiles),       cmocka_unit_test(test_streams),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,13 +113,45 @@ static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t coun
   return true;
 }
 
+/* The divisor, where it is a positive constant; else 0. */
+static int64_t divisor_of(const struct tir *ir, tir_expr e, uint8_t kind) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return n->kind == kind && tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0 ? tir_at(ir, n->b)->imm : 0;
+}
+
+/* Whether the two are quotient and remainder of one number by one divisor. The remainder may be that of a multiple: e %
+ * 56 is (e % 3136) % 56. */
+static bool are_parts(const struct tir *ir, tir_expr quotient, tir_expr remainder) {
+  int64_t by = divisor_of(ir, quotient, TIR_FLOORDIV), whole;
+  if (!by || divisor_of(ir, remainder, TIR_FLOORMOD) != by) return false;
+  tir_expr divided = tir_at(ir, quotient)->a, taken = tir_at(ir, remainder)->a;
+  if (divided == taken) return true;
+  whole = divisor_of(ir, divided, TIR_FLOORMOD);
+  return whole && whole % by == 0 && tir_at(ir, divided)->a == taken;
+}
+
+/* Quotient and remainder together say what the number says. Gives how many bindings there are then. */
+static uint32_t join_parts(const struct tir *ir, tir_expr *bindings, uint32_t count) {
+  for (uint32_t r = 0; r < count; r++)
+    for (uint32_t q = 0; q < count; q++) {
+      if (q == r || !are_parts(ir, bindings[q], bindings[r])) continue;
+      bindings[q] = tir_at(ir, bindings[q])->a;
+      bindings[r] = bindings[--count];
+      return join_parts(ir, bindings, count);
+    }
+  return count;
+}
+
 bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
                           uint32_t loop_count, tir_expr predicate) {
   tir_var vars[TIR_MOST_STEPPED];
+  tir_expr joined[TIR_MOST_STEPPED];
   uint64_t seen = 0;
   bool plain = true;
   assert(count <= TIR_MOST_STEPPED && loop_count <= TIR_MOST_STEPPED);
-  for (uint32_t i = 0; i < count && plain; i++) plain = is_plain_number(ir, loops, loop_count, bindings[i], &seen);
+  if (count) memcpy(joined, bindings, count * sizeof *joined);
+  uint32_t parts = join_parts(ir, joined, count);
+  for (uint32_t i = 0; i < parts && plain; i++) plain = is_plain_number(ir, loops, loop_count, joined[i], &seen);
   for (uint32_t k = 0; k < loop_count; k++) {
     plain = plain && (seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1);
     vars[k] = tir_as(ir, loops[k], TIR_LOOP)->loop.var;
