@@ -19,6 +19,24 @@ bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer) {
   return false;
 }
 
+bool jit_timed_with_digits(const struct tir *ir, tir_func f, const struct jit_target *target, uint32_t parameter) {
+  assert(tir_is_func(ir, f) && parameter < ir->funcs.at[f].params.count);
+  tir_buffer b = ir->params.at[ir->funcs.at[f].params.first + parameter].buffer;
+  return b && !jit_backend_of(target)->memory->in_place && tir_type_is_float(tir_buffer_at(ir, b)->type) &&
+         !jit_may_write(ir, f, b) && !tir_has_steps(ir);
+}
+
+bool jit_fill_for_timing(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t seed,
+                         struct tir_arguments *arguments, ms_error *err) {
+  struct tir_arguments real;
+  if (!tir_make_real_arguments(ir, f, seed, &real, err)) return false;
+  assert(real.count == arguments->count);
+  for (uint32_t i = 0; i < real.count; i++)
+    if (jit_timed_with_digits(ir, f, target, i)) memcpy(arguments->args[i].data, real.args[i].data, real.args[i].bytes);
+  tir_arguments_free(&real);
+  return true;
+}
+
 /* Loop iterations that store, as far as extents are constants. */
 static double steps_of(const struct tir *ir, tir_func f) {
   tir_stmt top = ir->funcs.at[f].body;

@@ -197,6 +197,13 @@ void jit_call_free(struct jit_call *call);
  * does, and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are
  * installed by jit_call_new; signals that are no kernel's go to those that were there before. */
 bool jit_call_run(const struct jit_call *call, ms_error *err);
+/* Whether what is read of a parameter is to have all its digits where f is timed on what runs the target's code. Small
+ * whole numbers have few, and a device, whose clock follows its power, computes faster with those: there, floats that f
+ * only reads. Where floats are compared, or integers made of them, none: what depends on them would be other work. */
+bool jit_timed_with_digits(const struct tir *ir, tir_func f, const struct jit_target *target, uint32_t parameter);
+/* Gives those their digits. arguments: made of the seed by tir_make_arguments. */
+bool jit_fill_for_timing(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t seed,
+                         struct tir_arguments *arguments, ms_error *err);
 /* From now on the call ends with MS_RUN_STOPPED where *stop is not 0: before it begins, and once jit_stop_calls is called
  * while it runs or is timed, in the middle of that, on all of its threads. What is in the buffers is undefined then. What a
  * device has begun, it runs to its end.

@@ -15,7 +15,9 @@ local function kernel_of(func, scheduled, target) return ms.build(scheduled, {ta
 local function time_kernels(func, kernels)
   local calls = {}
   for i, k in ipairs(kernels) do
-    calls[i] = k:prepare(table.unpack(ms.arrays_for(func, 1)))
+    local arrays = ms.arrays_for(func, 1)
+    ms.fill_for_timing(func, arrays, k:target())
+    calls[i] = k:prepare(table.unpack(arrays))
     calls[i]:run()
   end
   return ms.time_in_turn(calls, SECONDS)

@@ -8,7 +8,7 @@ local peak, tensor_peak = ms.load "lua.peak", ms.load "lua.tensor_peak"
 
 local SECONDS = 1 -- of timing, each
 local LONG, HOPELESS = 0.1, 20 -- seconds, and times our kernel's: what takes longer is timed once
-local TOLERANCE = 1e-4 -- of the largest element
+local TOLERANCE = 1e-4 -- of the largest element; and what a routine's result is rounded by
 
 -- ---- One operator ----------------------------------------------------------------------------------------------
 
@@ -36,29 +36,63 @@ local function exact(member, arrays)
   return in_type(wide[#wide], "float32")
 end
 
--- A vendor's call on these arrays, after it was run once and compared: {name, call, difference}.
-local function compared(member, vendor, call, result, arrays)
-  local difference = distance(arrays[#arrays], result)
-  local right = difference > TOLERANCE and exact(member, arrays)
-  return {name = vendor:name(), call = call, difference = difference, ours_off = right and distance(right, arrays[#arrays]), theirs_off = right and distance(right, result)}
-end
-
--- Those of all vendors that have a routine; and how many fail, which is said.
+-- The calls of all vendors that have a routine for what is in these arrays: {name, call, result} each; and `again` of their work.
 local function vendor_calls(member, vendors, arrays)
-  local values = named.values(member.operator, member.words)
-  local w, theirs, failed = work.of(member.operator, values, arrays), {}, 0
+  local w, theirs = work.of(member.operator, named.values(member.operator, member.words), arrays), {}
   for _, v in ipairs(w and vendors or {}) do
     local result = ms.array(arrays[#arrays]:shape())
     local call = v:prepare(work.into(w, result))
-    local ran, why = pcall(function() if call then call:run() end end)
-    if not ran then
+    if call then theirs[#theirs + 1] = {name = v:name(), call = call, result = result} end
+  end
+  theirs.again = w and w.again
+  return theirs
+end
+
+-- Notes how far a vendor's result is from ours, where it is farther than what was noted before.
+local function note_difference(member, v, arrays)
+  local ours = arrays[#arrays]
+  local difference = distance(ours, v.result)
+  if v.difference and difference <= v.difference then return end
+  v.difference = difference
+  if difference <= TOLERANCE + v.call:rounding() then return end
+  local right = exact(member, arrays)
+  v.ours_off, v.theirs_off = math.max(v.ours_off or 0, distance(right, ours)), distance(right, v.result)
+end
+
+-- Runs our kernel and theirs on what is in the arrays now, and compares. Those that fail are said, and left out of theirs: gives
+-- how many.
+local function compare(member, ours, theirs, arrays)
+  ours:run()
+  if theirs.again then theirs.again() end
+  local failed = 0
+  for i = #theirs, 1, -1 do
+    local v = theirs[i]
+    local ran, why = pcall(v.call.run, v.call)
+    if ran then
+      note_difference(member, v, arrays)
+    else
       failed = failed + 1
-      io.stderr:write("msched bench: ", member.name, ": ", v:name(), " fails: ", tostring(why):match "[^\n]*", "\n")
-    elseif call then
-      theirs[#theirs + 1] = compared(member, v, call, result, arrays)
+      io.stderr:write("msched bench: ", member.name, ": ", v.name, " fails: ", tostring(why):match "[^\n]*", "\n")
+      table.remove(theirs, i)
     end
   end
-  return theirs, failed
+  return failed
+end
+
+-- Our kernel's call and the vendors', which are compared on whole numbers, whose sums are exact, and hold for timing what tuning is
+-- timed on: of a GPU numbers with all their digits, by which vendors choose their ways too, and on which all are compared once more.
+local function calls_of(member, func, kernel, vendors)
+  local arrays = ms.arrays_for(func, 1)
+  local function fill() return ms.fill_for_timing(func, arrays, kernel:target()) end
+  local digits = fill()
+  local ours, theirs = kernel:prepare(table.unpack(arrays)), vendor_calls(member, vendors, arrays)
+  if digits then ms.arrays_for(func, 1, arrays) end
+  local failed = compare(member, ours, theirs, arrays)
+  if digits then
+    fill()
+    failed = failed + compare(member, ours, theirs, arrays)
+  end
+  return ours, theirs, failed
 end
 
 -- What is timed to see how near a limit is: multiply-adds in registers; on a GPU, whose cache is small beside what kernels
@@ -95,10 +129,7 @@ end
 -- The times of our kernel and of the vendors' in turn with what reaches the limits: a row.
 local function measure(member, func, trace, target, vendors, limits)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
-  local arrays = ms.arrays_for(func, 1)
-  local ours = kernel:prepare(table.unpack(arrays))
-  ours:run()
-  local theirs, failed = vendor_calls(member, vendors, arrays)
+  local ours, theirs, failed = calls_of(member, func, kernel, vendors)
   local copies = limits.copies
   local most, of = limit_of(limits, trace, target)
   local calls, hopeless = {ours, most.call, copies and copies.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))

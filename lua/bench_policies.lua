@@ -32,6 +32,7 @@ end
 local function compare(name, options)
   local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
   local arrays, calls, row = ms.arrays_for(func, options.seed), {}, {workload = name, policies = {}}
+  ms.fill_for_timing(func, arrays, options.target)
   for _, policy in ipairs(options.policies) do table.move(find_kernels(name, func, policy, arrays, options), 1, options.seeds, #calls + 1, calls) end
   local times = ms.time_in_turn(calls, SECONDS)
   for p, policy in ipairs(options.policies) do

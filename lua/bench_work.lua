@@ -77,10 +77,11 @@ end
 function makers.conv2d_capsule(a, arrays)
   local X, W, Y = table.unpack(arrays)
   local te, shape = ms.te, W:shape()
-  local order = te.placeholder(shape, "float32", "W")
+  local order = te.placeholder(shape, W:type(), "W")
   local copy = ms.build(te.func("reorder", {order, ms.ops.transpose(order, {1, 2, 3, 5, 4, 6})}))
-  local filters = ms.array({shape[1], shape[2], shape[3], shape[5], shape[4], shape[6]})
-  copy(W, filters)
+  local filters = ms.array({shape[1], shape[2], shape[3], shape[5], shape[4], shape[6]}, W:type())
+  local function again() copy(W, filters) end
+  again()
   local function matrices(array)
     local s = array:shape()
     local own = row_major(s)
@@ -88,7 +89,7 @@ function makers.conv2d_capsule(a, arrays)
   end
   local ins, outs = shape[3] * shape[5], shape[4] * shape[6]
   local pad = each(a.pad, 2)
-  return {op = "convolution", source = matrices(X), result = matrices(Y),
+  return {op = "convolution", source = matrices(X), result = matrices(Y), again = again,
           weights = view(filters, {{outs, 1}, {ins, outs}, 1, 2, {1, 1}}),
           stride = {each(a.stride, 2)[1], each(a.stride, 2)[2], 1}, dilation = {1, 1, 1}, before = {pad[1], pad[2], 0}, after = {pad[1], pad[2], 0}}
 end
@@ -123,18 +124,17 @@ function makers.norm(a, arrays)
   return {op = "norm", source = whole(arrays[1]), result = view(arrays[2], order)}
 end
 
--- Whether vendors know the types: float32, and in products short floats whose sums are float32.
-local PRODUCTS, SHORT = {matmul = true, batch_matmul = true, dense = true}, {float16 = true, bfloat16 = true}
-local function has_types(operator, values)
-  if values.dtype == "float32" then return true end
-  return PRODUCTS[operator] and SHORT[values.dtype] and (values.accumulate == "auto" or values.accumulate == "float32")
+-- Whether vendors know the types: float32, and short floats in what adds products in float32.
+local SHORT = {float16 = true, bfloat16 = true}
+local function has_types(values)
+  return values.dtype == "float32" or (SHORT[values.dtype] and (values.accumulate == "auto" or values.accumulate == "float32"))
 end
 
--- The work of an operator with these values of its arguments (ops/arguments.lua) on the arrays of its function. nil: no
--- vendor's operator is known for it.
+-- The work of an operator with these values of its arguments (ops/arguments.lua) on the arrays of its function; where it has
+-- `again`, that is to be called once the arrays hold something else. nil: no vendor's operator is known for it.
 function work.of(operator, values, arrays)
   local maker = makers[operator]
-  if not maker or not has_types(operator, values) or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
+  if not maker or not has_types(values) or (values.layout and values.layout:sub(-1) ~= "C") then return nil end
   return maker(values, arrays)
 end
 

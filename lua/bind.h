@@ -129,6 +129,7 @@ struct bound_call {
   void *data;                                   /* NULL: nothing yet, to be released */
   bool (*attempt)(void *data, ms_error *err);   /* of kernels and of what a device runs, in the place of `run`, and */
   double (*sample)(void *data, uint32_t calls); /* seconds of one of so many in a row; below 0: one failed */
+  double rounding;                              /* vendor.h */
 };
 /* Pushes one that keeps the value at the index `kept`, and is to be filled. */
 struct bound_call *bind_new_call(lua_State *L, int kept);

@@ -181,13 +181,29 @@ static int to_list(lua_State *L) {
   return 1;
 }
 
-/* random(seed): integers from -4 to 4, the same for the same seed on every machine: sums of them are exact. */
+/* Integers from -4 to 4: sums of them are exact. */
+static double draw_whole(tir_type type, struct vm_stream *stream) {
+  if (tir_type_code(type) == TIR_BOOL) return vm_stream_below(stream, 2);
+  return (double)vm_stream_below(stream, 9) - (tir_type_code(type) == TIR_UINT ? 0 : 4);
+}
+
+/* All digits of the type: floats of either sign from 1/8 to 1; integers of 8 bits of their whole range, of more as many. */
+static double draw_digits(tir_type type, struct vm_stream *stream) {
+  if (!tir_type_is_float(type)) {
+    bool is_wide = tir_type_bits(type) >= 8;
+    return is_wide ? (double)vm_stream_below(stream, 256) - (tir_type_code(type) == TIR_UINT ? 0 : 128)
+                   : draw_whole(type, stream);
+  }
+  double x = 0.125 + 0.875 * vm_stream_unit(stream);
+  return vm_stream_below(stream, 2) ? x : -x;
+}
+
+/* random([seed [, digits]]): the same for the same seed on every machine */
 static int fill_random(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1);
   struct vm_stream stream = vm_stream_of((uint64_t)luaL_optinteger(L, 2, 1), 0, 0, 0);
-  bool is_unsigned = tir_type_code(a->type) == TIR_UINT, truth = tir_type_code(a->type) == TIR_BOOL;
-  for (size_t i = 0; i < a->count; i++)
-    set(a, i, truth ? vm_stream_below(&stream, 2) : (double)vm_stream_below(&stream, 9) - (is_unsigned ? 0 : 4));
+  double (*draw)(tir_type type, struct vm_stream * stream) = lua_toboolean(L, 3) ? draw_digits : draw_whole;
+  for (size_t i = 0; i < a->count; i++) set(a, i, draw(a->type, &stream));
   lua_settop(L, 1);
   return 1;
 }

@@ -52,6 +52,13 @@ static int run(lua_State *L) {
   return 0;
 }
 
+/* call:rounding(): by how much its result is rounded where it is given in a shorter type than asked for, of the largest
+ * element; else 0 */
+static int rounding(lua_State *L) {
+  lua_pushnumber(L, check_call(L, 1)->rounding);
+  return 1;
+}
+
 static void push_timing(lua_State *L, const struct jit_timing *t) {
   lua_newtable(L);
   lua_pushnumber(L, t->seconds), lua_setfield(L, -2, "seconds");
@@ -86,7 +93,7 @@ static int time_in_turn(lua_State *L) {
 
 void bind_calls(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"run", run}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"run", run}, {"rounding", rounding}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {NULL, NULL}};
   bind_type(L, BOUND_CALL, methods, meta);
   lua_getfield(L, -1, "kernel_methods");

@@ -183,6 +183,20 @@ static int check_timing(lua_State *L) {
   return ok ? 1 : bind_raise(L, &err);
 }
 
+/* timed_with_digits(function, target): of each parameter, whether it is timed on numbers with all their digits */
+static int timed_with_digits(lua_State *L) {
+  const struct bound_function *f = bind_check_function(L, 1);
+  struct jit_target target;
+  ms_error err = {.instruction = -1};
+  if (!jit_target_parse(luaL_checkstring(L, 2), &target, &err)) return bind_raise(L, &err);
+  lua_newtable(L);
+  for (uint32_t i = 0; i < f->ir->funcs.at[f->func].params.count; i++) {
+    lua_pushboolean(L, jit_timed_with_digits(f->ir, f->func, &target, i));
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 /* interpret(function, arguments…): on the reference interpreter */
 static int interpret(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
@@ -392,6 +406,7 @@ void bind_kernels(lua_State *L) {
   lua_pop(L, 1);
   static const luaL_Reg functions[] = {{"build", build},
                                        {"interpret", interpret},
+                                       {"timed_with_digits", timed_with_digits},
                                        {"interpret_samples", interpret_samples},
                                        {"check_lowered", check_lowered},
                                        {NULL, NULL}};

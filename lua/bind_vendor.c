@@ -228,7 +228,8 @@ static int prepare(lua_State *L) {
                               .release = made.release,
                               .data = made.data,
                               .attempt = made.attempt,
-                              .sample = made.sample};
+                              .sample = made.sample,
+                              .rounding = made.rounding};
   return 1;
 }
 

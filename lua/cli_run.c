@@ -268,7 +268,8 @@ static bool run_on_both(const struct tir *ir, const struct tir *scheduled, tir_f
   done = call && run_compiled(call, out, err) &&
          compare(ir, f, before, expected, &actual, out->sampled, tolerance, err) &&
          compare_whole(ir, f, target, o->seed, &actual, out, err) &&
-         (!scheduled || compare_real(ir, f, kernel, target, o->seed, out, err)) && time_compiled(call, out, err);
+         (!scheduled || compare_real(ir, f, kernel, target, o->seed, out, err)) &&
+         jit_fill_for_timing(ir, f, target, o->seed, &actual, err) && time_compiled(call, out, err);
   out->interpreted = out->sampled ? count_changed(ir, f, before, expected) : out->elements;
   jit_call_free(call);
   tir_arguments_free(&actual);

@@ -192,7 +192,9 @@ function commands.replay(options, ids)
   local base = ms.build(func, {target = ms.target(target).reference})
   local most = ms.compare(kernel, function(...) base:run(...) end, 1)
   local sampled, samples = kernel:check {tolerance = math.huge}
-  local seconds, low, high, runs, busy = kernel:time(table.unpack(ms.arrays_for(func, 1)))
+  local arrays = ms.arrays_for(func, 1)
+  ms.fill_for_timing(func, arrays, target)
+  local seconds, low, high, runs, busy = kernel:time(table.unpack(arrays))
   if options.json then
     put_json {id = r.id, seconds = seconds, low = low, high = high, runs = runs, busy = busy, difference = most, recorded = r.seconds,
               interpreted = sampled, interpreted_elements = samples}

@@ -73,7 +73,8 @@ ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), c
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
 ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.
-ms.arrays_for(func: msched.function, seed: integer): msched.array[] | Arrays for a function's parameters, filled with small integers, so that sums are exact.
+ms.arrays_for(func: msched.function, seed: integer, again?: msched.array[]): msched.array[] | Arrays for a function's parameters, or these again, filled with small integers, so that sums are exact.
+ms.fill_for_timing(func: msched.function, arrays: msched.array[], target?: string): boolean | Refills arrays of a function's parameters with what tuning times it with: where the target's code runs on a GPU, floats that the function only reads get all their digits, as its clock follows its power; gives whether any did.
 ms.tune(func: msched.function, options?: {target?: string, trials?: integer, seconds?: number, seed?: integer, files?: string[], policy?: string, policy_timeout?: number, model?: string, jobs?: integer, db?: string, store?: msched.store, simulate?: boolean, no_tune?: boolean, rule_timeout?: number, skip_failing?: boolean, run_timeout?: number, reference_timeout?: number, failures?: integer, listen?: fun(event: table)}): msched.best | Searches for the fastest schedule; results are kept in the store. no_tune: measures nothing, and gives the fastest that the store knows, or the first by estimate.
 ms.auto_schedule(func: msched.function, options?: {target?: string, vector_bits?: integer, cores?: integer, seed?: integer, heuristics?: table, trials?: integer, db?: string, store?: msched.store, listen?: fun(event: table)}): msched.schedule, table | A schedule at once, by the patterns of reads and writes and by estimate; and {target, patterns, known, cycles}: known, whether a function of the same structure had made its template. With trials the template is tuned, and best is what ms.tune gives. heuristics: changes to ms.heuristics.
 ms.rule(rule: {name: string, apply: fun(sch: msched.schedule, block: msched.handle, context: table, self: table): msched.schedule[]}|function): table | Registers a rule of the design space; begin(self, context), if it has one, is called when a space is opened; only_annotated: it is for blocks whose annotation schedule_rule names it.
@@ -254,7 +255,7 @@ array:shape(): integer[] | Its extents.
 array:type(): string | Its elements' type.
 array:save(path: string) | Writes a file of NumPy's format .npy, which numpy.load reads.
 array:tolist(): number[] | Its elements as a flat list.
-array:random(seed?: integer): msched.array | Fills it with integers from -4 to 4; gives the array.
+array:random(seed?: integer, digits?: boolean): msched.array | Fills it with integers from -4 to 4, or with numbers that use all digits of their type: floats of either sign from 1/8 to 1, integers of eight bits; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it. Ctrl-C ends it, on all its threads; what it writes is undefined then.
@@ -322,6 +323,7 @@ box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream, other?:
 vendor:name(): string | The library's name.
 vendor:prepare(work: table): msched.call? | Its routine for what bench_work.lua describes; nil: it has none.
 call:run() | Runs it; its result is where its arguments say.
+call:rounding(): number | By how much its result is rounded, of the largest element, where a vendor gives it in a shorter type than asked for; else 0.
 ]]
 
 -- Fields of what is no value of ours but a table; a `?` follows the names of those that may be missing.
@@ -414,7 +416,7 @@ local function list_named(put)
     put(string.format("  ops:%-22s %s", op.name, op.doc))
     put(string.format("  %26s %s", "", table.concat(names, " ")))
   end
-  put "\nSuites of them, as `msched tune suite:ops -- C2D batch=1`; `msched help suite:ops` lists one:"
+  put "\nSuites of them, as `msched tune suite:ops -- C2D batch=1`, or with another type `-- C2D dtype=float16`; `msched help suite:ops` lists one:"
   for _, name in ipairs(ms.load "lua.ops.suites".names) do put("  suite:" .. name) end
 end
 

@@ -112,15 +112,26 @@ function schedule.build(sch, options)
   return ms.build(sch:func(), {target = options.target, fast_math = options.fast_math, reference = sch:workload()})
 end
 
-local function arrays_for(func, seed)
-  local arrays = {}
+local function arrays_for(func, seed, again)
+  local arrays = again or {}
   for i, p in ipairs(func:params()) do
     if not p.shape then error(ms.where() .. "a function with scalar parameters is called with values of your own", 0) end
-    arrays[i] = ms.array(p.shape, p.type):random(seed + i)
+    arrays[i] = (arrays[i] or ms.array(p.shape, p.type)):random(seed + i)
   end
   return arrays
 end
 ms.arrays_for = arrays_for
+
+local DIGITS = 101 -- the seed of numbers with all their digits
+
+function ms.fill_for_timing(func, arrays, target)
+  local any = false
+  for i, digits in ipairs(ms.timed_with_digits(func, target or "native")) do
+    if digits then arrays[i]:random(DIGITS + i, true) end
+    any = any or digits
+  end
+  return any
+end
 
 -- Arrays of NumPy's files: what reads and writes them is loaded when it is first called.
 function ms.load_array(path) return ms.load "lua.numpy".load(path) end

@@ -105,13 +105,15 @@ end
 -- ---- A GPU ----
 
 local THREADS, CHAINS, STEPS = 256, 8, 1 << 14 -- of a block; of a thread; of a chain
+local GOLDEN = 0.6180339887498949 -- of whose multiples the fractions are spread evenly
 
--- Chains of multiply-adds in the registers of as many threads as a device runs at once.
+-- Chains of multiply-adds in the registers of as many threads as a device runs at once: the operations, the function, its arrays.
+-- s * s + c never comes to rest for these c (the map is chaotic, and stays from -2 to 2): all digits change at each step, as in
+-- other work. A device whose chains end at one number, or grow without end, draws less power, and its clock rises.
 local function device_product(device)
-  local blocks = 8 * device.processors
-  return 2 * blocks * THREADS * CHAINS * STEPS, ms.from_script((([[
+  local blocks, script = 8 * device.processors, [[
 @T.prim_func(s_tir=True)
-def peak(X: T.Buffer((THREADS,), "float32"), R: T.Buffer((BLOCKS, THREADS, CHAINS), "float32")):
+def peak(X: T.Buffer((THREADS, CHAINS), "float32"), C: T.Buffer((THREADS,), "float32"), R: T.Buffer((BLOCKS, THREADS, CHAINS), "float32")):
     T.func_attr({"tirx.noalias": True})
     # with T.sblock("root"):
     S = T.sblock_alloc_buffer((BLOCKS, THREADS, CHAINS), scope="local")
@@ -120,26 +122,30 @@ def peak(X: T.Buffer((THREADS,), "float32"), R: T.Buffer((BLOCKS, THREADS, CHAIN
             for c in T.unroll(CHAINS):
                 with T.sblock("first"):
                     vb, vt, vc = T.axis.remap("SSS", [b, t, c])
-                    T.reads(X[vt])
+                    T.reads(X[vt, vc])
                     T.writes(S[vb, vt, vc])
-                    S[vb, vt, vc] = X[vt]
+                    S[vb, vt, vc] = X[vt, vc]
             for k in range(STEPS):
                 for c in T.unroll(CHAINS):
                     with T.sblock("step"):
                         vb, vt, vk, vc = T.axis.remap("SSRS", [b, t, k, c])
-                        T.reads(S[vb, vt, vc], X[vt])
+                        T.reads(S[vb, vt, vc], C[vt])
                         T.writes(S[vb, vt, vc])
-                        S[vb, vt, vc] = S[vb, vt, vc] * X[vt] + X[vt]
+                        S[vb, vt, vc] = S[vb, vt, vc] * S[vb, vt, vc] + C[vt]
             for c in T.unroll(CHAINS):
                 with T.sblock("last"):
                     vb, vt, vc = T.axis.remap("SSS", [b, t, c])
                     T.reads(S[vb, vt, vc])
                     T.writes(R[vb, vt, vc])
                     R[vb, vt, vc] = S[vb, vt, vc]
-]]):gsub("%u%u%u%u+", {BLOCKS = blocks, THREADS = THREADS, CHAINS = CHAINS, STEPS = STEPS})), "peak")
+]]
+  local words = {BLOCKS = blocks, THREADS = THREADS, CHAINS = CHAINS, STEPS = STEPS}
+  local func = ms.from_script((script:gsub("%u%u%u%u+", words)), "peak")
+  local constants = ms.array({THREADS}, "float32", function(i) return -1.5 - 0.49 * (i * GOLDEN % 1) end)
+  return 2 * blocks * THREADS * CHAINS * STEPS, func, {ms.array({THREADS, CHAINS}):random(1, true), constants, ms.array({blocks, THREADS, CHAINS})}
 end
 
--- Copies of a buffer twice as large as the device's cache, by vectors.
+-- Copies of a buffer twice as large as the device's cache, by vectors: bytes, the function, its arrays.
 local function device_copy(device)
   local te, count = ms.te, math.max(2 * device.l2_bytes // 4, 1 << 20)
   local A = te.placeholder({count}, "float32", "A")
@@ -149,7 +155,7 @@ local function device_copy(device)
   sch:bind(blocks, "blockIdx.x")
   sch:bind(threads, "threadIdx.x")
   sch:vectorize(lanes)
-  return 8 * count, sch:func()
+  return 8 * count, sch:func(), {ms.array({count}):random(1, true), ms.array({count})}
 end
 
 -- The first device that runs code of an architecture, as ms.devices() has it.
@@ -158,36 +164,41 @@ function peak.device_of(arch)
   return ms.devices()[1]
 end
 
+-- A call for timing in turn, whose arrays are on the device.
+local function ready(target, func, arrays)
+  local call = ms.build(func, {target = target.text}):prepare(table.unpack(arrays))
+  call:run()
+  return call
+end
+
 -- As peak.call, on the device that runs a target's code.
 function peak.device_call(target)
-  local operations, func = device_product(peak.device_of(target.arch))
-  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), operations = operations}
+  local operations, func, arrays = device_product(peak.device_of(target.arch))
+  return {call = ready(target, func, arrays), operations = operations}
 end
 
 -- The same of copies in its memory: the call, and the bytes that it moves.
 function peak.device_copy_call(target)
-  local bytes, func = device_copy(peak.device_of(target.arch))
-  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), bytes = bytes}
+  local bytes, func, arrays = device_copy(peak.device_of(target.arch))
+  return {call = ready(target, func, arrays), bytes = bytes}
+end
+
+-- So much work a second, by a few samples.
+local function rate(target, work, func, arrays)
+  local _, low = ms.build(func, {target = target}):time(table.unpack(arrays))
+  return work / low
 end
 
 -- As peak.glance, on the device that runs the target's code.
-function peak.device_glance(text, arch)
-  local operations, func = device_product(peak.device_of(arch))
-  local _, low = ms.build(func, {target = text}):time(table.unpack(ms.arrays_for(func, 1)))
-  return operations / low
-end
+function peak.device_glance(text, arch) return rate(text, device_product(peak.device_of(arch))) end
 
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
 function peak.device(device)
   local target = string.format("cuda -arch=sm_%d", device.arch)
   ms.target(target, {runs = true})
-  local function rate(work, func)
-    local _, low = ms.build(func, {target = target}):time(table.unpack(ms.arrays_for(func, 1)))
-    return work / low
-  end
-  local flops = rate(device_product(device))
+  local flops = rate(target, device_product(device))
   local clocks = ms.device_clocks(0)
-  return {flops = flops, clock = clocks and clocks.clock, bandwidth = rate(device_copy(device))}
+  return {flops = flops, clock = clocks and clocks.clock, bandwidth = rate(target, device_copy(device))}
 end
 
 return peak

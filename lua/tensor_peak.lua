@@ -80,6 +80,13 @@ def peak_of_tensor_cores(A: T.Buffer((64, 64), "INPUT"), B: T.Buffer((64, 256), 
             T.wgmma_store(Z.data, 0, 256, C.access_ptr("w", offset=b * 16384), 256)
 ]]
 
+-- What they multiply, with all its digits.
+local function arrays_of(func)
+  local arrays = {}
+  for i, p in ipairs(func:params()) do arrays[i] = ms.array(p.shape, p.type):random(i, true) end
+  return arrays
+end
+
 -- The operations of a kernel on a device, and the kernel.
 function tensor_peak.product_of(device, target, type)
   local by_group = target.text:find("-arch=sm_90a", 1, true) and (type == "f16" or type == "bf16")
@@ -109,13 +116,15 @@ function tensor_peak.name(type) return TYPES[type].name end
 -- As peak.device_call: a call that does so many operations on the tensor cores of the device that runs the target's code.
 function tensor_peak.call(device, target, type)
   local operations, func = tensor_peak.product_of(device, target, type)
-  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(ms.arrays_for(func, 1))), operations = operations}
+  local call = ms.build(func, {target = target.text}):prepare(table.unpack(arrays_of(func)))
+  call:run() -- its arrays are on the device then
+  return {call = call, operations = operations}
 end
 
 -- Operations a second, by a few samples.
 function tensor_peak.glance(device, target, type)
   local operations, func = tensor_peak.product_of(device, target, type)
-  local _, low = ms.build(func, {target = target.text}):time(table.unpack(ms.arrays_for(func, 1)))
+  local _, low = ms.build(func, {target = target.text}):time(table.unpack(arrays_of(func)))
   return operations / low
 end
 

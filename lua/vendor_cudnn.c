@@ -1,6 +1,8 @@
 /* cuDNN: convolutions, softmax and norms on a device, by its clock. Of the ways that it has for one, the fastest is taken:
  * each of its algorithms, with channels first and channels last, tried once when a call is made. Tensors are laid out as
- * the way has them before that, and the result is laid back after a run. Arithmetic is float32 throughout, not TF32.
+ * the way has them before a run, and the result is laid back after it. Arithmetic is float32 throughout, not TF32; but
+ * convolutions of short floats multiply on tensor cores, add in float32, and give short floats: it has none that give
+ * float32.
  * Source: cuDNN API reference, cudnn_ops and cudnn_cnn, versions 8 and 9. */
 #include "jit/jit.h"
 #include "vendor.h"
@@ -11,7 +13,8 @@
 #include <string.h>
 
 /* Values of its enumerations. */
-enum { FLOAT, CROSS_CORRELATION = 1, FMA_MATH = 3, SOFTMAX_ACCURATE = 1, NORM2 = 7, PROPAGATE_NAN = 1 };
+enum { FLOAT, HALF = 2, BFLOAT16 = 9 }; /* cudnnDataType_t */
+enum { CROSS_CORRELATION = 1, TENSOR_OP_MATH = 1, FMA_MATH = 3, SOFTMAX_ACCURATE = 1, NORM2 = 7, PROPAGATE_NAN = 1 };
 enum { CHANNELS_FIRST, CHANNELS_LAST, LAYOUTS }; /* cudnnTensorFormat_t */
 enum { NOT_SUPPORTED_8 = 9, NOT_SUPPORTED = 3000, PAST_NOT_SUPPORTED = 4000 };
 
@@ -135,6 +138,7 @@ struct call {
   struct vendor_work work;
   const struct operation *operation;
   struct jit_routine *routine; /* NULL: no way is ready to run */
+  tir_type type;               /* of elements, as they are laid out */
   /* The way. */
   int layout, algorithm;
   size_t workspace;                            /* bytes of it */
@@ -159,6 +163,12 @@ static const float one = 1, zero = 0;
 
 static bool is_unsupported(int status) {
   return status == NOT_SUPPORTED_8 || (status >= NOT_SUPPORTED && status < PAST_NOT_SUPPORTED);
+}
+
+static bool is_short(tir_type type) { return tir_type_bits(type) == 16; }
+
+static int type_of(tir_type type) {
+  return !is_short(type) ? FLOAT : tir_type_code(type) == TIR_BFLOAT ? BFLOAT16 : HALF;
 }
 
 /* ---- Convolutions ---- */
@@ -196,7 +206,7 @@ static int describe_image(struct call *c, int which) {
   strides[1] = last ? 1 : stride;
   strides[0] = last ? stride : stride * extents[1];
   int status = c->cudnn->new_tensor(&c->described[which]);
-  return status ? status : c->cudnn->set_tensor(c->described[which], FLOAT, rank, extents, strides);
+  return status ? status : c->cudnn->set_tensor(c->described[which], type_of(c->type), rank, extents, strides);
 }
 
 /* Channels that the routine slides it over come second: a transposed convolution's are the filter's outputs. */
@@ -208,7 +218,8 @@ static int describe_filter(struct call *c) {
   extents[0] *= groups;
   order_of(t, first, a, b, c->layout, c->order[VENDOR_WEIGHTS]);
   int status = c->cudnn->new_filter(&c->described[VENDOR_WEIGHTS]);
-  return status ? status : c->cudnn->set_filter(c->described[VENDOR_WEIGHTS], FLOAT, c->layout, rank, extents);
+  if (status) return status;
+  return c->cudnn->set_filter(c->described[VENDOR_WEIGHTS], type_of(c->type), c->layout, rank, extents);
 }
 
 static int describe_convolution(struct call *c) {
@@ -225,7 +236,7 @@ static int describe_convolution(struct call *c) {
   if (!status) status = d->new_convolution(&c->about);
   if (!status)
     status = d->set_convolution(c->about, spatial + added, before, stride, dilation, CROSS_CORRELATION, FLOAT);
-  if (!status) status = d->set_math(c->about, FMA_MATH);
+  if (!status) status = d->set_math(c->about, is_short(c->type) ? TENSOR_OP_MATH : FMA_MATH);
   return status ? status : d->set_groups(c->about, groups_of(&c->work));
 }
 
@@ -331,9 +342,17 @@ static bool has_rows(const struct vendor_work *w) {
   return d == x->rank;
 }
 
+/* float32; or a convolution of short floats, both alike, whose result the tensor has as float32. */
+static bool has_types(const struct vendor_work *w) {
+  const struct vendor_tensor *x = &w->tensors[VENDOR_SOURCE], *weights = &w->tensors[VENDOR_WEIGHTS];
+  bool convolves = w->op == VENDOR_CONVOLUTION || w->op == VENDOR_TRANSPOSED;
+  return w->tensors[VENDOR_RESULT].type == TIR_T_F32 && (!weights->rank || weights->type == x->type) &&
+         (x->type == TIR_T_F32 || (convolves && is_short(x->type)));
+}
+
 static bool has_routine(const struct cudnn *c, const struct vendor_work *w) {
   const char *missing;
-  if (!w->target || !operations[w->op].start || !has(c, w->op, &missing)) return false;
+  if (!w->target || !operations[w->op].start || !has(c, w->op, &missing) || !has_types(w)) return false;
   for (int i = 0; i < VENDOR_TENSORS; i++)
     if (!fits(&w->tensors[i])) return false;
   if (w->op == VENDOR_NORM) return has_rows(w);
@@ -342,15 +361,25 @@ static bool has_routine(const struct cudnn *c, const struct vendor_work *w) {
 
 /* ---- Laying out ---- */
 
-/* Copies a tensor to where its elements lie in the order of its dimensions, or back. */
-static void copy_laid(const struct vendor_tensor *t, const int *order, float *laid, bool back) {
+static size_t size_of(tir_type type) { return (size_t)tir_type_bits(type) / 8; }
+
+static void copy_element(tir_type type, void *to, tir_type of, const void *from) {
+  if (type == of)
+    memcpy(to, from, size_of(of));
+  else
+    tir_put_element(type, to, tir_fetch_element(of, from));
+}
+
+/* Copies a tensor to where its elements, of a type, lie in the order of its dimensions, or back. */
+static void copy_laid(const struct vendor_tensor *t, const int *order, tir_type type, void *laid, bool back) {
   int64_t at[VENDOR_MOST_RANK] = {0}, from = 0, count = count_of(t);
-  float *data = t->data;
+  size_t size = size_of(type);
   for (int64_t i = 0; i < count; i++) {
+    char *own = (char *)t->data + (size_t)from * size_of(t->type), *other = (char *)laid + (size_t)i * size;
     if (back)
-      data[from] = laid[i];
+      copy_element(t->type, own, type, other);
     else
-      laid[i] = data[from];
+      copy_element(type, other, t->type, own);
     for (int d = t->rank - 1; d >= 0; d--) {
       from += t->strides[order[d]];
       if (++at[d] < t->extents[order[d]]) break;
@@ -358,6 +387,13 @@ static void copy_laid(const struct vendor_tensor *t, const int *order, float *la
       at[d] = 0;
     }
   }
+}
+
+/* What goes in, as it is now. */
+static void lay_inputs(struct call *c) {
+  for (int i = 0; i < VENDOR_TENSORS; i++)
+    if (i != VENDOR_RESULT && c->buffers[i].data)
+      copy_laid(&c->work.tensors[i], c->order[i], c->type, c->buffers[i].data, false);
 }
 
 static void drop_layout(struct call *c) {
@@ -377,11 +413,11 @@ static bool lay_out(struct call *c, int layout) {
   for (int i = 0; i < VENDOR_TENSORS && !c->status; i++) {
     const struct vendor_tensor *t = &c->work.tensors[i];
     if (!t->rank) continue;
-    size_t bytes = (size_t)count_of(t) * sizeof(float);
+    size_t bytes = (size_t)count_of(t) * size_of(c->type);
     c->buffers[i] = (struct tir_arg){.data = calloc(1, bytes), .bytes = bytes};
     if (!c->buffers[i].data) abort();
-    if (i != VENDOR_RESULT) copy_laid(t, c->order[i], c->buffers[i].data, false);
   }
+  if (!c->status) lay_inputs(c);
   return !c->status;
 }
 
@@ -427,8 +463,9 @@ static bool attempt(void *data, ms_error *err) {
   struct call *c = data;
   c->status = 0;
   if (!c->routine) return ms_fail(err, MS_NOT_LAUNCHED, "%s", c->why.message);
+  lay_inputs(c);
   if (!jit_routine_run(c->routine, err)) return explain(c, err);
-  copy_laid(&c->work.tensors[VENDOR_RESULT], c->order[VENDOR_RESULT], c->buffers[VENDOR_RESULT].data, true);
+  copy_laid(&c->work.tensors[VENDOR_RESULT], c->order[VENDOR_RESULT], c->type, c->buffers[VENDOR_RESULT].data, true);
   return true;
 }
 
@@ -483,12 +520,19 @@ static bool prepare(void *started, const struct vendor_work *work, struct vendor
                      .target = *work->target,
                      .work = *work,
                      .operation = &operations[work->op],
+                     .type = work->tensors[VENDOR_SOURCE].type,
                      .why = {.instruction = -1}};
   bool chosen = choose(c);
   if (!chosen) put_away(c);
   if (!chosen && !*c->why.message) return release(c), false;
-  *out = (struct vendor_call){.attempt = attempt, .sample = sample, .release = release, .data = c};
+  *out = (struct vendor_call){.attempt = attempt,
+                              .sample = sample,
+                              .release = release,
+                              .data = c,
+                              .rounding = !is_short(c->type)                     ? 0
+                                          : tir_type_code(c->type) == TIR_BFLOAT ? 0x1p-8
+                                                                                 : 0x1p-11};
   return true;
 }
 
-const struct vendor vendor_cudnn = {"cuDNN", "libcudnn.so", start, describe, prepare};
+const struct vendor vendor_cudnn = {"cuDNN", "libcudnn.so", start, describe, prepare, .short_floats = true};

@@ -51,14 +51,15 @@ static bool read_texts(struct workload *w, const char *texts, size_t first, size
   return w->intrinsics != NULL;
 }
 
-/* Small whole numbers have few digits, and a device, whose clock follows its power, computes faster with those. Where floats are
- * compared, or integers made of them, they stay: what depends on them would be other work. */
+/* Numbers with all their digits, of those parameters that are timed with such. */
 static bool make_timed(struct workload *w, ms_error *err) {
-  if (jit_backend_of(&w->hello->target)->memory->in_place || tir_has_steps(w->ir)) return true;
+  const struct jit_target *target = &w->hello->target;
+  bool any = false;
+  for (uint32_t i = 0; i < w->inputs.count; i++) any = any || jit_timed_with_digits(w->ir, w->f, target, i);
+  if (!any) return true;
   if (!tir_make_real_arguments(w->ir, w->f, 1, &w->timed, err)) return false;
   for (uint32_t i = 0; i < w->timed.count; i++) {
-    tir_buffer b = w->ir->params.at[w->ir->funcs.at[w->f].params.first + i].buffer;
-    if (b && !w->written[i] && tir_type_is_float(tir_buffer_at(w->ir, b)->type)) continue;
+    if (jit_timed_with_digits(w->ir, w->f, target, i)) continue;
     free(w->timed.args[i].data);
     w->timed.args[i].data = NULL;
   }

@@ -64,22 +64,38 @@ function suites.members(suite)
   return list
 end
 
--- Those of a suite that words choose: codes (C2D) or names (C2D_1_b16), and batch=1 or batch=16; all without words.
+-- A member with elements of another type.
+local function with_type(suite, m, word)
+  local type = word:match "=(.*)"
+  if m.arguments:find("dtype=", 1, true) then fail("suite:%s: %s has a type of its own, so that %s cannot be chosen", suite, m.name, word) end
+  local words = {word, table.unpack(m.words)}
+  local name = m.name .. "_" .. type
+  return {code = m.code, batch = m.batch, name = name, operator = m.operator, arguments = m.arguments .. " " .. word, words = words,
+          func = function() return named.func(m.operator, words, name) end}
+end
+
+-- Those of a suite that words choose: codes (C2D) or names (C2D_1_b16), and batch=1 or batch=16; all without words. dtype=float16
+-- gives them elements of that type.
 function suites.choose(suite, words)
-  local members, batch, wanted = suites.members(suite), nil, {}
+  local members, batch, wanted, type = suites.members(suite), nil, {}, nil
   for _, word in ipairs(words) do
+    if word:find "^dtype=" then
+      type = word
+      goto next
+    end
     local number = word:match "^batch=(.*)$"
     local known = false
     for _, m in ipairs(members) do known = known or word == m.code or word == m.name or number == tostring(m.batch) end
     if not known then
-      fail("suite:%s: `%s` is none of its codes or names, nor batch=1 or batch=16; `msched show suite:%s` lists them", suite, word, suite)
+      fail("suite:%s: `%s` is none of its codes or names, nor batch=1, batch=16 or a dtype=; `msched show suite:%s` lists them", suite, word, suite)
     end
     if number then batch = number else wanted[#wanted + 1], wanted[word] = word, true end
+    ::next::
   end
   local list = {}
   for _, m in ipairs(members) do
     local chosen = #wanted == 0 or wanted[m.code] or wanted[m.name]
-    if chosen and (not batch or batch == tostring(m.batch)) then list[#list + 1] = m end
+    if chosen and (not batch or batch == tostring(m.batch)) then list[#list + 1] = type and with_type(suite, m, type) or m end
   end
   return list
 end

@@ -31,8 +31,11 @@ local some = ms.array {2, 3}
 assert(not work.of("relu", {dtype = "float32"}, {some, some}))
 assert(not work.of("matmul", {dtype = "float16", accumulate = "float16"}, {some, some, some}))
 assert(not work.of("matmul", {dtype = "int8", accumulate = "auto"}, {some, some, some}))
-assert(not work.of("conv2d", {dtype = "float16", accumulate = "auto"}, {some, some, some}))
-for _, v in ipairs(vendors) do assert(not support.call_of(v, "matmul", "17 33 29 dtype=float16"), v:name() .. " takes short floats") end
+assert(not work.of("conv2d", {dtype = "float16", accumulate = "float16"}, {some, some, some}))
+assert(not work.of("softmax", {dtype = "float16", axis = -1, shape = {2, 3}}, {some, some}))
+for _, list in ipairs {support.short_products, support.short_others} do
+  for _, v in ipairs(vendors) do assert(not support.call_of(v, list[1][1], list[1][2]), v:name() .. " takes short floats") end
+end
 assert(not work.of("conv2d", {dtype = "float32", layout = "NCHW"}, {some, some, some}))
 
 -- Calls, and what is wrong with them.

@@ -1,16 +1,19 @@
 /* cuDNN without a GPU: convolutions, what their input's gradient is, softmax and norms, on the memory of the tests'
  * driver, whose clock it moves on. It refuses what cuDNN refuses: tensors of fewer dimensions than four, layouts that do
- * not belong together, extents that are not those of the outcome, and here TF32. Algorithms take unlike times, all but
- * three are for channels first alone, and the last wants more memory than anybody gives.
+ * not belong together, extents that are not those of the outcome, types that are not one, and here TF32. Algorithms take
+ * unlike times, all but three are for channels first alone, and the last wants more memory than anybody gives.
  *   FAKE_CUDNN       `wrong`, an element is; `fails`, nothing is begun; `none`, there is no algorithm; `create`, it does
  *                    not start; `past`, algorithm 1 writes past its workspace
  *   FAKE_CUDNN_TIME  milliseconds of a convolution by algorithm 1 and channels last, which is the fastest, and of others;
  *                    unset: 8 */
+#include "tir/tir.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 void fake_cuda_pass(double milliseconds);
+double fake_cuda_ease(const void *data);
 
 enum { SUCCESS, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum { MOST = 5, LAST_ALGORITHM = 5 };
@@ -20,7 +23,9 @@ static const char *setting(const char *name, const char *otherwise) {
   return value ? value : otherwise;
 }
 static int is_told(const char *word) { return !strcmp(setting("FAKE_CUDNN", ""), word); }
-static void pass(double times) { fake_cuda_pass(times * atof(setting("FAKE_CUDNN_TIME", "8"))); }
+static void pass(double times, const void *in) {
+  fake_cuda_pass(times * atof(setting("FAKE_CUDNN_TIME", "8")) * fake_cuda_ease(in));
+}
 
 const char *cudnnGetErrorString(int status) {
   switch (status) {
@@ -42,7 +47,7 @@ int cudnnCreate(void **handle) {
 /* ---- Descriptors ---- */
 
 struct tensor {
-  int rank, extents[MOST], strides[MOST], layout;
+  int type, rank, extents[MOST], strides[MOST], layout;
 };
 struct convolution {
   int rank, before[MOST], stride[MOST], dilation[MOST], math, groups;
@@ -65,6 +70,9 @@ int cudnnDestroyConvolutionDescriptor(void *descriptor) { return drop(descriptor
 int cudnnCreateReduceTensorDescriptor(void **out) { return make(out, sizeof(int)); }
 int cudnnDestroyReduceTensorDescriptor(void *descriptor) { return drop(descriptor); }
 
+/* Bytes of an element of a cudnnDataType_t: float32, float16, bfloat16; 0: it is none of these. */
+static size_t size_of(int type) { return type == 0 ? 4 : type == 2 || type == 9 ? 2 : 0; }
+
 /* Strides without gaps, channels first or last. */
 static void lay(struct tensor *t, int layout) {
   int stride = layout ? t->extents[1] : 1;
@@ -82,8 +90,8 @@ static int are_strides(const struct tensor *t, const int *strides) {
 
 int cudnnSetTensorNdDescriptor(void *descriptor, int type, int rank, const int *extents, const int *strides) {
   struct tensor *t = descriptor;
-  if (type || rank < 4 || rank > MOST) return BAD_PARAM;
-  t->rank = rank;
+  if (!size_of(type) || rank < 4 || rank > MOST) return BAD_PARAM;
+  t->type = type, t->rank = rank;
   memcpy(t->extents, extents, (size_t)rank * sizeof *extents);
   for (int layout = 1; layout >= 0; layout--) {
     lay(t, layout);
@@ -94,8 +102,8 @@ int cudnnSetTensorNdDescriptor(void *descriptor, int type, int rank, const int *
 
 int cudnnSetFilterNdDescriptor(void *descriptor, int type, int layout, int rank, const int *extents) {
   struct tensor *t = descriptor;
-  if (type || rank < 4 || rank > MOST || layout < 0 || layout > 1) return BAD_PARAM;
-  t->rank = rank;
+  if (!size_of(type) || rank < 4 || rank > MOST || layout < 0 || layout > 1) return BAD_PARAM;
+  t->type = type, t->rank = rank;
   memcpy(t->extents, extents, (size_t)rank * sizeof *extents);
   lay(t, layout);
   return SUCCESS;
@@ -122,7 +130,8 @@ int cudnnSetConvolutionGroupCount(void *descriptor, int groups) {
 
 /* x: what is slid over, y: where the filter stands. */
 static int check(const struct tensor *x, const struct tensor *w, const struct tensor *y, const struct convolution *c) {
-  if (c->math != 3 || x->rank != y->rank || w->rank != x->rank || c->rank != x->rank - 2) return BAD_PARAM;
+  if (x->type != y->type || w->type != x->type || c->math != (x->type ? 1 : 3)) return BAD_PARAM;
+  if (x->rank != y->rank || w->rank != x->rank || c->rank != x->rank - 2) return BAD_PARAM;
   if (x->extents[0] != y->extents[0] || w->extents[1] * c->groups != x->extents[1] || w->extents[0] != y->extents[1])
     return BAD_PARAM;
   for (int d = 0; d < c->rank; d++) {
@@ -198,16 +207,29 @@ static size_t count_of(const struct tensor *t) {
   return count;
 }
 
-/* Before a convolution whose outcome is `t`: its status, and the time that it takes. */
-static int begin(const struct tensor *t, float *data, const struct tensor *w, int algorithm, void *workspace,
-                 size_t bytes) {
+static tir_type type_of(const struct tensor *t) {
+  return t->type == 0 ? TIR_T_F32 : t->type == 2 ? TIR_TYPE(TIR_FLOAT, 16, 1) : TIR_TYPE(TIR_BFLOAT, 16, 1);
+}
+
+/* Elements as float32, in memory of their own. */
+static float *widen(const struct tensor *t, const void *data) {
+  float *wide = malloc(count_of(t) * sizeof *wide);
+  if (!wide) abort();
+  for (size_t i = 0; i < count_of(t); i++)
+    wide[i] = (float)tir_fetch_element(type_of(t), (const char *)data + i * size_of(t->type));
+  return wide;
+}
+
+/* Before a convolution of `in` whose outcome is `t`: its status, and the time that it takes. */
+static int begin(const void *in, const struct tensor *t, void *data, const struct tensor *w, int algorithm,
+                 void *workspace, size_t bytes) {
   size_t needed;
   int status = workspace_of(w, algorithm, &needed);
   if (status || needed > bytes || w->layout != t->layout) return status ? status : BAD_PARAM;
   if (is_told("fails")) return EXECUTION_FAILED;
   memset(workspace, 0x77, needed + (is_told("past") && algorithm == 1));
-  memset(data, 0, count_of(t) * sizeof *data);
-  pass((algorithm == 1 ? 1 : 2 + algorithm) + !w->layout);
+  memset(data, 0, count_of(t) * size_of(t->type));
+  pass((algorithm == 1 ? 1 : 2 + algorithm) + !w->layout, in);
   return SUCCESS;
 }
 
@@ -216,24 +238,37 @@ static int finish(const struct tensor *t, float *data) {
   return SUCCESS;
 }
 
-int cudnnConvolutionForward(void *handle, const float *alpha, void *x, const float *x_data, void *w,
-                            const float *w_data, void *c, int algorithm, void *workspace, size_t bytes,
-                            const float *beta, void *y, float *y_data) {
-  int status = !handle || *alpha != 1 || *beta != 0 ? BAD_PARAM : check(x, w, y, c);
-  if (!status) status = begin(y, y_data, w, algorithm, workspace, bytes);
-  if (status) return status;
-  convolve(x, (float *)(size_t)x_data, w, w_data, y, y_data, c, 0);
-  return finish(y, y_data);
+/* Short floats are added in float32. */
+static void convolve_wide(const struct tensor *x, void *x_data, const struct tensor *w, const void *w_data,
+                          const struct tensor *y, void *y_data, const struct convolution *c, int backward) {
+  float *wide_x = widen(x, x_data), *wide_w = widen(w, w_data), *wide_y = widen(y, y_data);
+  const struct tensor *t = backward ? x : y;
+  float *result = backward ? wide_x : wide_y;
+  char *data = backward ? x_data : y_data;
+  convolve(x, wide_x, w, wide_w, y, wide_y, c, backward);
+  finish(t, result);
+  for (size_t i = 0; i < count_of(t); i++) tir_put_element(type_of(t), data + i * size_of(t->type), result[i]);
+  free(wide_x);
+  free(wide_w);
+  free(wide_y);
 }
 
-int cudnnConvolutionBackwardData(void *handle, const float *alpha, void *w, const float *w_data, void *dy,
-                                 const float *dy_data, void *c, int algorithm, void *workspace, size_t bytes,
-                                 const float *beta, void *dx, float *dx_data) {
+int cudnnConvolutionForward(void *handle, const float *alpha, void *x, const void *x_data, void *w, const void *w_data,
+                            void *c, int algorithm, void *workspace, size_t bytes, const float *beta, void *y,
+                            void *y_data) {
+  int status = !handle || *alpha != 1 || *beta != 0 ? BAD_PARAM : check(x, w, y, c);
+  if (!status) status = begin(x_data, y, y_data, w, algorithm, workspace, bytes);
+  if (!status) convolve_wide(x, (void *)(size_t)x_data, w, w_data, y, y_data, c, 0);
+  return status;
+}
+
+int cudnnConvolutionBackwardData(void *handle, const float *alpha, void *w, const void *w_data, void *dy,
+                                 const void *dy_data, void *c, int algorithm, void *workspace, size_t bytes,
+                                 const float *beta, void *dx, void *dx_data) {
   int status = !handle || *alpha != 1 || *beta != 0 ? BAD_PARAM : check(dx, w, dy, c);
-  if (!status) status = begin(dx, dx_data, w, algorithm, workspace, bytes);
-  if (status) return status;
-  convolve(dx, dx_data, w, w_data, dy, (float *)(size_t)dy_data, c, 1);
-  return finish(dx, dx_data);
+  if (!status) status = begin(dy_data, dx, dx_data, w, algorithm, workspace, bytes);
+  if (!status) convolve_wide(dx, dx_data, w, w_data, dy, (void *)(size_t)dy_data, c, 1);
+  return status;
 }
 
 /* ---- Rows ---- */
@@ -242,6 +277,7 @@ int cudnnConvolutionBackwardData(void *handle, const float *alpha, void *w, cons
 int cudnnSoftmaxForward(void *handle, int algorithm, int mode, const float *alpha, void *x, const float *x_data,
                         const float *beta, void *y, float *y_data) {
   const struct tensor *t = x, *result = y;
+  if (t->type || result->type) return BAD_PARAM;
   if (!handle || algorithm != 1 || *alpha != 1 || *beta != 0 || t->extents[2] * t->extents[3] != 1) return BAD_PARAM;
   if (is_told("fails") || is_told("none")) return is_told("none") ? NOT_SUPPORTED : EXECUTION_FAILED;
   for (int row = 0; row < t->extents[0]; row++) {
@@ -252,7 +288,7 @@ int cudnnSoftmaxForward(void *handle, int algorithm, int mode, const float *alph
     for (int i = 0; i < t->extents[1]; i++) sum += exp((double)from[i] - most);
     for (int i = 0; i < t->extents[1]; i++) to[i] = (float)(exp((double)from[i] - most) / sum);
   }
-  pass(mode ? 1 : 3);
+  pass(mode ? 1 : 3, x_data);
   return finish(y, y_data);
 }
 
@@ -279,6 +315,6 @@ int cudnnReduceTensor(void *handle, const int *op, void *indices, size_t index_b
     }
     c_data[row] = (float)sqrt(sum);
   }
-  pass(1);
+  pass(1, a_data);
   return finish(c, c_data);
 }

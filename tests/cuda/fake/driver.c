@@ -11,8 +11,9 @@
  *                      source one of these
  *   FAKE_CUDA_PART     `5 2`: kernels whose source, as a number, leaves 2 by 5
  *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no faults
- *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with a whole number,
- *                      a float32: as a device's clock rises where few bits change; unset: 1
+ *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with small whole
+ *                      numbers, of whatever float, and so what else of their libraries: as a device's clock rises
+ *                      where few bits change; unset: 1
  *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike, or for all, as `any=0.01`, from that to ten times it, by its
  *                      source: events follow a clock that these move; unset: 0.01. Twice that
  *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
@@ -298,13 +299,15 @@ void fake_cuda_pass(double milliseconds) {
   is_cold = 0;
 }
 
-/* What of its time a kernel takes by its data. */
-static double ease(void **args) {
-  float first;
+/* What of its time is taken where data begins so. Small whole numbers leave the last digits of any float 0: here the last six
+ * bits of each half of a word. */
+double fake_cuda_ease(const void *data) {
   const char *part = setting("FAKE_CUDA_EASY", NULL);
+  uint16_t first[4], digits = 0;
   if (!part) return 1;
-  memcpy(&first, *(void **)args[0], sizeof first);
-  return first == (float)(long)first ? atof(part) : 1;
+  memcpy(first, data, sizeof first);
+  for (int i = 0; i < 4; i++) digits |= first[i] & 63;
+  return digits ? 1 : atof(part);
 }
 
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -317,7 +320,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   const struct function *f = function;
   const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
   if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
-  fake_cuda_pass(time_of(threads, f->source) * ease(args));
+  fake_cuda_pass(time_of(threads, f->source) * fake_cuda_ease(*(void **)args[0]));
   if (!fault || *fault > '9') f->call(extents, args, shared_bytes);
   return fault ? fail(fault, args) : SUCCESS;
 }
