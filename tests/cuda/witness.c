@@ -24,9 +24,29 @@ bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t 
   *w = (struct witness){.ir = ir, .f = f};
   if (!tir_make_arguments(ir, f, seed, &w->expected, err)) return false;
   tir_copy_arguments(ir, f, &w->expected, &w->given);
+  for (uint32_t i = 0; i < w->expected.count; i++) w->expected.args[i].unwritten = i < 64 && w->expected.args[i].data;
   bool ok = tir_run(ir, f, w->expected.args, w->expected.count, &options, err);
+  w->epsilon = report.epsilon, w->read_first = report.read_first;
   /* The C library's functions and the interpreter's differ in the last bits of a float. */
   w->tolerance = fmax(tir_tolerance(ir, f, report.epsilon), report.epsilon > 0 ? 2e-6 : 0);
+  return ok;
+}
+
+bool witness_interprets(const struct witness *w, const struct tir *lowered, tir_func f, ms_error *err) {
+  struct tir_run_report report = {0};
+  const struct tir_run_options real = {.lowered = true, .report = &report};
+  struct tir_arguments args;
+  tir_copy_arguments(w->ir, w->f, &w->given, &args);
+  for (uint32_t i = 0; i < args.count; i++) {
+    args.args[i].unwritten = i < 64 && args.args[i].data && !(w->read_first >> i & 1);
+    free((void *)args.args[i].shape); /* a lowered buffer may have another number of dimensions */
+    args.args[i].shape = NULL;
+  }
+  bool ok = tir_run(lowered, f, args.args, args.count, &real, err);
+  double epsilon = fmax(w->epsilon, report.epsilon);
+  double tolerance = fmax(tir_tolerance(w->ir, w->f, epsilon), tir_tolerance(lowered, f, epsilon));
+  ok = ok && tir_same_arguments(w->ir, w->f, &w->expected, &args, tolerance, err);
+  tir_arguments_free(&args);
   return ok;
 }
 
@@ -54,7 +74,8 @@ void witness_write(const char *folder, uint32_t number, const char *text, char p
 /* Undefined behaviour traps: misaligned vectors, indices that overflow or leave an array. Memory of a thread's own that
  * is not written is no number. */
 #define FLAGS                                                                                                          \
-  "-x c++ -std=c++17 -O1 -w -shared -fPIC -fno-extern-tls-init -ftrivial-auto-var-init=pattern -ffp-contract=off "     \
+  "-x c++ -std=c++17 -nostdinc++ -O1 -w -shared -fPIC -fno-extern-tls-init -ftrivial-auto-var-init=pattern "           \
+  "-ffp-contract=off "                                                                                                 \
   "-fno-strict-aliasing "                                                                                              \
   "-fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=float-divide-by-zero"
 

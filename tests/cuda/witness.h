@@ -10,10 +10,14 @@ struct witness {
   const struct tir *ir;
   tir_func f;
   struct tir_arguments given, expected;
-  double tolerance;
+  double epsilon, tolerance; /* that the run rounded to; what may separate what the source computes from it */
+  uint64_t read_first;       /* tir_run_report */
 };
 bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
 void witness_close(struct witness *w);
+/* Whether the function, lowered, computes the same on the interpreter, with threads that are real: tir_equal_results, but that
+ * the function itself does not run again. Its extents are constants. */
+bool witness_interprets(const struct witness *w, const struct tir *lowered, tir_func f, ms_error *err);
 
 /* The source of a function that is lowered for GPUs, for sm_90, its function called `name`; the caller's to free(). NULL:
  * err is filled. */
