@@ -1,11 +1,11 @@
 /* What CUDA's source needs to be C++ of a CPU, whose compiler includes this before the source. Each snippet of PTX is a
- * function of its own there, MS_PTX(type, name, parameters); what it does stands here under its name. */
+ * function of its own there, MS_PTX(type, name, parameters); what it does stands here under its name. Headers are C's alone:
+ * -nostdinc++; C++'s take longer than a kernel. */
 #include "fibers.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utility>
 
 #define __global__
 #define __device__
@@ -103,11 +103,12 @@ template <class... P> struct shim_call {
   void (*kernel)(P...);
   void **args;
 };
-template <class... P, size_t... I> static void shim_apply(shim_call<P...> *call, std::index_sequence<I...>) {
+template <size_t... I> struct shim_indices {};
+template <class... P, size_t... I> static void shim_apply(shim_call<P...> *call, shim_indices<I...>) {
   call->kernel(*(P *)call->args[I]...);
 }
 template <class... P> static void shim_thread(void *data) {
-  shim_apply((shim_call<P...> *)data, std::make_index_sequence<sizeof...(P)>());
+  shim_apply((shim_call<P...> *)data, shim_indices<__integer_pack(sizeof...(P))...>());
 }
 
 static thread_local char shim_own; /* names the memory that is thread-local here */
