@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "bench_device: $*"; exit 1; }
 g++ --version >/dev/null 2>&1 || { echo "bench_device: skipped: there is no g++"; exit 77; }
-export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBCUBLAS=$5 MSCHED_LIBCUDNN=$6 FAKE_NVRTC_FOLDER=$work target="cuda -arch=sm_90"
+export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBCUBLAS=$5 MSCHED_LIBCUDNN=$6 FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1 target="cuda -arch=sm_90"
 FAKE_CUDA_TIMES=$(seq -f '%g=5' -s ' ' 1 1024)
 # What would be timed on small whole numbers took half as long.
 export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=1048576 FAKE_CUBLAS_TIME=10 FAKE_CUDNN_TIME=10 FAKE_CUDA_EASY=0.5

@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "cuda: $*"; exit 1; }
 g++ --version >/dev/null 2>&1 || { echo "cuda: skipped: there is no g++"; exit 77; }
-export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBNVML=$5 FAKE_NVRTC_FOLDER=$work
+export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBNVML=$5 FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1
 gemm=$root/lua/examples/gemm.lua target="cuda -arch=sm_90" db=$work/gpu.db
 
 refused() { # words of the message, command…
@@ -147,7 +147,7 @@ two hangs --trials 4
 # ---- A device that disappears: what was measured stays
 before=$(records)
 export FAKE_CUDA_GONE=$work/gone
-(sleep 4 && touch "$work/gone") &
+(sleep 2 && touch "$work/gone") &
 refused "gone" "$msched" tune "$gemm" --target "$target" --trials 400 --db "$db" -- 24 40 20
 wait
 [ "$(records)" -ge "$before" ] || fail "records are lost with the device"
