@@ -42,7 +42,7 @@ grep -q '^first = third on .*, [1-6] records\{0,1\} known' "$work/out" || fail "
 
 # Interrupted at any time it says so; run again, it goes on with what was kept.
 set +e
-timeout -s INT --preserve-status 6 "$msched" tune "$work/products.lua" --trials 100000 --db "$work/stopped.db" --json >"$work/out" 2>"$work/err"
+timeout -s INT --preserve-status 3 "$msched" tune "$work/products.lua" --trials 100000 --db "$work/stopped.db" --json >"$work/out" 2>"$work/err"
 got=$?
 set -e
 [ $got = 1 ] && grep -q 'interrupted' "$work/err" || fail "interrupted: status $got: $(cat "$work/err")"
