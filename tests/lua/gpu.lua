@@ -1,12 +1,13 @@
 -- Random draws of the CUDA space of the 19 operators, with shapes that do not divide, and of products of halves, bfloat16 and bytes
--- for tensor cores, run on a device: each is compiled by
--- NVRTC, and compared with what the unscheduled function computes, on small integers and on real numbers.
--- usage: msched gpu.lua DRAWS SEED
+-- for tensor cores, run on a device: each is compiled by NVRTC, and compared with what the unscheduled function computes, on small
+-- integers and on real numbers. When SECONDS are over it says how far it came, which is to be half of the operators.
+-- usage: msched gpu.lua DRAWS SEED [SECONDS]
 local ms = require "msched"
 local te, tune = ms.te, ms.load "search.tune"
 local workloads = dofile(arg[0]:match "^.*/" .. "../support/workloads.lua")
 
 local draws, seed = math.tointeger(arg[1]), math.tointeger(arg[2])
+local deadline = ms.clock() + (tonumber(arg[3]) or math.huge)
 local devices = ms.devices()
 if #devices == 0 then
   print("gpu: skipped: no CUDA device: " .. devices.driver .. "; on a machine that has one, with NVRTC: tests/run gpu")
@@ -41,8 +42,12 @@ local function product(inputs, output)
   end, "C")})
 end
 
-local total = 0
-for _, make in ipairs(workloads.small) do total = total + check(make()) end
-for _, types in ipairs {{"float16", "float32"}, {"bfloat16", "float32"}, {"int8", "int32"}} do total = total + check(product(table.unpack(types))) end
-assert(2 * total >= draws * #workloads.small, "gpu: too few draws were run")
-print(string.format("gpu: %d kernels ran on %s, and agree", total, devices[1].name))
+local functions, total, done = {}, 0, 0
+for i, make in ipairs(workloads.small) do functions[i] = make() end
+for _, types in ipairs {{"float16", "float32"}, {"bfloat16", "float32"}, {"int8", "int32"}} do functions[#functions + 1] = product(table.unpack(types)) end
+for _, func in ipairs(functions) do
+  if ms.clock() > deadline then break end
+  total, done = total + check(func), done + 1
+end
+assert(2 * total >= draws * done and 2 * done >= #functions, string.format("gpu: too few draws were run: %d of %d functions", total, done))
+print(string.format("gpu: %d kernels of %d of %d functions ran on %s, and agree", total, done, #functions, devices[1].name))
