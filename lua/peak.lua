@@ -192,6 +192,22 @@ end
 -- As peak.glance, on the device that runs the target's code.
 function peak.device_glance(text, arch) return rate(text, device_product(peak.device_of(arch))) end
 
+-- What the device of a name reaches where it is here: {operations, bytes} a second, and what the operations are of, on which the
+-- target's code multiplies; type: that of tensor cores, nil: float32. nil and why: it is not, or cannot be asked.
+function peak.reach_of_device(target, name, type)
+  for _, device in ipairs(ms.devices()) do
+    if device.name == name then
+      local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)") -- without limits that are not the device's
+      local ok, result = pcall(function()
+        return {operations = type and tensor_peak.glance(device, plain, type) or peak.device_glance(plain.text, device.arch),
+                bytes = rate(plain.text, device_copy(device)), of = type and tensor_peak.name(type) or "float32", name = name}
+      end)
+      return ok and result or nil, not ok and tostring(result):match "[^\n]*" or nil
+    end
+  end
+  return nil, string.format("%s is not found here", name or "its device")
+end
+
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
 function peak.device(device)
   local target = string.format("cuda -arch=sm_%d", device.arch)

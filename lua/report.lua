@@ -46,7 +46,9 @@ local function environment(store, tasks, measured)
     {"measured by", html.text(table.concat(ms.sorted_keys(versions), "; "))}, {"this page by", html.text(ms.versions())},
     {"this machine", html.text(ms.target("native").text)}, {"its cpu", html.text(host.llvm_cpu .. ", as LLVM calls it")},
   }
-  if measured then rows[#rows + 1] = {"measured peak", html.text(string.format("%.0f GFLOP/s, %.1f GB/s", measured.operations / 1e9, measured.bytes / 1e9))} end
+  for _, m in ipairs(measured) do
+    rows[#rows + 1] = {"measured peak", html.text(string.format("%.0f GFLOP/s%s, %.1f GB/s%s", m.operations / 1e9, m.of and " of " .. m.of or "", m.bytes / 1e9, m.of and ", on " .. m.name or ""))}
+  end
   return html.element("h2", {id = "environment"}, "Environment") .. html.table("Where this comes from", {"what", "value"}, rows)
 end
 
@@ -60,23 +62,47 @@ local function overview(tasks)
   return html.table("Tasks", {"task", "target", "records", "failed", "best", "rate"}, rows)
 end
 
--- What `doctor` measures.
+-- What `doctor` measures, of this machine.
 local function measure_machine()
   local peak = ms.load "lua.peak"
-  return {operations = peak.flops(ms.target("native").cores), bytes = peak.bandwidth()}
+  return {operations = peak.flops(ms.target("native").cores), bytes = peak.bandwidth(), name = "this machine"}
+end
+
+-- A function that gives what runs a task's kernels was measured to reach: this machine, or the device on which its best was measured,
+-- and where that multiplies on tensor cores, these. nil and why it is not known. Each is measured once.
+local function measurer()
+  local known, tensor_peak = {}, ms.load "lua.tensor_peak"
+  return function(task)
+    if not task.machine or not task.best then return nil end
+    local read, trace = pcall(ms.read_trace, task.best.trace)
+    local type = task.machine.arch and read and tensor_peak.type_of {trace} or nil
+    local name = task.machine.arch and (task.best.device or {}).name or nil
+    local key = task.machine.arch and table.concat({task.machine.text, tostring(name), tostring(type)}, " ") or ""
+    if not known[key] then
+      if task.machine.arch then known[key] = table.pack(ms.load "lua.peak".reach_of_device(task.machine, name, type))
+      else known[key] = {measure_machine()} end
+    end
+    return table.unpack(known[key], 1, 2)
+  end
 end
 
 local function page_of(store, names, options)
   local tasks, bare = facts.of(store, names)
-  local logs, measured = read_logs(options.log or {}), options.peak and measure_machine() or nil
+  local logs, measure, all, seen = read_logs(options.log or {}), options.peak and measurer(), {}, {}
   local parts = {html.element("h1", {}, "Report of msched"), html.paragraph("Made from " .. store:path() .. "; times are medians.", "soft")}
   if #tasks == 0 then parts[#parts + 1] = html.paragraph "There is no record: nothing has been measured. `msched tune FILE` does." end
   if #bare > 0 then parts[#parts + 1] = html.paragraph("Without a record: " .. table.concat(bare, ", ") .. ".") end
   if #tasks > 0 then parts[#parts + 1] = overview(tasks) .. steps.choice() end
   for i, task in ipairs(tasks) do
-    parts[#parts + 1] = part.page(store, task, {place = "task-" .. i, logged = logs[task.name] or {}, measured = measured, whole = i <= MOST_WHOLE})
+    local measured, why
+    if measure then measured, why = measure(task) end
+    if measured and not seen[measured] then
+      seen[measured] = true
+      all[#all + 1] = measured
+    end
+    parts[#parts + 1] = part.page(store, task, {place = "task-" .. i, logged = logs[task.name] or {}, measured = measured, not_measured = why, whole = i <= MOST_WHOLE})
   end
-  parts[#parts + 1] = environment(store, tasks, measured)
+  parts[#parts + 1] = environment(store, tasks, all)
   return html.page("msched report", table.concat(parts, "\n")), tasks
 end
 

@@ -13,22 +13,24 @@ local function roof_line(most, bytes, low, high)
   return points
 end
 
--- The picture of a task's best; measured: {operations, bytes} a second of this machine, or nil.
-function roofline.page(task, measured)
+-- The picture of a task's best; measured: {operations, bytes} a second of what runs it, and its name, or nil; and why it is not.
+function roofline.page(task, measured, why)
   local roof = schedulers.roof(task.func, task.machine)
   if roof.operations == 0 then return html.paragraph "The function does no arithmetic: there is no roofline." end
   local x, y = roof.operations / roof.bytes, roof.operations / task.best.seconds
   local ridge = roof.operations_a_second / roof.bytes_a_second
   local low, high = math.min(x, ridge) / 8, math.max(x, ridge) * 8
   local layers = {{kind = "line", class = "c2", name = "no kernel passes it", points = roof_line(roof.operations_a_second, roof.bytes_a_second, low, high)}}
-  if measured then layers[2] = {kind = "line", class = "c3", name = "this machine, measured", points = roof_line(measured.operations, measured.bytes, low, high)} end
+  if measured then layers[2] = {kind = "line", class = "c3", name = measured.name .. ", measured", points = roof_line(measured.operations, measured.bytes, low, high)} end
   layers[#layers + 1] = {kind = "mark", class = "c1", name = "the best", points = {{x, y / 1e9}}}
   local bound = math.min(roof.operations_a_second, x * roof.bytes_a_second)
   local share = html.element("p", {}, "The best reaches ", html.number(y, cli.rate_text(task.work, task.best.seconds)), ", ",
     html.number(y / bound, string.format("%.1f %%", 100 * y / bound)), html.text(string.format(" of what no kernel passes at %.3g operations a byte.", x)))
   if measured then
     local reach = math.min(measured.operations, x * measured.bytes)
-    share = share .. html.element("p", {}, html.number(y / reach, string.format("%.1f %%", 100 * y / reach)), " of what this machine was measured to reach there.")
+    share = share .. html.element("p", {}, html.number(y / reach, string.format("%.1f %%", 100 * y / reach)), html.text(string.format(" of what %s was measured to reach there%s.", measured.name, measured.of and " in " .. measured.of or "")))
+  elseif why then
+    share = share .. html.paragraph("What it reaches was not measured: " .. why .. ".")
   end
   local picture = chart.draw {
     title = "Roofline", description = string.format("the best does %.4g GFLOP a second at %.3g operations a byte", y / 1e9, x), layers = layers,

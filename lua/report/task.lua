@@ -171,7 +171,7 @@ local function best_parts(store, task, options)
     return html.paragraph "Of each loop: the bytes that one run of it touches, estimated from the regions of its blocks, and the nearest place that holds as many." ..
       boxes.page(sch:script(), machine)
   end))}
-  if machine and machine.kind == "llvm" then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, options.measured)) end
+  if machine then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, options.measured, options.not_measured)) end
   if machine then parts[#parts + 1] = section("Code of the best", pcall(inner_loops, sch, task)) end
   parts[#parts + 1] = section("Trace of the best, step by step", pcall(steps.page, task.func, trace, options.whole))
   return table.concat(parts)
@@ -189,7 +189,7 @@ local function best_text(store, task)
                       html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)), device and html.text("; as measured: " .. device) or "")
 end
 
--- options: logged (events in which runs of the task end), measured (roofline.page), whole (steps.page), place (its id in the page).
+-- options: logged (events in which runs of the task end), measured and not_measured (roofline.page), whole (steps.page), place (its id in the page).
 function part.page(store, task, options)
   local c = task.counts
   local parts = {

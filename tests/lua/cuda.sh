@@ -74,6 +74,14 @@ grep -q "^as measured: Fake 90; driver 13.0; at 1.50 GHz, its memory 1.00 GHz; 3
 [ "$("$msched" top --db "$db" --json --device "fake 90" | wc -l)" = 6 ] || fail "the device's records are not chosen"
 [ "$("$msched" top --db "$db" --json --device "sm_90" | wc -l)" = 0 ] || fail "a device is chosen by its target"
 "$msched" report --db "$db" -o "$work/report.html" >/dev/null && grep -q "as measured: Fake 90; driver 13.0" "$work/report.html" || fail "no device in the report"
+# The roofline is the device's, in what its best multiplies; of a device that is not here, none.
+FAKE_CUDA_TIMES="256=1" FAKE_CUDA_FAULTS="256=0" "$msched" report --db "$work/halves.db" --peak -o "$work/report.html" halves >/dev/null || fail "no report of a device"
+of="70867 GFLOP/s of float32"
+! "$msched" show halves --db "$work/halves.db" --trace | grep -q mma || of="1133871 GFLOP/s of float16"
+grep -q "measured peak.*$of, 209.7 GB/s, on Fake 90" "$work/report.html" && grep -q "of what Fake 90 was measured to reach there in ${of##* }" "$work/report.html" ||
+  fail "the report has no roofline of the device: $of"
+FAKE_CUDA_DEVICES=86 "$msched" report --db "$db" --peak -o "$work/report.html" >/dev/null &&
+  grep -q "was not measured: Fake 90 is not found here" "$work/report.html" || fail "a device that is not here has a roofline"
 "$msched" show "$id" --db "$db" --json >"$work/shown"
 grep -q '"kernels": \?\[{.*"registers": \?32' "$work/shown" || fail "nor as JSON: $(cat "$work/shown")"
 
