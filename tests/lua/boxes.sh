@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: boxes.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel that copies boxes of tensors is run by the driver of the tests' own, which
-# describes them, and computes what it should; a driver that is too old to describe them is told by name.
+# describes them, and computes what it should, with a warp group more for the copies too; a driver that is too old to describe them is told by name.
 set -e
 program=$1 fake_cuda=$2 old_cuda=$4
 folder=$(mktemp -d)
@@ -34,18 +34,24 @@ def boxes(A: T.Buffer((50, 312), "float16"), B: T.Buffer((312, 64), "float16"), 
         for t in T.thread_binding(128, thread="threadIdx.x"):
             T.wgmma_store(Z.data, 0, 64, C.access_ptr("w"), 64)
 ]]
+local COPIES = '"software_pipeline_tensor_copies": 1'
 local kernel = ms.build(ms.from_script(text), {target = "cuda -arch=sm_90a"})
+local producer = ms.build(ms.from_script((text:gsub(COPIES, COPIES .. ', "software_pipeline_products_in_flight": 1, "software_pipeline_producer": 1'))),
+                          {target = "cuda -arch=sm_90a"})
+assert(kernel:resources()[1].threads == 128 and producer:resources()[1].threads == 256 and #producer:notes() == 0)
 local A, B, C = ms.array({50, 312}, "float16"), ms.array({312, 64}, "float16"), ms.array({64, 64}, "float32")
 for i = 0, #A - 1 do A[i] = i % 7 - 3 end
 for i = 0, #B - 1 do B[i] = i % 5 - 2 end
+local D = ms.array({64, 64}, "float32")
 kernel:run(A, B, C)
+producer:run(A, B, D)
 for i = 0, 63 do
   for j = 0, 63 do
     local sum = 0
     for k = 0, 311 do
       if i < 50 then sum = sum + ((i * 312 + k) % 7 - 3) * ((k * 64 + j) % 5 - 2) end
     end
-    assert(C[i * 64 + j] == sum, i .. ", " .. j)
+    assert(C[i * 64 + j] == sum and D[i * 64 + j] == sum, i .. ", " .. j)
   end
 end
 print "as it should be"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC [FLAGS]: kernels that leave; FLAGS link what FAKE_CUDA was built with. A GEMM from the space for GPUs, and a function of two
-# kernels with memory between them, much shared memory and scalars, and one that copies boxes of tensors, are exported as source, cubin, and C with its header
+# kernels with memory between them, much shared memory and scalars, and one of which a warp group more copies boxes of tensors, are exported as source, cubin, and C with its header
 # that launches them: it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own
 # computes what it should. nvcc compiles the source, where it is installed.
 set -e
@@ -54,7 +54,7 @@ def boxes(A: T.Buffer((64, 320), "float16"), B: T.Buffer((320, 64), "float16"), 
         Z = T.alloc_buffer((64, 64), scope="wgmma.accumulator")
         for t in T.thread_binding(128, thread="threadIdx.x"):
             T.wgmma_fill(Z.data, 0, 64, T.float32(0))
-        for k in T.serial(5, annotations={"software_pipeline_stage": [0, 0, 2], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0], "software_pipeline_tensor_copies": 1}):
+        for k in T.serial(5, annotations={"software_pipeline_stage": [0, 0, 2], "software_pipeline_order": [0, 1, 2], "software_pipeline_async_stages": [0], "software_pipeline_products_in_flight": 1, "software_pipeline_tensor_copies": 1, "software_pipeline_producer": 1}):
             S = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
             U = T.alloc_buffer((64, 64), "float16", scope="shared.panels")
             for t in T.thread_binding(128, thread="threadIdx.x"):
@@ -171,6 +171,7 @@ int main(void) {
   return 0;
 }
 C
+grep -q "__launch_bounds__(256)" boxes.cu || { echo "no warp group more copies boxes"; exit 1; }
 name=$(sed -n '1s/^.*the kernels of \([^,]*\),.*/\1/p' gemm.c)
 sed -i "s/NAME/$name/g" use.c
 

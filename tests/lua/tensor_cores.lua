@@ -71,7 +71,8 @@ local function each(func, space, target)
     if c and not seen[c.hash] then
       local sch = ms.apply(func, c.trace)
       local scheduled = sch:func()
-      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), foreseen = sch:kernels()[1].shared_bytes}, true
+      local kernel = sch:kernels()[1]
+      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), foreseen = kernel.shared_bytes, threads = kernel.threads, trace = c.trace, hash = sch:hash()}, true
     end
   end
   return list
@@ -105,6 +106,8 @@ local function check(func, target)
           if c.script:find('"software_pipeline_producer": 1', 1, true) then
             producers = producers + 1
             assert(source_has(path, "ms_named_barrier(1, "), "no warp group more copies")
+            assert(kernel:resources()[1].threads == c.threads, "as many threads as were foreseen")
+            assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash, "a record of it makes another function")
           end
           assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
         end
