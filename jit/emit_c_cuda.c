@@ -4,6 +4,7 @@
  * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
  * Of tensor units, fragments of wmma have a form (emit_c_tensor.c); others are refused. */
 #include "emit_c.h"
+#include "registers.h"
 #include "tensor_map.h"
 
 #include <assert.h>
@@ -291,6 +292,15 @@ static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
   return false;
 }
 
+/* Registers that a thread may have, as __launch_bounds__ lets the assembler share them out. */
+static int most_registers(const struct emit_c *e, tir_stmt kernel, int threads) {
+  enum { ENCODED = 255 }; /* that an instruction can name */
+  if (sets_registers(e, kernel)) return (int)tir_registers_each(threads);
+  int warps = (threads + TIR_WARP - 1) / TIR_WARP;
+  int each = TIR_BLOCK_REGISTERS / (warps * TIR_WARP) / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
+  return each < ENCODED ? each : ENCODED;
+}
+
 static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, uint32_t maps,
                          struct launch *launch) {
   FILE *outer = e->out;
@@ -305,6 +315,7 @@ static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_
   tir_stmt innermost = bind_axes(e, c->loop, launch);
   widen_scalars(e, c);
   emit_c_list(e, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]);
+  registers_foresee(e->ir, c->loop, most_registers(e, c->loop, e->asked.threads), &e->asked);
   e->indent = indent, e->parallel = false;
   emit_c_leave(e, mark);
   fclose(e->out);

@@ -292,6 +292,7 @@ static void set_resources(lua_State *L, const struct jit_resources *k) {
                  {"shared_bytes", k->shared_bytes, true},
                  {"dynamic_bytes", k->dynamic_bytes, true},
                  {"local_bytes", k->local_bytes, true},
+                 {"foreseen_registers", k->foreseen_registers, true},
                  {"registers", k->registers, false},
                  {"stack_bytes", k->stack_bytes, false},
                  {"spill_stores", k->spill_stores, false},
@@ -302,6 +303,7 @@ static void set_resources(lua_State *L, const struct jit_resources *k) {
     if (!k->compiled && !numbers[i].asked) continue;
     lua_pushinteger(L, numbers[i].value), lua_setfield(L, -2, numbers[i].name);
   }
+  lua_pushboolean(L, k->foreseen_spills), lua_setfield(L, -2, "foreseen_spills");
   if (k->compiled) lua_pushboolean(L, k->serialized), lua_setfield(L, -2, "serialized");
 }
 

@@ -126,7 +126,7 @@ local function show_functions(options, path, rest)
 end
 
 -- What a record's code is: `notes`, on loops that it does not run as its schedule says; `kernels`, what those of a GPU take, as
--- NVRTC's assembler says, or where that is missing, as their source asks; `reason`: why there is less.
+-- NVRTC's assembler says, or where that is missing, as their source asks and is foreseen; `reason`: why there is less.
 local function code_of(func, sch, target)
   local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
   if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*"} end
@@ -138,7 +138,8 @@ end
 local function print_code(code)
   if code.reason then print(code.reason) end
   for _, k in ipairs(code.kernels or {}) do
-    local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or ""
+    local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or
+                k.foreseen_spills and "more in a thread than registers hold, " or string.format("about %d registers, ", k.foreseen_registers)
     print(string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
                         k.serialized and "; products of its tensor units wait for one another" or ""))
   end

@@ -92,6 +92,17 @@ function draft.ranked(func, target, candidates, machine)
   return list
 end
 
+-- Whether registers hold what a candidate's threads do, as is foreseen of its kernels before any assembler has seen them
+-- (jit/registers.c). What cannot be built is refused elsewhere, with its reason.
+function draft.fits(func, target, candidate)
+  if target.arch and candidate.fits == nil then
+    local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text})
+    candidate.fits = true
+    for _, k in ipairs(ok and kernel:resources() or {}) do candidate.fits = candidate.fits and not k.foreseen_spills end
+  end
+  return not target.arch or candidate.fits
+end
+
 -- The cheapest that were not looked around yet, of those that cost the same the first.
 local function cheapest(list, looked, most)
   local few, costs = {}, {}

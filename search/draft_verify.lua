@@ -82,16 +82,18 @@ local function look_around(env, around)
   return draft.ranked(env.func, env.target, list)
 end
 
--- What is measured now. Without gain it looks around more of the fastest.
+-- What is measured now; what registers will not hold only where the space has nothing else. Without gain it looks around more
+-- of the fastest.
 local function choose(env, drafts, around)
   local known, chosen, most = #env:best(math.huge), {}, env.iteration == 1 and FIRST or ROUND
   local least, tried = drafts[1].cost or 1, {}
+  local function fitting(passes) return function(c) return passes(c) and draft.fits(env.func, env.target, c) end end
   for _, c in ipairs(drafts) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
   local near = look_around(env, around)
   local others = draft.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)))
-  take(promising(env, near, known, least), NEAR, chosen, spread {})
+  take(promising(env, near, known, least), NEAR, chosen, fitting(spread {}))
   others = promising(env, table.move(drafts, 1, #drafts, #others + 1, others), known, least)
-  take(others, most, chosen, spread(tried))
+  take(others, most, chosen, fitting(spread(tried)))
   take(others, most, chosen, any) -- where the space has few more
   local traces = {}
   for i, c in ipairs(chosen) do traces[i] = c.sketch_trace end

@@ -1,6 +1,6 @@
 -- Kernels of the 19 operators as CUDA source, from random draws of the CUDA space, with shapes that do not divide: the text
--- is written, and NVRTC compiles it for each architecture that it knows, to what its source asks for; without NVRTC that is
--- skipped, by name.
+-- is written, and NVRTC compiles it for each architecture that it knows, to what its source asks for and what was foreseen of
+-- its registers; without NVRTC that is skipped, by name.
 -- usage: msched cuda_source.lua DRAWS SEED
 local ms = require "msched"
 local tune = ms.load "search.tune"
@@ -9,6 +9,7 @@ local refuses = dofile(arg[0]:match "^.*/" .. "refuses.lua")
 local draws, seed = math.tointeger(arg[1]), math.tointeger(arg[2])
 local ARCHS = {"sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"} -- all that are known
 local workloads = dofile(arg[0]:match "^.*/" .. "../support/workloads.lua").small
+local registers = dofile(arg[0]:match "^.*/" .. "../support/foreseen.lua").new()
 
 local folder = os.tmpname()
 os.remove(folder)
@@ -49,7 +50,10 @@ local function compiles(kernel, arch)
   assert(asked[1].registers == nil and asked[1].threads > 0)
   local ok, got = pcall(kernel.resources, kernel, true)
   if ok then
-    for i, k in ipairs(got) do check_resources(asked[i], k) end
+    for i, k in ipairs(got) do
+      check_resources(asked[i], k)
+      registers:note(asked[i], k)
+    end
     return #got == #asked
   end
   unknown[arch] = got:find("NVRTC has no code for " .. arch, 1, true) and true or nil
@@ -81,6 +85,7 @@ for i, w in ipairs(workloads) do
 end
 assert(total > #workloads, "cuda_source: too few draws were written")
 for _, arch in ipairs(ARCHS) do assert(missing or unknown[arch] or by_arch[arch] > 0, "nothing is compiled for " .. arch) end
+if compiled > 0 then print(registers:check()) end
 
 -- What is not written, and what cannot be run.
 local kernel = ms.build(ms.ops.func("gelu", {"20x30"}), {target = "cuda -arch=sm_80"})

@@ -91,6 +91,22 @@ for _, s in ipairs(sketches_of(halves)) do
 end
 assert(tensorized > 0)
 
+-- ---- Registers, foreseen ----
+
+local function foreseen(i, j, k)
+  local pool = ms.pool(gemm, {jobs = 1, target = TARGET})
+  local made = pool:replay({{trace = decided(plain, i, j, k), seed = 1, candidate = 1}}, false)
+  pool:close()
+  local kernel = ms.build(ms.apply(gemm, made[1].trace):func(), {target = TARGET}):resources()[1]
+  assert(draft.fits(gemm, target, made[1]) == not kernel.foreseen_spills)
+  return kernel
+end
+local few, many, all = foreseen({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}), foreseen({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
+                       foreseen({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4})
+assert(not few.foreseen_spills and few.foreseen_registers < 64 and not many.foreseen_spills)
+assert(many.foreseen_registers >= few.foreseen_registers + 12, "sums of a thread take no registers")
+assert(all.foreseen_spills and all.foreseen_registers == 255, "512 sums of a thread have registers")
+
 -- ---- Tensor cores ----
 
 local tensor = ms.load "search.draft_tensor"

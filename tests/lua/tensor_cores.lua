@@ -7,6 +7,7 @@
 local ms = require "msched"
 local te = ms.te
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "jobs.lua")
+local registers = dofile(arg[0]:match "^.*/" .. "../support/foreseen.lua").new()
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
@@ -52,13 +53,14 @@ local missing -- why there is no NVRTC
 local compiled, spilling = 0, 0
 
 local function compile(kernel)
+  local asked = kernel:resources()
   local ok, got = pcall(kernel.resources, kernel, true)
   if not ok then
     assert(got:find("NVRTC is missing", 1, true), got)
     missing = got
     return
   end
-  local asked = kernel:resources()
+  registers:note(asked[1], got[1])
   assert(got[1].shared_bytes == asked[1].shared_bytes, "a product has other shared memory than it asks for")
   compiled, spilling = compiled + 1, spilling + (got[1].spill_stores + got[1].spill_loads > 0 and 1 or 0)
   assert(not got[1].serialized, "products of a warp group wait for one another")
@@ -248,6 +250,7 @@ for _, p in ipairs(PRODUCTS) do
   os.execute("rm -r " .. folder)
 end
 print(string.format("%d of %d spill", spilling, compiled))
+if compiled > 0 then print(registers:check()) end
 assert(spilling * 50 <= compiled, "products spill")
 assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
 assert(boxes > 0, "no kernel copies boxes of tensors")
