@@ -212,7 +212,7 @@ struct numbers {
 static bool see_number(void *data, tir_expr x) {
   struct numbers *n = data;
   const struct tir_expr_node *node = tir_at(n->w->ir, x);
-  if (node->kind == TIR_LOAD || node->kind == TIR_CALL || (node->kind == TIR_VAR && !n->w->copies[node->ref]))
+  if (node->kind == TIR_LOAD || node->kind == TIR_CALL || (node->kind == TIR_VAR && n->w->copies[node->ref] == 0))
     n->all = false;
   return n->all;
 }
