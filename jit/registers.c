@@ -509,7 +509,7 @@ void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct j
   count_list(&w, kernel);
   share_copies(&w, 0, 1);
   foresee(&w, most, k);
-  void *const all[] = {w.written_out, w.order, w.copies,  w.value_of, w.own_of,
+  void *const all[] = {w.written_out, w.order, w.copies,  w.value_of, w.own_of, w.loaded,
                        w.seen,        w.own,   w.regions, w.keys,     w.live};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }

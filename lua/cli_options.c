@@ -182,6 +182,11 @@ bool cli_parse(const struct cli_command *self, int argc, char **argv, const stru
     else
       argv[(*arguments)++] = (char *)word.text; /* one that was read already */
   }
+  for (size_t i = 0; i < count && read != CLI_END; i++) {
+    if (!places[i].list) continue;
+    free(places[i].list->at);
+    *places[i].list = (struct cli_list){0};
+  }
   return read == CLI_END;
 }
 
