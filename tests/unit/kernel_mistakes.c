@@ -46,6 +46,44 @@ static void two_axes_of_threads_are_told_apart(void **state) {
                  1, NULL);
 }
 
+/* Threads of some blocks meet within a condition or a loop, those of others do not come there: that separates nothing behind it. */
+static void what_not_all_blocks_do_separates_nothing(void **state) {
+  (void)state;
+#define AROUND(line)                                                                                                   \
+  read_function("A: T.Buffer((100,), \"float32\"), C: T.Buffer((60,), \"float32\"), D: T.Buffer((60,), \"float32\")",  \
+                BX(3), S(20), "    U = T.alloc_buffer((20,), scope=\"shared\")", TX(20),                               \
+                "        S[tx] = A[bx * 20 + tx]", line, "    " TX(20), "            U[tx] = A[tx + 7]",               \
+                "    " TX(20), "            D[bx * 20 + tx] = U[19 - tx]", TX(20),                                     \
+                "        C[bx * 20 + tx] = S[19 - tx]")
+  expect_lowered(AROUND("    if bx < 2:"), 2, NULL);
+  expect_lowered(AROUND("    for k in range(bx):"), 3, NULL);
+}
+
+/* A call that nothing is known of was taken to touch nothing. */
+static void unknown_calls_read_and_write(void **state) {
+  (void)state;
+  struct tir *ir =
+      read_function(A_C_60, BX(3), S(20), TX(20), "        S[tx] = A[bx * 20 + tx]", TX(20),
+                    "        T.call_extern(\"int32\", \"touch\", S.data)", TX(20), "        C[bx * 20 + tx] = S[tx]");
+  struct tir *lowered = lowered_copy(ir);
+  assert_true(nth_barrier(lowered, 1) && !nth_barrier(lowered, 2));
+  tir_free(lowered);
+  tir_free(ir);
+}
+
+/* A condition that is taken apart does not guard what is loaded for all that follows. */
+static void a_loaded_value_keeps_its_guard(void **state) {
+  (void)state;
+  expect_refused(read_function("A: T.Buffer((40,), \"float32\"), C: T.Buffer((40,), \"float32\")", BX(1), S(40),
+                               "    for ty in T.thread_binding(3, thread=\"threadIdx.y\"):", "        if ty < 2:",
+                               "            for tx in T.thread_binding(20, thread=\"threadIdx.x\"):",
+                               "                S[ty * 20 + tx] = A[ty * 20 + tx]",
+                               "            x: T.let[T.float32] = A[ty]",
+                               "            for tx in T.thread_binding(13, thread=\"threadIdx.x\"):",
+                               "                C[ty * 20 + tx] = S[ty * 20 + 19 - tx] + x"),
+                 MS_LOWER_BARRIER, "a value is loaded that some of them do not have");
+}
+
 /* ---- Reductions across threads ---- */
 
 /* The memory in which warps leave what they have was used again before all had read it. */
@@ -74,6 +112,61 @@ static void shuffles_are_of_all_lanes(void **state) {
                  0, "T.uint32(4294967295)");
 }
 
+#define SUMMED(a, c, rows, threads, type, zero, i)                                                                     \
+  read_function("A: T.Buffer(" a ", \"" type "\"), C: T.Buffer((" c ",), \"" type "\")", rows, threads,                \
+                "            with T.sblock(\"C\"):", "                vi = T.axis.spatial(" c ", " i ")",              \
+                "                vk = T.axis.reduce(A.shape[1], k)",                                                   \
+                "                with T.init():", "                    C[vi] = " zero,                                 \
+                "                C[vi] = C[vi] + A[vi, vk]")
+
+/* Rows of several warps side by side: each has its own part of the memory where warps leave what they have. */
+static void rows_of_warps_do_not_mix(void **state) {
+  (void)state;
+  expect_lowered(SUMMED("(14, 70)", "14", BX(7),
+                        "    for j in T.thread_binding(2, thread=\"threadIdx.y\"):\n"
+                        "            for k in T.thread_binding(70, thread=\"threadIdx.x\"):",
+                        "float32", "T.float32(0)", "bx * 2 + j"),
+                 1, "tvm_warp_shuffle_xor");
+}
+
+/* Values of 8 bits are no registers to shuffle. */
+static void bytes_are_shuffled_as_words(void **state) {
+  (void)state;
+  expect_lowered(SUMMED("(14, 20)", "14", BX(7),
+                        "    for j in T.thread_binding(2, thread=\"threadIdx.y\"):\n"
+                        "            for k in T.thread_binding(20, thread=\"threadIdx.x\"):",
+                        "int8", "T.int8(0)", "bx * 2 + j"),
+                 0, "T.tvm_warp_shuffle_xor(T.uint32(4294967295), T.Cast(\"int32\", ");
+}
+
+/* Seven rows of a warp, and 17 of 60 threads, which no block has room to fill up: numbers that halves leave a rest of. */
+static void halves_of_odd_numbers_leave_a_rest(void **state) {
+  (void)state;
+  expect_lowered(SUMMED("(32, 7)", "32", BX(1),
+                        "    for j in T.thread_binding(32, thread=\"threadIdx.x\"):\n"
+                        "            for k in T.thread_binding(7, thread=\"threadIdx.y\"):",
+                        "float32", "T.float32(0)", "bx * 32 + j"),
+                 4, "C_part_threads");
+  expect_lowered(SUMMED("(17, 60)", "17", BX(1),
+                        "    for j in T.thread_binding(17, thread=\"threadIdx.y\"):\n"
+                        "            for k in T.thread_binding(60, thread=\"threadIdx.x\"):",
+                        "float32", "T.float32(0)", "bx * 17 + j"),
+                 7, "T.thread_binding(60, thread=\"threadIdx.x\")");
+}
+
+/* Where not all threads come none can reduce with the others. */
+static void who_does_not_come_reduces_nothing(void **state) {
+  (void)state;
+  expect_refused(read_function("A: T.Buffer((4, 4, 20), \"float32\"), C: T.Buffer((4, 4), \"float32\")",
+                               "for i in T.thread_binding(4, thread=\"threadIdx.y\"):", "    for j in range(i):",
+                               "        for k in T.thread_binding(20, thread=\"threadIdx.x\"):",
+                               "            with T.sblock(\"C\"):",
+                               "                vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])",
+                               "                with T.init():", "                    C[vi, vj] = T.float32(0)",
+                               "                C[vi, vj] = C[vi, vj] + A[vi, vj, vk]"),
+                 MS_LOWER_REDUCTION, "where not all of them come");
+}
+
 /* ---- Shared memory ---- */
 
 /* What a loop touches was looked for in one iteration only: a buffer that is read in the next one was laid over. */
@@ -84,6 +177,16 @@ static void what_the_next_iteration_reads_is_not_laid_over(void **state) {
                                "            U[tx] = S[19 - tx]", "    " TX(13),
                                "            S[tx] = U[12 - tx] + T.float32(1)", TX(20),
                                "        C[bx * 20 + tx] = S[tx]"),
+                 2, "shared[96]");
+}
+
+/* What was written before a loop and is read in each of its iterations lives to the loop's end, beside what that has alone. */
+static void what_each_iteration_reads_is_not_laid_over(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C_60, BX(3), S(20), TX(20), "        S[tx] = A[bx * 20 + tx]",
+                               "    for k in range(20):", "        U = T.alloc_buffer((13,), scope=\"shared\")",
+                               "    " TX(13), "            U[tx] = S[19 - tx] + A[k]", "    " TX(13),
+                               "            C[bx * 20 + tx] = C[bx * 20 + tx] + U[12 - tx]"),
                  2, "shared[96]");
 }
 
@@ -153,7 +256,34 @@ static void pairs_begin_at_even_elements(void **state) {
                  0, "C[bx * 20 + tx * 2:bx * 20 + tx * 2 + 2] = A[");
 }
 
+/* A choice between what there is and nothing is each lane's own. */
+static void choices_of_lanes_are_no_vector(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function("A: T.Buffer((58,), \"float32\"), C: T.Buffer((60,), \"float32\")", BX(3), TX(5),
+                    "        for v in T.vectorized(4):",
+                    "            C[bx * 20 + tx * 4 + v] = T.if_then_else(bx * 20 + tx * 4 + v < 58, A[bx * 20 "
+                    "+ tx * 4 + v], T.float32(3))"),
+      0, "C[bx * 20 + tx * 4 + 3] = ");
+}
+
 /* ---- Virtual threads ---- */
+
+#define SEVERAL "A: T.Buffer((60,), \"float32\"), C: T.Buffer((15,), \"float32\"), D: T.Buffer((60,), \"float32\")"
+#define VIRTUAL(first, then)                                                                                           \
+  read_function(SEVERAL, BX(3), "    for v in T.thread_binding(4, thread=\"vthread.x\"):", "    " TX(5), first,        \
+                "    " TX(5), then)
+
+/* Statement by statement, the last one's would be what all find; or the first one's, what all had before. */
+static void virtual_threads_do_not_share_what_they_pass_on(void **state) {
+  (void)state;
+  expect_lowered(VIRTUAL("            C[bx * 5 + tx] = A[bx * 20 + v * 5 + tx]",
+                         "            D[bx * 20 + v * 5 + tx] = C[bx * 5 + tx] + T.float32(1)"),
+                 0, "C[bx * 5 + tx] = A[bx * 20 + tx + 15]");
+  expect_lowered(VIRTUAL("            D[bx * 20 + v * 5 + tx] = C[bx * 5 + tx] + T.float32(1)",
+                         "            C[bx * 5 + tx] = A[bx * 20 + tx]"),
+                 0, "D[bx * 20 + tx + 15] = C[bx * 5 + tx]");
+}
 
 /* One reached the source as a variable that nothing declares. */
 static void a_virtual_thread_of_a_tail_is_written_out(void **state) {
@@ -188,13 +318,23 @@ int main(void) {
       cmocka_unit_test(a_write_after_a_write_is_kept_apart),
       cmocka_unit_test(a_condition_of_threads_keeps_its_barrier),
       cmocka_unit_test(two_axes_of_threads_are_told_apart),
+      cmocka_unit_test(what_not_all_blocks_do_separates_nothing),
+      cmocka_unit_test(unknown_calls_read_and_write),
+      cmocka_unit_test(a_loaded_value_keeps_its_guard),
       cmocka_unit_test(a_reduction_in_a_loop_waits_for_the_one_before),
       cmocka_unit_test(shuffles_are_of_all_lanes),
+      cmocka_unit_test(rows_of_warps_do_not_mix),
+      cmocka_unit_test(bytes_are_shuffled_as_words),
+      cmocka_unit_test(halves_of_odd_numbers_leave_a_rest),
+      cmocka_unit_test(who_does_not_come_reduces_nothing),
       cmocka_unit_test(what_the_next_iteration_reads_is_not_laid_over),
+      cmocka_unit_test(what_each_iteration_reads_is_not_laid_over),
       cmocka_unit_test(a_buffer_behind_an_odd_one_is_aligned),
       cmocka_unit_test(what_an_iteration_overwrites_was_read),
       cmocka_unit_test(loops_of_other_depths_follow_one_another),
       cmocka_unit_test(pairs_begin_at_even_elements),
+      cmocka_unit_test(choices_of_lanes_are_no_vector),
+      cmocka_unit_test(virtual_threads_do_not_share_what_they_pass_on),
       cmocka_unit_test(a_virtual_thread_of_a_tail_is_written_out),
       cmocka_unit_test(elements_of_half_bytes_are_refused),
       cmocka_unit_test(sources_compute_the_same_on_the_cpu),

@@ -54,6 +54,16 @@ static void virtual_threads_share_what_is_the_same(void **state) {
                  2, "L[3] = L[3] + S[7 - tx]");
 }
 
+/* What loops of threads are annotated with holds for those in them. */
+static void annotations_of_threads_are_handed_down(void **state) {
+  (void)state;
+  expect_lowered(read_function(A_C,
+                               "for bx in T.thread_binding(16, thread=\"blockIdx.x\", "
+                               "annotations={\"pragma_auto_unroll_max_step\": 16, \"pragma_unroll_explicit\": 1}):",
+                               "    for k in range(4):", "        C[bx * 4 + k] = A[bx * 4 + 3 - k]"),
+                 0, "C[bx * 4 + 3] = A[bx * 4]");
+}
+
 static void what_is_no_kernel_is_refused(void **state) {
   (void)state;
   expect_refused(read_function(A_C, "for k in range(4):", "    for bx in T.thread_binding(4, thread=\"blockIdx.x\"):",
@@ -236,6 +246,15 @@ static void much_shared_memory_is_asked_for(void **state) {
 
 /* ---- Indices ---- */
 
+static void expect_wide_indices(struct tir *ir) {
+  struct tir *lowered = lowered_copy(ir);
+  char *text = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
+  assert_non_null(strstr(text, "\"index_bits\": 64"));
+  free(text);
+  tir_free(lowered);
+  tir_free(ir);
+}
+
 static void indices_take_as_many_bits_as_they_need(void **state) {
   (void)state;
   expect_lowered(read_function("A: T.Buffer((T.int64(64),), \"float32\"), C: T.Buffer((T.int64(64),), \"int64\")",
@@ -243,14 +262,16 @@ static void indices_take_as_many_bits_as_they_need(void **state) {
                                "    for k in range(T.int64(16)):", "        if bx * T.int64(16) + k < T.int64(60):",
                                "            C[bx * T.int64(16) + k] = T.Cast(\"int64\", A[bx * T.int64(16) + k]) + k"),
                  0, "\"index_bits\": 32");
-  struct tir *ir = read_function("A: T.Buffer((T.int64(4294967296),), \"int8\")",
-                                 "for k in range(T.int64(4294967296)):", "    A[k] = T.int8(1)");
-  struct tir *lowered = lowered_copy(ir);
-  char *text = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
-  assert_non_null(strstr(text, "\"index_bits\": 64"));
-  free(text);
-  tir_free(lowered);
-  tir_free(ir);
+  expect_lowered(read_function("A: T.Buffer((T.int64(64),), \"int64\"), C: T.Buffer((T.int64(64),), \"int64\")",
+                               "for bx in T.thread_binding(T.int64(4), thread=\"blockIdx.x\"):",
+                               "    for k in range(T.int64(16)):", "        if k * bx < T.int64(33):",
+                               "            C[bx * T.int64(16) + k] = A[bx * T.int64(16) + k]"),
+                 0, "if bx * k < 33:");
+  expect_wide_indices(read_function("A: T.Buffer((T.int64(4294967296),), \"int8\")",
+                                    "for k in range(T.int64(4294967296)):", "    A[k] = T.int8(1)"));
+  expect_wide_indices(read_function("A: T.Buffer((T.int64(4294967296),), \"int8\")",
+                                    "for k in range(T.int64(65536)):", "    for j in range(T.int64(65536)):",
+                                    "        A[k * T.int64(65536) + j] = T.int8(1)"));
 }
 
 /* ---- Vectors ---- */
@@ -365,6 +386,7 @@ int main(void) {
       cmocka_unit_test(kernels_follow_one_another),
       cmocka_unit_test(virtual_threads_are_written_out),
       cmocka_unit_test(virtual_threads_share_what_is_the_same),
+      cmocka_unit_test(annotations_of_threads_are_handed_down),
       cmocka_unit_test(what_is_no_kernel_is_refused),
       cmocka_unit_test(what_threads_share_out_is_no_more_than_there_is),
       cmocka_unit_test(what_calls_touch_lives_while_they_do),
