@@ -155,6 +155,10 @@ bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
 /* emit_c_mma.c: the same, of mma.sync */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 bool emit_c_mma_call(struct emit_c *e, tir_expr call);
+const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
+/* emit_c_mma8.c: the same, of mma.sync of 16 x 8 x 8 */
+bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
+bool emit_c_mma8_call(struct emit_c *e, tir_expr call);
 /* emit_c_wgmma.c: the same, of warp groups */
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer);
 bool emit_c_wgmma_call(struct emit_c *e, tir_expr call);

@@ -54,8 +54,9 @@ static const char *lane_function(struct emit_c *e) {
   return "ms_lane()";
 }
 
-static void matrices_function(struct emit_c *e, const char *name, bool transposed) {
-  if (!emit_c_needs(e, name)) return;
+const char *emit_c_matrices(struct emit_c *e, bool transposed) {
+  const char *name = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
+  if (!emit_c_needs(e, name)) return name;
   fprintf(e->helpers,
           "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
           "  asm volatile(\"{\\n  .reg .u64 row;\\n  cvta.to.shared.u64 row, %%4;\\n\"\n"
@@ -63,6 +64,7 @@ static void matrices_function(struct emit_c *e, const char *name, bool transpose
           "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
           "               : \"l\"(row)\n               : \"memory\");\n}\n",
           name, transposed ? ".trans" : "");
+  return name;
 }
 
 static void round_function(struct emit_c *e) {
@@ -87,13 +89,12 @@ static const char *load_function(struct emit_c *e, enum tir_mma_operand operand,
   const struct element *of = element_of(type);
   int bits = tir_type_bits(type);
   bool transposed = operand == TIR_MMA_B && !by_columns;
-  const char *matrices = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
   char of_memory[32];
   snprintf(name, 64, "ms_mma_load_%s_%s_%s%s", operand == TIR_MMA_A ? "a" : "b", by_columns ? "col" : "row", of->name,
            *swizzle ? swizzle + strlen("ms") : "");
   if (!emit_c_needs(e, name)) return name;
   bool rounds = !strcmp(of->name, "tf32");
-  matrices_function(e, matrices, transposed);
+  const char *matrices = emit_c_matrices(e, transposed);
   if (rounds) round_function(e);
   const char *lane = lane_function(e);
   struct tir_mma_place odd = origin_of(operand, bits, 1, by_columns), upper = origin_of(operand, bits, 2, by_columns);

@@ -54,7 +54,7 @@ static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct frag
 
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements) {
   struct fragment f;
-  if (emit_c_wgmma_fragment(e, buffer)) return true;
+  if (emit_c_wgmma_fragment(e, buffer) || emit_c_mma8_fragment(e, buffer, elements)) return true;
   if (!find_fragment(e, buffer, &f)) return emit_c_mma_fragment(e, buffer, elements);
   uint64_t registers = (elements + ELEMENTS - 1) / ELEMENTS * (unsigned)f.registers;
   emit_c_line(e, "%s %s[%llu];", f.type, emit_c_declare_buffer(e, buffer), (unsigned long long)registers);
@@ -312,5 +312,5 @@ bool emit_c_tensor_call(struct emit_c *e, tir_expr call) {
       known[i].write(e, args);
     return true;
   }
-  return emit_c_mma_call(e, call) || emit_c_wgmma_call(e, call);
+  return emit_c_mma_call(e, call) || emit_c_mma8_call(e, call) || emit_c_wgmma_call(e, call);
 }

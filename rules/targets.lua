@@ -70,7 +70,7 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
           store = "warp_mma_store_16x16_" .. short_output .. "_shared_dyn"}
 end
 
--- Of 16 x 8 x 8, of which a warp loads two and four at once: the peer's, which has no form in CUDA's source.
+-- Of 16 x 8 x 8, of which a warp loads two and four at once: the peer's.
 local function mma(output, short_output)
   return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true, padding = 8,
           scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},

@@ -112,6 +112,15 @@ struct tir_mma_place {
 };
 struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int lane, int element);
 
+/* What a lane holds of the sums of products of 16 x 8 x 8, as TVM's ptx_ldmatrix and ptx_mma make them: tiles of 16 x 8 follow
+ * one another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane.
+ *   mma_lane_get(c, register)
+ *   mma_lane_put(c, register, value)
+ * Put by lower/lanes.c, which adds to the scopes of buffers that nothing but calls touches. */
+#define TIR_MMA8_GET   "mma_lane_get"
+#define TIR_MMA8_PUT   "mma_lane_put"
+#define TIR_MMA8_LANES ".lanes"
+
 /* Products of a warp group, 128 threads that begin at a multiple of as many: d = a * b + c, a of 64 rows and 16 columns, b
  * of 16 rows and n columns, n a multiple of 8 up to 256. Both are read from shared memory in panels, by descriptors; the sums
  * are in registers. Products go on by themselves: those begun since the last commit are a group.

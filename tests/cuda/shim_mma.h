@@ -64,11 +64,19 @@ template <class IN> static double shim_element(const void *registers, int elemen
   return IN::value(word >> element % held * IN::bits & (~0u >> (32 - IN::bits)));
 }
 
-/* d += a * b of 16 rows, 8 columns */
-template <class IN, class SUM> static void shim_mma(SUM *d, const uint32_t *a, const uint32_t *b) {
-  enum { depth = 256 / IN::bits, of_lane = 16 * depth / 32 };
+/* Sums as lanes hold them: one a register, or two halves in one. */
+template <class S> static double shim_sum(const S *d, int i) { return d[i]; }
+static double shim_sum(const uint32_t *d, int i) { return fibers_of_half((uint16_t)(d[i / 2] >> i % 2 * 16)); }
+template <class S> static void shim_put_sum(S *d, int i, double sum) { shim_round(&d[i], sum); }
+static void shim_put_sum(uint32_t *d, int i, double sum) {
+  d[i / 2] = (d[i / 2] & 0xffff0000u >> i % 2 * 16) | (uint32_t)fibers_to_half((float)sum) << i % 2 * 16;
+}
+
+/* d += a * b of 16 rows, 8 columns; a of so many columns: with half of what fills its registers it has half of them. */
+template <class IN, int DEPTH, class SUM> static void shim_mma(SUM *d, const uint32_t *a, const uint32_t *b) {
+  enum { of_lane = 16 * DEPTH / 32 };
   unsigned thread = fibers_thread(), lane = thread % 32, first = thread - lane;
-  double x[16][depth], y[depth][8];
+  double x[16][DEPTH], y[DEPTH][8];
   shim_of_thread[thread] = {a, b, d};
   fibers_shuffle(~0u, 0, 0, 32, -7);
   for (unsigned l = 0; l < 32; l++)
@@ -81,16 +89,22 @@ template <class IN, class SUM> static void shim_mma(SUM *d, const uint32_t *a, c
     }
   for (int i = 0; i < 4; i++) {
     struct fibers_place p = fibers_mma_place(2, IN::bits, (int)lane, i);
-    double sum = d[i];
-    for (int k = 0; k < depth; k++) sum += x[p.row][k] * y[k][p.column];
-    shim_round(&d[i], sum);
+    double sum = shim_sum(d, i);
+    for (int k = 0; k < DEPTH; k++) sum += x[p.row][k] * y[k][p.column];
+    shim_put_sum(d, i, sum);
   }
   fibers_shuffle(~0u, 0, 0, 32, -8); /* others have read what stands in registers */
+}
+[[maybe_unused]] static void ms_mma_m16n8k8_f16_f32(float *d, const uint32_t *a, const uint32_t *b) {
+  shim_mma<shim_f16, 8>(d, a, b);
+}
+[[maybe_unused]] static void ms_mma_m16n8k8_f16_f16(uint32_t *d, const uint32_t *a, const uint32_t *b) {
+  shim_mma<shim_f16, 8>(d, a, b);
 }
 
 #define SHIM_MMA(depth, element, S)                                                                                    \
   [[maybe_unused]] static void ms_mma_m16n8k##depth##_##element(S *d, const uint32_t *a, const uint32_t *b) {          \
-    shim_mma<shim_##element>(d, a, b);                                                                                 \
+    shim_mma<shim_##element, depth>(d, a, b);                                                                          \
   }
 SHIM_MMA(16, f16, float)
 SHIM_MMA(16, bf16, float)

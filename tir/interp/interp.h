@@ -331,7 +331,7 @@ struct tir_extern_call {
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result);
 /* What calls of tensor units need besides (interp_tensor.c). A call that is made for one lane of a warp gets the lane
  * after its arguments. */
-#define INTERP_LANE_CALL "ptx_ldmatrix"
+bool interp_takes_lane(const char *name);
 const struct tir_extern *interp_tensor_call(const char *name);                       /* NULL: there is none */
 struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
 int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg);       /* as interp_pointer has it */

@@ -268,7 +268,7 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   struct site site = {.handler = handler, .result = n->type, .name = handler->name};
   INTERP_LIST(struct call_arg, list) = {0};
   for (uint32_t i = first; i < n->count; i++) INTERP_PUSH(list, call_argument(c, args[i]));
-  if (!strcmp(name, INTERP_LANE_CALL)) INTERP_PUSH(list, lane_argument(c));
+  if (interp_takes_lane(name)) INTERP_PUSH(list, lane_argument(c));
   site.args.count = list.count;
   site.args.first = c->program->lists.count;
   for (uint32_t i = 0; i < list.count; i++) {

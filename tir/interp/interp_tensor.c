@@ -182,6 +182,45 @@ static bool multiply_registers(struct tir_extern_call *call, void *data) {
          multiply(call, &a, &b, &c, &c, (const int[]){16, 8, 8});
 }
 
+/* Where a lane's register of the sums lies, whose number is argument 1. */
+static bool element_of(struct tir_extern_call *call, int64_t lane, struct matrix *tile, int *row, int *column) {
+  int64_t at = whole(call, 1);
+  if (!registers(call, 0, 1, 'C', tile)) return false;
+  struct tir_mma_place p = tir_mma_place(TIR_MMA_C, 16, (int)((uint64_t)lane % TIR_WARP), (int)(at % 4));
+  *row = p.row, *column = p.column;
+  return true;
+}
+
+/* (c, register, lane) */
+static bool get_register(struct tir_extern_call *call, void *data) {
+  struct matrix tile;
+  struct tir_value v;
+  int row, column;
+  (void)data;
+  if (tir_call_count(call) != 3) return tir_call_fail(call, "a fragment and the number of a register are expected");
+  if (!element_of(call, whole(call, 2), &tile, &row, &column) || !load(call, &tile, row, column, &v)) return false;
+  tir_call_return(call, v);
+  return true;
+}
+
+/* (c, register, value, lane) */
+static bool put_register(struct tir_extern_call *call, void *data) {
+  struct matrix tile;
+  int row, column;
+  (void)data;
+  if (tir_call_count(call) != 4)
+    return tir_call_fail(call, "a fragment, the number of a register and a value are expected");
+  return element_of(call, whole(call, 3), &tile, &row, &column) &&
+         store(call, &tile, row, column, tir_call_value(call, 2));
+}
+
+bool interp_takes_lane(const char *name) {
+  static const char *const calls[] = {"ptx_ldmatrix", TIR_MMA8_GET, TIR_MMA8_PUT};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (!strcmp(calls[i], name)) return true;
+  return false;
+}
+
 /* ---- mma: fragments in the order of their rows, as they lie in memory ---- */
 
 /* Rows and columns of a fragment. */
@@ -272,8 +311,10 @@ const struct tir_extern *interp_tensor_call(const char *name) {
                                             {"tvm_load_matrix_sync", load_matrix, NULL},
                                             {"tvm_store_matrix_sync", store_matrix, NULL},
                                             {"tvm_mma_sync", multiply_fragments, NULL},
-                                            {INTERP_LANE_CALL, load_matrices, NULL},
+                                            {"ptx_ldmatrix", load_matrices, NULL},
                                             {"ptx_mma", multiply_registers, NULL},
+                                            {TIR_MMA8_GET, get_register, NULL},
+                                            {TIR_MMA8_PUT, put_register, NULL},
                                             {TIR_MMA_FILL, fill_mma, NULL},
                                             {TIR_MMA_LOAD, load_mma, NULL},
                                             {TIR_MMA_SYNC, multiply_mma, NULL},

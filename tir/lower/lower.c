@@ -18,6 +18,7 @@ static const struct {
     {"order", BOTH, "parallel loops whose iterations write the same elements run in order", lower_order},
     {"stages", GPU, "statements of software pipelines are named", lower_stages},
     {"blocks", BOTH, "blocks become conditions and substituted bindings", lower_blocks},
+    {"lanes", GPU, "sums of products of 16 x 8 x 8 are touched by the lanes that hold them", lower_lanes},
     {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels},
     {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
     {"pipeline", GPU, "software pipelines run statements of several iterations side by side", lower_pipeline},
