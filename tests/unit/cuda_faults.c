@@ -26,10 +26,12 @@ static void every_fault_by_name(void **state) {
                   {256, JIT_WRONG, NULL},
                   {512, JIT_NAN, NULL},
                   {1024, JIT_ILLEGAL_ADDRESS, "wrote before a buffer of 4096 bytes"},
+                  {6, JIT_ILLEGAL_ADDRESS, "wrote past a buffer of 4096 bytes"},
                   {3, JIT_MEASURED, NULL},
                   {5, JIT_RUN_TIMEOUT, "LAUNCH_TIMEOUT"}};
   enum { COUNT = sizeof expected / sizeof *expected };
-  setenv("FAKE_CUDA_FAULTS", "2=700 4=716 8=715 16=L701 32=L1 64=719 128=hang 256=wrong1 512=nan1 1024=past1 5=702", 1);
+  setenv("FAKE_CUDA_FAULTS",
+         "2=700 4=716 8=715 16=L701 32=L1 64=719 128=hang 256=wrong1 512=nan1 1024=past1 6=beyond1 5=702", 1);
   struct tir *ir = doubling();
   struct jit_measurer *m = start(ir);
   for (int i = 0; i < COUNT; i++) submit_bound(m, (uint64_t)i, expected[i].threads);

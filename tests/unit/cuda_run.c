@@ -37,6 +37,49 @@ static void kernels_with_memory_between(void **state) {
       "            v = T.axis.spatial(96, bx * 16 + tx)", "            C[v] = B[95 - v] * T.float32(2)"));
 }
 
+/* Two buffers between kernels, of which each has its own place in the workspace. */
+static void buffers_between_lie_apart(void **state) {
+  (void)state;
+  run_as_interpreted(
+      read_function("A: T.Buffer((96,), \"float32\"), C: T.Buffer((96,), \"float32\")",
+                    "B = T.sblock_alloc_buffer((96,), \"float32\")", "D = T.sblock_alloc_buffer((96,), \"float32\")",
+                    "for tx in T.thread_binding(96, thread=\"threadIdx.x\"):", "    with T.sblock(\"B\"):",
+                    "        v = T.axis.spatial(96, tx)", "        B[v] = A[v] + T.float32(1)",
+                    "for tx in T.thread_binding(96, thread=\"threadIdx.x\"):", "    with T.sblock(\"D\"):",
+                    "        v = T.axis.spatial(96, tx)", "        D[v] = A[95 - v] * T.float32(3)",
+                    "for tx in T.thread_binding(96, thread=\"threadIdx.x\"):", "    with T.sblock(\"C\"):",
+                    "        v = T.axis.spatial(96, tx)", "        C[v] = B[95 - v] - D[v]"));
+}
+
+/* More shared memory than a launch may have unasked. */
+static void much_shared_memory_is_asked_for(void **state) {
+  (void)state;
+  run_as_interpreted(read_function(
+      "A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float32\")",
+      "for bx in T.thread_binding(2, thread=\"blockIdx.x\"):", "    S = T.alloc_buffer((13000,), scope=\"shared\")",
+      "    for tx in T.thread_binding(32, thread=\"threadIdx.x\"):", "        S[tx * 400] = A[bx * 32 + tx]",
+      "    for tx in T.thread_binding(32, thread=\"threadIdx.x\"):", "        C[bx * 32 + tx] = S[12400 - tx * 400]"));
+}
+
+/* The number of blocks is an argument's, which is the caller's to launch. */
+static void what_the_host_would_compute_is_not_launched(void **state) {
+  (void)state;
+  struct jit_target target = target_of(CUDA_TARGET);
+  struct tir_arguments args;
+  ms_error err = {0};
+  struct tir *ir = read_function("C: T.Buffer((64,), \"int32\"), n: T.int32",
+                                 "for bx in T.thread_binding(n, thread=\"blockIdx.x\"):",
+                                 "    for tx in T.thread_binding(32, thread=\"threadIdx.x\"):", "        if bx < 2:",
+                                 "            C[bx * 32 + tx] = tx");
+  tir_func f = tir_find_func(ir, "main");
+  assert_true(tir_make_arguments(ir, f, 1, &args, &err));
+  assert_false(jit_run(ir, f, &target, NULL, args.args, &err));
+  assert_int_equal(err.code, MS_NOT_LAUNCHED);
+  assert_non_null(strstr(err.message, "number of blocks is no constant; .cu can be exported"));
+  tir_arguments_free(&args);
+  tir_free(ir);
+}
+
 static void scalars_reach_kernels(void **state) {
   (void)state;
   run_as_interpreted(read_function(
@@ -130,12 +173,12 @@ static void devices_run_their_generation(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_with_memory_between),
-                                     cmocka_unit_test(scalars_reach_kernels),
-                                     cmocka_unit_test(agrees_on_real_numbers),
-                                     cmocka_unit_test(a_call_is_timed_by_events),
-                                     cmocka_unit_test(a_cold_call_finds_nothing_in_the_cache),
-                                     cmocka_unit_test(devices_run_their_generation)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(kernels_with_memory_between),     cmocka_unit_test(buffers_between_lie_apart),
+      cmocka_unit_test(much_shared_memory_is_asked_for), cmocka_unit_test(what_the_host_would_compute_is_not_launched),
+      cmocka_unit_test(scalars_reach_kernels),           cmocka_unit_test(agrees_on_real_numbers),
+      cmocka_unit_test(a_call_is_timed_by_events),       cmocka_unit_test(a_cold_call_finds_nothing_in_the_cache),
+      cmocka_unit_test(devices_run_their_generation)};
   need_fakes();
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

@@ -108,11 +108,6 @@ static tir_expr register_of(struct tir *ir, tir_buffer buffer, const tir_expr *a
 
 /* ---- Accesses ---- */
 
-struct finding {
-  const struct lowering *low;
-  uint8_t *lost; /* by buffer: it stays as it was */
-};
-
 /* The buffer of which the store writes an element, and that which it copies from. */
 static tir_buffer written_by(const struct tir *ir, tir_stmt s) {
   return tir_is(ir, s, TIR_STORE) && is_sum(ir, tir_stmt_at(ir, s)->store.buffer) ? tir_stmt_at(ir, s)->store.buffer
@@ -125,11 +120,11 @@ static tir_buffer copied_by(const struct tir *ir, tir_stmt s) {
 }
 
 static void see_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
-  struct finding *f = data;
+  uint8_t *lost = data; /* by buffer: it stays as it was */
   if (!is_scope(ir, a->buffer, "m16n8k8.")) return;
   bool known = writes ? written_by(ir, s) == a->buffer && !tir_as(ir, s, TIR_STORE)->store.predicate
                       : copied_by(ir, s) == a->buffer;
-  if (!known || !register_of(ir, a->buffer, a->indices, s)) f->lost[a->buffer] = 1;
+  if (!known || !register_of(ir, a->buffer, a->indices, s)) lost[a->buffer] = 1;
 }
 
 static tir_expr of_lane(struct tir *ir, const char *name, tir_type type, tir_buffer buffer, tir_expr at,
@@ -178,21 +173,21 @@ bool lower_lanes(struct lowering *low) {
     next = tir_next(ir, s, low->body);
     if (tir_is(ir, s, TIR_STORE)) share_out(ir, s);
   }
-  struct finding f = {low, calloc(ir->buffers.count, 1)};
-  if (!f.lost) abort();
-  lower_visit(ir, low->body, see_access, &f);
+  uint8_t *lost = calloc(ir->buffers.count, 1);
+  if (!lost) abort();
+  lower_visit(ir, low->body, see_access, lost);
   for (tir_stmt s = low->body, next; s; s = next) {
     tir_buffer to = written_by(ir, s), from = copied_by(ir, s);
     next = tir_next(ir, s, low->body);
-    if (from && !f.lost[from]) call_for_copy(ir, s, from);
-    if (to && !f.lost[to]) s = call_for_store(ir, s, to);
-    if ((to && !f.lost[to]) || (from && !f.lost[from])) unroll_around(ir, s, loop_of_lanes(ir, s));
+    if (from && !lost[from]) call_for_copy(ir, s, from);
+    if (to && !lost[to]) s = call_for_store(ir, s, to);
+    if ((to && !lost[to]) || (from && !lost[from])) unroll_around(ir, s, loop_of_lanes(ir, s));
   }
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
-    if (is_scope(ir, buffer, "m16n8k8.") && !f.lost[buffer]) name_lanes(ir, buffer);
+    if (is_scope(ir, buffer, "m16n8k8.") && !lost[buffer]) name_lanes(ir, buffer);
   }
-  free(f.lost);
+  free(lost);
   return true;
 }

@@ -6,8 +6,8 @@
  *   FAKE_CUDA_GONE     a path: when a file is there, no device is
  *   FAKE_CUDA_FAULTS   what becomes of kernels, by the threads of a block, as `64=700 32=hang`: a CUresult, which the
  *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
- *                      made; or wrong, nan, past and the number of an operand, whose buffer is spoiled; `64=+9past1`: the
- *                      tenth time and later alone. `part=700,hang`: of the kernels that FAKE_CUDA_PART names, by their
+ *                      made; or wrong, nan, past (what lies before it), beyond (behind it) and the number of an operand,
+ *                      whose buffer is spoiled; `64=+9past1`: the tenth time and later alone. `part=700,hang`: of the kernels that FAKE_CUDA_PART names, by their
  *                      source one of these
  *   FAKE_CUDA_PART     `5 2`: kernels whose source, as a number, leaves 2 by 5
  *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no faults
@@ -150,14 +150,39 @@ int cuCtxSynchronize(void) {
 
 static void *host(uint64_t at) { return (void *)(uintptr_t)at; }
 
+/* What was allocated, as far as is known, for who writes behind it. */
+static struct piece {
+  char *at;
+  size_t bytes;
+} pieces[256];
+enum { PIECES = sizeof pieces / sizeof *pieces };
+
+static void note_piece(char *at, size_t bytes) {
+  for (size_t i = 0; i < PIECES; i++)
+    if (!pieces[i].at) {
+      pieces[i] = (struct piece){at, bytes};
+      return;
+    }
+}
+
+static char *end_of_piece(const char *in) {
+  for (size_t i = 0; i < PIECES; i++)
+    if (pieces[i].at && in >= pieces[i].at && in < pieces[i].at + pieces[i].bytes)
+      return pieces[i].at + pieces[i].bytes;
+  abort();
+}
+
 int cuMemAlloc_v2(uint64_t *at, size_t bytes) {
   if (sticky || bytes > (size_t)atoll(setting("FAKE_CUDA_MEMORY", "1000000000")))
     return sticky ? sticky : OUT_OF_MEMORY;
   void *got = aligned_alloc(512, (bytes + 511) & ~(size_t)511);
   *at = (uint64_t)(uintptr_t)got;
+  if (got) note_piece(got, bytes);
   return got ? SUCCESS : OUT_OF_MEMORY;
 }
 int cuMemFree_v2(uint64_t at) {
+  for (size_t i = 0; i < PIECES; i++)
+    if (pieces[i].at == host(at)) pieces[i] = (struct piece){0};
   free(host(at));
   return sticky;
 }
@@ -205,7 +230,8 @@ static void skip(const unsigned *extents, void **args, unsigned shared_bytes) {
 
 struct function {
   kernel_call *call;
-  uint64_t source; /* as a number */
+  uint64_t source;      /* as a number */
+  unsigned most_shared; /* bytes that a launch may ask for; 0: as many as it may unasked */
 };
 
 int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -232,8 +258,10 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   return SUCCESS;
 }
 int cuFuncSetAttribute(void *function, int attribute, int value) {
-  (void)attribute;
-  return function && value <= 232448 ? SUCCESS : INVALID_VALUE;
+  enum { MAX_DYNAMIC_SHARED_BYTES = 8 };
+  if (!function || attribute != MAX_DYNAMIC_SHARED_BYTES || value < 0 || value > 232448) return INVALID_VALUE;
+  ((struct function *)function)->most_shared = (unsigned)value;
+  return SUCCESS;
 }
 
 static void make_gone(void) {
@@ -248,6 +276,7 @@ static void spoil(const char *fault, void **args) {
   if (!strncmp(fault, "wrong", length)) at[2] ^= 0x55;
   if (!strncmp(fault, "nan", length)) memset(at, 0xff, 4);
   if (!strncmp(fault, "past", length)) at[-1] ^= 0x55;
+  if (!strncmp(fault, "beyond", length)) end_of_piece((char *)at)[-1] ^= 0x55; /* the guard behind it ends there */
 }
 
 /* Gives what the launch does. */
@@ -318,6 +347,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   if (sticky) return sticky;
   if (!threads || threads > MOST_THREADS) return INVALID_VALUE;
   const struct function *f = function;
+  if (shared_bytes > (f->most_shared ? f->most_shared : 48u << 10)) return INVALID_VALUE;
   const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
   if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
   fake_cuda_pass(time_of(threads, f->source) * fake_cuda_ease(*(void **)args[0]));
