@@ -1,6 +1,7 @@
 #!/bin/sh
 # usage: boxes.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel that copies boxes of tensors is run by the driver of the tests' own, which
-# describes them, and computes what it should, with a warp group more for the copies too; a driver that is too old to describe them is told by name.
+# describes them, and computes what it should, with a warp group more for the copies too; a record of such a kernel is found by tuning, and
+# replayed and exported from the store; a driver that is too old to describe them is told by name.
 set -e
 program=$1 fake_cuda=$2 old_cuda=$4
 folder=$(mktemp -d)
@@ -60,4 +61,33 @@ LUA
 MSCHED_LIBCUDA=$fake_cuda "$program" "$folder/run.lua" | grep -q "as it should be"
 if MSCHED_LIBCUDA=$old_cuda "$program" "$folder/run.lua" >"$folder/said" 2>&1; then echo "an old driver runs it"; exit 1; fi
 grep -q "the driver has no cuTensorMapEncodeTiled" "$folder/said" || { cat "$folder/said"; exit 1; }
+
+# A record of the space's, whose draw has a warp group more copy: made again from the store, by whoever has no file of rules.
+cat >"$folder/rules.lua" <<'LUA'
+local ms = require "msched"
+local targets = ms.load "rules.targets"
+ms.space(targets.changed(targets.cuda, {
+  rules = {"multi_level_tiling_tensor_core", "inline_constant_scalars", "auto_inline", "auto_bind"},
+  multi_level_tiling_tensor_core = function(target)
+    local p, own = targets.cuda.multi_level_tiling_tensor_core(target), {}
+    for _, g in ipairs(p.groups) do
+      if g.sync:find("64x64x16", 1, true) then own[#own + 1] = targets.changed(g, {boxes = {1}, producer = {1}}) end
+    end
+    p.groups = own
+    return p
+  end,
+}))
+LUA
+export MSCHED_LIBCUDA="$fake_cuda" FAKE_CUDA_SKIPPED=peak
+db=$folder/producer.db
+"$program" tune ops:matmul --target "cuda -arch=sm_90a" --rules "$folder/rules.lua" --policy random --trials 3 --db "$db" -- 128 64 128 dtype=float16 \
+  accumulate=float32 >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }
+record=
+for id in $("$program" top --db "$db" | awk '/cuda/ {print $2}'); do
+  "$program" show "$id" --db "$db" | grep -q '"software_pipeline_producer": 1' && record=$id
+done
+[ -n "$record" ] || { echo "no record has a warp group more copy"; exit 1; }
+"$program" replay "$record" --db "$db" >"$folder/said" 2>&1 && grep -q "by 0, everywhere" "$folder/said" || { cat "$folder/said"; exit 1; }
+"$program" export "$record" -o "$folder/record.cu" --db "$db"
+grep -q "ms_named_barrier(1, " "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no warp group more"; exit 1; }
 echo "boxes: ok"
