@@ -93,6 +93,22 @@ static void sources_compute_the_same_on_the_cpu(void **state) {
 
 /* ---- */
 
+static void keep_note(void *data, const char *text) { snprintf(data, 400, "%s", text); }
+
+/* What lowering says that it left out; "": nothing. Takes the module. */
+static inline void expect_noted(struct tir *ir, const char *note) {
+  char noted[400] = "";
+  const struct tir_lower_options options = {.device = TIR_GPU,
+                                            .vector_bits = 128,
+                                            .shared_bytes = 65536,
+                                            .async_copies = true,
+                                            .noted = keep_note,
+                                            .data = noted};
+  assert_accepted(tir_lower(ir, tir_find_func(ir, "main"), &options, err));
+  if (*note ? !strstr(noted, note) : *noted) fail_msg("\"%s\", not \"%s\"", noted, note);
+  tir_free(ir);
+}
+
 /* Lowered it has so many barriers, each needed, and computes the same; `says` stands in its text. */
 static inline void expect_lowered(struct tir *ir, uint32_t barriers, const char *says) {
   struct tir *lowered = lowered_copy(ir);

@@ -58,10 +58,10 @@ static void virtual_threads_share_what_is_the_same(void **state) {
 static void annotations_of_threads_are_handed_down(void **state) {
   (void)state;
   expect_lowered(read_function(A_C,
-                               "for bx in T.thread_binding(16, thread=\"blockIdx.x\", "
-                               "annotations={\"pragma_auto_unroll_max_step\": 16, \"pragma_unroll_explicit\": 1}):",
-                               "    for k in range(4):", "        C[bx * 4 + k] = A[bx * 4 + 3 - k]"),
-                 0, "C[bx * 4 + 3] = A[bx * 4]");
+                               "for bx in T.thread_binding(1, thread=\"blockIdx.x\", "
+                               "annotations={\"pragma_auto_unroll_max_step\": 128, \"pragma_unroll_explicit\": 1}):",
+                               "    for k in range(64):", "        C[bx * 64 + k] = A[bx * 64 + 63 - k]"),
+                 0, "C[bx * 64 + 63] = A[bx * 64]");
 }
 
 static void what_is_no_kernel_is_refused(void **state) {
@@ -289,6 +289,15 @@ static void vectors_are_aligned_accesses(void **state) {
                  0, "tx * 3 + 2] = A[");
 }
 
+/* What is taken one by one where vectors were asked for is told. */
+static void vectors_that_are_none_are_told(void **state) {
+  (void)state;
+  expect_noted(read_function(A_C, BX(2), COPY4("bx * 32 + 28 - tx * 4 + v")), "");
+  expect_noted(read_function(A_C, BX(2), COPY4("bx * 16 + tx * 4 + v + 1")),
+               "loop v is not vectorized: it has accesses that are not of a power of two of elements");
+  expect_noted(read_function(A_C, BX(2), COPY4("bx * 16 + tx + v * 4")), "loop v is not vectorized");
+}
+
 /* A tail that takes whole vectors is a condition around them, another is none of vectors. */
 static void tails_are_no_masks(void **state) {
   (void)state;
@@ -401,6 +410,7 @@ int main(void) {
       cmocka_unit_test(much_shared_memory_is_asked_for),
       cmocka_unit_test(indices_take_as_many_bits_as_they_need),
       cmocka_unit_test(vectors_are_aligned_accesses),
+      cmocka_unit_test(vectors_that_are_none_are_told),
       cmocka_unit_test(tails_are_no_masks),
       cmocka_unit_test(several_threads_of_one_element_meet),
       cmocka_unit_test(what_a_thread_left_for_itself_needs_none),

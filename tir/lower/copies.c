@@ -49,6 +49,13 @@ static void drop_groups(struct tir *ir, tir_stmt kernel) {
   }
 }
 
+/* Tells it of the loop whose copies they were to be. */
+static void note_at(const struct lowering *low, tir_stmt s) {
+  while (s && !(tir_is(low->ir, s, TIR_LOOP) && tir_stmt_at(low->ir, s)->loop_kind != TIR_THREAD_BINDING))
+    s = tir_stmt_at(low->ir, s)->parent;
+  if (s) lower_note(low, s, "one all of whose copies go on by themselves: those are of 4, 8 or 16 bytes side by side");
+}
+
 bool lower_copies(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt k = tir_stmt_at(ir, low->body)->first[TIR_BODY]; k; k = tir_stmt_at(ir, k)->next) {
@@ -61,6 +68,7 @@ bool lower_copies(struct lowering *low) {
         continue;
       }
       const struct tir_expr_node *call = tir_at(ir, tir_as(ir, s, TIR_STORE)->store.value);
+      note_at(low, s);
       tir_as(ir, s, TIR_STORE)->store.value = tir_operands(ir, call->operands)[0];
     }
     if (!any) drop_groups(ir, k);

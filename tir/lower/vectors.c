@@ -133,10 +133,15 @@ bool lower_vectors(struct lowering *low) {
     r.most_bits = lower_vector_bits(low);
     r.fits = r.lanes > 0 && !(r.lanes & (r.lanes - 1)) && tir_is_const(ir, n.loop.min, 0);
     look_at(&r);
-    if (r.fits)
+    if (r.fits) {
       settle_conditions(&r);
-    else
-      tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
+      continue;
+    }
+    if (r.lanes != 1)
+      lower_note(low, s,
+                 "vectorized: it has accesses that are not of a power of two of elements side by side, from a "
+                 "multiple of as many on");
+    tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;
   }
   return true;
 }
