@@ -428,7 +428,11 @@ static void products_are_sums(void **state) {
 
 /* ---- Groups in flight ---- */
 
-static void note(void *data, const char *text) { snprintf(data, 300, "%s", text); }
+/* One after the other, as far as there is room. */
+static void note(void *data, const char *text) {
+  size_t length = strlen(data);
+  snprintf((char *)data + length, 300 - length, "%s; ", text);
+}
 
 static char *lowered_text(char *text, char *noted) {
   struct tir_lower_options options = lowering;
@@ -576,7 +580,7 @@ static void what_has_no_producer_is_told(void **state) {
   free(text);
   struct tir_lower_options few = lowering;
   ms_error err = {0};
-  few.block_threads = 256, few.noted = note, few.data = noted;
+  few.block_threads = 256, few.noted = note, few.data = noted, noted[0] = '\0';
   text = with_producer(pipelined_text_of(&two, ""));
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   assert_true(tir_lower(ir, 1, &few, &err));
