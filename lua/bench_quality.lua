@@ -26,6 +26,7 @@ return function(options, names)
   if not options.peer then cli.misuse "--peer PYTHON is needed: whose quality is to be reached" end
   if options.trials < 1 then cli.misuse "--trials: a number of at least 1 is expected" end
   local target = ms.target(options.target or "native", {runs = true})
+  if target.arch then cli.misuse("--target: the peer's side is of CPUs, not of %s", target.text) end
   for _, name in ipairs(#names > 0 and names or USUAL) do
     local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
     local peer = tools.ask_peer(options, "peer_quality.py", options.data, name, target.cores, options.trials)

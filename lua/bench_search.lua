@@ -180,7 +180,7 @@ local function bench_workload(name, options)
     line.built, line.passes = measure_builds(func, b.parents, options)
     for key, value in pairs(measure_run(name, func, options)) do line[key] = value end
   end
-  line.peer = options.peer and tools.ask_peer(options, "peer_search.py", options.data, name, target.cores, options.count // 16)
+  line.peer = options.peer and tools.ask_peer(options, "peer_search.py", options.data, name, target.cores or target.text:match "%-arch=(%S+)", options.count // 16)
   if options.json then cli.put_json(line) else report(line) end
 end
 

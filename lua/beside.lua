@@ -27,8 +27,8 @@ local function product_of(func)
   end
 end
 
--- The libraries' calls for what the function computes: {name, call} each.
-local function calls_of(func, vendors)
+-- The libraries' calls for what the function computes: {name, call} each, on what kernels for the target are timed on.
+local function calls_of(func, vendors, target)
   local origin = named.origin(func) or product_of(func)
   local arrays = origin and ms.arrays_for(func, 1)
   local w, list = origin and work.of(origin.operator, origin.values, arrays), {}
@@ -36,6 +36,7 @@ local function calls_of(func, vendors)
     local call = not v:name():find(PLAIN) and v:prepare(work.into(w, ms.array(arrays[#arrays]:shape())))
     if call then list[#list + 1] = {name = v:name(), call = call} end
   end
+  if #list > 0 then ms.fill_for_timing(func, arrays, target.text) end
   return list
 end
 
@@ -54,14 +55,23 @@ local function fastest(list)
   return best
 end
 
+-- The libraries for the target, which is of the host or of a device; those of a device that are left out are said. library: the
+-- path of oneDNN's, or nil.
+local function open(target, library)
+  if not target.arch then return ms.vendors(target.cores, library) end
+  local vendors, notes = ms.device_vendors(target.text)
+  for _, note in ipairs(notes) do io.stderr:write("msched: ", note, "\n") end
+  return vendors
+end
+
 -- A function (func, target) that gives the fastest of the libraries' routines, {name =, seconds =}; nil where they have none
--- for it, or the code is not for this machine. library: the path of oneDNN's, or nil. Raises what is missing.
+-- for it. library: the path of oneDNN's, or nil. Raises what is missing.
 function beside.vendors(library)
-  local opened, cores = nil, nil
+  local opened = {} -- by what they are opened for: a device, or so many cores
   return function(func, target)
-    if target.kind ~= "llvm" then return nil end
-    if cores ~= target.cores then opened, cores = ms.vendors(target.cores, library), target.cores end
-    return fastest(calls_of(func, opened))
+    local key = target.arch and target.text or target.cores
+    opened[key] = opened[key] or open(target, library)
+    return fastest(calls_of(func, opened[key], target))
   end
 end
 

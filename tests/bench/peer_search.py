@@ -1,6 +1,7 @@
 """The peer's side of `msched bench search`: draws candidates from a workload's design space and mutates them, each replayed,
-postprocessed, hashed and described by features; prints one JSON object, microseconds each.
-usage: peer_search.py DIRECTORY NAME CORES COUNT"""
+postprocessed, hashed and described by features; prints one JSON object, microseconds of each that is accepted, refused ones
+among them; nothing of a kind of which none is.
+usage: peer_search.py DIRECTORY NAME MACHINE COUNT; MACHINE: cores of this CPU, or a GPU's architecture"""
 import json, random, sys, time
 import tvm
 from tvm_ffi.structural import structural_hash
@@ -26,18 +27,24 @@ def describe(context, schedule):
     ms.FeatureExtractor.create("per-store-feature").extract_from(context, [candidate])
 
 
-def main(directory, name, cores, count):
+def target_of(machine):
+    if not machine.startswith("sm_"):
+        return tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": int(machine)})
+    return tvm.target.Target({"kind": "cuda", "arch": machine, "max_threads_per_block": 1024, "max_shared_memory_per_block": 49152,
+                              "thread_warp_size": 32, "registers_per_block": 65536})
+
+
+def main(directory, name, machine, count):
     module = tvm.script.from_source(open("%s/workloads/%s.py" % (directory, name)).read())
     module = module if isinstance(module, tvm.IRModule) else tvm.IRModule({"main": module})
-    target = tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": cores})
-    context = ms.TuneContext(mod=module, target=target, space_generator="post-order-apply", search_strategy="evolutionary", rand_state=1)
+    context = ms.TuneContext(mod=module, target=target_of(machine), space_generator="post-order-apply", search_strategy="evolutionary", rand_state=1)
     sketches = [Trace(s.trace.insts, {}) for s in context.generate_design_space()]
     rules, mutators = list(context.space_generator.postprocs), dict(context.space_generator.mutator_probs)
     draw = random.Random(1)
     parents, seconds = [], {}
     for kind in ("drawn", "mutated"):
         accepted, start = 0, time.perf_counter()
-        for i in range(count):
+        for i in range(count if kind == "drawn" or parents else 0):
             if kind == "drawn":
                 trace = sketches[i % len(sketches)]
             else:
@@ -50,8 +57,9 @@ def main(directory, name, cores, count):
             accepted += 1
             if kind == "drawn":
                 parents.append(schedule.trace.simplified(True))
-        seconds[kind] = (time.perf_counter() - start) / max(accepted, 1)
+        if accepted:
+            seconds[kind] = (time.perf_counter() - start) / accepted
     print(json.dumps({kind: s * 1e6 for kind, s in seconds.items()}))
 
 
-main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

@@ -59,4 +59,12 @@ expect_times(1)
 local steps = ms.te.placeholder({8}, "float32", "X")
 local floored = ms.te.func("floored", {steps, ms.te.compute({8}, function(i) return ms.te.floor(steps[i]) end, "Y")})
 assert(not ms.fill_for_timing(floored, ms.arrays_for(floored, 1), target), "what steps depend on is changed")
+
+-- What tuning is shown beside: the fastest routine of the device's libraries.
+local beside = ms.load "lua.beside".vendors()
+for _, case in ipairs {{"matmul", {16, 16, 16}, "cuBLAS"}, {"softmax", {"7x33"}, "cuDNN"}} do
+  local best = beside(named.func(case[1], case[2]), ms.target(target))
+  assert(best.name == case[3] and math.abs(best.seconds - 0.01) < 1e-5, case[1] .. " takes " .. best.seconds)
+end
+assert(not beside(floored, ms.target(target)), "no library has it")
 print "bench_device: ok"

@@ -55,5 +55,13 @@ said "^msched bench: cuDNN 9.4.5 is left out: cudnnCreate gives CUDNN_STATUS_NOT
 said "^msched bench: cuBLAS 0.0.0 is left out: it has no cublasCreate_v2$" 2
 ! MSCHED_LIBCUDA=/nonexistent ops GMM_1_b1 || fail "measured without a driver"
 said "CUDA's driver is missing"
+# A product of its own shape and types, tuned in a store of its own.
+"$msched" bench gemm --target "$target" --trials 1 -- 16 16 16 dtype=float16 accumulate=float32 >"$work/out" || fail "no product: $(cat "$work/out")"
+printed "^16x16x16 dtype=float16 accumulate=float32 *msched *5.000 ms .* 1 trials"
+printed "cuBLAS *10.000 ms .* msched is 2.00 times as fast, differs by [0-9.e-]*$"
+! "$msched" bench gemm --target "$target" --peer /x -- 16 16 16 2>"$work/err" || fail "the peer on a GPU"
+grep -q "the peer's side is of float32, on CPUs" "$work/err" || fail "$(cat "$work/err")"
+! "$msched" bench quality --target "$target" --peer /x 2>"$work/err" || fail "the peer's quality on a GPU"
+grep -q "the peer's side is of CPUs, not of cuda" "$work/err" || fail "$(cat "$work/err")"
 ! ops GMM_1_b1 --onednn /x || fail "oneDNN on a GPU"
 echo "bench_device: ok"

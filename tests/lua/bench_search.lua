@@ -43,9 +43,16 @@ local function peer(text)
   assert(os.execute("chmod +x " .. path))
   return path
 end
-local answering = peer [[case "$1 $3" in */peer_search.py\ GMM) echo noise; echo "{\"drawn\": 1500.5, \"mutated\": 2.5e+3, \"count\": $5}";; esac]]
+local ANSWERS = [[case "$1 $3" in */peer_search.py\ GMM) echo noise; echo "{\"drawn\": 1500.5, \"mutated\": 2.5e+3, \"count\": $5}";; esac]]
+local answering = peer(ANSWERS)
 local beside = assert(objects {count = 32, trials = 0, peer = answering})
 assert(beside.peer.drawn == 1500.5 and beside.peer.mutated == 2500 and beside.peer.count == 2)
+
+-- Of a GPU it is asked for the same architecture; where it accepts no candidate, nothing is said of it.
+local of_device = peer [[case "$4" in sm_80) echo "{\"mutated\": 2500.5}";; esac]]
+local device = assert(objects {count = 32, trials = 0, peer = of_device, target = "cuda -arch=sm_80"})
+assert(device.drawn.candidate > 0 and device.peer.drawn == nil and device.peer.mutated == 2500.5)
+peer(ANSWERS)
 
 local printed, show = {}, print
 print = function(text) printed[#printed + 1] = text end

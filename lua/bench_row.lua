@@ -1,0 +1,177 @@
+-- An operator's kernel beside the routines of vendors' libraries, on as many threads or the same GPU, timed in turn with what
+-- reaches the machine's limits; every element of their results is compared, and where they differ float64 says who is right.
+local ms = msched
+local cli = ms.load "lua.cli"
+local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
+local peak, tensor_peak = ms.load "lua.peak", ms.load "lua.tensor_peak"
+local rows = {}
+
+local LONG, HOPELESS = 0.1, 20 -- seconds, and times our kernel's: what takes longer is timed once
+rows.TOLERANCE = 1e-4 -- of the largest element; and what a routine's result is rounded by
+
+-- ---- Vendors -----------------------------------------------------------------------------------------------------
+
+-- The vendors' libraries for a target, each printed unless lines are to be JSON; those that are left out are said. onednn: the path
+-- of oneDNN's, or nil. Raises what a library that was named lacks.
+function rows.vendors(target, onednn, json)
+  local opened, vendors, notes = pcall(target.arch and ms.device_vendors or ms.vendors, target.arch and target.text or target.cores, onednn)
+  if not opened then cli.refuse("%s", tostring(vendors)) end
+  for _, note in ipairs(notes or {}) do io.stderr:write("msched bench: ", note, "\n") end
+  if not json then for _, v in ipairs(vendors) do print(string.format("%-13s %s", v:name(), tostring(v))) end end
+  return vendors
+end
+
+-- ---- Calls -----------------------------------------------------------------------------------------------------
+
+-- How far a result is from ours, as a share of the largest element of ours.
+local function distance(ours, theirs)
+  local most = ours:difference(ms.array(ours:shape()))
+  return ours:difference(theirs) / math.max(most, 1e-30)
+end
+
+-- An array's elements in another type.
+local function in_type(array, type)
+  local te, shape = ms.te, array:shape()
+  local X = te.placeholder(shape, array:type(), "X")
+  local made = ms.array(shape, type)
+  ms.build(te.func("convert", {X, te.compute(shape, function(...) return te.cast(X[{...}], type) end, "Y")})):run(array, made)
+  return made
+end
+
+-- What the operator is in float64, rounded to float32: who is right where results differ.
+local function exact(member, arrays)
+  local words, wide = {"dtype=float64"}, {}
+  for _, word in ipairs(member.words) do if not word:find "^dtype=" then words[#words + 1] = word end end
+  for i, a in ipairs(arrays) do wide[i] = in_type(a, "float64") end
+  ms.build(named.func(member.operator, words)):run(table.unpack(wide))
+  return in_type(wide[#wide], "float32")
+end
+
+-- The calls of all vendors that have a routine for what is in these arrays: {name, call, result} each; and `again` of their work.
+local function vendor_calls(member, vendors, arrays)
+  local w, theirs = work.of(member.operator, named.values(member.operator, member.words), arrays), {}
+  for _, v in ipairs(w and vendors or {}) do
+    local result = ms.array(arrays[#arrays]:shape())
+    local call = v:prepare(work.into(w, result))
+    if call then theirs[#theirs + 1] = {name = v:name(), call = call, result = result} end
+  end
+  theirs.again = w and w.again
+  return theirs
+end
+
+-- Notes how far a vendor's result is from ours, where it is farther than what was noted before.
+local function note_difference(member, v, arrays)
+  local ours = arrays[#arrays]
+  local difference = distance(ours, v.result)
+  if v.difference and difference <= v.difference then return end
+  v.difference = difference
+  if difference <= rows.TOLERANCE + v.call:rounding() then return end
+  local right = exact(member, arrays)
+  v.ours_off, v.theirs_off = math.max(v.ours_off or 0, distance(right, ours)), distance(right, v.result)
+end
+
+-- Runs our kernel and theirs on what is in the arrays now, and compares. Those that fail are said, and left out of theirs: gives
+-- how many.
+local function compare(member, ours, theirs, arrays)
+  ours:run()
+  if theirs.again then theirs.again() end
+  local failed = 0
+  for i = #theirs, 1, -1 do
+    local v = theirs[i]
+    local ran, why = pcall(v.call.run, v.call)
+    if ran then
+      note_difference(member, v, arrays)
+    else
+      failed = failed + 1
+      io.stderr:write("msched bench: ", member.name, ": ", v.name, " fails: ", tostring(why):match "[^\n]*", "\n")
+      table.remove(theirs, i)
+    end
+  end
+  return failed
+end
+
+-- Our kernel's call and the vendors', which are compared on whole numbers, whose sums are exact, and hold for timing what tuning is
+-- timed on: of a GPU numbers with all their digits, by which vendors choose their ways too, and on which all are compared once more.
+local function calls_of(member, func, kernel, vendors)
+  local arrays = ms.arrays_for(func, 1)
+  local function fill() return ms.fill_for_timing(func, arrays, kernel:target()) end
+  local digits = fill()
+  local ours, theirs = kernel:prepare(table.unpack(arrays)), vendor_calls(member, vendors, arrays)
+  if digits then ms.arrays_for(func, 1, arrays) end
+  local failed = compare(member, ours, theirs, arrays)
+  if digits then
+    fill()
+    failed = failed + compare(member, ours, theirs, arrays)
+  end
+  return ours, theirs, failed
+end
+
+-- What is timed to see how near a limit is: multiply-adds in registers; on a GPU, whose cache is small beside what kernels
+-- move, copies in its memory too.
+function rows.limits(target)
+  if not target.arch then return {most = peak.call(target.cores)} end
+  return {most = peak.device_call(target), copies = peak.device_copy_call(target), tensor = {}}
+end
+
+-- The limit of a schedule's arithmetic: of tensor cores, where they multiply in it.
+local function limit_of(limits, trace, target)
+  local type = target.arch and tensor_peak.type_of {trace}
+  if not type then return limits.most end
+  limits.tensor[type] = limits.tensor[type] or tensor_peak.call(peak.device_of(target.arch), target, type)
+  return limits.tensor[type], tensor_peak.name(type)
+end
+
+local function is_of_float32(func)
+  for _, p in ipairs(func:params()) do if p.type ~= "float32" then return false end end
+  return true
+end
+
+-- What a function reads and writes at the least: each of its tensors once.
+local function bytes_of(func)
+  local bytes = 0
+  for _, p in ipairs(func:params()) do
+    local size = math.max(1, (tonumber(p.type:match "%d+") or 8) // 8)
+    for _, extent in ipairs(p.shape) do size = size * extent end
+    bytes = bytes + size
+  end
+  return bytes
+end
+
+-- The times of our kernel and of the vendors' in turn with what reaches the limits (rows.limits), so many seconds each: a row.
+-- member: {name, operator, words}, as suites have them.
+function rows.measure(member, func, trace, target, vendors, limits, seconds)
+  local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
+  local ours, theirs, failed = calls_of(member, func, kernel, vendors)
+  local copies = limits.copies
+  local most, of = limit_of(limits, trace, target)
+  local calls, hopeless = {ours, most.call, copies and copies.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
+  for _, v in ipairs(theirs) do
+    v.seconds = work.seconds_of_a_run(v.call)
+    if v.seconds < hopeless then calls[#calls + 1], v.turn = v.call, #calls + 1 end
+  end
+  local times = ms.time_in_turn(calls, seconds)
+  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs, failed = failed}
+  row.peak = (of or is_of_float32(func)) and most.operations / times[2].low or nil -- the peak is float32's, or tensor cores'
+  row.tensor_cores = of
+  if copies then row.bytes, row.bandwidth = bytes_of(func), copies.bytes / times[3].low end
+  for _, v in ipairs(theirs) do
+    v.seconds = v.turn and times[v.turn].seconds or v.seconds
+    v.ratio = v.seconds / row.seconds
+    if not row.best or v.seconds < row.best.seconds then row.best = v end
+  end
+  return row
+end
+
+-- The vendors from whose results ours differ, and are farther from those of float64 than rounding is: "TASK of VENDOR" each.
+function rows.wrong(row)
+  local list = {}
+  for _, v in ipairs(row.vendors) do if v.ours_off and v.ours_off > rows.TOLERANCE then list[#list + 1] = row.task .. " of " .. v.name end end
+  return list
+end
+
+-- Ends the command where there are such.
+function rows.refuse_wrong(wrong)
+  if #wrong > 0 then cli.refuse("results differ, and msched's are not those of float64: %s", table.concat(wrong, ", ")) end
+end
+
+return rows
