@@ -9,6 +9,7 @@ local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
 local time_text, rate_text = cli.time_text, cli.rate_text
 local functions_of, open_store = cli.functions_of, cli.open_store
 local stores, schedule_of = ms.load "lua.stores", ms.load "lua.records".schedule_of
+local record_code = ms.load "lua.record_code"
 
 -- What a record's function is built for. Records outlive what was known of targets when they were made.
 local function target_of(r, options)
@@ -125,24 +126,9 @@ local function show_functions(options, path, rest)
   return DONE
 end
 
--- What a record's code is: `notes`, on loops that it does not run as its schedule says; `kernels`, what those of a GPU take, as
--- NVRTC's assembler says, or where that is missing, as their source asks and is foreseen; `reason`: why there is less.
-local function code_of(func, sch, target)
-  local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
-  if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*"} end
-  if not ms.target(target).arch then return {notes = kernel:notes()} end
-  local assembled, list = pcall(kernel.resources, kernel, true)
-  return {notes = kernel:notes(), kernels = assembled and list or kernel:resources(), reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
-end
-
 local function print_code(code)
   if code.reason then print(code.reason) end
-  for _, k in ipairs(code.kernels or {}) do
-    local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or
-                k.foreseen_spills and "more in a thread than registers hold, " or string.format("about %d registers, ", k.foreseen_registers)
-    print(string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
-                        k.serialized and "; products of its tensor units wait for one another" or ""))
-  end
+  for _, k in ipairs(code.kernels or {}) do print(record_code.kernel_text(k)) end
   for _, note in ipairs(code.notes or {}) do print("note: " .. note) end
 end
 
@@ -160,7 +146,7 @@ function commands.show(options, ids, rest)
   local func, trace, sch = schedule_of(store, r)
   if steps then return show_steps(func, trace, options) end
   if options.json then
-    local code = code_of(func, sch, target_of(r, options))
+    local code = record_code.of(func, sch, target_of(r, options))
     put_json {id = r.id, status = r.status, seconds = r.seconds, target = r.target, versions = r.versions, trace = trace:text(), script = sch:script(),
               hash = r.hash, reason = r.reason, remarks = stores.remarks_on(r), notes = code.notes, kernels = code.kernels, no_code = code.reason, device = r.device}
     return DONE
@@ -173,7 +159,7 @@ function commands.show(options, ids, rest)
   if r.busy then print(BUSY) end
   local device = stores.device_text(r.device)
   if device then print("as measured: " .. device) end
-  print_code(code_of(func, sch, target_of(r, options)))
+  print_code(record_code.of(func, sch, target_of(r, options)))
   print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
   print(trace:text())
   return DONE

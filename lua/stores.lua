@@ -5,6 +5,7 @@ local stores = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json, cli.time_text, cli.rate_text, cli.count_text, cli.open_store
+local record_code = ms.load "lua.record_code"
 local by_target, schedule_of = ms.load "lua.records".by_target, ms.load "lua.records".schedule_of
 
 -- ---- One record ------------------------------------------------------------------------------------------------------
@@ -158,35 +159,44 @@ local function counts_text(counts)
   return table.concat(parts, ", ")
 end
 
--- Of the innermost loop of a record's code that does most: {text, counts}, labels without their numbers.
-local function inner_loop_of(r, sch)
+-- What is compared of a record's code: of a CPU the innermost loop that does most, labels without their numbers, and what it holds; of
+-- a GPU the kernels' source and what they take: {text, lines, counts =}.
+local function compared_code_of(r, func, sch)
   local known, target = pcall(ms.target, r.target)
-  if not known or target.kind ~= "llvm" then refuse("--assembly: record %s is of `%s`: code for CPUs is compared", r.id:sub(1, 12), r.target) end
-  local assembly = ms.load "lua.report.assembly"
-  local text, message = assembly.text(sch:func(), r.target)
+  if not known then refuse("--assembly: record %s is of `%s`, which is not known here", r.id:sub(1, 12), r.target) end
+  local text, message = record_code.text(sch:func(), r.target)
   if not text then refuse("record %s: its kernel cannot be built here: %s", r.id:sub(1, 12), tostring(message)) end
+  if target.arch then
+    local lines = {}
+    for i, k in ipairs(record_code.of(func, sch, r.target).kernels or {}) do lines[i] = record_code.kernel_text(k) end
+    return {text = text:gsub("^/%*.-%*/\n", ""), lines = lines}
+  end
+  local assembly = ms.load "lua.report.assembly"
   local loop = assembly.inner_loops(text)[1] or {lines = {}, counts = assembly.count {}}
   local code = table.concat(loop.lines, "\n"):gsub("LBB%d+_%d+", "LBB"):gsub("\t", "  ")
-  return {text = code, counts = loop.counts}
+  return {text = code, counts = loop.counts, lines = {counts_text(loop.counts)}}
 end
 
 function stores.diff(options, ids)
   if #ids ~= 2 then misuse("two records' IDs are expected, or tasks' names for their best; `msched top` lists them") end
   local store = open_store(options.db, true)
-  local records, traces, scripts, works, loops = {}, {}, {}, {}, {}
+  local records, traces, scripts, works, codes = {}, {}, {}, {}, {}
   for i = 1, 2 do
     local r = find(store, ids[i])
     local func, trace, sch = schedule_of(store, r)
     records[i], traces[i], scripts[i], works[i] = r, trace:text(), sch:script(), cli.work_of(func)
-    loops[i] = options.assembly and inner_loop_of(r, sch)
+    codes[i] = options.assembly and compared_code_of(r, func, sch)
   end
   local trace, all_of_trace = changes_of(traces[1], traces[2])
   local module, all_of_module = changes_of(scripts[1], scripts[2])
   local code, all_of_code
-  if options.assembly then code, all_of_code = changes_of(loops[1].text, loops[2].text) end
+  if options.assembly then
+    if not codes[1].counts ~= not codes[2].counts then refuse("--assembly: one record is of a CPU, the other of a GPU") end
+    code, all_of_code = changes_of(codes[1].text, codes[2].text)
+  end
   if options.json then
     put_json {a = records[1].id, b = records[2].id, seconds_a = records[1].seconds, seconds_b = records[2].seconds, trace = trace, module = module,
-              assembly = code, counts_a = code and loops[1].counts, counts_b = code and loops[2].counts}
+              assembly = code, counts_a = code and codes[1].counts, counts_b = code and codes[2].counts}
     return DONE
   end
   for i, mark in ipairs {"-", "+"} do print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i]))) end
@@ -194,8 +204,10 @@ function stores.diff(options, ids)
   print_difference("trace", all_of_trace, #trace)
   print_difference("module", all_of_module, #module)
   if options.assembly then
-    print_difference("inner loop", all_of_code, #code)
-    for i, mark in ipairs {"-", "+"} do print("  " .. mark .. " " .. counts_text(loops[i].counts)) end
+    print_difference(codes[1].counts and "inner loop" or "source", all_of_code, #code)
+    for i, mark in ipairs {"-", "+"} do
+      for _, line in ipairs(codes[i].lines) do print("  " .. mark .. " " .. line) end
+    end
   end
   return DONE
 end

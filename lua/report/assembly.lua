@@ -1,19 +1,6 @@
 -- The innermost loops of an assembly text as LLVM writes it, and what is in them.
 local assembly = {}
 
--- The text of a function's kernel; nil, and what is wrong.
-function assembly.text(func, target)
-  local path = os.tmpname()
-  local file = path .. ".s"
-  local ok, message = pcall(function() msched.build(func, {target = target}):export(file) end)
-  local opened = ok and io.open(file)
-  local text = opened and opened:read "a"
-  if opened then opened:close() end
-  os.remove(path)
-  os.remove(file)
-  return text, message
-end
-
 local FUSED = "^v?fn?m[as][dul][dba]" -- vfmadd, vfmsub, vfnmadd, …; aarch64's fmla, fmls, fmadd
 local ARITHMETIC = {"^v?add[ps]", "^v?sub[ps]", "^v?mul[ps]", "^v?div[ps]", "^v?max[ps]", "^v?min[ps]", "^v?sqrt", "^vpdp", "^tdp", "^vpadd", "^vpmul", "^fadd", "^fmul", "^fsub", "^fdiv", "^sdot", "^udot"}
 

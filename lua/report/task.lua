@@ -2,6 +2,7 @@
 local ms = msched
 local cli, html, chart = ms.load "lua.cli", ms.load "lua.report.html", ms.load "lua.report.chart"
 local decisions, assembly, steps, boxes, roofline = ms.load "lua.report.decisions", ms.load "lua.report.assembly", ms.load "lua.report.steps", ms.load "lua.report.nest", ms.load "lua.report.roofline"
+local record_code = ms.load "lua.record_code"
 local part = {}
 
 local CLASSES = 4 -- kinds of lines that are distinguished
@@ -139,9 +140,19 @@ end
 local COUNTS = {{"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "on the stack (spills)"}, {"instructions", "instructions"}}
 local LOOPS = 4 -- innermost loops that are shown
 
+-- Of a GPU: what its kernels take, and their source.
+local function kernels(sch, task)
+  local code, parts = record_code.of(task.func, sch, task.target), {}
+  if code.reason then parts[1] = html.paragraph(code.reason) end
+  for _, k in ipairs(code.kernels or {}) do parts[#parts + 1] = html.paragraph(record_code.kernel_text(k)) end
+  for _, note in ipairs(code.notes or {}) do parts[#parts + 1] = html.paragraph("note: " .. note) end
+  local text = record_code.text(sch:func(), task.target)
+  if text then parts[#parts + 1] = html.details("CUDA's source", html.scrolling("CUDA's source", html.element("pre", {}, html.text(text)))) end
+  return table.concat(parts)
+end
+
 local function inner_loops(sch, task)
-  if task.machine.kind ~= "llvm" then return html.paragraph "Code for GPUs is not shown here; `msched export` writes it." end
-  local text, message = assembly.text(sch:func(), task.target)
+  local text, message = record_code.text(sch:func(), task.target)
   if not text then return html.paragraph("The kernel cannot be built here: " .. tostring(message)) end
   local loops, columns, rows, codes = assembly.inner_loops(text), {"loop"}, {}, {}
   if #loops == 0 then return html.paragraph "The code has no loop." end
@@ -172,7 +183,7 @@ local function best_parts(store, task, options)
       boxes.page(sch:script(), machine)
   end))}
   if machine then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, options.measured, options.not_measured)) end
-  if machine then parts[#parts + 1] = section("Code of the best", pcall(inner_loops, sch, task)) end
+  if machine then parts[#parts + 1] = section("Code of the best", pcall(machine.arch and kernels or inner_loops, sch, task)) end
   parts[#parts + 1] = section("Trace of the best, step by step", pcall(steps.page, task.func, trace, options.whole))
   return table.concat(parts)
 end

@@ -1,0 +1,36 @@
+-- What the code of a record is: what kernels of a GPU take, and notes on loops that it does not run as its schedule says.
+local ms = msched
+local record_code = {}
+
+-- notes; kernels: of a GPU, as NVRTC's assembler says, or where that is missing, as their source asks and is foreseen; reason:
+-- why there is less.
+function record_code.of(func, sch, target)
+  local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
+  if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*"} end
+  if not ms.target(target).arch then return {notes = kernel:notes()} end
+  local assembled, list = pcall(kernel.resources, kernel, true)
+  return {notes = kernel:notes(), kernels = assembled and list or kernel:resources(), reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
+end
+
+-- What a kernel takes, in words.
+function record_code.kernel_text(k)
+  local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or
+              k.foreseen_spills and "more in a thread than registers hold, " or string.format("about %d registers, ", k.foreseen_registers)
+  return string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
+                       k.serialized and "; products of its tensor units wait for one another" or "")
+end
+
+-- The code of a function as text: of a CPU assembly, of a GPU CUDA's source; nil, and what is wrong.
+function record_code.text(func, target)
+  local path = os.tmpname()
+  local file = path .. (ms.target(target).arch and ".cu" or ".s")
+  local ok, message = pcall(function() ms.build(func, {target = target}):export(file) end)
+  local opened = ok and io.open(file)
+  local text = opened and opened:read "a"
+  if opened then opened:close() end
+  os.remove(path)
+  os.remove(file)
+  return text, message
+end
+
+return record_code
