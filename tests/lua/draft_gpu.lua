@@ -93,10 +93,14 @@ assert(tensorized > 0)
 
 -- ---- Registers, foreseen ----
 
-local function foreseen(i, j, k)
+local function replayed(...)
   local pool = ms.pool(gemm, {jobs = 1, target = TARGET})
-  local made = pool:replay({{trace = decided(plain, i, j, k), seed = 1, candidate = 1}}, false)
+  local made = pool:replay({{trace = decided(plain, ...), seed = 1, candidate = 1}}, false)
   pool:close()
+  return made[1]
+end
+local function foreseen(i, j, k)
+  local made = {replayed(i, j, k)}
   local kernel = ms.build(ms.apply(gemm, made[1].trace):func(), {target = TARGET}):resources()[1]
   assert(draft.fits(gemm, target, made[1]) == not kernel.foreseen_spills)
   return kernel
@@ -106,6 +110,45 @@ local few, many, all = foreseen({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}
 assert(not few.foreseen_spills and few.foreseen_registers < 64 and not many.foreseen_spills)
 assert(many.foreseen_registers >= few.foreseen_registers + 12, "sums of a thread take no registers")
 assert(all.foreseen_spills and all.foreseen_registers == 255, "512 sums of a thread have registers")
+
+-- What a spilling candidate costs by estimate helps it nowhere: of two drafts, the policy measures the one that fits, and so
+-- does tuning without measuring choose it where no assembler is, which it does not ask of the other where one is.
+do
+  local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
+  local candidates, build, assembled = draft.candidates, ms.build, 0
+  local function drafts()
+    local spilling, fitting = replayed({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}), replayed({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})
+    spilling.cost, spilling.tile, fitting.cost, fitting.tile = 1, "16 x 32", 1, "1 x 1"
+    return spilling, fitting
+  end
+  local spilling, fitting = drafts()
+  for _, first in ipairs {spilling.hash, fitting.hash} do
+    draft.candidates = function()
+      local a, b = drafts()
+      if first == a.hash then b.cost = 1.2 else a.cost = 1.2 end
+      return first == a.hash and {a, b} or {b, a}, 2
+    end
+    local asked = {}
+    tune.all({gemm}, {policy = "draft_verify", trials = 1, target = TARGET, simulate = true, db = support.new_path(), listen = function(e)
+      if e.event == "trial" then asked[#asked + 1] = e.hash end
+    end})
+    assert(asked[1] == fitting.hash and not asked[2], "a draft that spills is measured first")
+    function ms.build(...)
+      local kernel = build(...)
+      return {resources = function(_, asks)
+        if not asks then return kernel:resources() end
+        assembled = assembled + 1
+        error "NVRTC is missing"
+      end}
+    end
+    local untuned = ms.tune(gemm, {no_tune = true, target = TARGET, db = support.new_path()})
+    ms.build = build
+    assert(untuned:schedule():hash() == fitting.hash, "without tuning, a draft that spills is the first")
+  end
+  assert(assembled == 2, "the assembler is asked of what is foreseen to spill")
+  draft.candidates = candidates
+  support.remove_stores()
+end
 
 -- ---- Tensor cores ----
 
