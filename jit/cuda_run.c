@@ -164,7 +164,7 @@ struct loaded {
   void *start, *end; /* events */
 };
 
-enum { MAX_DYNAMIC_SHARED_BYTES = 8, PLAIN_SHARED_BYTES = 48 << 10 };
+enum { PLAIN_SHARED_BYTES = 48 << 10 };
 
 static bool find_functions(const struct driver *d, struct loaded *l, ms_error *err) {
   l->functions = calloc(l->plan.launch_count + 1, sizeof *l->functions);
@@ -173,7 +173,7 @@ static bool find_functions(const struct driver *d, struct loaded *l, ms_error *e
     const struct cuda_launch *launch = &l->plan.launches[i];
     if (!driver_check(d->function(&l->functions[i], l->module, launch->name), launch->name, err)) return false;
     if (launch->shared_bytes > PLAIN_SHARED_BYTES &&
-        !driver_check(d->set_attribute(l->functions[i], MAX_DYNAMIC_SHARED_BYTES, (int)launch->shared_bytes),
+        !driver_check(d->set_attribute(l->functions[i], DRIVER_DYNAMIC_SHARED_BYTES, (int)launch->shared_bytes),
                       launch->name, err))
       return false;
   }
@@ -224,19 +224,15 @@ static void *operand_of(const struct cuda_operand *o, void **args, const void *w
 }
 
 /* What a kernel copies boxes of, as the driver describes it. */
-struct described {
-  _Alignas(TENSOR_MAP_ALIGNMENT) uint8_t bytes[TENSOR_MAP_BYTES];
-};
-
-static bool describe(const struct driver *d, const struct tensor_map *m, uint64_t at, struct described *out,
-                     ms_error *err) {
+static bool describe(const struct driver *d, const struct tensor_map *m, uint64_t at, CUtensorMap *out, ms_error *err) {
   static const uint32_t steps[TIR_BOX_MOST_RANK] = {1, 1, 1, 1, 1};
   if (!d->describe_tensor)
     return ms_fail(err, MS_NO_DEVICE,
                    "the driver has no cuTensorMapEncodeTiled, by which boxes of tensors are copied: install one "
                    "of CUDA 12 or later");
-  int result = d->describe_tensor(out, (int)m->type, m->rank, (void *)(uintptr_t)at, m->extents, m->strides, m->box,
-                                  steps, 0, (int)m->swizzle, TENSOR_MAP_PROMOTION, 0);
+  int result =
+      d->describe_tensor(out, (int)m->type, m->rank, (void *)(uintptr_t)at, m->extents, m->strides, m->box, steps,
+                         DRIVER_INTERLEAVE_NONE, (int)m->swizzle, DRIVER_PROMOTION_128, DRIVER_FILL_ZERO);
   return driver_check(result, "describing a tensor", err);
 }
 
@@ -244,7 +240,7 @@ static bool describe(const struct driver *d, const struct tensor_map *m, uint64_
 struct given {
   uint64_t values[MOST_OPERANDS];
   void *at[MOST_OPERANDS];
-  struct described maps[TENSOR_MAPS_MOST];
+  CUtensorMap maps[TENSOR_MAPS_MOST];
 };
 
 static bool give(const struct loaded *l, const struct cuda_launch *launch, const struct driver *d, void **args,

@@ -15,8 +15,8 @@ static const struct {
   void *to;
   bool optional;
 } functions[] = {
-#define DRIVER_FUNCTION(field, symbol, parameters) {symbol, &driver.field, false},
-#define DRIVER_OPTIONAL(field, symbol, parameters) {symbol, &driver.field, true},
+#define DRIVER_FUNCTION(field, symbol, parameters) {#symbol, &driver.field, false},
+#define DRIVER_OPTIONAL(field, symbol, parameters) {#symbol, &driver.field, true},
 #include "driver.def"
 };
 
@@ -31,11 +31,19 @@ static void *open_library(void) {
   return library;
 }
 
+/* By its name or, as what CUDA 13 declares by it, its second version's. */
+static void *find(void *library, const char *name) {
+  char second[64];
+  void *at = dlsym(library, name);
+  snprintf(second, sizeof second, "%s_v2", name);
+  return at ? at : dlsym(library, second);
+}
+
 /* It stays open: threads of its own run to the end. */
 static void open_driver(void) {
   void *library = open_library();
   for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
-    void *at = dlsym(library, functions[i].name);
+    void *at = find(library, functions[i].name);
     memcpy(functions[i].to, &at, sizeof at);
     if (!at && !functions[i].optional) snprintf(missing, sizeof missing, "it has no %s", functions[i].name);
   }
@@ -66,7 +74,7 @@ static const struct {
   enum ms_code code;
   const char *words;
 } faults[] = {
-#define DRIVER_FAULT(result, name, code, words) {result, name, MS_##code, words},
+#define DRIVER_FAULT(result, name, code, words) {result, #name, MS_##code, words},
 #include "driver.def"
 };
 
@@ -80,22 +88,19 @@ bool driver_check(int result, const char *doing, ms_error *err) {
 
 /* ---- Devices ---- */
 
-/* CUdevice_attribute. */
-enum { CLOCK_RATE = 13, PROCESSORS = 16, L2_BYTES = 38, MAJOR = 75, MINOR = 76, SHARED_BYTES = 97 };
-
 bool driver_describe(const struct driver *d, int ordinal, struct jit_device_info *out, ms_error *err) {
   int device, major = 0, minor = 0, kilohertz = 0;
   size_t bytes = 0;
   *out = (struct jit_device_info){0};
   bool ok = driver_check(d->get(&device, ordinal), "asking for a device", err) &&
             driver_check(d->name(out->name, sizeof out->name, device), "asking for its name", err) &&
-            driver_check(d->attribute(&major, MAJOR, device), "asking for its architecture", err) &&
-            driver_check(d->attribute(&minor, MINOR, device), "asking for its architecture", err) &&
+            driver_check(d->attribute(&major, DRIVER_MAJOR, device), "asking for its architecture", err) &&
+            driver_check(d->attribute(&minor, DRIVER_MINOR, device), "asking for its architecture", err) &&
             driver_check(d->memory(&bytes, device), "asking for its memory", err);
-  d->attribute(&out->processors, PROCESSORS, device); /* what follows is shown, and decides nothing */
-  d->attribute(&out->l2_bytes, L2_BYTES, device);
-  d->attribute(&out->shared_bytes, SHARED_BYTES, device);
-  d->attribute(&kilohertz, CLOCK_RATE, device);
+  d->attribute(&out->processors, DRIVER_PROCESSORS, device); /* what follows is shown, and decides nothing */
+  d->attribute(&out->l2_bytes, DRIVER_L2_BYTES, device);
+  d->attribute(&out->shared_bytes, DRIVER_SHARED_BYTES, device);
+  d->attribute(&kilohertz, DRIVER_CLOCK_RATE, device);
   out->arch = 10 * major + minor, out->memory = bytes, out->clock = 1e3 * kilohertz;
   return ok;
 }

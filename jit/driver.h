@@ -5,6 +5,13 @@
 
 #include "jit.h"
 
+#define DRIVER_TYPE(name, type) typedef type name;
+#include "driver.def"
+enum {
+#define DRIVER_NUMBER(name, number, original) DRIVER_##name = number,
+#include "driver.def"
+};
+
 struct driver {
 #define DRIVER_FUNCTION(field, symbol, parameters) int(*field) parameters;
 #include "driver.def"

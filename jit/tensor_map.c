@@ -2,7 +2,17 @@
 
 #include <string.h>
 
-enum { UNSIGNED_8, UNSIGNED_16, UNSIGNED_32, UNSIGNED_64 = 4 }; /* CUtensorMapDataType: a copy knows sizes only */
+/* A copy knows sizes only. */
+static uint32_t type_of(uint64_t bytes) {
+  return bytes == 1   ? DRIVER_UNSIGNED_8
+         : bytes == 2 ? DRIVER_UNSIGNED_16
+         : bytes == 4 ? DRIVER_UNSIGNED_32
+                      : DRIVER_UNSIGNED_64;
+}
+
+static uint32_t swizzle_of(uint64_t panel) {
+  return panel == 128 ? DRIVER_SWIZZLE_128 : panel == 64 ? DRIVER_SWIZZLE_64 : DRIVER_SWIZZLE_32;
+}
 
 bool tensor_map_of(const struct tir *ir, tir_expr call, struct tensor_map *out, tir_buffer *buffer) {
   struct tir_box b;
@@ -10,8 +20,7 @@ bool tensor_map_of(const struct tir *ir, tir_expr call, struct tensor_map *out, 
   if (!tir_box_of(ir, call, &b) || !tir_swizzle_of(ir, tir_pointed(ir, b.to), &s) || !s.panel) return false;
   *buffer = tir_pointed(ir, b.from);
   uint64_t bytes = (uint64_t)tir_type_bits(tir_buffer_at(ir, *buffer)->type) / 8, stride = bytes;
-  *out = (struct tensor_map){.rank = b.rank, .swizzle = s.panel == 128 ? 3 : s.panel == 64 ? 2 : 1};
-  out->type = bytes == 1 ? UNSIGNED_8 : bytes == 2 ? UNSIGNED_16 : bytes == 4 ? UNSIGNED_32 : UNSIGNED_64;
+  *out = (struct tensor_map){.rank = b.rank, .type = type_of(bytes), .swizzle = swizzle_of(s.panel)};
   for (uint32_t d = 0; d < b.rank; d++) {
     out->extents[d] = (uint64_t)b.extents[b.rank - 1 - d];
     out->box[d] = (uint32_t)b.box[b.rank - 1 - d];
@@ -52,8 +61,9 @@ void tensor_map_print(FILE *out, const struct tensor_map *map, const char *name,
   print_list(out, "uint32_t", "box", box, map->rank);
   print_list(out, "uint32_t", "steps", steps, map->rank);
   fprintf(out,
-          "    if (cuTensorMapEncodeTiled(&%s, %u, %u, (void *)%s, ms_extents, ms_strides, ms_box, ms_steps, 0, %u, "
-          "%d, 0))\n"
+          "    if (cuTensorMapEncodeTiled(&%s, %u, %u, (void *)%s, ms_extents, ms_strides, ms_box, ms_steps, %d, %u, "
+          "%d, %d))\n"
           "      %s\n  }\n",
-          name, map->type, map->rank, at, map->swizzle, TENSOR_MAP_PROMOTION, fails);
+          name, map->type, map->rank, at, DRIVER_INTERLEAVE_NONE, map->swizzle, DRIVER_PROMOTION_128, DRIVER_FILL_ZERO,
+          fails);
 }

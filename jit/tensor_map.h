@@ -3,7 +3,7 @@
 #ifndef MSCHED_JIT_TENSOR_MAP_H
 #define MSCHED_JIT_TENSOR_MAP_H
 
-#include "jit.h"
+#include "driver.h"
 
 /* What cuTensorMapEncodeTiled is given: dimensions innermost first, bytes from one to the next for all but the first. */
 struct tensor_map {
@@ -11,7 +11,7 @@ struct tensor_map {
   uint32_t box[TIR_BOX_MOST_RANK];
   uint64_t extents[TIR_BOX_MOST_RANK], strides[TIR_BOX_MOST_RANK];
 };
-enum { TENSOR_MAP_BYTES = 128, TENSOR_MAP_ALIGNMENT = 64, TENSOR_MAP_PROMOTION = 2 /* of 128 bytes, to L2 */ };
+enum { TENSOR_MAP_BYTES = sizeof(CUtensorMap), TENSOR_MAP_ALIGNMENT = _Alignof(CUtensorMap) };
 
 /* The maps that the copies below a statement need, each once, in order of text, and the buffers that they are of. Returns how
  * many; at most `most` are given. */
