@@ -41,7 +41,7 @@ check() { "$msched" "$root/tests/lua/gpu.lua" "$candidates" "$seed" "$seconds"; 
 
 sanitized() { # tool
   sanitizer=$(command -v compute-sanitizer) || { echo "skipped: there is no compute-sanitizer"; return 77; }
-  "$sanitizer" --tool "$1" --error-exitcode 9 "$msched" "$root/tests/lua/gpu.lua" "$candidates" "$seed" "$seconds"
+  "$sanitizer" --tool "$1" --error-exitcode 9 --target-processes all "$msched" "$root/tests/lua/gpu.lua" "$candidates" "$seed" "$seconds"
 }
 memcheck() { sanitized memcheck; }
 racecheck() { sanitized racecheck; }

@@ -16,8 +16,8 @@ esac
 END
 cat >"$work/compute-sanitizer" <<'END'
 #!/bin/sh
-[ "$1 $3" = "--tool --error-exitcode" ] || exit 3
-shift 4
+[ "$1 $3 $5 $6" = "--tool --error-exitcode --target-processes all" ] || exit 3
+shift 6
 exec "$@"
 END
 chmod +x "$work/msched" "$work/compute-sanitizer"

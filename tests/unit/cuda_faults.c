@@ -140,6 +140,23 @@ static void a_device_disappears(void **state) {
   unsetenv("FAKE_CUDA_FAULTS");
 }
 
+/* A context that is lost is no candidate's fault: tried again by another process, then the run ends. */
+static void a_context_is_lost(void **state) {
+  (void)state;
+  setenv("FAKE_CUDA_FAULTS", "128=L201", 1);
+  struct tir *ir = doubling();
+  struct jit_measurer *m = start(ir);
+  submit_bound(m, 1, 128);
+  struct jit_result r;
+  ms_error err = {0};
+  assert_int_equal(jit_measurer_next(m, 60, &r, &err), -1);
+  assert_int_equal(err.code, MS_NO_DEVICE);
+  assert_non_null(strstr(err.message, "CUDA_ERROR_INVALID_CONTEXT"));
+  jit_measurer_free(m);
+  tir_free(ir);
+  unsetenv("FAKE_CUDA_FAULTS");
+}
+
 /* A runner each: a kernel that hangs on one holds up nothing on the other. */
 static void two_devices(void **state) {
   (void)state;
@@ -163,13 +180,11 @@ static void two_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_fault_by_name),
-                                     cmocka_unit_test(guards_are_checked_after_timing),
-                                     cmocka_unit_test(times_are_the_devices),
-                                     cmocka_unit_test(times_are_of_many_digits),
-                                     cmocka_unit_test(out_of_memory_by_name),
-                                     cmocka_unit_test(a_device_disappears),
-                                     cmocka_unit_test(two_devices)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_fault_by_name),   cmocka_unit_test(guards_are_checked_after_timing),
+      cmocka_unit_test(times_are_the_devices), cmocka_unit_test(times_are_of_many_digits),
+      cmocka_unit_test(out_of_memory_by_name), cmocka_unit_test(a_device_disappears),
+      cmocka_unit_test(a_context_is_lost),     cmocka_unit_test(two_devices)};
   need_fakes();
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

@@ -2,6 +2,8 @@
  * scalars, what is beside a buffer; which devices run what. */
 #include "cuda.h"
 
+#include "jit/driver.h"
+
 static struct jit_target target_of(const char *text) {
   struct jit_target target;
   ms_error err = {0};
@@ -172,13 +174,38 @@ static void devices_run_their_generation(void **state) {
   unsetenv("FAKE_NVRTC_VERSION");
 }
 
+/* Results that say that the driver or the device is out of order blame no kernel. */
+static void results_blame_who_is_at_fault(void **state) {
+  (void)state;
+  static const struct {
+    enum ms_code code;
+    int results[16];
+  } expected[] = {{MS_NO_DEVICE, {3, 4, 34, 46, 100, 101, 102, 200, 201, 209, 214, 218, 220, 221, 222}},
+                  {MS_NO_DEVICE, {226, 302, 303, 304, 400, 709, 800, 802, 803, 804, 805, 806, 911, 916, 999}},
+                  {MS_DEVICE_MEMORY, {2}},
+                  {MS_NOT_LAUNCHED, {1, 500, 801}},
+                  {MS_EXCEEDS_DEVICE, {701}},
+                  {MS_LAUNCH_TIMEOUT, {702}},
+                  {MS_ILLEGAL_ADDRESS, {700, 714, 717}},
+                  {MS_ILLEGAL_INSTRUCTION, {715, 718}},
+                  {MS_MISALIGNED, {716}},
+                  {MS_KERNEL_FAILED, {710, 719, 720 /* unlisted */}}};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+    for (const int *result = expected[i].results; *result; result++) {
+      ms_error err = {0};
+      assert_false(driver_check(*result, "testing", &err));
+      if (err.code != expected[i].code) fail_msg("%d: %s", *result, err.message);
+    }
+  assert_true(driver_check(0, "testing", NULL));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_with_memory_between),     cmocka_unit_test(buffers_between_lie_apart),
       cmocka_unit_test(much_shared_memory_is_asked_for), cmocka_unit_test(what_the_host_would_compute_is_not_launched),
       cmocka_unit_test(scalars_reach_kernels),           cmocka_unit_test(agrees_on_real_numbers),
       cmocka_unit_test(a_call_is_timed_by_events),       cmocka_unit_test(a_cold_call_finds_nothing_in_the_cache),
-      cmocka_unit_test(devices_run_their_generation)};
+      cmocka_unit_test(devices_run_their_generation),    cmocka_unit_test(results_blame_who_is_at_fault)};
   need_fakes();
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }
