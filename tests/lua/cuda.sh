@@ -132,6 +132,39 @@ plain=$(first plain)
 [ "$(FAKE_NVRTC_SERIALIZED=2 first waits)" != "$plain" ] || fail "a draft whose products wait for one another is the first"
 [ "$(FAKE_NVRTC_SPILLS=1000 first all_spill)" = "$plain" ] || fail "where all drafts spill, the first is not the first"
 
+# ---- What a record's kernels take: as the assembler says, or without NVRTC as is foreseen, and that it is
+gemm_db=$work/plain.db
+FAKE_NVRTC_REGISTERS=77 "$msched" show "$plain" --db "$gemm_db" >"$work/shown"
+grep -q "^kernel gemm[a-z_0-9]*: [1-9][0-9]* threads a block, 77 registers, 0 bytes spilled, 0 of stack, [0-9]* bytes of shared memory$" "$work/shown" ||
+  fail "not the assembler's registers: $(grep "^kernel" "$work/shown")"
+! grep -q "not assembled\|about" "$work/shown" || fail "what is foreseen is shown beside what there is: $(cat "$work/shown")"
+MSCHED_NVRTC=/nonexistent "$msched" show "$plain" --db "$gemm_db" --json >"$work/shown"
+grep -q '"no_code": \?"not assembled: .*NVRTC is missing' "$work/shown" && ! grep -q '"registers"' "$work/shown" || fail "it is not said why as JSON: $(cat "$work/shown")"
+about=$(sed -n 's/.*"foreseen_registers": \?\([1-9][0-9]*\).*/\1/p' "$work/shown")
+MSCHED_NVRTC=/nonexistent "$msched" show "$plain" --db "$gemm_db" >"$work/shown"
+grep -q "^kernel gemm[a-z_0-9]*: [1-9][0-9]* threads a block, about $about registers, [0-9]* bytes of shared memory$" "$work/shown" ||
+  fail "not what is foreseen, $about: $(grep "^kernel" "$work/shown")"
+grep -q "^not assembled: .*NVRTC is missing" "$work/shown" || fail "it is not said why: $(head -3 "$work/shown")"
+cat >"$work/sums.lua" <<'END'
+-- A record of a thread that keeps 1024 sums, of a product of 64. usage: sums.lua STORE TARGET
+local ms = require "msched"
+local func, store = ms.ops.func("matmul", {"64", "64", "64"}), ms.store(arg[1])
+local sch = ms.schedule(func)
+local c = sch:get_sblock "C"
+local i, j, k = sch:get_loops(c)
+local i0, i1 = sch:split(i, {2, 32})
+local j0, j1 = sch:split(j, {2, 32})
+sch:reorder(i0, j0, k, i1, j1)
+sch:bind(i0, "blockIdx.x")
+sch:bind(j0, "threadIdx.x")
+sch:reverse_compute_at(sch:cache_write(c, 0, "local"), j0)
+store:put {workload = store:put_workload(func), target = arg[2], trace = sch.trace, hash = sch:hash(), status = "unmeasured", seed = 1, candidate = 1}
+END
+"$msched" "$work/sums.lua" "$work/sums.db" "$target"
+MSCHED_NVRTC=/nonexistent "$msched" show best --db "$work/sums.db" >"$work/shown"
+grep -q "^kernel [a-z_0-9]*: 2 threads a block, more in a thread than registers hold, 0 bytes of shared memory$" "$work/shown" ||
+  fail "1024 sums have registers: $(grep "^kernel" "$work/shown")"
+
 # ---- Candidates that fail: each is counted by its name, and the run ends by itself with a best
 FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$work/faults.db" \
   --seed 3 --policy evolutionary -- 32 32 32 >"$work/tuned" 2>&1 || fail "faults end the run: $(cat "$work/tuned")"
