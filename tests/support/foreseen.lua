@@ -1,10 +1,14 @@
 -- Registers of kernels as foreseen (jit/registers.h) against what the assembler says of them.
 local foreseen = {}
 
--- Off by so many, or such a share of what there are: of as many kernels in twenty; off by so many, or such a factor.
-local SLACK, SHARE, CLOSE, FACTOR, NEAR = 16, 0.35, 12, 2, 16
+-- Close: off by so many, or such a share of what there are; near: by so many, or such a factor. What share of kernels has to be
+-- each; and of pairs of kernels of which one has half as many again as the other, of how many that one is foreseen to have more.
+-- Found to fail for a number that is the same for all, for half and for twice what is foreseen, and without the arrays of a
+-- thread; what is foreseen has 92 to 96 %, 81 to 83 % and 90 to 95 %.
+local SLACK, SHARE, FACTOR, MORE = 16, 0.35, 2, 1.5
+local CLOSE, NEAR, ORDER = 0.73, 0.85, 0.8
 
-function foreseen.new() return setmetatable({count = 0, close = 0, near = 0, memory = 0, wrong = 0, errors = {}, far = {}}, {__index = foreseen}) end
+function foreseen.new() return setmetatable({count = 0, close = 0, near = 0, memory = 0, wrong = 0, errors = {}, far = {}, both = {}}, {__index = foreseen}) end
 
 -- A kernel's resources, before it was assembled and after.
 function foreseen:note(asked, got)
@@ -13,6 +17,7 @@ function foreseen:note(asked, got)
   self.memory = self.memory + 1
   if asked.foreseen_spills ~= (got.spill_stores + got.spill_loads + got.stack_bytes > 0) then self.wrong = self.wrong + 1 end
   if asked.foreseen_spills then return end
+  self.both[#self.both + 1] = {asked.foreseen_registers, got.registers}
   local off = math.abs(asked.foreseen_registers - got.registers)
   self.count, self.errors[#self.errors + 1] = self.count + 1, off
   if off <= math.max(SLACK, SHARE * got.registers) then self.close = self.close + 1 end
@@ -21,13 +26,29 @@ function foreseen:note(asked, got)
   else self.far[#self.far + 1] = string.format("%s: %d foreseen, %d", asked.name, asked.foreseen_registers, got.registers) end
 end
 
+-- Of how many pairs whose registers differ by a factor of MORE the order is foreseen, and how many there are.
+local function in_order(list)
+  local right, all = 0, 0
+  for _, a in ipairs(list) do
+    for _, b in ipairs(list) do
+      if a[2] >= MORE * b[2] then
+        all = all + 1
+        if a[1] > b[1] then right = right + 1 end
+      end
+    end
+  end
+  return right, all
+end
+
 -- What jit/registers.h says holds of all that were noted. Gives a line on them.
 function foreseen:check()
   table.sort(self.errors)
-  local said = string.format("registers as foreseen for %d of %d kernels, close for %d, median error %d; what lies in memory for %d of %d", self.near,
-                             self.count, self.close, self.errors[(#self.errors + 1) // 2] or 0, self.memory - self.wrong, self.memory)
-  assert(20 * self.near >= NEAR * self.count and 20 * self.close >= CLOSE * self.count, said .. "\n" .. table.concat(self.far, "\n"))
-  assert(5 * self.wrong <= self.memory, said)
+  local right, all = in_order(self.both)
+  local said = string.format("registers as foreseen for %d of %d kernels, close for %d, median error %d; of two the one with more for %d of %d; what lies in memory for %d of %d",
+                             self.near, self.count, self.close, self.errors[(#self.errors + 1) // 2] or 0, right, all, self.memory - self.wrong, self.memory)
+  assert(self.near >= NEAR * self.count and self.close >= CLOSE * self.count, said .. "\n" .. table.concat(self.far, "\n"))
+  assert(right >= ORDER * all, said)
+  assert(2 * self.count >= self.memory and 5 * self.wrong <= self.memory, said)
   return said
 end
 
