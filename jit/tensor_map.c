@@ -55,6 +55,7 @@ static void print_list(FILE *out, const char *type, const char *name, const uint
 void tensor_map_print(FILE *out, const struct tensor_map *map, const char *name, const char *at, const char *fails) {
   uint64_t box[TIR_BOX_MOST_RANK], steps[TIR_BOX_MOST_RANK];
   for (uint32_t d = 0; d < map->rank; d++) box[d] = map->box[d], steps[d] = 1;
+  assert(map->rank > 1); /* as tir_box_of has it; C has no empty lists of strides */
   fputs("  {\n", out);
   print_list(out, "uint64_t", "extents", map->extents, map->rank);
   print_list(out, "uint64_t", "strides", map->strides, map->rank - 1);

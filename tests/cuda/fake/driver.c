@@ -1,4 +1,6 @@
-/* CUDA's driver without a GPU: the entry points that ours uses, on this CPU. Memory is malloc's; kernels are functions of a
+/* CUDA's driver without a GPU: the entry points that ours uses, on this CPU. It refuses what CUDA's documentation says that
+ * the driver refuses: calls in a process that did not start it, or of a thread without a context, handles of another
+ * context, memory that was not allocated, launches and attributes that no device takes. Memory is malloc's; kernels are functions of a
  * library, whose path the image says (nvrtc.c makes it), run by fibers. What environment variables say, at any time:
  *   FAKE_CUDA_DEVICES  architectures, as `90 80`; unset: one of 90
  *   FAKE_CUDA_L2       bytes that their cache holds; unset: 50 MiB
@@ -22,6 +24,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,10 +36,13 @@ enum {
   SUCCESS,
   INVALID_VALUE,
   OUT_OF_MEMORY,
+  NOT_INITIALIZED,
   NO_DEVICE = 100,
   INVALID_DEVICE,
   INVALID_IMAGE = 200,
+  INVALID_CONTEXT,
   NO_BINARY = 209,
+  INVALID_HANDLE = 400,
   NOT_FOUND = 500,
   UNKNOWN = 999
 };
@@ -45,6 +51,9 @@ enum { MOST_THREADS = 1024, MOST_DEVICES = 8 };
 static int sticky; /* the context's fault */
 static double now; /* milliseconds of the devices' clock */
 static int is_cold;
+static pid_t started_by;                  /* the process: a child of its own has to start it again */
+static _Thread_local const char *current; /* the thread's context */
+static char contexts[MOST_DEVICES];
 
 static const char *setting(const char *name, const char *otherwise) {
   const char *value = getenv(name);
@@ -85,9 +94,32 @@ static int devices(int archs[MOST_DEVICES]) {
 
 int cuInit(unsigned flags) {
   int archs[MOST_DEVICES];
-  (void)flags;
+  if (flags) return INVALID_VALUE;
+  started_by = getpid();
   return devices(archs) ? SUCCESS : NO_DEVICE;
 }
+static bool is_started(void) { return started_by == getpid(); }
+
+/* What a call in a context gives before it does anything. */
+static int refusal(void) {
+  return !is_started() ? NOT_INITIALIZED : !current ? INVALID_CONTEXT : sticky > 0 ? sticky : SUCCESS;
+}
+
+/* The most shared memory that a block may have, once it was asked for. Source: CUDA C++ Programming Guide, "Technical
+ * Specifications per Compute Capability", less the 1 KiB that is the system's. */
+static int most_shared_of(int arch) {
+  switch (arch) {
+  case 70: return 96 << 10;
+  case 75: return 64 << 10;
+  case 80:
+  case 87: return 163 << 10;
+  case 86:
+  case 89:
+  case 120: return 99 << 10;
+  default: return 227 << 10;
+  }
+}
+
 int cuDriverGetVersion(int *version) {
   *version = atoi(setting("FAKE_CUDA_VERSION", "13000"));
   return SUCCESS;
@@ -95,12 +127,13 @@ int cuDriverGetVersion(int *version) {
 int cuDeviceGetCount(int *count) {
   int archs[MOST_DEVICES];
   *count = devices(archs);
-  return SUCCESS;
+  return is_started() ? SUCCESS : NOT_INITIALIZED;
 }
 int cuDeviceGet(int *device, int ordinal) {
   int archs[MOST_DEVICES];
   *device = ordinal;
-  return ordinal < devices(archs) ? SUCCESS : INVALID_DEVICE;
+  if (!is_started()) return NOT_INITIALIZED;
+  return ordinal >= 0 && ordinal < devices(archs) ? SUCCESS : INVALID_DEVICE;
 }
 int cuDeviceGetName(char *name, int size, int device) {
   int archs[MOST_DEVICES];
@@ -117,7 +150,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   case 38: *value = l2_bytes(); return SUCCESS;
   case 75: *value = archs[device] / 10; return SUCCESS;
   case 76: *value = archs[device] % 10; return SUCCESS;
-  case 97: *value = 232448; return SUCCESS;
+  case 97: *value = most_shared_of(archs[device]); return SUCCESS;
   default: return INVALID_VALUE;
   }
 }
@@ -136,73 +169,113 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 /* ---- Contexts ---- */
 
 int cuDevicePrimaryCtxRetain(void **context, int device) {
-  static char contexts[MOST_DEVICES];
+  int archs[MOST_DEVICES];
+  if (!is_started()) return NOT_INITIALIZED;
+  if (is_gone()) return NO_DEVICE;
+  if (device < 0 || device >= devices(archs)) return INVALID_DEVICE;
   *context = &contexts[device];
-  return is_gone() ? NO_DEVICE : SUCCESS;
+  return SUCCESS;
 }
-int cuCtxSetCurrent(void *context) { return context ? SUCCESS : INVALID_VALUE; }
+int cuCtxSetCurrent(void *context) {
+  if (!is_started()) return NOT_INITIALIZED;
+  current = context;
+  return SUCCESS;
+}
 int cuCtxSynchronize(void) {
   while (sticky == -1) pause(); /* a kernel that never ends */
-  return is_gone() ? UNKNOWN : sticky;
+  return is_gone() ? UNKNOWN : refusal();
 }
 
 /* ---- Memory ---- */
 
 static void *host(uint64_t at) { return (void *)(uintptr_t)at; }
 
-/* What was allocated, as far as is known, for who writes behind it. */
+/* What was allocated. */
 static struct piece {
   char *at;
   size_t bytes;
-} pieces[256];
+} pieces[4096];
 enum { PIECES = sizeof pieces / sizeof *pieces };
+static pthread_mutex_t of_pieces = PTHREAD_MUTEX_INITIALIZER;
 
-static void note_piece(char *at, size_t bytes) {
-  for (size_t i = 0; i < PIECES; i++)
-    if (!pieces[i].at) {
-      pieces[i] = (struct piece){at, bytes};
-      return;
-    }
+/* The piece that bytes lie in, all of them; its number, or PIECES: there is none. */
+static size_t find_piece(const char *at, size_t bytes) {
+  size_t i = 0;
+  while (i < PIECES && !(pieces[i].at && at >= pieces[i].at && bytes <= pieces[i].bytes &&
+                         (size_t)(at - pieces[i].at) <= pieces[i].bytes - bytes))
+    i++;
+  return i;
+}
+
+static bool note_piece(char *at, size_t bytes) {
+  size_t i = 0;
+  pthread_mutex_lock(&of_pieces);
+  while (i < PIECES && pieces[i].at) i++;
+  if (i < PIECES) pieces[i] = (struct piece){at, bytes};
+  pthread_mutex_unlock(&of_pieces);
+  return i < PIECES;
+}
+
+/* Takes a piece that begins there off the list. */
+static bool drop_piece(const char *at) {
+  size_t i = 0;
+  pthread_mutex_lock(&of_pieces);
+  while (i < PIECES && pieces[i].at != at) i++;
+  if (i < PIECES) pieces[i] = (struct piece){0};
+  pthread_mutex_unlock(&of_pieces);
+  return i < PIECES;
+}
+
+static bool is_allocated(uint64_t at, size_t bytes) {
+  pthread_mutex_lock(&of_pieces);
+  bool is = find_piece(host(at), bytes) < PIECES;
+  pthread_mutex_unlock(&of_pieces);
+  return is;
 }
 
 static char *end_of_piece(const char *in) {
-  for (size_t i = 0; i < PIECES; i++)
-    if (pieces[i].at && in >= pieces[i].at && in < pieces[i].at + pieces[i].bytes)
-      return pieces[i].at + pieces[i].bytes;
-  abort();
+  size_t i = find_piece(in, 1);
+  if (i == PIECES) abort();
+  return pieces[i].at + pieces[i].bytes;
 }
 
 int cuMemAlloc_v2(uint64_t *at, size_t bytes) {
-  if (sticky || bytes > (size_t)atoll(setting("FAKE_CUDA_MEMORY", "1000000000")))
-    return sticky ? sticky : OUT_OF_MEMORY;
+  if (refusal()) return refusal();
+  if (!bytes) return INVALID_VALUE;
+  if (bytes > (size_t)atoll(setting("FAKE_CUDA_MEMORY", "1000000000"))) return OUT_OF_MEMORY;
   void *got = aligned_alloc(512, (bytes + 511) & ~(size_t)511);
   *at = (uint64_t)(uintptr_t)got;
-  if (got) note_piece(got, bytes);
-  return got ? SUCCESS : OUT_OF_MEMORY;
+  if (got && note_piece(got, bytes)) return SUCCESS;
+  free(got);
+  return OUT_OF_MEMORY;
 }
 int cuMemFree_v2(uint64_t at) {
-  for (size_t i = 0; i < PIECES; i++)
-    if (pieces[i].at == host(at)) pieces[i] = (struct piece){0};
+  if (refusal()) return refusal();
+  if (at && !drop_piece(host(at))) return INVALID_VALUE;
   free(host(at));
-  return sticky;
+  return SUCCESS;
 }
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
+  if (refusal() || !is_allocated(to, bytes)) return refusal() ? refusal() : INVALID_VALUE;
   memcpy(host(to), from, bytes);
   return cuCtxSynchronize();
 }
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
+  if (refusal() || !is_allocated(from, bytes)) return refusal() ? refusal() : INVALID_VALUE;
   memcpy(to, host(from), bytes);
   return cuCtxSynchronize();
 }
 int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
+  if (refusal() || !is_allocated(to, bytes) || !is_allocated(from, bytes)) return refusal() ? refusal() : INVALID_VALUE;
   memcpy(host(to), host(from), bytes);
-  return sticky;
+  return SUCCESS;
 }
 int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) {
   bool flushes = bytes >= (size_t)l2_bytes();
+  if (refusal() || !is_allocated(at, bytes)) return refusal() ? refusal() : INVALID_VALUE;
   if (!flushes) memset(host(at), byte, bytes);
   if (flushes) is_cold = 1, now += 1;
-  return sticky;
+  return SUCCESS;
 }
 
 /* ---- Kernels ---- */
@@ -213,7 +286,7 @@ typedef void kernel_call(const unsigned *extents, void **args, unsigned shared_b
 int cuModuleLoadData(void **module, const void *image) {
   int version, length;
   char path[1000];
-  if (sticky) return sticky;
+  if (refusal()) return refusal();
   if (sscanf(image, "fake cubin %d %999s%n", &version, path, &length) != 2) return INVALID_IMAGE;
   if (version > atoi(setting("FAKE_CUDA_VERSION", "13000"))) return NO_BINARY;
   *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -221,8 +294,9 @@ int cuModuleLoadData(void **module, const void *image) {
   return *module ? SUCCESS : INVALID_IMAGE;
 }
 int cuModuleUnload(void *module) {
+  if (refusal()) return refusal();
   dlclose(module);
-  return sticky;
+  return SUCCESS;
 }
 static void skip(const unsigned *extents, void **args, unsigned shared_bytes) {
   (void)extents, (void)args, (void)shared_bytes;
@@ -230,7 +304,8 @@ static void skip(const unsigned *extents, void **args, unsigned shared_bytes) {
 
 struct function {
   kernel_call *call;
-  uint64_t source;      /* as a number */
+  uint64_t source; /* as a number */
+  const char *context;
   unsigned most_shared; /* bytes that a launch may ask for; 0: as many as it may unasked */
 };
 
@@ -239,19 +314,21 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   static size_t count;
   char symbol[300];
   struct function f = {0};
+  if (refusal()) return refusal();
   snprintf(symbol, sizeof symbol, "%s_call", name);
   void *call = dlsym(module, symbol);
   const uint64_t *source = dlsym(module, "fake_source");
   if (!call || !source) return NOT_FOUND;
   memcpy(&f.call, &call, sizeof call);
-  f.source = *source;
+  f.source = *source, f.context = current;
   for (const char *word = setting("FAKE_CUDA_SKIPPED", ""); *word; word += strspn(word, " ")) {
     size_t length = strcspn(word, " ");
     if (!strncmp(name, word, length)) f.call = skip;
     word += length;
   }
   for (size_t i = 0; i < count; i++)
-    if (all[i]->call == f.call && all[i]->source == f.source) return *function = all[i], SUCCESS;
+    if (all[i]->call == f.call && all[i]->source == f.source && all[i]->context == current)
+      return *function = all[i], SUCCESS;
   if (count == sizeof all / sizeof *all || !(all[count] = malloc(sizeof f))) abort();
   *all[count] = f;
   *function = all[count++];
@@ -259,7 +336,10 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
 }
 int cuFuncSetAttribute(void *function, int attribute, int value) {
   enum { MAX_DYNAMIC_SHARED_BYTES = 8 };
-  if (!function || attribute != MAX_DYNAMIC_SHARED_BYTES || value < 0 || value > 232448) return INVALID_VALUE;
+  int archs[MOST_DEVICES], count = devices(archs);
+  if (refusal()) return refusal();
+  if (!function || attribute != MAX_DYNAMIC_SHARED_BYTES || value < 0) return INVALID_VALUE;
+  if (current - contexts < count && value > most_shared_of(archs[current - contexts])) return INVALID_VALUE;
   ((struct function *)function)->most_shared = (unsigned)value;
   return SUCCESS;
 }
@@ -277,6 +357,13 @@ static void spoil(const char *fault, void **args) {
   if (!strncmp(fault, "nan", length)) memset(at, 0xff, 4);
   if (!strncmp(fault, "past", length)) at[-1] ^= 0x55;
   if (!strncmp(fault, "beyond", length)) end_of_piece((char *)at)[-1] ^= 0x55; /* the guard behind it ends there */
+}
+
+/* Source: CUDA C++ Programming Guide, the same table. */
+static bool takes(const unsigned grid[3], const unsigned block[3]) {
+  return grid[0] && grid[1] && grid[2] && grid[0] <= 0x7fffffff && grid[1] <= 65535 && grid[2] <= 65535 && block[0] &&
+         block[1] && block[2] && block[0] <= MOST_THREADS && block[1] <= MOST_THREADS && block[2] <= 64 &&
+         (uint64_t)block[0] * block[1] * block[2] <= MOST_THREADS;
 }
 
 /* Gives what the launch does. */
@@ -344,9 +431,11 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
   const unsigned extents[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
   unsigned threads = block_x * block_y * block_z;
   (void)stream, (void)extra;
+  if (refusal()) return refusal();
   if (sticky) return sticky;
-  if (!threads || threads > MOST_THREADS) return INVALID_VALUE;
+  if (!function || !takes(extents, extents + 3)) return INVALID_VALUE;
   const struct function *f = function;
+  if (f->context != current) return INVALID_HANDLE;
   if (shared_bytes > (f->most_shared ? f->most_shared : 48u << 10)) return INVALID_VALUE;
   const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
   if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
@@ -357,25 +446,37 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
 
 /* ---- Events ---- */
 
+struct event {
+  const char *context;
+  bool recorded;
+  double at; /* milliseconds */
+};
+
 int cuEventCreate(void **event, unsigned flags) {
-  (void)flags;
-  *event = calloc(1, sizeof(double));
-  return sticky;
+  if (refusal() || flags) return refusal() ? refusal() : INVALID_VALUE;
+  struct event *e = calloc(1, sizeof *e);
+  if (!e) abort();
+  e->context = current;
+  *event = e;
+  return SUCCESS;
 }
 int cuEventRecord(void *event, void *stream) {
+  struct event *e = event;
   (void)stream;
-  *(double *)event = now;
-  return sticky > 0 ? sticky : SUCCESS;
+  if (refusal() || !e || e->context != current) return refusal() ? refusal() : INVALID_HANDLE;
+  e->at = now, e->recorded = true;
+  return SUCCESS;
 }
-int cuEventSynchronize(void *event) {
-  (void)event;
-  return cuCtxSynchronize();
-}
+int cuEventSynchronize(void *event) { return event ? cuCtxSynchronize() : INVALID_HANDLE; }
 int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
-  *milliseconds = (float)(*(double *)end - *(double *)start);
-  return sticky;
+  const struct event *from = start, *to = end;
+  if (refusal()) return refusal();
+  if (!from || !to || !from->recorded || !to->recorded || from->context != to->context) return INVALID_HANDLE;
+  *milliseconds = (float)(to->at - from->at);
+  return SUCCESS;
 }
 int cuEventDestroy_v2(void *event) {
+  if (!event) return INVALID_HANDLE;
   free(event);
-  return sticky;
+  return refusal();
 }
