@@ -6,9 +6,9 @@
 -- load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}: types of the elements, what the extents are
 -- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
 -- tiles are set apart, or the scope of tiles that are spread over banks; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
--- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers, boxes} besides: products of
+-- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers, beside, boxes} besides: products of
 -- so many warps at once, of tiles as they lie in shared memory; the second input's lie by columns where its own rows do; copies run so
--- many stages ahead; registers of a thread for one fragment of sums; boxes: of what is drawn whether one thread has boxes of tensors
+-- many stages ahead; registers of a thread for one fragment of sums, and beside all of them; boxes: of what is drawn whether one thread has boxes of tensors
 -- copied, 1, or all copy, 0; producer: of what is drawn whether, of boxes, that thread is of a warp group more, 1, or one of those that multiply, 0.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
@@ -164,8 +164,8 @@ local function split_for(group, batch)
   end
 end
 
--- What a multiprocessor has of registers, in threads of a warp group; what a thread needs besides sums; how many it can have.
-local GROUP_REGISTERS, OWN_REGISTERS, MOST_REGISTERS = 512, 40, 240
+-- What a multiprocessor has of registers, in threads of a warp group; how many a thread can have.
+local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
@@ -174,10 +174,10 @@ local function product(list) return #list > 0 and table.concat(list, " * ") or "
 local function split_within(group, batch, shared_bytes)
   local groups, inner, tiles = {}, {}, {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
-    local sums = string.format("%d * %s", group.registers, product(inner))
+    local sums, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
     -- A warp group more, which may copy, has as many as a thread needs besides sums.
-    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - OWN_REGISTERS, product(groups), sums, OWN_REGISTERS,
-                             GROUP_REGISTERS - (group.producer and OWN_REGISTERS or 0)))
+    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - beside, product(groups), sums, beside,
+                             GROUP_REGISTERS - (group.producer and beside or 0)))
   end
   return function(sch, _, loop, count, p, at)
     local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}

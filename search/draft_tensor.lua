@@ -11,7 +11,6 @@ local draft_tensor = {}
 local SHARED_BYTES = 128 -- that shared memory gives a cycle
 local SUBCORES = 4 -- of a multiprocessor, each with tensor cores of its own, which a warp uses
 local GROUP = 4 -- warps of a group that multiplies together
-local OWN_REGISTERS = 40 -- of a thread, beside its sums
 local SYNC_SHARE = 0.62 -- of what groups of warps reach, where warps multiply alone
 local FETCH = 2 -- cycles of a warp's load and store, where threads copy
 local TYPES = {f16 = {bytes = 2, rate = 1}, bf16 = {bytes = 2, rate = 1}, s8 = {bytes = 1, rate = 2}, tf32 = {bytes = 4, rate = 0.5}}
@@ -69,7 +68,7 @@ end
 -- Blocks that a multiprocessor has at a time; nil: none.
 local function resident(machine, s, intrinsic)
   local threads = (s.warps + s.more) * machine.warp
-  local registers = math.ceil((s.m * s.n / (s.warps * machine.warp) + OWN_REGISTERS) / 8) * 8
+  local registers = math.ceil((s.m * s.n / (s.warps * machine.warp) + machine.tensor_registers) / 8) * 8
   local shared = math.max(s.versions * s.depth * (s.m + s.n) * intrinsic.bytes, 1)
   if threads > machine.block_threads or shared > machine.block_shared or registers > machine.own_registers then return nil end
   local most = math.min(machine.sm_blocks, machine.sm_threads // threads, machine.sm_registers // (registers * threads), machine.sm_shared // shared)
