@@ -33,8 +33,10 @@ struct region {
   double places;  /* of shared memory, that differ by more than a number */
   bool serial;    /* it loads from the device's memory what it stores there: an iteration waits for the one before */
   double copies;  /* that go on by themselves, begun in the loop: each has addresses of its own */
+  double hoisted; /* of these, from an address that a loop further out leaves the same: it is kept all along that */
 };
 
+enum { MOST_KEPT = 32 };
 struct walk {
   const struct tir *ir;
   tir_loop kernel;
@@ -54,9 +56,10 @@ struct walk {
   uint32_t statements;
   double *live; /* by order: words of own arrays */
   tir_stmt loop;
-  uint32_t depth, guards;  /* loops that are not written out, and conditions, around what is looked at */
-  bool moves, begins_copy; /* the statement that is looked at: stores what it loads; begins a copy that goes on */
-  bool kept;               /* a loop was met that is not written out */
+  tir_var around[MOST_KEPT]; /* variables of loops that are not written out, the outermost first; 0: of none */
+  uint32_t depth, guards;    /* loops that are not written out, and conditions, around what is looked at */
+  bool moves, begins_copy;   /* the statement that is looked at: stores what it loads; begins a copy that goes on */
+  bool kept;                 /* a loop was met that is not written out */
 };
 
 static bool is_call(const struct walk *w, tir_expr x, const char *name) {
@@ -355,6 +358,38 @@ static void add_place(struct walk *w, tir_buffer b, tir_expr index) {
   now(w)->places += values.count;
 }
 
+struct mention {
+  const struct walk *w;
+  tir_var var;
+  bool found;
+};
+
+static bool see_mention(void *data, tir_expr x) {
+  struct mention *m = data;
+  const struct tir_expr_node *n = tir_at(m->w->ir, x);
+  if (n->kind != TIR_VAR) return !m->found;
+  if (n->ref == m->var)
+    m->found = true;
+  else if (m->w->value_of[n->ref])
+    tir_walk_expr(m->w->ir, m->w->value_of[n->ref], see_mention, m);
+  return !m->found;
+}
+
+/* Whether a loop outside of the innermost that is not written out leaves an address the same. */
+static bool is_hoisted(const struct walk *w, tir_expr index) {
+  for (uint32_t d = 0; d + 1 < w->depth && d < MOST_KEPT; d++) {
+    struct mention m = {w, w->around[d], false};
+    tir_walk_expr(w->ir, index, see_mention, &m);
+    if (m.var && !m.found) return true;
+  }
+  return false;
+}
+
+static void count_copies(struct walk *w, tir_expr index, double times) {
+  now(w)->copies += times;
+  if (is_hoisted(w, index)) now(w)->hoisted += times;
+}
+
 static void count_load(struct walk *w, const struct tir_expr_node *n) {
   struct region *r = now(w);
   tir_expr index = tir_operands(w->ir, n->operands)[0];
@@ -365,7 +400,7 @@ static void count_load(struct walk *w, const struct tir_expr_node *n) {
   if (is_shared(w, n->ref))
     r->shared += words;
   else if (w->begins_copy)
-    r->copies += times;
+    count_copies(w, index, times);
   else if (w->guards)
     r->guarded += words;
   else if (w->moves)
@@ -420,13 +455,14 @@ static void count_statement(struct walk *w, tir_stmt s) {
   add_place(w, n->store.buffer, all[count - 1]);
 }
 
-/* Copies of all of a loop's regions, from number `first` on, as often as its iterations are written out side by side. */
+/* Copies of all of a loop's regions, from number `first` on, as often as its iterations are written out side by side; what is
+ * kept for those iterations differs by a number. */
 static void share_copies(struct walk *w, uint32_t first, double times) {
-  double sum = 0;
+  double sum = 0, hoisted = 0;
   for (uint32_t i = first; i < w->region_count; i++)
-    if (w->regions[i].loop == w->loop) sum += w->regions[i].copies;
+    if (w->regions[i].loop == w->loop) sum += w->regions[i].copies, hoisted += w->regions[i].hoisted;
   for (uint32_t i = first; i < w->region_count; i++)
-    if (w->regions[i].loop == w->loop) w->regions[i].copies = sum * times;
+    if (w->regions[i].loop == w->loop) w->regions[i].copies = sum * times, w->regions[i].hoisted = hoisted;
 }
 
 static void count_list(struct walk *w, tir_stmt first);
@@ -435,6 +471,7 @@ static void count_kept_loop(struct walk *w, tir_stmt s) {
   enum { ALL = 16, SOME = 4 }; /* iterations that are written out at most; and of a longer loop */
   tir_stmt outer = w->loop;
   int64_t extent = tir_is(w->ir, s, TIR_LOOP) ? tir_loop_extent(w->ir, s) : -1;
+  if (w->depth < MOST_KEPT) w->around[w->depth] = tir_is(w->ir, s, TIR_LOOP) ? tir_as(w->ir, s, TIR_LOOP)->loop.var : 0;
   w->loop = s, w->depth++;
   begin_region(w);
   uint32_t own = w->region_count;
@@ -467,13 +504,16 @@ static void count_list(struct walk *w, tir_stmt first) {
 
 static double least(double a, double b) { return a < b ? a : b; }
 
-/* Fitted, see registers.h. */
-static double need_of(const struct region *r, int threads) {
+/* Fitted, see registers.h. An address that is kept all along a loop has two registers, and mostly one more where it copies to;
+ * no more are kept than there are. */
+static double need_of(const struct region *r, int threads, int most) {
   double warps = threads > TIR_WARP ? (double)threads / TIR_WARP : 1;
   double ahead = least(r->used * least(r->trips, 32), 32 / warps) + least(0.87 * r->moved, 73 / warps) +
                  least(1.3 * r->guarded, 12) + 0.06 * r->shared * least(r->trips, 2);
   double addresses = least(2.6 * r->places, 18) + least(0.65 * r->copies, 22);
-  return 10 + 7.7 * r->depth + r->held + ahead + addresses;
+  double rest = 10 + 7.7 * r->depth + r->held + ahead, need = rest + addresses;
+  double kept = least(rest + least(2.6 * r->places, 18) + 2.5 * r->hoisted, most);
+  return kept > need ? kept : need;
 }
 
 static void foresee(struct walk *w, int most, struct jit_resources *k) {
@@ -481,7 +521,7 @@ static void foresee(struct walk *w, int most, struct jit_resources *k) {
   double need = 0;
   bool in_memory = false;
   for (uint32_t i = 0; i < w->region_count; i++) {
-    double some = need_of(&w->regions[i], k->threads);
+    double some = need_of(&w->regions[i], k->threads, most);
     if (some > need) need = some;
   }
   for (uint32_t i = 0; i < w->own_count; i++)

@@ -93,14 +93,14 @@ assert(tensorized > 0)
 
 -- ---- Registers, foreseen ----
 
-local function replayed(...)
+local function replayed(sketch, ...)
   local pool = ms.pool(gemm, {jobs = 1, target = TARGET})
-  local made = pool:replay({{trace = decided(plain, ...), seed = 1, candidate = 1}}, false)
+  local made = pool:replay({{trace = decided(sketch, ...), seed = 1, candidate = 1}}, false)
   pool:close()
   return made[1]
 end
-local function foreseen(i, j, k)
-  local made = {replayed(i, j, k)}
+local function foreseen(i, j, k, sketch)
+  local made = {replayed(sketch or plain, i, j, k)}
   local kernel = ms.build(ms.apply(gemm, made[1].trace):func(), {target = TARGET}):resources()[1]
   assert(draft.fits(gemm, target, made[1]) == not kernel.foreseen_spills)
   return kernel
@@ -110,6 +110,9 @@ local few, many, all = foreseen({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}
 assert(not few.foreseen_spills and few.foreseen_registers < 64 and not many.foreseen_spills)
 assert(many.foreseen_registers >= few.foreseen_registers + 12, "sums of a thread take no registers")
 assert(all.foreseen_spills and all.foreseen_registers == 255, "512 sums of a thread have registers")
+-- Copies ahead from addresses that virtual threads share: each is kept all along their loop.
+local ahead_of_many = foreseen({16, 8, 8, 1, 1}, {64, 4, 4, 1, 1}, {64, 4, 4}, pipelined)
+assert(ahead_of_many.foreseen_registers > few.foreseen_registers + 60 and not ahead_of_many.foreseen_spills, "addresses of copies take no registers")
 
 -- What a spilling candidate costs by estimate helps it nowhere: of two drafts, the policy measures the one that fits, and so
 -- does tuning without measuring choose it where no assembler is, which it does not ask of the other where one is.
@@ -117,7 +120,7 @@ do
   local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
   local candidates, build, assembled = draft.candidates, ms.build, 0
   local function drafts()
-    local spilling, fitting = replayed({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}), replayed({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})
+    local spilling, fitting = replayed(plain, {8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}), replayed(plain, {64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})
     spilling.cost, spilling.tile, fitting.cost, fitting.tile = 1, "16 x 32", 1, "1 x 1"
     return spilling, fitting
   end
