@@ -385,7 +385,9 @@ static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
 static bool is_wide(void *data, tir_expr x) {
   struct emit_c *e = data;
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  if (tir_type_is_int(n->type) && tir_type_bits(n->type) == 64) e->index_bits = 64;
+  bool named =
+      n->kind == TIR_CALL && !strcmp(tir_text(e->ir, n->ref), "type_annotation"); /* of what a pointer leads to */
+  if (!named && tir_type_is_int(n->type) && tir_type_bits(n->type) == 64) e->index_bits = 64;
   return true;
 }
 

@@ -382,6 +382,7 @@ static void three_witnesses_agree(void **state) {
     assert_non_null(strstr(source, p->by_rows ? ", p, 1, 1, 0, 1;" : ", p, 1, 1, 0, 0;"));
     bool boxes = p->pipeline && strstr(p->pipeline, "tensor_copies");
     assert_int_equal(boxes, !!strstr(source, "ms_tensor_copy_"));
+    assert_null(strstr(source, "const int64_t tx")); /* barriers of 64 bits make no index wide */
     assert_true(!boxes || !strstr(source, "ms_copy_"));
     assert_int_equal(kernels.at[0].threads, (p->groups + p->producer) * TIR_GROUP);
     assert_int_equal(p->producer && p->groups == 2, !!strstr(source, "ms_more_registers<232>()"));
