@@ -22,8 +22,8 @@ targets.llvm = {
 
 -- Registers of a thread that multiplies on tensor cores, beside its sums: as many does a draft count, and the rule leave free
 -- (old traces state their own). Of 96 products by wgmma that were drawn for sm_90a, NVRTC 13 gives no more to 84 %, the
--- median is 34: to those that copy boxes 26 to 36, to those whose threads copy 26 to 40, where a warp group more copies just
--- 40, its share of a block; the others have more that nobody else wants.
+-- median is 34: 26 to 36 to those that copy boxes, most often 40 where a warp group more copies; the rest are mostly those
+-- whose threads all copy, which have up to 191.
 local TENSOR_REGISTERS = 40
 
 -- GPUs as drafts see them, by architecture, what they share first: search.h has the words. Cycles are of one multiprocessor, bytes
