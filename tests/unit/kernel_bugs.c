@@ -145,6 +145,35 @@ struct bug {
 #define FED                                                                                                            \
   TWO_GROUPS(1, "        T.wgmma_store(Z.data, 0, 64, D.access_ptr(\"w\", offset=tx // 128 * 4096), 64)", TX(256),     \
              "        for i in range(32):", "            C[i * 4 + tx // 64, tx % 64] = D[i * 4 + tx // 64, tx % 64]")
+/* Three tiles of three steps, which two blocks do one after the other. */
+#define TURNS                                                                                                          \
+  "A: T.Buffer((192, 192), \"float16\"), B: T.Buffer((192, 64), \"float16\"), C: T.Buffer((192, 64), \"float32\")",    \
+      LINES(                                                                                                           \
+          "for bx in T.thread_binding(3, thread=\"blockIdx.x\"):",                                                     \
+          "    D = T.alloc_buffer((64, 64), scope=\"shared\")",                                                        \
+          "    Z = T.alloc_buffer((64, 64), \"float32\", scope=\"wgmma.accumulator\")", TX(128),                       \
+          "        T.wgmma_fill(Z.data, 0, 64, T.float32(0))",                                                         \
+          "    for k in T.serial(3, annotations={\"software_pipeline_stage\": [0, 0, 1], "                             \
+          "\"software_pipeline_order\": [0, 1, 2], \"software_pipeline_async_stages\": [0], "                          \
+          "\"software_pipeline_tensor_copies\": 1, \"software_pipeline_producer\": 1, "                                \
+          "\"software_pipeline_products_in_flight\": 1, \"software_pipeline_blocks\": "                                \
+          "2}):",                                                                                                      \
+          "        S = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")",                                \
+          "        U = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")", "    " TX(128),                \
+          "            for i in range(16):", "                for v in T.vectorized(2):",                              \
+          "                    S[i * 4 + tx // 32, tx % 32 * 2 + v] = A[bx * 64 + i * 4 + tx // 32, k * 64 + tx % 32 " \
+          "* 2 + v]",                                                                                                  \
+          "    " TX(128), "            for i in range(16):", "                for v in T.vectorized(2):",              \
+          "                    U[i * 4 + tx // 32, tx % 32 * 2 + v] = B[k * 64 + i * 4 + tx // 32, tx % 32 * 2 + v]",  \
+          "    " TX(128), "            for j in range(4):",                                                            \
+          "                T.wgmma_mma(Z.data, 0, 64, S.access_ptr(\"r\", offset=j * 16), 64, "                        \
+          "U.access_ptr(\"r\", offset=j * 1024), 64, \"row_major\")",                                                  \
+          TX(128), "        T.wgmma_store(Z.data, 0, 64, D.access_ptr(\"w\"), 64)", TX(128),                           \
+          "        for i in range(32):",                                                                               \
+          "            C[bx * 64 + i * 2 + tx // 64, tx % 64] = D[i * 2 + tx // 64, tx % 64]")
+#define TURNS_PLAIN                                                                                                    \
+  LINES("for i, j in T.grid(192, 64):", "    C[i, j] = T.float32(0)", "    for k in range(192):",                      \
+        "        C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])")
 #define FREED_PLAIN                                                                                                    \
   LINES("for i, j in T.grid(128, 64):", "    C[i, j] = T.float32(0)", "    for k in range(512):",                      \
         "        C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])")
@@ -200,6 +229,7 @@ static const struct bug bugs[] = {
     {NULL, BOXES, .caught = NOBODY, .plain = FLIGHT_PLAIN},
     {NULL, FREED, .caught = NOBODY, .plain = FREED_PLAIN},
     {NULL, FED, .caught = NOBODY, .plain = FREED_PLAIN},
+    {NULL, TURNS, .caught = NOBODY, .plain = TURNS_PLAIN},
     {"a barrier is left out", NESTS, IN_LOWERED, BARRIER, "T.evaluate(0)", INTERPRETER | SHIM},
     {"a barrier between iterations is left out", CARRIED, IN_LOWERED, BARRIER "\n                        S[tx]",
      "T.evaluate(0)\n                        S[tx]", INTERPRETER | SHIM},
@@ -347,6 +377,15 @@ static const struct bug bugs[] = {
      "T.evaluate(0)", INTERPRETER | SHIM, FREED_PLAIN},
     {"the producer waits by the other parity", FED, IN_LOWERED, "T.truncmod(T.Div(k, 4) + 1, 2))",
      "T.truncmod(T.Div(k, 4), 2))", INTERPRETER | SHIM, FREED_PLAIN},
+    {"the next tile's boxes are waited for by the last one's parity", TURNS, IN_LOWERED, "phases.data, k, 6, 1), turn)",
+     "phases.data, k, 6, 1), 0)", INTERPRETER | SHIM, TURNS_PLAIN},
+    {"the next tile's sums begin with the last one's", TURNS, IN_LOWERED, "T.wgmma_fill(Z.data, 0, 64, T.float32(0.0))",
+     "if turn == 0:\n                                T.wgmma_fill(Z.data, 0, 64, T.float32(0.0))", INTERPRETER | SHIM,
+     TURNS_PLAIN},
+    {"the next tile's boxes wait for no reader of the last one", TURNS, IN_LOWERED,
+     "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, 3, 6, 1), "
+     "T.truncmod(turn + 1, 2))",
+     "T.evaluate(0)", INTERPRETER | SHIM, TURNS_PLAIN},
     {"two threads of the producer copy", FED, IN_LOWERED, "if tx == 256", "if tx >= 382", INTERPRETER | SHIM,
      FREED_PLAIN},
     {"no thread of the producer copies", FED, IN_LOWERED, "if tx == 256", "if tx == 384", INTERPRETER | SHIM,

@@ -90,6 +90,7 @@ struct product {
   const char *pipeline;        /* annotations of the loop over tiles of 64 of k; NULL: the tiles are the matrices */
   const char *text, *plain;    /* instead of what these make; NULL: they make it */
   bool producer;               /* a warp group more copies */
+  int blocks;                  /* that do all tiles; 0: one each */
 };
 
 /* C = A * B, tiles in shared memory as large as the matrices. */
@@ -208,13 +209,14 @@ static struct tir *read_plain(const struct product *p) {
   return ir;
 }
 
-/* The text, in which a warp group more copies. Takes it. */
-static char *with_producer(char *text) {
+/* The text, in which a warp group more copies, and so many blocks do all tiles. Takes it. */
+static char *with_producer(char *text, int blocks) {
   static const char asks[] = "\"software_pipeline_tensor_copies\": 1";
-  char *made = malloc(strlen(text) + 64);
+  char *made = malloc(strlen(text) + 128);
   if (!made || !strstr(text, asks)) abort();
   size_t until = strlen(text) - strlen(strstr(text, asks));
-  sprintf(made, "%.*s\"software_pipeline_producer\": 1, %s", (int)until, text, text + until);
+  sprintf(made, "%.*s\"software_pipeline_producer\": 1, \"software_pipeline_blocks\": %d, %s", (int)until, text, blocks,
+          text + until);
   free(text);
   return made;
 }
@@ -222,7 +224,7 @@ static char *with_producer(char *text) {
 static struct tir *read_product(const struct product *p) {
   ms_error err = {0};
   char *text = p->text ? strdup(p->text) : p->pipeline ? pipelined_text_of(p, "") : text_of(p);
-  if (p->producer) text = with_producer(text);
+  if (p->producer) text = with_producer(text, p->blocks);
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   if (!ir) fail_msg("%s\n%s", err.message, text);
   free(text);
@@ -296,6 +298,46 @@ static const struct tir_lower_options lowering = {.device = TIR_GPU,
   "        for k in range(320):\n"                                                                                     \
   "            C[b, i, j] = C[b, i, j] + T.Cast(\"float32\", A[b, i, k]) * T.Cast(\"float32\", B[b, k, j])\n"
 
+/* Six tiles along two axes of blocks, whose last rows and columns end early; sums go by way of shared
+ * memory. */
+#define GRID_PARAMETERS                                                                                                \
+  "A: T.Buffer((104, 120), \"float16\"), B: T.Buffer((120, 184), \"float16\"), C: T.Buffer((104, 184), \"float32\")"
+#define GRID(pipeline)                                                                                                 \
+  "@T.prim_func(s_tir=True)\ndef main(" GRID_PARAMETERS "):\n"                                                         \
+  "    for by in T.thread_binding(2, thread=\"blockIdx.y\"):\n"                                                        \
+  "      for bx in T.thread_binding(3, thread=\"blockIdx.x\"):\n"                                                      \
+  "        Z = T.alloc_buffer((64, 64), \"float32\", scope=\"wgmma.accumulator\")\n"                                   \
+  "        D = T.alloc_buffer((64, 72), scope=\"shared\")\n"                                                           \
+  "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                                  \
+  "            T.wgmma_fill(Z.data, 0, 64, T.float32(0))\n"                                                            \
+  "        for k in T.serial(2, annotations={" pipeline "}):\n"                                                        \
+  "            S = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")\n"                                   \
+  "            U = T.alloc_buffer((64, 64), \"float16\", scope=\"shared.panels\")\n"                                   \
+  "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                              \
+  "                for i, v in T.grid(4, 8):\n"                                                                        \
+  "                    S[(i * 128 + t) // 8, t % 8 * 8 + v] = T.if_then_else(by * 64 + (i * 128 + t) // 8 < 104 and "  \
+  "k * 64 + t % 8 * 8 + v < 120, A[by * 64 + (i * 128 + t) // 8, k * 64 + t % 8 * 8 + v], T.float16(0))\n"             \
+  "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                              \
+  "                for i, v in T.grid(4, 8):\n"                                                                        \
+  "                    U[(i * 128 + t) // 8, t % 8 * 8 + v] = T.if_then_else(k * 64 + (i * 128 + t) // 8 < 120 and "   \
+  "bx * 64 + t % 8 * 8 + v < 184, B[k * 64 + (i * 128 + t) // 8, bx * 64 + t % 8 * 8 + v], T.float16(0))\n"            \
+  "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                              \
+  "                for j in range(4):\n"                                                                               \
+  "                    T.wgmma_mma(Z.data, 0, 64, S.access_ptr(\"r\", offset=j * 16), 64, "                            \
+  "U.access_ptr(\"r\", offset=j * 1024), 64, \"row_major\")\n"                                                         \
+  "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                                  \
+  "            T.wgmma_store(Z.data, 0, 64, D.access_ptr(\"w\"), 72)\n"                                                \
+  "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"                                                  \
+  "            for i in range(32):\n"                                                                                  \
+  "                if by * 64 + i * 2 + t // 64 < 104 and bx * 64 + t % 64 < 184:\n"                                   \
+  "                    C[by * 64 + i * 2 + t // 64, bx * 64 + t % 64] = D[i * 2 + t // 64, t % 64]\n"
+#define GRID_PLAIN                                                                                                     \
+  "@T.prim_func(s_tir=True)\ndef main(" GRID_PARAMETERS "):\n"                                                         \
+  "    for i, j in T.grid(104, 184):\n"                                                                                \
+  "        C[i, j] = T.float32(0)\n"                                                                                   \
+  "        for k in range(120):\n"                                                                                     \
+  "            C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])\n"
+
 static const struct product products[] = {
     {"float16", 1, 1, 64, 64, true, NULL, NULL},
     {"float16", 1, 1, 64, 64, false, NULL, NULL},
@@ -331,6 +373,10 @@ static const struct product products[] = {
     {"float16", 2, 2, 192, 128, false, NULL, BOXES(1, 0), .producer = true}, /* 192 sums a thread */
     {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), ENDING(ENDING_A, ENDING_B), ENDING_PLAIN, true},
     {"float16", 1, 1, 64, 320, true, NULL, BOXES(3, 0), THREE, THREE_PLAIN, true},
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), THREE, THREE_PLAIN, true, 1}, /* one block does all */
+    {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1), THREE, THREE_PLAIN, true, 2}, /* two tiles, and one */
+    {"float16", 1, 1, 64, 128, true, NULL, BOXES(2, 1), GRID(BOXES(2, 1)), GRID_PLAIN, true, 2},
+    {"float16", 1, 1, 64, 128, true, NULL, BOXES(0, 0), GRID(BOXES(0, 0)), GRID_PLAIN, true, 5},
 };
 enum { COUNT = sizeof products / sizeof *products };
 
@@ -361,7 +407,7 @@ static void three_witnesses_agree(void **state) {
   static struct witness witnesses[COUNT];
   static struct tir *modules[COUNT];
   static char paths[COUNT][WITNESS_PATH];
-  char folder[] = "/tmp/wgmma.XXXXXX", command[64], what[64];
+  char folder[] = "/tmp/wgmma.XXXXXX", command[64], what[64], blocks[32];
   bool compiled = true;
   struct jit_target target;
   ms_error err = {0};
@@ -385,6 +431,8 @@ static void three_witnesses_agree(void **state) {
     assert_null(strstr(source, "const int64_t tx")); /* barriers of 64 bits make no index wide */
     assert_true(!boxes || !strstr(source, "ms_copy_"));
     assert_int_equal(kernels.at[0].threads, (p->groups + p->producer) * TIR_GROUP);
+    snprintf(blocks, sizeof blocks, "dim3(%d, 1, 1)", p->blocks);
+    assert_true(!p->blocks || strstr(source, blocks));
     assert_int_equal(p->producer && p->groups == 2, !!strstr(source, "ms_more_registers<232>()"));
     assert_int_equal(p->producer && p->groups == 3, !!strstr(source, "ms_more_registers<152>()"));
     compiled = check_code(source, &kernels, what) && compiled;
@@ -571,21 +619,48 @@ static void what_has_no_producer_is_told(void **state) {
       "\"software_pipeline_async_stages\": [0], \"software_pipeline_tensor_copies\": 1"};
   static const char besides[] = "            for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
                                 "                C[0, 0] = T.float32(k)\n";
-  char noted[300], *text = lowered_text(with_producer(pipelined_text_of(&whole, "")), noted);
+  char noted[300], *text = lowered_text(with_producer(pipelined_text_of(&whole, ""), 0), noted);
   assert_string_equal(noted, "");
   assert_non_null(strstr(text, "thread_binding(256"));
   free(text);
-  text = lowered_text(with_producer(pipelined_text_of(&more, besides)), noted);
+  text = lowered_text(with_producer(pipelined_text_of(&more, besides), 0), noted);
   if (!strstr(noted, "a warp group more copies: it does more than copy boxes and multiply")) fail_msg("%s", noted);
   assert_non_null(strstr(text, "thread_binding(128"));
   free(text);
   struct tir_lower_options few = lowering;
   ms_error err = {0};
   few.block_threads = 256, few.noted = note, few.data = noted, noted[0] = '\0';
-  text = with_producer(pipelined_text_of(&two, ""));
+  text = with_producer(pipelined_text_of(&two, ""), 0);
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   assert_true(tir_lower(ir, 1, &few, &err));
   if (!strstr(noted, "a warp group more copies: the block would have too many threads")) fail_msg("%s", noted);
+  tir_free(ir);
+  free(text);
+}
+
+/* As many blocks as there are tiles do one each; an axis of blocks may be another's. */
+static void what_is_not_persistent_is_told(void **state) {
+  (void)state;
+  static const struct product one = {"float16", 1, 1, 64, 320, true, NULL, BOXES(2, 1)};
+  static const char says[] = "blocks that do one tile after the other: ";
+  char noted[300], *text = lowered_text(with_producer(strdup(GRID(BOXES(2, 1))), 4), noted);
+  assert_string_equal(noted, "");
+  assert_non_null(strstr(text, "thread_binding(4, thread=\"blockIdx.x\")"));
+  assert_int_equal(count_of(text, "for turn in range("), 2);
+  free(text);
+  free(lowered_text(with_producer(strdup(GRID(BOXES(2, 1))), 6), noted));
+  if (!strstr(noted, says) || !strstr(noted, "there are no more tiles")) fail_msg("%s", noted);
+  text = with_producer(pipelined_text_of(&one, ""), 4);
+  *(strstr(text, "producer\": 1") + strlen("producer\": ")) = '0';
+  free(lowered_text(text, noted));
+  if (!strstr(noted, says) || !strstr(noted, "no warp group more copies")) fail_msg("%s", noted);
+  text = with_producer(strdup(GRID(BOXES(2, 1))), -4);
+  ms_error err = {0};
+  struct tir *ir = tir_read(text, strlen(text), "product", &err);
+  if (!ir) fail_msg("%s", err.message);
+  assert_false(tir_lower(ir, 1, &lowering, &err));
+  assert_int_equal(err.code, MS_LOWER_PIPELINE);
+  assert_non_null(strstr(err.message, "a number of blocks that is no constant, or below 0"));
   tir_free(ir);
   free(text);
 }
@@ -673,6 +748,7 @@ int main(void) {
                                      cmocka_unit_test(what_is_no_box_is_told),
                                      cmocka_unit_test(what_has_no_producer_is_told),
                                      cmocka_unit_test(what_is_not_filled_is_no_box),
+                                     cmocka_unit_test(what_is_not_persistent_is_told),
                                      cmocka_unit_test(what_descriptors_cannot_name),
                                      cmocka_unit_test(other_targets_refuse)};
   return cmocka_run_group_tests(tests, NULL, NULL);

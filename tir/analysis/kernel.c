@@ -236,6 +236,16 @@ static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
   return bytes;
 }
 
+/* Blocks do one tile after the other in some loop (lower/persistent.c): what is copied lives beside all else. */
+static bool has_turns(const struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    tir_expr blocks = tir_annotation(ir, tir_stmt_at(ir, s)->annotations, "software_pipeline_blocks");
+    if (blocks && !tir_is_const(ir, blocks, 0)) return true;
+  }
+  return false;
+}
+
 /* As tir/lower/shared.c lays them out, where no gaps are left: the most bytes of shared buffers that live at one place. */
 static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
@@ -243,6 +253,7 @@ static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   struct life *lives = calloc(allocs.count + 1, sizeof *lives);
   if (!position || !lives) abort();
   int64_t most = 0;
+  bool all = has_turns(ir, top);
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) position[s] = next++;
   for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer buffer = ir->operands.at[allocs.first + i];
@@ -251,7 +262,7 @@ static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   for (uint32_t i = 0; i < count; i++) {
     int64_t sum = 0; /* where the life of i begins */
     for (uint32_t k = 0; k < count; k++)
-      if (lives[k].bytes < 0 || (lives[k].first <= lives[i].first && lives[i].first <= lives[k].last))
+      if (all || lives[k].bytes < 0 || (lives[k].first <= lives[i].first && lives[i].first <= lives[k].last))
         sum = add_bytes(sum, lives[k].bytes);
     if (sum < 0 || most < 0)
       most = -1;

@@ -124,7 +124,7 @@ static tir_expr barrier_of(struct pipeline *p, tir_expr iteration, uint32_t firs
   enum { READS = 1 };
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, iteration);
-  tir_expr number = tir_floormod(ir, iteration, tir_int(ir, type, p->ring));
+  tir_expr number = tir_floormod(ir, pipeline_number(p, iteration), tir_int(ir, type, p->ring));
   return lower_pointer(ir, p->phases, tir_add(ir, number, tir_int(ir, type, first)), READS);
 }
 
@@ -132,7 +132,7 @@ static tir_expr barrier_of(struct pipeline *p, tir_expr iteration, uint32_t firs
 static tir_expr parity_of(struct pipeline *p, tir_expr iteration, int64_t later) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, iteration);
-  tir_expr time = tir_floordiv(ir, iteration, tir_int(ir, type, p->ring));
+  tir_expr time = tir_floordiv(ir, pipeline_number(p, iteration), tir_int(ir, type, p->ring));
   return tir_floormod(ir, tir_add(ir, time, tir_int(ir, type, later)), tir_int(ir, type, 2));
 }
 
@@ -187,8 +187,8 @@ void pipeline_put_boxes(struct pipeline *p) {
       lower_append_call(ir, begin, TIR_MBARRIER_WAIT, args, 2);
       waits = false;
     }
-    tir_expr number = tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->ring));
-    lower_put_box(ir, &part->box, p->phases, number, begin);
+    tir_expr ring = tir_int(ir, tir_type_of(ir, iteration), p->ring);
+    lower_put_box(ir, &part->box, p->phases, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
     tir_insert_before(ir, part->stmt, stage);
     if (!p->produces) lower_elect(ir, p->loop, begin);
     tir_kill_alone(ir, begin);
@@ -226,4 +226,13 @@ void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr
   tir_append(ir, to, TIR_BODY, stage);
   tir_expr first = lower_first_of_warps(ir, pipeline_kernel(p));
   settle(ir, stage, condition ? tir_and(ir, first, condition) : first);
+}
+
+/* What products left in flight have read is freed by iterations behind them: here, by none. */
+void pipeline_free_last(struct pipeline *p, tir_stmt to) {
+  struct tir *ir = p->low->ir;
+  tir_type type = tir_type_of(ir, p->extent);
+  for (uint32_t i = 0; i < p->count; i++)
+    for (int64_t late = 0; pipeline_needs_boxes(p, i) && late < lag_of(p); late++)
+      pipeline_free_boxes(p, i, tir_add(ir, p->extent, tir_int(ir, type, p->parts[i].stage + late)), TIR_NONE, to);
 }

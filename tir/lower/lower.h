@@ -149,6 +149,9 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 #define LOWER_PIPELINE_BOXES "software_pipeline_tensor_copies"
 /* 1: a warp group more than the kernel's threads copies boxes, and the others only multiply; 0: they do it. */
 #define LOWER_PIPELINE_PRODUCER "software_pipeline_producer"
+/* So many blocks do all tiles of a kernel that has such a warp group, each one after the other; 0: each tile has a block.
+ * (persistent.c) */
+#define LOWER_PIPELINE_BLOCKS "software_pipeline_blocks"
 /* An attribute around what that warp group does, at the kernel's start. (producer.c) */
 #define LOWER_PRODUCER "producer_warp_group"
 bool lower_is_producer(const struct tir *ir, tir_stmt s);

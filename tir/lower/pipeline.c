@@ -38,8 +38,9 @@ bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *w
 }
 
 /* What is asked of a pipeline; the last one outlives it (flight.c). */
-static const char *const asked[] = {LOWER_PIPELINE_STAGE, LOWER_PIPELINE_ORDER,    LOWER_PIPELINE_ASYNC,
-                                    LOWER_PIPELINE_BOXES, LOWER_PIPELINE_PRODUCER, LOWER_PIPELINE_IN_FLIGHT};
+static const char *const asked[] = {LOWER_PIPELINE_STAGE,    LOWER_PIPELINE_ORDER,    LOWER_PIPELINE_ASYNC,
+                                    LOWER_PIPELINE_BOXES,    LOWER_PIPELINE_PRODUCER, LOWER_PIPELINE_BLOCKS,
+                                    LOWER_PIPELINE_IN_FLIGHT};
 enum { ASKED = sizeof asked / sizeof *asked };
 
 /* ---- Statements ---- */
@@ -379,6 +380,7 @@ static void rotate(struct pipeline *p) {
   tir_expr depth = tir_int(ir, type, p->depth), from = tir_make(ir, TIR_MAX, p->extent, depth);
   for (int64_t t = 0; t < rim; t++)
     do_step(p, tir_add(ir, from, tir_int(ir, type, t)), false, copies_late(p), pieces[2]);
+  if (p->turn) pipeline_free_last(p, pieces[2]);
   tir_stmt around = tir_stmt_at(ir, p->loop)->parent;
   tir_kill(ir, p->loop);
   if (lower_is_stage(ir, around))
@@ -428,12 +430,13 @@ static bool run_ahead(struct pipeline *p) {
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;
   pipeline_find_ring(p);
-  if (!pipeline_find_producer(p)) return false;
+  if (!pipeline_find_producer(p) || !pipeline_find_turns(p)) return false;
   pipeline_put_boxes(p);
   if (!pipeline_make_versions(p)) return false;
   if (p->produces) pipeline_put_producer(p);
   hoist_allocations(p);
   rotate(p);
+  if (p->turn) pipeline_put_turns(p);
   return true;
 }
 

@@ -48,6 +48,10 @@ struct pipeline {
   tir_stmt made;       /* where one thread makes them */
   bool produces, lets; /* a warp group more copies; what it would copy depends on lets */
   bool frees;          /* who reads boxes tells when their version may be overwritten */
+  tir_stmt producer;   /* the attribute of what it does */
+  tir_stmt axes[3];    /* the loops of blocks, x first, where these do several tiles each */
+  int64_t tiles;       /* of all of them */
+  tir_var block, turn; /* then: which block, and the number of its tile; else TIR_NONE */
 };
 
 static inline uint8_t *uses_at(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
@@ -81,6 +85,12 @@ tir_stmt pipeline_kernel(const struct pipeline *p); /* that it stands in */
 bool pipeline_find_producer(struct pipeline *p);
 void pipeline_put_producer(
     struct pipeline *p); /* takes what copies out of the loop, to the kernel's start, with allocations */
+/* Blocks do one tile after the other (persistent.c), if the annotation asks for so many; where they may not, that is noted. False:
+ * refused. */
+bool pipeline_find_turns(struct pipeline *p);
+tir_expr pipeline_number(struct pipeline *p, tir_expr iteration); /* counted on from tile to tile */
+void pipeline_put_turns(struct pipeline *p);                      /* around all that the kernel does, once it stands */
+void pipeline_free_last(struct pipeline *p, tir_stmt to);         /* what a tile's last products have read */
 bool has_register_versions(const struct pipeline *p);
 
 #endif

@@ -128,6 +128,7 @@ void pipeline_put_producer(struct pipeline *p) {
     at = s;
   }
   tir_append(ir, attr, TIR_BODY, loop);
+  p->producer = attr;
   tir_insert_after(ir, at, attr);
   leave_loops(p, attr);
 }

@@ -137,7 +137,7 @@ bool has_register_versions(const struct pipeline *p) {
 
 static tir_expr version_of(struct pipeline *p, tir_buffer buffer) {
   struct tir *ir = p->low->ir;
-  tir_expr iteration = tir_sub(ir, tir_var_expr(ir, p->var), p->min);
+  tir_expr iteration = pipeline_number(p, tir_sub(ir, tir_var_expr(ir, p->var), p->min));
   return tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->versions[buffer]));
 }
 
