@@ -82,6 +82,8 @@ cat >use.c <<'C'
 #include "gemm.h"
 #include "two.h"
 
+extern int cuInit(unsigned flags), cuDeviceGet(int *device, int ordinal);
+extern int cuDevicePrimaryCtxRetain(void **context, int device), cuCtxSetCurrent(void *context);
 extern int cuMemAlloc_v2(uint64_t *at, size_t bytes), cuMemFree_v2(uint64_t at);
 extern int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes), cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes);
 
@@ -164,7 +166,18 @@ static void use_boxes(void) {
   must(cuMemFree_v2(dx) | cuMemFree_v2(dy) | cuMemFree_v2(dz), "free");
 }
 
+/* What a caller does: a context is current. */
+static void start(void) {
+  int device;
+  void *context;
+  must(cuInit(0), "start");
+  must(cuDeviceGet(&device, 0), "device");
+  must(cuDevicePrimaryCtxRetain(&context, device), "context");
+  must(cuCtxSetCurrent(context), "current context");
+}
+
 int main(void) {
+  start();
   use_boxes();
   use_gemm();
   use_two();
