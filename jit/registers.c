@@ -285,6 +285,29 @@ static void place_own(struct walk *w) {
   }
 }
 
+/* ---- Variables ---- */
+
+struct vars {
+  const struct walk *w;
+  void (*see)(void *data, tir_var var);
+  void *data;
+};
+
+static bool see_var(void *data, tir_expr x) {
+  struct vars *v = data;
+  const struct tir_expr_node *n = tir_at(v->w->ir, x);
+  if (n->kind != TIR_VAR) return true;
+  if (v->w->value_of[n->ref]) tir_walk_expr(v->w->ir, v->w->value_of[n->ref], see_var, v);
+  v->see(v->data, n->ref);
+  return true;
+}
+
+/* Calls see for each variable that x depends on, those of what is bound to its names too. */
+static void walk_vars(const struct walk *w, tir_expr x, void (*see)(void *data, tir_var var), void *data) {
+  struct vars v = {w, see, data};
+  tir_walk_expr(w->ir, x, see_var, &v);
+}
+
 /* ---- Values of an expression, loops being written out ---- */
 
 enum { MOST_VARS = 16 };
@@ -295,22 +318,18 @@ struct values {
   uint32_t known;
 };
 
-static bool multiply(void *data, tir_expr x) {
+static void multiply(void *data, tir_var var) {
   struct values *v = data;
-  const struct tir_expr_node *n = tir_at(v->w->ir, x);
-  if (n->kind != TIR_VAR) return true;
-  if (v->w->value_of[n->ref]) tir_walk_expr(v->w->ir, v->w->value_of[n->ref], multiply, v);
   for (uint32_t i = 0; i < v->known; i++)
-    if (v->vars[i] == n->ref) return true;
-  if (v->w->copies[n->ref] <= 1 || v->known == MOST_VARS) return true;
-  v->vars[v->known++] = n->ref;
-  v->count *= v->w->copies[n->ref];
-  return true;
+    if (v->vars[i] == var) return;
+  if (v->w->copies[var] <= 1 || v->known == MOST_VARS) return;
+  v->vars[v->known++] = var;
+  v->count *= v->w->copies[var];
 }
 
 static double values_of(const struct walk *w, tir_expr x) {
   struct values v = {.w = w, .count = 1};
-  tir_walk_expr(w->ir, x, multiply, &v);
+  walk_vars(w, x, multiply, &v);
   return v.count;
 }
 
@@ -331,7 +350,7 @@ static uint64_t key_of(const struct walk *w, tir_expr x, struct values *values) 
   default: break;
   }
   if (is_number(w, x)) return 0;
-  tir_walk_expr(w->ir, x, multiply, values);
+  walk_vars(w, x, multiply, values);
   return (uint64_t)x * 0x9e3779b97f4a7c15u;
 }
 
@@ -359,27 +378,20 @@ static void add_place(struct walk *w, tir_buffer b, tir_expr index) {
 }
 
 struct mention {
-  const struct walk *w;
   tir_var var;
   bool found;
 };
 
-static bool see_mention(void *data, tir_expr x) {
+static void see_mention(void *data, tir_var var) {
   struct mention *m = data;
-  const struct tir_expr_node *n = tir_at(m->w->ir, x);
-  if (n->kind != TIR_VAR) return !m->found;
-  if (n->ref == m->var)
-    m->found = true;
-  else if (m->w->value_of[n->ref])
-    tir_walk_expr(m->w->ir, m->w->value_of[n->ref], see_mention, m);
-  return !m->found;
+  m->found |= var == m->var;
 }
 
 /* Whether a loop outside of the innermost that is not written out leaves an address the same. */
 static bool is_hoisted(const struct walk *w, tir_expr index) {
   for (uint32_t d = 0; d + 1 < w->depth && d < MOST_KEPT; d++) {
-    struct mention m = {w, w->around[d], false};
-    tir_walk_expr(w->ir, index, see_mention, &m);
+    struct mention m = {w->around[d], false};
+    walk_vars(w, index, see_mention, &m);
     if (m.var && !m.found) return true;
   }
   return false;
