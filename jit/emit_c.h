@@ -155,6 +155,14 @@ bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
 /* emit_c_mma.c: the same, of mma.sync */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 bool emit_c_mma_call(struct emit_c *e, tir_expr call);
+/* A call that is known by its name and the number of its arguments, and what writes it. */
+struct c_known_call {
+  const char *name;
+  uint32_t count;
+  void (*write)(struct emit_c *e, const tir_expr *args);
+};
+/* Writes the call, if it is one of so many; false: it is none. */
+bool emit_c_one_of(struct emit_c *e, tir_expr call, const struct c_known_call *known, size_t count);
 const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
 /* emit_c_mma8.c: the same, of mma.sync of 16 x 8 x 8 */
 bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);

@@ -261,19 +261,18 @@ static void multiply(struct emit_c *e, const tir_expr *args) {
   fputc(')', e->out);
 }
 
-bool emit_c_mma_call(struct emit_c *e, tir_expr call) {
-  static const struct {
-    const char *name;
-    uint32_t count;
-    void (*write)(struct emit_c *e, const tir_expr *args);
-  } known[] = {
-      {TIR_MMA_FILL, 3, fill}, {TIR_MMA_LOAD, 6, load}, {TIR_MMA_STORE, 4, store}, {TIR_MMA_SYNC, 7, multiply}};
+bool emit_c_one_of(struct emit_c *e, tir_expr call, const struct c_known_call *known, size_t count) {
   const struct tir_expr_node *n = tir_at(e->ir, call);
-  const tir_expr *args = tir_operands(e->ir, n->operands);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+  for (size_t i = 0; i < count; i++) {
     if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count != known[i].count) continue;
-    known[i].write(e, args);
+    known[i].write(e, tir_operands(e->ir, n->operands));
     return true;
   }
   return false;
+}
+
+bool emit_c_mma_call(struct emit_c *e, tir_expr call) {
+  static const struct c_known_call known[] = {
+      {TIR_MMA_FILL, 3, fill}, {TIR_MMA_LOAD, 6, load}, {TIR_MMA_STORE, 4, store}, {TIR_MMA_SYNC, 7, multiply}};
+  return emit_c_one_of(e, call, known, sizeof known / sizeof *known);
 }

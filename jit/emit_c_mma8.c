@@ -174,17 +174,7 @@ static void put(struct emit_c *e, const tir_expr *args) {
 }
 
 bool emit_c_mma8_call(struct emit_c *e, tir_expr call) {
-  static const struct {
-    const char *name;
-    uint32_t count;
-    void (*write)(struct emit_c *e, const tir_expr *args);
-  } known[] = {{"ptx_ldmatrix", 7, load}, {"ptx_mma", 13, multiply}, {TIR_MMA8_GET, 2, get}, {TIR_MMA8_PUT, 3, put}};
-  const struct tir_expr_node *n = tir_at(e->ir, call);
-  const tir_expr *args = tir_operands(e->ir, n->operands);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count != known[i].count) continue;
-    known[i].write(e, args);
-    return true;
-  }
-  return false;
+  static const struct c_known_call known[] = {
+      {"ptx_ldmatrix", 7, load}, {"ptx_mma", 13, multiply}, {TIR_MMA8_GET, 2, get}, {TIR_MMA8_PUT, 3, put}};
+  return emit_c_one_of(e, call, known, sizeof known / sizeof *known);
 }
