@@ -2,14 +2,14 @@
 local ms = msched
 local record_code = {}
 
--- notes; kernels: of a GPU, as NVRTC's assembler says, or where that is missing, as their source asks and is foreseen; reason:
--- why there is less.
+-- kernel: what was built; notes; kernels: of a GPU, as NVRTC's assembler says, or where that is missing, as their source asks and is foreseen; reason:
+-- why there is less; failure: why there is no kernel, whole.
 function record_code.of(func, sch, target)
   local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
-  if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*"} end
-  if not ms.target(target).arch then return {notes = kernel:notes()} end
+  if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*", failure = kernel} end
+  if not ms.target(target).arch then return {kernel = kernel, notes = kernel:notes()} end
   local assembled, list = pcall(kernel.resources, kernel, true)
-  return {notes = kernel:notes(), kernels = assembled and list or kernel:resources(), reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
+  return {kernel = kernel, notes = kernel:notes(), kernels = assembled and list or kernel:resources(), reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
 end
 
 -- What a kernel takes, in words.
@@ -20,17 +20,24 @@ function record_code.kernel_text(k)
                        k.serialized and "; products of its tensor units wait for one another" or "")
 end
 
--- The code of a function as text: of a CPU assembly, of a GPU CUDA's source; nil, and what is wrong.
-function record_code.text(func, target)
+-- A kernel's code as text: of a CPU assembly, of a GPU CUDA's source; nil, and what is wrong.
+function record_code.text(kernel)
   local path = os.tmpname()
-  local file = path .. (ms.target(target).arch and ".cu" or ".s")
-  local ok, message = pcall(function() ms.build(func, {target = target}):export(file) end)
+  local file = path .. (ms.target(kernel:target()).arch and ".cu" or ".s")
+  local ok, message = pcall(kernel.export, kernel, file)
   local opened = ok and io.open(file)
   local text = opened and opened:read "a"
   if opened then opened:close() end
   os.remove(path)
   os.remove(file)
   return text, message
+end
+
+-- The same of a function, which is built for it.
+function record_code.text_of(func, target)
+  local built, kernel = pcall(ms.build, func, {target = target})
+  if not built then return nil, kernel end
+  return record_code.text(kernel)
 end
 
 return record_code

@@ -164,13 +164,15 @@ end
 local function compared_code_of(r, func, sch)
   local known, target = pcall(ms.target, r.target)
   if not known then refuse("--assembly: record %s is of `%s`, which is not known here", r.id:sub(1, 12), r.target) end
-  local text, message = record_code.text(sch:func(), r.target)
-  if not text then refuse("record %s: its kernel cannot be built here: %s", r.id:sub(1, 12), tostring(message)) end
+  local function must(text, message) return text or refuse("record %s: its kernel cannot be built here: %s", r.id:sub(1, 12), tostring(message)) end
   if target.arch then
-    local lines = {}
-    for i, k in ipairs(record_code.of(func, sch, r.target).kernels or {}) do lines[i] = record_code.kernel_text(k) end
+    local code, lines = record_code.of(func, sch, r.target), {}
+    must(code.kernel, code.failure)
+    local text = must(record_code.text(code.kernel))
+    for i, k in ipairs(code.kernels) do lines[i] = record_code.kernel_text(k) end
     return {text = text:gsub("^/%*.-%*/\n", ""), lines = lines}
   end
+  local text = must(record_code.text_of(sch:func(), r.target))
   local assembly = ms.load "lua.report.assembly"
   local loop = assembly.inner_loops(text)[1] or {lines = {}, counts = assembly.count {}}
   local code = table.concat(loop.lines, "\n"):gsub("LBB%d+_%d+", "LBB"):gsub("\t", "  ")

@@ -146,13 +146,13 @@ local function kernels(sch, task)
   if code.reason then parts[1] = html.paragraph(code.reason) end
   for _, k in ipairs(code.kernels or {}) do parts[#parts + 1] = html.paragraph(record_code.kernel_text(k)) end
   for _, note in ipairs(code.notes or {}) do parts[#parts + 1] = html.paragraph("note: " .. note) end
-  local text = record_code.text(sch:func(), task.target)
+  local text = code.kernel and record_code.text(code.kernel)
   if text then parts[#parts + 1] = html.details("CUDA's source", html.scrolling("CUDA's source", html.element("pre", {}, html.text(text)))) end
   return table.concat(parts)
 end
 
 local function inner_loops(sch, task)
-  local text, message = record_code.text(sch:func(), task.target)
+  local text, message = record_code.text_of(sch:func(), task.target)
   if not text then return html.paragraph("The kernel cannot be built here: " .. tostring(message)) end
   local loops, columns, rows, codes = assembly.inner_loops(text), {"loop"}, {}, {}
   if #loops == 0 then return html.paragraph "The code has no loop." end
