@@ -100,6 +100,12 @@ void jit_kernel_free(struct jit_kernel *kernel) {
 jit_entry jit_kernel_entry(const struct jit_kernel *kernel) { return kernel->entry; }
 size_t jit_kernel_workspace(const struct jit_kernel *kernel) { return kernel->workspace.bytes; }
 
+void jit_running_turn(void *data, bool begins, struct jit_conditions *out) {
+  const struct jit_kernel *kernel = ((const struct jit_running *)data)->kernel;
+  *out = (struct jit_conditions){0};
+  if (kernel->backend->turn) kernel->backend->turn(kernel->device, begins, out);
+}
+
 double jit_sample(void *data, uint32_t calls) {
   const struct jit_running *r = data;
   return r->kernel->backend->sample(r->kernel, r->args, r->workspace, calls, r->stop, r->err);

@@ -8,7 +8,8 @@
 
 #include "machine.h"
 
-struct jit_device; /* where a process runs kernels; NULL: they are its own code */
+struct jit_device;   /* where a process runs kernels; NULL: they are its own code */
+struct jit_captured; /* work of a device as a graph */
 
 /* Memory that kernels are given, with guards around each piece. Where it is not in place, only these functions touch it. */
 struct jit_memory {
@@ -75,8 +76,12 @@ struct jit_backend {
   /* The same of what another library starts; NULL: there are no devices. */
   bool (*run_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                     ms_error *err);
+  /* captured: what is kept of it from one sample to the next, NULL at first, while data and buffers stay; to be freed */
   double (*sample_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
-                         bool cold, uint32_t calls, ms_error *err);
+                         bool cold, struct jit_captured **captured, uint32_t calls, ms_error *err);
+  void (*free_captured)(struct jit_captured *captured); /* may be NULL */
+  /* NULL, or as a jit_turn: calls within one another count as one */
+  void (*turn)(struct jit_device *device, bool begins, struct jit_conditions *out);
   bool apart;      /* its kernels need no processor of the host's: builders go on while they are timed */
   double settling; /* seconds that a process loses when its first run is ended: none is for less */
 };
@@ -98,5 +103,6 @@ struct jit_running {
   const volatile int *stop; /* as `sample` takes it */
 };
 double jit_sample(void *running, uint32_t calls);
+jit_turn jit_running_turn; /* of the same; where that is the host's, out->clock is 0 */
 
 #endif

@@ -143,13 +143,22 @@ double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *er
   return sample(&(struct timed){call, true, err}, calls);
 }
 
+void jit_call_turn(const struct jit_call *call, bool begins, struct jit_conditions *out) {
+  struct jit_running running = {.kernel = call->kernel};
+  jit_running_turn(&running, begins, out);
+}
+
+static void turn(void *data, bool begins, struct jit_conditions *out) {
+  jit_call_turn(((const struct timed *)data)->call, begins, out);
+}
+
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err) {
   assert(tolerance > 0 && limit > 0);
   double start = measure_now();
   if (!jit_call_run(call, err)) return false; /* warms caches and pages */
   ms_error why = {.instruction = -1};
   struct timed timed = {call, measure_now() - start > LONG_CALL, &why};
-  const struct timing_subject subject = {sample, &timed};
+  const struct timing_subject subject = {.sample = sample, .turn = turn, .data = &timed};
   double once = sample(&timed, 1);
   timed.is_long = once > LONG_CALL;
   struct timing_plan plan = {.tolerance = tolerance,

@@ -24,7 +24,9 @@ bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, boo
 bool cuda_run_other(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                     ms_error *err);
 double cuda_sample_other(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
-                         bool cold, uint32_t calls, ms_error *err);
+                         bool cold, struct jit_captured **captured, uint32_t calls, ms_error *err);
+void cuda_free_captured(struct jit_captured *captured);
+void cuda_turn(struct jit_device *device, bool begins, struct jit_conditions *out);
 double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
                    const volatile int *stop, ms_error *err);
 

@@ -143,5 +143,7 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .sample = cuda_sample,
                                          .run_other = cuda_run_other,
                                          .sample_other = cuda_sample_other,
+                                         .free_captured = cuda_free_captured,
+                                         .turn = cuda_turn,
                                          .apart = true,
                                          .settling = 1};

@@ -1,8 +1,12 @@
-/* Kernels on CUDA's devices: loading, memory between zones of a pattern, launching, timing by events. */
+/* Kernels on CUDA's devices: loading, memory between zones of a pattern, launching, timing by events around graphs, or around
+ * launches. */
 #include "cuda.h"
 #include "cuda_launch.h"
 #include "driver.h"
+#include "graph.h"
+#include "lease.h"
 #include "nvrtc.h"
+#include "pace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +87,7 @@ void cuda_describe(const struct jit_device *device, struct jit_ran_on *out) {
   if (!driver_describe(device->driver, device->ordinal, &info, NULL)) return;
   memcpy(out->name, info.name, sizeof out->name);
   jit_device_clocks((uint32_t)device->ordinal, &out->clocks, NULL);
+  memcpy(out->uncaptured, device->uncaptured, sizeof out->uncaptured);
 }
 
 /* A context takes more addresses than the machine has memory. */
@@ -162,6 +167,7 @@ struct loaded {
   struct cuda_plan plan; /* its lists lie in `bytes` */
   void *bytes, *module, **functions;
   void *start, *end; /* events */
+  struct jit_captured *captured;
 };
 
 enum { PLAIN_SHARED_BYTES = 48 << 10 };
@@ -184,6 +190,7 @@ static bool find_functions(const struct driver *d, struct loaded *l, ms_error *e
 void cuda_unload(struct jit_kernel *kernel) {
   struct loaded *l = kernel->loaded;
   const struct driver *d = kernel->device->driver;
+  cuda_free_captured(l->captured);
   if (driver_enter(kernel->device, NULL)) {
     if (l->start) d->free_event(l->start);
     if (l->end) d->free_event(l->end);
@@ -258,7 +265,8 @@ static bool give(const struct loaded *l, const struct cuda_launch *launch, const
   return true;
 }
 
-static bool launch_all(const struct jit_kernel *kernel, void **args, const void *workspace, ms_error *err) {
+static bool launch_all(const struct jit_kernel *kernel, void **args, const void *workspace, void *stream,
+                       ms_error *err) {
   const struct loaded *l = kernel->loaded;
   const struct driver *d = kernel->device->driver;
   for (uint32_t i = 0; i < l->plan.launch_count; i++) {
@@ -266,7 +274,7 @@ static bool launch_all(const struct jit_kernel *kernel, void **args, const void 
     struct given given;
     if (!give(l, launch, d, args, workspace, &given, err)) return false;
     int result = d->launch(l->functions[i], launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-                           launch->block[1], launch->block[2], launch->shared_bytes, NULL, given.at, NULL);
+                           launch->block[1], launch->block[2], launch->shared_bytes, stream, given.at, NULL);
     if (!driver_check(result, launch->name, err)) return false;
   }
   return true;
@@ -275,7 +283,7 @@ static bool launch_all(const struct jit_kernel *kernel, void **args, const void 
 bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
               ms_error *err) {
   (void)outlive, (void)stop; /* a fault is the device's, which is not stopped */
-  return driver_enter(kernel->device, err) && launch_all(kernel, args, workspace, err) &&
+  return driver_enter(kernel->device, err) && launch_all(kernel, args, workspace, NULL, err) &&
          driver_check(kernel->device->driver->synchronize(), "running kernels", err);
 }
 
@@ -302,9 +310,58 @@ struct work {
   void *data;
 };
 
-static bool start(const struct work *w, ms_error *err) {
-  if (w->kernel) return launch_all(w->kernel, (void **)w->args, w->workspace, err);
-  return w->start(w->data, w->args) || ms_fail(err, MS_NOT_LAUNCHED, "the library does not start its routine");
+static bool start_on(void *work, void *stream, ms_error *err) {
+  const struct work *w = work;
+  if (w->kernel) return launch_all(w->kernel, (void **)w->args, w->workspace, stream, err);
+  return w->start(w->data, w->args, stream) || ms_fail(err, MS_NOT_LAUNCHED, "the library does not start its routine");
+}
+
+static bool start(const struct work *w, ms_error *err) { return start_on((void *)w, NULL, err); }
+
+/* ---- Timing ---- */
+
+/* What a graph was captured of: it holds addresses and scalars. */
+struct jit_captured {
+  struct graph *graph; /* NULL: it cannot be captured */
+  uint64_t operands;   /* of which values */
+  char why[160];
+};
+
+void cuda_free_captured(struct jit_captured *captured) {
+  if (captured) graph_free(captured->graph);
+  free(captured);
+}
+
+/* FNV-1a of the operands' values; of another library's routine they stay. */
+static uint64_t hash_of_operands(const struct work *w) {
+  uint64_t hash = 0xcbf29ce484222325u, value = 0;
+  const struct loaded *l = w->kernel ? w->kernel->loaded : NULL;
+  for (uint32_t i = 0; l && i < l->plan.launch_count; i++)
+    for (uint32_t o = 0; o < l->plan.launches[i].count; o++) {
+      const struct cuda_operand *operand = &l->plan.operands[l->plan.launches[i].first + o];
+      memcpy(&value, operand_of(operand, (void **)w->args, w->workspace, &value), sizeof value);
+      hash = (hash ^ value) * 0x100000001b3u;
+    }
+  return hash;
+}
+
+/* The work as a graph, captured when it is first asked for. NULL: it cannot be; *failed: it was replayed, and failed. */
+static const struct graph *graph_of(const struct work *w, struct jit_captured **kept, bool *failed, ms_error *err) {
+  uint64_t operands = hash_of_operands(w);
+  *failed = false;
+  if (!*kept || (*kept)->operands != operands) {
+    const struct graph_work work = {start_on, (void *)w};
+    ms_error why = {.instruction = -1};
+    cuda_free_captured(*kept);
+    *kept = calloc(1, sizeof **kept);
+    if (!*kept) abort();
+    (*kept)->operands = operands;
+    (*kept)->graph = graph_new(w->device, &work, failed, &why);
+    snprintf((*kept)->why, sizeof(*kept)->why, "%.150s", (*kept)->graph ? "" : why.message);
+    if (*failed && err) *err = why;
+  }
+  memcpy(w->device->uncaptured, (*kept)->why, sizeof w->device->uncaptured);
+  return (*kept)->graph;
 }
 
 /* Milliseconds of so many runs in a row. */
@@ -317,7 +374,9 @@ static bool time_runs(const struct work *w, uint32_t runs, float *milliseconds, 
          driver_check(d->elapsed(milliseconds, w->start_event, w->end_event), "timing kernels", err);
 }
 
-static double sample(const struct work *w, bool cold, uint32_t calls, ms_error *err) {
+/* By launches one after another, what they cost the host included where that is more than the kernels take; with the cache
+ * flushed before each, which takes longer than a launch, so that none is waited for. */
+static double sample_launches(const struct work *w, bool cold, uint32_t calls, ms_error *err) {
   bool ok = driver_enter(w->device, err);
   uint32_t rounds = cold ? calls : 1;
   double sum = 0;
@@ -330,9 +389,28 @@ static double sample(const struct work *w, bool cold, uint32_t calls, ms_error *
   return ok ? 1e-3 * sum / calls : -1;
 }
 
+/* A graph has as many runs as it needs, whatever calls says. */
+static double sample(const struct work *w, bool cold, struct jit_captured **kept, uint32_t calls, ms_error *err) {
+  bool failed = false;
+  *w->device->uncaptured = 0;
+  lease_take(w->device);
+  const struct graph *graph = cold ? NULL : graph_of(w, kept, &failed, err);
+  double seconds = failed ? -1 : graph ? graph_sample(graph, err) : sample_launches(w, cold, calls, err);
+  if (!graph && seconds >= 0) pace_launch(w->device, NULL); /* its clock is known all the same */
+  lease_give(w->device);
+  return seconds;
+}
+
+void cuda_turn(struct jit_device *device, bool begins, struct jit_conditions *out) {
+  if (begins) lease_take(device);
+  *out = (struct jit_conditions){.clock = begins ? pace_now(device) : pace_clock(device),
+                                 .by_launches = *device->uncaptured != 0};
+  if (!begins) lease_give(device);
+}
+
 double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
                    const volatile int *stop, ms_error *err) {
-  const struct loaded *l = kernel->loaded;
+  struct loaded *l = kernel->loaded;
   (void)stop;
   const struct work w = {.device = kernel->device,
                          .start_event = l->start,
@@ -340,7 +418,7 @@ double cuda_sample(const struct jit_kernel *kernel, void **args, void *workspace
                          .kernel = kernel,
                          .args = args,
                          .workspace = workspace};
-  return sample(&w, l->plan.cold != 0, calls, err);
+  return sample(&w, l->plan.cold != 0, &l->captured, calls, err);
 }
 
 bool cuda_run_other(struct jit_device *device, jit_routine_start *routine, void *data, void *const *buffers,
@@ -351,12 +429,12 @@ bool cuda_run_other(struct jit_device *device, jit_routine_start *routine, void 
 }
 
 double cuda_sample_other(struct jit_device *device, jit_routine_start *routine, void *data, void *const *buffers,
-                         bool cold, uint32_t calls, ms_error *err) {
+                         bool cold, struct jit_captured **captured, uint32_t calls, ms_error *err) {
   struct work w = {.device = device, .args = buffers, .start = routine, .data = data};
   const struct driver *d = device->driver;
   bool ok = driver_enter(device, err) && driver_check(d->new_event(&w.start_event, 0), "making an event", err) &&
             driver_check(d->new_event(&w.end_event, 0), "making an event", err);
-  double seconds = ok ? sample(&w, cold, calls, err) : -1;
+  double seconds = ok ? sample(&w, cold, captured, calls, err) : -1;
   if (w.start_event) d->free_event(w.start_event);
   if (w.end_event) d->free_event(w.end_event);
   return seconds;

@@ -35,6 +35,18 @@ struct jit_device {
   void *context;
   uint64_t flushed; /* memory that is written to flush its cache; 0: it was not asked for yet */
   size_t flushed_bytes;
+  void *stream; /* on which graphs are captured and launched; NULL: none was yet */
+  struct pace { /* pace.h */
+    void *module, *function;
+    uint64_t sums;
+    bool tried;
+  } pace;
+  struct lease { /* lease.h */
+    bool opened;
+    int file; /* -1: it cannot be */
+    uint32_t depth;
+  } lease;
+  char uncaptured[160]; /* why what was timed last was no graph; "": it was, or is not to be */
 };
 /* One a device in a process, which keeps it. NULL: err is filled. */
 struct jit_device *driver_open(int ordinal, ms_error *err);

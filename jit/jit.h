@@ -223,14 +223,17 @@ bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, 
 /* Seconds of one of so many runs in a row, on arguments that stay where the kernel has them: of a device by its own clock.
  * Below 0: one failed, and err says how. */
 double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *err);
+struct jit_conditions;
+/* A jit_turn of what runs the call; out->clock is 0 where that is the host. */
+void jit_call_turn(const struct jit_call *call, bool begins, struct jit_conditions *out);
 
 /* ---- Routines of other libraries on devices ----------------------------------------------------------------------
  * A vendor's routine beside kernels: on the device that runs the target's code, in this process and its context, on
  * buffers of its own there, timed as kernels are. */
 
-/* Starts the routine on the default stream of the context that is this thread's; buffers: addresses on the device. false:
- * it cannot be started. */
-typedef bool jit_routine_start(void *data, void *const *buffers);
+/* Starts the routine in the context that is this thread's; buffers: addresses on the device; stream: a CUstream, NULL for
+ * the default one, on which all that it starts is, as it may be captured in a graph. false: it cannot be started. */
+typedef bool jit_routine_start(void *data, void *const *buffers, void *stream);
 struct jit_routine;
 /* Calls it once, with no buffers, in the context of the device that runs the target's code, and waits for what it began:
  * for what another library does before its first routine. */
@@ -242,7 +245,7 @@ struct jit_routine *jit_routine_new(const struct jit_target *target, const struc
 void jit_routine_free(struct jit_routine *routine);
 /* Runs it once, on what the buffers hold, to which they are set afterwards. */
 bool jit_routine_run(const struct jit_routine *routine, ms_error *err);
-double jit_routine_sample(const struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
+double jit_routine_sample(struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
 
 /* ---- Agreement ---------------------------------------------------------------------------------------------------
  * What a scheduled function computes is compared with what the unscheduled one does, built as it stands, everywhere: on
@@ -295,19 +298,37 @@ struct jit_timing {
   uint32_t runs;
   bool censored; /* stopped while slower than the limit: `seconds` is a lower bound */
   bool busy;     /* other programs had the processors meanwhile, however often it was sampled: it may be faster */
+  /* Of a device, while it was timed: */
+  double clock;     /* hertz of its processors, by a kernel of known work between the samples; 0: not known */
+  double raw;       /* `seconds` as measured, where they were scaled to the clock that the run began with; else 0 */
+  bool by_launches; /* no graph of it could be captured: launches are part of its time */
 };
 /* Times a call until the interval is within `tolerance` of the median (relative half width) or `limit` seconds have
  * passed; up to three times where the machine is busy. false: no memory, or an assertion of the function failed. */
 bool jit_call_time(const struct jit_call *call, double tolerance, double limit, struct jit_timing *out, ms_error *err);
 
+/* What a device was like while something was timed on it. */
+struct jit_conditions {
+  double clock;     /* hertz of its processors; 0: not known */
+  bool by_launches; /* as jit_timing has it */
+};
+/* Told before samples are taken, and after: between the two no other process of ours times anything on the device. Gives what it is
+ * like then, at the end over all samples. */
+typedef void jit_turn(void *data, bool begins, struct jit_conditions *out);
+/* What is waited for that takes longer than a second, as a device on which another process times, is said in words to
+ * `say`, of any thread; NULL: to nobody. */
+void jit_say_waiting(void (*say)(const char *text));
+
 /* One of several calls whose times are compared. */
 struct jit_contender {
   void (*call)(void *data);                     /* timed by the clock; or, in its place: */
   double (*sample)(void *data, uint32_t calls); /* gives the seconds of one of so many calls in a row */
+  jit_turn *turn;                               /* NULL, or: of a device */
   void *data;
 };
 /* Times them in turn, in short slices with a rest before each so that one's idle threads do not take the other's cores:
- * what disturbs the machine disturbs all alike. Each gets `seconds` of slices. false: no memory,
+ * what disturbs the machine disturbs all alike; in an order drawn for each round. Slices that a device begins at another
+ * clock than the first are scaled to that. Each gets `seconds` of slices. false: no memory,
  * or a sample is below 0: its calls failed. */
 bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out);
 /* The same to know which is the fastest: from the third slice on those that are slower, by 95 % intervals of their medians,
@@ -348,6 +369,8 @@ struct jit_ran_on {
   char name[96];
   int driver;                      /* the newest CUDA that it knows: 12040 for 12.4 */
   struct jit_device_clocks clocks; /* 0: not known, where NVML is missing */
+  uint32_t others;                 /* other processes on the device then; 0: none, or not known */
+  char uncaptured[160];            /* why its graph could not be captured; "": it was, or none was asked for */
 };
 
 struct jit_result {

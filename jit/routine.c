@@ -13,6 +13,7 @@ struct jit_routine {
   bool cold;
   jit_routine_start *start;
   void *data;
+  struct jit_captured *captured;
 };
 
 /* The backend, and the device that runs the target's code. */
@@ -68,6 +69,7 @@ struct jit_routine *jit_routine_new(const struct jit_target *target, const struc
 
 void jit_routine_free(struct jit_routine *r) {
   if (!r) return;
+  r->backend->free_captured(r->captured);
   for (uint32_t i = 0; i < r->count; i++) r->backend->memory->release(r->device, r->buffers[i], r->host[i].bytes);
   free(r->host);
   free(r->buffers);
@@ -86,6 +88,6 @@ bool jit_routine_run(const struct jit_routine *r, ms_error *err) {
   return true;
 }
 
-double jit_routine_sample(const struct jit_routine *r, uint32_t calls, ms_error *err) {
-  return r->backend->sample_other(r->device, r->start, r->data, r->buffers, r->cold, calls, err);
+double jit_routine_sample(struct jit_routine *r, uint32_t calls, ms_error *err) {
+  return r->backend->sample_other(r->device, r->start, r->data, r->buffers, r->cold, &r->captured, calls, err);
 }

@@ -9,6 +9,13 @@
 #include <sys/resource.h>
 #include <time.h>
 
+static const double HERTZ_NOISE = 0.01; /* of a device's clock: what differs by less is the same */
+
+/* By how much more time a call takes at the other clock. */
+static double scale_between(double hertz, double other) {
+  return hertz <= 0 || other <= 0 || fabs(hertz - other) <= HERTZ_NOISE * other ? 1 : hertz / other;
+}
+
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -104,6 +111,12 @@ struct timed {
   double *samples;
 };
 
+static struct jit_conditions take_turn(jit_turn *turn, void *data, bool begins) {
+  struct jit_conditions conditions = {0};
+  if (turn) turn(data, begins, &conditions);
+  return conditions;
+}
+
 static double seconds_of_calls(const struct timed *t, uint32_t calls) {
   return t->subject->sample(t->subject->data, calls);
 }
@@ -158,15 +171,28 @@ static bool sample_again(const struct timed *t, uint32_t calls, struct jit_timin
   return ok;
 }
 
+/* What a card's power lets it do differs from one candidate to the next: compared are times at one clock. */
+static void note_conditions(const struct timing_plan *plan, const struct jit_conditions *conditions,
+                            struct jit_timing *out) {
+  double scale = scale_between(conditions->clock, plan->hertz);
+  out->clock = conditions->clock, out->by_launches = conditions->by_launches;
+  if (scale == 1) return;
+  out->raw = out->seconds;
+  out->seconds *= scale, out->low *= scale, out->high *= scale;
+}
+
 bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out) {
   struct timed t = {subject, plan, plan->clock ? plan->clock : &machine, NULL};
   t.samples = malloc(MOST_SAMPLES * sizeof *t.samples);
   if (!t.samples) return false;
+  take_turn(subject->turn, subject->data, true);
   double once = plan->once < SHORT_CALL ? seconds_of_calls(&t, 1) : plan->once;
   bool ok = once >= 0;
   if (once < 1e-9) once = 1e-9;
   uint32_t calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   ok = ok && sample_again(&t, calls, out);
+  const struct jit_conditions conditions = take_turn(subject->turn, subject->data, false);
+  if (ok) note_conditions(plan, &conditions, out);
   free(t.samples);
   return ok;
 }
@@ -180,7 +206,10 @@ struct samples {
   double *at, seconds; /* of all slices */
   uint64_t interruptions;
   uint32_t count, calls; /* calls a sample */
-  bool lost;             /* another is faster: no more slices */
+  uint32_t clocked;
+  double hertz, raw; /* sums: of the slices whose clock is known; of samples, as they were */
+  bool scaled, by_launches;
+  bool lost; /* another is faster: no more slices */
 };
 
 static double sample_contender(const struct jit_contender *c, uint32_t calls, const struct timing_clock *clock) {
@@ -190,25 +219,62 @@ static double sample_contender(const struct jit_contender *c, uint32_t calls, co
   return (clock->now() - before) / calls;
 }
 
-static bool time_slice(const struct jit_contender *c, struct samples *s, const struct timing_clock *clock) {
-  clock->rest();
+/* The samples of a slice, times the scale. */
+static bool sample_slice(const struct jit_contender *c, struct samples *s, const struct timing_clock *clock,
+                         double scale) {
   double warming = sample_contender(c, WARMING_CALLS, clock), once = fmax(warming, 1e-9), start = clock->now();
   uint64_t interruptions = clock->interruptions();
   if (warming < 0) return false;
   if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   do {
-    s->at[s->count] = sample_contender(c, s->calls, clock);
-    if (s->at[s->count++] < 0) return false;
+    double seconds = sample_contender(c, s->calls, clock);
+    if (seconds < 0) return false;
+    s->at[s->count++] = scale * seconds, s->raw += seconds;
   } while (s->count < MOST_SAMPLES && clock->now() - start < SLICE);
   s->seconds += clock->now() - start;
   s->interruptions += clock->interruptions() - interruptions;
   return true;
 }
 
+/* After a rest all begin alike, but for what warms the device over many slices: *hertz is the clock that the first began at. */
+static bool time_slice(const struct jit_contender *c, const struct jit_contender *turns, struct samples *s,
+                       const struct timing_clock *clock, double *hertz) {
+  clock->rest();
+  double now = take_turn(turns->turn, turns->data, true).clock;
+  if (*hertz <= 0) *hertz = now;
+  double scale = scale_between(now, *hertz);
+  bool ok = sample_slice(c, s, clock, scale);
+  const struct jit_conditions conditions = take_turn(turns->turn, turns->data, false);
+  s->scaled |= scale != 1, s->by_launches |= conditions.by_launches;
+  if (conditions.clock > 0) s->hertz += conditions.clock, s->clocked++;
+  return ok;
+}
+
+/* Who takes a contender's turns: itself, or, where it is another library's on that device, the first that does. */
+static const struct jit_contender *turns_of(const struct jit_contender *all, uint32_t count, uint32_t at) {
+  for (uint32_t i = 0; !all[at].turn && all[at].sample && i < count; i++)
+    if (all[i].turn) return &all[i];
+  return &all[at];
+}
+
+/* A permutation of 0 to count-1, by the round. */
+static void draw_order(uint32_t round, uint32_t count, uint32_t *order) {
+  uint64_t state = 0x9e3779b97f4a7c15u * (round + 1);
+  for (uint32_t i = 0; i < count; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    uint32_t at = (uint32_t)((state >> 33) % (i + 1));
+    order[i] = order[at];
+    order[at] = i;
+  }
+}
+
 static void summarize_slices(struct samples *s, struct jit_timing *out) {
   *out = (struct jit_timing){0};
   timing_summarize(s->at, s->count, out);
   out->busy = was_disturbed(s->at, out, s->interruptions, s->seconds);
+  out->clock = s->clocked ? s->hertz / s->clocked : 0;
+  out->by_launches = s->by_launches;
+  out->raw = s->scaled ? s->raw / s->count : 0;
 }
 
 /* Those whose median is above that of the fastest, by intervals that do not overlap, have lost. Gives how many have not. */
@@ -227,15 +293,17 @@ static uint32_t leave_out_losers(struct samples *all, uint32_t count) {
   return left;
 }
 
-static bool take_turns(const struct jit_contender *contenders, struct samples *all, uint32_t count,
+static bool take_turns(const struct jit_contender *contenders, struct samples *all, uint32_t *order, uint32_t count,
                        const struct timing_turns *turns) {
-  double start = turns->clock->now();
+  double start = turns->clock->now(), hertz = 0;
   uint32_t left = count, least = turns->to_find_fastest ? LEAST_OF_FASTEST : LEAST_SLICES;
   for (uint32_t round = 0; round < least || turns->clock->now() - start < turns->seconds * left; round++) {
-    for (uint32_t i = 0; i < count; i++) { /* each goes first in its turn */
-      uint32_t at = (round + i) % count;
-      if (all[at].count == MOST_SAMPLES || all[at].lost) continue;
-      if (!time_slice(&contenders[at], &all[at], turns->clock)) return false;
+    draw_order(round, count, order);
+    for (uint32_t i = 0; i < count; i++) {
+      struct samples *s = &all[order[i]];
+      if (s->count == MOST_SAMPLES || s->lost) continue;
+      const struct jit_contender *c = &contenders[order[i]];
+      if (!time_slice(c, turns_of(contenders, count, order[i]), s, turns->clock, &hertz)) return false;
     }
     if (turns->to_find_fastest && round + 1 >= LEAST_OF_LOSERS) left = leave_out_losers(all, count);
     if (turns->to_find_fastest && left < 2) return true;
@@ -247,12 +315,14 @@ bool timing_in_turn(const struct jit_contender *contenders, uint32_t count, cons
                     struct jit_timing *out) {
   assert(count > 0);
   struct samples *all = calloc(count, sizeof *all);
+  uint32_t *order = calloc(count, sizeof *order);
   bool ok = all != NULL;
   for (uint32_t i = 0; ok && i < count; i++) ok = (all[i].at = malloc(MOST_SAMPLES * sizeof(double))) != NULL;
-  ok = ok && take_turns(contenders, all, count, turns);
+  ok = ok && order && take_turns(contenders, all, order, count, turns);
   for (uint32_t i = 0; ok && i < count; i++) summarize_slices(&all[i], &out[i]);
   for (uint32_t i = 0; all && i < count; i++) free(all[i].at);
   free(all);
+  free(order);
   return ok;
 }
 

@@ -7,6 +7,7 @@
 /* What is timed: gives seconds of one of so many calls in a row; below 0: one failed. */
 struct timing_subject {
   double (*sample)(void *data, uint32_t calls);
+  jit_turn *turn; /* NULL: nothing is known of where it runs */
   void *data;
 };
 /* What timing reads besides; a test gives its own. */
@@ -24,6 +25,8 @@ struct timing_plan {
   double best;      /* 0, or the seconds of another: what is slower, and was not interrupted, need not be known well */
   uint32_t again;   /* how often all is sampled anew where the machine was busy */
   const struct timing_clock *clock; /* NULL: the machine's */
+  double
+      hertz; /* 0, or: what was timed at another clock of the device, by more than HERTZ_NOISE, is scaled to this one */
 };
 extern const struct timing_clock timing_apart; /* of calls whose time is a device's: this process may be interrupted */
 /* Calls the subject until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,

@@ -80,10 +80,10 @@ struct opening {
 };
 
 /* In the device's context, where their handles are made. */
-static bool open_there(void *data, void *const *buffers) {
+static bool open_there(void *data, void *const *buffers, void *stream) {
   struct opening *o = data;
   const char *own = getenv(o->asked->variable);
-  (void)buffers;
+  (void)buffers, (void)stream;
   o->tried = true;
   if (own && *own) return open_vendor(o->asked->vendor, own, 1, o->out, &o->err);
   for (size_t i = 0; o->asked->names[i]; i++)

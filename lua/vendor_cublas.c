@@ -10,6 +10,7 @@
 
 typedef int create(void **handle);
 typedef int property(int which, int *value);
+typedef int set_stream(void *handle, void *stream);
 typedef int sgemm(void *handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
                   long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
                   long long stride_c, int batch);
@@ -24,21 +25,27 @@ enum { COMPUTE_FLOAT = 68, DEFAULT_ALGORITHM = -1 };
 struct cublas {
   sgemm *multiply;
   gemm_ex *multiply_short; /* NULL: it has none */
+  set_stream *set_stream;
   void *handle;
 };
 
 static void *start(void *library, int threads, ms_error *err) {
   create *make = (create *)dlsym(library, "cublasCreate_v2");
   sgemm *multiply = (sgemm *)dlsym(library, "cublasSgemmStridedBatched");
+  set_stream *on = (set_stream *)dlsym(library, "cublasSetStream_v2");
   void *handle = NULL;
   (void)threads;
-  if (!make || !multiply)
-    return ms_fail(err, MS_NOT_LAUNCHED, "it has no %s", make ? "cublasSgemmStridedBatched" : "cublasCreate_v2"), NULL;
+  if (!make || !multiply || !on)
+    return ms_fail(err, MS_NOT_LAUNCHED, "it has no %s",
+                   !make       ? "cublasCreate_v2"
+                   : !multiply ? "cublasSgemmStridedBatched"
+                               : "cublasSetStream_v2"),
+           NULL;
   int status = make(&handle);
   if (status) return ms_fail(err, MS_NOT_LAUNCHED, "cublasCreate_v2 gives %d", status), NULL;
   struct cublas *c = malloc(sizeof *c);
   if (!c) abort();
-  *c = (struct cublas){multiply, (gemm_ex *)dlsym(library, "cublasGemmStridedBatchedEx"), handle};
+  *c = (struct cublas){multiply, (gemm_ex *)dlsym(library, "cublasGemmStridedBatchedEx"), on, handle};
   return c;
 }
 
@@ -69,13 +76,15 @@ static int type_of(tir_type t) { return t == TIR_T_F32 ? R_32F : tir_type_code(t
 static bool is_short(const struct call *c) { return c->types[VENDOR_SOURCE] != R_32F; }
 
 /* Short floats are summed in float32, on tensor cores; float32 is multiplied as such, not as TF32. */
-static bool multiply(void *data, void *const *buffers) {
+static bool multiply(void *data, void *const *buffers, void *stream) {
   struct call *c = data;
   static const float one = 1, zero = 0;
   long long m = c->rows, n = c->columns, k = c->depth;
   const struct cublas *b = c->cublas;
   int op_a = c->transposed[VENDOR_WEIGHTS], op_b = c->transposed[VENDOR_SOURCE];
   int lda = (int)(op_a ? k : n), ldb = (int)(op_b ? m : k);
+  c->status = b->set_stream(b->handle, stream);
+  if (c->status) return false;
   c->status =
       is_short(c)
           ? b->multiply_short(b->handle, op_a, op_b, (int)n, (int)m, (int)k, &one, buffers[VENDOR_WEIGHTS],

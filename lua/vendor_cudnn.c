@@ -26,6 +26,7 @@ static const size_t MOST_WORKSPACE = (size_t)1 << 30;
 struct cudnn {
   void *handle;
   int (*create)(void **handle);
+  int (*set_stream)(void *handle, void *stream);
   const char *(*name)(int status);
   size_t (*version)(void);
   int (*new_tensor)(void **tensor);
@@ -69,6 +70,7 @@ static const struct {
 #define FUNCTION(field, name, operators)                                                                               \
   { offsetof(struct cudnn, field), name, operators }
     FUNCTION(create, "cudnnCreate", 0),
+    FUNCTION(set_stream, "cudnnSetStream", 0),
     FUNCTION(name, "cudnnGetErrorString", 0),
     FUNCTION(version, "cudnnGetVersion", 0),
     FUNCTION(new_tensor, "cudnnCreateTensorDescriptor", 0),
@@ -423,15 +425,16 @@ static bool lay_out(struct call *c, int layout) {
 
 /* ---- Running ---- */
 
-static bool begin(void *data, void *const *buffers) {
+static bool begin(void *data, void *const *buffers, void *stream) {
   struct call *c = data;
-  c->status = c->operation->start(c, buffers);
+  c->status = c->cudnn->set_stream(c->cudnn->handle, stream);
+  if (!c->status) c->status = c->operation->start(c, buffers);
   return !c->status;
 }
 
-static bool ask_bytes(void *data, void *const *buffers) {
+static bool ask_bytes(void *data, void *const *buffers, void *stream) {
   struct call *c = data;
-  (void)buffers;
+  (void)buffers, (void)stream;
   c->workspace = 0;
   c->status = c->operation->bytes ? c->operation->bytes(c, &c->workspace) : 0;
   return !c->status;

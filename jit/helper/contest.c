@@ -55,7 +55,7 @@ void contest_main(struct channel *channel, const struct workloads *all, struct n
   if (!open_all(w, &message, &arena, contest.count, loaded)) return;
   if (backend->prepare) backend->prepare(&w->hello->target);
   for (uint32_t i = 0; i < contest.count; i++)
-    contenders[i] = (struct jit_contender){.sample = jit_sample, .data = &loaded[i]};
+    contenders[i] = (struct jit_contender){.sample = jit_sample, .turn = jit_running_turn, .data = &loaded[i]};
   note->stage = STAGE_TIMING;
   if (!jit_find_fastest(contenders, contest.count, contest.seconds, timings)) return;
   channel_send(channel, MEASURE_CONTESTED, timings, contest.count * sizeof *timings, NULL, 0);

@@ -118,7 +118,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
   ms_error err = {.instruction = -1};
   struct jit_running running = {c->kernel, r->arena.timed, c->workspace, &err};
-  const struct timing_subject subject = {jit_sample, &running};
+  const struct timing_subject subject = {.sample = jit_sample, .turn = jit_running_turn, .data = &running};
   enter(r, STAGE_TIMING, most);
   bool ok = timing_measure(&subject, &plan, &c->out->timing);
   leave(r);

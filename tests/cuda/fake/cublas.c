@@ -6,6 +6,7 @@
 #include <string.h>
 
 void fake_cuda_pass(double milliseconds);
+void fake_cuda_on(void *stream);
 double fake_cuda_ease(const void *data);
 
 static const char *setting(const char *name, const char *otherwise) {
@@ -17,6 +18,11 @@ int cublasCreate_v2(void **handle) {
   static int one;
   *handle = &one;
   return 0;
+}
+
+int cublasSetStream_v2(void *handle, void *stream) {
+  fake_cuda_on(stream);
+  return handle ? 0 : 1;
 }
 
 int cublasGetProperty(int which, int *value) {

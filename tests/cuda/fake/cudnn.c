@@ -13,6 +13,7 @@
 #include <string.h>
 
 void fake_cuda_pass(double milliseconds);
+void fake_cuda_on(void *stream);
 double fake_cuda_ease(const void *data);
 
 enum { SUCCESS, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
@@ -42,6 +43,11 @@ int cudnnCreate(void **handle) {
   static int one;
   *handle = &one;
   return is_told("create") ? NOT_INITIALIZED : SUCCESS;
+}
+
+int cudnnSetStream(void *handle, void *stream) {
+  fake_cuda_on(stream);
+  return handle ? SUCCESS : BAD_PARAM;
 }
 
 /* ---- Descriptors ---- */

@@ -16,6 +16,12 @@
  *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with small whole
  *                      numbers, of whatever float, and so what else of their libraries: as a device's clock rises
  *                      where few bits change; unset: 1
+ *   FAKE_CUDA_CLOCK    megahertz of their processors, as `1500`; or, as `1980 1500 3`, another from the third millisecond
+ *                      on that kernels take: those take longer by as much. Unset: 1500
+ *   FAKE_CUDA_CAPTURE  what becomes of graphs: `none`, capturing is refused; `spoiled`, it is spoiled at the end;
+ *                      `instance`, none is instantiated
+ *   FAKE_CUDA_TRACE    a file in which each stretch of kernels between two events is noted: process, when it began and
+ *                      ended in nanoseconds of the machine's clock
  *   FAKE_CUDA_TIMES    milliseconds of a kernel, alike, or for all, as `any=0.01`, from that to ten times it, by its
  *                      source: events follow a clock that these move; unset: 0.01. Twice that
  *                      where the cache was flushed: by filling as much as it holds, which takes a millisecond */
@@ -30,6 +36,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -44,13 +51,19 @@ enum {
   NO_BINARY = 209,
   INVALID_HANDLE = 400,
   NOT_FOUND = 500,
+  CAPTURE_UNSUPPORTED = 900,
+  CAPTURE_INVALIDATED = 901,
+  CAPTURE_UNMATCHED = 903,
+  CAPTURE_IMPLICIT = 906,
   UNKNOWN = 999
 };
-enum { MOST_THREADS = 1024, MOST_DEVICES = 8 };
+enum { MOST_THREADS = 1024, MOST_DEVICES = 8, MOST_ARGS = 256 };
 
-static int sticky; /* the context's fault */
-static double now; /* milliseconds of the devices' clock */
+static int sticky;      /* the context's fault */
+static double now;      /* milliseconds of the devices' clock */
+static double busy_for; /* milliseconds that kernels took */
 static int is_cold;
+static char pace;                         /* stands for the module and the function of the pace kernel */
 static pid_t started_by;                  /* the process: a child of its own has to start it again */
 static _Thread_local const char *current; /* the thread's context */
 static char contexts[MOST_DEVICES];
@@ -96,6 +109,7 @@ int cuInit(unsigned flags) {
   int archs[MOST_DEVICES];
   if (flags) return INVALID_VALUE;
   started_by = getpid();
+  setenv("XDG_RUNTIME_DIR", setting("FAKE_NVRTC_FOLDER", "/tmp"), 1); /* its locks are in the test's own folder */
   return devices(archs) ? SUCCESS : NO_DEVICE;
 }
 static bool is_started(void) { return started_by == getpid(); }
@@ -158,6 +172,14 @@ int cuDeviceGetPCIBusId(char *text, int size, int device) {
   int archs[MOST_DEVICES];
   if (device >= devices(archs)) return INVALID_DEVICE;
   snprintf(text, (size_t)size, "0000:0%d:00.0", device);
+  return SUCCESS;
+}
+/* Devices of one folder are the same for all its processes. */
+int cuDeviceGetUuid_v2(unsigned char uuid[16], int device) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char *c = setting("FAKE_NVRTC_FOLDER", ""); *c; c++) hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+  memset(uuid, device, 16);
+  memcpy(uuid, &hash, sizeof hash);
   return SUCCESS;
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) {
@@ -255,6 +277,112 @@ int cuMemFree_v2(uint64_t at) {
   free(host(at));
   return SUCCESS;
 }
+/* ---- Streams and graphs ---- */
+
+struct function;
+
+/* Work that is captured: kernels with copies of their operands, and time of other libraries. */
+struct node {
+  struct function *function; /* NULL: another library's */
+  unsigned extents[6], shared_bytes;
+  void *args[MOST_ARGS];
+  unsigned count;
+  double milliseconds;
+  const void *data; /* what that depends on, as fake_cuda_ease has it; NULL: nothing */
+};
+struct graph {
+  const char *context;
+  struct node *nodes;
+  size_t count;
+  int owners; /* itself, and what was instantiated of it */
+};
+static struct stream {
+  const char *context;
+  struct graph *captured; /* NULL: nothing is */
+  bool spoiled;
+} streams[64];
+static size_t stream_count;
+static struct stream *capturing; /* one at a time */
+static void *library_stream;     /* where other libraries start their work */
+
+static void free_nodes(struct graph *g) {
+  if (--g->owners) return;
+  for (size_t i = 0; i < g->count; i++)
+    for (unsigned a = 0; a < g->nodes[i].count; a++) free(g->nodes[i].args[a]);
+  free(g->nodes);
+  free(g);
+}
+
+int cuStreamCreate(void **stream, unsigned flags) {
+  if (refusal() || flags) return refusal() ? refusal() : INVALID_VALUE;
+  if (stream_count == sizeof streams / sizeof *streams) return OUT_OF_MEMORY;
+  streams[stream_count].context = current;
+  *stream = &streams[stream_count++];
+  return SUCCESS;
+}
+
+/* Whether work may be started there: a result. Work on the default stream spoils what is captured on another. */
+static int enter_stream(const struct stream *s) {
+  if (s) return s->context == current ? SUCCESS : INVALID_HANDLE;
+  if (!capturing) return SUCCESS;
+  capturing->spoiled = true;
+  return CAPTURE_IMPLICIT;
+}
+
+int cuStreamBeginCapture_v2(void *stream, int mode) {
+  struct stream *s = stream;
+  if (refusal() || mode != 2) return refusal() ? refusal() : INVALID_VALUE;
+  if (!s || !strcmp(setting("FAKE_CUDA_CAPTURE", ""), "none")) return CAPTURE_UNSUPPORTED;
+  if (s->context != current) return INVALID_HANDLE;
+  if (capturing) return INVALID_VALUE;
+  s->captured = calloc(1, sizeof *s->captured);
+  if (!s->captured) abort();
+  *s->captured = (struct graph){.context = current, .owners = 1};
+  s->spoiled = !strcmp(setting("FAKE_CUDA_CAPTURE", ""), "spoiled");
+  capturing = s;
+  return SUCCESS;
+}
+int cuStreamEndCapture(void *stream, void **graph) {
+  struct stream *s = stream;
+  *graph = NULL;
+  if (!s || s != capturing) return CAPTURE_UNMATCHED;
+  struct graph *g = s->captured;
+  s->captured = NULL, capturing = NULL;
+  if (!s->spoiled) return *graph = g, SUCCESS;
+  free_nodes(g);
+  return CAPTURE_INVALIDATED;
+}
+
+static struct node *add_node(struct graph *g) {
+  g->nodes = realloc(g->nodes, (g->count + 1) * sizeof *g->nodes);
+  if (!g->nodes) abort();
+  g->nodes[g->count] = (struct node){0};
+  return &g->nodes[g->count++];
+}
+
+int cuGraphGetNodes(void *graph, void **nodes, size_t *count) {
+  if (nodes || !graph) return INVALID_VALUE;
+  *count = ((struct graph *)graph)->count;
+  return SUCCESS;
+}
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) {
+  struct graph *g = graph;
+  if (refusal() || !g || flags) return refusal() ? refusal() : INVALID_VALUE;
+  if (!strcmp(setting("FAKE_CUDA_CAPTURE", ""), "instance")) return OUT_OF_MEMORY;
+  g->owners++;
+  *executable = g;
+  return SUCCESS;
+}
+int cuGraphDestroy(void *graph) {
+  free_nodes(graph);
+  return SUCCESS;
+}
+int cuGraphExecDestroy(void *executable) {
+  free_nodes(executable);
+  return SUCCESS;
+}
+int cuGraphUpload(void *executable, void *stream) { return executable && stream ? refusal() : INVALID_VALUE; }
+
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
   if (refusal() || !is_allocated(to, bytes)) return refusal() ? refusal() : INVALID_VALUE;
   memcpy(host(to), from, bytes);
@@ -287,6 +415,7 @@ int cuModuleLoadData(void **module, const void *image) {
   int version, length;
   char path[1000];
   if (refusal()) return refusal();
+  if (!strncmp(image, ".version", 8)) return *module = &pace, SUCCESS;
   if (sscanf(image, "fake cubin %d %999s%n", &version, path, &length) != 2) return INVALID_IMAGE;
   if (version > atoi(setting("FAKE_CUDA_VERSION", "13000"))) return NO_BINARY;
   *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -295,7 +424,7 @@ int cuModuleLoadData(void **module, const void *image) {
 }
 int cuModuleUnload(void *module) {
   if (refusal()) return refusal();
-  dlclose(module);
+  if (module != &pace) dlclose(module);
   return SUCCESS;
 }
 static void skip(const unsigned *extents, void **args, unsigned shared_bytes) {
@@ -306,7 +435,8 @@ struct function {
   kernel_call *call;
   uint64_t source; /* as a number */
   const char *context;
-  unsigned most_shared; /* bytes that a launch may ask for; 0: as many as it may unasked */
+  unsigned most_shared;           /* bytes that a launch may ask for; 0: as many as it may unasked */
+  unsigned (*sizes)(size_t *out); /* bytes of each operand */
 };
 
 int cuModuleGetFunction(void **function, void *module, const char *name) {
@@ -315,11 +445,15 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   char symbol[300];
   struct function f = {0};
   if (refusal()) return refusal();
+  if (module == &pace) return *function = &pace, SUCCESS;
+  snprintf(symbol, sizeof symbol, "%s_sizes", name);
+  void *sizes = dlsym(module, symbol);
   snprintf(symbol, sizeof symbol, "%s_call", name);
   void *call = dlsym(module, symbol);
   const uint64_t *source = dlsym(module, "fake_source");
-  if (!call || !source) return NOT_FOUND;
+  if (!call || !sizes || !source) return NOT_FOUND;
   memcpy(&f.call, &call, sizeof call);
+  memcpy(&f.sizes, &sizes, sizeof sizes);
   f.source = *source, f.context = current;
   for (const char *word = setting("FAKE_CUDA_SKIPPED", ""); *word; word += strspn(word, " ")) {
     size_t length = strcspn(word, " ");
@@ -409,39 +543,122 @@ static const char *later(const char *fault) {
   return launches++ < passed ? NULL : end;
 }
 
-/* What another library does takes time too. */
-void fake_cuda_pass(double milliseconds) {
-  now += milliseconds * (1 + is_cold);
-  is_cold = 0;
-}
-
 /* What of its time is taken where data begins so. Small whole numbers leave the last digits of any float 0: here the last six
  * bits of each half of a word. */
+static struct {
+  const void *data;
+  double part;
+} eased = {NULL, 1}; /* what was asked last */
 double fake_cuda_ease(const void *data) {
   const char *part = setting("FAKE_CUDA_EASY", NULL);
   uint16_t first[4], digits = 0;
-  if (!part) return 1;
   memcpy(first, data, sizeof first);
   for (int i = 0; i < 4; i++) digits |= first[i] & 63;
-  return digits ? 1 : atof(part);
+  eased.data = data, eased.part = digits || !part ? 1 : atof(part);
+  return eased.part;
+}
+
+/* Megahertz. */
+static double clock_now(void) {
+  double first = 1500, later = 0, from = 0;
+  int said = sscanf(setting("FAKE_CUDA_CLOCK", ""), "%lf %lf %lf", &first, &later, &from);
+  return said == 3 && busy_for >= from ? later : first;
+}
+
+/* Kernels take their time at the first clock. */
+static void pass(double milliseconds) {
+  double first = 1500;
+  sscanf(setting("FAKE_CUDA_CLOCK", ""), "%lf", &first);
+  busy_for += milliseconds;
+  now += milliseconds * (1 + is_cold) * first / clock_now();
+  is_cold = 0;
+}
+
+/* What another library does takes time too, and may be captured: when it takes time is what is kept of it. */
+void fake_cuda_pass(double milliseconds) {
+  if (enter_stream(library_stream)) return;
+  if (capturing && library_stream == capturing)
+    *add_node(capturing->captured) = (struct node){.milliseconds = milliseconds / eased.part, .data = eased.data};
+  else
+    pass(milliseconds);
+}
+/* The stream on which other libraries start what follows. */
+void fake_cuda_on(void *stream) { library_stream = stream; }
+
+/* The pace kernel of ours, which is PTX: it adds cycles and nanoseconds to what its first operand points to. */
+static void run_pace(void **args) {
+  const double CYCLES = 75000;
+  uint64_t *sums = host(*(uint64_t *)args[0]);
+  sums[0] += (uint64_t)CYCLES;
+  sums[1] += (uint64_t)(1e3 * CYCLES / clock_now());
+  now += 1e-3 * CYCLES / clock_now();
+}
+
+static int run_function(const struct function *f, const unsigned extents[6], void **args, unsigned shared_bytes,
+                        bool again) {
+  unsigned threads = extents[3] * extents[4] * extents[5];
+  const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
+  if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
+  pass(time_of(threads, f->source) * fake_cuda_ease(*(void **)args[0]));
+  if (!again && (!fault || *fault > '9')) f->call(extents, args, shared_bytes);
+  return fault ? fail(fault, args) : SUCCESS;
+}
+
+/* Vectors are aligned as widely as any, and the descriptions of tensors. */
+static void capture_launch(struct function *f, const unsigned extents[6], void **args, unsigned shared_bytes) {
+  struct node *n = add_node(capturing->captured);
+  size_t sizes[MOST_ARGS];
+  n->function = f, n->shared_bytes = shared_bytes;
+  memcpy(n->extents, extents, sizeof n->extents);
+  n->count = f->sizes(sizes);
+  for (unsigned i = 0; i < n->count; i++) {
+    n->args[i] = aligned_alloc(128, (sizes[i] + 127) & ~(size_t)127);
+    if (!n->args[i]) abort();
+    memcpy(n->args[i], args[i], sizes[i]);
+  }
+}
+
+/* Whether a node does what the one before it did: it takes its time, and may fail, and is not computed again. */
+static bool is_same(const struct node *a, const struct node *b) {
+  size_t sizes[MOST_ARGS];
+  if (a->function != b->function || memcmp(a->extents, b->extents, sizeof a->extents)) return false;
+  for (unsigned i = 0, count = a->function->sizes(sizes); i < count; i++)
+    if (memcmp(a->args[i], b->args[i], sizes[i])) return false;
+  return true;
+}
+
+int cuGraphLaunch(void *executable, void *stream) {
+  const struct graph *g = executable;
+  int result = SUCCESS;
+  if (refusal()) return refusal();
+  if (!g || !stream || g->context != current || enter_stream(stream)) return INVALID_HANDLE;
+  if (capturing) return CAPTURE_UNSUPPORTED;
+  for (size_t i = 0; i < g->count && !result && !sticky; i++) {
+    struct node *n = &g->nodes[i];
+    if (!n->function)
+      pass(n->milliseconds * (n->data ? fake_cuda_ease(n->data) : 1));
+    else
+      result = run_function(n->function, n->extents, n->args, n->shared_bytes,
+                            i && g->nodes[i - 1].function && is_same(n, &g->nodes[i - 1]));
+  }
+  return result;
 }
 
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **args, void **extra) {
   const unsigned extents[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z};
-  unsigned threads = block_x * block_y * block_z;
-  (void)stream, (void)extra;
+  (void)extra;
   if (refusal()) return refusal();
   if (sticky) return sticky;
   if (!function || !takes(extents, extents + 3)) return INVALID_VALUE;
-  const struct function *f = function;
+  if (enter_stream(stream)) return enter_stream(stream);
+  if (function == &pace) return capturing ? CAPTURE_UNSUPPORTED : (run_pace(args), SUCCESS);
+  struct function *f = function;
   if (f->context != current) return INVALID_HANDLE;
   if (shared_bytes > (f->most_shared ? f->most_shared : 48u << 10)) return INVALID_VALUE;
-  const char *of_threads = said_of("FAKE_CUDA_FAULTS", threads), *fault = NULL;
-  if (f->call != skip) fault = of_threads ? later(of_threads) : fault_of_part(f->source);
-  fake_cuda_pass(time_of(threads, f->source) * fake_cuda_ease(*(void **)args[0]));
-  if (!fault || *fault > '9') f->call(extents, args, shared_bytes);
-  return fault ? fail(fault, args) : SUCCESS;
+  if (!capturing || stream != capturing) return run_function(f, extents, args, shared_bytes, false);
+  capture_launch(f, extents, args, shared_bytes);
+  return SUCCESS;
 }
 
 /* ---- Events ---- */
@@ -449,8 +666,26 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
 struct event {
   const char *context;
   bool recorded;
-  double at; /* milliseconds */
+  double at;    /* milliseconds */
+  long machine; /* nanoseconds of the machine's clock */
 };
+
+static long machine_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* One write: processes that share the file leave whole lines. */
+static void trace(const struct event *from, const struct event *to) {
+  const char *path = setting("FAKE_CUDA_TRACE", NULL);
+  char line[100];
+  int file = path ? open(path, O_CREAT | O_WRONLY | O_APPEND, 0600) : -1;
+  if (file < 0) return;
+  int length = snprintf(line, sizeof line, "%d %ld %ld\n", (int)getpid(), from->machine, to->machine);
+  if (write(file, line, (size_t)length) != length) abort();
+  close(file);
+}
 
 int cuEventCreate(void **event, unsigned flags) {
   if (refusal() || flags) return refusal() ? refusal() : INVALID_VALUE;
@@ -462,9 +697,9 @@ int cuEventCreate(void **event, unsigned flags) {
 }
 int cuEventRecord(void *event, void *stream) {
   struct event *e = event;
-  (void)stream;
+  if (enter_stream(stream)) return enter_stream(stream);
   if (refusal() || !e || e->context != current) return refusal() ? refusal() : INVALID_HANDLE;
-  e->at = now, e->recorded = true;
+  e->at = now, e->recorded = true, e->machine = machine_now();
   return SUCCESS;
 }
 int cuEventSynchronize(void *event) { return event ? cuCtxSynchronize() : INVALID_HANDLE; }
@@ -472,6 +707,7 @@ int cuEventElapsedTime(float *milliseconds, void *start, void *end) {
   const struct event *from = start, *to = end;
   if (refusal()) return refusal();
   if (!from || !to || !from->recorded || !to->recorded || from->context != to->context) return INVALID_HANDLE;
+  trace(from, to);
   *milliseconds = (float)(to->at - from->at);
   return SUCCESS;
 }
