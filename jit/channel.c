@@ -1,6 +1,7 @@
 /* Framed messages over a socket: a header of type and length, then that many bytes. */
 #define _GNU_SOURCE
 #include "measure.h"
+#include "process.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 struct header {
   uint32_t type, bytes;
 };
-enum { MOST_BYTES = 1 << 30, CHUNK = 1 << 16 };
+enum { CHUNK = 1 << 16 };
 
 double measure_now(void) {
   struct timespec t;
@@ -41,16 +42,14 @@ static void append(struct bytes *b, const void *from, size_t count) {
   b->count += count;
 }
 
+static void hang_up(struct channel *c) { descriptor_close(&c->fd); }
+
 void channel_open(struct channel *c, int fd) {
   assert(fd >= 0);
   *c = (struct channel){.fd = fd};
-  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-  fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
-static void hang_up(struct channel *c) {
-  if (c->fd >= 0) close(c->fd);
-  c->fd = -1;
+  int flags = fcntl(fd, F_GETFL);
+  bool waits = flags < 0 || (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+  if (waits || fcntl(fd, F_SETFD, FD_CLOEXEC)) hang_up(c); /* one that blocks could wait for ever */
 }
 
 void channel_close(struct channel *c) {
@@ -63,7 +62,7 @@ void channel_close(struct channel *c) {
 void channel_send(struct channel *c, uint32_t type, const void *head, size_t head_bytes, const void *rest,
                   size_t rest_bytes) {
   assert((head || !head_bytes) && (rest || !rest_bytes));
-  assert(head_bytes + rest_bytes <= MOST_BYTES);
+  assert(head_bytes + rest_bytes <= CHANNEL_MOST_BYTES);
   struct header header = {type, (uint32_t)(head_bytes + rest_bytes)};
   append(&c->out, &header, sizeof header);
   append(&c->out, head, head_bytes);
@@ -104,7 +103,7 @@ bool channel_take(struct channel *c, struct message *out) {
   size_t held = c->in.count - c->in.first;
   if (held < sizeof header) return false;
   memcpy(&header, c->in.at + c->in.first, sizeof header);
-  if (header.bytes > MOST_BYTES) {
+  if (header.bytes > CHANNEL_MOST_BYTES) {
     hang_up(c);
     c->in.first = c->in.count;
     return false;
@@ -115,6 +114,15 @@ bool channel_take(struct channel *c, struct message *out) {
   return true;
 }
 
+/* Waits until something can be done; a wait that fails is a short one. */
+static int wait_for(struct pollfd *p, int milliseconds) {
+  enum { SHORT_US = 1000 };
+  assert(p->fd >= 0);
+  int ready = poll(p, 1, milliseconds);
+  if (ready < 0 && errno != EINTR) usleep(SHORT_US);
+  return ready;
+}
+
 int channel_wait(struct channel *c, double seconds, struct message *out) {
   double end = measure_now() + seconds;
   for (;;) {
@@ -123,8 +131,8 @@ int channel_wait(struct channel *c, double seconds, struct message *out) {
     struct pollfd p = {.fd = c->fd, .events = (short)(POLLIN | (channel_has_unsent(c) ? POLLOUT : 0))};
     double left = end - measure_now();
     if (seconds >= 0 && left < 0) left = 0;
-    int ready = poll(&p, 1, seconds < 0 ? -1 : left > 1e6 ? 1000000000 : (int)(left * 1e3 + 0.999));
-    if (ready == 0 && seconds >= 0) return 0;
+    int ready = wait_for(&p, seconds < 0 ? -1 : left > 1e6 ? 1000000000 : (int)(left * 1e3 + 0.999));
+    if ((ready == 0 || (ready < 0 && left <= 0)) && seconds >= 0) return 0;
     channel_flush(c);
     channel_fill(c);
   }
@@ -133,7 +141,7 @@ int channel_wait(struct channel *c, double seconds, struct message *out) {
 bool channel_drain(struct channel *c) {
   while (channel_has_unsent(c)) {
     struct pollfd p = {.fd = c->fd, .events = POLLOUT};
-    poll(&p, 1, -1);
+    wait_for(&p, -1);
     channel_flush(c);
   }
   return c->fd >= 0;

@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "emit_c.h"
 #include "header.h"
+#include "process.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -121,8 +122,7 @@ static bool run_linker(const char *object, const char *path, ms_error *err) {
   if (failed)
     return ms_fail(err, MS_IO, "%s: cannot start the linker `%s`: %s; install a C compiler, or export .o", path,
                    args[0], strerror(failed));
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (process_wait(child, &status, 0) && WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
   return ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, args[0]);
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "measure.h"
 #include "backend.h"
+#include "process.h"
 #include "vm/vm.h"
 
 #include <assert.h>
@@ -65,6 +66,7 @@ enum jit_outcome jit_outcome_of(enum ms_code code) {
   case MS_ILLEGAL_INSTRUCTION: return JIT_ILLEGAL_INSTRUCTION;
   case MS_KERNEL_FAILED: return JIT_KERNEL_FAILED;
   case MS_LAUNCH_TIMEOUT: return JIT_RUN_TIMEOUT;
+  case MS_TOO_LARGE:
   case MS_DEVICE_MEMORY: return JIT_OUT_OF_MEMORY;
   case MS_NO_DEVICE: return JIT_NO_DEVICE;
   default: return JIT_WRONG;
@@ -100,6 +102,18 @@ static char **helper_environment(void) {
   return out;
 }
 
+/* Too many processes, or too little memory, may be so for a moment. Returns 0, or an errno; *pid is then 0. */
+static int spawn_patiently(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
+                           const posix_spawnattr_t *attributes, char **argv, char **environment) {
+  enum { FIRST_PAUSE_US = 5000, LONGEST_PAUSE_US = 640000 };
+  for (useconds_t pause = FIRST_PAUSE_US;; pause *= 2) {
+    int failed = posix_spawn(pid, path, files, attributes, argv, environment);
+    if (failed) *pid = 0;
+    if ((failed != EAGAIN && failed != ENOMEM) || pause > LONGEST_PAUSE_US) return failed;
+    usleep(pause);
+  }
+}
+
 /* In a process group of its own, so that a terminal's signals do not reach it, with every signal as it is by default
  * and none blocked. */
 static int spawn(const char *path, int socket, pid_t *pid) {
@@ -109,14 +123,15 @@ static int spawn(const char *path, int socket, pid_t *pid) {
   sigfillset(&all);
   sigemptyset(&none);
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, socket, MEASURE_SOCKET);
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setsigmask(&attributes, &none);
   char *argv[] = {(char *)helper_name, NULL}, **environment = helper_environment();
-  int failed = posix_spawn(pid, path, &files, &attributes, argv, environment);
+  int failed = 0;
+  if (!failed) failed = posix_spawn_file_actions_adddup2(&files, socket, MEASURE_SOCKET);
+  if (!failed) failed = spawn_patiently(pid, path, &files, &attributes, argv, environment);
   free(environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
@@ -155,16 +170,23 @@ static bool start(struct jit_measurer *m, ms_error *err) {
   char path[PATH_MAX];
   int ends[2];
   if (!find_helper(path, sizeof path, err)) return false;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-    return ms_fail(err, MS_NO_HELPER, "no socket for the helper: %s", strerror(errno));
+  assert(!m->helper && m->channel.fd < 0);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends)) {
+    int error = errno;
+    return ms_fail(err, MS_NO_PROCESS, "no socket for the helper: %s; %s", strerror(error), process_remedy(error));
+  }
   int failed = spawn(path, ends[1], &m->helper);
-  close(ends[1]);
+  descriptor_close(&ends[1]);
   channel_open(&m->channel, ends[0]);
   if (failed) {
     channel_close(&m->channel);
     m->helper = 0;
-    return ms_fail(err, MS_NO_HELPER, "%s: %s", path, strerror(failed));
+    bool missing = failed == ENOENT || failed == EACCES || failed == ENOEXEC;
+    return missing ? ms_fail(err, MS_NO_HELPER, "%s: %s", path, strerror(failed))
+                   : ms_fail(err, MS_NO_PROCESS, "could not start %s: %s; %s", path, strerror(failed),
+                             process_remedy(failed));
   }
+  assert(process_is_child(m->helper));
   say_hello(m);
   return true;
 }
@@ -172,18 +194,16 @@ static bool start(struct jit_measurer *m, ms_error *err) {
 /* The helper ends, with its children, when its socket closes. */
 static void stop(struct jit_measurer *m) {
   channel_close(&m->channel);
-  if (m->helper <= 0) return;
+  if (!m->helper) return;
   for (int tries = 0; tries < 2000; tries++) {
-    pid_t ended = waitpid(m->helper, NULL, WNOHANG);
-    if (ended == m->helper || (ended < 0 && errno != EINTR)) {
+    errno = 0;
+    if (process_wait(m->helper, NULL, WNOHANG) || errno == ECHILD) {
       m->helper = 0;
       return;
     }
     usleep(1000);
   }
-  kill(m->helper, SIGKILL); /* its children die with it */
-  waitpid(m->helper, NULL, 0);
-  m->helper = 0;
+  process_end(&m->helper); /* its children die with it */
 }
 
 /* ---- Life ---- */
@@ -198,6 +218,14 @@ static void set_defaults(struct jit_measurer_options *o) {
   o->code.dump = NULL;
 }
 
+/* What the helper says of why it cannot start or go on. */
+static bool take_failure(const struct message *message, ms_error *err) {
+  uint32_t code = MS_NO_HELPER;
+  size_t head = message->bytes < sizeof code ? message->bytes : sizeof code;
+  if (head == sizeof code) memcpy(&code, message->data, sizeof code);
+  return ms_fail(err, (enum ms_code)code, "%.*s", (int)(message->bytes - head), (const char *)message->data + head);
+}
+
 static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stopped, ms_error *err) {
   struct message message;
   double end = measure_now() + 60;
@@ -207,8 +235,7 @@ static bool wait_until_ready(struct jit_measurer *m, const volatile bool *stoppe
     got = channel_wait(&m->channel, 0.1, &message);
   }
   if (got == 1 && message.type == MEASURE_READY) return true;
-  if (got == 1 && message.type == MEASURE_FAILED)
-    return ms_fail(err, MS_NOT_MEASURABLE, "%.*s", (int)message.bytes, (const char *)message.data);
+  if (got == 1 && message.type == MEASURE_FAILED) return take_failure(&message, err);
   return ms_fail(err, MS_NO_HELPER, "the helper %s", got == 0 ? "does not answer" : "ended as it started");
 }
 
@@ -380,7 +407,7 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
       restart(m);
     } else if (message.type == MEASURE_FAILED) {
       m->failed = true;
-      ms_fail(&m->failure, MS_NO_DEVICE, "%.*s", (int)message.bytes, (const char *)message.data);
+      take_failure(&message, &m->failure);
     } else if (message.type == MEASURE_TASK_STATE) {
       take_state(m, &message);
     } else if (take_result(m, &message, out)) {

@@ -13,6 +13,8 @@
 
 /* ---- Channels: framed messages over a socket, never blocking unless asked to ---- */
 
+enum { CHANNEL_MOST_BYTES = 1 << 30 }; /* of a message */
+
 struct channel {
   int fd; /* -1: closed by either side */
   struct bytes {
@@ -25,7 +27,7 @@ struct message {
   const uint8_t *data; /* valid until the channel is next filled */
   size_t bytes;
 };
-void channel_open(struct channel *c, int fd); /* takes the descriptor */
+void channel_open(struct channel *c, int fd); /* takes the descriptor; where it cannot be used, it is closed */
 void channel_close(struct channel *c);
 /* Queues a message of two parts (the second may be empty) and sends what goes without waiting. */
 void channel_send(struct channel *c, uint32_t type, const void *head, size_t head_bytes, const void *rest,
@@ -51,7 +53,7 @@ enum measure_message {
   MEASURE_CLOSE,     /* uint32_t task: nothing more comes for it */
   /* helper to host */
   MEASURE_READY,
-  MEASURE_FAILED,     /* text: it cannot start, or cannot go on */
+  MEASURE_FAILED,     /* uint32_t enum ms_code, then text: it cannot start, or cannot go on */
   MEASURE_TASK_STATE, /* struct measure_task_state, then text where it failed */
   MEASURE_RESULT,     /* struct jit_result */
   MEASURE_CONTESTED,  /* a struct jit_timing each; nothing: one of them could not be built or run */
@@ -70,7 +72,7 @@ enum measure_message {
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 6, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 7, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */

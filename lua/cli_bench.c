@@ -131,17 +131,20 @@ static json_t *run_peer(const struct options *o, const char *sketches, ms_error 
   if (pipe(ends)) return ms_fail(err, MS_IO, "%s", strerror(errno)), NULL;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  int failed = posix_spawnp(&child, o->peer, &actions, NULL, argv, environ);
+  int failed = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  if (!failed) failed = posix_spawn_file_actions_addclose(&actions, ends[0]);
+  if (!failed) failed = posix_spawnp(&child, o->peer, &actions, NULL, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (!failed) {
     FILE *from = fdopen(ends[0], "r");
     answer = from ? json_loadf(from, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     while (from && fgetc(from) != EOF) {} /* a peer that writes on must not fail for want of a reader */
-    if (from) fclose(from);
-    waitpid(child, &status, 0);
+    if (from)
+      fclose(from);
+    else
+      close(ends[0]);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   } else {
     close(ends[0]);
   }

@@ -77,8 +77,9 @@ static void finish_output(void) {
  * neither be read nor written. */
 static void keep_streams(void) {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
-    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream)
-      _exit(CLI_FAILED);
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF &&
+        open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream)
+      _exit(CLI_FAILED); /* nowhere to say so */
 }
 
 /* What C cannot do without memory ends the program, wherever it is. That is said where so much as this cannot be had: else it

@@ -71,9 +71,7 @@ void script_catch(int number, bool kills) {
   sigaddset(&action.sa_mask, SIGINT);
   sigaddset(&action.sa_mask, SIGTERM);
   sigaddset(&action.sa_mask, JIT_STOP_SIGNAL); /* it leaves a kernel, not this handler */
-  int caught = sigaction(number, &action, NULL);
-  assert(caught == 0);
-  (void)caught;
+  sigaction(number, &action, NULL); /* where a sandbox refuses it, the signal ends the program, as it does by default */
 }
 void script_say_when_slow(void) {
   struct sigaction action = {.sa_handler = on_slow_stop, .sa_flags = SA_RESTART};

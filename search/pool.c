@@ -259,13 +259,20 @@ struct search_pool *search_pool_new(const struct search_script *script, const st
     w->shared = vm_shared_new();
     if (pool->script.open) w->state = pool->script.open(pool->script.data, err);
     bool ok = !pool->script.open || w->state;
-    if (ok && pthread_create(&w->thread, NULL, work, w) != 0) ok = ms_fail(err, MS_TOO_LARGE, "no thread can be had");
-    if (ok) {
+    int failed = ok ? pthread_create(&w->thread, NULL, work, w) : 0;
+    if (ok && !failed) {
       pool->count++;
       continue;
     }
     if (w->state) pool->script.close(pool->script.data, w->state);
     vm_shared_free(w->shared);
+    w->state = NULL, w->shared = NULL;
+    if (failed && pool->count) break; /* fewer workers do the same, later */
+    if (failed)
+      ms_fail(err, MS_NO_PROCESS,
+              "could not start a thread: %s; raise the limit of processes (ulimit -u, or pids.max "
+              "of its control group), or end some",
+              strerror(failed));
     search_pool_free(pool);
     return NULL;
   }

@@ -14,32 +14,34 @@
 
 void *shared_new(size_t bytes) {
   void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) abort();
-  return at;
+  return at == MAP_FAILED ? NULL : at;
 }
 
 /* ---- The workload ---- */
 
-static void share(struct tir_arg *arg) {
-  if (!arg->data) return;
+static bool share(struct tir_arg *arg, ms_error *err) {
+  if (!arg->data) return true;
   void *shared = shared_new(arg->bytes);
+  if (!shared) return ms_fail(err, MS_TOO_LARGE, "no memory of %zu bytes for an argument can be had", arg->bytes);
   memcpy(shared, arg->data, arg->bytes);
   free(arg->data);
   arg->data = shared;
+  return true;
 }
 
 /* What the reference leaves where the function does not write is what it found there: the same memory, once a task. */
-static void share_arguments(struct workload *w) {
+static bool share_arguments(struct workload *w, ms_error *err) {
   for (uint32_t i = 0; i < w->inputs.count; i++) {
     struct tir_arg *expected = &w->expected.args[i];
-    share(&w->inputs.args[i]);
+    if (!share(&w->inputs.args[i], err)) return false;
     if (w->written[i]) {
-      share(expected);
+      if (!share(expected, err)) return false;
     } else {
       free(expected->data);
       expected->data = w->inputs.args[i].data;
     }
   }
+  return true;
 }
 
 static bool read_texts(struct workload *w, const char *texts, size_t first, size_t length, ms_error *err) {
@@ -79,8 +81,7 @@ bool workload_open(struct workload *w, const struct measure_hello *hello, const 
     w->written[i] = b && jit_may_write(w->ir, w->f, b);
   }
   tir_copy_arguments(w->ir, w->f, &w->inputs, &w->expected);
-  share_arguments(w);
-  return make_timed(w, err);
+  return share_arguments(w, err) && make_timed(w, err);
 }
 
 static void drop(const struct tir_arg *arg) {
@@ -116,8 +117,8 @@ static bool place(struct arena *a, uint32_t i, void **at, ms_error *err) {
   if (!a->originals[i]) return false;
   if (!memory->in_place && !memory->write(a->device, a->originals[i], input, bytes_of(a, i), err)) return false;
   if (*at != a->originals[i] && !memory->copy(a->device, *at, a->originals[i], bytes_of(a, i), err)) return false;
-  if (memory->protect && !a->w->written[i]) memory->protect(*at, bytes_of(a, i));
-  return true;
+  return !memory->protect || a->w->written[i] || memory->protect(*at, bytes_of(a, i)) ||
+         ms_fail(err, MS_TOO_LARGE, "what is only read cannot be protected from writes: memory is short");
 }
 
 /* What it is timed with: where that is other data, in memory of its own. */

@@ -58,7 +58,7 @@ void arena_close(struct arena *a);
 bool arena_has_nan(const struct arena *a); /* in what was fetched, where the reference left a number */
 /* What was fetched, with what the reference left. */
 bool arena_compare(const struct arena *a, double tolerance, ms_error *err);
-void *shared_new(size_t bytes); /* memory that children share, zeroed */
+void *shared_new(size_t bytes); /* memory that children share, zeroed; NULL: there is none */
 
 /* ---- Processes (child.c) ---- */
 
@@ -68,25 +68,52 @@ struct note {
   volatile double started, limit;
   char said[400]; /* LLVM's last words */
 };
-enum stage { STAGE_IDLE, STAGE_BUILDING, STAGE_LOADING, STAGE_FIRST_RUN, STAGE_TIMING };
+enum stage {
+  STAGE_STARTING /* is not what was asked for yet */,
+  STAGE_IDLE,
+  STAGE_BUILDING,
+  STAGE_LOADING,
+  STAGE_FIRST_RUN,
+  STAGE_TIMING
+};
 
 struct child {
   pid_t pid; /* 0: there is none */
   struct channel channel;
   struct note *note;
-  int log; /* its standard error, in memory */
+  int log; /* its standard error, in memory; -1: none */
   bool stopped, fresh;
   uint32_t known;      /* so many tasks were there when it was forked: it can serve these */
   double since, spent; /* when it was last set going; seconds before that, on the present task */
 };
+static const struct child child_none = {.channel.fd = -1, .log = -1};
 typedef void child_main(struct channel *channel, const struct workloads *all, struct note *note);
-/* Forks a process that runs `body` on its end of a channel, dies with the helper, and is limited in memory. */
-bool child_start(struct child *c, child_main *body, const struct workloads *all);
+/* Forks a process that runs `body` on its end of a channel, dies with the helper, and is limited in memory and in the
+ * files that it writes. false: there is none, as before, and err says why, and what to do. */
+bool child_start(struct child *c, child_main *body, const struct workloads *all, ms_error *err);
 /* Ends it, whatever it does; how it ended, in words, is written to reason (may be NULL). Returns wait's status. */
 int child_end(struct child *c, char *reason, size_t size);
 void child_stop(struct child *c); /* returns when it does not run any more */
 void child_continue(struct child *c);
 double child_seconds(const struct child *c); /* spent on its task, stops left out */
+/* Whether it never came to run its body: what it was asked for is not to blame. */
+bool child_is_unborn(const struct child *c);
+
+/* Starting children where that fails for a while: too many processes, or too little memory, may be so for a moment. */
+struct starts {
+  double next, pause; /* when it is tried again; seconds until then, 0: the last one was started */
+  double patient;     /* seconds waited since one was started, or since one was given up */
+  uint32_t given_up;  /* children in a row */
+  bool any;           /* one was started, some time */
+  char why[300];      /* the last failure */
+};
+enum start { START_DONE, START_LATER, START_GIVEN_UP };
+/* Starts a child, or says when to try again; after some seconds of failures it is given up, and others may be tried. */
+enum start child_try(struct child *c, child_main *body, const struct workloads *all, struct starts *starts);
+/* Whether nothing can be started: none ever was, or several in a row were given up. */
+bool starts_are_hopeless(const struct starts *starts);
+bool starts_fail(const struct starts *starts);   /* the last one was not started */
+double starts_wait(const struct starts *starts); /* seconds until the next try; long, where none is due */
 
 child_main builder_main, runner_main, reference_main, contest_main;
 

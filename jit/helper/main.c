@@ -1,9 +1,11 @@
 /* The helper's own process: takes tasks, forks the children, hands out candidates, and sees to it that nothing else of
  * ours runs while a candidate is timed: builders and references are stopped in the middle of what they do. */
 #define _GNU_SOURCE
+#include "../process.h"
 #include "task.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -35,6 +37,8 @@ struct helper {
   } runners[MOST_RUNNERS];       /* one a device */
   uint32_t runner_count;
   struct child contest;
+  struct starts builder_starts, runner_starts;
+  bool over;                       /* nothing can go on: the host was told why */
   uint32_t built_last, timed_last; /* the tasks whose candidates these were */
   bool timing;                     /* a runner's turn: builders and references are stopped */
   double ready_since;
@@ -118,25 +122,72 @@ static struct candidate *next_of(const struct helper *h, uint32_t *last, bool (*
 }
 
 /* A child that serves this task; one that was forked before the task was there is ended. */
-static bool have_child(struct helper *h, struct child *child, child_main *body, uint32_t task) {
+static enum start have_child(struct helper *h, struct child *child, child_main *body, uint32_t task,
+                             struct starts *starts) {
   if (child->pid && task >= child->known) child_end(child, NULL, 0);
-  if (child->pid || child_start(child, body, &h->tasks.workloads)) return true;
-  child_end(child, NULL, 0);
-  return false;
+  return child->pid ? START_DONE : child_try(child, body, &h->tasks.workloads, starts);
+}
+
+/* Tells the host why nothing can go on, and ends. */
+static void give_up(struct helper *h, enum ms_code code, const char *why) {
+  const uint32_t number = code;
+  assert(why);
+  channel_send(&h->host, MEASURE_FAILED, &number, sizeof number, why, strlen(why));
+  channel_drain(&h->host);
+  h->over = true;
+}
+
+/* No process could be had for a candidate, for seconds. */
+static void lose_start(struct helper *h, struct candidate *c, enum jit_outcome outcome, const struct starts *starts) {
+  assert(starts->given_up > 0);
+  if (!starts_are_hopeless(starts)) {
+    finish(h, c, outcome, starts->why);
+    return;
+  }
+  deliver(h);
+  give_up(h, MS_NO_PROCESS, starts->why);
 }
 
 /* ---- Builders ---- */
 
+static bool is_any_builder(const struct helper *h) {
+  for (uint32_t i = 0; i < h->builder_count; i++)
+    if (h->builders[i].child.pid) return true;
+  return false;
+}
+
+/* Where processes are few, one that is idle makes room for another. */
+static void end_idle_builder(struct helper *h) {
+  for (uint32_t i = 0; i < h->builder_count; i++) {
+    struct builder *b = &h->builders[i];
+    if (!b->child.pid || b->candidate) continue;
+    child_end(&b->child, NULL, 0);
+    return;
+  }
+}
+
+/* Not while there is no process for a runner: builders end what they build, and make room for it. */
+static bool may_give_work(const struct helper *h) {
+  return !h->timing && !h->over && !(starts_fail(&h->runner_starts) && load_of(h).ready);
+}
+
+static bool wants_builder(const struct helper *h) {
+  if (!may_give_work(h) || !load_of(h).queued) return false;
+  for (uint32_t i = 0; i < h->builder_count; i++)
+    if (!h->builders[i].child.pid) return true;
+  return false;
+}
+
 static void give_work(struct helper *h) {
-  for (uint32_t i = 0; i < h->builder_count && !h->timing; i++) {
+  for (uint32_t i = 0; i < h->builder_count && may_give_work(h); i++) {
     struct builder *b = &h->builders[i];
     if (b->candidate) continue;
     struct candidate *c = next_of(h, &h->built_last, may_build, QUEUED);
     if (!c) return;
-    if (!have_child(h, &b->child, builder_main, c->result.task)) {
-      if (i + 1 == h->builder_count) finish(h, c, JIT_BUILD_FAILED, "no process for it can be had");
-      continue;
-    }
+    enum start state = have_child(h, &b->child, builder_main, c->result.task, &h->builder_starts);
+    if (state == START_GIVEN_UP && !is_any_builder(h)) lose_start(h, c, JIT_BUILD_FAILED, &h->builder_starts);
+    if (state != START_DONE) continue;
+    assert(c->state == QUEUED && !b->child.stopped);
     b->candidate = c;
     move(h, c, BUILDING);
     b->child.since = measure_now(), b->child.spent = 0;
@@ -147,6 +198,7 @@ static void give_work(struct helper *h) {
 static void take_built(struct helper *h, struct builder *b, const struct message *m) {
   struct candidate *c = b->candidate;
   struct measure_built built;
+  assert(c && c->state == BUILDING && b->child.pid);
   if (m->bytes < sizeof built) return;
   memcpy(&built, m->data, sizeof built);
   b->candidate = NULL;
@@ -166,11 +218,12 @@ static void take_built(struct helper *h, struct builder *b, const struct message
 
 static void lose_builder(struct helper *h, struct builder *b, enum jit_outcome outcome) {
   char how[300], reason[380];
+  bool doubtful = !b->child.fresh || child_is_unborn(&b->child); /* it may owe its end to another, or to the system */
   child_end(&b->child, how, sizeof how);
   struct candidate *c = b->candidate;
   b->candidate = NULL;
   if (!c) return;
-  if (outcome == JIT_BUILD_FAILED && !b->child.fresh && !c->rebuilt) { /* it may owe its end to another candidate */
+  if (outcome == JIT_BUILD_FAILED && doubtful && !c->rebuilt) {
     c->rebuilt = true;
     move(h, c, QUEUED);
     return;
@@ -229,10 +282,13 @@ static bool is_any_running(const struct helper *h) {
 static bool run_next(struct helper *h, struct runner *r) {
   struct candidate *c = next_of(h, &h->timed_last, may_run, READY);
   if (!c) return false;
-  if (!have_child(h, &r->child, runner_main, c->result.task)) {
-    finish(h, c, JIT_CRASHED, "no process for it can be had");
-    return true;
+  enum start state = have_child(h, &r->child, runner_main, c->result.task, &h->runner_starts);
+  if (state != START_DONE) {
+    end_idle_builder(h);
+    if (state == START_GIVEN_UP) lose_start(h, c, JIT_NOT_LAUNCHED, &h->runner_starts);
+    return false;
   }
+  assert(c->state == READY && c->object && !r->candidate);
   r->candidate = c;
   c->run.reference = task_of(h, c)->w.reference;
   c->run.best = task_of(h, c)->best;
@@ -246,7 +302,7 @@ static bool run_next(struct helper *h, struct runner *r) {
 
 /* A runner that has run others may owe its end to one of them: the candidate gets a fresh one. */
 static bool try_again(struct helper *h, struct runner *r, struct candidate *c) {
-  if (r->child.fresh || c->rerun) return false;
+  if ((r->child.fresh && !child_is_unborn(&r->child)) || c->rerun) return false;
   c->rerun = true;
   child_end(&r->child, NULL, 0);
   move(h, c, READY);
@@ -261,7 +317,7 @@ static void lose_device(struct helper *h, struct runner *r, struct candidate *c,
   for (uint32_t i = 0; i < h->runner_count; i++)
     if (!h->runners[i].gone) return;
   deliver(h);
-  channel_send(&h->host, MEASURE_FAILED, reason, strlen(reason), NULL, 0);
+  give_up(h, MS_NO_DEVICE, reason);
 }
 
 /* A process that ran what is wrong is not trusted with another. */
@@ -272,6 +328,7 @@ static bool is_sound(enum jit_outcome outcome) {
 static void take_ran(struct helper *h, struct runner *r, const struct message *m) {
   struct candidate *c = r->candidate;
   struct jit_result ran;
+  assert(c && c->state == RUNNING && m->bytes == sizeof ran);
   memcpy(&ran, m->data, sizeof ran);
   ran.reason[sizeof ran.reason - 1] = 0;
   r->candidate = NULL;
@@ -315,6 +372,7 @@ static void take_late(struct helper *h, const struct runner *r, struct candidate
 
 static void lose_runner(struct helper *h, struct runner *r, bool late) {
   char how[300], reason[380];
+  assert(r->child.pid && r->child.note);
   uint32_t stage = r->child.note->stage;
   double limit = r->child.note->limit;
   int status = child_end(&r->child, how, sizeof how);
@@ -356,9 +414,23 @@ static void end_contest(struct helper *h, const void *answer, size_t bytes) {
   child_end(&h->contest, NULL, 0);
 }
 
+/* Nothing else is asked for meanwhile: it may be waited for, and what is idle makes room. */
+static bool have_contest(struct helper *h) {
+  enum { TRIES = 8, FIRST_PAUSE_US = 5000 };
+  ms_error err = {.instruction = -1};
+  for (int tries = 0; tries < TRIES; tries++) {
+    if (child_start(&h->contest, contest_main, &h->tasks.workloads, &err)) return true;
+    end_idle_builder(h);
+    for (uint32_t i = 0; i < h->runner_count; i++)
+      if (!h->runners[i].candidate) child_end(&h->runners[i].child, NULL, 0);
+    usleep(FIRST_PAUSE_US << tries);
+  }
+  return false;
+}
+
 static void start_contest(struct helper *h, const struct message *m) {
   if (h->contest.pid) return;
-  if (!child_start(&h->contest, contest_main, &h->tasks.workloads))
+  if (!have_contest(h))
     end_contest(h, NULL, 0);
   else
     channel_send(&h->contest.channel, MEASURE_CONTEST, m->data, m->bytes, NULL, 0);
@@ -391,14 +463,14 @@ static void take_turns(struct helper *h) {
   const struct load load = load_of(h);
   bool apart = jit_backend_of(&h->hello.target)->apart;
   bool due = load.ready >= READY_BATCH || (load.ready && !load.queued && !load.building) ||
-             (load.ready && measure_now() - h->ready_since >= READY_WAIT);
-  if (load.ready && (apart || h->timing || due)) {
+             (load.ready && measure_now() - h->ready_since >= READY_WAIT) || starts_fail(&h->runner_starts);
+  bool later = starts_wait(&h->runner_starts) > 0 && starts_fail(&h->runner_starts);
+  if (load.ready && (apart || h->timing || due) && !later) {
     if (!apart && !h->timing) stop_others(h);
     run_ready(h);
-  } else if (h->timing && !is_any_running(h)) {
-    continue_others(h);
   }
-  if (!h->timing) give_work(h);
+  if (h->timing && !is_any_running(h) && (!load.ready || starts_fail(&h->runner_starts))) continue_others(h);
+  give_work(h);
 }
 
 /* Ends what takes too long; returns seconds until the next look. */
@@ -414,10 +486,10 @@ static double watch(struct helper *h) {
   }
   for (uint32_t i = 0; i < h->runner_count; i++)
     if (h->runners[i].candidate) soonest = fmin(soonest, limit_runner(h, &h->runners[i]));
-  if (!is_any_running(h) && load_of(h).ready) {
-    double left = READY_WAIT - (measure_now() - h->ready_since);
-    soonest = left < soonest ? left : soonest;
-  }
+  bool ready = !is_any_running(h) && load_of(h).ready;
+  if (ready && !starts_fail(&h->runner_starts)) soonest = fmin(soonest, READY_WAIT - (measure_now() - h->ready_since));
+  if (ready) soonest = fmin(soonest, starts_wait(&h->runner_starts));
+  if (wants_builder(h)) soonest = fmin(soonest, starts_wait(&h->builder_starts));
   if (h->contest.pid) soonest = fmin(soonest, 1);
   return soonest > 0 ? soonest : 0;
 }
@@ -458,6 +530,8 @@ static void hear_host(struct helper *h) {
   }
 }
 
+enum { LOOK_US = 1000 };
+
 static void poll_all(struct helper *h, double seconds) {
   struct pollfd p[MOST_BUILDERS + MOST_RUNNERS + MOST_REFERENCES + 3];
   nfds_t n = 0;
@@ -479,7 +553,11 @@ static void poll_all(struct helper *h, double seconds) {
     p[n++] = (struct pollfd){c->pid && !c->stopped ? c->channel.fd : -1, POLLIN, 0};
     if (channel_has_unsent(&c->channel)) p[n - 1].events |= POLLOUT;
   }
-  poll(p, n, (int)(seconds * 1e3) + 1);
+  assert(n <= sizeof p / sizeof *p);
+  if (poll(p, n, (int)(seconds * 1e3) + 1) < 0) { /* too many descriptors, say: all are looked at, in a moment */
+    usleep(LOOK_US);
+    return;
+  }
   if (p[1].revents) channel_close(&h->host), h->host.fd = -1;
 }
 
@@ -493,7 +571,7 @@ static void hear_children(struct helper *h) {
 }
 
 static void serve(struct helper *h) {
-  while (h->host.fd >= 0) {
+  while (h->host.fd >= 0 && !h->over) {
     channel_flush(&h->host);
     hear_host(h); /* what came with the first message is here already: before anything is waited for */
     hear_children(h);
@@ -506,11 +584,6 @@ static void serve(struct helper *h) {
 }
 
 /* ---- Start and end ---- */
-
-static void give_up(struct helper *h, const char *why) {
-  channel_send(&h->host, MEASURE_FAILED, why, strlen(why), NULL, 0);
-  channel_drain(&h->host);
-}
 
 static bool read_hello(struct helper *h, ms_error *err) {
   struct message m;
@@ -532,20 +605,31 @@ static void make_builders(struct helper *h) {
   if (h->builder_count > MOST_BUILDERS) h->builder_count = MOST_BUILDERS;
   h->builders = calloc(h->builder_count, sizeof *h->builders);
   if (!h->builders) abort();
+  for (uint32_t i = 0; i < h->builder_count; i++) h->builders[i].child = child_none;
 }
 
 static void make_runners(struct helper *h) {
   h->runner_count = h->hello.devices < MOST_RUNNERS ? h->hello.devices : MOST_RUNNERS;
-  for (uint32_t i = 0; i < h->runner_count; i++) h->runners[i].child.channel.fd = -1;
+  for (uint32_t i = 0; i < h->runner_count; i++) h->runners[i].child = child_none;
 }
 
-static void become_helper(struct helper *h) {
-  int nothing = open("/dev/null", O_RDWR);
-  dup2(nothing, STDIN_FILENO);
-  dup2(nothing, STDOUT_FILENO);
-  close_range(MEASURE_SOCKET + 1, ~0u, 0);
+/* Standard streams lead nowhere, but for errors: numbers below the socket's are taken, and stay so. */
+static bool close_streams(ms_error *err) {
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing < 0) return ms_fail(err, MS_NO_HELPER, "the helper cannot open /dev/null: %s", strerror(errno));
+  bool silent = fcntl(STDERR_FILENO, F_GETFD) < 0;
+  if (dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0 ||
+      (silent && dup2(nothing, STDERR_FILENO) < 0))
+    return ms_fail(err, MS_NO_HELPER, "the helper cannot turn its streams away: %s", strerror(errno));
+  if (close_range(MEASURE_SOCKET + 1, ~0u, 0) && nothing > MEASURE_SOCKET) descriptor_close(&nothing);
+  return true;
+}
+
+static bool become_helper(struct helper *h, ms_error *err) {
   signal(SIGPIPE, SIG_IGN);
+  h->contest = child_none;
   channel_open(&h->host, MEASURE_SOCKET);
+  return h->host.fd >= 0 && close_streams(err);
 }
 
 static void end_children(struct helper *h) {
@@ -562,10 +646,8 @@ int main(void) {
     fputs("msched-helper is started by msched, to build and run what is measured\n", stderr);
     return 2;
   }
-  h.contest.channel.fd = -1;
-  become_helper(&h);
-  if (!read_hello(&h, &err)) {
-    give_up(&h, err.message);
+  if (!become_helper(&h, &err) || !read_hello(&h, &err)) {
+    give_up(&h, MS_NO_HELPER, err.message);
     return 1;
   }
   jit_start_llvm(); /* once for all children; starts no thread */

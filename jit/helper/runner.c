@@ -264,8 +264,12 @@ static bool turn_to(struct running *r, const struct workloads *all, const struct
   if (r->w) arena_close(&r->arena);
   r->w = NULL;
   if (!open_device(r, run, &w->hello->target, err)) return false;
+  if (!arena_open(&r->arena, w, r->backend, r->device, err)) {
+    arena_close(&r->arena);
+    return false;
+  }
   r->w = w;
-  return arena_open(&r->arena, w, r->backend, r->device, err);
+  return true;
 }
 
 void runner_main(struct channel *channel, const struct workloads *all, struct note *note) {

@@ -2,6 +2,7 @@
 #include "task.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,12 +33,18 @@ static void hear(struct tasks *tasks, uint32_t i, struct channel *host) {
   bool answered =
       channel_take(&t->reference.channel, &m) && m.type == MEASURE_REFERENCE && m.bytes >= sizeof *reference;
   if (!answered && t->reference.channel.fd >= 0) return;
+  bool unborn = !answered && child_is_unborn(&t->reference);
   if (answered) {
     memcpy(reference, m.data, sizeof *reference);
     snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %.*s", (int)(m.bytes - sizeof *reference),
              (const char *)m.data + sizeof *reference);
   }
   child_end(&t->reference, how, sizeof how);
+  if (unborn && !t->born_again) {
+    t->born_again = true, t->state = REFERENCE_WAITS;
+    tasks->running--;
+    return;
+  }
   if (!answered) snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %s", how);
   settle(tasks, i, reference->tolerance >= 0 ? NULL : reason, host);
 }
@@ -60,11 +67,10 @@ static double limit(struct tasks *tasks, uint32_t i, struct channel *host) {
 
 static void start(struct tasks *tasks, uint32_t i, struct channel *host) {
   struct task *t = tasks->at[i];
-  if (!child_start(&t->reference, reference_main, &tasks->workloads)) {
-    child_end(&t->reference, NULL, 0);
-    settle(tasks, i, "no process for the reference can be had", host);
-    return;
-  }
+  assert(t->state == REFERENCE_WAITS && tasks->running < MOST_REFERENCES);
+  enum start state = child_try(&t->reference, reference_main, &tasks->workloads, &tasks->starts);
+  if (state == START_GIVEN_UP) settle(tasks, i, tasks->starts.why, host);
+  if (state != START_DONE) return;
   t->state = REFERENCE_RUNS;
   tasks->running++;
   channel_send(&t->reference.channel, MEASURE_REFER, &i, sizeof i, NULL, 0);
@@ -77,9 +83,11 @@ double tasks_watch(struct tasks *tasks, struct channel *host) {
     if (t->state == REFERENCE_WAITS && tasks->running < MOST_REFERENCES) start(tasks, i, host);
     if (t->state != REFERENCE_RUNS || t->reference.stopped) continue;
     hear(tasks, i, host);
-    double left = t->state == REFERENCE_RUNS ? limit(tasks, i, host) : 0;
+    double left = t->state == REFERENCE_RUNS ? limit(tasks, i, host) : 0; /* 0: what became of it is seen to at once */
     soonest = left < soonest ? left : soonest;
   }
+  for (uint32_t i = 0; i < tasks->workloads.count; i++)
+    if (tasks->at[i]->state == REFERENCE_WAITS) soonest = fmin(soonest, starts_wait(&tasks->starts));
   return soonest;
 }
 
@@ -99,7 +107,7 @@ void tasks_add(struct tasks *tasks, const struct measure_hello *hello, const str
   tasks->at = realloc(tasks->at, (i + 1) * sizeof *tasks->at);
   tasks->workloads.at = realloc(tasks->workloads.at, (i + 1) * sizeof *tasks->workloads.at);
   if (!t || !tasks->at || !tasks->workloads.at) abort();
-  t->reference.channel.fd = -1;
+  t->reference = child_none;
   tasks->at[i] = t;
   tasks->workloads.at[i] = &t->w;
   if (m->bytes >= sizeof head) memcpy(&head, m->data, sizeof head);

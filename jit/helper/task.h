@@ -12,13 +12,15 @@ struct task {
   struct child reference;
   enum { REFERENCE_WAITS, REFERENCE_RUNS, REFERENCE_KNOWN, REFERENCE_FAILED } state;
   char failure[2400];
-  double best; /* 0: none yet */
+  double best;     /* 0: none yet */
+  bool born_again; /* its reference's first process ended before it began */
 };
 
 struct tasks {
   struct task **at; /* by number */
   struct workloads workloads;
   uint32_t running; /* references that are computed now */
+  struct starts starts;
 };
 
 /* Reads a task from its message; one that cannot be read has failed. */

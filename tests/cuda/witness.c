@@ -6,6 +6,7 @@
 #include "support/case.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -222,7 +223,7 @@ bool witness_agrees(const struct witness *w, const char *source, char why[WITNES
   why[length] = 0;
   why[strcspn(why, "\n")] = 0;
   if (said) fclose(said);
-  while (waitpid(child, &status, 0) < 0) {}
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (WIFSIGNALED(status))
     snprintf(why, WITNESS_TEXT, "%s",
              WTERMSIG(status) == SIGALRM   ? "it does not end"

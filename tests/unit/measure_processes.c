@@ -151,6 +151,7 @@ static void goes_on_when_the_helper_is_killed(void **state) {
   struct tir *ir = counting();
   struct jit_measurer *m = start_and_measure(ir);
   struct pids pids = helper_of(getpid());
+  assert_true(pids.count > 0 && pids.at[0] > 1);
   kill(pids.at[0], SIGKILL);
   expect_gone(&pids); /* its children die with it */
   submit_split(m, 2, 4, 2);
@@ -170,7 +171,10 @@ static void runner_killed_from_outside_is_tried_again(void **state) {
   submit_split(m, 1, 2, 4);
   struct jit_result r = next_result(m);
   struct pids pids = helper_of(getpid());
-  for (int i = 1; i < pids.count; i++) kill(pids.at[i], SIGKILL); /* builders and the runner */
+  for (int i = 1; i < pids.count; i++) { /* builders and the runner */
+    assert_true(pids.at[i] > 1);
+    kill(pids.at[i], SIGKILL);
+  }
   submit_split(m, 2, 4, 2);
   r = next_result(m);
   expect(&r, 2, JIT_MEASURED, NULL);
@@ -199,6 +203,7 @@ static void leaves_nothing_when_the_host_is_killed(void **state) {
   char byte;
   assert_int_equal(pipe(ends), 0);
   pid_t host = fork();
+  assert_true(host >= 0);
   if (host == 0) be_host(ends[1]);
   assert_int_equal(read(ends[0], &byte, 1), 1);
   struct pids pids = helper_of(host);

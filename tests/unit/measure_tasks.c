@@ -79,6 +79,7 @@ static pid_t helper_of_this_process(void) {
   assert_non_null(pipe);
   if (!fgets(line, sizeof line, pipe)) line[0] = 0;
   pclose(pipe);
+  assert_true(atoi(line) > 1); /* it is signalled */
   return (pid_t)atoi(line);
 }
 static long shared_kilobytes(pid_t process) {
@@ -204,6 +205,7 @@ static pid_t helper_of_this(void) {
   assert_non_null(file);
   assert_int_equal(fscanf(file, "%d", &pid), 1);
   fclose(file);
+  assert_true(pid > 1);
   return (pid_t)pid;
 }
 

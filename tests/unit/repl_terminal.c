@@ -91,6 +91,7 @@ static void leave(struct terminal *t) {
   char rest[4096];
   struct pollfd ready = {.fd = t->fd, .events = POLLIN};
   while (poll(&ready, 1, PATIENCE_MS) == 1 && read(t->fd, rest, sizeof rest) > 0) {}
+  assert_true(t->child > 1);
   if (!(ready.revents & (POLLHUP | POLLIN))) kill(t->child, SIGKILL); /* it does not leave */
   assert_int_equal(waitpid(t->child, &status, 0), t->child);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -1,0 +1,26 @@
+/* Processes that this one started, and descriptors: signalled, waited for and closed only where they are there. A call
+ * that failed leaves -1, and kill(-1) ends every process of the user. Internal to jit. */
+#ifndef MSCHED_JIT_PROCESS_H
+#define MSCHED_JIT_PROCESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Whether a number can be that of a child: fork's 0 and -1, and the first process, cannot. */
+bool process_is_child(pid_t pid);
+/* Sends a signal to a child of this process, by its number. A number that can be no child's is a bug: it asserts, and
+ * signals nobody. Returns false where the child is gone already, or the system refuses. */
+bool process_signal(pid_t pid, int signal);
+/* Waits until a child ends, or stops (see waitpid for options). Returns whether it did; *status may be NULL. */
+bool process_wait(pid_t pid, int *status, int options);
+/* Ends a child, whatever it does, and forgets it: *pid becomes 0; 0 is none. Returns its status for wait's macros, 0
+ * where nobody knows it. */
+int process_end(pid_t *pid);
+/* Returns when a child that was sent SIGSTOP does not run any more, or has ended; its status stays to be waited for. */
+void process_wait_stopped(pid_t pid);
+/* Closes a descriptor, and forgets it: *fd becomes -1; -1 is none. */
+void descriptor_close(int *fd);
+/* What helps after a call that starts processes, or what they need, failed with this errno: in words. */
+const char *process_remedy(int error);
+
+#endif
