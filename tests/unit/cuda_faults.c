@@ -102,6 +102,29 @@ static void times_are_of_many_digits(void **state) {
   unsetenv("FAKE_CUDA_TIMES");
 }
 
+/* A builder may write more than its log holds; one that runs away is told so, and does not die of it. */
+static void builders_write_files_up_to_a_limit(void **state) {
+  (void)state;
+  static const struct {
+    const char *bytes;
+    enum jit_outcome outcome;
+    const char *reason;
+  } expected[] = {{"65537", JIT_MEASURED, NULL},
+                  {"16000000", JIT_MEASURED, NULL},
+                  {"2199023255552", JIT_BUILD_FAILED, "File too large"}};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    setenv("FAKE_NVRTC_WRITES", expected[i].bytes, 1);
+    struct tir *ir = doubling();
+    struct jit_measurer *m = start(ir);
+    submit_bound(m, 1, 64);
+    struct jit_result r = next_result(m);
+    expect(&r, 1, expected[i].outcome, expected[i].reason);
+    jit_measurer_free(m);
+    tir_free(ir);
+  }
+  unsetenv("FAKE_NVRTC_WRITES");
+}
+
 static void out_of_memory_by_name(void **state) {
   (void)state;
   setenv("FAKE_CUDA_MEMORY", "4096", 1);
@@ -180,11 +203,15 @@ static void two_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_fault_by_name),   cmocka_unit_test(guards_are_checked_after_timing),
-      cmocka_unit_test(times_are_the_devices), cmocka_unit_test(times_are_of_many_digits),
-      cmocka_unit_test(out_of_memory_by_name), cmocka_unit_test(a_device_disappears),
-      cmocka_unit_test(a_context_is_lost),     cmocka_unit_test(two_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_fault_by_name),
+                                     cmocka_unit_test(guards_are_checked_after_timing),
+                                     cmocka_unit_test(times_are_the_devices),
+                                     cmocka_unit_test(times_are_of_many_digits),
+                                     cmocka_unit_test(builders_write_files_up_to_a_limit),
+                                     cmocka_unit_test(out_of_memory_by_name),
+                                     cmocka_unit_test(a_device_disappears),
+                                     cmocka_unit_test(a_context_is_lost),
+                                     cmocka_unit_test(two_devices)};
   need_fakes();
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }
