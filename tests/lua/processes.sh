@@ -1,0 +1,43 @@
+#!/bin/sh
+# What a run does where processes cannot be started: one that fails once is started again, and costs no candidate; where
+# none can be, the run ends with one line that says what to do.
+# usage: processes.sh MSCHED LIBINJECT
+set -eu
+program=$1 library=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() { echo "processes: $failure: $*: $(tail -n 3 out err)" >&2; exit 1; }
+tune() { # what fails, options…
+  failure=$1
+  shift
+  rm -f state log s.db
+  status=0
+  env LD_PRELOAD="$library" INJECT_STATE=state INJECT_LOG=log INJECT_FAIL="$failure" timeout 60 "$program" tune ops:matmul \
+    --trials 2 --jobs 1 --target "native -num-cores=1" --db s.db "$@" -- 8 8 8 >out 2>err </dev/null || status=$?
+  grep -q '^failed' log || fail "nothing failed"
+  ! grep -E '^kill .* (foreign|all)$' log || fail "others are signalled"
+}
+
+# The reference, the builder, the runner, and what times finalists: each is a fork of the helper.
+for failing in helper:fork:1:EAGAIN helper:fork:2:EAGAIN helper:fork:3:ENOMEM helper:fork:4:EAGAIN helper:socketpair:2:EMFILE \
+  helper:memfd_create:3:ENFILE child:prctl:1:EPERM child:dup2:3:EBADF child:setrlimit:7:EPERM; do
+  tune $failing
+  [ "$status" = 0 ] || fail "status $status"
+  grep -q 'trial 2 of 2, best .*failed: none' out || fail "it cost a candidate"
+done
+tune host:posix_spawn:1:EAGAIN
+[ "$status" = 0 ] || fail "status $status"
+
+# None can be started at all.
+for failing in helper:fork:0:EAGAIN host:posix_spawn:0:EAGAIN; do
+  tune $failing
+  [ "$status" = 1 ] || fail "status $status"
+  [ "$(wc -l <err)" = 1 ] || fail "not one line of error"
+  grep -q 'Resource temporarily unavailable; .*ulimit -u' err || fail "it does not say what to do"
+done
+tune helper:memfd_create:0:EMFILE
+grep -q 'Too many open files; .*ulimit -n' err || fail "it does not say what to do"
+tune host:pthread_create:0:EAGAIN
+[ "$status" = 1 ] && grep -q 'could not start a thread: .*ulimit -u' err || fail "it does not say what to do"
