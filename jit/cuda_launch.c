@@ -80,11 +80,11 @@ static void set_extents(struct planning *p, tir_stmt loop, struct cuda_launch *l
   for (tir_stmt s = loop; s && tir_is(p->ir, s, TIR_LOOP); s = tir_stmt_at(p->ir, s)->first[TIR_BODY]) {
     const struct tir_stmt_node *n = tir_stmt_at(p->ir, s);
     if (n->loop_kind != TIR_THREAD_BINDING) return;
-    const char *tag = tir_text(p->ir, n->loop.thread);
+    enum tir_axis axis = tir_axis_named(tir_text(p->ir, n->loop.thread));
     int64_t extent = tir_loop_extent(p->ir, s);
-    uint32_t *to = strncmp(tag, "threadIdx.", 10) ? launch->grid : launch->block;
-    if (extent < 1 || extent > INT32_MAX) refuse(p, "a kernel's number of blocks is no constant");
-    to[tag[strlen(tag) - 1] - 'x'] = (uint32_t)extent;
+    assert(axis < TIR_VTHREAD_X && extent <= tir_axis_limit(axis));
+    if (extent < 0) refuse(p, "a kernel's number of blocks is no constant");
+    (axis < TIR_THREAD_X ? launch->grid : launch->block)[axis % TIR_THREAD_X] = (uint32_t)extent;
   }
 }
 

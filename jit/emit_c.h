@@ -32,12 +32,13 @@ struct c_template {
 
 struct emit_c;
 struct c_dialect {
-  const char *library;   /* before the names of C's library */
-  const char *restricts; /* pointers */
-  const char *fails;     /* what a failed assertion does before it returns */
-  const char *bound[3];  /* a value that needs names: before those, before the value, after it */
-  bool scalars_as_bits;  /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
-  bool polynomials;      /* fast math has functions of ours */
+  const char *library;              /* before the names of C's library */
+  const char *infinity[2], *nan[2]; /* of float32, of float64 */
+  const char *restricts;            /* pointers */
+  const char *fails;                /* what a failed assertion does before it returns */
+  const char *bound[3];             /* a value that needs names: before those, before the value, after it */
+  bool scalars_as_bits; /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
+  bool polynomials;     /* fast math has functions of ours */
   const struct c_template *templates;             /* instead of those of the same name; the last has no name */
   bool (*call)(struct emit_c *e, tir_expr call);  /* writes a call that only it knows; false: it does not */
   bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */

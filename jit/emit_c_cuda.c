@@ -252,17 +252,15 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
   *launch = (struct launch){0};
   for (tir_stmt s = loop;; s = tir_stmt_at(e->ir, s)->first[TIR_BODY]) {
     const struct tir_stmt_node *n = tir_as(e->ir, s, TIR_LOOP);
-    const char *tag = tir_text(e->ir, n->loop.thread);
-    bool thread = !strncmp(tag, "threadIdx.", 10);
-    int axis = tag[strlen(tag) - 1] - 'x';
-    assert(axis >= 0 && axis < AXES);
-    if (thread)
-      launch->block[axis] = n->loop.extent, e->asked.threads *= (int)tir_loop_extent(e->ir, s);
+    enum tir_axis axis = tir_axis_named(tir_text(e->ir, n->loop.thread));
+    assert(axis < TIR_VTHREAD_X);
+    if (axis >= TIR_THREAD_X)
+      launch->block[axis - TIR_THREAD_X] = n->loop.extent, e->asked.threads *= (int)tir_loop_extent(e->ir, s);
     else
       launch->grid[axis] = n->loop.extent;
     const char *type = emit_c_index_type(e);
     emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s;", type, emit_c_declare_var(e, n->loop.var), type,
-                tag);
+                tir_axis_name(axis));
     tir_stmt inner = n->first[TIR_BODY];
     if (!inner || !tir_is(e->ir, inner, TIR_LOOP) || tir_stmt_at(e->ir, inner)->loop_kind != TIR_THREAD_BINDING)
       return s;
@@ -342,6 +340,19 @@ static void write_extents(struct emit_c *e, const tir_expr extents[AXES]) {
   fputs("), ", e->out);
 }
 
+/* A launch of no blocks is an error: where their number is not known here, they are counted when it is called. */
+static void if_any(struct emit_c *e, const struct launch *launch) {
+  const char *between = "if (";
+  for (int a = 0; a < AXES; a++) {
+    if (!launch->grid[a] || tir_at(e->ir, launch->grid[a])->lo > 0) continue;
+    fputs(between, e->out);
+    emit_c_index(e, launch->grid[a]);
+    fputs(" > 0", e->out);
+    between = " && ";
+  }
+  if (*between == ' ') fputs(") ", e->out);
+}
+
 static void note_kernel(struct emit_c *e) {
   struct c_kernels *k = e->kernels;
   if (!k) return;
@@ -374,6 +385,7 @@ static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
     fprintf(e->out, "%s(void *)&ms_map_%u_%u", i || c->buffers + c->vars ? ", " : "", number, i);
   fputs("};\n", e->out);
   emit_c_begin(e);
+  if_any(e, &launch);
   fprintf(e->out, "cudaLaunchKernel(%s, ", kernel);
   write_extents(e, launch.grid);
   write_extents(e, launch.block);
@@ -469,15 +481,18 @@ static void write_head(const struct emit_c *e, FILE *out) {
         out);
 }
 
-const struct c_dialect emit_c_cuda = {.library = "::",
-                                      .restricts = "__restrict__ ",
-                                      .fails = "__trap();",
-                                      .bound = {"([&] { ", "return ", "}())"},
-                                      .scalars_as_bits = true,
-                                      .templates = templates,
-                                      .call = write_call,
-                                      .copy = copy_vector,
-                                      .allocate = allocate,
-                                      .outlined = launch_kernel,
-                                      .function = write_function,
-                                      .head = write_head};
+const struct c_dialect emit_c_cuda = {
+    .library = "::",
+    .infinity = {"__int_as_float(0x7f800000)", "__longlong_as_double(0x7ff0000000000000LL)"},
+    .nan = {"__int_as_float(0x7fc00000)", "__longlong_as_double(0x7ff8000000000000LL)"},
+    .restricts = "__restrict__ ",
+    .fails = "__trap();",
+    .bound = {"([&] { ", "return ", "}())"},
+    .scalars_as_bits = true,
+    .templates = templates,
+    .call = write_call,
+    .copy = copy_vector,
+    .allocate = allocate,
+    .outlined = launch_kernel,
+    .function = write_function,
+    .head = write_head};

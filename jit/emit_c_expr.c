@@ -160,11 +160,12 @@ static void literal(struct emit_c *e, const struct tir_expr_node *n) {
     tir_type t = tir_type_with_lanes(n->type, 1);
     double value = n->real;
     if (emit_c_is_short(t)) tir_put_element(t, bytes, value), value = tir_fetch_element(t, bytes);
-    const char *suffix = tir_type_bits(t) == 64 ? "" : "f";
+    bool wide = tir_type_bits(t) == 64;
+    const char *suffix = wide ? "" : "f";
     char text[40];
     if (isnan(value) || isinf(value)) {
-      fprintf(e->out, "(%s__builtin_%s%s(%s))", signbit(value) ? "-" : "", isnan(value) ? "nan" : "inf", suffix,
-              isnan(value) ? "\"\"" : "");
+      fprintf(e->out, "(%s%s)", signbit(value) ? "-" : "",
+              (isnan(value) ? e->dialect->nan : e->dialect->infinity)[wide]);
       return;
     }
     if (*suffix) value = (float)value;

@@ -129,6 +129,8 @@ static void write_function(struct emit_c *e) {
 static const struct c_template no_templates[] = {{NULL, NULL, NULL, NULL}};
 
 const struct c_dialect emit_c_gnu = {.library = "__builtin_",
+                                     .infinity = {"__builtin_inff()", "__builtin_inf()"},
+                                     .nan = {"__builtin_nanf(\"\")", "__builtin_nan(\"\")"},
                                      .restricts = "restrict ",
                                      .fails = "__atomic_store_n(ms_status, 1, __ATOMIC_RELAXED);",
                                      .bound = {"({ ", "", "})"},

@@ -65,13 +65,17 @@ end
 function common.can_tile(sch, block) return not common.is_root(sch, block) and common.is_nest(sch, block) and common.needs_tiling(sch, block) end
 
 -- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces and
--- no more than so many jobs; another reduces more than one value, and than `least`.
+-- no more than so many jobs; another reduces more than one value, and than `least`. Either by a known reducer.
 function common.needs_rfactor(sch, block, jobs, least)
   if #sch:writes(block) < 1 or not sch:has_init(block) or not sch:is_trivial(block) then return false end
   local spatial, reduce = common.lengths(sch, block)
   if not spatial or reduce <= 1 then return false end
-  if common.needs_tiling(sch, block) then return spatial < reduce and spatial <= jobs end
-  return reduce > least
+  if common.needs_tiling(sch, block) then
+    if spatial >= reduce or spatial > jobs then return false end
+  elseif reduce <= least then
+    return false
+  end
+  return sch:has_reducer(block)
 end
 
 -- Moves spatial loops in front of reduction loops, and fuses the latter: the fused loop, and how many are in front.

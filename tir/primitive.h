@@ -67,6 +67,8 @@ bool tir_can_decompose_reduction(struct tir *ir, tir_block block, tir_loop loop)
 bool tir_rolling_buffer(struct tir *ir, tir_block block, uint32_t buffer_index, ms_error *err);
 bool tir_decompose_padding(struct tir *ir, tir_block block, tir_loop loop, tir_block *constant, ms_error *err);
 bool tir_rfactor(struct tir *ir, tir_loop loop, int factor_axis, tir_block *out, ms_error *err);
+/* Whether a known reducer makes what the block reduces. May intern expressions. */
+bool tir_has_reducer(struct tir *ir, tir_block block);
 bool tir_can_rfactor(struct tir *ir, tir_loop loop, int factor_axis);
 /* Makes one pass of a maximum, and of the sum of exponentials of the distances to it. */
 bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_error *err);

@@ -13,6 +13,7 @@ tir_block tir_scope_of(const struct tir *ir, tir_block block);
 /* What a kernel, a statement below a function's root block, takes of a GPU. Numbers that no constant bounds are -1. */
 struct tir_kernel {
   bool uniform;                        /* every loop bound to an axis has the same extent */
+  bool launchable;                     /* and none has more than devices launch along it */
   int64_t threads, vthreads;           /* of a block, of a thread */
   int64_t least_threads, most_threads; /* that annotations of its blocks allow; 0: any */
   int64_t shared_bytes;                /* a block's, once buffers hold only what lives at a time */

@@ -656,6 +656,7 @@ char *tir_print(const struct tir *ir, tir_func f /* TIR_NONE: all */, unsigned f
 char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
+#include "axis.h"
 #include "interpreter.h"
 #include "lowered.h"
 #include "primitive.h"

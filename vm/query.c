@@ -160,6 +160,11 @@ bool vm_ask_is_trivial(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_has_reducer(struct vm_ask *q) {
+  q->answer = vm_bool(tir_has_reducer(q->ir, q->args[0].statement));
+  return true;
+}
+
 bool vm_ask_has_init(struct vm_ask *q) {
   q->answer = vm_bool(tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_INIT] != TIR_NONE);
   return true;

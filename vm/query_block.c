@@ -195,6 +195,7 @@ static struct vm_value kernel_value(struct vm_ask *q, const struct tir_kernel *k
     const char *name;
     struct vm_value value;
   } fields[] = {{"uniform", vm_bool(k->uniform)},
+                {"launchable", vm_bool(k->launchable)},
                 {"threads", number(k->threads)},
                 {"vthreads", number(k->vthreads)},
                 {"least_threads", number(k->least_threads)},

@@ -83,6 +83,17 @@ struct __attribute__((aligned(16))) uint4 {
   unsigned x, y, z, w;
 };
 
+static inline float __int_as_float(int bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+static inline double __longlong_as_double(long long bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 static inline int __popcll(uint64_t x) { return __builtin_popcountll(x); }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((uint64_t)x) : 64; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
@@ -121,3 +132,9 @@ static int cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void **
   fibers_launch(&launch);
   return 0;
 }
+
+/* ---- What NVRTC does not know, and g++ does ---- */
+
+#pragma GCC poison __builtin_inf __builtin_inff __builtin_huge_val __builtin_huge_valf __builtin_nan __builtin_nanf
+#pragma GCC poison __builtin_popcountll __builtin_clzll __builtin_convertvector __builtin_isnan __builtin_isinf
+#pragma GCC poison INFINITY NAN HUGE_VAL HUGE_VALF

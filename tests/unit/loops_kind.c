@@ -63,6 +63,37 @@ static void refuses_unknown_threads(void **state) {
   tir_free(ir);
 }
 
+static struct tir *row_of(long long extent) {
+  char params[80], loop[60], iteration[60];
+  snprintf(params, sizeof params, "A: T.Buffer((%lld,), \"float32\")", extent);
+  snprintf(loop, sizeof loop, "for i in range(%lld):", extent);
+  snprintf(iteration, sizeof iteration, "        x = T.axis.spatial(%lld, i)", extent);
+  return read_function(params, loop, "    with T.sblock(\"S\"):", iteration, "        A[x] = T.float32(0.0)");
+}
+
+/* As many blocks and threads as every device launches, and one more. */
+static void refuses_extents_beyond_an_axis(void **state) {
+  (void)state;
+  static const struct {
+    const char *axis;
+    int64_t most;
+  } axes[] = {
+      {"blockIdx.y", 65535}, {"blockIdx.z", 65535}, {"threadIdx.x", 1024}, {"threadIdx.y", 1024}, {"threadIdx.z", 64}};
+  for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+    for (int more = 0; more < 2; more++) {
+      struct tir *ir = row_of(axes[i].most + more);
+      if (more)
+        assert_refused(ir, MS_AXIS_LIMIT, tir_bind(ir, loop_of(ir, "S", 0), axes[i].axis, err));
+      else
+        assert_accepted(tir_bind(ir, loop_of(ir, "S", 0), axes[i].axis, err));
+      tir_free(ir);
+    }
+  struct tir *ir = row_of(65536);
+  assert_accepted(tir_bind(ir, loop_of(ir, "S", 0), "blockIdx.x", err));
+  assert_accepted(tir_bind(ir, loop_of(ir, "S", 0), "vthread.x", err));
+  tir_free(ir);
+}
+
 static void refuses_without_init(void **state) {
   (void)state;
   struct tir *ir = read_function(
@@ -106,6 +137,7 @@ int main(void) {
       cmocka_unit_test(unrolling_unbinds),
       cmocka_unit_test(refuses_reductions),
       cmocka_unit_test(refuses_unknown_threads),
+      cmocka_unit_test(refuses_extents_beyond_an_axis),
       cmocka_unit_test(refuses_without_init),
       cmocka_unit_test(annotates),
       cmocka_unit_test(unannotates),

@@ -77,9 +77,11 @@ static void what_is_no_kernel_is_refused(void **state) {
   expect_refused(read_function(A_C, "for tx in T.thread_binding(4, thread=\"threadIdx.x\"):",
                                "    for ux in T.thread_binding(8, thread=\"threadIdx.x\"):", "        C[ux] = A[tx]"),
                  MS_LOWER_KERNEL, "more threads than the loop around it");
-  expect_refused(read_function("A: T.Buffer((2048,), \"float32\")",
-                               "for tx in T.thread_binding(2048, thread=\"threadIdx.x\"):", "    A[tx] = T.float32(0)"),
-                 MS_LOWER_KERNEL, "more threads than the target allows");
+  expect_refused(
+      read_function(
+          "A: T.Buffer((2048,), \"float32\")", "for ty in T.thread_binding(2, thread=\"threadIdx.y\"):",
+          "    for tx in T.thread_binding(1024, thread=\"threadIdx.x\"):", "        A[ty * 1024 + tx] = T.float32(0)"),
+      MS_LOWER_KERNEL, "more threads than the target allows");
   expect_refused(read_function("a: T.handle", "n = T.int32()", "A = T.match_buffer(a, (n,), \"float32\")",
                                "for tx in T.thread_binding(n, thread=\"threadIdx.x\"):", "    A[tx] = T.float32(0)"),
                  MS_LOWER_KERNEL, "no constant");
@@ -93,6 +95,45 @@ static void what_is_no_kernel_is_refused(void **state) {
                                "        G = T.sblock_alloc_buffer((1,))", "        with T.sblock(\"G\"):",
                                "            G[0] = A[vi]", "        with T.sblock(\"D\"):", "            C[vi] = G[0]"),
                  MS_LOWER_KERNEL, "blocks write the same elements");
+}
+
+/* Text may bind loops that the Bind instruction refuses. */
+static void extents_beyond_an_axis_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *axis;
+    unsigned extent, limit;
+  } beyond[] = {{"blockIdx.y", 65536, 65535},
+                {"blockIdx.z", 65536, 65535},
+                {"threadIdx.x", 1025, 1024},
+                {"threadIdx.y", 1025, 1024},
+                {"threadIdx.z", 65, 64}};
+  for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+    char params[60], loop[80], message[80];
+    snprintf(params, sizeof params, "A: T.Buffer((%u,), \"float32\")", beyond[i].extent);
+    snprintf(loop, sizeof loop, "for t in T.thread_binding(%u, thread=\"%s\"):", beyond[i].extent, beyond[i].axis);
+    snprintf(message, sizeof message, "the loop has %u iterations, and %s at most %u", beyond[i].extent, beyond[i].axis,
+             beyond[i].limit);
+    expect_refused(read_function(params, loop, "    A[t] = T.float32(0)"), MS_AXIS_LIMIT, message);
+  }
+}
+
+/* Floats that have no literal, in float32 and float64. */
+static void infinite_constants_are_computed_with(void **state) {
+  (void)state;
+  expect_lowered(read_function("A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float64\")", BX(2), TX(32),
+                               "        C[bx * 32 + tx] = T.if_then_else(A[bx * 32 + tx] < T.float32(0), "
+                               "T.float64(\"-inf\"), T.float64(\"inf\"))"),
+                 0, "inf");
+  expect_lowered(read_function(A_C, BX(2), TX(32),
+                               "        C[bx * 32 + tx] = T.if_then_else(A[bx * 32 + tx] < T.float32(0), "
+                               "T.if_then_else(T.float32(\"nan\") < A[bx * 32 + tx], T.float32(1), "
+                               "T.float32(\"-inf\")), T.float32(\"inf\"))"),
+                 0, "inf");
+  expect_lowered(read_function("A: T.Buffer((64,), \"float32\"), C: T.Buffer((64,), \"float16\")", BX(2), TX(32),
+                               "        C[bx * 32 + tx] = T.if_then_else(A[bx * 32 + tx] < T.float32(0), "
+                               "T.float16(\"-inf\"), T.float16(\"inf\"))"),
+                 0, "inf");
 }
 
 /* ---- What is shared out among threads ---- */
@@ -397,6 +438,8 @@ int main(void) {
       cmocka_unit_test(virtual_threads_share_what_is_the_same),
       cmocka_unit_test(annotations_of_threads_are_handed_down),
       cmocka_unit_test(what_is_no_kernel_is_refused),
+      cmocka_unit_test(extents_beyond_an_axis_are_refused),
+      cmocka_unit_test(infinite_constants_are_computed_with),
       cmocka_unit_test(what_threads_share_out_is_no_more_than_there_is),
       cmocka_unit_test(what_calls_touch_lives_while_they_do),
       cmocka_unit_test(threads_reduce_by_shuffles),

@@ -281,31 +281,24 @@ int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope) {
 
 /* ---- Threads and vectors ----------------------------------------------------------------------------------------- */
 
-enum { MOST_AXES = 16 };
-
+/* The extents of the axes that its loops are bound to; 0: no loop is, -1: no constant. */
 struct axes {
-  tir_symbol axis[MOST_AXES];
-  int64_t extent[MOST_AXES];
-  uint32_t count;
+  int64_t extent[TIR_AXIS_COUNT];
 };
 
-static void add_axis(struct tir_kernel *k, struct axes *axes, tir_symbol axis, int64_t extent) {
-  uint32_t i = 0;
-  while (i < axes->count && axes->axis[i] != axis) i++;
-  if (i < axes->count) {
-    k->uniform = k->uniform && axes->extent[i] == extent;
-  } else if (i < MOST_AXES) {
-    axes->axis[i] = axis, axes->extent[i] = extent;
-    axes->count++;
-  }
+static void add_axis(struct tir_kernel *k, struct axes *axes, enum tir_axis axis, int64_t extent) {
+  if (axis == TIR_AXIS_COUNT) return;
+  k->launchable = k->launchable && extent <= tir_axis_limit(axis);
+  k->uniform = k->uniform && (!axes->extent[axis] || axes->extent[axis] == extent);
+  if (!axes->extent[axis]) axes->extent[axis] = extent;
 }
 
-/* The product of the extents of axes whose names begin so. */
-static int64_t product_of(const struct tir *ir, const struct axes *axes, const char *prefix) {
+/* The product of the extents of axes from one to another. */
+static int64_t product_of(const struct axes *axes, enum tir_axis first, enum tir_axis last) {
   int64_t product = 1;
-  for (uint32_t i = 0; i < axes->count; i++) {
-    if (strncmp(tir_text(ir, axes->axis[i]), prefix, strlen(prefix)) != 0) continue;
-    if (axes->extent[i] < 0 || __builtin_mul_overflow(product, axes->extent[i], &product)) return -1;
+  for (enum tir_axis a = first; a <= last; a++) {
+    if (!axes->extent[a]) continue;
+    if (axes->extent[a] < 0 || __builtin_mul_overflow(product, axes->extent[a], &product)) return -1;
   }
   return product;
 }
@@ -341,7 +334,7 @@ static int64_t widest_element(const struct tir *ir, tir_loop loop) {
 static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *axes, tir_loop loop) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   int64_t extent = tir_loop_extent(ir, loop);
-  if (n->loop_kind == TIR_THREAD_BINDING) add_axis(k, axes, n->loop.thread, extent);
+  if (n->loop_kind == TIR_THREAD_BINDING) add_axis(k, axes, tir_axis_named(tir_text(ir, n->loop.thread)), extent);
   if (n->loop_kind != TIR_VECTORIZED || k->vector_bytes < 0) return;
   int64_t bytes = extent < 0 ? -1 : extent * widest_element(ir, loop);
   if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;
@@ -360,13 +353,13 @@ static bool has_producer(const struct tir *ir, tir_stmt top) {
 }
 
 static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
-  struct tir_kernel k = {.uniform = true};
+  struct tir_kernel k = {.uniform = true, .launchable = true};
   struct axes axes = {0};
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (tir_is(ir, s, TIR_LOOP)) add_loop(ir, &k, &axes, s);
     if (tir_is(ir, s, TIR_BLOCK)) add_bounds(ir, &k, s);
   }
-  k.threads = product_of(ir, &axes, "threadIdx"), k.vthreads = product_of(ir, &axes, "vthread");
+  k.threads = product_of(&axes, TIR_THREAD_X, TIR_THREAD_Z), k.vthreads = product_of(&axes, TIR_VTHREAD_X, TIR_VTHREAD);
   if (k.threads > 0 && has_producer(ir, top)) k.threads += TIR_GROUP;
   k.shared_bytes = shared_bytes_of(ir, root, top);
   int64_t local = bytes_of_scope(ir, root, top, "local", strlen("local") + 1);

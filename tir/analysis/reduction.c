@@ -318,3 +318,8 @@ bool tir_only_loops_between(const struct tir *ir, tir_stmt s, tir_stmt top) {
     if (!tir_is(ir, s, TIR_LOOP)) return false;
   }
 }
+
+bool tir_has_reducer(struct tir *ir, tir_block block) {
+  struct tir_reduction found;
+  return tir_find_reduction(ir, block, &found, NULL);
+}

@@ -12,11 +12,9 @@
 enum { MOST_THREADS = 4096 }; /* in a block */
 
 int interp_thread_dim(const char *tag) {
-  static const char *const tags[THREAD_DIMS] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z",
-                                                "threadIdx.x", "threadIdx.y", "threadIdx.z"};
-  for (int d = 0; d < THREAD_DIMS; d++)
-    if (!strcmp(tags[d], tag)) return d;
-  return -1;
+  _Static_assert(THREAD_DIMS == (int)TIR_VTHREAD_X, "a dimension is an axis of blocks or threads");
+  enum tir_axis axis = tir_axis_named(tag);
+  return axis < TIR_VTHREAD_X ? (int)axis : -1;
 }
 
 /* ---- The life of a thread ---- */

@@ -13,9 +13,7 @@
 
 #include <string.h>
 
-enum { AXES = 6, FIRST_THREAD_AXIS = 3, MOST_BLOCK_THREADS = 1024 };
-static const char *const tags[AXES] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z",
-                                       "threadIdx.x", "threadIdx.y", "threadIdx.z"};
+enum { AXES = TIR_VTHREAD_X, FIRST_THREAD_AXIS = TIR_THREAD_X, MOST_BLOCK_THREADS = 1024 };
 static const char *const names[AXES] = {"bx", "by", "bz", "tx", "ty", "tz"};
 
 struct kernel {
@@ -32,10 +30,8 @@ static bool is_bound(const struct tir *ir, tir_stmt s) {
 
 /* -1: a virtual thread. */
 static int axis_of(const struct tir *ir, tir_stmt loop) {
-  const char *tag = tir_text(ir, tir_as(ir, loop, TIR_LOOP)->loop.thread);
-  for (int a = 0; a < AXES; a++)
-    if (!strcmp(tags[a], tag)) return a;
-  return -1;
+  enum tir_axis axis = tir_axis_named(tir_text(ir, tir_as(ir, loop, TIR_LOOP)->loop.thread));
+  return axis < TIR_VTHREAD_X ? (int)axis : -1;
 }
 
 static bool refuse(const struct kernel *k, tir_stmt s, const char *what) {
@@ -72,6 +68,10 @@ static bool add_axis(struct kernel *k, tir_stmt loop) {
   int axis = axis_of(ir, loop);
   tir_expr extent = tir_as(ir, loop, TIR_LOOP)->loop.extent;
   if (axis < 0) return true;
+  if (tir_loop_extent(ir, loop) > tir_axis_limit((enum tir_axis)axis))
+    return tir_refuse(ir, k->low->err, MS_AXIS_LIMIT, loop, "the loop has %lld iterations, and %s at most %lld",
+                      (long long)tir_loop_extent(ir, loop), tir_axis_name((enum tir_axis)axis),
+                      (long long)tir_axis_limit((enum tir_axis)axis));
   if (axis < FIRST_THREAD_AXIS ? !check_block_axis(k, loop, axis) : !check_thread_axis(k, loop, axis)) return false;
   if (!k->extent[axis] || tir_at(ir, k->extent[axis])->imm < tir_at(ir, extent)->imm) k->extent[axis] = extent;
   return true;
@@ -262,7 +262,7 @@ static void make_nest(struct kernel *k) {
   for (int a = 0; a < AXES; a++) {
     if (!k->extent[a]) continue;
     tir_stmt loop = tir_new_loop(ir, k->var[a], ir->vars.at[k->var[a]].min, k->extent[a], TIR_THREAD_BINDING);
-    tir_as(ir, loop, TIR_LOOP)->loop.thread = tir_symbol_of(ir, tags[a]);
+    tir_as(ir, loop, TIR_LOOP)->loop.thread = tir_symbol_of(ir, tir_axis_name((enum tir_axis)a));
     if (innermost)
       tir_append(ir, innermost, TIR_BODY, loop);
     else

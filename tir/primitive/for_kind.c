@@ -3,12 +3,10 @@
  * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
  *           dataflow), and the loop stands in the bindings of spatial iterations only; of reductions too when it is
  *           bound to threadIdx: then the threads reduce together, and no other block in the loop uses what they reduce.
- *           Bind: a thread axis that exists.
+ *           Bind: a thread axis that exists, and has as many threads or blocks on every device.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "../analysis/analysis.h"
-
-#include <string.h>
 
 static bool check_block(struct tir *ir, tir_loop loop, tir_block block, bool across_threads, const char *what,
                         bool *reduces, ms_error *err) {
@@ -87,20 +85,16 @@ bool tir_is_data_parallel(struct tir *ir, tir_loop loop) {
   return check(ir, loop, false, "", &reduces, NULL);
 }
 
-static bool is_thread_axis(const char *thread) {
-  static const char *const axes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-                                     "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z",   "vthread"};
-  for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
-    if (!strcmp(axes[i], thread)) return true;
-  return false;
-}
-
 bool tir_bind(struct tir *ir, tir_loop loop, const char *thread, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));
-  if (!is_thread_axis(thread))
+  enum tir_axis axis = tir_axis_named(thread);
+  if (axis == TIR_AXIS_COUNT)
     return tir_refuse(ir, err, MS_THREAD_UNKNOWN, loop, "there is no thread axis `%s`", thread);
-  bool reduces;
-  if (!check(ir, loop, !strncmp(thread, "threadIdx.", 10), "bound", &reduces, err)) return false;
+  if (tir_loop_extent(ir, loop) > tir_axis_limit(axis))
+    return tir_refuse(ir, err, MS_AXIS_LIMIT, loop, "the loop has %lld iterations, and %s at most %lld",
+                      (long long)tir_loop_extent(ir, loop), thread, (long long)tir_axis_limit(axis));
+  bool reduces, across_threads = axis >= TIR_THREAD_X && axis <= TIR_THREAD_Z;
+  if (!check(ir, loop, across_threads, "bound", &reduces, err)) return false;
   if (reduces && !check_results_unused(ir, loop, err)) return false;
   tir_symbol symbol = tir_symbol_of(ir, thread);
   edit(ir, loop, TIR_THREAD_BINDING, symbol);

@@ -1,0 +1,30 @@
+#include "tir.h"
+
+#include <string.h>
+
+static const struct {
+  const char *name;
+  int64_t limit;
+} axes[TIR_AXIS_COUNT] = {
+    [TIR_BLOCK_X] = {"blockIdx.x", INT32_MAX},  [TIR_BLOCK_Y] = {"blockIdx.y", 65535},
+    [TIR_BLOCK_Z] = {"blockIdx.z", 65535},      [TIR_THREAD_X] = {"threadIdx.x", 1024},
+    [TIR_THREAD_Y] = {"threadIdx.y", 1024},     [TIR_THREAD_Z] = {"threadIdx.z", 64},
+    [TIR_VTHREAD_X] = {"vthread.x", INT64_MAX}, [TIR_VTHREAD_Y] = {"vthread.y", INT64_MAX},
+    [TIR_VTHREAD_Z] = {"vthread.z", INT64_MAX}, [TIR_VTHREAD] = {"vthread", INT64_MAX},
+};
+
+enum tir_axis tir_axis_named(const char *name) {
+  enum tir_axis axis = 0;
+  while (axis < TIR_AXIS_COUNT && strcmp(axes[axis].name, name) != 0) axis++;
+  return axis;
+}
+
+const char *tir_axis_name(enum tir_axis axis) {
+  assert(axis < TIR_AXIS_COUNT);
+  return axes[axis].name;
+}
+
+int64_t tir_axis_limit(enum tir_axis axis) {
+  assert(axis < TIR_AXIS_COUNT);
+  return axes[axis].limit;
+}
