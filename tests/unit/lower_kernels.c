@@ -118,6 +118,20 @@ static void extents_beyond_an_axis_are_refused(void **state) {
   }
 }
 
+/* A launch of no blocks is an error of the driver's: it is left out where the extent is 0 when the function is called. */
+static void no_blocks_are_not_launched(void **state) {
+  (void)state;
+  struct tir *ir = read_function("a: T.handle, n: T.int32", "A = T.match_buffer(a, (n,), \"float32\")",
+                                 "for bx in T.thread_binding(n, thread=\"blockIdx.x\"):", "    A[bx] = T.float32(0)");
+  ms_error err = {0};
+  assert_accepted(lower(ir, err));
+  char *text = witness_source(ir, tir_find_func(ir, "main"), "kernels", &err);
+  assert_non_null(text);
+  assert_non_null(strstr(text, "if (n > 0) cudaLaunchKernel("));
+  free(text);
+  tir_free(ir);
+}
+
 /* Floats that have no literal, in float32 and float64. */
 static void infinite_constants_are_computed_with(void **state) {
   (void)state;
@@ -439,6 +453,7 @@ int main(void) {
       cmocka_unit_test(annotations_of_threads_are_handed_down),
       cmocka_unit_test(what_is_no_kernel_is_refused),
       cmocka_unit_test(extents_beyond_an_axis_are_refused),
+      cmocka_unit_test(no_blocks_are_not_launched),
       cmocka_unit_test(infinite_constants_are_computed_with),
       cmocka_unit_test(what_threads_share_out_is_no_more_than_there_is),
       cmocka_unit_test(what_calls_touch_lives_while_they_do),
