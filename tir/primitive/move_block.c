@@ -1,11 +1,20 @@
 /* Moving a block under a loop: where it may go, and the edit. */
 #include "../analysis/loads.h"
 #include "../arith/linear.h"
+#include "given.h"
 #include "move_domain.h"
 
 #include <stdlib.h>
 
 /* ---- What does not depend on the loop ---- */
+
+/* A consumer need not meet the producers of what it is given. */
+static void leave_out_given(const struct tir *ir, struct tir_move *move) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < move->required_count; i++)
+    if (!tir_is_given_all(ir, move->block, move->required[i])) move->required[count++] = move->required[i];
+  move->required_count = count;
+}
 
 static void collect_required(struct tir *ir, struct tir_move *move) {
   uint32_t (*collect)(const struct tir *, tir_block, tir_block *, uint32_t) =
@@ -14,6 +23,7 @@ static void collect_required(struct tir *ir, struct tir_move *move) {
   move->required = tir_room(move->required_on_stack, sizeof move->required_on_stack, count * sizeof *move->required);
   if (move->required != move->required_on_stack) collect(ir, move->block, move->required, count);
   move->required_count = count;
+  if (!move->to_consumers) leave_out_given(ir, move);
 }
 
 static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *err) {
@@ -138,6 +148,7 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
   move->limits = TIR_NONE;
   struct tir_transfer transfer = tir_move_transfer(move);
   if (!check_place(ir, move, loop, err) ||
+      (!move->to_consumers && !tir_check_given(ir, move->block, move->scope, loop, err)) ||
       !tir_find_limits(ir, &transfer, move->required, move->required_count, move->to_consumers, &limits, err))
     return false;
   if (!find_place(ir, move, &limits, index, err)) return false;

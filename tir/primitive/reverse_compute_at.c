@@ -1,7 +1,8 @@
 /* Reverse compute at: a block moves under a loop, where its producers are, and consumes what they produce there.
  *
  * Requires: the scope is a stage pipeline; the block is complete or a reduction, and not all there is in the scope;
- *           the loop is in the same scope and not around the block; all producers are below the loop, which with the
+ *           the loop is in the same scope and not around the block; all producers are below the loop (those of what the
+ *           block is given are before all that it stands in: given.h), which with the
  *           loops around it runs through none of their reductions; no loop around the scope reduces in the block; each
  *           iteration follows from what the producers write, or runs through its domain; all that is read is written
  *           by then; a reduction takes each step once; the index names a place after the last producer.

@@ -1,7 +1,7 @@
 /* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
  *
  * Requires: no init, no predicate; the scope is a stage pipeline; of what the block reads, one buffer is written in the
- *           scope: by one block, complete, and read by no other; the scope allocates what that producer writes. The
+ *           scope (beside those that it is given: given.h): by one block, complete, and read by no other; the scope allocates what that producer writes. The
  *           block is complete; its body is one store that loads the buffer at one place, an affine map of its
  *           iterations that can be inverted, at least over domains that grow to whole numbers of what divides them;
  *           what the producer writes covers them. The producer's body is one store,
@@ -17,6 +17,7 @@
 #include "../analysis/loads.h"
 #include "../analysis/order.h"
 #include "../arith/affine.h"
+#include "given.h"
 #include "inline.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static bool find_buffer(struct tir *ir, tir_block block, struct plan *plan, ms_e
   plan->buffer = TIR_NONE;
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++) {
     tir_buffer b = ir->regions.at[i].buffer;
-    if (b == plan->buffer || !is_written_in(ir, b, plan->scope)) continue;
+    if (b == plan->buffer || !is_written_in(ir, b, plan->scope) || tir_is_given(ir, block, b)) continue;
     plan->buffer = b;
     found++;
   }
@@ -359,6 +360,7 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !find_buffer(ir, block, plan, err) ||
       !tir_check_complete_block(ir, block, plan->scope, err) || !find_producer(ir, block, plan, err) ||
+      !tir_check_given(ir, block, plan->scope, plan->producer, err) ||
       !tir_check_not_output(ir, plan->producer, plan->scope, err) ||
       !tir_check_only_reader(ir, plan->buffer, block, TIR_NONE, err))
     return false;
