@@ -229,9 +229,11 @@ static int from_script(lua_State *L) {
 
 void bind_functions(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"script", script}, {"name", name},   {"hash", hash},
-                                     {"params", params}, {"flops", flops}, {"integer_ops", integer_ops},
-                                     {"escape", escape}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"script", script}, {"name", name},
+                                     {"hash", hash},     {"params", params},
+                                     {"flops", flops},   {"integer_ops", integer_ops},
+                                     {"escape", escape}, {"extract", bind_extract},
+                                     {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);
   lua_pushcfunction(L, functions_of_script);

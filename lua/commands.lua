@@ -38,11 +38,12 @@ local MOST_JOBS = 1024 -- each is a thread with a state of Lua
 local function report_tasks(tune, tasks, options, states)
   local all, progress = true, ms.load "lua.progress"
   for _, task in ipairs(tasks) do
-    all = all and task.fastest ~= nil and not task.error
-    local message = task.error or not task.fastest and not task:stopped() and tune.why(task)
+    local is_part = task.of_whole ~= nil -- it may have had no trial
+    all = all and (is_part or task.fastest ~= nil) and not task.error
+    local message = task.error or not is_part and not task.fastest and not task:stopped() and tune.why(task)
     if message then io.stderr:write("msched tune: ", task.name, ": ", message, "\n") end
-    if not options.json and not options["no-tune"] then progress.print_best(task, states[task.name]) end
-    if not options.json and task.fastest and task.fastest.id then print(next_commands(task, options)) end
+    if not options.json and not options["no-tune"] and not is_part then progress.print_best(task, states[task.name]) end
+    if not options.json and not is_part and task.fastest and task.fastest.id then print(next_commands(task, options)) end
   end
   return all
 end
@@ -68,7 +69,7 @@ function commands.tune(options, files, rest)
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
-    no_tune = options["no-tune"], store = store,
+    no_tune = options["no-tune"], whole = options.whole, store = store,
     beside = options.vendors and ms.load "lua.beside".vendors() or nil,
     reach = not options["no-tune"] and not options.simulate and ms.load "lua.peak".reach() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })
@@ -218,31 +219,37 @@ commands.top, commands.diff, commands.db = stores.top, stores.diff, stores.db
 
 -- ---- space, doctor ---------------------------------------------------------------------------------------------
 
+local function print_space(func, options, tune, refusals)
+  local opened = tune.open(func, ms.target(options.target or "native"), {
+    files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"],
+  })
+  local product = opened.product
+  for i, sch in ipairs(opened.sketches) do
+    local listed = product and product.listed[i] or {}
+    if options.json then
+      put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script(), block = listed.block, choice = listed.choice}
+    else
+      local choice = listed.block and string.format(": choice %d of block %s, the first of the others", listed.choice, listed.block) or ""
+      print(string.format("-- %s, sketch %d of %d%s", func:name(), i, #opened.sketches, choice))
+      print(sch.trace:text())
+    end
+  end
+  if product then
+    io.stderr:write(string.format("msched space: %s: %s, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
+                                  cli.sketches_text(product:size()), cli.product_text(product:counts())))
+  end
+  for _, name in ipairs(opened.idle) do io.stderr:write(string.format("msched space: %s: rule `%s` changed no schedule\n", func:name(), name)) end
+  if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end
+  if next(opened.refused) then io.stderr:write("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused), "\n") end
+end
+
 function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
-  local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
+  local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
   for _, func in ipairs(functions_of(files[1], rest, options.task)) do
-    local opened = tune.open(func, ms.target(options.target or "native"), {
-      files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"],
-    })
-    local product = opened.product
-    for i, sch in ipairs(opened.sketches) do
-      local listed = product and product.listed[i] or {}
-      if options.json then
-        put_json {task = func:name(), sketch = i, trace = sch.trace:json(), script = sch:script(), block = listed.block, choice = listed.choice}
-      else
-        local choice = listed.block and string.format(": choice %d of block %s, the first of the others", listed.choice, listed.block) or ""
-        print(string.format("-- %s, sketch %d of %d%s", func:name(), i, #opened.sketches, choice))
-        print(sch.trace:text())
-      end
-    end
-    if product then
-      io.stderr:write(string.format("msched space: %s: %s, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
-                                    cli.sketches_text(product:size()), cli.product_text(product:counts())))
-    end
-    for _, name in ipairs(opened.idle) do io.stderr:write(string.format("msched space: %s: rule `%s` changed no schedule\n", func:name(), name)) end
-    if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end
-    if next(opened.refused) then io.stderr:write("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused), "\n") end
+    local cut = not options.whole and groups.needed(func)
+    if cut then io.stderr:write(string.format("msched space: %s: %s, cut into groups that are searched apart:\n%s\n", func:name(), cli.count_text(cut.blocks, "block"), tostring(cut))) end
+    for _, g in ipairs(cut or {{func = func}}) do print_space(g.func, options, tune, refusals) end
   end
   return DONE
 end

@@ -19,6 +19,14 @@ local function vendor_text(s)
   local share = progress.of_vendor(s)
   return share and string.format("%.0f %% %s", 100 * share, s.start.vendor) or "-"
 end
+local function time_share_text(s)
+  local share = progress.share_of_time(s)
+  return share and string.format("%.0f %%", 100 * share) or "-"
+end
+local function have_groups(states)
+  for _, s in ipairs(states) do if s.start.part_of then return true end end
+  return false
+end
 local function have_vendors(states)
   for _, s in ipairs(states) do if s.start.vendor then return true end end
   return false
@@ -29,8 +37,9 @@ local COLUMNS = {
   {title = "task", least = 0, left = true, text = function(s) return cli.cut(s.name, MOST_NAME) end},
   {title = "shape", least = 72, left = true, text = function(s) return s.start.shape or "-" end},
   {title = "weight", least = 90, text = function(s) return string.format("%.3g", s.start.weight) end},
-  {title = "trials", least = 0, text = function(s) return string.format("%d/%d", s.done, s.start.trials) end},
+  {title = "trials", least = 0, text = function(s) return s.start.shared and string.format("%d", s.done) or string.format("%d/%d", s.done, s.start.trials) end},
   {title = "best", least = 24, text = function(s) return s.best_seconds and cli.time_text(s.best_seconds) or "-" end},
+  {title = "of time", least = 80, text = time_share_text, shown = have_groups},
   {title = "rate", least = 40, text = function(s) return s.best_seconds and cli.rate_text({s.start.operations, s.start.unit}, s.best_seconds) or "-" end},
   {title = "of roof", least = 56, text = share_text},
   {title = "of vendor", least = 64, text = vendor_text, shown = have_vendors},

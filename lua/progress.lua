@@ -33,6 +33,27 @@ function progress.share(s)
   return math.max(start.bound, start.reach and start.operations / start.reach or 0) / s.best_seconds
 end
 
+-- Of a function that is cut: the trials that it and its groups have had, and those that they have together; nil: each has its own.
+function progress.shared_trials(s)
+  if not s.start.shared then return nil end
+  local done = 0
+  for _, other in ipairs(s.family) do done = done + other.done end
+  return done, s.start.shared
+end
+
+-- The share of a group's instances in the time of all groups of its function, at their best; nil: it is not known yet.
+function progress.share_of_time(s)
+  if not s.start.part_of or not s.best_seconds then return nil end
+  local all = 0
+  for _, other in ipairs(s.family) do
+    if other.start.part_of then
+      if not other.best_seconds then return nil end
+      all = all + other.start.weight * other.best_seconds
+    end
+  end
+  return s.start.weight * s.best_seconds / all
+end
+
 -- The speed of the best as a share of the vendors' fastest routine; nil: there is none.
 function progress.of_vendor(s)
   return s.start.vendor_seconds and s.best_seconds and s.start.vendor_seconds / s.best_seconds
@@ -49,7 +70,9 @@ end
 -- What ends the task first: its trials, or the run's seconds; then the best are timed again.
 local function seconds_left(s, elapsed)
   if s.retiming then return retiming_seconds(s) - (elapsed - s.retiming_since) end
-  local left = s.done > 0 and elapsed / s.done * (s.start.trials - s.done) or math.huge
+  local done, trials = progress.shared_trials(s)
+  if not done then done, trials = s.done, s.start.trials end
+  local left = done > 0 and elapsed / done * (trials - done) or math.huge
   return math.min(left, s.start.deadline and s.start.deadline - elapsed or math.huge) + retiming_seconds(s)
 end
 
@@ -61,7 +84,9 @@ function progress.time_text(s, elapsed)
 end
 
 local function status(s, elapsed)
-  local parts = {string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
+  local done, trials = progress.shared_trials(s)
+  local parts = {done and string.format("%s: trial %d, %d of %d with %s", s.name, s.done, done, trials, s.start.part_of and "the other groups" or "its groups")
+                   or string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
   local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
   if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-") else add("no best yet") end
   add("%s", progress.time_text(s, elapsed))
@@ -72,7 +97,9 @@ local function status(s, elapsed)
 end
 
 local function start_text(e)
+  if e.groups then return string.format("%s on %s: composed of the best of %s", table.concat({e.task, table.unpack(e.equal)}, " = "), e.target, cli.count_text(e.groups, "group")) end
   local more = {}
+  if e.part_of then more[1] = string.format("a group of %s, which has it %s", e.part_of, e.weight == 1 and "once" or string.format("%.10g times", e.weight)) end
   if e.blocks then more[#more + 1] = cli.product_text(e.blocks) end
   if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
   if e.known > 0 then more[#more + 1] = cli.count_text(e.known, "record") .. " known" end
@@ -93,7 +120,9 @@ local function end_lines(s, e, print)
     print(string.format("%s: %.0f %% of the speed of %s, which takes %s", s.name, 100 * progress.of_vendor(s), s.start.vendor, cli.time_text(s.start.vendor_seconds)))
   end
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
-  if e.text then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
+  local share = progress.share_of_time(s)
+  if share then print(string.format("%s: %.0f %% of the time of %s's groups, %s", s.name, 100 * share, s.start.part_of, cli.count_text(math.tointeger(s.start.weight) or 0, "instance"))) end
+  if e.text and not s.start.shared then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
 
 -- A line after so many results without a new best, or so many seconds without a line.
@@ -102,18 +131,29 @@ local QUIET, SILENT = 16, 60
 -- states: of tasks by name, in which it notes what it is told. screen: what shows them on a terminal (live.lua); nil: it is none.
 function progress.lines(screen, states)
   states = states or {}
+  local families = setmetatable({}, {__index = function(all, name) -- the states of a function that is cut and of its groups, by its name
+    all[name] = {}
+    return all[name]
+  end})
   local shown, handlers, print = {}, {}, screen and function(text) screen:print(text) end or print
-  function handlers.start(e)
-    states[e.task] = new_state(e)
-    if screen then screen:add(states[e.task]) end
-    print(start_text(e))
-    for _, name in ipairs(e.idle or {}) do print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name)) end
-    if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
-  end
   local function warn(...)
     if screen then screen:clear() end
     io.stdout:flush()
     io.stderr:write(string.format(...))
+  end
+  function handlers.cut(e)
+    print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"), cli.count_text(e.instances, "group"),
+                        e.groups < e.instances and string.format(", %d of them as others are", e.instances - e.groups) or ""))
+  end
+  function handlers.uncut(e) warn("msched tune: %s is searched as it is, which may take long: it cannot be cut into groups: %s\n", e.task, e.reason) end
+  function handlers.start(e)
+    local s = new_state(e)
+    states[e.task], s.family = s, (e.part_of or e.groups) and families[e.part_of or e.task] or {}
+    table.insert(s.family, s)
+    if screen then screen:add(states[e.task]) end
+    print(start_text(e))
+    for _, name in ipairs(e.idle or {}) do print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name)) end
+    if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
   end
   function handlers.left_out(e) warn("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason) end
   function handlers.model_left(e) warn("msched tune: %s: the search goes on without the model: %s\n", e.task, e.reason) end

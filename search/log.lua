@@ -5,9 +5,15 @@ local log = {}
 -- The kinds of events and their fields. Each event also has `event`, its kind; `task`, the name of the function; and
 -- `elapsed`, seconds since the run began. Seconds are of the clock on the wall, unless it is said otherwise.
 log.kinds = {
+  cut = { -- a function has so many blocks that it is cut into groups, which are searched apart
+    size = "how many blocks it has", anchors = "how many of them use their inputs again and again", groups = "how many there are, equal ones as one", instances = "and all of them",
+  },
+  uncut = { -- a function that should be, cannot be cut: it is searched as it is, which may take long
+    reason = "why",
+  },
   start = { -- a task was opened: its space, and what the store knows of it
     target = "what code is generated for", trials = "how many are wanted of the task", total = "and of all tasks together, where that was asked for",
-    operations = "that the function does", unit = "what 1e9 of them a second are called", weight = "how much the task counts", shape = "of what the function gives, its last parameter: extents between x", equal = "names of the other functions that it stands for", sketches = "how many the space has",
+    operations = "that the function does", unit = "what 1e9 of them a second are called", weight = "how much the task counts", part_of = "the name of the function that the task's is a group of", groups = "the groups that the function is composed of, where it was cut", shared = "how many trials such a function and its groups have together, where that was asked for", shape = "of what the function gives, its last parameter: extents between x", equal = "names of the other functions that it stands for", sketches = "how many the space has",
     blocks = "where the space is factored: {block, choices} of each; the sketches are the product of these", thinned = "whether there are more sketches, of which these were drawn", known = "records that the store had", idle = "names of the user's rules that changed no schedule of any task, where there are any; with the first task", bound = "seconds that no kernel is faster than", reach = "operations a second that the machine was measured to do when the run began, where that was asked for",
     vendor = "the library whose routine for it is the fastest, where these were asked for and there is one", vendor_seconds = "what one call of that took",
     seconds = "that opening took", deadline = "`elapsed` when the run ends",

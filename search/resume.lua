@@ -152,6 +152,7 @@ end
 
 -- Teaches the model what the store knows, iteration by iteration: as if the run had never been stopped.
 function resume.teach(task)
+  if not task.policy.needs.model then return end
   local list = {}
   for i, k in ipairs(task.finished) do
     if k.sketch then list[#list + 1] = k end

@@ -1,7 +1,7 @@
 -- A run: tasks that share services, resumed as the scheduler says until nothing is left to do.
 local contest = msched.load "search.contest"
 local schedulers = msched.load "search.scheduler"
-local resume, untuned = msched.load "search.resume", msched.load "search.untuned"
+local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned", msched.load "search.whole"
 local refusals = msched.load "rules.refusals"
 
 local Run = {}
@@ -25,13 +25,20 @@ function Run:look_at_the_clock()
 end
 
 -- Trials of all together that no task has had or waits for. While not all were resumed once, those that were not keep
--- their share.
-function Run:left()
+-- their share; for functions that are composed of their parts some are kept.
+function Run:left(task)
   if not self.total then return math.huge end
-  local left = self.total
-  for _, t in ipairs(self.tasks) do left = left - t.done - t.waiting end
+  local left, wholes = self.total, 0
+  for _, t in ipairs(self.tasks) do
+    left, wholes = left - t.done - t.waiting, wholes + (t.parts and 1 or 0)
+  end
+  if task.parts then return math.max(left, 0) end
+  for _, t in ipairs(self.tasks) do if t.parts then left = left - t.budget:kept(self.total // wholes) end end
   return math.max(left, 0) // self.sharers
 end
+
+-- Parts leave some of the run's seconds to what is composed of them.
+function Run:parts_are_over() return self.seconds ~= nil and msched.clock() - self.started > whole.PARTS_TIME * self.seconds end
 
 function Run:is_over()
   self:look_at_the_clock()
@@ -63,13 +70,16 @@ end
 
 -- Each once, in order, so that something is known of all.
 function Run:begin()
-  for i, task in ipairs(self.tasks) do
+  local tasks = {}
+  for _, t in ipairs(self.tasks) do if not t.parts then tasks[#tasks + 1] = t end end
+  for i, task in ipairs(tasks) do
     if self:is_over() then return end
-    self.sharers = #self.tasks - i + 1
+    self.sharers = #tasks - i + 1
+    if task.budget then task.budget:begin() end
     if task:remaining() > 0 then task:step() end
     local looked = false
     self:wait(function()
-      local others_may = #self.tasks > 1 and looked and waits_for_its_reference(self.services, task)
+      local others_may = #tasks > 1 and looked and waits_for_its_reference(self.services, task)
       looked = true
       return task.waiting == 0 or others_may
     end)
@@ -77,10 +87,13 @@ function Run:begin()
   self:wait(function() return false end)
 end
 
+-- What is composed of parts goes on when these are over.
 function Run:live()
-  local live = {}
+  local live, is_live = {}, {}
   for _, t in ipairs(self.tasks) do
-    if not t.is_done and not t.ended and t:remaining() > 0 then live[#live + 1] = t end
+    is_live[t] = not t.is_done and not t.ended and t:remaining() > 0
+    for _, part in ipairs(is_live[t] and t.parts or {}) do is_live[t] = is_live[t] and not is_live[part] end
+    if is_live[t] then live[#live + 1] = t end
   end
   return live
 end
@@ -126,7 +139,7 @@ function Run:draft(services)
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do
     self:tell_start(task)
-    if not self:is_over() then untuned.find(task) end
+    if not self:is_over() then (task.parts and whole.untuned or untuned.find)(task) end
   end
 end
 
@@ -159,7 +172,7 @@ function Run:tell_start(task)
   local floats = task.func:flops()
   self.log("start", task.name, {
     target = task.target.text, trials = task.trials, total = self.total, operations = floats > 0 and floats or task.func:integer_ops(),
-    unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
+    unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
     blocks = task.product and task.product:counts(), thinned = task.thinned or false,
     idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, bound = task.bound, reach = task.reach, vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
   })
@@ -167,6 +180,10 @@ end
 
 local function why_ended(run, task)
   if task.ended then return task.ended end
+  local budget = task.budget
+  if budget and budget.trials and not run.ended and not run:stopped() and task.done < task.trials and budget:left(task) == 0 then
+    return {why = "total", text = string.format("the %d trials of `%s` and its groups are spent", budget.trials, budget.whole.name)}
+  end
   if run.ended then return run.ended end
   if run:stopped() then return {why = "interrupted"} end
   if task.done < task.trials then return {why = "total", text = run.total == 1 and "the only trial of all tasks together is spent" or string.format("the %d trials of all tasks together are spent", run.total)} end

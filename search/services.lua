@@ -15,14 +15,17 @@ end
 function Services:start(tasks)
   local options, target = self.options, self.options.target or "native"
   for _, task in ipairs(tasks) do
-    if not self.pool then
+    if task.parts then -- composed, not replayed
+    elseif not self.pool then
       self.pool = msched.pool(task.func, {jobs = options.jobs or msched.target("native").cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
                                              skip_failing = options.skip_failing})
     else
       self.pool:add(task.func)
     end
-    task.place = #self.tasks -- among the pool's functions
-    self.tasks[#self.tasks + 1] = task
+    if not task.parts then
+      task.place = #self.tasks -- among the pool's functions
+      self.tasks[#self.tasks + 1] = task
+    end
   end
   if not options.simulate and not options.no_tune then
     self.measurer = options.measurer or msched.measurer {target = target, run_timeout = options.run_timeout, reference_timeout = options.reference_timeout}

@@ -49,7 +49,7 @@ end
 function Task:stopped() return msched.interrupted() end
 function Task:is_over()
   self.run:look_at_the_clock()
-  return self.ended ~= nil or self.run.ended ~= nil or self:stopped()
+  return self.ended ~= nil or self.run.ended ~= nil or self:stopped() or self.of_whole ~= nil and self.run:parts_are_over()
 end
 -- How many may be asked for: trials that are left, and what the store has of an iteration that was cut short.
 function Task:remaining()
@@ -143,7 +143,10 @@ function Task:measure(candidates)
 end
 
 -- Trials that are left of the task's and of the run's.
-function Task:trials_left() return self:is_over() and 0 or math.min(self.trials - self.done, self.run:left()) end
+function Task:trials_left()
+  if self:is_over() then return 0 end
+  return math.min(self.trials - self.done, self.run:left(self), self.budget and self.budget:left(self) or math.huge)
+end
 
 -- ---- Candidates ---------------------------------------------------------------------------------------------------
 

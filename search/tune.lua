@@ -1,6 +1,7 @@
 -- Tuning: the door. Opens the spaces of functions, makes tasks of them, and runs these on shared services.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local Task, Run = msched.load "search.task", msched.load "search.run"
+local groups, whole = msched.load "search.groups", msched.load "search.whole"
 local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy", msched.load "search.scheduler", msched.load "search.services"
 
 local tune = {reasons_text = Task.reasons_text, kept_text = Task.kept_text}
@@ -145,22 +146,104 @@ local function distinct(items)
   return list
 end
 
+local TRIALS = 64 -- of a function
+
+-- What a task has of the options of a run.
+local function fields_of(each, run, target, options)
+  return {
+    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or TRIALS, asked = (options.trials or options.total) ~= nil,
+    seed = options.seed or 1, batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy_timeout = options.policy_timeout or 300,
+    run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
+  }
+end
+
+local function target_of(options) return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)}) end
+
 local function open_task(each, run, shared, policy, options)
-  local start, target = msched.clock(), msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)})
-  local seed = options.seed or 1
+  local start, target = msched.clock(), target_of(options)
   local opened = tune.open(each.func, target, {
-    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = seed, rule_timeout = options.rule_timeout,
-    skip_failing = options.skip_failing,
+    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = options.seed or 1,
+    rule_timeout = options.rule_timeout, skip_failing = options.skip_failing,
   })
-  local task = Task.new(each.func, {
-    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or 64, asked = (options.trials or options.total) ~= nil, seed = seed,
-    batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy = policy, policy_timeout = options.policy_timeout or 300,
-    run = run, log = run.log, bound = schedulers.bound(each.func, target), sketches = traces_of(opened.sketches), mutators = opened.mutators,
-    postprocs = opened.postprocs, refused = opened.refused, thinned = opened.thinned, idle_rules = opened.idle, product = opened.product, open_anew = opened.open_anew,
-  })
+  local fields = fields_of(each, run, target, options)
+  fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
+  fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew
+  local task = Task.new(each.func, fields)
   if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start
   return task
+end
+
+-- ---- Functions that are cut --------------------------------------------------------------------------------------
+
+-- The task of a function that is composed of its groups. It has no space of its own.
+local function open_whole(each, run, options)
+  local fields = fields_of(each, run, target_of(options), options)
+  fields.policy, fields.sketches, fields.mutators, fields.postprocs, fields.refused, fields.idle_rules = whole.policy, {}, {}, {}, {}, {}
+  fields.parts, fields.cut, fields.part_of_group = {}, each.cut, {}
+  local task = Task.new(each.func, fields)
+  each.budget.whole = task
+  return task
+end
+
+-- The work of a group's instances, by which those that have most come first.
+local function work_of(group) return group.weight * math.max(group.func:flops(), group.func:integer_ops()) end
+
+-- The groups of a function as entries of the list, those that are in it already with more weight, and then the function.
+local function add_parts(list, each, options)
+  local budget, by_hash = whole.budget(options.trials), {}
+  for _, other in ipairs(list) do by_hash[other.func:hash()] = not other.cut and other or nil end
+  local sorted = table.move(each.cut, 1, #each.cut, 1, {})
+  table.sort(sorted, function(a, b)
+    local x, y = work_of(a), work_of(b)
+    return x ~= y and x > y or x == y and a.name < b.name
+  end)
+  each.entries = {}
+  for _, group in ipairs(sorted) do
+    local known, weight = by_hash[group.func:hash()], each.weight * group.weight
+    if known then known.weight = known.weight + weight
+    else
+      known = {func = group.func, name = group.name, weight = weight, equal = {}, of_whole = each.name, budget = budget}
+      list[#list + 1] = known
+    end
+    each.entries[group] = known
+  end
+  each.budget = budget
+  list[#list + 1] = each
+end
+
+-- The entries of a run: functions, and of those that are cut the groups before them. A space that the script describes is one of
+-- the function as it is.
+local function with_parts(items, run, options)
+  local as_it_is = options.whole or #msched.registered.space > 0 or #(options.spaces or {}) > 0
+  local list = {}
+  for _, each in ipairs(items) do
+    local why
+    if not as_it_is then each.cut, why = groups.needed(each.func) end
+    if why then run.log("uncut", each.name, {reason = why}) end
+    if each.cut then
+      local instances = 0
+      for _, g in ipairs(each.cut) do instances = instances + g.weight end
+      run.log("cut", each.name, {size = each.cut.blocks, anchors = each.cut.anchors, groups = #each.cut, instances = instances})
+      add_parts(list, each, options)
+    else
+      list[#list + 1] = each
+    end
+  end
+  return list
+end
+
+local function open_all(items, run, shared, policy, options)
+  local task_of = {}
+  for i, each in ipairs(with_parts(distinct(items), run, options)) do
+    local task = each.cut and open_whole(each, run, options) or open_task(each, run, shared, policy, options)
+    run.tasks[i], task_of[each] = task, task
+    if each.of_whole then table.insert(each.budget.parts, task) end
+    for j, group in ipairs(each.cut or {}) do
+      task.parts[j] = task_of[each.entries[group]]
+      task.part_of_group[group] = task.parts[j]
+    end
+  end
 end
 
 -- ---- Runs --------------------------------------------------------------------------------------------------------
@@ -168,10 +251,12 @@ end
 -- A rule may be for one task of many: the first tells of those that changed nothing in any.
 local function tell_of_idle(tasks)
   local counts, idle = {}, {}
+  local opened = 0
+  for _, task in ipairs(tasks) do opened = opened + (task.parts and 0 or 1) end
   for _, task in ipairs(tasks) do
     for _, name in ipairs(task.idle_rules) do
       counts[name] = (counts[name] or 0) + 1
-      if counts[name] == #tasks then idle[#idle + 1] = name end
+      if counts[name] == opened then idle[#idle + 1] = name end
     end
     task.idle_rules = {}
   end
@@ -181,7 +266,7 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
+-- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function, its target, whether it measures again, and the sketches, gives the
 -- operations a second that the machine is measured to do, again where its third argument says so, or nil: it is told, and a
 -- policy may end near it), beside (one that
@@ -194,7 +279,7 @@ function tune.all(items, options)
   local shared = services.open(options)
   local path, opened = shared.store:path(), false
   local ok, message = pcall(function()
-    for i, each in ipairs(distinct(items)) do run.tasks[i] = open_task(each, run, shared, policy, options) end
+    open_all(items, run, shared, policy, options)
     opened = true -- nothing is written before all are
     tell_of_idle(run.tasks)
     for _, task in ipairs(run.tasks) do
@@ -210,11 +295,12 @@ function tune.all(items, options)
   return run.tasks, path
 end
 
--- One function: gives its task, and the store's path; raises what went wrong.
+-- One function: gives its task, and the store's path; raises what went wrong. Where it was cut, its groups' tasks are before it.
 function tune.run(func, options)
   local tasks, path = tune.all({func}, options)
-  if tasks[1].error then error(tasks[1].error, 0) end
-  return tasks[1], path
+  local task = tasks[#tasks]
+  if task.error then error(task.error, 0) end
+  return task, path
 end
 
 -- Why nothing could be measured.
@@ -241,7 +327,7 @@ function Best:export(path)
 end
 
 local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table spaces:table rules:table postprocs:table mutators:table " ..
-  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean " ..
+  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean whole:boolean " ..
   "rule_timeout:number skip_failing:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
 
 function msched.tune(func, options)

@@ -50,20 +50,36 @@ local function first_built(task, list)
   return first, why
 end
 
--- Gives the task its `fastest`, or says why there is none.
-function untuned.find(task)
+-- The first by estimate that can be built; nil and why: there is none.
+function untuned.choice(task)
+  local c, why = first_built(task, (draft.candidates(task, DRAFTS, DRAWN)))
+  return c, why and "no draft can be built: " .. why or "every draft was refused"
+end
+
+-- Gives the task the store's fastest, where it has one.
+function untuned.recall(task)
   local store = task.services.store
   local r = known(task, store)
-  if r then
-    store:take_intrinsics(r.id)
-    task:note_best(r.seconds, store:short_id(r.key), r.id, r.hash, msched.read_trace(r.trace))
-    return task:finish("untuned", "the store has it")
-  end
-  local c, why = first_built(task, (draft.candidates(task, DRAFTS, DRAWN)))
-  if not c then return task:fail(why and "no draft can be built: " .. why or "every draft was refused") end
-  local id, short = store:put {workload = task.workload, target = task.target.text, trace = c.trace, hash = c.hash, status = "unmeasured", seed = task.seed, candidate = c.candidate}
+  if not r then return false end
+  store:take_intrinsics(r.id)
+  task:note_best(r.seconds, store:short_id(r.key), r.id, r.hash, msched.read_trace(r.trace))
+  task:finish("untuned", "the store has it")
+  return true
+end
+
+-- Stores a candidate as not measured: the task's `fastest`.
+function untuned.keep(task, c)
+  local id, short = task.services.store:put {workload = task.workload, target = task.target.text, trace = c.trace, hash = c.hash, status = "unmeasured", seed = task.seed, candidate = c.candidate}
   task.fastest = {id = short, full_id = id, hash = c.hash, trace = c.trace}
   task:finish("untuned", "nothing was measured")
+end
+
+-- Gives the task its `fastest`, or says why there is none.
+function untuned.find(task)
+  if untuned.recall(task) then return end
+  local c, why = untuned.choice(task)
+  if not c then return task:fail(why) end
+  untuned.keep(task, c)
 end
 
 return untuned
