@@ -87,6 +87,7 @@ void cuda_describe(const struct jit_device *device, struct jit_ran_on *out) {
   if (!driver_describe(device->driver, device->ordinal, &info, NULL)) return;
   memcpy(out->name, info.name, sizeof out->name);
   jit_device_clocks((uint32_t)device->ordinal, &out->clocks, NULL);
+  out->others = nvml_others((uint32_t)device->ordinal);
   memcpy(out->uncaptured, device->uncaptured, sizeof out->uncaptured);
 }
 

@@ -423,6 +423,8 @@ bool jit_measurer_submit(struct jit_measurer *measurer, uint32_t task, uint64_t 
 /* Waits at most `wait` seconds for a result; those of a task come in order of submission. 1: *out is filled, 0: none
  * yet, -1: err. */
 int jit_measurer_next(struct jit_measurer *measurer, double wait, struct jit_result *out, ms_error *err);
+/* What its processes wait for, as jit_say_waiting has it, once each time that it was said; false: nothing. */
+bool jit_measurer_waiting(struct jit_measurer *measurer, char *out, size_t size);
 /* Sets the fastest time known of a task, so that slow candidates are stopped early. */
 void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double seconds);
 /* How many candidates of a task were submitted of which no result was taken yet. */

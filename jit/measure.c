@@ -46,6 +46,7 @@ struct jit_measurer {
   uint32_t contenders; /* of a contest that was asked for; 0: there is none */
   bool failed;
   ms_error failure;
+  char waits[400]; /* what is waited for, as was said last and was not taken yet; "": nothing */
 };
 
 const char *jit_outcome_text(enum jit_outcome outcome) {
@@ -318,6 +319,17 @@ static void take_state(struct jit_measurer *m, const struct message *message) {
 
 /* ---- Candidates and results ---- */
 
+static void take_waits(struct jit_measurer *m, const struct message *message) {
+  snprintf(m->waits, sizeof m->waits, "%.*s", (int)message->bytes, (const char *)message->data);
+}
+
+bool jit_measurer_waiting(struct jit_measurer *m, char *out, size_t size) {
+  bool waits = *m->waits;
+  snprintf(out, size, "%s", m->waits);
+  *m->waits = 0;
+  return waits;
+}
+
 static const struct pending *keep(struct jit_measurer *m, struct measure_candidate head, const void *trace,
                                   size_t bytes) {
   if (m->count == m->capacity) {
@@ -410,6 +422,9 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
       take_failure(&message, &m->failure);
     } else if (message.type == MEASURE_TASK_STATE) {
       take_state(m, &message);
+    } else if (message.type == MEASURE_WAITS) {
+      take_waits(m, &message);
+      return 0;
     } else if (take_result(m, &message, out)) {
       return 1;
     }
@@ -450,8 +465,9 @@ int jit_measurer_contested(struct jit_measurer *m, double wait, struct jit_timin
   struct message message;
   assert(m->contenders);
   int got;
-  while ((got = channel_wait(&m->channel, wait, &message)) == 1 && message.type == MEASURE_TASK_STATE)
-    take_state(m, &message);
+  while ((got = channel_wait(&m->channel, wait, &message)) == 1 &&
+         (message.type == MEASURE_TASK_STATE || message.type == MEASURE_WAITS))
+    (message.type == MEASURE_WAITS ? take_waits : take_state)(m, &message);
   if (got == 0) return 0;
   uint32_t count = m->contenders;
   m->contenders = 0;

@@ -57,6 +57,7 @@ enum measure_message {
   MEASURE_TASK_STATE, /* struct measure_task_state, then text where it failed */
   MEASURE_RESULT,     /* struct jit_result */
   MEASURE_CONTESTED,  /* a struct jit_timing each; nothing: one of them could not be built or run */
+  MEASURE_WAITS,      /* text: what a runner or a contest waits for; from these to the helper too */
   /* helper to builder */
   MEASURE_BUILD, /* uint32_t task, then the trace */
   MEASURE_GO,    /* the module is new: compile it */
@@ -118,6 +119,8 @@ struct measure_run {
   double best;     /* 0: none yet */
   double grace;    /* seconds that a first run, being cold, gets more before it counts as hopeless */
   uint32_t device; /* by number, of those that the target has here */
+  double
+      hertz; /* the clock that times are scaled to: of the device when the first was timed; 0: it is that, or not known */
   struct tir_workspace workspace;
   char name[128];
 };

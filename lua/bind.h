@@ -127,6 +127,7 @@ struct bound_call {
   void (*run)(void *data);
   void (*finish)(void *data); /* brings the result to its place, which is not timed; NULL: it is there */
   void (*release)(void *data);
+  jit_turn *turn;                               /* of kernels: of what runs them; NULL: not known */
   void *data;                                   /* NULL: nothing yet, to be released */
   bool (*attempt)(void *data, ms_error *err);   /* of kernels and of what a device runs, in the place of `run`, and */
   double (*sample)(void *data, uint32_t calls); /* seconds of one of so many in a row; below 0: one failed */
@@ -134,6 +135,8 @@ struct bound_call {
 };
 /* Pushes one that keeps the value at the index `kept`, and is to be filled. */
 struct bound_call *bind_new_call(lua_State *L, int kept);
+/* Pushes a table: seconds, low, high, runs, busy; of a device clock, and raw_seconds and by_launches where they are. */
+void bind_push_timing(lua_State *L, const struct jit_timing *timing);
 
 /* The tensor intrinsics that the state's scripts have defined; the state's own, until it is closed. */
 const struct vm_intrinsics *bind_intrinsics(lua_State *L);

@@ -26,6 +26,7 @@ static int collect(lua_State *L) {
 
 static bool attempt_kernel(void *call, ms_error *err) { return jit_call_run(call, err); }
 static double sample_kernel(void *call, uint32_t calls) { return jit_call_sample(call, calls, NULL); }
+static void turn_kernel(void *call, bool begins, struct jit_conditions *out) { jit_call_turn(call, begins, out); }
 static void release_kernel(void *call) { jit_call_free(call); }
 
 /* kernel:prepare(arguments…) */
@@ -36,8 +37,11 @@ static int prepare(lua_State *L) {
   struct bound_call *call = bind_new_call(L, arguments + 1);
   lua_insert(L, 1);
   lua_settop(L, arguments + 1);
-  *call = (struct bound_call){
-      .attempt = attempt_kernel, .sample = sample_kernel, .release = release_kernel, .data = bind_call(L, 2, 3)};
+  *call = (struct bound_call){.attempt = attempt_kernel,
+                              .sample = sample_kernel,
+                              .turn = turn_kernel,
+                              .release = release_kernel,
+                              .data = bind_call(L, 2, 3)};
   lua_settop(L, 1);
   return 1;
 }
@@ -59,12 +63,16 @@ static int rounding(lua_State *L) {
   return 1;
 }
 
-static void push_timing(lua_State *L, const struct jit_timing *t) {
+void bind_push_timing(lua_State *L, const struct jit_timing *t) {
   lua_newtable(L);
   lua_pushnumber(L, t->seconds), lua_setfield(L, -2, "seconds");
   lua_pushnumber(L, t->low), lua_setfield(L, -2, "low");
   lua_pushnumber(L, t->high), lua_setfield(L, -2, "high");
   lua_pushinteger(L, t->runs), lua_setfield(L, -2, "runs");
+  lua_pushboolean(L, t->busy), lua_setfield(L, -2, "busy");
+  if (t->clock > 0) lua_pushnumber(L, t->clock), lua_setfield(L, -2, "clock");
+  if (t->raw > 0) lua_pushnumber(L, t->raw), lua_setfield(L, -2, "raw_seconds");
+  if (t->by_launches) lua_pushboolean(L, true), lua_setfield(L, -2, "by_launches");
 }
 
 /* time_in_turn(calls, seconds): the times of each, so many seconds each */
@@ -79,7 +87,8 @@ static int time_in_turn(lua_State *L) {
     lua_rawgeti(L, 1, i + 1);
     struct bound_call *call = luaL_testudata(L, -1, BOUND_CALL);
     if (!call) return bind_refuse(L, "number %d is no call: kernel:prepare(arguments) gives one", (int)i + 1);
-    contenders[i] = (struct jit_contender){.call = call->run, .sample = call->sample, .data = call->data};
+    contenders[i] =
+        (struct jit_contender){.call = call->run, .sample = call->sample, .turn = call->turn, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
   }
   if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings)) {
@@ -87,7 +96,7 @@ static int time_in_turn(lua_State *L) {
     return bind_refuse(L, "a call failed while it was timed, or there is no memory for it");
   }
   lua_createtable(L, (int)count, 0);
-  for (lua_Integer i = 0; i < count; i++) push_timing(L, &timings[i]), lua_rawseti(L, -2, i + 1);
+  for (lua_Integer i = 0; i < count; i++) bind_push_timing(L, &timings[i]), lua_rawseti(L, -2, i + 1);
   return 1;
 }
 

@@ -112,6 +112,10 @@ static void push_device(lua_State *L, const struct jit_result *r) {
   }
   if (*on->name) lua_pushstring(L, on->name), lua_setfield(L, -2, "name");
   if (on->driver) lua_pushinteger(L, on->driver), lua_setfield(L, -2, "driver");
+  if (r->timing.clock > 0) lua_pushnumber(L, r->timing.clock), lua_setfield(L, -2, "timing_clock");
+  if (r->timing.raw > 0) lua_pushnumber(L, r->timing.raw), lua_setfield(L, -2, "raw_seconds");
+  if (*on->uncaptured) lua_pushstring(L, on->uncaptured), lua_setfield(L, -2, "uncaptured");
+  if (on->others) lua_pushinteger(L, on->others), lua_setfield(L, -2, "others");
   if (on->clocks.processors <= 0) return;
   lua_pushnumber(L, on->clocks.processors), lua_setfield(L, -2, "clock");
   lua_pushnumber(L, on->clocks.memory), lua_setfield(L, -2, "memory_clock");
@@ -150,6 +154,14 @@ static int measurer_next(lua_State *L) {
   return 1;
 }
 
+/* measurer:waiting(): what its processes wait for, in words, once each time that it takes longer; nil: nothing */
+static int measurer_waiting(lua_State *L) {
+  char text[400];
+  if (!jit_measurer_waiting(open_measurer(L), text, sizeof text)) return 0;
+  lua_pushstring(L, text);
+  return 1;
+}
+
 /* measurer:contest(task, {trace…}, seconds): times them again, in turn */
 static int measurer_contest(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
@@ -174,8 +186,8 @@ static int measurer_contest(lua_State *L) {
   return ok ? 0 : bind_raise(L, &err);
 }
 
-/* measurer:contested(wait): nil: not yet; false: one of them could not be run; {seconds =, low =, high =, runs =, busy =}
- * for each */
+/* measurer:contested(wait): nil: not yet; false: one of them could not be run; a table for each, as
+ * bind_push_timing has it */
 static int measurer_contested(lua_State *L) {
   struct jit_timing timings[JIT_MOST_CONTENDERS];
   struct jit_measurer *m = open_measurer(L);
@@ -190,12 +202,7 @@ static int measurer_contested(lua_State *L) {
   if (got < 0) return 1;
   lua_newtable(L);
   for (lua_Integer i = 0; i < count; i++) {
-    lua_newtable(L);
-    lua_pushnumber(L, timings[i].seconds), lua_setfield(L, -2, "seconds");
-    lua_pushnumber(L, timings[i].low), lua_setfield(L, -2, "low");
-    lua_pushnumber(L, timings[i].high), lua_setfield(L, -2, "high");
-    lua_pushinteger(L, timings[i].runs), lua_setfield(L, -2, "runs");
-    lua_pushboolean(L, timings[i].busy), lua_setfield(L, -2, "busy");
+    bind_push_timing(L, &timings[i]);
     lua_rawseti(L, -2, i + 1);
   }
   return 1;
@@ -228,6 +235,7 @@ void bind_measurers(lua_State *L) {
                                      {"set_best", measurer_set_best},
                                      {"contest", measurer_contest},
                                      {"contested", measurer_contested},
+                                     {"waiting", measurer_waiting},
                                      {"close_task", measurer_close_task},
                                      {"close", collect_measurer},
                                      {NULL, NULL}};

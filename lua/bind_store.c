@@ -110,11 +110,13 @@ static const struct {
   const char *group, *name;
   int kind;
 } facts[] = {
-    {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},        {DEVICE, "clock", DB_NUMBER},
-    {DEVICE, "memory_clock", DB_NUMBER}, {DEVICE, "slowed", DB_BOOLEAN},       {DEVICE, "kernels", DB_NUMBER},
-    {DEVICE, "threads", DB_NUMBER},      {DEVICE, "registers", DB_NUMBER},     {DEVICE, "spilled_bytes", DB_NUMBER},
-    {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER},  {SEARCH, "asked", DB_NUMBER},
-    {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER}, {SEARCH, "run_seconds", DB_NUMBER}};
+    {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},       {DEVICE, "clock", DB_NUMBER},
+    {DEVICE, "memory_clock", DB_NUMBER}, {DEVICE, "slowed", DB_BOOLEAN},      {DEVICE, "kernels", DB_NUMBER},
+    {DEVICE, "threads", DB_NUMBER},      {DEVICE, "registers", DB_NUMBER},    {DEVICE, "spilled_bytes", DB_NUMBER},
+    {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER}, {DEVICE, "timing_clock", DB_NUMBER},
+    {DEVICE, "raw_seconds", DB_NUMBER},  {DEVICE, "uncaptured", DB_TEXT},     {DEVICE, "others", DB_NUMBER},
+    {SEARCH, "asked", DB_NUMBER},        {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER},
+    {SEARCH, "run_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
 static bool is_known(const struct db_fact *f, const char *group) {
@@ -258,7 +260,23 @@ static int store_fail(lua_State *L) {
   return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
-/* store:retime(id, {seconds =, low =, high =, runs =, busy =}): a record's time is another from now on */
+/* What a record keeps of its device, with what is given of how its new time was measured in the place of what it had. to->facts
+ * is the caller's to free(). */
+static void retime_facts(lua_State *L, int at, const struct db_record *from, struct db_record *to) {
+  static const char *const given[][2] = {{"timing_clock", "clock"}, {"raw_seconds", "raw_seconds"}};
+  size_t next = 0;
+  struct db_fact f;
+  to->facts = NULL, to->fact_bytes = 0;
+  while (db_next_fact(from, &next, &f))
+    if (strcmp(f.name, given[0][0]) != 0 && strcmp(f.name, given[1][0]) != 0) db_append_fact(to, &f);
+  for (int i = 0; i < 2; i++) {
+    if (lua_getfield(L, at, given[i][1]) == LUA_TNUMBER)
+      db_append_fact(to, &(struct db_fact){.name = given[i][0], .kind = DB_NUMBER, .number = lua_tonumber(L, -1)});
+    lua_pop(L, 1);
+  }
+}
+
+/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =}): a record's time is another from now on */
 static int store_retime(lua_State *L) {
   struct db *db = open_store(L);
   struct db_record r;
@@ -272,7 +290,11 @@ static int store_retime(lua_State *L) {
   lua_getfield(L, 3, "high"), r.high = luaL_checknumber(L, -1);
   r.runs = (uint32_t)bind_option_int(L, 3, "runs", 0);
   r.busy = bind_option_bool(L, 3, "busy", false);
-  return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
+  struct db_record retimed = r;
+  if (found > 0) retime_facts(L, 3, &r, &retimed);
+  bool put = found > 0 && db_put_record(db, &retimed, &err);
+  if (found > 0) free((void *)retimed.facts);
+  return put ? 0 : bind_raise(L, &err);
 }
 
 /* store:pin(id, whether it is) */

@@ -122,7 +122,7 @@ ms.interrupted(): boolean | Whether the user asked to stop.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
 ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS and cuDNN, found by their names or by MSCHED_LIBCUBLAS and MSCHED_LIBCUDNN; none for a CPU. And what is said of those that are not used.
-ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs} each.
+ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs, busy} each; of a GPU also clock (hertz of its processors meanwhile), raw_seconds (where slices were scaled to the clock of the first) and by_launches (no CUDA graph of it could be captured).
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
 te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.
 te.func(name: string, tensors: msched.tensor[]): msched.function | The function whose parameters are the tensors, in this order.
@@ -278,7 +278,7 @@ store:workloads(func?: msched.function): table[] | All workloads, {id, name, rec
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:records(filter?: {workload?: string, target?: string, most?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it. What a record holds: `record`.
-store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy.
+store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
 store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises.
 store:fail(id: string, reason: string) | A record counts as failed from now on.
@@ -314,7 +314,8 @@ measurer:reference(task: integer): boolean?, string? | Whether what the function
 measurer:submit(task: integer, id: integer, trace: msched.trace) | Hands a candidate of a task to the builders.
 measurer:next(wait?: number): table? | A result, {task, id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
 measurer:contest(task: integer, traces: table, seconds: number) | Times up to 16 candidates of a task again, in turn, for so many seconds each.
-measurer:contested(wait?: number): table|boolean? | What came of it: {seconds, low, high, runs, busy} for each, in order; false: one could not be run; nil: not yet.
+measurer:contested(wait?: number): table|boolean? | What came of it: a table for each, as ms.time_in_turn has it, in order; false: one could not be run; nil: not yet.
+measurer:waiting(): string? | What its processes wait for that takes longer than a second, as a device on which another process times: once each time; nil: nothing.
 measurer:set_best(task: integer, seconds: number) | What slower candidates are stopped by.
 measurer:close_task(task: integer) | Gives back the memory of a task's arguments, when all its results were taken: nothing is measured of it any more.
 measurer:close() | Ends its processes.
@@ -352,7 +353,7 @@ has_intrinsics: boolean | whether the trace names tensor intrinsics of the user'
 unsafe: boolean | whether the trace may change what is computed
 busy: boolean | whether other programs ran whenever it was timed: it may be faster
 pinned: boolean | whether it is the one to use of its workload on its target
-device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz), slowed (heat or power held them down); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
+device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz, right after it), slowed (heat or power held them down), timing_clock (hertz of the processors while it was timed), raw_seconds (what was measured, where `seconds` is scaled from that clock to the one that the run began with), uncaptured (why no CUDA graph of it could be captured, so that launches are part of its time), others (other processes that had the device then); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
 search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds
 ]],
   draw = [[

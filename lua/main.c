@@ -1,6 +1,8 @@
 /* msched: the program. A table of subcommands. */
 #include "cli.h"
 
+#include "jit/jit.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -105,8 +107,11 @@ static int unknown_command(const char *name) {
   return cli_wrong_usage(NULL, "unknown command \"%s\"%s", name, cli_meant(name, names, COMMANDS, meant));
 }
 
+static void say_waiting(const char *text) { fprintf(stderr, "msched %s\n", text); }
+
 int main(int argc, char **argv) {
   keep_streams();
+  jit_say_waiting(say_waiting);
   atexit(finish_output);
   signal(SIGABRT, on_abort);
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */

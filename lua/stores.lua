@@ -45,6 +45,11 @@ function stores.device_text(device)
   if device.clock and device.memory_clock then
     add("at %.2f GHz, its memory %.2f GHz%s", device.clock / 1e9, device.memory_clock / 1e9, device.slowed and "; slowed, for heat or power" or "")
   end
+  if device.timing_clock then
+    add("timed at %.2f GHz%s", device.timing_clock / 1e9, device.raw_seconds and string.format(", in %s, scaled to the clock of the run's first", time_text(device.raw_seconds)) or "")
+  end
+  if device.uncaptured then add("timed by launches: %s", device.uncaptured) end
+  if device.others then add(device.others == 1 and "another process had the device too" or "%.0f other processes had the device too", device.others) end
   if device.registers and device.spilled_bytes then add("%.0f registers, %.0f bytes spilled", device.registers, device.spilled_bytes) end
   if device.stack_bytes and device.shared_bytes then add("%.0f bytes of stack, %.0f of shared memory", device.stack_bytes, device.shared_bytes) end
   return #parts > 0 and table.concat(parts, "; ") or nil

@@ -31,6 +31,7 @@ function contest.run(task)
   repeat
     task.log("wait", task.name, {waiting = #list, retiming = true})
     times = services.measurer:contested(0.2)
+    if services.tell_waiting then services:tell_waiting() end
   until times ~= nil or task:stopped()
   if not times or was_disturbed(times, task.measured[1].seconds) then return 0 end
   task.fastest = nil

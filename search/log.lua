@@ -42,6 +42,9 @@ log.kinds = {
   model_left = { -- the model failed: the search goes on without it
     reason = "what it did, and where",
   },
+  said = { -- the run waits for something outside of it
+    text = "for what",
+  },
   wait = { -- nothing came for a while
     waiting = "results that are waited for", retiming = "whether these are of the best, which are timed again in the end",
   },

@@ -41,9 +41,17 @@ end
 -- A model that has learned nothing of the task, or what its file holds; and why, where a file cannot be used.
 function Services:model() return models.open(self.options.model or "xgboost", self.options.seed or 1) end
 
+-- What the measurer waits for, as a device on which another run times its candidates.
+function Services:tell_waiting()
+  local text = self.measurer.waiting and self.measurer:waiting()
+  local task = self.tasks[1]
+  if text and task then task.log("said", task.name, {text = text}) end
+end
+
 -- Waits a little for a result and gives it to its task. Gives whether one came.
 function Services:wait()
   local r = self.measurer:next(0.2)
+  self:tell_waiting()
   if not r then return false end
   self.by_number[r.task]:take_result(r)
   return true

@@ -217,3 +217,12 @@ void child_continue(struct child *c) {
 }
 
 double child_seconds(const struct child *c) { return c->spent + (c->stopped ? 0 : measure_now() - c->since); }
+
+static struct channel *told;
+
+static void tell(const char *text) { channel_send(told, MEASURE_WAITS, text, strlen(text), NULL, 0); }
+
+void child_say_waiting(struct channel *channel) {
+  told = channel;
+  jit_say_waiting(tell);
+}

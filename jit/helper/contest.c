@@ -44,6 +44,7 @@ void contest_main(struct channel *channel, const struct workloads *all, struct n
   struct jit_timing timings[JIT_MOST_CONTENDERS];
   struct arena arena;
   note->stage = STAGE_BUILDING;
+  child_say_waiting(channel);
   if (channel_wait(channel, -1, &message) != 1 || message.bytes < sizeof contest) return;
   memcpy(&contest, message.data, sizeof contest);
   if (!contest.count || contest.count > JIT_MOST_CONTENDERS || contest.task >= all->count) return;

@@ -74,6 +74,7 @@ enum stage {
   STAGE_BUILDING,
   STAGE_LOADING,
   STAGE_FIRST_RUN,
+  STAGE_WAITING, /* for a device on which another process times: no limit counts that */
   STAGE_TIMING
 };
 
@@ -115,6 +116,8 @@ bool starts_are_hopeless(const struct starts *starts);
 bool starts_fail(const struct starts *starts);   /* the last one was not started */
 double starts_wait(const struct starts *starts); /* seconds until the next try; long, where none is due */
 
+/* What this process waits for is said to the helper by the channel. */
+void child_say_waiting(struct channel *channel);
 child_main builder_main, runner_main, reference_main, contest_main;
 
 /* Replays a trace and compiles what comes of it. NULL: it cannot be. */

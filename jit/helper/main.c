@@ -43,6 +43,7 @@ struct helper {
   bool timing;                     /* a runner's turn: builders and references are stopped */
   double ready_since;
   double grace; /* that first runs have now */
+  double hertz; /* the clock of the devices when the first candidate was timed; 0: not known */
 };
 
 /* A first run is cold, and the machine may be busy: before it counts as hopeless it gets some seconds more, twice as
@@ -293,6 +294,7 @@ static bool run_next(struct helper *h, struct runner *r) {
   c->run.reference = task_of(h, c)->w.reference;
   c->run.best = task_of(h, c)->best;
   c->run.grace = h->grace;
+  c->run.hertz = h->hertz;
   c->run.device = (uint32_t)(r - h->runners);
   move(h, c, RUNNING);
   r->child.since = measure_now(), r->child.spent = 0;
@@ -340,6 +342,7 @@ static void take_ran(struct helper *h, struct runner *r, const struct message *m
     return;
   }
   r->child.fresh = false;
+  if (h->hertz <= 0) h->hertz = ran.timing.clock;
   c->result.timing = ran.timing, c->result.ran_on = ran.ran_on;
   c->result.check_seconds = ran.check_seconds, c->result.time_seconds = ran.time_seconds;
   finish(h, c, ran.outcome, ran.reason);
@@ -392,13 +395,16 @@ static void hear_runner(struct helper *h, struct runner *r) {
   struct message m;
   channel_flush(&r->child.channel);
   channel_fill(&r->child.channel);
-  while (r->child.pid && channel_take(&r->child.channel, &m))
+  while (r->child.pid && channel_take(&r->child.channel, &m)) {
+    if (m.type == MEASURE_WAITS) channel_send(&h->host, MEASURE_WAITS, m.data, m.bytes, NULL, 0);
     if (r->candidate && m.type == MEASURE_RAN && m.bytes == sizeof(struct jit_result)) take_ran(h, r, &m);
+  }
   if (r->child.pid && r->child.channel.fd < 0) lose_runner(h, r, false);
 }
 
-/* Seconds that the runner has left; its own alarm is before this one. */
+/* Seconds that the runner has left; its own alarm is before this one. While it waits for its device they stay as many. */
 static double limit_runner(struct helper *h, struct runner *r) {
+  if (r->child.note->stage == STAGE_WAITING) r->child.since = measure_now(), r->child.spent = 0;
   double left = 2.5 * h->hello.options.run_timeout + 1 - child_seconds(&r->child);
   if (left <= 0) lose_runner(h, r, true);
   return left;
@@ -440,7 +446,10 @@ static void hear_contest(struct helper *h) {
   struct message m;
   channel_flush(&h->contest.channel);
   channel_fill(&h->contest.channel);
-  if (channel_take(&h->contest.channel, &m))
+  if (!channel_take(&h->contest.channel, &m)) m.type = MEASURE_READY; /* nothing came */
+  if (m.type == MEASURE_WAITS)
+    channel_send(&h->host, MEASURE_WAITS, m.data, m.bytes, NULL, 0);
+  else if (m.type != MEASURE_READY)
     end_contest(h, m.data, m.type == MEASURE_CONTESTED ? m.bytes : 0);
   else if (h->contest.channel.fd < 0 || child_seconds(&h->contest) > LONGEST_CONTEST)
     end_contest(h, NULL, 0);

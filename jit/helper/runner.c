@@ -55,6 +55,7 @@ struct candidate {
   const struct jit_kernel *kernel;
   void *workspace;
   double best, hopeless; /* 0: none */
+  double hertz;          /* as measure_run has it */
   double grace;
   struct jit_result *out;
 };
@@ -113,15 +114,20 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .once = once,
                              .hopeless = c->hopeless,
                              .best = c->best,
+                             .hertz = c->hertz,
                              .again = patience.again,
                              .clock = r->backend->apart ? &timing_apart : NULL,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
   ms_error err = {.instruction = -1};
   struct jit_running running = {c->kernel, r->arena.timed, c->workspace, &err};
   const struct timing_subject subject = {.sample = jit_sample, .turn = jit_running_turn, .data = &running};
+  struct jit_conditions conditions;
+  r->note->stage = STAGE_WAITING;
+  jit_running_turn(&running, true, &conditions);
   enter(r, STAGE_TIMING, most);
   bool ok = timing_measure(&subject, &plan, &c->out->timing);
   leave(r);
+  jit_running_turn(&running, false, &conditions);
   if (!ok) return *err.message ? fault(c->out, &err) : finish(c->out, JIT_CRASHED, "no memory for timing");
   if (!arena_check_guards(&r->arena, &err))
     return fault(c->out, &err); /* a later run may write where the first did not */
@@ -230,8 +236,11 @@ static void measure(struct running *r, const struct measure_run *run, const void
   double factor = r->w->hello->options.censor_factor, unscheduled = r->reference.seconds;
   double fastest = run->best > 0 && (unscheduled <= 0 || run->best < unscheduled) ? run->best : unscheduled;
   if (run->best <= 0) factor *= FIRST;
-  struct candidate c = {
-      .best = run->best, .grace = run->grace, .hopeless = fastest > 0 && factor > 0 ? factor * fastest : 0, .out = out};
+  struct candidate c = {.best = run->best,
+                        .grace = run->grace,
+                        .hertz = run->hertz,
+                        .hopeless = fastest > 0 && factor > 0 ? factor * fastest : 0,
+                        .out = out};
   r->note->stage = STAGE_LOADING;
   struct jit_code *code = jit_code_of_object(object, bytes, &r->w->hello->target, &run->workspace, run->name);
   struct jit_kernel *kernel = jit_load_on(code, r->device, false, &err);
@@ -276,6 +285,7 @@ void runner_main(struct channel *channel, const struct workloads *all, struct no
   struct running r = {.note = note, .reals = calloc(all->count + 1, sizeof *r.reals)};
   struct message message;
   if (!r.reals) abort();
+  child_say_waiting(channel);
   while (channel_wait(channel, -1, &message) == 1) {
     struct measure_run run;
     struct jit_result result = {0};
