@@ -402,12 +402,15 @@ static void hear_runner(struct helper *h, struct runner *r) {
   if (r->child.pid && r->child.channel.fd < 0) lose_runner(h, r, false);
 }
 
+static const double LOOK = 0.5; /* seconds from one look at a runner that waits to the next */
+
 /* Seconds that the runner has left; its own alarm is before this one. While it waits for its device they stay as many. */
 static double limit_runner(struct helper *h, struct runner *r) {
-  if (r->child.note->stage == STAGE_WAITING) r->child.since = measure_now(), r->child.spent = 0;
+  bool waits = r->child.note->stage == STAGE_WAITING;
+  if (waits) r->child.since = measure_now(), r->child.spent = 0;
   double left = 2.5 * h->hello.options.run_timeout + 1 - child_seconds(&r->child);
   if (left <= 0) lose_runner(h, r, true);
-  return left;
+  return waits ? fmin(left, LOOK) : left;
 }
 
 /* ---- The contest ---- */
