@@ -30,7 +30,7 @@ static double fake_sample(void *data, uint32_t calls) {
   }
   return (fake.now - before) / calls;
 }
-static const struct timing_subject fake_subject = {fake_sample, NULL};
+static const struct timing_subject fake_subject = {.sample = fake_sample};
 
 #define CALLS(...)                                                                                                     \
   do {                                                                                                                 \
@@ -299,6 +299,63 @@ static void the_slower_get_no_more_turns(void **state) {
   assert_true(t[0].runs > 60 && t[1].runs > 90 && t[2].runs > 45);
 }
 
+/* ---- At a clock of a device ---- */
+
+static struct {
+  double begins, ends;         /* hertz */
+  uint32_t begun, ended, step; /* step: each turn begins so many megahertz lower than the one before */
+} device;
+static void fake_turn(void *data, bool begins, struct jit_conditions *out) {
+  (void)data;
+  *out = (struct jit_conditions){.clock = begins ? device.begins - 1e6 * device.step * device.begun : device.ends,
+                                 .by_launches = device.step > 0};
+  ++*(begins ? &device.begun : &device.ended);
+}
+
+static struct jit_timing time_at(double hertz, double reference) {
+  const struct timing_subject subject = {.sample = fake_sample, .turn = fake_turn};
+  struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 2e-3, .clock = &fake_clock, .hertz = reference};
+  struct jit_timing t;
+  memset(&device, 0, sizeof device);
+  device.begins = device.ends = hertz;
+  CALLS(0.002);
+  assert_true(timing_measure(&subject, &plan, &t));
+  assert_true(device.begun == 1 && device.ended == 1 && t.clock == hertz);
+  return t;
+}
+
+static void times_are_scaled_to_one_clock(void **state) {
+  (void)state;
+  struct jit_timing t = time_at(1.2e9, 1.8e9);
+  assert_true(is_about(t.seconds, 0.002 * 1.2 / 1.8) && is_about(t.raw, 0.002));
+  assert_true(t.low <= t.seconds && t.seconds <= t.high && is_about(t.high, t.seconds));
+  static const double same[][2] = {{1.8e9, 1.8e9}, {1.79e9, 1.8e9}, {0, 1.8e9}, {1.8e9, 0}};
+  for (int i = 0; i < 4; i++) {
+    t = time_at(same[i][0], same[i][1]);
+    assert_true(is_about(t.seconds, 0.002) && t.raw == 0);
+  }
+}
+
+/* Slices are in a drawn order, each contender's as often as any other's; each is told of its begin and end, and those that begin at a
+ * lower clock count as at the first's. The clock of one that is told nothing is its neighbour's. */
+static void slices_are_scaled_to_the_first(void **state) {
+  (void)state;
+  struct contender all[] = {{2e-3, 0}, {2e-3, 0}};
+  struct jit_contender contenders[2];
+  struct jit_timing t[2];
+  const struct timing_turns turns = {0.3, false, &fake_clock};
+  memset(&fake, 0, sizeof fake), memset(&device, 0, sizeof device);
+  device.begins = 2e9, device.ends = 1e9, device.step = 50;
+  for (int i = 0; i < 2; i++)
+    contenders[i] = (struct jit_contender){.sample = turn_sample, .turn = i ? NULL : fake_turn, .data = &all[i]};
+  assert_true(timing_in_turn(contenders, 2, &turns, t));
+  assert_true(device.begun == device.ended && device.begun >= 10 && device.begun % 2 == 0);
+  for (int i = 0; i < 2; i++) {
+    assert_true(is_about(t[i].clock, 1e9) && t[i].by_launches && is_about(t[i].raw, 2e-3));
+    assert_true(t[i].seconds < 1.9e-3 && t[i].seconds > 1.2e-3);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_slow_call_decides_nothing),
@@ -315,6 +372,8 @@ int main(void) {
       cmocka_unit_test(a_machine_that_stays_busy_is_said_to_be),
       cmocka_unit_test(calls_that_lie_far_apart_are_of_a_busy_machine),
       cmocka_unit_test(the_slower_get_no_more_turns),
+      cmocka_unit_test(times_are_scaled_to_one_clock),
+      cmocka_unit_test(slices_are_scaled_to_the_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
