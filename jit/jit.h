@@ -46,6 +46,14 @@ struct jit_target {
 };
 enum { JIT_TARGET_TEXT = 1400 }; /* bytes that any target's text fits in */
 
+/* How many cores there are, and may be used: what targets count that say no number, and what works beside. */
+struct jit_cores {
+  int online, allowed; /* processors of the machine; those that this process may run on */
+  double quota;        /* processors' time that its control groups lend; 0: no limit */
+  int usable;          /* what is left of them, whole cores, at least 1 */
+};
+void jit_count_cores(struct jit_cores *out);
+
 /* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni",
  * "llvm -mcpu=rocketlake -mattr=+amx-int8,-avx512fp16 -vector-bits=256", "llvm -mtriple=aarch64-linux-gnu"; cores
  * default to this machine's. "cuda -arch=sm_90", and limits of a block by TVM's names (cuda.def); -timing=cold: see struct jit_gpu. "native" is what this machine has and its operating system lends, whatever LLVM calls it.

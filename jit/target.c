@@ -219,13 +219,19 @@ static bool set_triple(struct jit_target *t, const struct request *r, ms_error *
   return true;
 }
 
+static int usable_cores(void) {
+  struct jit_cores cores;
+  jit_count_cores(&cores);
+  return cores.usable;
+}
+
 bool llvm_parse(char *words, struct jit_target *out, ms_error *err) {
   struct jit_target t = *out;
   struct request r = {0};
   jit_start_llvm();
   if (!parse_words(&r, words, err) || !set_triple(&t, &r, err)) return false;
   if (!r.cpu && !is_this_machine(t.triple)) r.cpu = "generic";
-  t.cores = r.cores ? r.cores : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  t.cores = r.cores ? r.cores : usable_cores();
   set_caches(&t);
   if (!(is_x86(t.triple) ? set_x86 : set_arm)(&t, &r, err) || !check_machine(&t, err)) return false;
   *out = t;

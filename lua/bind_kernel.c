@@ -384,7 +384,9 @@ static int host(lua_State *L) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     lua_pushstring(L, texts[i].value), lua_setfield(L, -2, texts[i].name);
   return 1;
+  struct jit_cores cores;
 }
+  jit_count_cores(&cores);
 
 void bind_kernels(lua_State *L) {
   assert(lua_istable(L, -1));
@@ -392,6 +394,13 @@ void bind_kernels(lua_State *L) {
                                      {"check_real", check_real},
                                      {"check_timing", check_timing},
                                      {"export", export},
+  const struct {
+    const char *name;
+    int value;
+  } counts[] = {{"online", cores.online}, {"allowed", cores.allowed}, {"usable", cores.usable}};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+    lua_pushinteger(L, counts[i].value), lua_setfield(L, -2, counts[i].name);
+  if (cores.quota > 0) lua_pushnumber(L, cores.quota), lua_setfield(L, -2, "quota");
                                      {"target", target_text},
                                      {"resources", resources},
                                      {"notes", notes},

@@ -256,7 +256,14 @@ end
 
 local TILES = {none = "none", refused = "tiles, which the kernel refuses processes", lent = "tiles, which the kernel lends to processes that ask"}
 
--- What `native` is, and why.
+-- How many cores are used, and what keeps it from more.
+local function cores_text(host)
+  if host.usable == host.online then return tostring(host.usable) end
+  return string.format("%d of %d%s%s", host.usable, host.online, host.allowed < host.online and " (affinity)" or "",
+                       (host.quota or math.huge) < host.allowed and string.format(", quota %g", host.quota) or "")
+end
+
+-- What `native` is, and why; a third text is what is printed.
 local function machine_lines(t, host)
   local function list(names, otherwise) return names ~= "" and names or otherwise end
   local why = host.cpu == host.llvm_cpu and "the cpu itself" or "the newest known whose features are all here"
@@ -264,7 +271,7 @@ local function machine_lines(t, host)
     {"versions", ms.versions()}, {"target", t.text}, {"cpu", host.llvm_cpu .. ", as LLVM calls it"},
     {"scheduling", string.format("as for %s: %s", host.cpu, why)}, {"features", list(host.features, "not listed for this kind of cpu")},
     {"missing", list(host.missing, "none that a " .. host.llvm_cpu .. " has")}, {"beyond", list(host.beyond, "none that a " .. host.llvm_cpu .. " lacks")},
-    {"AMX", TILES[host.tiles]}, {"cores", t.cores}, {"vectors", string.format("%d bits, %d registers", t.vector_bits, t.vector_registers)},
+    {"AMX", TILES[host.tiles]}, {"cores", t.cores, cores_text(host)}, {"vectors", string.format("%d bits, %d registers", t.vector_bits, t.vector_registers)},
     {"caches", string.format("L1 %d KiB, L2 %d KiB, L3 %d KiB", t.l1_bytes // 1024, t.l2_bytes // 1024, t.l3_bytes // 1024)},
   }
 end
@@ -310,8 +317,8 @@ local function device_lines()
 end
 
 function commands.doctor(options)
-  local t = ms.target("native")
-  local lines = machine_lines(t, ms.host())
+  local t, host = ms.target("native"), ms.host()
+  local lines = machine_lines(t, host)
   for _, line in ipairs(device_lines()) do lines[#lines + 1] = line end
   local peak = ms.load "lua.peak"
   local one, all = peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9
@@ -322,6 +329,7 @@ function commands.doctor(options)
     local object = {}
     for _, l in ipairs(lines) do object[l[1]] = l[2] end
     put_json(object)
+    object.cores_online, object.cores_allowed, object.cores_quota = host.online, host.allowed, host.quota
   else
     for _, l in ipairs(lines) do print(string.format("%-10s %s", l[1], l[2])) end
   end

@@ -42,7 +42,7 @@ What --target, and the option `target` of scripts, takes. A target is what kerne
   llvm WORDS           a CPU by words in any order:
     -mcpu=NAME           the CPU
     -mattr=+F,-F         features by which the target differs from it
-    -num-cores=N         threads of parallel loops (this machine's cores)
+    -num-cores=N         threads of parallel loops (the cores that may be used here)
     -vector-bits=256     leaves registers of 512 bits alone
     -mtriple=TRIPLE      another kind of machine, of x86_64 or aarch64 with Linux
   cuda -arch=sm_90     a GPU of NVIDIA, of sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a; cuda alone is the first device;
@@ -69,7 +69,7 @@ ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function 
 ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a target is: text, kind, cpu; reference, the target whose code says what its kernels are to compute; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes; of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With runs, it raises where this machine does not run kernels for it.
 ms.device_clocks(number: integer): table?, string? | A GPU's clocks as NVML reads them now, in hertz: {clock, memory_clock, slowed}, the last where heat or power holds it down; nil and what is missing.
 ms.devices(): table | GPUs that CUDA's driver finds, a list of {name, arch, processors, l2_bytes, shared_bytes, memory, clock}; driver and nvrtc: their versions, or what is missing.
-ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent).
+ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent); online, the processors of the machine, allowed, those that this process may run on, quota, what its control groups lend of their time (nil: all), usable, whole cores that are left, at least 1: what targets count that say no -num-cores.
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
 ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -609,10 +608,10 @@ static bool read_hello(struct helper *h, ms_error *err) {
 }
 
 static void make_builders(struct helper *h) {
-  cpu_set_t allowed;
+  struct jit_cores here;
   uint32_t cores = (uint32_t)h->hello.target.cores, wanted = h->hello.options.builders;
-  if (!sched_getaffinity(0, sizeof allowed, &allowed) && (!cores || cores > (uint32_t)CPU_COUNT(&allowed)))
-    cores = (uint32_t)CPU_COUNT(&allowed);
+  jit_count_cores(&here);
+  if (!cores || cores > (uint32_t)here.usable) cores = (uint32_t)here.usable;
   h->builder_count = wanted ? wanted : cores;
   if (h->builder_count > MOST_BUILDERS) h->builder_count = MOST_BUILDERS;
   h->builders = calloc(h->builder_count, sizeof *h->builders);

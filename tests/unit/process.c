@@ -98,6 +98,7 @@ static void measurer_says_which_limit(void **state) {
   struct rlimit before;
   struct jit_target target;
   ms_error err = {.instruction = -1};
+  find_helper();
   assert_true(jit_target_parse("native", &target, &err));
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
   int next = dup(STDOUT_FILENO);
